@@ -42,13 +42,13 @@ pub struct Arguments {
 /// `--pin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Pin {
-    /// Placed by the kernel.
+    /// No placement: the kernel chooses.
     Free,
     /// Client on core 0, server on core 1.
     Apart,
-    /// Both on core 0: a round trip then wakes no other core.
+    /// Both on core 0, so that a round trip wakes no other core.
     Together,
-    /// Free and apart.
+    /// `free`, then `apart`.
     Both,
 }
 

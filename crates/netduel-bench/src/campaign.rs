@@ -15,10 +15,10 @@ use crate::record::{Comparison, FORMAT, Pair, Peer, Placement, Record};
 use crate::tool::Tool;
 use crate::{machine, stage, summary, tool};
 
-/// What a run may take beyond its traffic, nanoseconds.
+/// Time limit of a run beyond its traffic, nanoseconds.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
-/// A comparison that is to be run.
+/// A selected comparison.
 struct Plan {
     case: Case,
     placement: Placement,
@@ -26,7 +26,7 @@ struct Plan {
 
 /// Runs the selected comparisons.
 pub fn run(arguments: &Arguments) -> Result<Record> {
-    // The threads of the kernel are seen in the machine's /proc alone.
+    // Kernel threads are visible in the machine's `/proc` only.
     let counters = Counters::open();
     let accounting = Accounting::of_this_kernel(&machine::kernel()?);
     stage::mount_proc()?;
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<Record> {
     Ok(record)
 }
 
-/// The command that makes the like.
+/// The command that repeats the campaign.
 fn command(arguments: &Arguments, seed: u64) -> String {
     let only = match arguments.only.as_slice() {
         [] => String::new(),
@@ -114,7 +114,7 @@ fn begin(plan: &Plan, peers: &[Peer], seconds: u32) -> Result<Comparison> {
         against: plan.case.against.map(|tool| tool.label()),
         placement: plan.placement,
         segmented: plan.case.segmented,
-        asks: plan.case.asks.to_vec(),
+        targets: plan.case.targets.to_vec(),
         missing: missing.map(|name| format!("{name} is not installed")),
         failures: Vec::new(),
         pairs: Vec::new(),
@@ -152,7 +152,7 @@ impl Runner<'_> {
     }
 }
 
-/// Writes the file anew, whole or not at all.
+/// Replaces the file atomically.
 fn write(record: &Record, path: &Path) -> Result<()> {
     let context = || format!("failed to write {}", path.display());
     if let Some(folder) = path.parent() {
@@ -163,7 +163,7 @@ fn write(record: &Record, path: &Path) -> Result<()> {
     std::fs::rename(&draft, path).with_context(context)
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014), for coins and orders that a seed repeats.
+/// SplitMix64 (Steele, Lea, Flood 2014), for random bits and orders that a seed reproduces.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_generator_gives_the_published_numbers() {
+    fn generator_matches_the_reference_implementation() {
         // From the reference implementation with seed 1234567.
         let mut random = SplitMix(1_234_567);
         assert_eq!(random.next(), 6_457_827_717_110_365_317);

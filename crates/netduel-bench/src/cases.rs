@@ -1,8 +1,8 @@
-//! What is compared with what: one line each. A new engine setting is a word in the text of a workload.
+//! The comparisons, one line each. A new engine setting is a word in the text of a workload.
 use anyhow::{Result, bail};
 
 use crate::metric::{Kind, Metric};
-use crate::record::{Ask, Bound};
+use crate::record::{Bound, Target};
 use crate::tool::{Ours, Tool};
 
 use Kind::{Datagrams, OpenLoop, RoundTrips, Stall, Stream};
@@ -16,41 +16,41 @@ use Tool::{Iperf3, Nuttcp, Qperf, Sockperf};
 pub struct Case {
     /// Stable name; several comparisons may share one.
     pub name: &'static str,
-    /// The figures that are compared.
+    /// The compared metrics.
     pub kind: Kind,
-    /// Our side.
+    /// netduel's workload.
     pub ours: Ours,
-    /// The other side; `None` measures ours against what was planned.
+    /// The other tool; `None` compares netduel with its plan.
     pub against: Option<Tool>,
-    /// The required figures.
-    pub asks: &'static [Ask],
+    /// The targets.
+    pub targets: &'static [Target],
     /// Whether `tx-udp-segmentation` of the sender's interface is off, so that every datagram is a packet there.
     pub segmented: bool,
 }
 
-const fn case(name: &'static str, kind: Kind, ours: Ours, against: Tool, asks: &'static [Ask]) -> Case {
-    Case { name, kind, ours, against: Some(against), asks, segmented: false }
+const fn case(name: &'static str, kind: Kind, ours: Ours, against: Tool, targets: &'static [Target]) -> Case {
+    Case { name, kind, ours, against: Some(against), targets, segmented: false }
 }
 
-/// With real packets on the interface.
-const fn packets(name: &'static str, ours: Ours, against: Tool, asks: &'static [Ask]) -> Case {
-    Case { name, kind: Datagrams, ours, against: Some(against), asks, segmented: true }
+/// With segmentation offload disabled: every datagram is a packet on the interface.
+const fn packets(name: &'static str, ours: Ours, against: Tool, targets: &'static [Target]) -> Case {
+    Case { name, kind: Datagrams, ours, against: Some(against), targets, segmented: true }
 }
 
-const fn alone(name: &'static str, kind: Kind, ours: Ours, asks: &'static [Ask]) -> Case {
-    Case { name, kind, ours, against: None, asks, segmented: false }
+const fn alone(name: &'static str, kind: Kind, ours: Ours, targets: &'static [Target]) -> Case {
+    Case { name, kind, ours, against: None, targets, segmented: false }
 }
 
 const fn ours(name: &'static str, traffic: &'static str) -> Ours {
     Ours { name, traffic, stall_ms: 0 }
 }
 
-const fn at_least(metric: Metric, value: f64) -> Ask {
-    Ask { metric, bound: Bound::AtLeast, value }
+const fn at_least(metric: Metric, value: f64) -> Target {
+    Target { metric, bound: Bound::AtLeast, value }
 }
 
-const fn at_most(metric: Metric, value: f64) -> Ask {
-    Ask { metric, bound: Bound::AtMost, value }
+const fn at_most(metric: Metric, value: f64) -> Target {
+    Target { metric, bound: Bound::AtMost, value }
 }
 
 const LEAN: Ours =
@@ -122,7 +122,7 @@ const PPS_KERNEL_XDP: Ours = ours(
     "64 B frames, from the kernel to AF_XDP",
     r#"{"type":"udp-stream","flows":1,"direction":"up","size":"18 B","packets":{"engine":"kernel","receiver":"xdp","frame":64}}"#,
 );
-/// Datagrams that fill a frame of 64 bytes.
+/// Payload of a 64-byte frame.
 const IPERF3_64: Tool = Iperf3(&["-u", "-l", "18", "-b", "0"]);
 const OPEN: Ours = ours(
     "open loop, 20,000/s",
@@ -135,7 +135,7 @@ const OPEN_BLOCK: Ours = ours(
 const STALLED: Ours = Ours { name: "open loop, 20,000/s, server stopped 50 ms", stall_ms: 50, ..OPEN };
 const STALLED_CLOSED: Ours = Ours { name: "closed loop, server stopped 50 ms", stall_ms: 50, ..BLOCK };
 
-const KEPT: &[Ask] = &[at_least(ScheduleKept, 0.99), at_most(ScheduleKept, 1.01)];
+const KEPT: &[Target] = &[at_least(ScheduleKept, 0.99), at_most(ScheduleKept, 1.01)];
 
 /// All comparisons.
 pub const CASES: [Case; 36] = [
@@ -188,7 +188,7 @@ pub const CASES: [Case; 36] = [
     alone("open-loop-stall", Stall, STALLED_CLOSED, &[]),
 ];
 
-/// The comparisons of the named cases, or all when none is named. A name stands for every case that begins so.
+/// The comparisons of the named cases, or all without names. A name selects every case with this prefix.
 pub fn chosen(names: &[String]) -> Result<Vec<Case>> {
     for name in names {
         if !CASES.iter().any(|case| case.name.starts_with(name.as_str())) {
@@ -231,16 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn every_ask_is_of_a_figure_that_the_case_has() {
+    fn every_target_is_for_a_metric_of_its_case() {
         for case in CASES {
-            for ask in case.asks {
-                assert!(case.kind.metrics().contains(&ask.metric), "{}: {:?}", case.name, ask.metric);
+            for target in case.targets {
+                assert!(case.kind.metrics().contains(&target.metric), "{}: {:?}", case.name, target.metric);
             }
         }
     }
 
     #[test]
-    fn a_name_is_a_case_or_the_beginning_of_some() {
+    fn name_selects_a_case_or_all_with_its_prefix() {
         assert_eq!(names(&["tcp-1"]), ["tcp-1"]);
         assert_eq!(names(&["rr"]), ["rr-block", "rr-spin"]);
         assert_eq!(names(&["udp-64", "open-loop"]), ["udp-64", "open-loop"]);

@@ -1,7 +1,7 @@
 //! CPU time of a run, measured in the same way for every tool.
 //!
-//! It is the time of the processes of both ends over their whole lives (wait4(2)), and softirq time that is charged to no
-//! process. The kernel's configuration decides how much that is:
+//! It is the time of the processes of both ends over their whole lives (wait4(2)), plus softirq time that the kernel charges to
+//! no process. The kernel's configuration decides how much that is:
 //! - without `CONFIG_IRQ_TIME_ACCOUNTING` softirq time is charged to the interrupted process (on a veth this includes the receive
 //!   path up to the other end's socket), so only the threads `ksoftirqd` are added. Adding `softirq` of `/proc/stat` would
 //!   count the same time twice;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// Clock ticks a second in `/proc/stat`: fixed by the kernel's interface (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What the kernel charges softirq time to.
+/// The accounting of softirq time in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accounting {
@@ -27,7 +27,7 @@ pub enum Accounting {
     InProcesses,
     /// No process; `softirq` and `irq` of the machine are added.
     Separate,
-    /// The configuration cannot be read: as [`Self::InProcesses`], which may be too little, for both tools alike.
+    /// Unknown configuration: as [`Self::InProcesses`], which may be too little, equally for both tools.
     Unknown,
 }
 
@@ -41,7 +41,7 @@ impl Accounting {
         }
     }
 
-    /// For the head of a table.
+    /// Label for the head of a table.
     pub fn explanation(self) -> &'static str {
         match self {
             Self::InProcesses => {
@@ -77,20 +77,20 @@ pub struct Cost {
     pub client_s: f64,
     /// The server's process.
     pub server_s: f64,
-    /// The threads `ksoftirqd` of all cores; absent when they cannot be seen.
+    /// The `ksoftirqd` threads of all cores; absent when they are not visible.
     pub ksoftirqd_s: Option<f64>,
-    /// `softirq` and `irq` of `/proc/stat`, all cores, of all programs; in steps of 10 ms.
+    /// `softirq` and `irq` of `/proc/stat`, all cores and all programs; resolution 10 ms.
     pub softirq_s: f64,
-    /// All that is not idle on all cores, of all programs; in steps of 10 ms.
+    /// Non-idle time of all cores and all programs; resolution 10 ms.
     pub busy_s: f64,
-    /// Taken by the hypervisor; in steps of 10 ms.
+    /// Stolen by the hypervisor; resolution 10 ms.
     pub steal_s: f64,
-    /// Length of the run with start-up and end, seconds.
+    /// Duration of the run with start-up and end, seconds.
     pub wall_s: f64,
 }
 
 impl Cost {
-    /// What is counted as the tool's.
+    /// CPU seconds charged to the tool.
     pub fn counted_s(&self, accounting: Accounting) -> f64 {
         let processes = self.client_s + self.server_s;
         match accounting {
@@ -99,20 +99,19 @@ impl Cost {
         }
     }
 
-    /// CPU seconds of the machine that were not the tool's.
+    /// CPU seconds of the machine used by other programs.
     pub fn others_s(&self, accounting: Accounting) -> f64 {
         (self.busy_s - self.counted_s(accounting)).max(0.0)
     }
 }
 
-/// The machine's counters, kept open from before the `/proc` of the bench's own pid namespace is mounted: there are no kernel
-/// threads in it.
+/// The machine's counters, opened before the `/proc` of the bench's own pid namespace is mounted, which has no kernel threads.
 #[derive(Debug)]
 pub struct Counters {
     ksoftirqd: Vec<File>,
 }
 
-/// The counters at one moment.
+/// A reading of the counters.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     at_ns: u64,
@@ -145,7 +144,7 @@ impl Counters {
         Self { ksoftirqd: files.collect() }
     }
 
-    /// Reads them.
+    /// Reads the counters.
     pub fn now(&self) -> Result<Moment> {
         let stat = std::fs::read_to_string("/proc/stat").context("failed to read /proc/stat")?;
         let ticks = ticks(&stat).context("/proc/stat does not begin with the sum of all cores")?;
@@ -161,7 +160,7 @@ impl Counters {
 }
 
 impl Moment {
-    /// The cost of what ran between two moments.
+    /// The cost between two readings.
     pub fn until(&self, later: &Self, client_s: f64, server_s: f64) -> Cost {
         let seconds = |ticks: u64| ticks as f64 / TICKS_PER_SECOND;
         let ksoftirqd = self.ksoftirqd_ns.zip(later.ksoftirqd_ns);
@@ -196,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machines_line_is_read_by_position() {
+    fn proc_stat_fields_are_read_by_position() {
         let stat = "cpu  1 2 4 8 16 32 64 128 256 512\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
         assert_eq!(ticks(stat), Some(Ticks { busy: 1 + 2 + 4 + 32 + 64, interrupts: 96, steal: 128 }));
         assert_eq!(ticks("cpu0 1 2 3 4 5 6 7 8\n"), None);

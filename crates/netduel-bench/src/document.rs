@@ -1,4 +1,4 @@
-//! The tables of `docs/performance.md`, between two marks, and the raw figures beside it. What stands outside the marks is
+//! Writes the tables of `docs/performance.md`, between two marks, and the raw figures beside it. Text outside of the marks is
 //! written by hand.
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn read(text: &str) -> Result<Record> {
     Ok(serde_json::from_value(json)?)
 }
 
-/// The document with something else between the marks.
+/// The document with new text between the marks.
 fn between_marks(document: &str, text: &str) -> Result<String> {
     let missing = || format!("it does not have the lines `{BEGIN}` and `{END}`, in this order");
     let (before, rest) = document.split_once(BEGIN).with_context(missing)?;
@@ -91,11 +91,11 @@ fn comparison_rows(result: &Comparison, record: &Record) -> String {
 
 fn cells(row: &Row) -> String {
     let metric = row.metric;
-    let asked: Vec<String> = row
-        .asks
+    let targets: Vec<String> = row
+        .targets
         .iter()
-        .map(|(ask, is_reached)| {
-            format!("{}: {}", table::bound(ask), if *is_reached { "yes" } else { "**no**" })
+        .map(|(target, is_reached)| {
+            format!("{}: {}", table::bound(target), if *is_reached { "yes" } else { "**no**" })
         })
         .collect();
     let (ratio, theirs) = match row.ratio.zip(row.theirs) {
@@ -110,7 +110,7 @@ fn cells(row: &Row) -> String {
         table::range(row.ours, |value| metric.show(value))
     };
     let interval = row.interval.map_or_else(String::new, |(low, high)| format!("{low:.2} to {high:.2}"));
-    format!("{} | {ratio} | {interval} | {ours} | {theirs} | {}", metric.title(), asked.join(", "))
+    format!("{} | {ratio} | {interval} | {ours} | {theirs} | {}", metric.title(), targets.join(", "))
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_outside_the_marks_is_kept() {
+    fn text_outside_the_marks_is_kept() {
         let document = format!("# Head\n\n{BEGIN}\nold\n{END}\n\nWhere we lose.\n");
         let new = between_marks(&document, "| new |\n").unwrap();
         assert_eq!(new, format!("# Head\n\n{BEGIN}\n| new |\n{END}\n\nWhere we lose.\n"));
@@ -126,13 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_marks_is_not_touched() {
+    fn document_without_marks_is_rejected() {
         assert!(between_marks("# Head\n", "").is_err());
         assert!(between_marks(&format!("{END}\n{BEGIN}\n"), "").is_err());
     }
 
     #[test]
-    fn a_file_of_another_format_is_refused() {
+    fn file_with_another_format_version_is_rejected() {
         assert!(read("{\"format\": 99}").unwrap_err().to_string().contains("99"));
         assert!(read("{}").is_err());
     }

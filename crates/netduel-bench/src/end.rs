@@ -1,5 +1,5 @@
-//! One of our ends in a process of its own: the engines as the agent runs them, and nothing beside them. Ports, `started` and
-//! the report go out on standard output; a line on standard input signals to the server that the client is done.
+//! One netduel end in its own process: the engines as in the agent, without anything else. Ports, `started` and the report are
+//! printed on standard output; a line on standard input tells the server that the client is done.
 use std::io::{BufRead, Write};
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -15,11 +15,11 @@ use netduel_sys::local_bind::LocalBind;
 
 use crate::hosts::SERVER;
 
-/// First word of an end's command line; after it `server` or `client`, the workload, and the client's ports.
+/// First argument of an end; after it `server` or `client`, the workload, and the client's ports.
 pub const WORD: &str = "--end";
-/// Between the two ends of one bench in namespaces of its own, which no other process reaches.
+/// Token between the two ends of one bench, whose namespaces no other process reaches.
 const TOKEN: Token = Token(*b"peers bench 0001");
-/// For all streams to connect and greet.
+/// Time limit for connecting and greeting all streams.
 const CONNECT_WITHIN: Duration = Duration::from_secs(20);
 
 /// Runs an end.

@@ -1,5 +1,5 @@
-//! The two hosts: network namespaces with one veth between them, addresses, and routes that fix the congestion control for
-//! every tool alike. They are unnamed, so they end with the processes in them.
+//! The two hosts: network namespaces with one veth between them, addresses, and routes that set the same congestion control for
+//! every tool. They are unnamed, so they end with their processes.
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -16,11 +16,11 @@ pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 /// The interface at both ends.
 const VETH: &str = "veth0";
-/// MTU of the veth, bytes: that of Ethernet.
+/// MTU of the veth, bytes: the Ethernet default.
 pub const MTU: u32 = 1500;
-/// Congestion control of both routes. A machine's default may be one that paces or resends needlessly on a veth.
+/// Congestion control of both routes. The machine's default may pace, or retransmit needlessly on a veth.
 pub const CONGESTION: &str = "cubic";
-/// The offload that turns one write of many datagrams into as many packets when it is off.
+/// The offload whose absence turns one write of many datagrams into as many packets.
 const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
 /// Offloads that are recorded.
 const OFFLOADS: [&str; 7] = [
@@ -41,7 +41,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Builds them. The calling process must be in a network namespace of its own, which becomes the client's.
+    /// Creates the hosts. The calling process must be in a network namespace of its own, which becomes the client's.
     pub fn build() -> Result<Self> {
         let client = own_network()?;
         let server = in_thread(|| {
@@ -77,7 +77,7 @@ impl Hosts {
         })
     }
 
-    /// What both interfaces have counted so far.
+    /// The current counters of both interfaces.
     pub fn counters(&self) -> Result<Interface> {
         let table = |is_server| {
             self.inside(is_server, || {
@@ -94,7 +94,7 @@ impl Hosts {
         })
     }
 
-    /// Turns segmentation of datagrams by the sender's interface on or off: off, the kernel cuts before the interface.
+    /// Switches segmentation of datagrams by the sender's interface; without it the kernel segments before the interface.
     pub fn set_udp_segmentation(&self, on: bool) -> Result<()> {
         let wanted = [(UDP_SEGMENTATION.to_owned(), on)];
         let states = self.inside(false, || {
@@ -142,7 +142,7 @@ fn own_network() -> Result<OwnedFd> {
     Ok(File::open("/proc/thread-self/ns/net").context("failed to open the network namespace")?.into())
 }
 
-/// Runs `work` in a thread of its own, because a namespace is a thread's.
+/// Runs `work` in a thread of its own, because a network namespace belongs to a thread.
 pub fn in_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -168,7 +168,7 @@ struct Counted {
     sent: (u64, u64),
 }
 
-/// `/proc/net/dev` (proc_pid_net(5)): eight counters of what came in, then eight of what went out.
+/// Parses `/proc/net/dev` (proc_pid_net(5)): eight receive counters, then eight transmit counters.
 fn counted(table: &str) -> Result<Counted> {
     let line = table
         .lines()

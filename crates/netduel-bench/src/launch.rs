@@ -1,4 +1,4 @@
-//! Starting a program on a host, pinned or not, and taking it with what it used. The same way for every tool.
+//! Starts a program on a host, with or without pinning, and collects its CPU time; the same for every tool.
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -15,22 +15,22 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open
 use crate::hosts::Hosts;
 use crate::record::Placement;
 
-/// How often the tables of sockets are read while a server starts, nanoseconds. Peers do not say so in time when their
-/// output is a pipe.
+/// Poll interval of the socket tables while a server starts, nanoseconds. Other tools buffer their output when it is a pipe, so
+/// their messages come too late.
 const LISTENER_POLL_NS: u64 = 2_000_000;
 
-/// Where programs are started.
+/// The context of started programs.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'a> {
     /// The two hosts.
     pub hosts: &'a Hosts,
-    /// Where the ends run.
+    /// Placement of the ends.
     pub placement: Placement,
-    /// When a run that is not over is given up, on the monotonic clock.
+    /// Deadline of a run, on the monotonic clock.
     pub deadline_ns: u64,
 }
 
-/// A program that runs. Dropping it kills and takes it.
+/// A running program. Dropping it kills and reaps it.
 #[derive(Debug)]
 pub struct Launched {
     name: String,
@@ -42,12 +42,12 @@ pub struct Launched {
     is_taken: bool,
 }
 
-/// A program that has ended.
+/// A finished program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
-    /// What it wrote on standard output, but for the lines that were taken before.
+    /// Standard output without the lines that were read earlier.
     pub text: String,
-    /// CPU seconds, user and system, with those of children that it waited for.
+    /// CPU seconds, user and system, including children that it waited for.
     pub cpu_s: f64,
 }
 
@@ -149,13 +149,14 @@ impl Launched {
             .with_context(|| format!("failed to speak to {}", self.name))
     }
 
-    /// Stops the process, or lets it go on.
+    /// Stops or continues the process.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         rustix::process::pidfd_send_signal(&self.pidfd, signal)
             .with_context(|| format!("failed to send a signal to {}", self.name))
     }
 
-    /// Has the process stand still until a signal lets it go on. It does when this returns: a signal alone reaches a thread that
+    /// Stops the process until a signal continues it. It is stopped when this returns: a signal alone reaches a thread on another
+    /// core later.
     /// runs on another core later.
     pub fn freeze(&self) -> Result<()> {
         self.signal(Signal::STOP)?;
@@ -166,7 +167,7 @@ impl Launched {
         Ok(())
     }
 
-    /// Waits for its end, which has to be a success.
+    /// Waits for its end, which must be a success.
     pub fn finish(mut self) -> Result<Ended> {
         loop {
             if let Some(ended) = self.take()? {
@@ -188,7 +189,7 @@ impl Launched {
         }
     }
 
-    /// Ends a server that does not end by itself.
+    /// Terminates a server that does not end by itself.
     pub fn stop(mut self) -> Result<Ended> {
         self.signal(Signal::KILL)?;
         let mut polled = [PollFd::new(&self.pidfd, PollFlags::IN)];
@@ -197,7 +198,7 @@ impl Launched {
         Ok(Ended { text: self.rest(), cpu_s: used })
     }
 
-    /// Takes it when it has ended.
+    /// Reaps it when it has ended.
     fn take(&mut self) -> Result<Option<Ended>> {
         let Some((succeeded, cpu_s)) = self.reap()? else { return Ok(None) };
         let text = self.rest();
@@ -216,12 +217,12 @@ impl Launched {
         Ok(Some((status.success(), (used.user_ns + used.system_ns) as f64 / 1e9)))
     }
 
-    /// What is left of standard output. The process has ended, so this does.
+    /// The rest of standard output. The process has ended, so the output ends.
     fn rest(&self) -> String {
         self.lines.iter().fold(String::new(), |text, line| text + &line + "\n")
     }
 
-    /// Why it failed, from its output.
+    /// The reason of a failure, from its output.
     fn last_words(&mut self, output: &str) -> String {
         let errors = self.errors.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let words = if errors.is_empty() { output.trim() } else { &errors };
@@ -238,8 +239,8 @@ impl Drop for Launched {
     }
 }
 
-/// Whether a table of `/proc/net` has a socket that waits on `port` (include/net/tcp_states.h: 0A is LISTEN, 07 is what a
-/// bound UDP socket has).
+/// Whether a table of `/proc/net` has a socket that listens on `port` (include/net/tcp_states.h: 0A is LISTEN, 07 is the state of
+/// a bound UDP socket).
 fn is_listening(table: &str, protocol: Protocol, port: u16) -> bool {
     let state = match protocol {
         Protocol::Tcp => "0A",
@@ -257,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_is_told_from_a_connection_and_another_port() {
+    fn only_listeners_on_the_port_match() {
         let table = "  sl  local_address rem_address   st\n\
                      0: 0100007F:1451 00000000:0000 0A 00000000:00000000\n\
                      1: 0100007F:1452 0100007F:9999 01 00000000:00000000\n\

@@ -1,4 +1,4 @@
-//! Where the figures were made: machine, kernel, path, commit and date.
+//! The machine of the measurement: hardware, kernel, path, commit and date.
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -7,7 +7,7 @@ use netduel_sys::affinity;
 use crate::hosts::{CONGESTION, Hosts, MTU};
 use crate::record::Machine;
 
-/// Limits that decide how much a socket takes.
+/// Sysctls that limit socket buffers.
 const BUFFERS: [&str; 4] =
     ["net/core/rmem_max", "net/core/wmem_max", "net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem"];
 
@@ -32,7 +32,7 @@ pub fn kernel() -> Result<String> {
     one_line("/proc/sys/kernel/osrelease").context("failed to read the kernel's release from /proc/sys")
 }
 
-/// The commit that is measured, with a mark when files differ from it; absent outside a repository.
+/// The measured commit, marked when files differ from it; absent outside a repository.
 pub fn commit() -> Option<String> {
     let output = Command::new("git")
         .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
@@ -43,7 +43,7 @@ pub fn commit() -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A file of one line, blanks made single.
+/// A file of one line, with single spaces.
 fn one_line(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -54,8 +54,8 @@ fn cpu(table: &str) -> String {
     model.map_or_else(|| "unknown".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-/// Date and time, UTC, from nanoseconds since the epoch. The calendar repeats every 400 years of 146,097 days; counting from
-/// 1 March puts the leap day at the end of a year.
+/// Date and time, UTC, from nanoseconds since the epoch. The calendar repeats every 400 years of 146,097 days; years that start
+/// on 1 March have the leap day at their end.
 pub fn utc(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (days, in_day) = (seconds / 86_400 + 719_468, seconds % 86_400);

@@ -1,8 +1,8 @@
-//! Our engines against other tools, side by side on one path: `cargo xtask bench peers`.
+//! netduel's engines against other tools, side by side on one path: `cargo xtask bench peers`.
 //!
-//! Everything runs in two network namespaces with one veth between them, inside a pid namespace of its own: whatever becomes
-//! of this program, the kernel ends every process and namespace that it made. No figure is printed without its peer's of the
-//! same minute. It is a tool of the workspace; nothing of it is in the product.
+//! Everything runs in two network namespaces with one veth between them, inside a pid namespace: however this program ends, the
+//! kernel ends every process and namespace that it made. Each printed value has the other tool's value of the same minute beside
+//! it. This is a tool of the workspace and not part of the product.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The program as it is called.
+/// The outer program.
 fn outside(words: &[String]) -> Result<ExitCode> {
     let arguments = Arguments::parse();
     if arguments.list {
@@ -60,7 +60,7 @@ fn outside(words: &[String]) -> Result<ExitCode> {
     stage::enter(words, arguments.lifeline)
 }
 
-/// The same program once more, with the same words, as pid 1 of namespaces of its own.
+/// The inner program: pid 1 of the new namespaces, with the same arguments.
 fn inside(words: &[String]) -> Result<ExitCode> {
     stage::settle()?;
     let name = std::iter::once("peers").map(String::from);
@@ -68,7 +68,7 @@ fn inside(words: &[String]) -> Result<ExitCode> {
     let record = campaign::run(&arguments)?;
     table::print(&record);
     println!("\nraw figures: {}", arguments.json.display());
-    // A required figure that is not reached is a result; what could not be measured although it is installed is a failure.
+    // A missed target is a result; a tool that is installed but cannot be measured is a failure.
     let is_whole = record.results.iter().all(|result| result.failures.is_empty());
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,10 +1,10 @@
-//! What is compared, and how it is derived from what one run gave.
+//! The compared metrics, and how each is derived from a run.
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Accounting;
 use crate::outcome::Outcome;
 
-/// A figure of one run.
+/// A metric of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -12,17 +12,17 @@ pub enum Metric {
     Throughput,
     /// CPU seconds of both ends per 10^9 payload bytes at the receiver.
     CpuPerGigabyte,
-    /// Datagrams that the sender's kernel took, per second.
+    /// Datagrams accepted by the sender's kernel, per second.
     Sent,
-    /// Datagrams that the receiving program got, per second.
+    /// Datagrams received by the receiver's program, per second.
     Delivered,
-    /// Packets that left the client's interface, per second.
+    /// Packets sent by the client's interface, per second.
     PacketsOut,
-    /// Packets that came in at the server's interface, per second.
+    /// Packets received by the server's interface, per second.
     PacketsIn,
     /// CPU microseconds of both ends per delivered datagram.
     CpuPerDatagram,
-    /// CPU microseconds of both ends per packet that came in at the server's interface.
+    /// CPU microseconds of both ends per packet received by the server's interface.
     CpuPerPacket,
     /// Median round trip, nanoseconds.
     P50,
@@ -32,15 +32,15 @@ pub enum Metric {
     Mean,
     /// CPU microseconds of both ends per round trip.
     CpuPerRoundTrip,
-    /// Requests that were sent over those that were scheduled.
+    /// Sent requests divided by scheduled requests.
     ScheduleKept,
-    /// Median of how late requests left, nanoseconds.
+    /// Median lateness of requests, nanoseconds.
     PacingP50,
-    /// 99th percentile of how late requests left, nanoseconds.
+    /// 99th percentile of the lateness of requests, nanoseconds.
     PacingP99,
-    /// Longest round trip over the length of the injected stall.
+    /// Longest round trip divided by the length of the injected stall.
     StallLongest,
-    /// Round trips longer than half the stall over those that a schedule of that rate puts there.
+    /// Number of round trips longer than half the stall, divided by the number expected from the schedule.
     StallShown,
 }
 
@@ -83,7 +83,7 @@ impl Metric {
         }
     }
 
-    /// The figure of a run; absent when the tool does not report what it needs.
+    /// The value of a run; absent when the tool does not report the necessary counts.
     pub fn of(self, outcome: &Outcome, accounting: Accounting) -> Option<f64> {
         let reading = &outcome.reading;
         let per_second = |count: Option<u64>| Some(count? as f64 / reading.seconds);
@@ -125,7 +125,7 @@ impl Metric {
     }
 }
 
-/// A kind of traffic, which decides the figures that are compared.
+/// The kind of traffic, which determines the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -137,12 +137,12 @@ pub enum Kind {
     RoundTrips,
     /// Requests on a schedule.
     OpenLoop,
-    /// Requests while the server is stopped for a moment.
+    /// Requests during a stall of the server.
     Stall,
 }
 
 impl Kind {
-    /// The figures, in the order of the tables.
+    /// The metrics in the order of the tables.
     pub fn metrics(self) -> &'static [Metric] {
         match self {
             Self::Stream => &[Metric::Throughput, Metric::CpuPerGigabyte],

@@ -1,4 +1,4 @@
-//! The raw figures of one run, as they are written to the JSON file. Derives nothing.
+//! The raw figures of one run in the JSON file. Derives nothing.
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Cost;
@@ -6,18 +6,18 @@ use crate::cost::Cost;
 /// The figures of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What the tool reports.
+    /// The values that the tool reports.
     pub reading: Reading,
-    /// What it cost.
+    /// The CPU time.
     pub cost: Cost,
-    /// What the interfaces counted.
+    /// The interface counters.
     pub interface: Interface,
 }
 
-/// What a tool reports of a run.
+/// The values that a tool reports of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Reading {
-    /// Its own time base, seconds.
+    /// Duration as measured by the tool, seconds.
     pub seconds: f64,
     /// Payload bytes at the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,10 +31,10 @@ pub struct Reading {
     /// Full round trips.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// Of an open loop.
+    /// Open loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoop>,
-    /// Of an injected stall.
+    /// Injected stall only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Stall>,
 }
@@ -51,38 +51,38 @@ pub struct Latency {
     pub mean_ns: f64,
 }
 
-/// How an open loop kept its schedule.
+/// Accuracy of an open loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenLoop {
     /// Requests sent.
     pub requests: u64,
-    /// Requests that the schedule has until the duration is over or, when that is later, the last one left.
+    /// Requests scheduled until the end of the duration or, if later, until the last one left.
     pub scheduled: f64,
-    /// How late they left, median, nanoseconds.
+    /// Median lateness, nanoseconds.
     pub pacing_p50_ns: f64,
-    /// How late they left, 99th percentile, nanoseconds.
+    /// 99th percentile of lateness, nanoseconds.
     pub pacing_p99_ns: f64,
 }
 
-/// What a stop of the server shows in the histogram.
+/// Effect of a stop of the server on the histogram.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
-    /// Time between the signals that stopped the server and let it go on, nanoseconds.
+    /// Time between the signals that stopped and continued the server, nanoseconds.
     pub length_ns: f64,
     /// Longest round trip, nanoseconds.
     pub longest_ns: f64,
     /// Round trips longer than half the stall.
     pub slow: u64,
-    /// Requests that were due in the first half of the stall, which cannot be answered sooner.
+    /// Requests due in the first half of the stall: their round trips are longer than half the stall.
     pub slow_due: f64,
 }
 
-/// What the kernel counted at the two ends of the veth during a run, whatever sent it.
+/// Counters of the kernel at both ends of the veth during a run, for all traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Interface {
     /// Packets sent by the client's interface.
     pub packets_out: u64,
-    /// Their bytes, with Ethernet headers.
+    /// Their bytes with Ethernet headers.
     pub bytes_out: u64,
     /// Packets received by the server's interface.
     pub packets_in: u64,

@@ -1,11 +1,11 @@
-//! What is written to the JSON file: raw figures of every run and where they were made. Everything shown is derived from it.
+//! The JSON file: raw figures of every run, and the machine. All output is derived from it.
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Accounting;
 use crate::metric::{Kind, Metric};
 use crate::outcome::Outcome;
 
-/// Of the JSON file.
+/// Version of the JSON file.
 pub const FORMAT: u32 = 1;
 
 /// A campaign: all comparisons of one call.
@@ -13,23 +13,23 @@ pub const FORMAT: u32 = 1;
 pub struct Record {
     /// [`FORMAT`].
     pub format: u32,
-    /// The command that makes the like.
+    /// The command that repeats the campaign.
     pub command: String,
-    /// Begin, UTC, for example `2026-11-21 08:00:00`.
+    /// Start, UTC, for example `2026-11-21 08:00:00`.
     pub date: String,
-    /// What is measured: the commit, with a mark when files differ from it.
+    /// The measured commit, marked when files differ from it.
     pub commit: Option<String>,
-    /// Whether the compiler optimised; figures of a build without say nothing.
+    /// Whether the compiler optimised; without optimisation the figures are meaningless.
     pub optimised: bool,
     /// Seed of the order.
     pub seed: u64,
-    /// Pairs asked for.
+    /// Requested number of pairs.
     pub pairs: u32,
     /// Seconds of traffic in each run.
     pub seconds: u32,
-    /// Where it was measured.
+    /// The machine.
     pub machine: Machine,
-    /// What CPU time counts.
+    /// The rule for CPU time.
     pub accounting: Accounting,
     /// Other tools.
     pub peers: Vec<Peer>,
@@ -44,15 +44,15 @@ pub struct Machine {
     pub kernel: String,
     /// Processor.
     pub cpu: String,
-    /// Cores that may be used.
+    /// Usable cores.
     pub cores: usize,
     /// Clock source of the kernel.
     pub clock_source: Option<String>,
-    /// Congestion control of both routes, for every tool alike.
+    /// Congestion control of both routes, the same for every tool.
     pub congestion: String,
     /// MTU of the veth, bytes.
     pub mtu: u32,
-    /// Offloads of the veth that matter, name and state, as they are unless a case changes them.
+    /// Relevant offloads of the veth, name and state, before a case changes them.
     pub offloads: Vec<(String, bool)>,
     /// Limits of socket buffers, sysctl and value.
     pub buffers: Vec<(String, String)>,
@@ -61,17 +61,17 @@ pub struct Machine {
 /// Another tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Its program.
+    /// Program name.
     pub program: String,
     /// The version that it reports; absent when it is not installed.
     pub version: Option<String>,
 }
 
-/// Where the two ends run.
+/// Placement of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Wherever the kernel puts them.
+    /// Chosen by the kernel.
     Free,
     /// Client on core 0, server on core 1, all threads of each.
     Apart,
@@ -80,7 +80,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// In a table.
+    /// Label in tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Free => "free",
@@ -89,7 +89,7 @@ impl Placement {
         }
     }
 
-    /// The core of client or server.
+    /// The core of the client or the server.
     pub fn core(self, is_server: bool) -> Option<u16> {
         match self {
             Self::Free => None,
@@ -99,61 +99,62 @@ impl Placement {
     }
 }
 
-/// One comparison in one placement.
+/// One comparison with one placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Its case.
     pub case: String,
-    /// The figures that are compared.
+    /// The compared metrics.
     pub kind: Kind,
-    /// Our side.
+    /// netduel's label.
     pub ours: String,
-    /// Our workload, as an agent would get it.
+    /// netduel's workload, as an agent receives it.
     pub workload: serde_json::Value,
-    /// The other side; absent when ours is measured against what was planned.
+    /// The other tool; absent when netduel is compared with its plan.
     pub against: Option<String>,
-    /// Where the ends run.
+    /// Placement of the ends.
     pub placement: Placement,
     /// Whether `tx-udp-segmentation` was off on the sender's interface, so that every datagram is a packet there.
     pub segmented: bool,
-    /// The required figures.
-    pub asks: Vec<Ask>,
-    /// Why it was not measured, when it was not.
+    /// The targets.
+    #[serde(rename = "asks")]
+    pub targets: Vec<Target>,
+    /// The reason when it was not measured.
     pub missing: Option<String>,
-    /// Runs that failed, and how; their pairs are left out.
+    /// Failed runs with their errors; their pairs are excluded.
     pub failures: Vec<String>,
-    /// Pairs, in the order of time.
+    /// Pairs in chronological order.
     pub pairs: Vec<Pair>,
 }
 
-/// A required figure: of the median ratio, or of our own median where there is no other side.
+/// A target: for the median ratio, or for netduel's median without another tool.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Ask {
-    /// Of what.
+pub struct Target {
+    /// The metric.
     pub metric: Metric,
-    /// At least or at most.
+    /// Minimum or maximum.
     pub bound: Bound,
-    /// So much.
+    /// The value.
     pub value: f64,
 }
 
-/// Side of a bound.
+/// Direction of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// This or more.
+    /// At least the value.
     AtLeast,
-    /// This or less.
+    /// At most the value.
     AtMost,
 }
 
 /// Two runs, one directly after the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// Whether ours ran first.
+    /// Whether netduel ran first.
     pub ours_first: bool,
-    /// Ours.
+    /// netduel's run.
     pub ours: Outcome,
-    /// The other's.
+    /// The other tool's run.
     pub theirs: Option<Outcome>,
 }

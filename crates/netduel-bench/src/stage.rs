@@ -1,8 +1,8 @@
-//! The namespaces that hold everything, so that nothing is left behind however the bench ends.
+//! The namespaces of the bench, so that nothing is left behind however it ends.
 //!
-//! The program as it was called makes them and starts itself once more as pid 1 of the new pid namespace. That ends when its
-//! standard input does, which is when its starter dies, by whatever signal; and when pid 1 ends the kernel kills every
-//! process of the namespace, and with the last of them the unnamed network namespaces go.
+//! The outer program creates them and starts itself again as pid 1 of the new pid namespace. The inner program ends when its
+//! standard input ends, which happens when its starter dies from any signal. When pid 1 ends, the kernel kills every process of
+//! the namespace, and removes the unnamed network namespaces with the last process.
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -13,11 +13,11 @@ use netduel_sys::{mount, usage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// First word of the inner program's command line.
+/// First argument of the inner program.
 pub const WORD: &str = "--inside";
 
-/// Makes the namespaces, starts this program in them with `words`, and waits for it. With `lifeline` it ends when standard
-/// input does.
+/// Creates the namespaces, starts this program in them with the arguments `words`, and waits for it. With `lifeline` it ends when
+/// standard input ends.
 pub fn enter(words: &[String], lifeline: bool) -> Result<ExitCode> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     if !user.is_root() {
@@ -38,7 +38,7 @@ pub fn enter(words: &[String], lifeline: bool) -> Result<ExitCode> {
     watch(&mut inner, lifeline)
 }
 
-/// Waits for the inner program. Returning before it has ended closes its lifeline.
+/// Waits for the inner program. Returning earlier closes its lifeline.
 fn watch(inner: &mut Child, lifeline: bool) -> Result<ExitCode> {
     let pidfd = pidfd_open(Pid::from_child(inner), PidfdFlags::empty())
         .context("failed to open the process in the namespaces")?;
@@ -65,13 +65,13 @@ fn watch(inner: &mut Child, lifeline: bool) -> Result<ExitCode> {
     }
 }
 
-/// Whether an input that is ready has ended; other input is ignored.
+/// Whether a readable input is at its end; other input is ignored.
 fn ends(mut input: impl Read) -> bool {
     !matches!(input.read(&mut [0; 256]), Ok(length) if length > 0)
 }
 
-/// In the inner program: ends with its starter. The `/proc` of its own pid namespace is mounted later, by
-/// [`mount_proc`], when what is needed of the machine's has been opened.
+/// In the inner program: ends with its starter. [`mount_proc`] mounts the `/proc` of its own pid namespace later, when the files
+/// of the machine's `/proc` are open.
 pub fn settle() -> Result<()> {
     std::thread::Builder::new()
         .name("lifeline".to_owned())
@@ -83,7 +83,7 @@ pub fn settle() -> Result<()> {
     mount::make_private().context("failed to make the mounts private")
 }
 
-/// Mounts the `/proc` of this pid namespace, which the children's ids are valid in.
+/// Mounts the `/proc` of this pid namespace, in which the ids of children are valid.
 pub fn mount_proc() -> Result<()> {
     mount::proc().context("failed to mount /proc (a container that masks parts of it does not allow this)")
 }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_input_ends_when_nothing_comes() {
+    fn closed_input_is_detected() {
         assert!(!ends(&b"x"[..]));
         assert!(ends(&b""[..]));
     }

@@ -1,4 +1,4 @@
-//! What is derived from raw figures: ratios of pairs, their spread and interval, and whether the required figures are reached.
+//! Values derived from raw figures: ratios of pairs, their spread and interval, and whether targets are met.
 use netduel_model::metric::Scale;
 use netduel_stats::paired;
 use netduel_stats::summary::{median, quantile};
@@ -6,39 +6,39 @@ use netduel_stats::summary::{median, quantile};
 use crate::cost::Accounting;
 use crate::metric::Metric;
 use crate::outcome::Outcome;
-use crate::record::{Ask, Bound, Comparison, Pair, Record};
+use crate::record::{Bound, Comparison, Pair, Record, Target};
 
-/// Median, least and most.
+/// Median, minimum and maximum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Median.
     pub median: f64,
-    /// Least.
+    /// Minimum.
     pub least: f64,
-    /// Most.
+    /// Maximum.
     pub most: f64,
 }
 
-/// One figure of one comparison.
+/// One metric of one comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The figure.
+    /// The metric.
     pub metric: Metric,
-    /// Pairs, or runs of ours where there is no other side.
+    /// Number of pairs, or of netduel's runs without another tool.
     pub n: usize,
-    /// Ours over theirs, pair by pair; absent where there is no other side.
+    /// netduel's value divided by the other tool's, by pair; absent without another tool.
     pub ratio: Option<Spread>,
     /// 95 % interval of the ratio: Hodges-Lehmann with Wilcoxon's signed ranks; absent with fewer than 6 pairs.
     pub interval: Option<(f64, f64)>,
-    /// Ours.
+    /// netduel.
     pub ours: Spread,
-    /// Theirs.
+    /// The other tool.
     pub theirs: Option<Spread>,
-    /// The required figures, and whether they are reached.
-    pub asks: Vec<(Ask, bool)>,
+    /// The target, and whether it is met.
+    pub targets: Vec<(Target, bool)>,
 }
 
-/// The figures of a comparison that both sides have.
+/// The metrics of a comparison that both sides report.
 pub fn rows(comparison: &Comparison, accounting: Accounting) -> Vec<Row> {
     let metrics = comparison.kind.metrics().iter();
     metrics.filter_map(|&metric| row(comparison, metric, accounting)).collect()
@@ -61,11 +61,11 @@ fn row(comparison: &Comparison, metric: Metric, accounting: Accounting) -> Optio
     let (ratio, ours, theirs) = (spread(&ratios), spread(&ours)?, spread(&theirs));
     let estimate = paired::estimate(&both, Scale::Ratio, 0.95);
     let judged = if comparison.against.is_some() { ratio?.median } else { ours.median };
-    let is_reached = |ask: &Ask| match ask.bound {
-        Bound::AtLeast => judged >= ask.value,
-        Bound::AtMost => judged <= ask.value,
+    let is_reached = |target: &Target| match target.bound {
+        Bound::AtLeast => judged >= target.value,
+        Bound::AtMost => judged <= target.value,
     };
-    let asks = comparison.asks.iter().filter(|ask| ask.metric == metric);
+    let targets = comparison.targets.iter().filter(|target| target.metric == metric);
     Some(Row {
         metric,
         n: comparison.pairs.len(),
@@ -75,7 +75,7 @@ fn row(comparison: &Comparison, metric: Metric, accounting: Accounting) -> Optio
             .map(|estimate| (estimate.low, estimate.high)),
         ours,
         theirs,
-        asks: asks.map(|ask| (*ask, is_reached(ask))).collect(),
+        targets: targets.map(|target| (*target, is_reached(target))).collect(),
     })
 }
 
@@ -83,7 +83,7 @@ fn spread(values: &[f64]) -> Option<Spread> {
     Some(Spread { median: median(values)?, least: quantile(values, 0.0)?, most: quantile(values, 1.0)? })
 }
 
-/// Share of all cores that was busy with something else during the runs.
+/// Share of all cores used by other programs during the runs.
 pub fn others(record: &Record) -> Option<Spread> {
     let share = |outcome: &Outcome| {
         let all = outcome.cost.wall_s * record.machine.cores as f64;
@@ -97,13 +97,13 @@ fn outcomes(pair: &Pair) -> impl Iterator<Item = &Outcome> {
     std::iter::once(&pair.ours).chain(&pair.theirs)
 }
 
-/// The sides of a comparison, for a heading.
+/// The two sides of a comparison, for a heading.
 pub fn heading(comparison: &Comparison) -> String {
     let against = comparison.against.as_ref().map_or_else(String::new, |name| format!(" v {name}"));
     format!("{}: {}{against}", comparison.case, comparison.ours)
 }
 
-/// A line on the pair that was run last, or on its failure.
+/// A line about the latest pair, or its failure.
 pub fn last_pair(comparison: &Comparison, accounting: Accounting) -> String {
     let head = format!("{} [{}]", heading(comparison), comparison.placement.title());
     let Some(last) = comparison.pairs.last() else {
@@ -150,9 +150,9 @@ mod tests {
             against: Some("iperf3".into()),
             placement: Placement::Free,
             segmented: false,
-            asks: vec![
-                Ask { metric: Metric::Throughput, bound: Bound::AtLeast, value: 1.8 },
-                Ask { metric: Metric::CpuPerGigabyte, bound: Bound::AtMost, value: 0.4 },
+            targets: vec![
+                Target { metric: Metric::Throughput, bound: Bound::AtLeast, value: 1.8 },
+                Target { metric: Metric::CpuPerGigabyte, bound: Bound::AtMost, value: 0.4 },
             ],
             missing: None,
             failures: Vec::new(),
@@ -165,10 +165,10 @@ mod tests {
         let rows = rows(&comparison(&[(200, 100), (30, 10), (19, 10)]), Accounting::InProcesses);
         let ratio = rows[0].ratio.unwrap();
         assert_eq!((ratio.median, ratio.least, ratio.most), (2.0, 1.9, 3.0));
-        assert!(rows[0].asks[0].1);
-        // The same CPU time for twice the bytes is half of it for each.
+        assert!(rows[0].targets[0].1);
+        // The same CPU time for twice the bytes is half the cost per byte.
         assert!((rows[1].ratio.unwrap().median - 0.5).abs() < 1e-9);
-        assert!(!rows[1].asks[0].1);
+        assert!(!rows[1].targets[0].1);
         assert_eq!(rows[0].interval, None, "three pairs have no interval of 95 %");
     }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_one_side_does_not_have_is_not_compared() {
+    fn metric_missing_on_one_side_is_not_compared() {
         let mut comparison = comparison(&[(20, 10)]);
         comparison.pairs[0].theirs.as_mut().unwrap().reading.bytes = None;
         assert_eq!(rows(&comparison, Accounting::InProcesses), []);

@@ -1,12 +1,12 @@
 //! The terminal's table, and a line `figure NAME VALUE UNIT` for each ratio, which `cargo xtask bench` collects.
 use crate::cases::CASES;
-use crate::record::{Ask, Bound, Comparison, Record};
+use crate::record::{Bound, Comparison, Record, Target};
 use crate::summary::{self, Row, Spread};
 
-/// Share of all cores for others above which a campaign reports that the machine was busy. A system's own services stay below it.
+/// Share of all cores used by other programs above which the machine is reported as busy. Ordinary system services stay below it.
 const OTHERS_MOST: f64 = 0.05;
 
-/// Prints the names of all cases and what each compares.
+/// Prints the names and the comparison of all cases.
 pub fn print_cases() {
     for case in CASES {
         let against = case.against.map_or_else(String::new, |tool| format!(" v {}", tool.label()));
@@ -14,7 +14,7 @@ pub fn print_cases() {
     }
 }
 
-/// Prints everything.
+/// Prints the whole result.
 pub fn print(record: &Record) {
     println!("{}", head(record).join("\n"));
     for comparison in &record.results {
@@ -36,7 +36,7 @@ pub fn print(record: &Record) {
     }
 }
 
-/// Where, when and how it was measured.
+/// Machine, date and method.
 pub fn head(record: &Record) -> Vec<String> {
     let machine = &record.machine;
     let offload = |(name, on): &(String, bool)| format!("{name} {}", if *on { "on" } else { "off" });
@@ -92,7 +92,7 @@ fn line(row: &Row) -> String {
     let metric = row.metric;
     let head = format!("{:<20}", metric.title());
     let Some((ratio, theirs)) = row.ratio.zip(row.theirs) else {
-        return format!("{head} {}{}", range(row.ours, |value| metric.show(value)), asked(row));
+        return format!("{head} {}{}", range(row.ours, |value| metric.show(value)), targets(row));
     };
     format!(
         "{head} {} x{}   ours {}, theirs {}{}",
@@ -100,29 +100,29 @@ fn line(row: &Row) -> String {
         row.interval.map_or_else(String::new, |(low, high)| format!("  95 % [{low:.2}, {high:.2}]")),
         metric.show(row.ours.median),
         metric.show(theirs.median),
-        asked(row)
+        targets(row)
     )
 }
 
-/// `median [least-most]`.
+/// `median [min-max]`.
 pub fn range(spread: Spread, show: impl Fn(f64) -> String) -> String {
     format!("{} [{}-{}]", show(spread.median), show(spread.least), show(spread.most))
 }
 
-fn asked(row: &Row) -> String {
-    let asks = row.asks.iter().map(|(ask, is_reached)| {
-        format!("   target {}: {}", bound(ask), if *is_reached { "yes" } else { "NO" })
+fn targets(row: &Row) -> String {
+    let targets = row.targets.iter().map(|(target, is_reached)| {
+        format!("   target {}: {}", bound(target), if *is_reached { "yes" } else { "NO" })
     });
-    asks.collect()
+    targets.collect()
 }
 
-/// A bound as in a formula.
-pub fn bound(ask: &Ask) -> String {
-    let sign = match ask.bound {
+/// A target as a formula.
+pub fn bound(target: &Target) -> String {
+    let sign = match target.bound {
         Bound::AtLeast => ">=",
         Bound::AtMost => "<=",
     };
-    format!("{sign} {}", ask.value)
+    format!("{sign} {}", target.value)
 }
 
 /// One word.
@@ -145,13 +145,13 @@ mod tests {
     use crate::metric::Metric;
 
     #[test]
-    fn a_bound_reads_as_a_formula() {
-        let ask = Ask { metric: Metric::Throughput, bound: Bound::AtLeast, value: 1.8 };
-        assert_eq!(bound(&ask), ">= 1.8");
+    fn target_is_printed_as_a_formula() {
+        let target = Target { metric: Metric::Throughput, bound: Bound::AtLeast, value: 1.8 };
+        assert_eq!(bound(&target), ">= 1.8");
     }
 
     #[test]
-    fn a_range_shows_its_ends() {
+    fn range_is_printed_with_both_ends() {
         let spread = Spread { median: 2.0, least: 1.5, most: 2.25 };
         assert_eq!(range(spread, |value| format!("{value:.2}")), "2.00 [1.50-2.25]");
     }

@@ -11,7 +11,7 @@ use crate::outcome::Reading;
 
 const PORT: u16 = 5201;
 
-/// Runs it once.
+/// One run.
 pub fn run(site: &Site<'_>, options: &[&str], seconds: u32) -> Result<Ran> {
     let mut server = Command::new("iperf3");
     server.args(["-s", "-1"]);
@@ -23,7 +23,7 @@ pub fn run(site: &Site<'_>, options: &[&str], seconds: u32) -> Result<Ran> {
     Ok(Ran { reading: read(&client.text)?, client_cpu_s: client.cpu_s, server_cpu_s: server.cpu_s })
 }
 
-/// Its JSON. Of UDP `packets` is what was sent, also in `sum_received`, and what arrived is that without `lost_packets`.
+/// Parses its JSON. For UDP, `packets` is the number sent, also in `sum_received`; the number received is without `lost_packets`.
 fn read(text: &str) -> Result<Reading> {
     let json: Value = serde_json::from_str(text).context("its output is not JSON")?;
     if let Some(error) = json.get("error").and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! The tools that are compared: how each is started, and how its output is read. One file each.
+//! The compared tools: how each is started, and how its output is parsed. One file each.
 mod iperf3;
 mod nuttcp;
 mod ours;
@@ -18,14 +18,14 @@ use crate::record::Peer;
 pub use ours::{Ours, workload};
 use ran::plain;
 
-/// Programs of the other tools, with the word that asks for the version.
+/// Programs of the other tools, with the option that prints the version.
 const PROGRAMS: [(&str, &str); 4] =
     [("iperf3", "--version"), ("sockperf", "--version"), ("qperf", "--version"), ("nuttcp", "-V")];
 
 /// One side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tool {
-    /// Ours.
+    /// netduel.
     Ours(Ours),
     /// iperf3, with options of the client.
     Iperf3(&'static [&'static str]),
@@ -38,7 +38,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// In tables: what one would type, without addresses and duration.
+    /// Label in tables: the command line without addresses and duration.
     pub fn label(&self) -> String {
         let words = |name: &str, options: &[&str]| {
             std::iter::once(name).chain(options.iter().copied()).collect::<Vec<_>>().join(" ")
@@ -53,7 +53,7 @@ impl Tool {
         }
     }
 
-    /// Its program; absent for ours.
+    /// Its program; absent for netduel.
     pub fn program(&self) -> Option<&'static str> {
         match self {
             Self::Ours(_) => None,
@@ -64,7 +64,7 @@ impl Tool {
         }
     }
 
-    /// Runs it once.
+    /// One run.
     pub fn run(&self, site: &Site<'_>, counters: &Counters, seconds: u32) -> Result<Outcome> {
         let (before, interface_before) = (counters.now()?, site.hosts.counters()?);
         let ran = match self {
@@ -84,7 +84,7 @@ impl Tool {
     }
 }
 
-/// Asks every tool for its version.
+/// The version of each tool.
 pub fn peers() -> Vec<Peer> {
     PROGRAMS
         .iter()

@@ -1,5 +1,5 @@
-//! nuttcp: a server for one test that stays in the foreground (a plain `-1` goes to the background, where its parent cannot take its
-//! CPU time), `-fparse` from the client. The rate is the receiver's; megabytes are of 2^20 bytes.
+//! nuttcp: a server for one test in the foreground (`-1` alone goes to the background, where its CPU time is lost to the parent),
+//! `-fparse` from the client. The rate is the receiver's; a megabyte is 2^20 bytes.
 use std::process::Command;
 
 use anyhow::Result;
@@ -11,7 +11,7 @@ use crate::outcome::Reading;
 
 const PORT: u16 = 5000;
 
-/// Runs it once. Without `-R0` its datagrams are limited to 1 Mbit/s.
+/// One run. Without `-R0` nuttcp limits datagrams to 1 Mbit/s.
 pub fn run(site: &Site<'_>, options: &[&str], seconds: u32) -> Result<Ran> {
     let port = format!("-P{PORT}");
     let mut server = Command::new("nuttcp");
@@ -24,7 +24,7 @@ pub fn run(site: &Site<'_>, options: &[&str], seconds: u32) -> Result<Ran> {
     Ok(Ran { reading: read(&client.text)?, client_cpu_s: client.cpu_s, server_cpu_s: server.cpu_s })
 }
 
-/// Its text: `megabytes=M real_seconds=S ...`, for datagrams also `drop=D pkt=P`.
+/// Parses its output: `megabytes=M real_seconds=S ...`, for datagrams also `drop=D pkt=P`.
 fn read(text: &str) -> Result<Reading> {
     let seconds = number_after(text, "real_seconds=")?;
     let sent = number_after(text, "pkt=").ok().map(|packets| packets as u64);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn datagrams_that_were_dropped_are_not_delivered() {
+    fn dropped_datagrams_are_not_counted_as_delivered() {
         let text = "megabytes=13.8546 real_seconds=1.00 rate_Mbps=116.3769 tx_cpu=99 rx_cpu=21 drop=1203 pkt=228196 data_loss=0.52700\n";
         let reading = read(text).unwrap();
         assert_eq!((reading.sent, reading.delivered), (Some(228_196), Some(226_993)));
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_has_bytes_alone() {
+    fn tcp_output_has_bytes_only() {
         let text = "megabytes=2981.0000 real_seconds=1.00 rate_Mbps=25008.0910 tx_cpu=97 rx_cpu=37 retrans=0 rtt_ms=0.06\n";
         let expected = Reading { seconds: 1.0, bytes: Some(2981 << 20), ..Reading::default() };
         assert_eq!(read(text).unwrap(), expected);

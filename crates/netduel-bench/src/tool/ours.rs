@@ -1,4 +1,4 @@
-//! Our engines, each end in a process of its own (`end.rs`).
+//! netduel's engines, each end in its own process (`end.rs`).
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -15,22 +15,21 @@ use crate::end;
 use crate::launch::{Launched, Site};
 use crate::outcome::{Latency, OpenLoop, Reading, Stall};
 
-/// Cut from the beginning of the round trips, nanoseconds; sockperf cuts 400 ms.
+/// Excluded from the beginning of the round trips, nanoseconds; sockperf excludes 400 ms.
 const WARMUP_NS: u64 = 400_000_000;
 
-/// A workload of ours.
+/// A netduel workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ours {
-    /// In tables.
+    /// Label in tables.
     pub name: &'static str,
-    /// The traffic as an agent would get it. It is text so that a new setting of the engines is a word here, and its
-    /// default none.
+    /// The traffic as an agent receives it: text, so that a new engine setting is a word here, and its default none.
     pub traffic: &'static str,
-    /// How long the server is stopped in the middle, milliseconds; 0 for not at all.
+    /// Duration for which the server is stopped in the middle, milliseconds; 0 for no stall.
     pub stall_ms: u64,
 }
 
-/// The workload of a traffic that runs for so many seconds.
+/// A workload with this traffic and duration in seconds.
 pub fn workload(traffic: &str, seconds: u32) -> Result<Value> {
     let traffic: Value = serde_json::from_str(traffic).context("the traffic of a case is not JSON")?;
     let duration = Nanos(u64::from(seconds) * 1_000_000_000);
@@ -46,7 +45,7 @@ pub fn workload(traffic: &str, seconds: u32) -> Result<Value> {
 }
 
 impl Ours {
-    /// Runs it once.
+    /// One run.
     pub fn run(&self, site: &Site<'_>, seconds: u32) -> Result<Ran> {
         let workload = workload(self.traffic, seconds)?.to_string();
         let duration_ns = u64::from(seconds) * 1_000_000_000;
@@ -78,7 +77,7 @@ impl Ours {
     }
 }
 
-/// Stops the server at a point in time for a while. Returns how long it was, nanoseconds.
+/// Stops the server at a point in time. Returns the duration of the stop, nanoseconds.
 fn stall(server: &Launched, at_ns: u64, length_ns: u64) -> Result<u64> {
     clock::sleep_until(at_ns);
     server.freeze()?;
@@ -89,7 +88,7 @@ fn stall(server: &Launched, at_ns: u64, length_ns: u64) -> Result<u64> {
     Ok(going - stopped)
 }
 
-/// What both ends report.
+/// Values from the reports of both ends.
 fn read(
     client: &EndReport,
     server: &EndReport,
@@ -120,7 +119,7 @@ fn read(
     if let (Some(pacing), Some(rate)) = (&trips.pacing_error, rate) {
         let pacing = self::histogram(pacing)?;
         let percentile = |p| pacing.percentile(p).map(|ns| ns as f64).context("no request left");
-        // Requests that leave after the end were late: what counts is how many left in the time until the last did.
+        // Requests that left after the scheduled end were late: the value is the number sent until the last one left.
         let last_s = client.sent.as_ref().and_then(|sent| sent.last_ns).map_or(0.0, |ns| ns as f64 / 1e9);
         reading.open_loop = Some(OpenLoop {
             requests: trips.requests,
@@ -132,7 +131,7 @@ fn read(
     if let Some(length_ns) = stall_ns {
         let half = length_ns / 2;
         let slow = trips.histogram.pairs.iter().filter(|(ns, _)| *ns > half).map(|(_, count)| count).sum();
-        // In a closed loop one request is under way when the server stops.
+        // In a closed loop one request is outstanding when the server stops.
         let slow_due = rate.map_or(1.0, |rate| rate * half as f64 / 1e9);
         let longest_ns = trips.histogram.max as f64;
         reading.stall = Some(Stall { length_ns: length_ns as f64, longest_ns, slow, slow_due });
@@ -144,7 +143,7 @@ fn histogram(record: &HistogramRecord) -> Result<Histogram> {
     Histogram::from_record(record).context("a histogram is not whole")
 }
 
-/// Requests a second of an open loop.
+/// Requests per second of an open loop.
 fn request_rate(workload: &Workload) -> Option<f64> {
     workload.traffic.facts().request_rate().map(|rate| rate.0 as f64)
 }
@@ -156,7 +155,7 @@ mod tests {
     use netduel_model::workload::Role;
 
     #[test]
-    fn a_stall_is_counted_against_what_was_due_in_it() {
+    fn stall_is_compared_with_the_scheduled_requests() {
         let traffic = r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"block","rate":"1 k/s"}"#;
         let workload: Workload = serde_json::from_value(workload(traffic, 2).unwrap()).unwrap();
         let mut client = EndReport::new(Role::Client);
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_took_longer_than_planned_was_not_kept() {
+    fn overrun_counts_as_missed_schedule() {
         let traffic = r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"block","rate":"1 k/s"}"#;
         let workload: Workload = serde_json::from_value(workload(traffic, 2).unwrap()).unwrap();
         let histogram = HistogramRecord { count: 2000, min: 5, max: 5, pairs: vec![(5, 2000)] };

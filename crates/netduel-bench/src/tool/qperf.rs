@@ -1,6 +1,6 @@
-//! qperf: `tcp_lat` and `udp_lat` print the mean of one way, half a round trip, so it is doubled. `-uu` prints whole bytes a
-//! second and nanoseconds, so that no prefix has to be guessed. The server forks for each test and takes the child when it has
-//! ended; `quit` comes after that, so that the child's CPU time is in the server's.
+//! qperf: `tcp_lat` and `udp_lat` print the mean one-way time, half a round trip, so it is doubled. `-uu` prints whole bytes per
+//! second and nanoseconds, so that no prefix has to be parsed. The server forks for each test and reaps the child afterwards;
+//! `quit` comes later, so that the child's CPU time is included in the server's.
 use std::process::Command;
 
 use anyhow::{Result, ensure};
@@ -12,7 +12,7 @@ use crate::outcome::{Latency, Reading};
 
 const PORT: u16 = 19_765;
 
-/// Runs it once.
+/// One run.
 pub fn run(site: &Site<'_>, test: &str, size: Option<u32>, seconds: u32) -> Result<Ran> {
     let server = site.start_server(Command::new("qperf"), Protocol::Tcp, PORT)?;
     let mut client = Command::new("qperf");
@@ -30,7 +30,7 @@ pub fn run(site: &Site<'_>, test: &str, size: Option<u32>, seconds: u32) -> Resu
     Ok(Ran { reading, client_cpu_s: client.cpu_s, server_cpu_s: server.cpu_s })
 }
 
-/// Its text: `bw = N bytes/sec` or `latency = N ns`.
+/// Parses its output: `bw = N bytes/sec` or `latency = N ns`.
 fn read(text: &str, seconds: f64) -> Result<Reading> {
     let value = |key: &str, unit: &str| -> Result<Option<f64>> {
         let Some(line) = text.lines().find(|line| line.trim_start().starts_with(key)) else {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn another_unit_is_not_taken_for_the_one_asked_for() {
+    fn unexpected_unit_is_not_parsed() {
         assert!(read("tcp_lat:\n    latency  =  26.3 us\n", 2.0).is_err());
         assert!(read("failed to connect\n", 2.0).is_err());
     }

@@ -1,4 +1,4 @@
-//! A finished run of a tool, and how numbers are found in its output. Must not know any one tool.
+//! A finished run of a tool, and functions that find numbers in its output. Independent of each tool.
 use anyhow::{Context as _, Result};
 
 use crate::outcome::Reading;
@@ -6,7 +6,7 @@ use crate::outcome::Reading;
 /// A finished run.
 #[derive(Debug)]
 pub struct Ran {
-    /// What the tool reports.
+    /// The values that the tool reports.
     pub reading: Reading,
     /// CPU time of the client's process, seconds.
     pub client_cpu_s: f64,
@@ -38,13 +38,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_taken_out() {
+    fn colours_are_removed() {
         assert_eq!(plain("a: \u{1b}[2;35m== version #3.7 == \u{1b}[0m"), "a: == version #3.7 == ");
         assert_eq!(plain("plain"), "plain");
     }
 
     #[test]
-    fn numbers_are_found_by_their_key() {
+    fn numbers_are_parsed_by_key() {
         let text = "megabytes=2981.0000 real_seconds=1.00\n latency  =  26723.7 ns";
         assert!((number_after(text, "megabytes=").unwrap() - 2981.0).abs() < 1e-9);
         assert!((number_after(text, "latency").unwrap() - 26723.7).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! sockperf ping-pong: by default it prints half a round trip, so `--full-rtt` is given. Text with colours.
+//! sockperf ping-pong: `--full-rtt`, because the default is half a round trip. Output is text with colours.
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -10,7 +10,7 @@ use crate::outcome::{Latency, Reading};
 
 const PORT: u16 = 11_111;
 
-/// Runs it once. Options are for both ends: `--tcp`, and how they wait; `-m` is the client's alone.
+/// One run. Options apply to both ends: `--tcp`, and how they wait; `-m` is for the client only.
 pub fn run(site: &Site<'_>, options: &[&str], seconds: u32) -> Result<Ran> {
     let address = SERVER.to_string();
     let protocol = if options.contains(&"--tcp") { Protocol::Tcp } else { Protocol::Udp };
@@ -23,8 +23,8 @@ pub fn run(site: &Site<'_>, options: &[&str], seconds: u32) -> Result<Ran> {
     // It serves until it is terminated.
     let server = server.stop()?;
     let reading = read(&client.text)?;
-    // The client pauses for some two seconds before and after its test, in which a server that spins burns a core for nothing.
-    // It has one thread, so what is beyond the length of the test was not for the test.
+    // The client pauses for about two seconds before and after its test, while a busy-polling server uses a core. The server has
+    // one thread, so its CPU time beyond the length of the test is not part of the test.
     let server_cpu_s = server.cpu_s.min(reading.seconds);
     Ok(Ran { reading, client_cpu_s: client.cpu_s, server_cpu_s })
 }
@@ -40,7 +40,7 @@ fn without_size<'a>(options: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// Its text. The percentiles are of its valid duration (without warm-up and tail), the count is that of the whole run.
+/// Parses its output. The percentiles are of the valid duration (without warm-up and tail), the count is of the whole run.
 fn read(text: &str) -> Result<Reading> {
     let text: String = text.lines().map(|line| plain(line) + "\n").collect();
     let total = text.lines().find(|line| line.contains("[Total Run]")).context("it printed no total")?;
@@ -63,7 +63,7 @@ fn read(text: &str) -> Result<Reading> {
 mod tests {
     use super::*;
 
-    /// Of sockperf 3.7.
+    /// Output of sockperf 3.7.
     const TEXT: &str = "sockperf: \u{1b}[2;35m== version #3.7-no.git == \u{1b}[0m\n\
         sockperf: [Total Run] RunTime=1.000 sec; Warm up time=400 msec; SentMessages=18442; ReceivedMessages=18441\n\
         sockperf: [Valid Duration] RunTime=0.550 sec; SentMessages=8565; ReceivedMessages=8565\n\
@@ -74,7 +74,7 @@ mod tests {
         sockperf: ---> percentile 50.000 =   62.492\n";
 
     #[test]
-    fn full_round_trips_and_the_whole_count_are_read() {
+    fn round_trips_and_total_count_are_parsed() {
         let reading = read(TEXT).unwrap();
         assert_eq!((reading.sent, reading.delivered), (Some(18_442), Some(18_441)));
         let latency = reading.latency.unwrap();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_the_clients_alone() {
+    fn message_size_is_a_client_option_only() {
         assert_eq!(without_size(&["--tcp", "-m", "14", "--nonblocked"]), ["--tcp", "--nonblocked"]);
         assert_eq!(without_size(&["-m", "64"]), [""; 0]);
         assert_eq!(without_size(&["--tcp"]), ["--tcp"]);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{bench, is_refused};
 
-/// Runs to the end; the JSON file and standard output, or `None` when the machine does not allow it.
+/// Runs a campaign; returns the JSON file and standard output, or `None` when the machine does not permit it.
 fn run(words: &[&str], path: Option<&Path>) -> Option<(Value, String)> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = bench(folder.path(), words);
@@ -24,7 +24,7 @@ fn run(words: &[&str], path: Option<&Path>) -> Option<(Value, String)> {
     Some((serde_json::from_str(&json).unwrap(), text))
 }
 
-/// A folder with `ip` and nothing else, to stand for a machine without the other tools.
+/// A folder with `ip` only: a machine without the other tools.
 fn only_ip(folder: &Path) -> Option<PathBuf> {
     let places = std::env::var_os("PATH")?;
     let with_sbin = std::env::split_paths(&places).chain(["/sbin".into(), "/usr/sbin".into()]);
@@ -34,7 +34,7 @@ fn only_ip(folder: &Path) -> Option<PathBuf> {
 }
 
 #[test]
-fn our_own_ends_are_measured_from_both_sides_and_the_stall_is_seen() {
+fn netduel_ends_report_metrics_and_an_injected_stall() {
     let Some((json, text)) = run(&["--only", "open-loop-stall", "--seed", "5", "--seconds", "2"], None)
     else {
         return;
@@ -42,15 +42,15 @@ fn our_own_ends_are_measured_from_both_sides_and_the_stall_is_seen() {
     assert_eq!(json["seed"], 5);
     let open = &json["results"][0]["pairs"][0]["ours"];
     assert_eq!(open["reading"]["sent"], 40_000, "two seconds of the schedule");
-    // Half of the stall's requests cannot be answered within half of it, whatever the machine does meanwhile.
+    // Round trips of half of the stall's requests are longer than half the stall on any machine.
     let stall = &open["reading"]["stall"];
     assert!(stall["slow"].as_f64().unwrap() >= 0.95 * stall["slow_due"].as_f64().unwrap(), "{stall}");
     assert!(stall["longest_ns"].as_f64().unwrap() >= 0.99 * stall["length_ns"].as_f64().unwrap(), "{stall}");
     for end in ["client_s", "server_s"] {
         assert!(open["cost"][end].as_f64().unwrap() > 0.0, "{open}");
     }
-    // While the server stands still TCP puts several requests into one packet, so packets say little here: their payload
-    // is at least that of all requests.
+    // While the server is stopped TCP puts several requests into one packet, so packets are not checked; their payload is at
+    // least that of all requests.
     let (packets, bytes) =
         (open["interface"]["packets_in"].as_u64().unwrap(), open["interface"]["bytes_in"].as_u64().unwrap());
     // Ethernet, IPv4 and TCP with time stamps: 66 bytes of headers.
@@ -59,7 +59,7 @@ fn our_own_ends_are_measured_from_both_sides_and_the_stall_is_seen() {
 }
 
 #[test]
-fn a_tool_that_is_not_installed_is_named_and_the_rest_is_measured() {
+fn missing_tool_is_reported_and_the_others_are_measured() {
     let folder = tempfile::tempdir().unwrap();
     let Some(path) = only_ip(folder.path()) else {
         assert!(std::env::var_os("REQUIRE_ALL").is_none(), "cannot be tested without ip");
@@ -74,9 +74,9 @@ fn a_tool_that_is_not_installed_is_named_and_the_rest_is_measured() {
     assert_eq!(json["results"][1]["pairs"].as_array().unwrap().len(), 1);
 }
 
-/// Every tool that is installed gives figures that agree with the counters of the interfaces.
+/// Every installed tool reports values that agree with the interface counters.
 #[test]
-fn what_the_tools_say_agrees_with_what_the_interfaces_counted() {
+fn tool_reports_agree_with_interface_counters() {
     let Some((json, _)) = run(&["--only", "udp-64,rr-block"], None) else { return };
     for result in json["results"].as_array().unwrap() {
         let Some(pair) = result["pairs"].get(0) else {
@@ -89,12 +89,12 @@ fn what_the_tools_say_agrees_with_what_the_interfaces_counted() {
             let packets = interface["packets_in"].as_f64().unwrap();
             let delivered = reading["delivered"].as_f64().unwrap();
             if result["kind"] == "datagrams" {
-                // With segmentation off a datagram is a packet; a few packets of set-up and control come on top.
+                // With segmentation off a datagram is a packet; set-up and control add a few packets.
                 let sent = reading["sent"].as_f64().unwrap();
                 assert!(sent <= packets && packets < sent * 1.01 + 500.0, "{side}: {reading} {interface}");
                 assert!(delivered <= sent, "{side}: {reading}");
             } else {
-                // A request is a packet, and a response takes the acknowledgement along. qperf tells no count, only a mean.
+                // A request is a packet, and a response carries the acknowledgement. qperf reports a mean and no count.
                 assert!(
                     delivered * 0.9 < packets && packets < delivered * 1.3 + 500.0,
                     "{side}: {reading} {interface}"

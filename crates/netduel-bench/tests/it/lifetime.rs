@@ -1,4 +1,4 @@
-//! Nothing of a bench outlives it, however it ends.
+//! A bench leaves no process or namespace behind, however it ends.
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{bench, is_refused};
 
-/// A bench in the middle of a run, with all that belongs to it.
+/// A bench during a run, with its processes and namespaces.
 struct Running {
     outer: Child,
     inner: u32,
@@ -39,7 +39,7 @@ fn network(id: u32) -> Option<u64> {
     Some(fs::metadata(format!("/proc/{id}/ns/net")).ok()?.ino())
 }
 
-/// Waits for a condition, and fails when it does not come.
+/// Waits for a condition, and fails when it does not become true.
 fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = clock::monotonic_ns() + DEADLINE_NS;
     loop {
@@ -51,7 +51,7 @@ fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Starts a bench whose runs are long, and waits until both ends of one run.
+/// Starts a bench with long runs, and waits for both ends of one run.
 fn running(words: &[&str], stdin: Stdio) -> Option<Running> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = bench(folder.path(), &["--only", "open-loop"]);
@@ -75,7 +75,7 @@ fn running(words: &[&str], stdin: Stdio) -> Option<Running> {
 }
 
 impl Running {
-    /// Takes the outer program, and waits until no process is in the namespaces any more.
+    /// Reaps the outer program, and waits until the namespaces have no process.
     fn assert_gone(mut self) {
         self.outer.wait().unwrap();
         wait_for("the end of every process", || {
@@ -90,7 +90,7 @@ fn signal(id: u32, signal: Signal) {
 }
 
 #[test]
-fn a_bench_that_is_killed_or_interrupted_leaves_nothing() {
+fn killed_or_interrupted_bench_leaves_nothing_behind() {
     for number in [Signal::KILL, Signal::INT, Signal::TERM] {
         let Some(running) = running(&[], Stdio::null()) else { return };
         signal(running.outer.id(), number);
@@ -99,14 +99,14 @@ fn a_bench_that_is_killed_or_interrupted_leaves_nothing() {
 }
 
 #[test]
-fn the_program_in_the_namespaces_may_be_killed_too() {
+fn killed_inner_program_leaves_nothing_behind() {
     let Some(running) = running(&[], Stdio::null()) else { return };
     signal(running.inner, Signal::KILL);
     running.assert_gone();
 }
 
 #[test]
-fn a_bench_with_a_lifeline_ends_when_it_is_cut() {
+fn bench_ends_with_its_lifeline() {
     let Some(mut running) = running(&["--lifeline"], Stdio::piped()) else { return };
     drop(running.outer.stdin.take());
     running.assert_gone();

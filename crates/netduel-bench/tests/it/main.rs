@@ -1,5 +1,5 @@
-//! The bench as a program: what it measures of ourselves, what it says of a tool that is not there, and that nothing of it
-//! outlives it. No figure is judged here: a test machine is too busy for that.
+//! The bench as a program: netduel's own values, the message for missing tools, and clean-up. No value is compared with a target:
+//! a test machine is too busy.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
 
 mod campaign;
@@ -8,7 +8,7 @@ mod lifetime;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The bench with these words, writing to a folder.
+/// The bench with these arguments, writing to a folder.
 fn bench(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_netduel-bench"));
     command
@@ -18,7 +18,7 @@ fn bench(folder: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Says that a test was skipped when the machine lets nobody make namespaces.
+/// Prints that a test was skipped because namespaces are not permitted.
 fn is_refused(errors: &str) -> bool {
     let is_refused = errors.contains("failed to make a user namespace")
         || errors.contains("failed to make mount, pid and network namespaces")
