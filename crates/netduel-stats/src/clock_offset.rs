@@ -1,40 +1,40 @@
-//! How far the clock of another host is from ours over a trial, and how wrong that may be, from exchanges of messages alone.
+//! Estimates the offset of a server's clock to the client's over a trial, with its error, from exchanges of messages only.
 //!
-//! Each exchange bounds the offset: the server cannot receive before the client sent, nor the client before the server sent.
-//! A line through the middle of the tightest exchanges (the clock filter of RFC 5905 section 10: those with the least delay
-//! say most) is the estimate, since over a trial two clocks drift at a constant rate. Every line that no exchange contradicts
-//! could be the truth: the error is the distance to the farthest of them, about half of the least delay. How that half is
-//! shared between the two ways cannot be told by any exchange.
+//! Each exchange bounds the offset: the server cannot receive before the client sent, nor the client before the server sent. The
+//! estimate is a line through the middle of the exchanges with the least delay (the clock filter of RFC 5905 section 10), because
+//! over a trial two clocks drift at a constant rate. Every line that no exchange contradicts could be the true offset: the error
+//! is the distance to the farthest of them, about half of the least delay. No exchange can show how that delay is divided between
+//! the two directions.
 
-/// Exchanges that an estimate needs at least.
+/// Minimum number of exchanges.
 pub const EXCHANGES_MIN: usize = 10;
-/// Parts of the trial, of each of which the tightest exchanges count.
+/// Maximum number of parts of the trial; the exchanges with the least delay of each count.
 const PARTS_MOST: usize = 32;
-/// Exchanges in each part at least.
+/// Minimum number of exchanges in each part.
 const PART_EXCHANGES_MIN: usize = 4;
-/// Clocks drift against each other by no more than this, as a fraction: a kernel slews by 500 ppm at most (adjtimex(2)), and
-/// an oscillator that is worse than as much again is broken.
+/// Maximum relative drift, as a fraction: a kernel slews by at most 500 ppm (adjtimex(2)), and an oscillator that is off by
+/// another 500 ppm is faulty.
 const DRIFT_MAX: f64 = 1e-3;
-/// Room for the rounding of sums, nanoseconds.
+/// Tolerance for rounding of sums, nanoseconds.
 const ROUNDING_NS: f64 = 1e-3;
 
-/// A message to the server and its response, with the times of both clocks.
+/// A request and its response, with the times of both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// When the client sent, nanoseconds of its clock. Exchanges are in order of it.
+    /// Send time of the client, nanoseconds of its clock. Exchanges are in this order.
     pub at_ns: u64,
-    /// The server's time of receiving less the client's of sending, nanoseconds: the way there and the offset.
+    /// Receive time of the server minus send time of the client, nanoseconds: one-way delay plus offset.
     pub up_ns: i64,
-    /// The client's time of receiving less the server's of sending, nanoseconds: the way back less the offset.
+    /// Receive time of the client minus send time of the server, nanoseconds: one-way delay minus offset.
     pub down_ns: i64,
 }
 
-/// The server's clock less the client's.
+/// The offset of the server's clock to the client's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClockOffset {
     from_ns: u64,
-    /// Taken off all offsets before they become floating-point numbers: clocks that count from the start of a machine may be
-    /// years apart.
+    /// Subtracted from all offsets before conversion to floating point: clocks that count from the boot of a machine may be years
+    /// apart.
     shift_ns: i64,
     at_from: f64,
     per_ns: f64,
@@ -42,7 +42,7 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// Two programs that read one clock: no offset and no error. Absent when an exchange contradicts that.
+    /// Two programs with one clock: no offset and no error. Absent when an exchange contradicts that.
     pub fn of_one_clock(exchanges: &[Exchange]) -> Option<Self> {
         let same = exchanges.iter().all(|exchange| exchange.up_ns >= 0 && exchange.down_ns >= 0);
         (same && !exchanges.is_empty()).then_some(Self {
@@ -54,7 +54,7 @@ impl ClockOffset {
         })
     }
 
-    /// The offset as the exchanges tell it; absent when there are fewer than [`EXCHANGES_MIN`].
+    /// The estimate from the exchanges; absent with fewer than [`EXCHANGES_MIN`].
     pub fn estimate(exchanges: &[Exchange]) -> Option<Self> {
         let (first, last) = (exchanges.first()?, exchanges.last()?);
         if exchanges.len() < EXCHANGES_MIN {
@@ -69,13 +69,14 @@ impl ClockOffset {
             .collect();
         let (at_from, per_ns) = line(&parts, span);
         let mut offset = Self { from_ns: first.at_ns, shift_ns, at_from, per_ns, error_ns: 0 };
-        // Clocks that were slewed in the trial may contradict every line. All bounds are then widened by what ours misses.
+        // Clocks that were slewed during the trial may contradict every line. All bounds are then widened by the deviation of the
+        // estimate.
         let missed = exchanges.iter().map(|exchange| offset.misses(exchange)).fold(0.0, f64::max);
         offset.error_ns = farthest(&parts, span, missed, (at_from, at_from + per_ns * span)).ceil() as u64;
         Some(offset)
     }
 
-    /// The offset at `at_ns` of the client's clock, nanoseconds.
+    /// The offset at the client's time `at_ns`, nanoseconds.
     pub fn at(&self, at_ns: u64) -> i64 {
         let since = if at_ns >= self.from_ns {
             (at_ns - self.from_ns) as f64
@@ -85,17 +86,17 @@ impl ClockOffset {
         self.shift_ns.saturating_add((self.at_from + self.per_ns * since).round() as i64)
     }
 
-    /// How wrong [`Self::at`] may be to either side, nanoseconds.
+    /// Maximum error of [`Self::at`] in either direction, nanoseconds.
     pub fn error_ns(&self) -> u64 {
         self.error_ns
     }
 
-    /// How fast the server's clock runs away from the client's, billionths.
+    /// Drift of the server's clock against the client's, parts per billion.
     pub fn drift_ppb(&self) -> f64 {
         self.per_ns * 1e9
     }
 
-    /// How far the line lies outside of what an exchange allows, nanoseconds.
+    /// Distance of the line from the bounds of an exchange, nanoseconds.
     fn misses(&self, exchange: &Exchange) -> f64 {
         let offset = self.at(exchange.at_ns);
         let above = i128::from(offset) - i128::from(exchange.up_ns);
@@ -104,7 +105,7 @@ impl ClockOffset {
     }
 }
 
-/// The middle of what an exchange allows.
+/// The middle of the bounds of an exchange.
 fn middle(exchange: &Exchange) -> i64 {
     ((i128::from(exchange.up_ns) - i128::from(exchange.down_ns)) / 2) as i64
 }
@@ -128,12 +129,12 @@ struct Point {
 /// The bounds from one part of the trial.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// The middle of the exchange with the least delay, and that delay.
+    /// The middle and the delay of the exchange with the least delay.
     middle: Point,
     delay: f64,
-    /// The offset is not above this ...
+    /// Upper bound of the offset.
     upper: Point,
-    /// ... and not below this.
+    /// Lower bound of the offset.
     lower: Point,
 }
 
@@ -157,7 +158,7 @@ impl Part {
     }
 }
 
-/// The line of least squares through the middles, each with the weight of its certainty: value at the start, and slope.
+/// The least-squares line through the middles, weighted by their certainty: value at the start, and slope.
 fn line(parts: &[Part], span: f64) -> (f64, f64) {
     let weighted = |of: &dyn Fn(&Part) -> f64| {
         parts.iter().map(|part| of(part) / (part.delay * part.delay)).sum::<f64>()
@@ -179,9 +180,9 @@ struct Bound {
     most: f64,
 }
 
-/// How far the farthest line that no part contradicts is from ours, at the start or at the end, where it is farthest. Each
-/// bound may be missed by `missed`. A line is its values at both ends, so all lines that are possible make a polygon; the
-/// farthest is at one of its corners.
+/// Distance of the farthest line that no part contradicts from the estimate, at the start or at the end, where it is largest.
+/// Each bound is widened by `missed`. A line is its values at both ends, so all possible lines are a polygon; the farthest is at
+/// a corner.
 fn farthest(parts: &[Part], span: f64, missed: f64, (start, end): (f64, f64)) -> f64 {
     let mut bounds = Vec::with_capacity(parts.len() * 2 + 2);
     let slack = missed + ROUNDING_NS;
@@ -226,7 +227,7 @@ mod tests {
 
     const STEP_NS: u64 = 1_000_000;
 
-    /// Exchanges a millisecond apart, of clocks with this offset and drift, with the ways there and back that are given.
+    /// Exchanges one millisecond apart, with this offset and drift and the given one-way delays.
     fn exchanges(offset: i64, drift: f64, ways: &[(i64, i64)]) -> Vec<Exchange> {
         let at = |index: usize| 5_000_000_000 + index as u64 * STEP_NS;
         ways.iter()
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_slewed_in_the_trial_widen_the_error() {
+    fn slewed_clocks_widen_the_error() {
         let mut all = exchanges(0, 0.0, &vec![(2_000, 2_000); 400]);
         for exchange in &mut all[200..] {
             (exchange.up_ns, exchange.down_ns) = (exchange.up_ns + 50_000, exchange.down_ns - 50_000);
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn one_clock_is_refused_when_an_exchange_contradicts_it() {
+    fn shared_clock_is_rejected_if_an_exchange_contradicts_it() {
         let mut all = exchanges(0, 0.0, &[(2_000, 3_000); 20]);
         let one = ClockOffset::of_one_clock(&all).unwrap();
         assert_eq!((one.at(123), one.error_ns()), (0, 0));
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn few_exchanges_give_no_estimate_and_simultaneous_ones_no_drift() {
+    fn few_exchanges_yield_no_estimate_and_simultaneous_ones_no_drift() {
         let all = exchanges(5, 0.0, &[(1_000, 1_000); EXCHANGES_MIN]);
         assert_eq!(ClockOffset::estimate(&all[1..]), None);
         let mut same = all;

@@ -1,8 +1,8 @@
-//! Doubts about a set of figures that a number alone does not show: order, shape, and level within a trial.
+//! Warnings about a set of values that a single number does not show: order, shape, and level within a trial.
 //!
-//! Each test answers `None` when there is nothing to say. A report asks many of them of every arm and metric, so order is doubted
-//! without cause in about one case of a hundred, and shape in fewer than one whole run of twenty; each doubt must be material as
-//! well as significant. None of them changes or leaves out a figure.
+//! Each test returns `None` without a warning. A report runs many of them for every arm and metric, so false warnings about order
+//! occur in about one test of 100, and about shape in fewer than one run of 20. Each warning must be relevant in size as well as
+//! significant. None of them changes or excludes a value.
 mod level;
 mod order;
 mod shape;

@@ -1,7 +1,7 @@
 //! A histogram with high dynamic range: every sample, three significant digits, merged without loss.
 //!
-//! Values are nanoseconds wherever the program uses it, though nothing here depends on that. It must not allocate in
-//! [`Histogram::record`], which stands in the hot loop of every request-response workload.
+//! Values are nanoseconds everywhere in the program, but nothing here depends on that. [`Histogram::record`] runs in the hot loop
+//! of every request-response workload and must not allocate.
 use std::fmt;
 
 use netduel_model::sample::HistogramRecord;
@@ -14,24 +14,24 @@ pub const HIGHEST: u64 = (3_600_000_000_000 / BUCKET_AT_HOUR + 1) * BUCKET_AT_HO
 /// Width of the buckets from 2^41 to 2^42, of which there are 1024.
 const BUCKET_AT_HOUR: u64 = 1 << 31;
 
-/// Where larger values are counted. One hour needs buckets up to 2^42 anyway, so the last bucket is free to mean "more
-/// than an hour", and the count of clamped values survives merging and storing without a field of its own.
+/// The bucket of larger values. One hour needs buckets up to 2^42 anyway, so the last bucket is free to mean "more than an hour",
+/// and the count of clamped values survives merging and storing without its own field.
 const CLAMPED: u64 = (1 << 42) - 1;
 
 /// Significant decimal digits of a value: buckets are at most 0.1 % wide.
 const DIGITS: u8 = 3;
 
-/// Why stored pairs are not a histogram.
+/// Errors of a stored record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HistogramError {
-    /// Values must ascend from bucket to bucket.
+    /// Values do not ascend from bucket to bucket.
     #[error(
         "rebuild a histogram: value {value} stands after {previous} and does not ascend to another bucket"
     )]
     NotAscending {
-        /// Value of the pair before.
+        /// Value of the previous pair.
         previous: u64,
-        /// Value that should have been larger.
+        /// Value that should be larger.
         value: u64,
     },
     /// A bucket without a sample is never stored.
@@ -40,28 +40,28 @@ pub enum HistogramError {
         /// Value of the bucket.
         value: u64,
     },
-    /// A value that no histogram of this program can hold.
+    /// A value outside the range of the histogram.
     #[error("rebuild a histogram: value {value} is beyond the highest, {HIGHEST}")]
     OutOfRange {
         /// The value.
         value: u64,
     },
-    /// The stored number of samples is not that of the pairs.
+    /// The stored number of samples differs from the sum of the pairs.
     #[error("rebuild a histogram: the pairs hold {sum} samples where {count} were announced")]
     CountMismatch {
-        /// As announced.
+        /// Stored number.
         count: u64,
-        /// As summed over the pairs.
+        /// Sum over the pairs.
         sum: u64,
     },
-    /// Minimum or maximum lie outside the first or last bucket.
+    /// Minimum or maximum is outside the first or last bucket.
     #[error(
         "rebuild a histogram: minimum {min} and maximum {max} do not lie in the first and the last bucket"
     )]
     BoundsMismatch {
-        /// As stored.
+        /// Stored minimum.
         min: u64,
-        /// As stored.
+        /// Stored maximum.
         max: u64,
     },
 }
@@ -82,8 +82,8 @@ impl Histogram {
         Self { buckets, min: u64::MAX, max: 0 }
     }
 
-    /// Counts one sample. Beyond [`HIGHEST`] it is counted as clamped: minimum and maximum stay exact, percentiles that fall
-    /// among the clamped are given as the maximum. Never allocates.
+    /// Records one sample. Above [`HIGHEST`] it counts as clamped: minimum and maximum stay exact, and percentiles among clamped
+    /// samples are reported as the maximum. Never allocates.
     #[inline]
     pub fn record(&mut self, value: u64) {
         self.min = self.min.min(value);
@@ -91,48 +91,48 @@ impl Histogram {
         self.buckets.saturating_record(if value > HIGHEST { CLAMPED } else { value });
     }
 
-    /// Counts all samples of another, as if they had been recorded here.
+    /// Adds all samples of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.buckets.add(&other.buckets).expect("all histograms of this type have the same buckets");
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
-    /// Forgets every sample and keeps the memory.
+    /// Removes all samples and keeps the memory.
     pub fn clear(&mut self) {
         self.buckets.clear();
         self.min = u64::MAX;
         self.max = 0;
     }
 
-    /// Samples.
+    /// Number of samples.
     pub fn count(&self) -> u64 {
         self.buckets.len()
     }
 
-    /// Samples beyond [`HIGHEST`].
+    /// Number of samples above [`HIGHEST`].
     pub fn clamped(&self) -> u64 {
         self.buckets.count_at(CLAMPED)
     }
 
-    /// Smallest sample, exact.
+    /// Minimum, exact.
     pub fn min(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.min)
     }
 
-    /// Largest sample, exact.
+    /// Maximum, exact.
     pub fn max(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max)
     }
 
-    /// Mean, from the middles of the buckets so that it is the same before and after storing: within 0.05 % of the mean of the
+    /// Mean from the middles of the buckets, so that it is the same before and after storing: within 0.05 % of the mean of the
     /// samples, unless some were clamped.
     pub fn mean(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.buckets.mean().clamp(self.min as f64, self.max as f64))
     }
 
-    /// Mean of the smallest samples, `share` of all (a fraction, 0.95 leaves the largest twentieth out): a mean that outliers
-    /// upwards do not move. From the middles of the buckets, as [`Self::mean`]. Absent when that is less than one sample.
+    /// Trimmed mean: mean of the smallest samples, `share` of all (0.95 excludes the largest 5 %). From the middles of the
+    /// buckets, as [`Self::mean`]. Absent when the share is less than one sample.
     pub fn trimmed_mean(&self, share: f64) -> Option<f64> {
         let wanted = (self.count() as f64 * share.clamp(0.0, 1.0)).floor() as u64;
         let mut left = wanted;
@@ -147,8 +147,8 @@ impl Histogram {
         (wanted > 0).then(|| sum / wanted as f64)
     }
 
-    /// The smallest recorded value that at least `p` per cent of the samples do not exceed (nearest rank), rounded up to the
-    /// top of its bucket and never beyond the exact maximum. 0 gives the exact minimum. Absent when empty or when `p` is
+    /// Percentile by nearest rank: the smallest recorded value with at least `p` per cent of the samples at or below it, rounded
+    /// up to the top of its bucket and never above the exact maximum. 0 is the exact minimum. Absent when empty or when `p` is
     /// not within 0 to 100.
     pub fn percentile(&self, p: f64) -> Option<u64> {
         if self.count() == 0 || !(0.0..=100.0).contains(&p) {
@@ -158,14 +158,14 @@ impl Histogram {
             return Some(self.min);
         }
         let count = self.count() as f64;
-        // 99.9 % of 1000 is rank 999, not the 1000 that rounding errors of the product would make of it.
+        // 99.9 % of 1000 is rank 999; rounding errors of the product would make it 1000.
         let rank = (p / 100.0 * count * (1.0 - 1e-12)).ceil().clamp(1.0, count);
-        // The library takes a quantile and rounds up to a rank, so the middle below the rank asks for exactly this one.
+        // The library rounds a quantile up to a rank, so a quantile half a rank lower selects exactly this rank.
         let value = self.buckets.value_at_quantile((rank - 0.5) / count);
         Some(if value == CLAMPED { self.max } else { value.clamp(self.min, self.max) })
     }
 
-    /// Value and count of every bucket that has samples, ascending; the value is the highest that the bucket holds.
+    /// Value and count of each non-empty bucket, ascending; the value is the highest of the bucket.
     pub fn pairs(&self) -> Vec<(u64, u64)> {
         self.buckets
             .iter_recorded()
@@ -173,7 +173,7 @@ impl Histogram {
             .collect()
     }
 
-    /// As it is stored. An empty record has no pairs, and its bounds are 0.
+    /// The stored form. An empty record has no pairs, and its minimum and maximum are 0.
     pub fn to_record(&self) -> HistogramRecord {
         HistogramRecord {
             count: self.count(),
@@ -186,7 +186,7 @@ impl Histogram {
     /// The histogram of a stored record.
     ///
     /// # Errors
-    /// What is wrong with a record that no histogram of this program wrote.
+    /// The first inconsistency of a record.
     pub fn from_record(record: &HistogramRecord) -> Result<Self, HistogramError> {
         let &HistogramRecord { count, min, max, ref pairs } = record;
         let mut histogram = Self::new();
@@ -227,10 +227,10 @@ impl Histogram {
         let count = self.count();
         let mut points = Vec::new();
         let mut scale = 1_u64;
-        // A nine in the thirteenth place is beyond what a percentile can say as a floating-point number.
+        // A nine in the thirteenth place is beyond the precision of a floating-point percentile.
         'decades: while count > 0 && scale < 1_000_000_000_000 {
             for beyond in (2..=10).rev() {
-                // In tenths of a per cent of a decade, as whole numbers, so that 99.9 is 99.9 and not a neighbour.
+                // Whole numbers of tenths of a per cent of a decade, so that 99.9 is exact.
                 let share = beyond as f64 / (10 * scale) as f64;
                 if share * (count as f64) < 1.0 {
                     break 'decades;
@@ -244,7 +244,7 @@ impl Histogram {
         points
     }
 
-    /// Highest value of the bucket that holds `value`.
+    /// Highest value of the bucket of `value`.
     fn bucket(&self, value: u64) -> u64 {
         if value > HIGHEST { CLAMPED } else { self.buckets.highest_equivalent(value) }
     }
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trimmed_mean_leaves_out_the_largest() {
+    fn trimmed_mean_excludes_the_largest_samples() {
         let mut histogram = Histogram::new();
         for value in 1..=100 {
             histogram.record(value * 10);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_histogram_has_no_figures() {
+    fn empty_histogram_has_no_values() {
         let empty = Histogram::new();
         assert_eq!(
             (empty.count(), empty.min(), empty.max(), empty.mean(), empty.percentile(50.0)),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_are_no_histogram_are_refused() {
+    fn invalid_records_are_rejected() {
         use HistogramError as E;
         for (count, min, max, pairs, error) in [
             (3, 5, 9, vec![(5, 1), (9, 1)], E::CountMismatch { count: 3, sum: 2 }),

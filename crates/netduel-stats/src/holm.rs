@@ -1,9 +1,9 @@
 //! Holm's step-down correction (Holm 1979): keeps the family-wise error rate when one run has many comparisons.
 //!
-//! It holds whatever the questions have to do with each other, which throughput, latency and CPU of one trial always do.
+//! It is valid for dependent comparisons; throughput, latency and CPU of one trial are always dependent.
 
-/// The p values corrected for their number: a question is answered at level alpha when its corrected value is at most alpha.
-/// In the order given. A value that is not a number counts as 1.
+/// The p values adjusted for their number, in the given order: a null hypothesis is rejected at level alpha when its adjusted
+/// value is at most alpha. A value that is not a number counts as 1.
 pub fn adjusted(p: &[f64]) -> Vec<f64> {
     let mut corrected = vec![1.0; p.len()];
     let mut largest: f64 = 0.0;
@@ -14,12 +14,12 @@ pub fn adjusted(p: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// The level at which each question was tested when the whole family is at `alpha`: alpha over the number of questions that
-/// were still open. After the first one that stays open no more are closed, and all that are left share its level. An
-/// interval at 1 minus its level therefore leaves out the null value exactly when Holm rejects it.
+/// The level at which each comparison was tested when the family is tested at `alpha`: alpha divided by the number of comparisons
+/// still open. After the first one that is not rejected the procedure stops, and all others share its level. An interval at 1
+/// minus its level therefore excludes the null value exactly when Holm's procedure rejects it.
 ///
-/// These intervals agree with the decisions; they do not all cover at once with probability 1 - alpha, for no such
-/// intervals go with a step-down test.
+/// These intervals agree with the decisions. Their simultaneous coverage is not 1 - alpha, because no such intervals exist for a
+/// step-down test.
 pub fn levels(p: &[f64], alpha: f64) -> Vec<f64> {
     let mut levels = vec![alpha; p.len()];
     let mut open = p.len();
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_questions_by_hand() {
+    fn four_comparisons_match_a_manual_calculation() {
         let p = [0.01, 0.04, 0.03, 0.005];
         for (seen, expected) in adjusted(&p).iter().zip([0.03, 0.06, 0.06, 0.02]) {
             assert!((seen - expected).abs() < 1e-15);

@@ -1,8 +1,7 @@
-//! Pure statistics over samples: histogram, interval, compare, sequential stop; and the search for the highest rate without loss.
+//! Statistics over samples: histogram, interval, comparison, sequential stop, and the search for the highest rate without loss.
 //!
-//! No clock, no input or output, no randomness and no other crate of the workspace: the same numbers in give the same
-//! numbers out. What is estimated, why, and how well it was seen to work is in `docs/design/0002-statistics.md`; the tests
-//! under `tests/it` hold the figures of that note.
+//! No clock, no input or output, no randomness: equal input has equal output. The methods, their reasons and their simulated
+//! error rates are in `docs/design/0002-statistics.md`; the tests under `tests/it` check the figures of that note.
 #![forbid(unsafe_code)]
 
 pub mod clock_offset;

@@ -1,4 +1,4 @@
-//! The normal distribution, as far as ranks and planning need it.
+//! The normal distribution for rank statistics and sample size estimation.
 use std::f64::consts::{PI, SQRT_2};
 
 /// Probability that a standard normal value is at most `z`. Relative error under 1e-10 down to probabilities of 1e-300.
@@ -19,12 +19,12 @@ fn tail(z: f64) -> f64 {
         }
         return 0.5 - density * sum;
     }
-    // Continued fraction of Abramowitz and Stegun 26.2.14, from the far end.
+    // Continued fraction of Abramowitz and Stegun 26.2.14, evaluated from the last term.
     let fraction = (1..=100_u32).rev().fold(z, |below, step| z + f64::from(step) / below);
     density / fraction
 }
 
-/// The `z` that a standard normal value does not exceed with the given probability. Infinite at 0 and 1.
+/// The quantile of the standard normal distribution. Infinite at 0 and 1.
 pub(crate) fn quantile(probability: f64) -> f64 {
     if probability <= 0.0 {
         return f64::NEG_INFINITY;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probabilities_are_those_of_the_tables() {
+    fn probabilities_match_the_tables() {
         for (z, probability) in [
             (0.0, 0.5),
             (1.0, 0.841_344_746_068_543),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quantile_undoes_the_probability() {
+    fn quantile_is_the_inverse_of_the_probability() {
         for probability in [1e-9, 0.001, 0.025, 0.5, 0.8, 0.999] {
             assert!((cumulative(quantile(probability)) / probability - 1.0).abs() < 1e-9);
         }

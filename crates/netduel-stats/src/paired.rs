@@ -1,17 +1,16 @@
-//! Comparison of two arms within blocks: one estimate with its interval from pairs of figures.
+//! Comparison of two arms within blocks: one estimate with its interval from pairs of values.
 //!
-//! A pair is what baseline and arm measured in the same block, so that whatever the two share there falls out. It must not
-//! judge; see [`crate::verdict`].
+//! A pair is the values of baseline and arm in the same block, so that influences on both cancel out. This module does not judge;
+//! see [`crate::verdict`].
 //!
-//! Zeros and ties: a pair without a difference, and Walsh averages that fall on "no difference" exactly, count against a
-//! difference on both sides. The interval is closed and so covers at least as often as it says (Noether 1967: break the ties
-//! at random by as little as one likes, and the interval of the broken ones lies within).
+//! Zeros and ties: a pair without a difference, and Walsh averages exactly at "no difference", count against a difference on both
+//! sides. The interval is closed and so covers at least its nominal level (Noether 1967: with ties broken at random by an
+//! arbitrarily small amount, the interval lies within this one).
 use netduel_model::metric::Scale;
 
 use crate::signed_rank::Walsh;
 
-/// Log ratios nearer than this to a bound lie on it: a ratio cannot be told from 1 more finely by floating-point numbers that
-/// went through a logarithm.
+/// Log ratios closer to a bound than this are equal to it: the resolution of floating-point logarithms.
 const LOG_RESOLUTION: f64 = 1e-12;
 
 /// The value that means no difference: 1 or 0.
@@ -22,18 +21,18 @@ pub(crate) fn no_difference(scale: Scale) -> f64 {
     }
 }
 
-/// The difference of a pair on the scale on which it is symmetric when the arms are alike; absent when it has none.
+/// The difference of a pair on the scale that is symmetric under exchange of the arms; absent when it has none.
 fn symmetric(scale: Scale, (baseline, arm): (f64, f64)) -> Option<f64> {
     let difference = match scale {
         Scale::Ratio if baseline <= 0.0 || arm <= 0.0 => return None,
-        // Not the logarithm of the quotient: this changes nothing but its sign when the arms change places.
+        // Not the logarithm of the quotient: this changes only its sign when the arms are exchanged.
         Scale::Ratio => arm.ln() - baseline.ln(),
         Scale::Difference => arm - baseline,
     };
     difference.is_finite().then_some(difference)
 }
 
-/// From the symmetric scale to ratios or differences.
+/// From the symmetric scale back to ratios or differences.
 fn shown(scale: Scale, symmetric: f64) -> f64 {
     match scale {
         Scale::Ratio => symmetric.exp(),
@@ -41,32 +40,32 @@ fn shown(scale: Scale, symmetric: f64) -> f64 {
     }
 }
 
-/// An effect with its interval: ratios for [`Scale::Ratio`], the unit of the figures for [`Scale::Difference`].
+/// An effect with its interval: ratios for [`Scale::Ratio`], the unit of the values for [`Scale::Difference`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Pairs that entered.
+    /// Number of pairs.
     pub n: usize,
-    /// Hodges-Lehmann estimate: the median of the means of all two pairs.
+    /// Hodges-Lehmann estimate: the median of the means of all pairs of differences.
     pub centre: f64,
-    /// Lower end of the interval, included; 0 (ratio) or negative infinity when so few pairs allow none.
+    /// Lower end of the interval, inclusive; 0 (ratio) or negative infinity when there are too few pairs.
     pub low: f64,
-    /// Upper end, included; infinity when so few pairs allow none.
+    /// Upper end, inclusive; infinity when there are too few pairs.
     pub high: f64,
-    /// What the interval covers with at least this probability, a fraction. Ranks come in steps: with 8 pairs and 0.95 asked
-    /// it is 0.961.
+    /// Coverage probability of the interval, a fraction, at least the requested one. Ranks are discrete: with 8 pairs and a
+    /// requested level of 0.95 it is 0.961.
     pub confidence: f64,
-    /// Two-sided: one minus the largest confidence at which the interval would leave out "no difference".
+    /// Two-sided p value: one minus the largest confidence at which the interval excludes "no difference".
     pub p_value: f64,
 }
 
 impl Estimate {
-    /// Whether the interval leaves out "no difference".
+    /// Whether the interval excludes "no difference".
     pub fn excludes_no_difference(&self, scale: Scale) -> bool {
         self.low > no_difference(scale) || self.high < no_difference(scale)
     }
 
-    /// Whether the interval lies within the margin, edges left out: between 1/(1 + margin) and 1 + margin for a ratio, which
-    /// is symmetric for logarithms; between -margin and +margin for a difference.
+    /// Whether the interval lies strictly within the margin: between 1/(1 + margin) and 1 + margin for a ratio, which is
+    /// symmetric for logarithms; between -margin and +margin for a difference.
     pub fn lies_within(&self, scale: Scale, margin: f64) -> bool {
         match scale {
             Scale::Ratio => self.low > 1.0 / (1.0 + margin) && self.high < 1.0 + margin,
@@ -75,7 +74,7 @@ impl Estimate {
     }
 }
 
-/// Pairs of `(baseline, arm)` made comparable, for more than one interval.
+/// Pairs of `(baseline, arm)` on the symmetric scale, for more than one interval.
 pub(crate) struct Paired {
     pub(crate) walsh: Walsh,
     pub(crate) scale: Scale,
@@ -111,8 +110,8 @@ impl Paired {
     }
 }
 
-/// The effect of the arm over the baseline from pairs `(baseline, arm)`, one per block: Hodges-Lehmann estimate and Wilcoxon
-/// signed-rank interval, on logarithms for a ratio. A pair that is not finite, or for a ratio not positive, is left out; see
+/// The effect of the arm against the baseline from pairs `(baseline, arm)`, one per block: Hodges-Lehmann estimate and Wilcoxon
+/// signed-rank interval, on logarithms for a ratio. A pair that is not finite, or for a ratio not positive, is excluded; see
 /// [`dropped`]. Absent when no pair is left or `confidence` is not between 0 and 1.
 pub fn estimate(pairs: &[(f64, f64)], scale: Scale, confidence: f64) -> Option<Estimate> {
     if !(confidence > 0.0 && confidence < 1.0) {
@@ -121,7 +120,7 @@ pub fn estimate(pairs: &[(f64, f64)], scale: Scale, confidence: f64) -> Option<E
     Some(Paired::new(pairs, scale)?.estimate(confidence))
 }
 
-/// Pairs that [`estimate`] leaves out.
+/// Pairs that [`estimate`] excludes.
 pub fn dropped(pairs: &[(f64, f64)], scale: Scale) -> usize {
     pairs.iter().filter(|&&pair| symmetric(scale, pair).is_none()).count()
 }
@@ -134,20 +133,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_and_differences_by_hand() {
+    fn ratios_and_differences_match_a_manual_calculation() {
         let doubled: Vec<_> = (1..=6).map(|block| (f64::from(block), 2.0 * f64::from(block))).collect();
         let ratio = estimate(&doubled, Scale::Ratio, 0.95).unwrap();
         for value in [ratio.centre, ratio.low, ratio.high] {
             assert!((value - 2.0).abs() < 1e-12, "{ratio:?}");
         }
         assert_eq!((ratio.n, ratio.p_value), (6, 2.0 / 64.0));
-        // Differences 1 to 6: averages from 1 to 6, the median is 3.5, and one of 21 may lie outside each end.
+        // Differences 1 to 6: averages from 1 to 6 with median 3.5, and one of 21 may lie outside each end.
         let difference = estimate(&doubled, Scale::Difference, 0.95).unwrap();
         assert_eq!((difference.centre, difference.low, difference.high), (3.5, 1.0, 6.0));
     }
 
     #[test]
-    fn too_few_pairs_have_an_estimate_and_no_interval() {
+    fn few_pairs_have_an_estimate_without_an_interval() {
         let pairs = [(1.0, 2.0); 5];
         let ratio = estimate(&pairs, Scale::Ratio, 0.95).unwrap();
         assert_eq!((ratio.low, ratio.high), (0.0, f64::INFINITY));
@@ -157,7 +156,7 @@ mod tests {
             (difference.low, difference.centre, difference.high),
             (f64::NEG_INFINITY, 1.0, f64::INFINITY)
         );
-        // 15 in 16 is just what five pairs can say.
+        // 15 in 16 is the highest confidence of five pairs.
         assert_eq!(estimate(&pairs, Scale::Difference, 0.9375).unwrap().low, 1.0);
     }
 
@@ -174,8 +173,8 @@ mod tests {
     }
 
     #[test]
-    fn two_thousand_pairs_are_no_trouble_and_keep_their_meaning() {
-        // The odd multiples of an irrational step fill the unit interval evenly: symmetric about one half.
+    fn two_thousand_pairs_are_supported() {
+        // Odd multiples of an irrational step fill the unit interval evenly: symmetric about one half.
         let pairs: Vec<_> =
             (0..2000).map(|index| (1.0, (f64::from(index) * 0.618_033_988_75).fract())).collect();
         let estimate = estimate(&pairs, Scale::Difference, 0.95).unwrap();

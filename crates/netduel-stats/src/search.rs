@@ -1,8 +1,9 @@
-//! The highest rate without loss, or with little: a search by the terms of RFC 9971 (MLRsearch), as a pure state machine.
+//! Search for the highest rate without loss, or with little, in the terms of RFC 9971 (MLRsearch), as a pure state machine.
 //!
-//! [`RateSearch::wanted`] asks for a trial, [`RateSearch::record`] takes what it counted, until the search has ended;
-//! [`RateSearch::results`] may be read at any time. Classification of loads and conditional throughput are exactly the standard's; the choice of loads is
-//! ours. No clock, no traffic and no chance in here. What it costs on simulated devices is in `docs/design/0019-search.md`.
+//! The caller alternates [`RateSearch::wanted`], which requests a trial, and [`RateSearch::record`], which adds its counts, until
+//! the search ends; [`RateSearch::results`] is available at any time. Classification of loads and conditional throughput are
+//! exactly the standard's; the selection of loads is our own. No clock, no traffic and no randomness. The cost on simulated
+//! devices is in `docs/design/0019-search.md`.
 mod bounds;
 mod goal;
 mod load;
@@ -22,43 +23,43 @@ use stage::{Choice, Stage, View};
 
 /// Nanoseconds in a second.
 const SECOND_NS: f64 = 1e9;
-/// Packets that the shortest trial at the lowest load must have, so that a loss ratio means something.
+/// Minimum number of packets of the shortest trial at the lowest load, so that a loss ratio is meaningful.
 const PACKETS_MIN: u64 = 10;
-/// The lowest load that is tried, as a share of the highest. A path that loses packets at a thousandth of what it is offered at most
-/// is faulty, and its rate without loss is no figure of its speed.
+/// The lowest load, as a share of the highest. A path that loses packets at a thousandth of its maximum is faulty, and its rate
+/// without loss is not a measure of its speed.
 const LOAD_SHARE_MIN: f64 = 0.001;
-/// How far the offered load may stay below the intended one before what was not sent counts as lost (RFC 9971, section 4.9.1,
-/// leaves the share to the implementation): half of the narrowest width.
+/// Tolerance between intended and offered load before unsent packets count as lost (RFC 9971, section 4.9.1, leaves the share to
+/// the implementation): half of the narrowest width.
 const SHORTFALL_SHARE: f64 = 0.5;
 
-/// The highest load that is tried of what the generator sent without pacing, when none of that was lost. At its own limit a generator
-/// does not keep to a rate, and to find out where exactly it begins to is no search for what the path carries (RFC 9971, section
-/// 4.9.1, recommends a highest load that can be offered).
+/// The highest load, as a share of the unpaced rate of the generator, when none of its packets was lost. At its own limit a
+/// generator does not keep a rate, and the search is not for that limit (RFC 9971, section 4.9.1, recommends a highest load that
+/// can be offered).
 const KEPT_SHARE: f64 = 0.95;
 
-/// Why a search cannot begin.
+/// Errors of search settings.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum SearchError {
-    /// There is nothing to find.
+    /// No goal.
     #[error("a search needs a goal")]
     NoGoal,
-    /// One of the goals makes no sense.
+    /// An invalid goal.
     #[error("goal {number}: {reason}")]
     Goal {
-        /// Which, from 1.
+        /// Number of the goal, from 1.
         number: usize,
-        /// Why.
+        /// The reason.
         reason: GoalError,
     },
 }
 
-/// Whether a trial is evidence about its load. What a generator sent without pacing, and nothing of it was lost, is above the highest
-/// load that is tried: it can be no bound.
+/// Whether a trial is evidence about its load. The unpaced rate of a generator, when nothing was lost, is above the highest load,
+/// so it cannot be a bound.
 fn is_evidence(step: &SearchStep) -> bool {
     step.input.load.is_some() || step.loss_ratio > 0.0
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// A trial.
@@ -67,25 +68,26 @@ pub enum Next {
     Ended(SearchEnd),
 }
 
-/// A search that has begun.
+/// A search in progress.
 #[derive(Debug, Clone)]
 pub struct RateSearch {
     search: Search,
-    /// What all trials may take, with what is spent around them.
+    /// Time limit of all trials, including their overhead.
     time: Nanos,
     steps: Vec<SearchStep>,
     spent_ns: u64,
-    /// Highest load, once it is known.
+    /// Highest load, once known.
     max_load: Option<u64>,
-    /// The stages that are left, in order, with the goal of each; the first is under way.
+    /// The remaining stages in order, with the goal of each; the first is the current one.
     stages: std::collections::VecDeque<Stage>,
 }
 
 impl RateSearch {
-    /// A search that may take `time`, with what is spent around its trials. The first trial is not paced and finds the highest load.
+    /// A search with a time limit that includes the overhead of its trials. The first trial is not paced and finds the highest
+    /// load.
     ///
     /// # Errors
-    /// What is wrong with its goals. The goals of a checked plan have no such error.
+    /// An invalid goal. The goals of a checked plan are valid.
     pub fn new(search: Search, time: Nanos) -> Result<Self, SearchError> {
         if search.goals.is_empty() {
             return Err(SearchError::NoGoal);
@@ -105,7 +107,7 @@ impl RateSearch {
         Ok(Self { search, time, steps: Vec::new(), spent_ns: 0, max_load: None, stages })
     }
 
-    /// What to do now. Asking again without recording an outcome gives the same answer.
+    /// The next action. Repeated calls without a recorded trial return the same action.
     pub fn wanted(&mut self) -> Next {
         if self.steps.is_empty() {
             return self.afford(self.first());
@@ -164,7 +166,7 @@ impl RateSearch {
         step
     }
 
-    /// The trials so far.
+    /// The trials recorded so far.
     pub fn steps(&self) -> &[SearchStep] {
         &self.steps
     }
@@ -174,7 +176,7 @@ impl RateSearch {
         self.steps
     }
 
-    /// What is known so far of each goal, in the order of the plan.
+    /// The current result of each goal, in the order of the plan.
     pub fn results(&self) -> Vec<SearchResult> {
         let bound =
             self.max_load.filter(|load| *load > 0).map(|max_load| (self.min_load(max_load), max_load));
@@ -189,7 +191,7 @@ impl RateSearch {
         self.search.goals.iter().map(|goal| goal.initial_trial).min().unwrap_or_default()
     }
 
-    /// The trial, when time and number of trials have room for it.
+    /// The trial, if time and number of trials permit it.
     fn afford(&self, ask: SearchInput) -> Next {
         let spent_ns = self.spent_ns.saturating_add(ask.duration.0);
         if self.steps.len() as u64 >= u64::from(self.search.trials_max) || spent_ns > self.time.0 {

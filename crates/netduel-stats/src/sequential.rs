@@ -1,14 +1,15 @@
-//! When an interval is narrow enough to stop adding blocks.
+//! Sequential stop: when an interval is narrow enough to stop adding blocks.
 //!
-//! The rule looks at widths and never at effects, so it cannot stop because a difference happens to show. Still, blocks that
-//! agree by chance stop early with an interval too narrow: misses become up to 1.4 times as frequent. The confidence of a design
-//! that may stop early makes up for it (`Design::tested_confidence`). Both were simulated; see `docs/design/0002-statistics.md`.
+//! The rule depends on widths and never on effects, so it cannot stop because a difference happens to appear. Still, blocks that
+//! agree by chance stop early with an interval that is too narrow: misses become up to 1.4 times as frequent. The confidence of a
+//! design that may stop early compensates for it (`Design::tested_confidence`). Both were simulated; see
+//! `docs/design/0002-statistics.md`.
 use netduel_model::metric::Scale;
 
 use crate::paired::Estimate;
 
-/// Half the width of the interval: as a fraction of the centre for a ratio, in the unit of the figures for a difference.
-/// Infinite when the pairs allow no interval.
+/// Half the width of the interval: as a fraction of the centre for a ratio, in the unit of the values for a difference. Infinite
+/// when the pairs allow no interval.
 pub fn half_width(estimate: &Estimate, scale: Scale) -> f64 {
     let half = estimate.high / 2.0 - estimate.low / 2.0;
     match scale {
@@ -17,8 +18,8 @@ pub fn half_width(estimate: &Estimate, scale: Scale) -> f64 {
     }
 }
 
-/// Whether the interval is as narrow as asked: half its width at most `precision`, a fraction of the centre for a ratio, in
-/// the unit of the figures for a difference.
+/// Whether the interval is narrow enough: half its width at most `precision`, a fraction of the centre for a ratio, in the unit
+/// of the values for a difference.
 pub fn precise_enough(estimate: &Estimate, scale: Scale, precision: f64) -> bool {
     half_width(estimate, scale) <= precision
 }

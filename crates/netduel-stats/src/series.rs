@@ -1,16 +1,15 @@
-//! What is taken from series within a trial: the steady window, jitter and packet delay variation.
+//! Functions of series within a trial: steady window, jitter and packet delay variation.
 //!
-//! No clock: times are arguments. [`Jitter::update`] stands in the receivers' hot loop.
+//! No clock: times are arguments. [`Jitter::update`] runs in the hot loop of receivers.
 use crate::histogram::Histogram;
 
-/// What one series of intervals moved within a window, and for how long: `(amount, length in seconds)`.
+/// Amount moved by a series of intervals within a window, and the time covered: `(amount, length in seconds)`.
 ///
 /// A sample is the end of an interval in nanoseconds, its length in nanoseconds, and the amount moved in it. An interval that
-/// is cut by an edge of the window counts in proportion, as if the amount had been moved evenly; with intervals of 100 ms
-/// and a window of a second the error is at most what one interval varies within itself. The length is the time that the
-/// intervals cover within the window, not the window's, so a series that ends early does not look like a slower one. The
-/// intervals must not overlap. An interval of no length counts when its end lies after `from_ns` and not after `to_ns`.
-/// Absent when the series covers no time of the window.
+/// crosses an edge of the window counts in proportion, as if the amount had been moved evenly; with intervals of 100 ms and a
+/// window of a second, the error is at most the variation within one interval. The length is the time that the intervals cover
+/// within the window, so a series that ends early does not look slower. The intervals must not overlap. An interval of length 0
+/// counts when its end is after `from_ns` and not after `to_ns`. Absent when the series covers no time of the window.
 pub fn steady_window(samples: &[(u64, u64, u64)], from_ns: u64, to_ns: u64) -> Option<(f64, f64)> {
     let (from, to) = (i128::from(from_ns), i128::from(to_ns));
     let mut amount_inside = 0.0;
@@ -39,7 +38,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Takes the next packet: arrival minus sending time in nanoseconds. The two clocks need not agree, only run alike.
+    /// Adds the next packet: arrival minus sending time in nanoseconds. The two clocks may have an offset, but no drift.
     #[inline]
     pub fn update(&mut self, transit_ns: i64) {
         if let Some(previous) = self.previous_ns {
@@ -50,16 +49,16 @@ impl Jitter {
         self.previous_ns = Some(transit_ns);
     }
 
-    /// The estimate so far, nanoseconds; absent before the second packet.
+    /// The current estimate, nanoseconds; absent before the second packet.
     #[inline]
     pub fn nanoseconds(&self) -> Option<f64> {
         self.estimate_ns
     }
 }
 
-/// Packet delay variation of [RFC 5481, section 4.2](https://www.rfc-editor.org/rfc/rfc5481#section-4.2): how much longer than
-/// the fastest packet the slowest of the fastest `percentile` per cent took, in the unit of the histogram. The delays may be
-/// round trips, and offset clocks cancel out. Off by at most 0.1 % of the delay, the histogram's bucket.
+/// Packet delay variation of [RFC 5481, section 4.2](https://www.rfc-editor.org/rfc/rfc5481#section-4.2): delay at `percentile`
+/// minus minimum delay, in the unit of the histogram. The delays may be round trips, and offset clocks cancel out. The error is
+/// at most 0.1 % of the delay, the histogram's bucket.
 pub fn packet_delay_variation(delays: &Histogram, percentile: f64) -> Option<u64> {
     Some(delays.percentile(percentile)? - delays.min()?)
 }
@@ -73,7 +72,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn whole_intervals_count_whole_and_cut_ones_in_proportion() {
+    fn intervals_at_the_window_edge_count_in_proportion() {
         let series = [(SECOND, SECOND, 100), (2 * SECOND, SECOND, 200), (3 * SECOND, SECOND, 400)];
         for (from, to, expected) in [
             (0, 3 * SECOND, Some((700.0, 3.0))),
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_without_length_counts_its_amount_and_no_time() {
+    fn interval_without_length_adds_amount_but_no_time() {
         let series = [(SECOND, SECOND, 100), (SECOND, 0, 7)];
         assert_eq!(steady_window(&series, 0, SECOND), Some((107.0, 1.0)));
         assert_eq!(steady_window(&series[1..], 0, SECOND), None);

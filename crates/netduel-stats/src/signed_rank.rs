@@ -1,19 +1,18 @@
 //! Wilcoxon's signed-rank statistic: its null distribution, and the Walsh averages that turn it into an interval.
 //!
-//! Interval and test are two readings of one count, so they cannot disagree. Here live differences without a scale; what
-//! they mean is the business of [`crate::paired`].
+//! Interval and test use the same count, so they cannot disagree. Differences here have no scale; [`crate::paired`] interprets
+//! them.
 use crate::normal;
 
-/// Up to this many differences the null distribution is exact; above, normal with a correction for continuity. There the
-/// approximation is within 2 % of any tail probability from 0.02 to 0.5, and further out on the safe side: 1.2 times too
-/// large at 0.001.
+/// Maximum number of differences with an exact null distribution; above, normal with continuity correction. There the
+/// approximation is within 2 % of any tail probability from 0.02 to 0.5, and conservative further out: 1.2 times too large at
+/// 0.001.
 const EXACT_UP_TO: usize = 60;
 
-/// Two probabilities that differ less than this relatively are taken for equal, so that a level which went through a
-/// subtraction from 1 still reaches the probability that it names.
+/// Relative tolerance of probabilities, so that a level computed by subtraction from 1 still equals its nominal probability.
 const ROUNDING: f64 = 1e-9;
 
-/// The distribution of the sum of the ranks of positive differences when each sign is a fair coin.
+/// The distribution of the sum of the ranks of positive differences when both signs are equally likely.
 enum Null {
     /// Probability that the sum is at most the index.
     Exact(Vec<f64>),
@@ -31,7 +30,7 @@ impl Null {
         let mut probability = vec![0.0; sums + 1];
         probability[0] = 1.0;
         for rank in 1..=n {
-            // Each rank is in the sum or not, with one half each. From above, so that a rank enters once.
+            // Each rank is in the sum with probability one half. Downwards, so that a rank is added once.
             for sum in (0..=rank * (rank + 1) / 2).rev() {
                 let with = if sum >= rank { probability[sum - rank] } else { 0.0 };
                 probability[sum] = f64::midpoint(probability[sum], with);
@@ -54,44 +53,44 @@ impl Null {
     }
 }
 
-/// Differences with their Walsh averages: all means of two of them, and each by itself.
+/// Differences with their Walsh averages: the means of all pairs, and each difference itself.
 pub(crate) struct Walsh {
     /// Halves of the differences, ascending: a Walsh average is the sum of two of them, and cannot overflow.
     halves: Vec<f64>,
     null: Null,
-    /// Averages no further from a point than this lie on it.
+    /// Averages closer to a point than this are equal to it.
     resolution: f64,
 }
 
 impl Walsh {
-    /// For at least one difference, all finite. Averages within `resolution` of 0 are made 0.
+    /// At least one difference, all finite. Averages within `resolution` of 0 become 0.
     pub(crate) fn new(differences: &[f64], resolution: f64) -> Option<Self> {
         if differences.is_empty() || differences.iter().any(|difference| !difference.is_finite()) {
             return None;
         }
-        // Adding 0 turns a negative zero into a positive one, which keeps the order of the bits simple.
+        // Adding 0 turns a negative zero into a positive one, so that the order of the bits is the numeric order.
         let mut halves: Vec<f64> = differences.iter().map(|difference| difference / 2.0 + 0.0).collect();
         halves.sort_unstable_by(f64::total_cmp);
         let null = Null::new(halves.len());
         Some(Self { halves, null, resolution })
     }
 
-    /// Differences.
+    /// Number of differences.
     pub(crate) fn n(&self) -> usize {
         self.halves.len()
     }
 
-    /// Walsh averages.
+    /// Number of Walsh averages.
     fn averages(&self) -> usize {
         self.n() * (self.n() + 1) / 2
     }
 
-    /// How many averages are at most `bound`, in one pass with two fingers.
+    /// Number of averages at or below `bound`, in one pass with two indices.
     fn count_at_most(&self, bound: f64) -> usize {
         let mut above = self.n();
         let mut count = 0;
         for (index, half) in self.halves.iter().enumerate() {
-            // As the first of two halves grows, fewer partners keep the sum within the bound.
+            // As the first half grows, fewer partners keep the sum within the bound.
             while above > index && half + self.halves[above - 1] > bound {
                 above -= 1;
             }
@@ -103,8 +102,8 @@ impl Walsh {
         count
     }
 
-    /// The average of the given place in ascending order, from 1. Exact: halving the space of floating-point numbers takes 64
-    /// passes whatever the values are, so 2000 differences cost as little as their sorting does.
+    /// The average with this rank in ascending order, from 1. Exact: bisection over floating-point numbers takes 64 passes for
+    /// any values, so 2000 differences cost as little as sorting them.
     fn ordered(&self, place: usize) -> f64 {
         let (mut low, mut high) =
             (order_key(2.0 * self.halves[0]), order_key(2.0 * self.halves[self.n() - 1]));
@@ -126,8 +125,8 @@ impl Walsh {
         f64::midpoint(self.ordered(averages.div_ceil(2)), self.ordered(averages / 2 + 1))
     }
 
-    /// How many averages may lie outside each end of an interval that misses with at most `tail` on each side, plus one;
-    /// 0 when the differences are too few for any such interval.
+    /// Number of averages outside each end of an interval that misses with at most `tail` on each side, plus one; 0 when there
+    /// are too few differences for such an interval.
     fn critical(&self, tail: f64) -> usize {
         let (mut fits, mut too_many) = (0, self.averages() / 2 + 1);
         while too_many - fits > 1 {
@@ -141,8 +140,8 @@ impl Walsh {
         fits
     }
 
-    /// The closed interval that misses the centre of symmetry with probability at most `tail` below and above it.
-    /// Infinite when there are too few differences for it.
+    /// The closed interval that misses the centre of symmetry with probability at most `tail` on either side. Infinite when there
+    /// are too few differences.
     pub(crate) fn interval(&self, tail: f64) -> (f64, f64) {
         match self.critical(tail) {
             0 => (f64::NEG_INFINITY, f64::INFINITY),
@@ -150,19 +149,19 @@ impl Walsh {
         }
     }
 
-    /// Probability of so few averages at or below `bound` when the centre were there: evidence that it is above.
+    /// One-sided p value of a centre at or below `bound`.
     pub(crate) fn evidence_above(&self, bound: f64) -> f64 {
         self.null.at_most(self.count_at_most(bound + self.resolution))
     }
 
-    /// Probability of so few averages at or above `bound` when the centre were there: evidence that it is below.
+    /// One-sided p value of a centre at or above `bound`.
     pub(crate) fn evidence_below(&self, bound: f64) -> f64 {
         let below = self.count_at_most((bound - self.resolution).next_down());
         self.null.at_most(self.averages() - below)
     }
 
-    /// Standard error of the centre times the root of their number: the spread of one difference as the centre feels it.
-    /// From the width of the interval of about 90 %; absent for a single difference.
+    /// Standard error of the centre times the square root of the number of differences. From the width of the interval of about
+    /// 90 %; absent for a single difference.
     pub(crate) fn spread(&self) -> Option<f64> {
         if self.n() < 2 {
             return None;
@@ -170,14 +169,14 @@ impl Walsh {
         let n = self.n() as f64;
         let place = self.critical(0.05).max(1);
         let width = self.ordered(self.averages() + 1 - place) - self.ordered(place);
-        // The normal score of the place taken, not of the level asked: few differences have few levels.
+        // The normal score of the achieved level, not of the requested one: few differences have few levels.
         let deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
         let score = (n * (n + 1.0) / 4.0 - (place as f64 - 0.5)) / deviation;
         Some(width / 2.0 * n.sqrt() / score)
     }
 }
 
-/// Whole numbers in the order of the floating-point numbers: the sign's bit turns over, and for negative ones all bits do.
+/// An integer key in the order of floating-point numbers: the sign bit is inverted, and for negative numbers all bits are.
 fn order_key(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
@@ -199,7 +198,7 @@ mod tests {
         Walsh::new(differences, 0.0).unwrap()
     }
 
-    /// Every average, sorted: the definition.
+    /// All averages, sorted, by definition.
     fn all_averages(differences: &[f64]) -> Vec<f64> {
         let mut averages = Vec::new();
         for (index, one) in differences.iter().enumerate() {
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn critical_values_are_those_of_the_printed_tables() {
+    fn critical_values_match_printed_tables() {
         // Largest rank sum that is significant, two-sided 5 % and 1 % (Wilcoxon 1947; McCornack 1965).
         let five = [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 29, 34, 40, 46, 52];
         let one = [0, 1, 3, 5, 7, 9, 12, 15, 19, 23, 27, 32, 37];
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_distribution_is_that_of_all_signs() {
+    fn exact_distribution_matches_enumeration() {
         for n in 1..=12_u32 {
             let null = Null::new(n as usize);
             let sums = (n * (n + 1) / 2) as usize;
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_normal_distribution_takes_over_it_agrees_with_the_exact_one() {
+    fn normal_approximation_agrees_at_the_switch() {
         let n = EXACT_UP_TO;
         let Null::Exact(exact) = Null::new(n) else { panic!("60 differences are exact") };
         let sums = (n * (n + 1) / 2) as f64;
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn centre_and_interval_by_hand() {
+    fn centre_and_interval_match_a_manual_calculation() {
         // Averages of 1, 2, 4: 1, 1.5, 2, 2.5, 3, 4.
         let three = walsh(&[4.0, 1.0, 2.0]);
         assert_eq!(three.centre(), 2.25);
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_ties_stand_against_a_difference() {
+    fn zeros_and_ties_count_against_a_difference() {
         let zeros = walsh(&[0.0; 10]);
         assert_eq!((zeros.centre(), zeros.interval(0.025)), (0.0, (0.0, 0.0)));
         assert_eq!((zeros.evidence_above(0.0), zeros.evidence_below(0.0)), (1.0, 1.0));

@@ -1,15 +1,15 @@
-//! Summaries of a few plain numbers: mean with its error, median, quantile, spread.
+//! Summaries of a few numbers: mean with its error, median, quantile, spread.
 //!
-//! A set with a number that is not finite has no summary: it is a fault upstream, and leaving the number out would hide it.
+//! A set with a number that is not finite has no summary: it is an error of the caller, and dropping the number would hide it.
 
-/// A mean, which never travels without its number of values and its error.
+/// A mean with its number of values and its error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mean {
-    /// Values.
+    /// Number of values.
     pub n: usize,
     /// Arithmetic mean, in the unit of the values.
     pub mean: f64,
-    /// Sample standard deviation over the root of `n`; absent for a single value.
+    /// Standard error: sample standard deviation divided by the square root of `n`; absent for a single value.
     pub standard_error: Option<f64>,
 }
 
@@ -32,8 +32,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The `q` quantile, `q` from 0 to 1, on the straight line between the two values next to it (definition 7 of Hyndman and Fan,
-/// 1996, which spreadsheets, R and NumPy use by default).
+/// The `q` quantile, `q` from 0 to 1, by linear interpolation (definition 7 of Hyndman and Fan, 1996, the default of
+/// spreadsheets, R and NumPy).
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     if values.is_empty() || !(0.0..=1.0).contains(&q) || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -43,7 +43,7 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(quantile_of_sorted(&sorted, q))
 }
 
-/// The same for values that are sorted, finite and at least one, with `q` within 0 to 1.
+/// The same for at least one value, sorted and finite, and `q` within 0 to 1.
 pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let position = q * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
@@ -51,7 +51,8 @@ pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     below * (1.0 - weight) + above * weight
 }
 
-/// Sample standard deviation over the absolute mean, a fraction; absent for fewer than two values or a mean of 0.
+/// Coefficient of variation: sample standard deviation divided by the absolute mean, a fraction; absent for fewer than two values
+/// or a mean of 0.
 pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     let Mean { n, mean, standard_error } = mean(values)?;
     let deviation = standard_error? * (n as f64).sqrt();
@@ -63,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_by_hand() {
+    fn summaries_match_a_manual_calculation() {
         let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
         let Mean { n, mean, standard_error } = mean(&values).unwrap();
         assert_eq!((n, mean), (8, 5.0));
-        // The squares about 5 add up to 32; 32 / 7 is the variance.
+        // The squared deviations from 5 sum to 32; 32 / 7 is the variance.
         assert!((standard_error.unwrap() - (32.0_f64 / 7.0 / 8.0).sqrt()).abs() < 1e-15);
         assert!((coefficient_of_variation(&values).unwrap() - (32.0_f64 / 7.0).sqrt() / 5.0).abs() < 1e-15);
         assert_eq!(median(&values), Some(4.5));
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn undefined_figures_are_absent() {
+    fn undefined_summaries_are_absent() {
         assert_eq!(mean(&[]), None);
         assert_eq!(mean(&[3.0]).unwrap().standard_error, None);
         assert_eq!(mean(&[3.0, f64::NAN]), None);

@@ -1,7 +1,7 @@
 //! Verdicts on a family of comparisons: higher, lower, no relevant difference, or inconclusive.
 //!
-//! It knows nothing of metrics; whether higher is better is the caller's. The interval that is handed out with a verdict is
-//! always the one that decided it, so a reader can check the words against the numbers.
+//! Independent of metrics: the caller knows whether higher is better. A verdict contains the interval that decided it, so that
+//! readers can check the words against the numbers.
 use crate::holm;
 use crate::normal;
 use netduel_model::metric::Scale;
@@ -10,7 +10,7 @@ use crate::paired::{Estimate, Paired, no_difference};
 
 /// Above this number of further blocks the estimate is too uncertain to be shown.
 const MORE_AT_MOST: f64 = 10_000.0;
-/// Fewest blocks with a known spread: below them the number of missing blocks cannot be estimated.
+/// Minimum number of blocks with a known spread: below it, the number of missing blocks cannot be estimated.
 pub const SPREAD_KNOWN_FROM: usize = 3;
 /// The power for which the number of missing blocks is computed, for an effect as large as the observed one.
 const POWER: f64 = 0.95;
@@ -18,29 +18,29 @@ const POWER: f64 = 0.95;
 /// The verdict on one comparison, with the interval that decided it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict {
-    /// The arm's figures are higher than the baseline's: the interval lies above "no difference".
+    /// The arm's values are higher than the baseline's: the interval lies above "no difference".
     Higher {
         /// The effect.
         estimate: Estimate,
     },
-    /// The arm's figures are lower than the baseline's: the interval lies below "no difference".
+    /// The arm's values are lower than the baseline's: the interval lies below "no difference".
     Lower {
         /// The effect.
         estimate: Estimate,
     },
-    /// If there is a difference, it is smaller than the margin: the interval lies within it.
+    /// A possible difference is smaller than the margin: the interval lies within the margin.
     NoDifference {
         /// The effect, with the interval of two one-sided tests.
         estimate: Estimate,
-        /// The margin: a fraction for [`Scale::Ratio`], the unit of the figures for [`Scale::Difference`].
+        /// The margin: a fraction for [`Scale::Ratio`], the unit of the values for [`Scale::Difference`].
         larger_than: f64,
     },
-    /// The interval holds both "no difference" and a difference that matters.
+    /// Inconclusive: the interval contains both "no difference" and a difference that matters.
     NotEnough {
-        /// The effect so far; absent without a usable pair.
+        /// The current effect; absent without a usable pair.
         estimate: Option<Estimate>,
-        /// How many further blocks would probably do, whichever way it turns out; absent when the spread is unknown or no
-        /// margin says what matters; a number beyond reason is cut.
+        /// Estimated number of further blocks for a verdict, whichever it is; absent when the spread is unknown or there is no
+        /// margin; limited to a maximum.
         more: Option<u32>,
     },
 }
@@ -60,10 +60,10 @@ impl Verdict {
 /// The rule for all comparisons of a family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// One minus the accepted chance of any false answer in the family, a fraction from 0.5 to below 1.
+    /// One minus the accepted probability of any wrong verdict in the family, a fraction from 0.5 to below 1.
     pub confidence: f64,
-    /// Ratios within 1/(1 + this) to 1 + this do not matter, a fraction. The margin of a [`Scale::Difference`] stands in its
-    /// question.
+    /// The margin: ratios from 1/(1 + this) to 1 + this do not matter, a fraction. The margin of a [`Scale::Difference`] is in
+    /// its question.
     pub equivalence: f64,
 }
 
@@ -74,24 +74,24 @@ pub struct Question {
     pub pairs: Vec<(f64, f64)>,
     /// How they are compared.
     pub scale: Scale,
-    /// For [`Scale::Difference`]: the largest difference that does not matter, in the unit of the figures. Not used for
+    /// For [`Scale::Difference`]: the largest difference that does not matter, in the unit of the values. Not used for
     /// [`Scale::Ratio`], whose margin is [`Rule::equivalence`].
     pub margin: f64,
 }
 
-/// The answer to one question.
+/// The result of one comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
-    /// What may be said.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The interval that decided it, the same as the verdict's: of one minus the level at which Holm's procedure tested
-    /// the question, or of one minus twice the level for `NoDifference`. Absent without a usable pair.
+    /// The interval that decided it, the same as the verdict's: its confidence is one minus the level at which Holm's procedure
+    /// tested the comparison, or one minus twice the level for `NoDifference`. Absent without a usable pair.
     pub estimate: Option<Estimate>,
-    /// The two-sided p value of "no difference", corrected for the family. Absent without a usable pair.
+    /// The two-sided p value of "no difference", adjusted for the family. Absent without a usable pair.
     pub adjusted_p: Option<f64>,
 }
 
-/// A question with its pairs made comparable and its margin on the symmetric scale.
+/// A comparison with its pairs on the symmetric scale, and its margin.
 struct Open {
     index: usize,
     paired: Paired,
@@ -104,11 +104,11 @@ struct Margin {
     symmetric: f64,
 }
 
-/// Judges a family of questions, in their order.
+/// Judges a family of comparisons, in their order.
 ///
-/// There are two kinds of false answer, and Holm's procedure holds the chance of any of either kind in the whole family to
-/// 1 - confidence: "higher" or "lower" where nothing differs, and "no difference" where the margin is reached. A question
-/// without a usable pair is not part of the family.
+/// There are two kinds of wrong verdicts: "higher" or "lower" without a difference, and "no difference" when the difference
+/// reaches the margin. Holm's procedure limits the probability of any of either kind in the whole family to 1 - confidence. A
+/// comparison without a usable pair is not part of the family.
 pub fn judge(family: &[Question], rule: &Rule) -> Vec<Judged> {
     let unknown = Judged {
         verdict: Verdict::NotEnough { estimate: None, more: None },
@@ -140,7 +140,7 @@ pub fn judge(family: &[Question], rule: &Rule) -> Vec<Judged> {
     answers
 }
 
-/// The margin of a question; absent when it is not a positive number, and then nothing is ever called equal.
+/// The margin of a comparison; absent when it is not a positive number, and then "no difference" is impossible.
 fn margin(question: &Question, rule: &Rule) -> Option<Margin> {
     let (shown, symmetric) = match question.scale {
         Scale::Ratio => (rule.equivalence, rule.equivalence.ln_1p()),
@@ -170,14 +170,14 @@ impl Open {
                 return Verdict::NoDifference { estimate, larger_than: margin.shown };
             }
         }
-        // The wider of the two that failed: it holds "no difference" and reaches beyond the margin, and both can be seen.
+        // The wider of the two intervals: it contains "no difference" and exceeds the margin, and both are visible.
         let estimate = self.paired.estimate(1.0 - differ_level.min(2.0 * alike_level));
         Verdict::NotEnough { estimate: Some(estimate), more: self.more(differ_level, alike_level) }
     }
 
-    /// Further blocks after which an interval leaves out either "no difference" or the margin, wherever the effect lies
-    /// between them: when the half-widths of both together are no more than the margin. An effect that already stands clear
-    /// of "no difference" by its standard error needs no more than lets its interval do so too, with a power of 95 %.
+    /// Number of further blocks after which an interval excludes either "no difference" or the margin, wherever the effect lies
+    /// between them: when the half-widths of both together do not exceed the margin. An effect already further from "no
+    /// difference" than its standard error needs only enough blocks for its own interval, with a power of 95 %.
     fn more(&self, differ_level: f64, alike_level: f64) -> Option<u32> {
         if self.paired.walsh.n() < SPREAD_KNOWN_FROM {
             return None;
@@ -186,9 +186,10 @@ impl Open {
         let (differ_score, alike_score) =
             (normal::quantile(1.0 - differ_level / 2.0), normal::quantile(1.0 - alike_level));
         let by_spread = ((differ_score + alike_score) * spread / self.margin?.symmetric).powi(2);
-        // Intervals of few blocks are wider than the normal distribution has it, by about this many blocks (Guenther 1981).
+        // With few blocks the intervals are wider than the normal distribution predicts, by about this many blocks (Guenther
+        // 1981).
         let for_few = differ_score.max(alike_score).powi(2) / 2.0;
-        // Fewer than this many signs cannot reach the levels at all.
+        // Fewer signs than this cannot reach the levels at all.
         let by_signs = (1.0 - differ_level.log2()).max(-alike_level.log2());
         let clear = self.paired.walsh.centre().abs() - spread / (self.paired.walsh.n() as f64).sqrt();
         let by_effect = if clear > 0.0 {
@@ -198,7 +199,7 @@ impl Open {
         };
         let needed = (by_spread.min(by_effect) + for_few).max(by_signs).ceil();
         let more = (needed - self.paired.walsh.n() as f64).max(1.0);
-        // Beyond reason is a number too: the spread is known, and says that this design gives no answer.
+        // A very large number is still reported: the spread is known, and the design cannot decide.
         Some(more.min(MORE_AT_MOST) as u32)
     }
 }
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_beyond_reason_is_known_and_has_a_number() {
+    fn very_large_spread_still_yields_a_number_of_blocks() {
         let wild: Vec<f64> = (0..12).map(|place| if place % 2 == 0 { 40.0 } else { 0.03 }).collect();
         let verdict = only(Question { margin: 0.05, ..ratios(&wild) }).verdict;
         assert!(matches!(verdict, Verdict::NotEnough { more: Some(10_000), .. }), "{verdict:?}");
@@ -266,7 +267,7 @@ mod tests {
             panic!("one block")
         };
         assert_eq!((one.n, one.low, one.high), (1, 0.0, f64::INFINITY));
-        // Five blocks that agree to the last digit lack but the sixth.
+        // Five equal blocks lack only the sixth.
         assert!(matches!(only(ratios(&[2.0; 5])).verdict, Verdict::NotEnough { more: Some(1), .. }));
         assert!(matches!(only(ratios(&[2.0; 6])).verdict, Verdict::Higher { .. }));
     }
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_margin_nothing_is_called_equal_and_no_number_is_guessed() {
+    fn without_a_margin_there_is_no_equality_and_no_block_estimate() {
         let alike = Question { pairs: vec![(1.0, 1.0); 20], scale: Scale::Difference, margin: 0.0 };
         assert!(matches!(only(alike).verdict, Verdict::NotEnough { estimate: Some(_), more: None }));
         let unusable = judge(&[ratios(&[2.0; 9])], &Rule { confidence: 0.3, ..RULE });

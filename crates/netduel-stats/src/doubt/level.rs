@@ -1,28 +1,28 @@
-//! Doubts about the level within one trial: flat as under a cap, or one fall as behind a token bucket.
+//! Warnings about the level within a trial: flat as under a rate cap, or one fall as behind a token bucket.
 //!
 //! A series is one rate per interval, in order, of intervals of about equal length.
 use super::values::{finite, sorted};
 use crate::summary::quantile_of_sorted;
 
-/// Fewer intervals than this are not called flat.
+/// Minimum number of intervals of a flat series.
 const FEWEST_FOR_PLATEAU: usize = 10;
 
-/// A flat series keeps this share of its intervals within [`FLAT_WITHIN`] of the median. The rest may be a stall or two.
+/// Share of the intervals of a flat series within [`FLAT_WITHIN`] of the median. The rest may be a stall or two.
 const FLAT_SHARE: f64 = 0.9;
 
-/// As a fraction of the median. A policer with 100 ms readings stays within 1 %; TCP that fills a path does not within 5 %.
+/// Tolerance as a fraction of the median. A policer with intervals of 100 ms stays within 1 %; TCP that fills a path exceeds 5 %.
 const FLAT_WITHIN: f64 = 0.02;
 
-/// Each side of a fall has at least this many intervals.
+/// Minimum number of intervals on each side of a fall.
 const FEWEST_ASIDE: usize = 4;
 
-/// The level before is at least this many times the level after.
+/// Minimum ratio of the level before to the level after.
 const LEAST_FALL: f64 = 1.2;
 
-/// On either side the middle 80 % of the rates span at most this share of the fall. A straight decline has 0.8.
+/// On either side, the middle 80 % of the rates span at most this share of the fall. A linear decline has 0.8.
 const STEADY_ASIDE: f64 = 0.4;
 
-/// One fall from a level to another.
+/// A fall from one level to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Burst {
     /// Median rate before, in the unit of the series.
@@ -33,7 +33,7 @@ pub struct Burst {
     pub at: usize,
 }
 
-/// The level of a flat series: the median of at least 10 rates when it is positive and 90 % of them lie within 2 % of it.
+/// The level of a flat series: the median of at least 10 rates if it is positive and 90 % of them are within 2 % of it.
 pub fn plateau(series: &[f64]) -> Option<f64> {
     if series.len() < FEWEST_FOR_PLATEAU || !finite(series) {
         return None;
@@ -43,8 +43,8 @@ pub fn plateau(series: &[f64]) -> Option<f64> {
     (level > 0.0 && flat as f64 >= FLAT_SHARE * series.len() as f64).then_some(level)
 }
 
-/// One lasting fall of the level, by a sixth at least, with steady rates of at least 4 intervals on both sides. A slow decline,
-/// a dip that recovers and a rise are none.
+/// One lasting fall of the level by at least a sixth, with steady rates of at least 4 intervals on both sides. A slow decline, a
+/// dip that recovers and a rise do not count.
 pub fn burst(series: &[f64]) -> Option<Burst> {
     if !finite(series) {
         return None;
@@ -62,14 +62,14 @@ pub fn burst(series: &[f64]) -> Option<Burst> {
     })
 }
 
-/// Where the means of what comes before and after explain most of the squares.
+/// The split at which the means before and after explain most of the variance.
 fn best_step(series: &[f64]) -> Option<usize> {
     let total: f64 = series.iter().sum();
     let n = series.len() as f64;
     let mut best: Option<(f64, usize)> = None;
     let mut earlier = 0.0;
     for (index, rate) in series.iter().enumerate() {
-        // The squares between the sides, times n: the fall of the mean, weighted with the lengths.
+        // The sum of squares between the sides, times n: the fall of the mean weighted with the lengths.
         let (left, right) = (index as f64, n - index as f64);
         let fall = earlier / left - (total - earlier) / right;
         let explained = left * right * fall * fall;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flat_series_has_a_level_in_spite_of_a_stall() {
+    fn flat_series_tolerates_a_stall() {
         let mut series: Vec<f64> = (0..30).map(|step| 1e9 + 5e6 * f64::from(step % 3)).collect();
         assert_eq!(plateau(&series), Some(1.005e9));
         series[4] = 0.0;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_to_a_second_level_is_found_where_it_happens() {
+    fn fall_to_a_lower_level_is_located() {
         let mut series = vec![10.0, 9.8, 10.1, 10.0, 9.9, 10.0, 5.0, 5.1, 4.9, 5.0, 5.0, 5.1, 5.0, 4.9];
         let fall = burst(&series).unwrap();
         assert_eq!((fall.at, fall.before, fall.after), (6, 10.0, 5.0));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn declines_dips_and_noise_are_no_burst() {
+    fn declines_dips_and_noise_are_not_a_burst() {
         let decline: Vec<f64> = (0..40).map(|step| 10.0 - 0.15 * f64::from(step)).collect();
         let dip: Vec<f64> = (0..40).map(|step| if (15..25).contains(&step) { 5.0 } else { 10.0 }).collect();
         let sawtooth: Vec<f64> = (0..40).map(|step| 5.0 + f64::from(step % 8)).collect();

@@ -1,32 +1,31 @@
-//! Doubts about the order of the blocks: a drift over all of them, likeness from one to the next.
+//! Warnings about the order of the blocks: drift, and autocorrelation of successive blocks.
 use super::values::{finite, sorted};
 use crate::normal;
 use crate::summary::median;
 
-/// Chance of a false alarm. Five per cent would cry wolf in every report of a dozen figures.
+/// Significance level. 5 % would cause false warnings in every report with a dozen values.
 const LEVEL: f64 = 0.01;
 
-/// A drift of less than this share of the median over the whole run does no harm within blocks, and would print as 0 %.
+/// A smaller drift over the whole run, as a share of the median, does no harm within blocks, and would print as 0 %.
 const MATERIAL_DRIFT: f64 = 0.01;
 
-/// Up to this many values Kendall's distribution is exact.
+/// Maximum number of values for Kendall's exact distribution.
 const EXACT_UP_TO: usize = 60;
 
 /// Minimum number of values for a test of autocorrelation at this level.
 const FEWEST_FOR_LIKENESS: usize = 10;
 
-/// A rise or fall over the blocks.
+/// A drift over the blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
-    /// From the first block to the last along the Theil-Sen line, as a fraction of the median; negative for a fall.
+    /// Change from the first to the last block along the Theil-Sen line, as a fraction of the median; negative for a fall.
     pub change: f64,
-    /// Two-sided, of no trend.
+    /// Two-sided p value of no trend.
     pub p_value: f64,
 }
 
-/// Whether the values rise or fall with their order: Mann and Kendall's test at 1 %, exact up to 60 values, and a change of
-/// at least 1 % of the median. Ties count neither way, which makes the exact test careful. Takes the square of their
-/// number in time.
+/// Drift of values in their order: the Mann-Kendall test at 1 %, exact up to 60 values, and a change of at least 1 % of the
+/// median. Ties count in neither direction, which makes the exact test conservative. Quadratic time.
 pub fn drift(values: &[f64]) -> Option<Drift> {
     if values.len() < 3 || !finite(values) {
         return None;
@@ -45,12 +44,12 @@ pub fn drift(values: &[f64]) -> Option<Drift> {
         .then_some(Drift { change, p_value })
 }
 
-/// Chance that pairs in order outnumber pairs out of order, or the reverse, by at least `excess` when the order means nothing.
+/// Probability that concordant pairs outnumber discordant pairs, or the reverse, by at least `excess` in a random order.
 fn kendall_p_value(values: &[f64], excess: usize) -> f64 {
     let n = values.len();
     let pairs = n * (n - 1) / 2;
     if n <= EXACT_UP_TO {
-        // Of n values each new one stands before 0 to n - 1 of the others with equal chance; the inversions add up.
+        // Each of n values is inserted before 0 to n - 1 of the others with equal probability; the inversions add up.
         let mut inversions = vec![1.0];
         for others in 1..n {
             let mut next = vec![0.0; inversions.len() + others];
@@ -71,9 +70,9 @@ fn kendall_p_value(values: &[f64], excess: usize) -> f64 {
     if deviation > 0.0 { 2.0 * normal::cumulative(-(excess as f64 - 1.0).max(0.0) / deviation) } else { 1.0 }
 }
 
-/// Likeness of successive values: the lag-1 autocorrelation of their ranks, from 0 to 1, when it is significantly positive at
-/// 1 % and there are at least 10. Ranks, so that one outlier block neither makes nor hides it. Likeness the other way
-/// (high follows low) makes an interval too wide and is no doubt about it.
+/// Lag-1 autocorrelation of the ranks of successive values, from 0 to 1, when it is positive at the 1 % level and there are at
+/// least 10 values. Ranks, so that one outlier block neither causes nor hides it. Negative autocorrelation only makes an interval
+/// too wide and causes no warning.
 pub fn autocorrelation(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < FEWEST_FOR_LIKENESS || !finite(values) {
@@ -85,14 +84,14 @@ pub fn autocorrelation(values: &[f64]) -> Option<f64> {
         return None;
     }
     let lag1 = ranks.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / total;
-    // Mean and variance of a shuffled order (Moran 1948).
+    // Mean and variance for a random order (Moran 1948).
     let count = n as f64;
     let deviation = (count - 2.0) / (count * (count - 1.0).sqrt());
     let p_value = normal::cumulative(-(lag1 + 1.0 / count) / deviation);
     (p_value <= LEVEL && lag1 > 0.0).then_some(lag1)
 }
 
-/// Ranks about their mean; equal values share the mean of theirs (in ascending order, "not less" is "equal").
+/// Ranks minus their mean; equal values share their mean rank (in ascending order, "not less" is "equal").
 fn centred_ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&one, &other| values[one].total_cmp(&values[other]));
@@ -113,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kendalls_distribution_is_that_of_the_tables() {
+    fn kendalls_distribution_matches_the_tables() {
         // P(S >= s), Kendall 1970, table 1: n = 4, s = 6 and 4; n = 5, s = 8; n = 8, s = 16; n = 10, s = 21.
         for (n, excess, one_sided) in
             [(4, 6, 0.042), (4, 4, 0.167), (5, 8, 0.042), (8, 16, 0.031), (10, 21, 0.036)]
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_is_measured_by_hand_and_one_bad_block_does_not_bend_it() {
+    fn drift_is_robust_to_one_outlier() {
         let mut rising: Vec<f64> = (0..11).map(|block| 100.0 + f64::from(block)).collect();
         let drifting = drift(&rising).unwrap();
         assert!((drifting.change - 10.0 / 105.0).abs() < 1e-12 && drifting.p_value < 1e-6, "{drifting:?}");
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_waves_are_alike_and_turns_are_not() {
+    fn slow_waves_are_autocorrelated_and_alternation_is_not() {
         let wave: Vec<f64> = (0..40).map(|block| (f64::from(block) / 4.0).sin()).collect();
         assert!(autocorrelation(&wave).unwrap() > 0.7);
         let turns: Vec<f64> = (0..40).map(|block| f64::from(block % 2)).collect();

@@ -1,40 +1,38 @@
-//! Doubts about the shape of a set: two separated groups, single values far away.
+//! Warnings about the shape of a set: two separated groups (bimodal), and outliers.
 use super::values::{finite, sorted};
 use crate::summary::{median, quantile_of_sorted};
 
 /// Minimum number of values for two groups.
 const FEWEST_FOR_GROUPS: usize = 8;
 
-/// A group has at least this share of the values, and three of them; fewer are outliers.
+/// Minimum share of the values in a group, and at least three; smaller groups are outliers.
 const SMALLEST_GROUP: f64 = 0.15;
 
-/// How far apart the groups must be, in root-mean-square spreads of the two (Ashman, Bird and Zepf 1994 call 2 separated for
-/// known groups). Cut at the best place a normal distribution has 2.6 and a uniform one 3.5; samples of few values
-/// reach further by accident, hence the term that falls with their number. Set by simulation of whole runs: a report asks
-/// this of every arm and metric.
+/// Minimum distance of the groups in root-mean-square spreads of the two (Ashman, Bird and Zepf 1994 use 2 for known groups).
+/// Split at the best place, a normal distribution has 2.6 and a uniform one 3.5. Small samples reach more by chance, hence the
+/// term that decreases with their number. Calibrated by simulation of whole runs, because a report tests every arm and metric.
 fn apart_at_least(n: usize) -> f64 {
     5.3 + 38.0 / n as f64
 }
 
-/// The upper group must be at least this many times the lower one. Groups that are nearer are real at times, and change no
-/// conclusion.
+/// Minimum ratio of the upper to the lower group. Closer groups may be real, but do not change a conclusion.
 const APART_TIMES: f64 = 1.2;
 
-/// At most this share of the values may lie in the middle half of the way between the groups' medians.
+/// Maximum share of the values in the middle half of the range between the groups' medians.
 const VALLEY_AT_MOST: f64 = 0.05;
 
-/// How many robust standard deviations make an outlier. Set by simulation of whole runs: skewed and heavy-tailed noise, as
-/// latencies have it, reaches 20 in one run of twenty without any cause.
+/// Minimum distance of an outlier in robust standard deviations. Calibrated by simulation of whole runs: skewed and heavy-tailed
+/// noise, as of latencies, reaches 20 in one run of 20 without a cause.
 const FAR_DEVIATIONS: f64 = 26.0;
 
-/// An outlier is at least this many times the median of the others, or at most its inverse. A block that is nearer moves no
-/// estimate, which is a median of pairs.
+/// Minimum ratio of an outlier to the median of the others, or its inverse. A closer block does not change an estimate, which is
+/// a median of pairs.
 const FAR_TIMES: f64 = 1.5;
 
-/// From the median absolute deviation to the standard deviation of a normal distribution.
+/// Factor from the median absolute deviation to the standard deviation of a normal distribution.
 const PER_MEDIAN_DEVIATION: f64 = 1.482_6;
 
-/// From the mean absolute deviation to the same.
+/// Factor from the mean absolute deviation to the standard deviation.
 const PER_MEAN_DEVIATION: f64 = 1.253_3;
 
 /// Minimum number of values for outliers.
@@ -43,24 +41,24 @@ const FEWEST_FOR_OUTLIERS: usize = 5;
 /// The medians of two groups, in the unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Modes {
-    /// Of the lower group.
+    /// Median of the lower group.
     pub low: f64,
-    /// Of the upper group.
+    /// Median of the upper group.
     pub high: f64,
 }
 
-/// A value far from the others.
+/// An outlier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlier {
-    /// Its place in the values given.
+    /// Its index.
     pub index: usize,
-    /// The value over the median of the others.
+    /// Its ratio to the median of the others.
     pub ratio_to_median: f64,
 }
 
-/// Whether at least 8 values fall into two separated groups: cut where the squares within the groups are least, each group with
-/// 15 % of the values and three at least, the groups far apart for their spread and by 20 %, and next to nothing between
-/// them. Takes the square of their number in time.
+/// Two separated groups of at least 8 values: split where the sum of squares within the groups is minimal, each group with at
+/// least 15 % of the values and three values, the groups separated relative to their spread and by 20 %, and almost no values
+/// between them. Quadratic time.
 pub fn bimodal(values: &[f64]) -> Option<Modes> {
     let n = values.len();
     if n < FEWEST_FOR_GROUPS || !finite(values) {
@@ -82,7 +80,7 @@ pub fn bimodal(values: &[f64]) -> Option<Modes> {
     (apart && between as f64 <= VALLEY_AT_MOST * n as f64).then_some(modes)
 }
 
-/// Where to cut sorted values in two so that the squares about the means of the parts are least.
+/// The split of sorted values with the minimal sum of squares within the parts.
 fn best_cut(sorted: &[f64], smallest: usize) -> Option<usize> {
     let squares = |cut: usize| {
         let (lower, upper) = sorted.split_at(cut);
@@ -92,15 +90,15 @@ fn best_cut(sorted: &[f64], smallest: usize) -> Option<usize> {
         .min_by(|&one, &other| squares(one).total_cmp(&squares(other)))
 }
 
-/// Mean, and sum of squares about it.
+/// Mean, and sum of squared deviations from it.
 fn moments(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum())
 }
 
-/// Values further from the median than 26 robust standard deviations (1.4826 times the median absolute deviation, or when more
-/// than half of the values are equal 1.2533 times the mean one) that are also 1.5 times the median of the others, or less than
-/// its inverse; of at least 5 values.
+/// Outliers of at least 5 values: further from the median than 26 robust standard deviations (1.4826 times the median absolute
+/// deviation, or 1.2533 times the mean absolute deviation when more than half of the values are equal), and at least 1.5 times
+/// the median of the others or at most its inverse.
 pub fn outliers(values: &[f64]) -> Vec<Outlier> {
     let n = values.len();
     let Some(centre) = median(values).filter(|_| n >= FEWEST_FOR_OUTLIERS) else { return Vec::new() };
@@ -128,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_groups_are_found_with_their_centres() {
+    fn bimodal_groups_have_their_medians() {
         let placed = [5.9, 2.1, 6.0, 2.0, 6.1, 6.0, 1.9, 5.8, 6.2, 2.0];
         assert_eq!(bimodal(&placed), Some(Modes { low: 2.0, high: 6.0 }));
         let constant = [1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0];
@@ -136,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_are_near_for_their_size_are_one() {
+    fn close_groups_are_not_bimodal() {
         let near = [1.00, 1.01, 1.0, 1.01, 1.15, 1.16, 1.15, 1.16];
         assert_eq!(bimodal(&near), None);
         assert_eq!(
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn one_group_an_outlier_or_too_few_are_not_two_groups() {
+    fn outliers_and_few_values_are_not_bimodal() {
         let even: Vec<f64> = (0..30).map(f64::from).collect();
         assert_eq!(
             (bimodal(&even), bimodal(&[4.0; 30]), bimodal(&[1.0, 1.0, 1.0, 3.0, 3.0, 3.0])),
@@ -156,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outlier_is_named_with_its_place_and_size() {
+    fn outlier_is_reported_with_index_and_ratio() {
         let mut values = vec![10.0, 10.1, 9.9, 10.2, 9.8, 10.0, 10.1, 9.9];
         assert_eq!(outliers(&values), []);
         values[5] = 13.0;
@@ -167,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_with_one_other_have_an_outlier_once_there_are_enough_of_them() {
+    fn one_different_value_among_enough_equal_ones_is_an_outlier() {
         let mut values = vec![3.0; 40];
         assert_eq!(outliers(&values), []);
         values[7] = 6.0;

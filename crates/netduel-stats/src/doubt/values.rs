@@ -1,6 +1,6 @@
-//! Checks of the values that all tests need.
+//! Preconditions shared by all tests.
 
-/// Whether every value is a number; a set with one that is not raises no doubt, it is a fault upstream.
+/// Whether every value is a number; a set with another value causes no warning, because it is an error of the caller.
 pub(super) fn finite(values: &[f64]) -> bool {
     values.iter().all(|value| value.is_finite())
 }

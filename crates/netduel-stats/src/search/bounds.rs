@@ -15,7 +15,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Whether both are known and no further apart than the share of the upper one; neighbours always are close enough.
+    /// Whether both are known and at most `width` apart, as a share of the upper one; neighbouring loads are always close enough.
     pub(super) fn are_within(self, width: f64) -> bool {
         match (self.lower, self.upper) {
             (Some(lower), Some(upper)) => {
@@ -56,12 +56,12 @@ pub(super) fn result(goal: &SearchGoal, steps: &[SearchStep], loads: Option<(u64
         narrowed_lower: narrowed.lower,
         narrowed_upper: narrowed.upper,
         conditional_throughput,
-        // In most of its high-loss trials.
+        // From most of its high-loss trials.
         generator_limited: 2 * short > at_upper().count(),
     }
 }
 
-/// The steps that loads are classified by.
+/// Resolution by which loads are grouped.
 fn evidence(steps: &[SearchStep]) -> impl Iterator<Item = &SearchStep> {
     steps.iter().filter(|step| is_evidence(step))
 }
@@ -71,7 +71,7 @@ pub(super) fn trials_at(steps: &[SearchStep], load: u64) -> impl Iterator<Item =
     evidence(steps).map(Trial::from).filter(move |trial| trial.load == load)
 }
 
-/// The loads that were tried, ascending, each once.
+/// The tested loads, ascending, without duplicates.
 pub(super) fn loads(steps: &[SearchStep]) -> Vec<u64> {
     let mut loads: Vec<u64> = evidence(steps).map(|step| step.load).collect();
     loads.sort_unstable();
@@ -79,7 +79,7 @@ pub(super) fn loads(steps: &[SearchStep]) -> Vec<u64> {
     loads
 }
 
-/// The relevant bounds by the classification of a goal.
+/// The relevant bounds from the classification by a goal.
 pub(super) fn bounds(goal: &SearchGoal, steps: &[SearchStep]) -> Bounds {
     let loads = loads(steps);
     let class = |load: u64| classify(goal, trials_at(steps, load));

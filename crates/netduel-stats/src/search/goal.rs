@@ -1,39 +1,39 @@
-//! The attributes of a search goal of RFC 9971: whether they fit together, and the stages of a search for it. It must not choose loads.
+//! The attributes of a search goal of RFC 9971: validation, and the stages of its search. It selects no loads.
 use netduel_model::search::SearchGoal;
 use netduel_model::units::Nanos;
 
-/// What is wrong with a goal.
+/// Errors of a goal.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum GoalError {
     /// A duration of 0.
     #[error("a trial of 0 s measures nothing")]
     NoDuration,
-    /// Trials would begin longer than they end.
+    /// Initial trials longer than final ones.
     #[error("the initial trial duration is longer than the final one")]
     InitialTooLong,
     /// Less evidence than one trial.
     #[error("the duration sum is shorter than one final trial")]
     SumTooShort,
-    /// Not a share of packets.
+    /// Not a fraction of packets.
     #[error("the loss ratio {0} is not within 0 to 1, 1 excluded")]
     LossRatio(f64),
-    /// Not a share of trials.
+    /// Not a fraction of trials.
     #[error("the exceed ratio {0} is not within 0 to 1, 1 excluded")]
     ExceedRatio(f64),
-    /// No end, or no search.
+    /// The width allows no end, or no search.
     #[error("the width {0} is not within 0 to 1, both excluded")]
     Width(f64),
     /// A rate with more loss could come out below one with less (RFC 9971, section 6.6.2).
     #[error("the width {width} is narrower than the loss ratio {loss_ratio}")]
     NarrowerThanLoss {
-        /// Of the goal.
+        /// Loss ratio of the goal with less loss.
         width: f64,
-        /// Of the goal.
+        /// Loss ratio of the other goal.
         loss_ratio: f64,
     },
 }
 
-/// Whether a search for the goal can end with an answer.
+/// Whether a search for the goal can end with a result.
 pub(super) fn check(goal: &SearchGoal) -> Result<(), GoalError> {
     let share = |value: f64| (0.0..1.0).contains(&value);
     if goal.final_trial.0 == 0 || goal.initial_trial.0 == 0 {
@@ -55,11 +55,11 @@ pub(super) fn check(goal: &SearchGoal) -> Result<(), GoalError> {
     }
 }
 
-/// The stages of a search for a goal: the goal with shorter trials, each at least `STRIDE` times shorter than the next, one
-/// of which decides a load. The goal itself is the last.
+/// The stages of a search for a goal: the goal with shorter trials, each at least `STRIDE` times shorter than the next, one of
+/// which decides a load. The goal itself is last.
 pub(super) fn stages(goal: &SearchGoal) -> Vec<SearchGoal> {
-    /// Longest stride from one trial duration to the next. Where loss depends on the duration, a stage finds out with trials
-    /// of its length what the next would pay this many times as much for.
+    /// Maximum ratio of consecutive trial durations. Where loss depends on the duration, a stage finds with its trials what the
+    /// next stage would find at this multiple of the cost.
     const STRIDE: f64 = 8.0;
     let span = goal.final_trial.0 as f64 / goal.initial_trial.0 as f64;
     let strides = (span.ln() / STRIDE.ln()).ceil() as i32;
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_goal_that_cannot_be_reached_is_refused_with_the_reason() {
+    fn unreachable_goal_is_rejected_with_the_reason() {
         let goal = SearchPreset::NoDrop.goal();
         assert_eq!(check(&goal), Ok(()));
         let with = |change: &dyn Fn(&mut SearchGoal)| {

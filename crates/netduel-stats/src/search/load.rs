@@ -1,14 +1,14 @@
 //! One load under one goal: the classification of a load and the conditional throughput of RFC 9971, appendices A and B.
 //!
-//! Exactly the standard's arithmetic; which load to try next is not decided here.
+//! Exactly the standard's arithmetic; the next load is selected elsewhere.
 use netduel_model::search::{SearchGoal, SearchStep};
 
-/// What a trial at some load showed.
+/// The result of a trial at a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trial {
     /// Trial load, packets per second.
     pub load: u64,
-    /// Trial duration, nanoseconds, as asked; its effective duration too.
+    /// Intended trial duration, nanoseconds, which is also its effective duration.
     pub duration_ns: u64,
     /// Trial loss ratio, 0 to 1.
     pub loss_ratio: f64,
@@ -20,18 +20,18 @@ impl From<&SearchStep> for Trial {
     }
 }
 
-/// How a load stands to a goal.
+/// The class of a load under a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Whatever further trials show, it upholds the goal.
+    /// It meets the goal, whatever further trials show.
     Lower,
-    /// Whatever further trials show, it fails the goal.
+    /// It fails the goal, whatever further trials show.
     Upper,
     /// More trials are needed.
     Undecided,
 }
 
-/// Durations of the trials at one load, seconds, in the four classes that a goal makes of them.
+/// Total durations of the trials at one load, seconds, in the four classes of a goal.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     full_low: f64,
@@ -58,7 +58,7 @@ fn sums(goal: &SearchGoal, trials: impl Iterator<Item = Trial>) -> Sums {
 
 /// Classifies a load from all trials at it (RFC 9971, appendix A). Without a trial it is undecided.
 ///
-/// Trials that are too short never prove a load good; where more of them are bad than the exceed ratio allows, the excess counts
+/// Trials that are too short never prove a load good; if more of them are bad than the exceed ratio allows, the excess counts
 /// against it.
 pub fn classify(goal: &SearchGoal, trials: impl Iterator<Item = Trial>) -> Class {
     let sums = sums(goal, trials);
@@ -75,8 +75,8 @@ pub fn classify(goal: &SearchGoal, trials: impl Iterator<Item = Trial>) -> Class
     }
 }
 
-/// The conditional throughput at a load, packets per second (RFC 9971, appendix B): the load less the loss that the full-length
-/// trials do not exceed but for the share that the goal lets exceed. Absent without a full-length trial.
+/// The conditional throughput at a load, packets per second (RFC 9971, appendix B): the load minus the loss of the full-length
+/// trials at the quantile of the goal's exceed ratio. Absent without a full-length trial.
 pub fn conditional_throughput(
     goal: &SearchGoal,
     load: u64,
@@ -132,7 +132,7 @@ mod tests {
     /// For the last goal at the last two points the text prints an exceed ratio of 42.857 % and 27.273 %, of which the goal allows
     /// 20 %, and yet "Lower Bound"; by appendix A, which specifies, these are upper bounds, and so they are here.
     #[test]
-    fn the_standards_own_example_comes_out_as_its_arithmetic_says() {
+    fn example_of_the_standard_matches_its_arithmetic() {
         use Class::{Lower, Undecided, Upper};
         let goals = [
             goal(60, 60, 0.0, 0.0),
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_load_without_trials_is_undecided_and_has_no_throughput() {
+    fn load_without_trials_is_undecided() {
         let goal = goal(60, 60, 0.0, 0.0);
         assert_eq!(classify(&goal, std::iter::empty()), Class::Undecided);
         assert_eq!(conditional_throughput(&goal, 1, trials(&[(3, 1, 0.0)]).into_iter()), None);
     }
 
     #[test]
-    fn what_was_not_measured_counts_as_lost_in_the_throughput() {
+    fn missing_full_length_time_counts_as_loss() {
         let half_done = goal(60, 120, 0.0, 0.0);
         let measured = trials(&[(1, 60, 0.0)]);
         let throughput = conditional_throughput(&half_done, 1_000_000, measured.into_iter());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_decided_once_its_full_length_trials_fill_the_sum() {
+    fn full_length_duration_sum_decides_a_load() {
         let goal = goal(2, 6, 0.0, 0.5);
         assert_eq!(classify(&goal, trials(&[(1, 2, 0.0)]).into_iter()), Class::Undecided);
         assert_eq!(classify(&goal, trials(&[(2, 2, 0.0)]).into_iter()), Class::Lower);

@@ -1,37 +1,37 @@
-//! One stage of a search: which load to try next until the bounds by trials of one length are close enough.
+//! One stage of a search: selects loads until the bounds from trials of one length are close enough.
 //!
-//! In order: what is under way is decided first; then the bounds that shorter trials found are tried, the lower one first; then
-//! both sides of what still arrives when a load is too high; then growing steps away from the bound that was
-//! found last; and when these have gone too far, halves.
+//! In order: decide the current load; try the bounds from shorter trials, the lower one first; try both sides of the received
+//! rate of a load that is too high; take growing steps away from the latest bound; after a step that went too far, bisect.
 use netduel_model::search::{SearchGoal, SearchPurpose, SearchStep};
 
 use super::bounds::{Bounds, bounds, loads, trials_at};
 use super::load::{Class, classify};
 
-/// How far from a load that is wanted one that was tried already may be to be taken instead, as a share of the width: its trials
-/// are evidence that need not be paid again.
+/// Maximum distance of an earlier load from the wanted one to be used instead, as a share of the width: its trials are evidence
+/// that costs nothing.
 const NEAR: f64 = 0.25;
-/// Where the two loads around an estimate lie, as a share of the width on either side: together they are less than a width apart.
+/// Distance of the two loads around an estimate from it, as a share of the width: together less than a width.
 const AROUND: f64 = 0.49;
 
-/// How close to the lowest load there is no point in another than that, as a share of it: a path that fails there is not worth a
-/// precise figure.
+/// Within this distance of the lowest load, as a share of it, only the lowest load is tried: a path that fails there is not worth
+/// a precise result.
 const LOWEST: f64 = 1.0;
-/// By how much a step away from a bound grows when the last was not far enough.
+/// Growth factor of steps away from a bound that were not far enough.
 const GROWTH: f64 = 3.0;
-/// Steps up towards a known bound before halves are better: what arrives of a load far too high says little of a path that chokes.
+/// Number of steps towards a known bound before bisection is better: the received rate of a load far too high says little about
+/// an overloaded path.
 const STRIDES_MAX: i32 = 2;
-/// Guesses in a stage that may turn out too high. On a path that takes what it can the first is right; where loss does not depend on
-/// the load, guesses would follow each other without end.
+/// Maximum number of guesses in a stage that turn out too high. On a path that delivers its capacity under overload the first
+/// guess is right; where loss does not depend on the load, guesses would never end.
 const GUESSES_MAX: u32 = 2;
 
-/// What is known when a load is chosen.
+/// The context of a load selection.
 pub(super) struct View<'a> {
     /// Trials so far.
     pub steps: &'a [SearchStep],
-    /// The lowest load that is tried.
+    /// The lowest load.
     pub min_load: u64,
-    /// The highest.
+    /// The highest load.
     pub max_load: u64,
 }
 
@@ -40,53 +40,53 @@ pub(super) struct View<'a> {
 pub(super) enum Choice {
     /// A trial at this load, packets per second.
     Load(u64),
-    /// Nothing: these are its bounds.
+    /// No further trial: the bounds.
     Done(Bounds),
 }
 
-/// A way from a bound.
+/// Direction from a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Down,
     Up,
 }
 
-/// How a load came to be chosen.
+/// The origin of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     /// A bound by shorter trials, or the highest load.
     Hint,
-    /// What arrived of a load too high.
+    /// The received rate of a load that is too high.
     Guess,
     /// A step away from a bound.
     Stride(Side),
-    /// Between two bounds.
+    /// Bisection.
     Half,
 }
 
-/// One stage.
+/// A stage.
 #[derive(Debug, Clone)]
 pub(super) struct Stage {
-    /// Which goal it is for.
+    /// Index of the goal.
     pub goal: u32,
-    /// The goal with this stage's trials.
+    /// The goal with the trial length of this stage.
     pub target: SearchGoal,
-    /// What its trials are for.
+    /// Purpose of its trials.
     pub purpose: SearchPurpose,
-    /// The bounds that shorter trials found.
+    /// The bounds from shorter trials.
     pub hints: Bounds,
-    /// The load that is being decided.
+    /// The current load.
     under_way: Option<(u64, Reason)>,
-    /// Guesses that were too high.
+    /// Number of guesses that were too high.
     guesses: u32,
-    /// Steps away from a bound that were not far enough, one after the other.
+    /// Number of consecutive steps that were not far enough.
     strides: Option<(Side, i32)>,
-    /// Whether a step went too far: halves are better from then on.
+    /// Whether a step went too far: bisection from then on.
     halving: bool,
 }
 
 impl Stage {
-    /// A stage that has not begun.
+    /// A new stage.
     pub fn new(goal: u32, target: SearchGoal, purpose: SearchPurpose) -> Self {
         let hints = Bounds::default();
         Self { goal, target, purpose, hints, under_way: None, guesses: 0, strides: None, halving: false }
@@ -112,7 +112,7 @@ impl Stage {
             return Choice::Done(found);
         }
         let (wanted, reason) = self.wanted(view, found, &inside);
-        // Strictly between the bounds, so that every decision brings them closer.
+        // Strictly between the bounds, so that every decision narrows them.
         let floor = found.lower.map_or(view.min_load, |lower| lower + 1);
         let ceiling = found.upper.map_or(view.max_load, |upper| upper - 1);
         let load = self.near(view, wanted.clamp(floor, ceiling), &inside);
@@ -120,7 +120,7 @@ impl Stage {
         Choice::Load(load)
     }
 
-    /// What the class of a load says of the way it was chosen.
+    /// Updates the strategy from the class of a load and its origin.
     fn learn(&mut self, reason: Reason, class: Class) {
         if reason == Reason::Guess && class == Class::Upper {
             self.guesses += 1;
@@ -181,10 +181,11 @@ impl Stage {
         }
     }
 
-    /// One side of what arrives of a load that is far too high: on a path that takes what it can, that is its capacity.
+    /// One side of the received rate of a load far too high: a path that delivers its capacity under overload receives exactly
+    /// that.
     fn guess(&self, view: &View<'_>, found: Bounds) -> Option<u64> {
         let from = found.upper.unwrap_or(view.max_load);
-        // A trial that is too short may have lost nothing where a buffer took it all.
+        // In a trial that is too short, a buffer may absorb all excess packets.
         let lost = |least_ns: u64| {
             let trials = trials_at(view.steps, from).filter(|trial| trial.duration_ns >= least_ns);
             trials.map(|trial| trial.loss_ratio).reduce(f64::min)
@@ -206,7 +207,7 @@ impl Stage {
         }
     }
 
-    /// A step away from a bound: a width, more after each that was not far enough.
+    /// A step away from a bound: one width, growing after steps that were not far enough.
     fn stride(&self, side: Side, bound: u64) -> u64 {
         let count = self.strides.filter(|(before, _)| *before == side).map_or(0, |(_, count)| count);
         let share = self.target.width * GROWTH.powi(count);
@@ -216,7 +217,7 @@ impl Stage {
         }
     }
 
-    /// A load that was tried already and is as good as the wanted one, or that one.
+    /// An earlier load close to the wanted one, or the wanted one.
     fn near(&self, view: &View<'_>, wanted: u64, inside: &impl Fn(u64) -> bool) -> u64 {
         let distance = |load: u64| load.abs_diff(wanted);
         let close = (NEAR * self.target.width * wanted as f64) as u64;
@@ -229,7 +230,7 @@ impl Stage {
     }
 }
 
-/// The geometric middle: halves the factor between two loads.
+/// The geometric mean of two loads.
 fn middle(low: u64, high: u64) -> u64 {
     (low as f64 * high as f64).sqrt() as u64
 }

@@ -1,22 +1,22 @@
-//! Chance with a seed: the distributions from which the simulations draw. Not for anything but tests.
+//! Random numbers with a seed: the distributions of the simulations. For tests only.
 
-/// SplitMix64 (Steele, Lea and Flood 2014): tiny, and good enough to draw millions of numbers.
+/// SplitMix64 (Steele, Lea and Flood 2014): small, and good enough for millions of numbers.
 pub struct Chance(u64);
 
-/// How noise is shaped. Each has spread of the order of 1.
+/// Distributions of noise. Each has a spread of the order of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shape {
-    /// The usual bell.
+    /// Normal.
     Normal,
-    /// Flat between bounds.
+    /// Uniform.
     Uniform,
-    /// Skewed: a floor and a tail to the right.
+    /// Skewed: a minimum and a tail to the right.
     Exponential,
-    /// Very skewed: the exponential of a normal value.
+    /// Very skewed: log-normal.
     LogNormal,
     /// Heavy tails on both sides: Student's t with 3 degrees of freedom.
     Student3,
-    /// Tails so heavy that there is no mean.
+    /// Tails so heavy that there is no mean: Cauchy.
     Cauchy,
 }
 
@@ -39,12 +39,12 @@ impl Chance {
         mixed ^ mixed >> 31
     }
 
-    /// Between 0 and 1, neither included.
+    /// Between 0 and 1, exclusive.
     pub fn uniform(&mut self) -> f64 {
         ((self.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// Standard normal, after Box and Muller.
+    /// Standard normal, by Box and Muller.
     pub fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }
@@ -69,8 +69,8 @@ impl Chance {
         (0..n).map(|_| self.draw(shape)).collect()
     }
 
-    /// Blocks of two arms whose figures share the block's own level, differ by the factor `ratio`, and have independent noise
-    /// of the given shape on the log scale.
+    /// Blocks of two arms whose values share the block's level, differ by the factor `ratio`, and have independent noise of the
+    /// given distribution on the log scale.
     pub fn blocks(&mut self, n: usize, ratio: f64, noise: f64, shape: Shape) -> Vec<(f64, f64)> {
         (0..n)
             .map(|_| {
@@ -82,7 +82,7 @@ impl Chance {
     }
 }
 
-/// Four standard errors of a share counted in `runs` runs: beyond that it is no accident.
+/// Four standard errors of a fraction counted in `runs` runs: a larger deviation is not chance.
 pub fn margin(share: f64, runs: u32) -> f64 {
     4.0 * (share * (1.0 - share) / f64::from(runs)).sqrt()
 }

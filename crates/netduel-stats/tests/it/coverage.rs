@@ -1,4 +1,4 @@
-//! How often the interval holds the truth, and how often a true effect is found.
+//! Coverage of the interval, and power for a true effect.
 use netduel_model::metric::Scale;
 use netduel_stats::paired::estimate;
 
@@ -6,11 +6,11 @@ use crate::chance::{Chance, Shape, margin, share};
 
 const RUNS: u32 = 4_000;
 
-/// What 95 % becomes in steps of ranks: 1 - 2 P(T <= critical value), from the printed tables.
+/// The actual level of 95 % intervals with discrete ranks: 1 - 2 P(T <= critical value), from printed tables.
 const EXACT: [(usize, f64); 3] = [(8, 0.960_94), (12, 0.957_52), (30, 0.950_21)];
 
 #[test]
-fn the_interval_covers_the_true_ratio_as_often_as_it_says_whatever_the_noise_of_the_arms() {
+fn interval_has_its_nominal_coverage_for_any_noise() {
     for shape in [Shape::Normal, Shape::Exponential, Shape::LogNormal, Shape::Student3, Shape::Cauchy] {
         for (n, exact) in EXACT {
             let mut chance = Chance::new(1);
@@ -28,7 +28,7 @@ fn the_interval_covers_the_true_ratio_as_often_as_it_says_whatever_the_noise_of_
 }
 
 #[test]
-fn differences_cover_as_ratios_do_and_confidence_is_kept_at_other_levels() {
+fn differences_and_other_levels_have_their_nominal_coverage() {
     for (confidence, n) in [(0.8, 8), (0.9, 12), (0.99, 20), (0.95, 61), (0.95, 150)] {
         let mut chance = Chance::new(2);
         let runs = if n > 50 { 3_000 } else { RUNS };
@@ -49,7 +49,7 @@ fn differences_cover_as_ratios_do_and_confidence_is_kept_at_other_levels() {
 }
 
 #[test]
-fn ties_and_zeros_make_the_interval_cover_more_and_never_less() {
+fn ties_and_zeros_never_reduce_coverage() {
     for n in [8, 12, 30] {
         let mut chance = Chance::new(3);
         let covered = share(RUNS, || {
@@ -62,8 +62,8 @@ fn ties_and_zeros_make_the_interval_cover_more_and_never_less() {
     }
 }
 
-/// The treatment changes the shape and not only the level: log ratios are skewed themselves, and the interval is one for the
-/// pseudo-median, the median of the mean of two. For exponential log ratios that is half the median of a Gamma(2) value.
+/// The treatment changes the shape as well as the level: log ratios are skewed, and the interval is for the pseudo-median, the
+/// median of the mean of two. For exponential log ratios that is half the median of a Gamma(2) value.
 #[test]
 fn skewed_log_ratios_cost_little_coverage_of_the_pseudo_median() {
     let truth = 1.678_346_99 / 2.0;
@@ -79,10 +79,10 @@ fn skewed_log_ratios_cost_little_coverage_of_the_pseudo_median() {
     }
 }
 
-/// Effects in standard deviations of the log ratio of one block. With 12 blocks the test is at 4.25 % instead of 5, and ranks lose
-/// a little on the best test for normal noise; without an effect only that level is found.
+/// Effects in standard deviations of the log ratio of one block. With 12 blocks the level of the test is 4.25 % instead of 5, and
+/// ranks lose a little power against the best test for normal noise; without an effect the rejection rate is that level.
 #[test]
-fn a_known_effect_is_found_with_the_power_of_ranks() {
+fn known_effect_is_detected_with_the_expected_power() {
     for (deviations, at_least, at_most) in [(1.5, 0.98, 1.0), (0.9, 0.76, 0.86), (0.0, 0.03, 0.05)] {
         let mut chance = Chance::new(5);
         let found = share(RUNS, || {
@@ -97,7 +97,7 @@ fn a_known_effect_is_found_with_the_power_of_ranks() {
 }
 
 #[test]
-fn an_outlier_block_moves_the_estimate_by_less_than_the_noise() {
+fn outlier_block_moves_the_estimate_less_than_noise() {
     let mut chance = Chance::new(6);
     for _ in 0..200 {
         let mut pairs = chance.blocks(12, 1.3, 0.01, Shape::Normal);

@@ -1,49 +1,49 @@
-//! Simulated paths for the search: how much arrives of what is offered for a time. Not for anything but tests.
+//! Simulated paths for the search: received packets for an offered rate and duration. For tests only.
 use netduel_model::search::{SearchInput, SearchOutput};
 
 use crate::chance::Chance;
 
-/// What a trial costs beyond its traffic, nanoseconds: two agents prepare sockets and read counters.
+/// Overhead of a trial, nanoseconds: two agents prepare sockets and read counters.
 const AROUND_NS: u64 = 300_000_000;
 
-/// How a path behaves.
+/// Behaviour of a path.
 #[derive(Debug, Clone, Copy)]
 pub enum Device {
-    /// Takes everything up to its capacity, and its capacity above.
+    /// Delivers every load up to its capacity, and its capacity above.
     Clean,
-    /// As clean, but each second a lapse costs packets with a chance that rises from nothing at 90 % of the capacity to 0.7 at
-    /// 100 %: longer trials see more.
+    /// Like clean, but in each second packets are lost with a probability that rises from 0 at 90 % of the capacity to 0.7 at 100
+    /// %: longer trials see more.
     Noisy,
-    /// As clean, but a tenth of all trials fall into a bad period, in which three tenths of the capacity are gone.
+    /// Like clean, but a tenth of all trials run in a bad period with 70 % of the capacity.
     Bursty,
     /// Its capacity falls by a tenth over the first ten minutes.
     Drifting,
     /// Loses one packet in a hundred at any load.
     Lossy,
-    /// As clean, behind a buffer that holds what comes in a second at its capacity: a short trial loses nothing at far more.
+    /// Like clean, with a buffer for one second of packets at its capacity: a short trial loses nothing even far above it.
     Buffered,
-    /// As clean up to its capacity; beyond it the more is offered, the less gets through.
+    /// Like clean up to its capacity; above, the delivered rate falls with the offered rate.
     Livelock,
 }
 
-/// A path under load, with a generator that has a ceiling.
+/// A path with a generator of limited rate.
 pub struct Path {
     device: Device,
-    /// Packets per second that it can take.
+    /// Capacity, packets per second.
     pub capacity: f64,
-    /// Packets per second that the generator can make.
+    /// Maximum rate of the generator without pacing, packets per second.
     pub ceiling: f64,
-    /// Packets per second that the generator can make at a rate.
+    /// Maximum rate of the generator with pacing, packets per second.
     pub paced_ceiling: f64,
     chance: Chance,
-    /// Trials so far.
+    /// Number of trials.
     pub trials: u32,
-    /// What they took, nanoseconds, with what is around them.
+    /// Time of the trials including overhead, nanoseconds.
     pub spent_ns: u64,
 }
 
 impl Path {
-    /// A path of its own chance.
+    /// A path with its own random numbers.
     pub fn new(device: Device, capacity: f64, ceiling: f64, seed: u64) -> Self {
         Self {
             device,
@@ -56,7 +56,7 @@ impl Path {
         }
     }
 
-    /// Capacity now, packets per second.
+    /// Current capacity, packets per second.
     fn capacity_now(&mut self) -> f64 {
         match self.device {
             Device::Drifting => self.capacity * (1.0 - 0.1 * (self.spent_ns as f64 / 6e11).min(1.0)),
@@ -95,7 +95,7 @@ impl Path {
         }
     }
 
-    /// One trial that a search asked for.
+    /// One trial requested by a search.
     pub fn answer(&mut self, ask: SearchInput) -> SearchOutput {
         self.trial(ask.load, ask.duration.0)
     }

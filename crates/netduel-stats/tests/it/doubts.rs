@@ -1,4 +1,4 @@
-//! How often a doubt is raised without cause, and with it.
+//! Rates of false and true warnings.
 use netduel_stats::doubt::{autocorrelation, bimodal, burst, drift, outliers, plateau};
 
 use crate::chance::{Chance, Shape, share};
@@ -7,7 +7,7 @@ const RUNS: u32 = 2_000;
 const SIZES: [usize; 6] = [8, 10, 12, 20, 30, 100];
 
 #[test]
-fn order_is_doubted_without_cause_in_about_one_case_of_a_hundred() {
+fn false_order_warnings_occur_in_one_of_a_hundred_tests() {
     for shape in Shape::ALL {
         for n in SIZES {
             let mut chance = Chance::new(31);
@@ -21,7 +21,7 @@ fn order_is_doubted_without_cause_in_about_one_case_of_a_hundred() {
 }
 
 #[test]
-fn a_single_group_is_taken_for_two_in_a_few_cases_of_a_hundred_at_most() {
+fn false_bimodal_warnings_are_rare() {
     for shape in Shape::ALL {
         for n in SIZES {
             let mut chance = Chance::new(32);
@@ -33,7 +33,7 @@ fn a_single_group_is_taken_for_two_in_a_few_cases_of_a_hundred_at_most() {
 }
 
 #[test]
-fn two_groups_far_apart_are_found() {
+fn separated_groups_are_detected() {
     for (n, apart, share_low) in
         [(8, 16.0, 0.5), (12, 12.0, 0.5), (12, 14.0, 0.3), (30, 8.0, 0.5), (30, 9.0, 0.25), (100, 7.0, 0.5)]
     {
@@ -41,7 +41,7 @@ fn two_groups_far_apart_are_found() {
         let found = share(RUNS, || {
             let lower = (n as f64 * share_low) as usize;
             let values: Vec<f64> = (0..n)
-                // The groups are a fifth apart and more, as they must be to matter.
+                // The groups differ by at least a fifth, the smallest relevant difference.
                 .map(|index| 30.0 + chance.normal() + if index < lower { 0.0 } else { apart })
                 .collect();
             bimodal(&values).is_some()
@@ -51,15 +51,15 @@ fn two_groups_far_apart_are_found() {
     }
 }
 
-/// Values of one arm and metric of a clean run: noise of the given shape on the log scale, part of it the block's own.
+/// Values of one arm and metric of a clean run: noise of the given distribution on the log scale, partly common to the block.
 fn clean(chance: &mut Chance, shape: Shape, noise: f64, blocks: usize) -> Vec<f64> {
     (0..blocks).map(|_| (noise * chance.draw(shape) + 0.3 * noise * chance.normal()).exp()).collect()
 }
 
 #[test]
-fn fewer_than_one_clean_run_of_twenty_carries_a_doubt_about_shape() {
-    // Two arms by four metrics, as the demo has them, and twice as many. Rates are about normal, latencies are skewed to the
-    // right, and noise of shared machines has heavier tails; more than a tenth of noise is not a clean run.
+fn false_shape_warnings_occur_in_fewer_than_one_run_of_twenty() {
+    // Two arms by four metrics, as in the demo, and twice as many. Rates are about normal, latencies are skewed to the right, and
+    // noise of shared machines has heavier tails; more than 10 % of noise is not a clean run.
     for (series, blocks) in [(8, 8), (8, 10), (8, 30), (16, 8), (16, 12)] {
         for (shape, noises) in [
             (Shape::Normal, &[0.01, 0.05, 0.1][..]),
@@ -82,7 +82,7 @@ fn fewer_than_one_clean_run_of_twenty_carries_a_doubt_about_shape() {
 }
 
 #[test]
-fn a_block_at_a_third_or_at_three_times_the_others_is_found() {
+fn outlier_block_by_a_factor_of_three_is_detected() {
     for blocks in [8, 10, 30] {
         for times in [1.0 / 3.0, 3.0] {
             let mut chance = Chance::new(34);
@@ -98,7 +98,7 @@ fn a_block_at_a_third_or_at_three_times_the_others_is_found() {
 }
 
 #[test]
-fn a_drift_of_three_deviations_and_a_slow_wander_are_found() {
+fn drift_and_slow_waves_are_detected() {
     let mut chance = Chance::new(35);
     let drifting = share(RUNS, || {
         let values: Vec<f64> =
@@ -120,7 +120,7 @@ fn a_drift_of_three_deviations_and_a_slow_wander_are_found() {
 }
 
 #[test]
-fn rates_with_the_noise_of_a_path_are_neither_a_cap_nor_a_burst() {
+fn noisy_rates_are_neither_a_cap_nor_a_burst() {
     let mut chance = Chance::new(36);
     let path = |chance: &mut Chance, noise: f64| {
         (0..50).map(|_| 1e10 * (1.0 + noise * chance.normal())).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! What `judge` promises for a whole family: false answers of either kind no more often than the level.
+//! Error rates of `judge` for a whole family: wrong verdicts of either kind are no more frequent than the level.
 use netduel_model::metric::Scale;
 use netduel_stats::verdict::{Question, Rule, Verdict, judge};
 
@@ -19,7 +19,7 @@ fn alike(verdict: &Verdict) -> bool {
 }
 
 #[test]
-fn under_a_a_a_family_of_four_is_wrong_no_more_often_than_the_level() {
+fn family_of_four_keeps_its_error_rate_without_effects() {
     const RUNS: u32 = 3_000;
     for (n, shape) in [(8, Shape::Normal), (12, Shape::LogNormal), (30, Shape::Student3)] {
         let mut chance = Chance::new(11);
@@ -34,7 +34,7 @@ fn under_a_a_a_family_of_four_is_wrong_no_more_often_than_the_level() {
 }
 
 #[test]
-fn true_effects_in_the_family_do_not_raise_the_error_of_the_rest() {
+fn true_effects_do_not_raise_the_error_rate_of_the_others() {
     const RUNS: u32 = 3_000;
     let mut chance = Chance::new(12);
     let wrong = share(RUNS, || {
@@ -50,7 +50,7 @@ fn true_effects_in_the_family_do_not_raise_the_error_of_the_rest() {
 }
 
 #[test]
-fn a_difference_as_large_as_the_margin_is_called_none_no_more_often_than_the_level() {
+fn difference_at_the_margin_is_called_equal_within_the_error_rate() {
     const RUNS: u32 = 3_000;
     for (n, noise) in [(12, 0.036), (30, 0.057)] {
         for ratios in [&[1.05][..], &[1.05; 4], &[1.0 / 1.05, 1.05, 1.05, 2.0]] {
@@ -81,7 +81,7 @@ fn equal_arms_with_little_noise_are_called_equal() {
 }
 
 #[test]
-fn the_number_of_further_blocks_is_enough_to_decide_and_not_far_too_many() {
+fn estimated_further_blocks_suffice_without_much_excess() {
     for ratio in [1.0, 1.025, 1.05] {
         let mut chance = Chance::new(15);
         let (mut decided, mut decided_early, mut asked) = (0_u32, 0_u32, 0_u32);

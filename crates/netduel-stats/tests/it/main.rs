@@ -1,5 +1,5 @@
-//! Simulations with known answers: the error rates that the verdicts promise, counted. Seeds are fixed, so a failure is a
-//! change of the code and not of luck. Nothing here may be loosened without a word in `docs/design/0002-statistics.md`.
+//! Simulations with known answers: the actual error rates of the verdicts. Seeds are fixed, so a failure is a change of the code,
+//! not chance. A looser tolerance needs a reason in `docs/design/0002-statistics.md`.
 mod chance;
 mod coverage;
 mod device;

@@ -1,4 +1,4 @@
-//! The search on paths whose rate is known: are its bounds right, and what do they cost against plain bisection?
+//! The search on paths with a known capacity: correctness of its bounds, and cost compared with plain bisection.
 use netduel_model::search::{Search, SearchEnd, SearchGoal, SearchPreset, SearchResult, SearchState};
 use netduel_model::units::Nanos;
 use netduel_stats::search::{Class, Next, RateSearch, Trial, classify};
@@ -10,7 +10,7 @@ const SECOND: Nanos = Nanos(1_000_000_000);
 const CAPACITY: f64 = 1_234_567.0;
 const CEILING: f64 = 4e6;
 
-/// A search that may make as many trials, and take as long.
+/// A search with limits on trials and time.
 fn begin(goals: &[SearchGoal], (trials_max, time): (u32, Nanos)) -> RateSearch {
     RateSearch::new(Search { goals: goals.to_vec(), trials_max }, time).expect("goals that can be reached")
 }
@@ -34,7 +34,7 @@ fn complete(goals: &[SearchGoal], path: &mut Path) -> Vec<SearchResult> {
     search.results()
 }
 
-/// Plain bisection of the same precision: between nothing and the ceiling, each load decided by the goal's own trials.
+/// Plain bisection to the same precision: between zero and the ceiling, with the goal's own trials at each load.
 fn bisect(goal: &SearchGoal, path: &mut Path) -> (u64, u64) {
     let (mut low, mut high) = (0, path.ceiling as u64);
     while (high - low) as f64 > goal.width * high as f64 {
@@ -65,7 +65,7 @@ const PRESETS: [SearchPreset; 4] =
     [SearchPreset::NoDrop, SearchPreset::PartialDrop, SearchPreset::Rfc2544, SearchPreset::Tst009];
 
 #[test]
-fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
+fn bounds_contain_the_capacity_of_an_ideal_path() {
     for preset in PRESETS {
         let (name, goal) = (preset.word(), preset.goal());
         for device in [Device::Clean, Device::Livelock] {
@@ -75,7 +75,7 @@ fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
                 let result = complete(std::slice::from_ref(&goal), &mut path).remove(0);
                 if capacity / (1.0 - goal.loss_ratio) < 2e6 {
                     let (lower, upper) = regular(&result);
-                    // With a loss of g allowed, a load of capacity / (1 - g) still upholds the goal.
+                    // With an allowed loss of g, a load of capacity / (1 - g) still meets the goal.
                     let truth = capacity / (1.0 - goal.loss_ratio);
                     assert!(upper - lower <= goal.width * upper + 1.0, "{name}: {result:?}");
                     if let Device::Clean = device {
@@ -91,7 +91,7 @@ fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
                     assert_eq!(result.state, SearchState::MaxLoadReached, "{name}: {result:?}");
                     let throughput = result.conditional_throughput.unwrap();
                     let livelock = if let Device::Livelock = device { capacity / 2e6 } else { 1.0 };
-                    // Where nothing is lost of what the generator sends at most, rates are tried that it can keep.
+                    // When nothing is lost at the maximum rate of the generator, the search tries rates that it can pace.
                     let kept = if factor < 1.0 { 1.0 } else { 0.95 };
                     assert!((throughput - capacity * livelock * kept).abs() < 1.0, "{name}: {result:?}");
                 }
@@ -101,7 +101,7 @@ fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
 }
 
 #[test]
-fn a_goal_of_one_trial_that_nothing_fails_ends_at_a_load_that_was_paced() {
+fn goal_without_loss_ends_at_a_paced_load() {
     let goal = SearchGoal {
         final_trial: SECOND,
         duration_sum: SECOND,
@@ -129,7 +129,7 @@ fn one_search_serves_several_goals_for_less_than_a_search_each() {
 }
 
 #[test]
-fn a_path_that_loses_at_any_load_ends_with_that_and_soon() {
+fn path_with_loss_at_any_load_ends_the_search_early() {
     for preset in PRESETS {
         let (name, goal) = (preset.word(), preset.goal());
         let mut path = Path::new(Device::Lossy, CAPACITY, CEILING, 1);
@@ -141,8 +141,8 @@ fn a_path_that_loses_at_any_load_ends_with_that_and_soon() {
 }
 
 #[test]
-fn a_generator_that_cannot_keep_a_rate_is_named_as_the_limit() {
-    // The path takes all. Without pacing the generator makes 2 Mpps, and half of that at a rate.
+fn generator_without_pacing_is_reported_as_the_limit() {
+    // The path has no limit. Without pacing the generator reaches 2 Mpps, and half of that with pacing.
     let mut path = Path::new(Device::Clean, 5e6, 2e6, 1);
     path.paced_ceiling = 1e6;
     let (search, end) = search(&[SearchPreset::NoDrop.goal()], NO_LIMIT, &mut path);
@@ -154,7 +154,7 @@ fn a_generator_that_cannot_keep_a_rate_is_named_as_the_limit() {
 }
 
 #[test]
-fn a_spent_budget_ends_the_search_with_what_was_reached() {
+fn exhausted_budget_ends_the_search_with_its_current_result() {
     for trials in 0..12 {
         let mut path = Path::new(Device::Clean, CAPACITY, CEILING, 1);
         let (search, end) = search(&[SearchPreset::Tst009.goal()], (trials, NO_LIMIT.1), &mut path);
@@ -175,7 +175,7 @@ fn a_spent_budget_ends_the_search_with_what_was_reached() {
 }
 
 #[test]
-fn a_generator_that_sends_nothing_ends_the_search() {
+fn generator_without_packets_ends_the_search() {
     let mut path = Path::new(Device::Clean, CAPACITY, 0.0, 1);
     let (search, end) = search(&[SearchPreset::NoDrop.goal()], NO_LIMIT, &mut path);
     assert_eq!((end, search.steps().len()), (SearchEnd::NothingSent, 1));
@@ -183,7 +183,7 @@ fn a_generator_that_sends_nothing_ends_the_search() {
 }
 
 #[test]
-fn asking_twice_changes_nothing() {
+fn repeated_request_returns_the_same_action() {
     let mut path = Path::new(Device::Noisy, CAPACITY, CEILING, 9);
     let mut search = begin(&[SearchPreset::Tst009.goal()], NO_LIMIT);
     while let Next::Measure(ask) = search.wanted() {
@@ -193,15 +193,15 @@ fn asking_twice_changes_nothing() {
     }
 }
 
-/// What many searches cost, and how right they were.
+/// Cost and accuracy of many searches.
 struct Cost {
-    /// Median of the trials.
+    /// Median number of trials.
     trials: f64,
-    /// Median of the time, seconds.
+    /// Median time, seconds.
     seconds: f64,
-    /// Median of the distance of the lower bound from the capacity, as a share of it.
+    /// Median distance of the lower bound from the capacity, as a share of it.
     off: f64,
-    /// Distance from that median that one search in twenty exceeds, as a share of the capacity.
+    /// 95th percentile of the distance from that median, as a share of the capacity.
     spread: f64,
 }
 
@@ -210,7 +210,7 @@ fn quantile(values: &mut [f64], share: f64) -> f64 {
     values[((values.len() - 1) as f64 * share) as usize]
 }
 
-/// Runs a way of searching on many paths of a kind whose capacities differ.
+/// Runs a search method on many paths of one kind with different capacities.
 fn cost(device: Device, mut way: impl FnMut(&mut Path) -> f64) -> Cost {
     const SEEDS: u64 = 200;
     let (mut trials, mut seconds, mut off) = (Vec::new(), Vec::new(), Vec::new());
@@ -232,10 +232,10 @@ fn cost(device: Device, mut way: impl FnMut(&mut Path) -> f64) -> Cost {
     }
 }
 
-/// How many times less time than bisection a search takes at least.
+/// Minimum factor by which a search is faster than bisection.
 type Gain = f64;
 
-/// On 200 paths each. Where a goal lets no trial fail, one bad moment spoils any search, and `spread` says so.
+/// On 200 paths each. When a goal allows no failed trial, one bad moment spoils any search, which `spread` shows.
 const CASES: [(Device, [Gain; 4]); 6] = [
     (Device::Clean, [3.0, 3.0, 7.0, 5.0]),
     (Device::Livelock, [1.8, 1.8, 5.5, 4.0]),
@@ -246,7 +246,7 @@ const CASES: [(Device, [Gain; 4]); 6] = [
 ];
 
 #[test]
-fn the_search_is_as_right_as_bisection_and_takes_less_time() {
+fn search_is_as_accurate_as_bisection_in_less_time() {
     println!(
         "| path | goal | trials | time | lower bound off by | bisection: trials | time | off by | gain |"
     );
@@ -269,7 +269,7 @@ fn the_search_is_as_right_as_bisection_and_takes_less_time() {
                 plain.seconds / ours.seconds
             );
             assert!(plain.seconds >= gain * ours.seconds, "{device:?} {name} costs too much");
-            // A path that drifts has another capacity at the end, and bisection takes long enough to see much of it.
+            // A drifting path has another capacity at the end, and bisection takes long enough to see much of the drift.
             let apart = (ours.off - plain.off).abs();
             assert!(
                 apart < 0.015 || matches!(device, Device::Drifting),

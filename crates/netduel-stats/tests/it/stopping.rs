@@ -1,4 +1,4 @@
-//! What stopping on width does to coverage.
+//! The effect of stopping on width on coverage.
 use netduel_model::metric::Scale;
 use netduel_model::plan::guarded;
 use netduel_stats::paired::estimate;
@@ -6,12 +6,12 @@ use netduel_stats::sequential::precise_enough;
 
 use crate::chance::{Chance, Shape, margin, share};
 
-/// As a plan that does not set it.
+/// The default of plans.
 const BLOCKS_MIN: usize = 8;
 const BLOCKS_MAX: usize = 60;
 const RUNS: u32 = 1_500;
 
-/// Runs blocks until the rule stops and says whether the interval holds the truth, and after how many blocks.
+/// Runs blocks until the rule stops; returns whether the interval contains the true value, and the number of blocks.
 fn run(chance: &mut Chance, shape: Shape, confidence: f64, precision: f64) -> (bool, u32) {
     let mut pairs = chance.blocks(BLOCKS_MIN, 1.3, 0.05, shape);
     loop {
@@ -47,7 +47,7 @@ fn stopping_on_width_makes_misses_up_to_one_and_a_half_times_as_frequent() {
 }
 
 #[test]
-fn guarded_intervals_cover_as_asked_in_spite_of_stopping() {
+fn tested_confidence_keeps_coverage_despite_stopping() {
     for shape in [Shape::Normal, Shape::LogNormal, Shape::Student3] {
         for precision in [0.05, 0.03] {
             let (covered, _) = covered(shape, guarded(0.95), precision);
