@@ -1,7 +1,7 @@
-//! The traffic of the lab's tests: `echo serve ADDRESS` prints its TCP and UDP ports and answers until standard input ends;
-//! `echo ask ADDRESS TCP UDP COUNT` makes round trips over both; `echo push ADDRESS TCP BYTES` sends and takes back a lot and
-//! prints the nanoseconds it took; `echo flow ADDRESS TCP` makes round trips over one connection until standard input ends,
-//! and answers every line with one, after 50 round trips that began after it. Ends with 1 when anything is lost or changed on the way.
+//! The traffic of the lab's tests. `echo serve ADDRESS` prints its TCP and UDP ports and answers until standard input ends. `echo
+//! ask ADDRESS TCP UDP COUNT` makes round trips over both. `echo push ADDRESS TCP BYTES` sends and receives bulk data and prints
+//! the time in nanoseconds. `echo flow ADDRESS TCP` makes round trips over one connection until standard input ends, and answers
+//! each input line after 50 further round trips. Exits with 1 when data is lost or changed.
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::ExitCode;
@@ -13,9 +13,9 @@ use netduel_sys::clock;
 
 /// Bytes of a round trip.
 const MESSAGE: usize = 1000;
-/// Round trips between a line that `flow` is given and its answer.
+/// Round trips between an input line of `flow` and its answer.
 const TRIPS_PER_LINE: usize = 50;
-/// A datagram or a connection that takes this long is lost.
+/// Timeout of a datagram or a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
@@ -115,11 +115,11 @@ fn push(stream: &TcpStream, bytes: u64) -> io::Result<()> {
 }
 
 fn flow(mut stream: TcpStream) -> io::Result<()> {
-    let (asked, asks) = mpsc::channel();
-    thread::spawn(move || io::stdin().lines().map_while(Result::ok).try_for_each(|_| asked.send(())));
+    let (sender, requests) = mpsc::channel();
+    thread::spawn(move || io::stdin().lines().map_while(Result::ok).try_for_each(|_| sender.send(())));
     let mut trips = 0..;
     loop {
-        match asks.try_recv() {
+        match requests.try_recv() {
             Err(TryRecvError::Disconnected) => return Ok(()),
             Err(TryRecvError::Empty) => round_trip(&mut stream, trips.next().unwrap_or_default())?,
             Ok(()) => {

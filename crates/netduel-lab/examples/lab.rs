@@ -1,5 +1,6 @@
-//! A lab by hand: `lab up NAME [RULES [CAP [MTU [QUEUES]]]]`, `lab down NAME`, `lab status NAME`, `lab path NAME synthetic|accelerated|direct`,
-//! `lab exec NAME HOST PROGRAM...`, `lab list`, `lab hold NAME` (attached, until standard input ends). It is its own keeper.
+//! A lab from the command line: `lab up NAME [RULES [CAP [MTU [QUEUES]]]]`, `lab down NAME`, `lab status NAME`, `lab path NAME
+//! synthetic|accelerated|direct`, `lab exec NAME HOST PROGRAM...`, `lab list`, `lab hold NAME` (attached, until standard input
+//! ends). It is its own keeper.
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::process::ExitCode;

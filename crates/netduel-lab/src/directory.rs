@@ -1,5 +1,5 @@
-//! Which labs are up: the kernel's table of abstract Unix sockets. A name exists exactly as long as its keeper, so there
-//! is no file that could be left behind.
+//! The registry of running labs: the kernel's table of abstract Unix sockets. A name exists exactly as long as its keeper, so no
+//! stale file is possible.
 use std::os::fd::{AsFd, OwnedFd};
 
 use netduel_model::ids::LabName;
@@ -7,7 +7,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::error::{Errno, LabError};
 
-/// Requests that may wait to be accepted.
+/// Maximum number of pending connections.
 const BACKLOG: i32 = 64;
 /// `__SO_ACCEPTCON`: the flag of a listening socket in `/proc/net/unix`.
 const LISTENING: &str = "00010000";
@@ -25,7 +25,7 @@ fn socket() -> std::io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Takes a name, and listens under it in the calling thread's network namespace.
+/// Binds a name and listens on it in the calling thread's network namespace.
 pub(crate) fn claim(name: &LabName) -> Result<OwnedFd, LabError> {
     let failed = |error: std::io::Error| match Errno::from(error) {
         Errno::ADDRINUSE => LabError::NameTaken { name: name.clone() },
@@ -51,7 +51,7 @@ pub(crate) fn connect(name: &LabName) -> Result<(OwnedFd, i32), LabError> {
         }
     })?;
     let peer = netduel_sys::descriptor_pass::peer(socket.as_fd()).map_err(LabError::local(operation()))?;
-    // Anyone may take any abstract name: a process of another user must not be taken for the keeper.
+    // Any user may bind any abstract name, so the owner of the socket is checked.
     if peer.uid != rustix::process::geteuid().as_raw() {
         return Err(LabError::Foreign { name: name.clone(), uid: peer.uid });
     }
@@ -59,7 +59,7 @@ pub(crate) fn connect(name: &LabName) -> Result<(OwnedFd, i32), LabError> {
     Ok((socket, pid))
 }
 
-/// The labs of this user that are up, sorted by name.
+/// The running labs of this user, sorted by name.
 ///
 /// # Errors
 /// [`LabError::Local`] when `/proc/net/unix` cannot be read.

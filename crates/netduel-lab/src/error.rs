@@ -1,4 +1,4 @@
-//! Errors of a lab, with remedies. The keeper sends them to its user, so they are plain data.
+//! Errors of a lab, with remedies. The keeper sends them to its client, so they are plain data.
 use std::fmt;
 
 use netduel_model::ids::LabName;
@@ -18,7 +18,7 @@ impl std::error::Error for Errno {}
 
 impl From<std::io::Error> for Errno {
     fn from(error: std::io::Error) -> Self {
-        // Errors without a number come from the standard library; EIO is their class.
+        // Errors without a number come from the standard library; EIO represents them.
         Self(error.raw_os_error().unwrap_or(Self::IO.0))
     }
 }
@@ -26,9 +26,9 @@ impl From<std::io::Error> for Errno {
 impl Errno {
     /// Not permitted.
     pub const PERM: Self = Self(1);
-    /// Input or output error; also for what has no number.
+    /// Input or output error; also for errors without a number.
     pub const IO: Self = Self(5);
-    /// No answer yet.
+    /// Timed out.
     pub const AGAIN: Self = Self(11);
     /// Not permitted for this file.
     pub const ACCES: Self = Self(13);
@@ -50,7 +50,7 @@ impl Errno {
     pub const ADDRINUSE: Self = Self(98);
 }
 
-/// Why a lab could not be built or used. The messages complete "failed to ...".
+/// Errors of building or using a lab. The messages complete "failed to ...".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LabError {
@@ -128,7 +128,7 @@ pub enum LabError {
         /// The entries.
         detail: String,
     },
-    /// A lab of that name is up.
+    /// A lab with this name exists.
     #[error(
         "bring up lab {name}: it is up already; take it down first (`netduel lab down --lab {name}`) or use another name"
     )]
@@ -136,19 +136,19 @@ pub enum LabError {
         /// The name.
         name: LabName,
     },
-    /// No lab of that name is up.
+    /// No lab with this name exists.
     #[error("find lab {name}: no such lab is up; create it with `netduel lab up --lab {name}`")]
     NoSuchLab {
         /// The name.
         name: LabName,
     },
-    /// No host of that name is in a lab.
+    /// The lab has no host with this name.
     #[error("find host {host} in the lab: it has the hosts a, b, h1 and h2")]
     NoSuchHost {
         /// The name.
         host: String,
     },
-    /// A process of another user has the name.
+    /// A process of another user owns the name.
     #[error("connect to lab {name}: its socket belongs to user {uid}; use another name")]
     Foreign {
         /// The name.
@@ -166,7 +166,7 @@ pub enum LabError {
         /// The end of its standard error, when known.
         last_words: Option<String>,
     },
-    /// The keeper speaks another version of the protocol.
+    /// The keeper uses another protocol version.
     #[error(
         "connect to lab {name}: another version of netduel built it; take it down with that version, or use another name"
     )]
@@ -174,7 +174,7 @@ pub enum LabError {
         /// The lab.
         name: LabName,
     },
-    /// A step on this side failed.
+    /// A step in this process failed.
     #[error("{operation}: {errno}")]
     Local {
         /// The operation and its object.

@@ -1,4 +1,4 @@
-//! Running a program inside a host of a lab.
+//! Runs a program inside a host of a lab.
 use std::ffi::OsString;
 use std::process::Command;
 
@@ -9,9 +9,9 @@ use netduel_sys::process::{KeyboardSignalsIgnored, spawn_inside};
 use crate::error::LabError;
 use crate::handle::Lab;
 
-/// Runs a program inside a host, with this process's standard streams and working directory, and waits for it. The
-/// program is pid-visible in the lab only, sees `/proc` and `/sys` of its host, and is killed with the lab and with
-/// the calling process. Returns its exit code, or 128 + the signal that killed it.
+/// Runs a program inside a host, with this process's standard streams and working directory, and waits for it. The program is in
+/// the lab's pid namespace, sees `/proc` and `/sys` of its host, and is killed with the lab and with the calling process. Returns
+/// its exit code, or 128 + the signal that killed it.
 ///
 /// # Errors
 /// [`LabError::NoSuchLab`], [`LabError::NoSuchHost`], and [`LabError::Local`] when the program cannot be started.

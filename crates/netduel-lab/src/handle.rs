@@ -1,4 +1,4 @@
-//! A lab from the outside: bring it up, change its path, ask for its state, take it down.
+//! A client's view of a lab: create it, change its path, query its state, remove it.
 use std::io::{BufRead, BufReader, PipeWriter, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -26,8 +26,8 @@ pub struct KeeperCommand {
     pub words: Vec<String>,
 }
 
-/// A lab that is up. Dropping the handle of an attached lab takes the lab down and waits until it is gone; dropping that
-/// of a standing lab does nothing.
+/// A running lab. Dropping the handle of an attached lab removes the lab and waits until it is gone; dropping the handle of a
+/// standing lab does nothing.
 #[derive(Debug)]
 pub struct Lab {
     name: LabName,
@@ -38,7 +38,7 @@ pub struct Lab {
     attached: Option<Attached>,
 }
 
-/// The lifeline of an attached lab. The fields are dropped in this order: the pipe is closed, then the guard is waited for.
+/// The lifeline of an attached lab. The drop order of the fields matters: close the pipe, then wait for the guard.
 #[derive(Debug)]
 struct Attached {
     lifeline: Option<PipeWriter>,
@@ -48,16 +48,16 @@ struct Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         drop(self.lifeline.take());
-        // The guard ends when the warden has, and that when every process of the lab has: then this returns.
+        // The guard ends after the warden, and the warden after every process of the lab.
         let _ = self.guard.wait();
     }
 }
 
 impl Lab {
-    /// Builds a lab and waits until both of its paths carry traffic. The synthetic one is in use.
+    /// Builds a lab and waits until all its paths carry traffic. The synthetic path is in use.
     ///
     /// # Errors
-    /// Every [`LabError`] but those of requests; what was made before is gone.
+    /// Every [`LabError`] except those of requests; everything created before the error is removed.
     pub fn up(
         name: &LabName,
         spec: &resolved::Lab,
@@ -94,7 +94,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// A handle of a lab of this user that is up. The lab does not end with it.
+    /// A handle of a running lab of this user. The lab does not end with the handle.
     ///
     /// # Errors
     /// [`LabError::NoSuchLab`], [`LabError::Foreign`], [`LabError::Local`].
@@ -118,8 +118,8 @@ impl Lab {
         &self.name
     }
 
-    /// Changes the path beneath the guests' addresses, in both directions. Connections live on. When this returns, the
-    /// next packet takes the path.
+    /// Changes the path of the guests' addresses, in both directions. Connections survive. When this returns, the next packet
+    /// uses the path.
     ///
     /// # Errors
     /// [`LabError::Kernel`] and its kin when a step fails, [`LabError::KeeperDied`].
@@ -130,7 +130,7 @@ impl Lab {
         }
     }
 
-    /// Does something to the path of a guest, `a` or `b`, while traffic runs. [`Self::restore`] undoes it.
+    /// Performs an event on the path of a guest, `a` or `b`, while traffic runs. [`Self::restore`] undoes it.
     ///
     /// # Errors
     /// [`LabError::Kernel`] and its kin when a step fails, [`LabError::NoSuchHost`], [`LabError::KeeperDied`].
@@ -141,7 +141,7 @@ impl Lab {
         }
     }
 
-    /// What the guests' ends of the paths have carried since each was made. An interface that is gone is left out.
+    /// Counters of the guests' ends of the paths since their creation; without deleted interfaces.
     ///
     /// # Errors
     /// [`LabError::Kernel`] when a counter cannot be read, [`LabError::KeeperDied`].
@@ -152,7 +152,7 @@ impl Lab {
         }
     }
 
-    /// Gives back whatever [`Self::perform`] took, and sets the path again that was set last.
+    /// Undoes all events of [`Self::perform`], and sets the path that was set last.
     ///
     /// # Errors
     /// As [`Self::set_path`].
@@ -163,7 +163,7 @@ impl Lab {
         }
     }
 
-    /// The lab's state, read from the kernel now.
+    /// The lab's current state, read from the kernel.
     ///
     /// # Errors
     /// [`LabError::Kernel`] when the state cannot be read, [`LabError::KeeperDied`].
@@ -183,10 +183,10 @@ impl Lab {
         }
     }
 
-    /// Takes the lab down, and waits until every process in it has ended and its name is free.
+    /// Removes the lab, and waits until every process in it has ended and its name is free.
     ///
     /// # Errors
-    /// [`LabError::Local`] when its end cannot be waited for. A lab whose keeper has died is down already.
+    /// [`LabError::Local`] when waiting fails. A lab whose keeper has died is already removed.
     pub fn down(self) -> Result<(), LabError> {
         match self.ask(Ask::Down, "take the lab down") {
             Ok(_) | Err(LabError::KeeperDied { .. }) => {}
@@ -196,7 +196,7 @@ impl Lab {
             .map_err(LabError::local(format!("wait for the end of lab {}", self.name)))
     }
 
-    /// The descriptors with which a process enters a host: user (when the lab has its own), pid, network, host name.
+    /// The descriptors for entering a host: user (if the lab has its own), pid, network, host name.
     pub(crate) fn entrance(&self, host: &str) -> Result<(bool, Vec<OwnedFd>), LabError> {
         match self.ask(Ask::Enter { host: host.to_owned() }, "open the namespaces of a host")? {
             (Answer::Entrance { user }, descriptors) => Ok((user, descriptors)),
@@ -209,7 +209,7 @@ impl Lab {
     }
 
     fn ask(&self, ask: Ask, operation: &str) -> Result<(Answer, Vec<OwnedFd>), LabError> {
-        // A thread that panicked between question and answer leaves a connection on which answers come late.
+        // After a panic between request and answer, late answers may arrive on the connection.
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let answered = protocol::send(connection.as_fd(), &Request { version: VERSION, ask }, &[])
             .and_then(|()| protocol::receive::<Answer>(connection.as_fd()));
@@ -242,7 +242,7 @@ fn start(task: &Task) -> Result<Started, LabError> {
     command.stdout(writer).stderr(words.try_clone().map_err(failed())?);
     let mut lifeline = None;
     if task.lifetime == Lifetime::Attached {
-        // A group of its own: Ctrl-C is for the program in the foreground, which decides what becomes of the lab.
+        // Its own process group: Ctrl-C is for the program in the foreground, which decides about the lab.
         command.process_group(0);
         let (reader, writer) = std::io::pipe().map_err(failed())?;
         command.stdin(reader);

@@ -1,10 +1,10 @@
 //! Network namespaces as hosts and the paths between them.
 //!
-//! A lab is held by a *keeper*, a process that is pid 1 of its own pid namespace: when it ends, however it ends, the
-//! kernel ends every process of the lab and removes every namespace. The keeper's abstract Unix socket is the registry of
-//! labs that are up. `docs/design/0004-lab.md` says why, with figures.
+//! A *keeper* process holds the lab. It is pid 1 of its own pid namespace: when it ends, for any reason, the kernel ends every
+//! process of the lab and removes every namespace. The keeper's abstract Unix socket is the registry of running labs.
+//! `docs/design/0004-lab.md` has the reasons and measurements.
 //!
-//! This crate never runs `ip`, `nft` or `tc`: it speaks netlink itself.
+//! This crate never runs `ip`, `nft` or `tc`: it uses netlink itself.
 #![forbid(unsafe_code)]
 
 mod directory;

@@ -1,5 +1,5 @@
-//! What a lab's keeper and its users say to each other: one JSON document a packet over a Unix socket, and what a keeper
-//! reports while it starts. Version 1.
+//! Protocol between a lab's keeper and its clients: one JSON document per packet over a Unix socket, and the keeper's report at
+//! its start. Version 1.
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -14,50 +14,50 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::netlink::link::Counters;
 
-/// Raised when a document changes. A keeper answers other versions with [`Answer::OtherVersion`] and `Down` always.
+/// Raised when a document changes. A keeper answers other versions with [`Answer::OtherVersion`], but always obeys `Down`.
 pub(crate) const VERSION: u32 = 1;
-/// Longest document, bytes: a status is below 2 KiB.
+/// Maximum length of a document, bytes: a status is below 2 KiB.
 const DOCUMENT_MAX: usize = 64 * 1024;
 
-/// How long a lab lives.
+/// Lifetime of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifetime {
-    /// As long as the process that brought it up, even if that is killed.
+    /// As long as the process that created it, even if that is killed.
     Attached,
-    /// Until it is taken down.
+    /// Until it is removed.
     Standing,
 }
 
-/// What is passed to each stage of a keeper on its command line.
+/// The command-line argument of each stage of a keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// The lab's name.
     pub name: LabName,
-    /// How long it lives.
+    /// Its lifetime.
     pub lifetime: Lifetime,
-    /// What is built.
+    /// The lab's specification.
     pub spec: resolved::Lab,
     /// The program of the next stage.
     pub program: PathBuf,
-    /// The words before the stage's own.
+    /// The arguments before the stage's own.
     pub words: Vec<String>,
 }
 
-/// The one line that a keeper writes to its standard output.
+/// The only line that a keeper writes to its standard output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "kebab-case")]
 pub(crate) enum Report {
-    /// The lab stands and answers.
+    /// The lab is ready.
     Ready,
-    /// It does not, and the keeper ends.
+    /// The lab failed, and the keeper ends.
     Failed {
-        /// Why.
+        /// The error.
         error: LabError,
     },
 }
 
-/// A request with the version that its sender speaks.
+/// A request with the protocol version of its sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
     /// The sender's [`VERSION`].
@@ -74,86 +74,86 @@ pub(crate) enum Ask {
     Status,
     /// A change of path.
     SetPath {
-        /// To which.
+        /// The new path.
         path: LabPath,
     },
-    /// Something done to the path of a guest.
+    /// An event on the path of a guest.
     Perform {
-        /// What.
+        /// The event.
         kind: PathEventKind,
         /// `a` or `b`.
         guest: String,
     },
-    /// What the guests' interfaces have carried.
+    /// The counters of the guests' interfaces.
     Bytes,
-    /// The path as it was set last, whatever was done to it.
+    /// Restores the last path that was set, undoing all events.
     Restore,
     /// The namespaces of a host.
     Enter {
-        /// Which.
+        /// The host.
         host: String,
     },
-    /// The end.
+    /// Removes the lab.
     Down,
 }
 
-/// What a keeper answers.
+/// Answers of a keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub(crate) enum Answer {
     /// The state.
     Status {
-        /// As the keeper knows it.
+        /// The state known to the keeper.
         status: KeeperStatus,
     },
-    /// The namespaces travel beside this answer: user when there is one of the lab's own, pid, network, host name.
+    /// The descriptors of the namespaces are attached: user if the lab has its own, pid, network, host name.
     Entrance {
         /// Whether there is a user namespace.
         user: bool,
     },
-    /// It was done to the path.
+    /// The event was performed.
     Performed(Performed),
-    /// What the guests' interfaces have carried.
+    /// The counters of the guests' interfaces.
     Bytes {
-        /// Since each was made.
+        /// Since the creation of each interface.
         bytes: Vec<LinkBytes>,
     },
-    /// It is done.
+    /// The request succeeded.
     Done,
-    /// It could not be done.
+    /// The request failed.
     Failed {
-        /// Why.
+        /// The error.
         error: LabError,
     },
-    /// The keeper does not speak the request's version.
+    /// The keeper does not support the request's version.
     OtherVersion,
 }
 
-/// Something that was done to the path of a guest.
+/// A performed event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Performed {
     /// Before the first call to the kernel, nanoseconds of the monotonic clock, which all processes of a machine share.
     pub began_ns: u64,
     /// After the last one.
     pub ended_ns: u64,
-    /// What the guests' interfaces had carried just before.
+    /// Counters of the guests' interfaces just before.
     pub before: Vec<LinkBytes>,
-    /// And just after.
+    /// Counters just after.
     pub after: Vec<LinkBytes>,
 }
 
-/// The state of a lab as its keeper knows it; the keeper does not see its own pid in the outer pid namespace.
+/// The state of a lab known to its keeper, which does not see its own pid in the outer pid namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeeperStatus {
-    /// What was built.
+    /// The specification.
     pub spec: resolved::Lab,
     /// The path that was set last.
     pub path: LabPath,
     /// The path in use.
     pub observed: Option<LabPath>,
-    /// How long it lives.
+    /// The lifetime.
     pub lifetime: Lifetime,
-    /// Whether it stands in a user namespace of its own.
+    /// Whether it has its own user namespace.
     pub user_namespace: bool,
     /// The guests' ends of the paths.
     pub interfaces: Vec<InterfaceStatus>,
@@ -164,22 +164,22 @@ pub(crate) struct KeeperStatus {
 /// The state of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// What was built.
+    /// The specification.
     pub spec: resolved::Lab,
     /// The path that was set last.
     pub path: LabPath,
-    /// The path that the forwarding entries and VFs of both sides say is in use now; absent when they are not those of one
-    /// path, for example because a VF is down or was deleted.
+    /// The path in use according to the forwarding entries and VFs of both sides; absent when these do not match one path, for
+    /// example because a VF is down or deleted.
     pub observed: Option<LabPath>,
     /// The keeper's process id. Ending it ends the lab.
     pub keeper_pid: i32,
-    /// How long it lives.
+    /// The lifetime.
     pub lifetime: Lifetime,
-    /// Whether it stands in a user namespace of its own, that is, without root.
+    /// Whether it has its own user namespace, that is, runs without root.
     pub user_namespace: bool,
-    /// The guests' ends of the paths. An interface that is gone is left out.
+    /// The guests' ends of the paths, without deleted interfaces.
     pub interfaces: Vec<InterfaceStatus>,
-    /// The machines' policies, counted in the kernel.
+    /// The policies of both machines, counted in the kernel.
     pub policies: Vec<PolicyStatus>,
 }
 
@@ -190,7 +190,7 @@ pub struct InterfaceStatus {
     pub guest: String,
     /// `syn0`, `vf0` or `dir0`.
     pub interface: String,
-    /// Since the interface was made.
+    /// Counters since the creation of the interface.
     pub counters: Counters,
 }
 
@@ -199,9 +199,9 @@ pub struct InterfaceStatus {
 pub struct PolicyStatus {
     /// `h1` or `h2`.
     pub machine: String,
-    /// Rules that an IPv4 packet walks.
+    /// Number of rules that an IPv4 packet traverses.
     pub ipv4_rules: u32,
-    /// Rules that an IPv6 packet walks.
+    /// Number of rules that an IPv6 packet traverses.
     pub ipv6_rules: u32,
 }
 
@@ -214,10 +214,10 @@ pub(crate) fn send<T: Serialize>(
     descriptor_pass::send(socket, &serde_json::to_vec(document)?, descriptors)
 }
 
-/// Receives a document with its descriptors; none when the other end is closed.
+/// Receives a document with its descriptors; `None` when the other end is closed.
 ///
 /// # Errors
-/// Those of the socket, and `InvalidData` when the document is not of this version.
+/// Errors of the socket, and `InvalidData` for a document that does not match this version.
 pub(crate) fn receive<T: DeserializeOwned>(
     socket: BorrowedFd<'_>,
 ) -> std::io::Result<Option<(T, Vec<OwnedFd>)>> {

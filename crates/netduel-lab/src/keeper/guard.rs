@@ -1,4 +1,4 @@
-//! The first stage: outside of the lab's pid namespace, so that a process can wait for its end. Holds nothing of the lab.
+//! The first stage: outside of the lab's pid namespace, so that another process can wait for its end. Holds no part of the lab.
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Stdio;
 
@@ -13,13 +13,13 @@ use crate::protocol::{Lifetime, Task};
 
 /// Byte to the warden: the lab is in a user namespace of its own.
 pub(super) const WITH_USER: &[u8] = b"user";
-/// Byte to the warden: it is not.
+/// Byte to the warden: the lab has no user namespace of its own.
 pub(super) const WITHOUT_USER: &[u8] = b"root";
 
 pub(super) fn run(task: &Task) -> Result<i32, LabError> {
-    // The name first, and in the namespace of the users: in the lab's own it would not be visible.
+    // The name is bound first, in the network namespace of the users: it would not be visible from the lab's own.
     let listener = directory::claim(&task.name)?;
-    // A lab that stands for weeks must not keep a file system busy.
+    // A lab that runs for weeks must not keep a file system busy.
     rustix::process::chdir("/").map_err(LabError::local("change to /"))?;
     let user = make_namespaces()?;
     let (guard_end, warden_end) =
@@ -34,10 +34,10 @@ pub(super) fn run(task: &Task) -> Result<i32, LabError> {
     Ok(status.code().unwrap_or(1))
 }
 
-/// Makes the pid namespace, and a user namespace when there is no privilege to do without.
+/// Creates the pid namespace, and a user namespace if privileges are missing.
 fn make_namespaces() -> Result<bool, LabError> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    // A root without CAP_SYS_ADMIN, as in most containers, is refused here and goes on like any other user.
+    // Root without CAP_SYS_ADMIN, as in most containers, fails here and continues like an ordinary user.
     if namespace::unshare(&[Kind::Pid]).is_ok() {
         return Ok(false);
     }
@@ -47,7 +47,7 @@ fn make_namespaces() -> Result<bool, LabError> {
     Ok(true)
 }
 
-/// Gives the warden the name and the lifeline. Afterwards the warden alone holds the name.
+/// Passes the name and the lifeline to the warden, which is then their only owner.
 fn hand_over(guard_end: &OwnedFd, listener: OwnedFd, lifetime: Lifetime, user: bool) -> Result<(), LabError> {
     let input = std::io::stdin();
     let lifeline: Option<BorrowedFd<'_>> = (lifetime == Lifetime::Attached).then(|| input.as_fd());

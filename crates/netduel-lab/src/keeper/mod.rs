@@ -1,11 +1,11 @@
-//! The keeper of a lab, in up to three stages, each the same program started anew:
+//! The keeper of a lab, in up to three stages, each a new process of the same program:
 //!
 //! - `detach` (standing labs): leaves the session of its user, starts the guard, ends;
-//! - `guard`: takes the lab's name, makes the user and pid namespaces, starts the warden, waits for it;
+//! - `guard`: binds the lab's name, creates the user and pid namespaces, starts the warden, waits for it;
 //! - `warden`: pid 1 of the lab. Builds it, answers requests, and ends for any of the reasons in `warden.rs`.
 //!
-//! Standard input is the lifeline (the guard's) or a socket to the guard (the warden's), standard output carries the one
-//! report, standard error the last output.
+//! Standard input is the lifeline (guard) or a socket to the guard (warden), standard output carries the report, standard error
+//! the last output.
 mod guard;
 mod warden;
 
@@ -15,12 +15,12 @@ use std::process::{Command, Stdio};
 use crate::error::LabError;
 use crate::protocol::{Report, Task};
 
-/// A stage's word on the command line.
+/// Name of a stage on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Leaves the session.
     Detach,
-    /// Takes the name, makes the namespaces.
+    /// Binds the name, creates the namespaces.
     Guard,
     /// Holds the lab.
     Warden,
@@ -36,11 +36,11 @@ impl Stage {
     }
 }
 
-/// Exit code of a keeper that was called wrongly.
+/// Exit code for invalid arguments.
 const EXIT_USAGE: i32 = 2;
 
-/// The whole life of a keeper: call it for the hidden subcommand, with the words that follow the subcommand's own, and
-/// exit with what it returns. The process must have one thread.
+/// Runs a stage of the keeper: call it for the hidden subcommand with the remaining arguments, and exit with the result. The
+/// process must have one thread.
 pub fn keeper_main(words: &[String]) -> i32 {
     let [stage, task] = words else {
         eprintln!("this is an internal command of netduel; use `netduel lab --help`");
@@ -50,7 +50,7 @@ pub fn keeper_main(words: &[String]) -> i32 {
         eprintln!("this is an internal command of netduel: its task is invalid");
         return EXIT_USAGE;
     };
-    // For `ps` and `top`: a program that is started as /proc/self/exe would be shown as "exe".
+    // For `ps` and `top`, which would show a program started as /proc/self/exe as "exe".
     let _ = rustix::thread::set_name(c"netduel-lab");
     let ended = match stage.as_str() {
         "detach" => detach(&task),
@@ -89,7 +89,7 @@ fn detach(task: &Task) -> Result<i32, LabError> {
     Ok(0)
 }
 
-/// Writes the one report. When its reader has ended, which the lifeline shows too, the report is lost.
+/// Writes the report. It is lost when its reader has ended, which the lifeline also shows.
 fn report(report: &Report) {
     let mut output = std::io::stdout().lock();
     let _ = serde_json::to_writer(&mut output, report)

@@ -1,5 +1,5 @@
-//! The second stage: pid 1 of the lab's pid namespace. It holds the namespaces, answers requests one at a time, reaps
-//! orphans, and ends on a request, when the lifeline or the guard is gone, and on SIGTERM or SIGINT. Its end is the lab's.
+//! The second stage: pid 1 of the lab's pid namespace. It holds the namespaces, answers requests one at a time and reaps orphans.
+//! It ends on a request, when the lifeline or the guard is gone, and on SIGTERM or SIGINT. The lab ends with it.
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netduel_model::failover::{LinkBytes, PathEventKind};
@@ -17,10 +17,10 @@ use crate::protocol::{
 };
 use crate::topology::Topology;
 
-/// Connections at a time; further ones are closed at once.
+/// Maximum number of connections; further ones are closed at once.
 const CLIENTS_MAX: usize = 64;
 
-/// What the guard passed on.
+/// Descriptors and settings from the guard.
 struct Inheritance {
     listener: OwnedFd,
     lifeline: Option<OwnedFd>,
@@ -28,14 +28,14 @@ struct Inheritance {
 }
 
 pub(super) fn run(task: &Task) -> Result<i32, LabError> {
-    // The guard has changed its credentials before it started us, so this holds.
+    // Safe because the guard changed its credentials before it started this process.
     process::die_with_parent().map_err(LabError::local("bind the keeper's stages together"))?;
     let signals = SignalDescriptor::block_and_open(&[Signal::TERM, Signal::INT, Signal::CHILD])
         .map_err(LabError::local("open a descriptor for signals"))?;
     let Some(inheritance) = inherit()? else { return Ok(1) };
     namespace::unshare(&[Kind::Mount]).map_err(LabError::namespaces("unshare the mount namespace"))?;
     mount::make_private().map_err(LabError::namespaces("make the mount namespace private"))?;
-    // A container may refuse both; the keeper can do without, and programs in the lab get their own.
+    // A container may forbid both; the keeper works without them, and programs in the lab get their own.
     let _ = mount::proc();
     let topology = Topology::build(&task.spec)?;
     let _ = mount::sys();
@@ -45,7 +45,7 @@ pub(super) fn run(task: &Task) -> Result<i32, LabError> {
     Ok(0)
 }
 
-/// Receives what the guard sends; nothing when it has ended meanwhile.
+/// Receives the guard's message; `None` when the guard has ended.
 fn inherit() -> Result<Option<Inheritance>, LabError> {
     let mut buffer = [0; 16];
     let (length, descriptors) = descriptor_pass::receive(std::io::stdin().as_fd(), &mut buffer)
@@ -77,7 +77,7 @@ impl Warden<'_> {
     fn serve(&mut self, signals: &SignalDescriptor) -> Result<(), LabError> {
         let guard = std::io::stdin();
         loop {
-            // From the last to the first, so that removing a client leaves the indices before it as they are.
+            // From the last to the first, so that removing a client keeps the indices before it.
             for source in self.wait(signals.as_fd(), guard.as_fd())?.into_iter().rev() {
                 let next = match source {
                     Source::Signals => drain(signals)?,
@@ -128,7 +128,8 @@ impl Warden<'_> {
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(client) = rustix::net::accept_with(&self.inheritance.listener, flags) else { return };
-        // In a user namespace only the lab's owner has a user id here, and it is ours. Root outside has none; it can
+        // In a user namespace only the lab's owner is mapped to a user id, which is ours. Root outside is not mapped; it can
+        // become the owner or send a signal.
         // become the owner or send a signal.
         let same_user = descriptor_pass::peer(client.as_fd())
             .is_ok_and(|peer| peer.uid == rustix::process::geteuid().as_raw());
@@ -137,7 +138,7 @@ impl Warden<'_> {
         }
     }
 
-    /// Answers one request of a client; none when the client is gone or speaks nonsense.
+    /// Answers one request of a client; `None` when the client is gone or sends invalid data.
     fn answer(&mut self, index: usize) -> Option<Next> {
         let request = match protocol::receive::<Request>(self.clients[index].as_fd()) {
             Ok(Some((request, _))) => request,
@@ -239,18 +240,18 @@ impl Warden<'_> {
     }
 }
 
-/// Where something has happened.
+/// The source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Signals,
     Guard,
     Lifeline,
     Listener,
-    /// By index.
+    /// A client, by index.
     Client(usize),
 }
 
-/// Takes the signals that have arrived; reaps on SIGCHLD, for pid 1 is the parent of every orphan of the lab.
+/// Reads pending signals; reaps on SIGCHLD, because pid 1 is the parent of every orphan of the lab.
 fn drain(signals: &SignalDescriptor) -> Result<Next, LabError> {
     let failed = || LabError::local::<std::io::Error>("read a signal");
     while let Some(signal) = signals.next().map_err(failed())? {

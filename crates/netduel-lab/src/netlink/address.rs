@@ -1,4 +1,4 @@
-//! Addresses and the routes beside them over rtnetlink (include/uapi/linux/if_addr.h, rtnetlink.h).
+//! Addresses and their routes over rtnetlink (include/uapi/linux/if_addr.h, rtnetlink.h).
 use std::net::IpAddr;
 
 use netduel_sys::netlink::{CREATE, EXCL, RTM_NEWADDR, RTM_NEWROUTE, Request};
@@ -35,7 +35,7 @@ pub(crate) fn parts(address: IpAddr) -> (u8, Vec<u8>, u8) {
     }
 }
 
-/// Gives an interface an address that works at once (no duplicate address detection), without a route to its subnet.
+/// Adds an address that works at once (no duplicate address detection), without a route to its subnet.
 pub(crate) fn add_address(
     netlink: &mut Netlink,
     index: u32,
@@ -53,8 +53,8 @@ pub(crate) fn add_address(
     netlink.request(message, Step { operation: "add address to", object, feature })
 }
 
-/// Routes the subnet of `address` to an interface and fixes the congestion control of its connections. Per route, because
-/// a namespace of an ordinary user may not change the default, and the machine's may be one that paces.
+/// Routes the subnet of `address` to an interface and sets the congestion control of its connections. Per route, because a
+/// namespace of an ordinary user may not change the default, and the machine's default may pace.
 pub(crate) fn add_subnet_route(
     netlink: &mut Netlink,
     index: u32,

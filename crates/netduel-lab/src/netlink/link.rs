@@ -54,34 +54,34 @@ const BRIDGE: &str = "Ethernet bridges (CONFIG_BRIDGE, `modprobe bridge`)";
 /// A link-layer address.
 pub(crate) type Mac = [u8; 6];
 
-/// One end of a veth pair, or a bridge, that is to be created.
+/// One end of a veth pair, or a bridge, to be created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewLink<'a> {
     /// Name.
     pub name: &'a str,
-    /// Index; chosen by the lab so that both ends of a pair differ: the kernel takes a pair whose ends have the same
-    /// index in two namespaces for one device and may report its carrier a second late (net/core/link_watch.c).
+    /// Index; the lab selects it so that both ends of a pair differ. With equal indices in two namespaces the kernel takes a pair
+    /// for one device and may report its carrier a second late (net/core/link_watch.c).
     pub index: u32,
     /// Bytes.
     pub mtu: u32,
-    /// Fixed address; the kernel makes one up when absent.
+    /// Fixed address; the kernel generates one when absent.
     pub mac: Option<Mac>,
-    /// Queues in each direction; the kernel's own number when absent.
+    /// Queues in each direction; the kernel's default when absent.
     pub queues: Option<u32>,
 }
 
-/// What a bridge port does.
+/// Settings of a bridge port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PortSettings {
-    /// Does not forward to other isolated ports.
+    /// Whether it does not forward to other isolated ports.
     pub isolated: bool,
     /// Whether frames to unknown, multicast and broadcast addresses are sent out of it.
     pub flood: bool,
-    /// The port whose traffic another port takes over while this one has no carrier.
+    /// The port that takes over its traffic while it has no carrier.
     pub backup: Option<u32>,
 }
 
-/// Counters of an interface since it was created.
+/// Counters of an interface since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Counters {
     /// Packets received.
@@ -99,7 +99,7 @@ pub struct Counters {
 pub(crate) struct LinkState {
     /// Up, with carrier.
     pub operational: bool,
-    /// Whether it is a bridge port that forwards; absent when it is no bridge port.
+    /// Whether it is a bridge port that forwards; absent for other interfaces.
     pub forwarding: Option<bool>,
     /// Counters.
     pub counters: Counters,
@@ -114,8 +114,8 @@ fn body(index: u32, flags: u32, change: u32) -> [u8; 16] {
     bytes
 }
 
-/// The attributes that every new interface gets. Without link-local addresses, so that no port sends router
-/// solicitations or listener reports that would show up in a path's counters.
+/// Attributes of every new interface. Without link-local addresses, so that no port sends router solicitations or listener
+/// reports, which the counters of a path would include.
 fn describe(message: Request, link: NewLink<'_>) -> Request {
     let message = message.text(IFLA_IFNAME, link.name).u32(IFLA_MTU, link.mtu);
     let message = match link.mac {
@@ -163,7 +163,7 @@ pub(crate) fn create_veth(
     netlink.request(message, Step { operation: "create veth pair", object, feature: Some(VETH) })
 }
 
-/// Keeps the kernel from giving the interface IPv6 addresses of its own. Without IPv6 in the kernel there is nothing to keep.
+/// Disables IPv6 addresses that the kernel would generate. Does nothing on a kernel without IPv6.
 pub(crate) fn no_link_local(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
     let message = Request::new(RTM_NEWLINK, 0, &body(index, 0, 0)).nested(IFLA_AF_SPEC, |spec| {
         spec.nested(AF_INET6, |inet6| inet6.u8(IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE))
@@ -178,13 +178,13 @@ pub(crate) fn set_up(netlink: &mut Netlink, index: u32, object: &str) -> Result<
     netlink.request(message, Step { operation: "set up", object, feature: None })
 }
 
-/// Sets an interface down: it carries nothing, and the other end of a veth pair loses its carrier.
+/// Sets an interface down: it carries no packets, and the other end of a veth pair loses its carrier.
 pub(crate) fn set_down(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
     let message = Request::new(RTM_NEWLINK, 0, &body(index, 0, IFF_UP));
     netlink.request(message, Step { operation: "set down", object, feature: None })
 }
 
-/// Deletes an interface; both ends of a veth pair go at once.
+/// Deletes an interface; a veth pair is deleted as a whole.
 pub(crate) fn delete(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
     let message = Request::new(RTM_DELLINK, 0, &body(index, 0, 0));
     netlink.request(message, Step { operation: "delete", object, feature: None })
@@ -201,7 +201,7 @@ pub(crate) fn set_master(
     netlink.request(message, Step { operation: "add to its bridge", object, feature: None })
 }
 
-/// Sets what a bridge port does. Ports never learn: every forwarding entry of the lab is written by hand.
+/// Sets the options of a bridge port. Ports never learn: the lab sets every forwarding entry.
 pub(crate) fn set_port(
     netlink: &mut Netlink,
     index: u32,
@@ -227,7 +227,7 @@ pub(crate) fn set_port(
     netlink.request(message, Step { operation: "set up bridge port", object, feature })
 }
 
-/// The state of an interface; absent when there is none of that index.
+/// The state of the interface with this index; absent when there is none.
 pub(crate) fn state(netlink: &mut Netlink, index: u32, object: &str) -> Result<Option<LinkState>, LabError> {
     const ENODEV: Errno = Errno(19);
     let message = Request::new(RTM_GETLINK, 0, &body(index, 0, 0));
@@ -255,7 +255,7 @@ pub(crate) fn state(netlink: &mut Netlink, index: u32, object: &str) -> Result<O
     }))
 }
 
-/// The bridge that an interface is a port of; absent when it is none's.
+/// The bridge of a port; absent for other interfaces.
 pub(crate) fn master(netlink: &mut Netlink, index: u32, object: &str) -> Result<Option<u32>, LabError> {
     let message = Request::new(RTM_GETLINK, 0, &body(index, 0, 0));
     let payload = netlink.get(message, Step { operation: "read the state of", object, feature: None })?;

@@ -1,5 +1,4 @@
-//! What the lab asks of the kernel over netlink: interfaces, addresses, neighbours, rate caps and nftables. Must not know the
-//! lab's topology.
+//! Netlink requests of the lab: interfaces, addresses, neighbours, rate caps and nftables. Must not know the lab's topology.
 pub(crate) mod address;
 pub(crate) mod link;
 pub(crate) mod neighbour;

@@ -25,7 +25,7 @@ fn body(family: u8, index: u32, state: u16, flags: u8) -> [u8; 12] {
     bytes
 }
 
-/// Writes down for good which link-layer address an address has: a path change then waits for no discovery.
+/// Sets a permanent link-layer address for an address, so that a path change does not wait for neighbour discovery.
 pub(crate) fn set_neighbour(
     netlink: &mut Netlink,
     index: u32,
@@ -40,16 +40,16 @@ pub(crate) fn set_neighbour(
     netlink.request(message, Step { operation: "set neighbour of", object, feature: None })
 }
 
-/// Has the bridge that the port belongs to send frames for an address out of this port, in place of any other.
+/// Makes the bridge of the port send frames for an address out of this port, in place of any other.
 pub(crate) fn steer(netlink: &mut Netlink, port: u32, mac: Mac, object: &str) -> Result<(), LabError> {
     let message = Request::new(RTM_NEWNEIGH, CREATE | REPLACE, &body(AF_BRIDGE, port, NUD_NOARP, NTF_MASTER))
         .bytes(NDA_LLADDR, &mac);
     netlink.request(message, Step { operation: "steer traffic to", object, feature: None })
 }
 
-/// The ports of all bridges in the namespace that frames for an address are sent out of.
+/// The ports of all bridges in the namespace to which frames for an address are sent.
 pub(crate) fn steered_to(netlink: &mut Netlink, mac: Mac, object: &str) -> Result<Vec<u32>, LabError> {
-    // `struct ifinfomsg` is what a dump of forwarding entries begins with (net/core/rtnetlink.c, rtnl_fdb_dump).
+    // A dump of forwarding entries starts with `struct ifinfomsg` (net/core/rtnetlink.c, rtnl_fdb_dump).
     let mut body = [0; 16];
     body[0] = AF_BRIDGE;
     let step = Step { operation: "read the forwarding entries of", object, feature: None };

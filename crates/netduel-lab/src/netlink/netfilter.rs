@@ -1,5 +1,5 @@
-//! nftables of the bridge family by hand-written netlink (include/uapi/linux/netfilter/nf_tables.h): tables, chains, sets
-//! and rules, in small transactions. Must not know which policy they make up.
+//! nftables of the bridge family over netlink (include/uapi/linux/netfilter/nf_tables.h): tables, chains, sets and rules, in
+//! small transactions. Must not know the policy.
 use netduel_sys::netlink::{APPEND, CREATE, Request, attributes};
 
 use super::socket::{Netlink, Step};
@@ -19,10 +19,10 @@ const BATCH_END: u16 = 17;
 const FAMILY_BRIDGE: u8 = 7;
 /// `struct nfgenmsg` of every message within a batch.
 const BODY: [u8; 4] = [FAMILY_BRIDGE, 0, 0, 0];
-/// `struct nfgenmsg` of a batch's ends: the subsystem in network order.
+/// `struct nfgenmsg` of the start and end of a batch: the subsystem in network order.
 const BATCH_BODY: [u8; 4] = [0, 0, 0, 10];
 
-/// Messages in one transaction. A large one is refused in a user namespace ("message too long"), so it must stay small.
+/// Maximum number of messages in a transaction. The kernel rejects large ones in a user namespace ("message too long").
 const PIECE: usize = 100;
 
 const BRIDGE_FAMILY: &str =
@@ -32,20 +32,20 @@ const LIST_ELEM: u16 = 1;
 const REGISTER: u32 = 1;
 const VERDICT_REGISTER: u32 = 0;
 
-/// A loadable fact of a packet.
+/// A field of packet metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meta {
     /// Ether type, network order.
     Protocol,
-    /// Name of the port it came in by.
+    /// Name of the input port.
     InputPort,
-    /// Name of the port it goes out by.
+    /// Name of the output port.
     OutputPort,
     /// Transport protocol.
     Transport,
 }
 
-/// Where in a packet a payload's offset begins.
+/// Base of a payload offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Header {
     /// The IP header.
@@ -54,29 +54,29 @@ pub(crate) enum Header {
     Transport,
 }
 
-/// One step of a rule. The rule ends, without effect, at the first step that does not hold.
+/// One step of a rule. A rule ends without effect at the first step that does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Expression {
-    /// Loads a fact.
+    /// Loads a metadata field.
     Meta(Meta),
     /// Loads bytes of the packet.
     Payload(Header, u32, u32),
-    /// Holds when what was loaded equals this.
+    /// Matches when the loaded value equals this.
     Equals(Vec<u8>),
-    /// Holds when what was loaded lies within these bounds.
+    /// Matches when the loaded value lies within these bounds.
     Within(Vec<u8>, Vec<u8>),
-    /// Holds when what was loaded is in the set.
+    /// Matches when the loaded value is in the set.
     InSet(&'static str),
     /// Drops the packet.
     Drop,
-    /// Jumps to a chain, and returns when that has no verdict.
+    /// Jumps to a chain, and returns if that has no verdict.
     Jump(&'static str),
 }
 
 impl Expression {
-    /// Holds when the packet's port, input or output, has this name.
+    /// Matches when the packet's input or output port has this name.
     pub(crate) fn port(which: Meta, name: &str) -> [Self; 2] {
-        // Names are compared in full, as the kernel keeps them: 16 bytes, filled up with zeros.
+        // Names are compared in full, as the kernel stores them: 16 bytes, padded with zeros.
         let mut bytes = name.as_bytes().to_vec();
         bytes.resize(16, 0);
         [Self::Meta(which), Self::Equals(bytes)]
@@ -139,7 +139,7 @@ pub(crate) fn chain(table: &str, name: &str) -> Request {
     Request::new(NEWCHAIN, CREATE, &BODY).text(1, table).text(3, name)
 }
 
-/// A chain that every packet walks that a bridge forwards; what has no verdict at its end is accepted.
+/// A chain for all packets that a bridge forwards; packets without a verdict at its end are accepted.
 pub(crate) fn forward_chain(table: &str, name: &str) -> Request {
     const NF_BR_FORWARD: u32 = 2;
     const NF_ACCEPT: u32 = 1;
@@ -169,7 +169,7 @@ pub(crate) fn set(table: &str, name: &str, key_type: u32, key_bytes: u32, entrie
         .be32(10, 1)
 }
 
-/// Keys for a set that exists, in messages of no more than [`PIECE`] keys.
+/// Adds keys to an existing set, in messages of at most [`PIECE`] keys.
 pub(crate) fn elements(table: &str, set: &str, keys: &[Vec<u8>]) -> Vec<Request> {
     let message = |keys: &[Vec<u8>]| {
         Request::new(NEWSETELEM, CREATE, &BODY).text(1, table).text(2, set).nested(3, |list| {
@@ -181,7 +181,7 @@ pub(crate) fn elements(table: &str, set: &str, keys: &[Vec<u8>]) -> Vec<Request>
     keys.chunks(PIECE).map(message).collect()
 }
 
-/// Sends messages in transactions of no more than [`PIECE`].
+/// Sends messages in transactions of at most [`PIECE`].
 pub(crate) fn load(
     netlink: &mut Netlink,
     messages: &[Request],
@@ -193,7 +193,7 @@ pub(crate) fn load(
         batch.push(Request::new(BATCH_BEGIN, 0, &BATCH_BODY));
         let (last, others) = piece.split_last().expect("chunks of a slice are never empty");
         batch.extend_from_slice(others);
-        // The kernel acknowledges the last message when all are committed, and reports every one that it refuses.
+        // The kernel acknowledges the last message when all are committed, and reports every message that it rejects.
         batch.push(last.clone().acknowledged());
         batch.push(Request::new(BATCH_END, 0, &BATCH_BODY));
         netlink.batch(batch, Step { operation, object, feature: Some(BRIDGE_FAMILY) })?;
@@ -201,7 +201,7 @@ pub(crate) fn load(
     Ok(())
 }
 
-/// Rules of a chain that the kernel has.
+/// Number of rules of a chain in the kernel.
 pub(crate) fn count_rules(
     netlink: &mut Netlink,
     table: &str,
@@ -213,7 +213,7 @@ pub(crate) fn count_rules(
     Ok(rows.len() as u32)
 }
 
-/// Keys of a set that the kernel has.
+/// Number of keys of a set in the kernel.
 pub(crate) fn count_elements(
     netlink: &mut Netlink,
     table: &str,

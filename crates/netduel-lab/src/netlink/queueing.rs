@@ -13,22 +13,22 @@ const TCA_TBF_BURST: u16 = 6;
 const TC_H_ROOT: u32 = 0xffff_ffff;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 
-/// Smallest bucket, bytes: two of the largest segments that the kernel hands down in one piece.
+/// Minimum bucket, bytes: two of the largest segments that the kernel passes down at once.
 const BURST_MIN: u64 = 128 * 1024;
-/// Largest bucket, bytes: the one that was measured at 10 Gbit/s.
+/// Maximum bucket, bytes: the one measured at 10 Gbit/s.
 const BURST_MAX: u64 = 512 * 1024;
 
-/// Bytes that may pass at once: what the rate carries in 400 us, within bounds.
+/// Bucket size, bytes: the bytes of 400 us at the rate, within bounds.
 fn burst(bytes_per_s: u64) -> u32 {
     (bytes_per_s / 2_500).clamp(BURST_MIN, BURST_MAX) as u32
 }
 
-/// Bytes that may wait: what the rate carries in 2 ms, beside a bucket.
+/// Queue limit, bytes: the bytes of 2 ms at the rate, plus a bucket.
 fn limit(bytes_per_s: u64) -> u32 {
     u32::try_from(bytes_per_s / 500 + u64::from(burst(bytes_per_s))).unwrap_or(u32::MAX)
 }
 
-/// Caps what an interface sends.
+/// Limits the sending rate of an interface.
 pub(crate) fn cap(netlink: &mut Netlink, index: u32, rate: BitRate, object: &str) -> Result<(), LabError> {
     let bytes_per_s = rate.0 / 8;
     let mut body = [0; 20];

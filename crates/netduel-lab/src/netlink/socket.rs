@@ -3,14 +3,14 @@ use netduel_sys::netlink::{NetlinkError, NetlinkSocket, Request, messages};
 
 use crate::error::{Errno, LabError};
 
-/// What is done, and to what: the beginning of every error.
+/// The operation and its object: the start of every error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step<'a> {
     /// A verb phrase, for example `create bridge`.
     pub operation: &'a str,
     /// For example `h1/vsw0`.
     pub object: &'a str,
-    /// The kernel option and module without which it cannot work; absent when every kernel can do it.
+    /// The kernel option and module that it needs; absent when every kernel supports it.
     pub feature: Option<&'a str>,
 }
 
@@ -50,12 +50,12 @@ impl Netlink {
         NetlinkSocket::netfilter().map(Self)
     }
 
-    /// Sends a request and takes its acknowledgement.
+    /// Sends a request and receives its acknowledgement.
     pub(crate) fn request(&mut self, request: Request, step: Step<'_>) -> Result<(), LabError> {
         self.0.request(request).map_err(|error| step.refused(error))
     }
 
-    /// Sends several requests as one datagram, the last of which is to be acknowledged; any error fails them all.
+    /// Sends several requests as one datagram; the last one is acknowledged, and any error fails them all.
     pub(crate) fn batch(&mut self, requests: Vec<Request>, step: Step<'_>) -> Result<(), LabError> {
         self.0.batch(requests).map_err(|error| step.refused(error))
     }
@@ -66,7 +66,7 @@ impl Netlink {
         Ok(payloads(&answer).into_iter().next().unwrap_or_default())
     }
 
-    /// Sends a request for a table and returns the payload of each of its rows.
+    /// Requests a table and returns the payload of each of its rows.
     pub(crate) fn dump(&mut self, request: &Request, step: Step<'_>) -> Result<Vec<Vec<u8>>, LabError> {
         let mut table = Vec::new();
         self.0.dump(request, &mut table).map_err(|error| step.refused(error))?;

@@ -1,4 +1,4 @@
-//! The direct path: one veth pair between the guests, whose queues are each served by themselves.
+//! The direct path: one veth pair between the guests with several queues.
 use std::os::fd::AsFd as _;
 
 use netduel_sys::clock;
@@ -8,12 +8,12 @@ use super::{PORTS_PATIENCE_NS, Topology, new_link, plug, wait_for_port};
 use crate::error::{Errno, LabError};
 use crate::netlink::link::{self, NewLink, PortSettings};
 
-/// The feature that gives each receive queue of a veth a NAPI instance, which takes frames that a program of the peer's kernel
-/// hands over (drivers/net/veth.c: `veth_xdp_xmit` answers ENXIO without one).
+/// The feature that gives each receive queue of a veth a NAPI instance, which accepts frames that a program in the peer's kernel
+/// sends (drivers/net/veth.c: `veth_xdp_xmit` returns ENXIO without one).
 const NAPI_FEATURE: &str = "rx-gro";
 
 impl Topology {
-    /// Plugs the pair in where it is not, and makes both ends ready.
+    /// Creates the pair if it does not exist, and configures both ends.
     pub(super) fn plug_direct(&mut self) -> Result<(), LabError> {
         let (mtu, queues) = (self.spec.mtu, self.spec.queues);
         let [left, right] = &mut self.halves;
@@ -28,10 +28,11 @@ impl Topology {
         }
         for half in &mut self.halves {
             let (direct, guest) = (half.side.direct, &mut half.guest);
-            // As the VF, and so never a second copy of what is flooded.
+            // Like the VF, it gets no copy of flooded frames.
             let port = PortSettings { isolated: true, flood: false, backup: Some(SYNTHETIC.index) };
             plug(guest, direct, GUEST, port)?;
-            // The kernel announces to the other end that an interface takes frames only while the interface is up (`veth_set_features`).
+            // The kernel announces to the peer that an interface accepts frames only while the interface is up
+            // (`veth_set_features`).
             guest.drivers.request_features(direct.name, &[(NAPI_FEATURE.to_owned(), true)]).map_err(
                 |error| LabError::Kernel {
                     operation: "enable NAPI (generic receive offload) of".to_owned(),

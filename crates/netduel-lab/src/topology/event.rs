@@ -1,4 +1,4 @@
-//! What can be done to a guest's path while traffic runs: its VF is taken and given back, a second interface comes and goes.
+//! Path events while traffic runs: removal and return of a VF, and addition and removal of a second interface.
 use netduel_model::failover::PathEventKind;
 use netduel_model::plan::spec::LabPath;
 use netduel_sys::clock;
@@ -8,11 +8,11 @@ use super::{FLOODS, Half, MACHINE_MTU, PORTS_PATIENCE_NS, Topology, new_link, pl
 use crate::error::LabError;
 use crate::netlink::link;
 
-/// How long packets that are under way are given to leave a VF whose traffic was moved, before it is deleted, nanoseconds: a queue
-/// of 1,000 full packets at 10 Gbit/s.
+/// Time for packets in flight to leave a VF before it is deleted, after its traffic was moved, nanoseconds: a queue of 1,000 full
+/// packets at 10 Gbit/s.
 const DRAIN_NS: u64 = 2_000_000;
 
-/// When something was done, nanoseconds of the monotonic clock: before the first and after the last call to the kernel.
+/// Times of an event, nanoseconds of the monotonic clock: before the first and after the last call to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Performed {
     pub began_ns: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Performed {
 }
 
 impl Topology {
-    /// Does something to the path of a guest.
+    /// Performs an event on the path of a guest.
     pub(crate) fn perform(&mut self, kind: PathEventKind, guest: &str) -> Result<Performed, LabError> {
         let mtu = self.spec.mtu;
         let Some(index) = self.halves.iter().position(|half| half.side.guest == guest) else {
@@ -52,7 +52,7 @@ impl Topology {
         Ok(Performed { began_ns, ended_ns: clock::monotonic_ns() })
     }
 
-    /// Undoes all that [`Self::perform`] did, and sets the path again that was set last.
+    /// Undoes all events of [`Self::perform`], and sets the path that was set last.
     pub(crate) fn restore(&mut self) -> Result<(), LabError> {
         for half in &mut self.halves {
             half.unplug_second()?;
@@ -64,14 +64,14 @@ impl Topology {
 }
 
 impl Half {
-    /// Deletes the VF; both of its ends go at once, and the forwarding entries that led to them.
+    /// Deletes the VF; both of its ends disappear at once, with the forwarding entries to them.
     fn unplug_function(&mut self) -> Result<(), LabError> {
         let object = self.machine.object(NIC_FUNCTION.name);
         link::delete(&mut self.machine.route, NIC_FUNCTION.index, &object)
     }
 
-    /// Plugs the VF in, and moves the traffic to it when it forwards. Entries that went with a deleted VF are written for the
-    /// synthetic path first, or what is sent while the new one is being plugged in would be flooded to both.
+    /// Adds the VF, and moves the traffic to it once it forwards. Entries that were deleted with a VF are first set to the
+    /// synthetic path; otherwise packets would be flooded to both paths meanwhile.
     fn give_back(&mut self, mtu: u32, far_mac: [u8; 6]) -> Result<(), LabError> {
         let object = self.machine.object(NIC_FUNCTION.name);
         if link::state(&mut self.machine.route, NIC_FUNCTION.index, &object)?.is_none() {
@@ -99,7 +99,7 @@ impl Half {
         link::set_up(&mut guest.route, SECOND.index, &object)
     }
 
-    /// Removes it, if it is there.
+    /// Removes the second interface, if it exists.
     fn unplug_second(&mut self) -> Result<(), LabError> {
         let machine = &mut self.machine;
         let object = machine.object(SECOND_PORT.name);

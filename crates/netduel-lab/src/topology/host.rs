@@ -1,4 +1,4 @@
-//! A host of the lab: a network and a host-name namespace, and the sockets that stay in it.
+//! A host of the lab: a network namespace, a host-name (UTS) namespace, and sockets in them.
 use std::os::fd::OwnedFd;
 
 use netduel_sys::ethtool::Ethtool;
@@ -7,7 +7,7 @@ use netduel_sys::namespace::{self, Kind};
 use crate::error::LabError;
 use crate::netlink::socket::Netlink;
 
-/// A host. Its namespaces live as long as it, or as long as a process runs in them.
+/// A host. Its namespaces live as long as this value, or as long as a process runs in them.
 pub(crate) struct Host {
     /// Name.
     pub name: &'static str,
@@ -24,7 +24,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Makes the host's namespaces and leaves the calling thread in them.
+    /// Creates the host's namespaces and leaves the calling thread in them.
     pub(crate) fn create(name: &'static str) -> Result<Self, LabError> {
         namespace::unshare(&[Kind::Net, Kind::Uts])
             .map_err(LabError::namespaces(format!("network of host {name}")))?;
@@ -44,7 +44,7 @@ impl Host {
         })
     }
 
-    /// How an interface of this host is called in errors.
+    /// The name of an interface of this host in errors.
     pub(crate) fn object(&self, interface: &str) -> String {
         format!("{}/{interface}", self.name)
     }

@@ -1,5 +1,5 @@
-//! The lab's hosts and what connects them, and the change from one path to the other. Must be driven by one thread, in a
-//! process that may change namespaces; it does not know how that process is reached.
+//! The lab's hosts, their connections, and path changes. Must be used from one thread, in a process that may change namespaces;
+//! independent of the protocol.
 mod direct;
 pub(crate) mod event;
 pub(crate) mod host;
@@ -23,9 +23,9 @@ use wiring::{
     SIDES, SWITCH, SWITCH_PORT, SWITCH_UPLINK, SYNTHETIC, Side,
 };
 
-/// How long ports may take until they forward. The kernel does it in some milliseconds, in a worker of its own.
+/// Time limit for ports to forward. The kernel takes some milliseconds, in a worker of its own.
 const PORTS_PATIENCE_NS: u64 = 5_000_000_000;
-/// How long to wait between two looks at a port.
+/// Poll interval of a port's state.
 const PORTS_PAUSE_NS: u64 = 500_000;
 
 /// One side of the lab: a guest and its machine.
@@ -35,7 +35,7 @@ struct Half {
     machine: Host,
 }
 
-/// A lab that stands. Dropping it gives its namespaces up; they vanish when no process is left in them.
+/// A running lab. Dropping it closes its namespaces, which the kernel removes with their last process.
 pub(crate) struct Topology {
     spec: resolved::Lab,
     path: LabPath,
@@ -43,7 +43,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Builds everything, proves that all paths carry traffic, and leaves the synthetic path in use.
+    /// Builds everything, checks that all paths carry traffic, and leaves the synthetic path in use.
     pub(crate) fn build(spec: &resolved::Lab) -> Result<Self, LabError> {
         if spec.rules > policy::RULES_MAX {
             return Err(LabError::Kernel {
@@ -76,8 +76,8 @@ impl Topology {
         Ok(topology)
     }
 
-    /// The guests' path is changed by rewriting forwarding entries alone, each replaced in one step, so no packet finds
-    /// none. The receiving machine is steered before the sending guest, and a VF that is gone is plugged in again first.
+    /// Changes the guests' path by replacing forwarding entries only, each in one step, so that every packet finds an entry. The
+    /// receiving machine changes before the sending guest, and a deleted VF is added first.
     pub(crate) fn set_path(&mut self, path: LabPath) -> Result<(), LabError> {
         if path == LabPath::Accelerated {
             for half in &mut self.halves {
@@ -108,13 +108,13 @@ impl Topology {
         self.path
     }
 
-    /// The path in use, read from the kernel; absent when both sides' ways out and in are not those of one path.
+    /// The path in use, read from the kernel; absent when the entries of both sides do not match one path.
     pub(crate) fn observed(&mut self) -> Result<Option<LabPath>, LabError> {
         let found = self.observe()?;
         Ok(found[0].1.filter(|path| is_of(&found, *path)))
     }
 
-    /// The paths out of and in to each guest.
+    /// The paths from and to each guest.
     fn observe(&mut self) -> Result<[(&'static str, Option<LabPath>); 4], LabError> {
         let [left, right] = &mut self.halves;
         Ok([
@@ -125,7 +125,7 @@ impl Topology {
         ])
     }
 
-    /// Counters of both ends of both guests: guest, interface, counters. An interface that is gone is left out.
+    /// Counters of both ends of both guests: guest, interface, counters; without deleted interfaces.
     pub(crate) fn counters(&mut self) -> Result<Vec<(String, String, Counters)>, LabError> {
         let mut found = Vec::new();
         for half in &mut self.halves {
@@ -139,7 +139,7 @@ impl Topology {
         Ok(found)
     }
 
-    /// Rules of the software switches that the kernel has: machine, IPv4, IPv6.
+    /// Rules of the software switches in the kernel: machine, IPv4, IPv6.
     pub(crate) fn rules(&mut self) -> Result<Vec<(String, u32, u32)>, LabError> {
         let mut found = Vec::new();
         for half in &mut self.halves {
@@ -149,7 +149,7 @@ impl Topology {
         Ok(found)
     }
 
-    /// The host of a name.
+    /// The host with this name.
     pub(crate) fn host(&self, name: &str) -> Option<&Host> {
         self.halves.iter().flat_map(|half| [&half.guest, &half.machine]).find(|host| host.name == name)
     }
@@ -173,7 +173,7 @@ impl Topology {
         self.plug_direct()
     }
 
-    /// Waits until every port forwards: a path that is used before loses its first packets.
+    /// Waits until every port forwards: otherwise a path would lose its first packets.
     fn wait_for_ports(&mut self) -> Result<(), LabError> {
         let deadline = clock::monotonic_ns() + PORTS_PATIENCE_NS;
         for half in &mut self.halves {
@@ -194,8 +194,8 @@ impl Topology {
     }
 }
 
-/// Whether the ways out of and in to the guests are those of one path. The direct one passes no machine, whose entries lead to the
-/// synthetic path then, which carries what is flooded and takes over when the direct one has no carrier.
+/// Whether the entries from and to the guests match one path. The direct path bypasses the machines. Their entries then lead to
+/// the synthetic path, which carries flooded frames and takes over when the direct path has no carrier.
 fn is_of(found: &[(&'static str, Option<LabPath>); 4], path: LabPath) -> bool {
     let inward = if path == LabPath::Direct { LabPath::Synthetic } else { path };
     found.iter().zip([path, inward].iter().cycle()).all(|((_, observed), wanted)| *observed == Some(*wanted))
@@ -226,7 +226,7 @@ fn new_link(interface: Interface, mtu: u32) -> NewLink<'static> {
     NewLink { name: interface.name, index: interface.index, mtu, mac: None, queues: None }
 }
 
-/// Makes an interface an active port of a bridge, in the order that a hot-plugged device takes.
+/// Makes an interface an active port of a bridge, in the order of a hot-plugged device.
 fn plug(host: &mut Host, port: Interface, bridge: Interface, settings: PortSettings) -> Result<(), LabError> {
     let object = host.object(port.name);
     link::no_link_local(&mut host.route, port.index, &object)?;
@@ -244,7 +244,7 @@ fn create_bridge(host: &mut Host, bridge: NewLink<'_>) -> Result<(), LabError> {
     link::set_up(&mut host.route, bridge.index, &object)
 }
 
-/// A port that floods: on the synthetic path, which carries broadcast and multicast whatever path is in use.
+/// A port that floods: on the synthetic path, which carries broadcast and multicast on every setting.
 const FLOODS: PortSettings = PortSettings { isolated: false, flood: true, backup: None };
 
 impl Half {
@@ -289,7 +289,7 @@ impl Half {
         Ok(())
     }
 
-    /// Plugs the machine's end of the wire in, and steers what is for the far guest to it.
+    /// Adds the machine's end of the wire, and directs frames for the far guest to it.
     fn connect_wire(&mut self, spec: &resolved::Lab, far: Side) -> Result<(), LabError> {
         let wire = self.side.wire;
         let host = &mut self.machine;
@@ -305,8 +305,8 @@ impl Half {
         }
     }
 
-    /// Hot-adds the VF when it is not there, and makes its ports ready: up and enslaved, isolated, with its backup. While
-    /// it has no carrier, both directions fall back to the synthetic path within the kernel.
+    /// Adds the VF if it does not exist, and configures its ports: up and enslaved, isolated, with its backup. While it has no
+    /// carrier, the kernel sends both directions over the synthetic path.
     fn plug_function(&mut self, mtu: u32) -> Result<(), LabError> {
         let (guest, machine) = (&mut self.guest, &mut self.machine);
         let object = machine.object(NIC_FUNCTION.name);
@@ -315,7 +315,7 @@ impl Half {
             let near = new_link(NIC_FUNCTION, MACHINE_MTU);
             link::create_veth(&mut machine.route, near, far, guest.network.as_fd(), &object)?;
         }
-        // A VF gets no broadcast and no multicast: those go by the synthetic path, as on Hyper-V.
+        // A VF gets no broadcast and multicast: these use the synthetic path, as on Hyper-V.
         let machine_port = PortSettings { isolated: false, flood: false, backup: Some(NIC_UPLINK.index) };
         plug(machine, NIC_FUNCTION, NIC, machine_port)?;
         let guest_port = PortSettings { isolated: true, flood: false, backup: Some(SYNTHETIC.index) };
@@ -345,7 +345,7 @@ impl Half {
         path_of(&mut self.guest, &ports, &faster, SYNTHETIC)
     }
 
-    /// The software switch has an entry for the guest too, on either path.
+    /// The software switch has an entry for the guest on either path.
     fn inbound(&mut self) -> Result<Option<LabPath>, LabError> {
         let mut ports = neighbour::steered_to(&mut self.machine.route, self.side.mac, self.machine.name)?;
         ports.retain(|port| *port != SWITCH_PORT.index);
@@ -353,7 +353,7 @@ impl Half {
     }
 }
 
-/// The path that a host's forwarding entries lead to. A VF or a direct veth without carrier carries nothing, whatever the entries say.
+/// The path of a host's forwarding entries; none if the VF or direct veth has no carrier.
 fn path_of(
     host: &mut Host,
     ports: &[u32],

@@ -1,5 +1,5 @@
-//! The lab's policy: N stateless deny rules that the software switch walks one by one for every packet, and the same
-//! policy as one hashed lookup in the NIC's switch. The traffic of a measurement matches none of them.
+//! The lab's policy: N stateless deny rules that the software switch evaluates one by one per packet, and the same policy as one
+//! hashed lookup in the NIC's switch. The traffic of a measurement matches none of them.
 use crate::error::LabError;
 use netduel_sys::netlink::Request;
 
@@ -11,7 +11,7 @@ const LINEAR: &str = "nsg";
 /// Table of the NIC's lookup.
 const HASHED: &str = "nicpol";
 
-/// What differs between the two families.
+/// Parameters of an address family.
 struct Family {
     /// Ether type, network order.
     ether_type: [u8; 2],
@@ -25,7 +25,7 @@ struct Family {
     chain: &'static str,
     /// The NIC's set.
     set: &'static str,
-    /// The `number`th denied source.
+    /// The denied source with this number.
     source: fn(u32) -> Vec<u8>,
 }
 
@@ -55,11 +55,11 @@ const FAMILIES: [Family; 2] = [
     },
 ];
 
-/// Rules for each family that a lab can have: the denied IPv4 sources are those of 192.168.0.0/16.
+/// Maximum number of rules per family: the denied IPv4 sources are those of 192.168.0.0/16.
 pub(crate) const RULES_MAX: u32 = 65_535;
 
 impl Family {
-    /// Holds for packets of the family; leaves the source address loaded.
+    /// Matches packets of the family; leaves the source address loaded.
     fn load_source(&self) -> Vec<Expression> {
         vec![
             Expression::Meta(Meta::Protocol),
@@ -68,7 +68,7 @@ impl Family {
         ]
     }
 
-    /// `SADDR tcp dport 1-1023 drop`, the steps in nft's own order, the family's check in every rule as nft writes it.
+    /// `SADDR tcp dport 1-1023 drop`, with the steps in nft's order, and the family check in every rule as in nft.
     fn deny(&self, source: Expression) -> Vec<Expression> {
         const TCP: u8 = 6;
         let mut steps = self.load_source();
@@ -84,8 +84,8 @@ impl Family {
     }
 }
 
-/// Loads the rules of the software switch. nft's hook sees every bridge of the namespace, so they are limited to the
-/// packets that come in by the switch's own ports: otherwise the accelerated path would walk them too.
+/// Loads the rules of the software switch. nft's hook sees every bridge of the namespace, so the rules are limited to packets
+/// from the switch's own ports; otherwise the accelerated path would traverse them too.
 pub(crate) fn load_linear(
     netlink: &mut Netlink,
     host: &str,
@@ -124,7 +124,7 @@ pub(crate) fn load_linear(
     Ok(())
 }
 
-/// Loads the same policy as a lookup for packets to and from the NIC's virtual function.
+/// Loads the same policy as a lookup for packets from and to the NIC's virtual function.
 pub(crate) fn load_hashed(
     netlink: &mut Netlink,
     host: &str,
@@ -148,7 +148,7 @@ pub(crate) fn load_hashed(
     netfilter::load(netlink, &frame, "create the NIC's policy", &object)?;
     for family in &FAMILIES {
         let keys: Vec<Vec<u8>> = (1..=rules).map(family.source).collect();
-        // One message of keys a transaction, so that transactions stay small.
+        // One message of keys per transaction, so that transactions stay small.
         for message in netfilter::elements(HASHED, family.set, &keys) {
             netfilter::load(netlink, &[message], "load the NIC's policy", &object)?;
         }
@@ -158,7 +158,7 @@ pub(crate) fn load_hashed(
     Ok(())
 }
 
-/// Entries of each linear chain (IPv4, IPv6) that the kernel has.
+/// Number of rules of each linear chain (IPv4, IPv6) in the kernel.
 pub(crate) fn count_linear(netlink: &mut Netlink, host: &str) -> Result<[u32; 2], LabError> {
     let object = format!("{host}/{LINEAR}");
     Ok([
@@ -167,7 +167,7 @@ pub(crate) fn count_linear(netlink: &mut Netlink, host: &str) -> Result<[u32; 2]
     ])
 }
 
-/// A list that is shorter than requested makes both paths alike, so it is an error and not a warning.
+/// With fewer rules than requested both paths would be alike, so this is an error.
 fn complete(host: &str, object: &str, wanted: u32, found: u32) -> Result<(), LabError> {
     if found == wanted {
         return Ok(());

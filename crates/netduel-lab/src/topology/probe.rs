@@ -1,4 +1,4 @@
-//! Datagrams between the guests, to know that a path carries traffic before anyone measures it.
+//! Datagrams between the guests, to check that a path carries traffic before a measurement.
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use netduel_sys::clock;
 
 use crate::error::LabError;
 
-/// How long a path may take until it carries traffic. The kernel finishes IPv6 addresses and carriers in workers of its own,
-/// which on a loaded machine come late.
+/// Time limit for a path to carry traffic. The kernel configures IPv6 addresses and carriers in its own workers, which are late
+/// on a loaded machine.
 const PATIENCE_NS: u64 = 5_000_000_000;
-/// How long an answer is waited for until the next probe is sent.
+/// Time between probes without an answer.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Sockets that were opened in a guest and so belong to it.
+/// Sockets opened in a guest's network namespace.
 pub(crate) struct Sockets([UdpSocket; 2]);
 
 impl Sockets {

@@ -1,4 +1,4 @@
-//! What is plugged into what: the names, indices and addresses of the lab's interfaces. Data only.
+//! Names, indices and addresses of the lab's interfaces. Data only.
 //!
 //! ```text
 //! guest a               machine h1                                  machine h2          guest b
@@ -8,18 +8,18 @@
 //!  |- vf0  --- veth --- vvf  - nic0 - pf0
 //!  |                    nic0: the NIC's embedded switch --- wire --- nic0 ...
 //!  |
-//!  '- dir0 ------------- veth, with as many queues as asked for -------------------------------- dir0 of guest b
+//!  '- dir0 ------------- veth, with the configured number of queues --------------------------- dir0 of guest b
 //! ```
 use netduel_model::lab::{ACCELERATED_INTERFACE, DIRECT_INTERFACE, GUEST_INTERFACE, SYNTHETIC_INTERFACE};
 
 use crate::netlink::link::Mac;
 
-/// MTU of everything but the guests, bytes: the guests' largest and a little more.
+/// MTU of all interfaces except the guests', bytes: slightly above the maximum of the guests.
 pub(crate) const MACHINE_MTU: u32 = 9100;
-/// Congestion control of the guests' connections: that of the figures in `docs/design/0004-lab.md`.
+/// Congestion control of the guests' connections, as in the measurements of `docs/design/0004-lab.md`.
 pub(crate) const CONGESTION_CONTROL: &str = "cubic";
 
-/// An interface: its name, and its index, which the lab chooses so that all differ.
+/// An interface: its name, and its index, unique in the lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interface {
     /// Name.
@@ -32,7 +32,7 @@ const fn interface(name: &'static str, index: u32) -> Interface {
     Interface { name, index }
 }
 
-/// Loopback; the kernel makes it, always with this index.
+/// Loopback; the kernel always gives it this index.
 pub(crate) const LOOPBACK: Interface = interface("lo", 1);
 /// The guest's bridge that holds its addresses.
 pub(crate) const GUEST: Interface = interface(GUEST_INTERFACE, 10);
@@ -40,7 +40,7 @@ pub(crate) const GUEST: Interface = interface(GUEST_INTERFACE, 10);
 pub(crate) const SYNTHETIC: Interface = interface(SYNTHETIC_INTERFACE, 11);
 /// The guest's end of the accelerated path.
 pub(crate) const FUNCTION: Interface = interface(ACCELERATED_INTERFACE, 12);
-/// A second interface of the guest, while one is plugged in.
+/// The guest's second interface, if one is added.
 pub(crate) const SECOND: Interface = interface("eth1", 13);
 /// The machine's software switch.
 pub(crate) const SWITCH: Interface = interface("vsw0", 20);
@@ -57,7 +57,7 @@ pub(crate) const NIC_FUNCTION: Interface = interface("vvf", 31);
 /// The NIC's physical function, the other end of the switch's uplink.
 pub(crate) const NIC_UPLINK: Interface = interface("pf0", 32);
 
-/// A guest with the machine that carries it.
+/// A guest and its machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Side {
     /// The guest's name.
@@ -68,7 +68,7 @@ pub(crate) struct Side {
     pub wire: Interface,
     /// The guest's end of the direct path.
     pub direct: Interface,
-    /// The guest's address, whichever path is used.
+    /// The guest's address, the same on every path.
     pub mac: Mac,
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_of_every_pair_have_different_indices() {
+    fn ends_of_every_veth_pair_have_different_indices() {
         let pairs = [
             (SYNTHETIC, SWITCH_PORT),
             (FUNCTION, NIC_FUNCTION),

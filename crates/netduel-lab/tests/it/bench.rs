@@ -1,4 +1,4 @@
-//! The test bench: labs of the root and of an ordinary user, driven through the example `lab`, and waiting for processes.
+//! The test bench: labs of root and of an ordinary user, controlled by the example `lab`, and waiting for processes.
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::{Pid, PidfdFlags};
 use serde_json::Value;
 
-/// Who runs a lab.
+/// The user of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
     /// The user of the test.
     Own,
-    /// Nobody, through setpriv(1); tests that run as root use it for what an ordinary user sees.
+    /// The user `nobody`, through setpriv(1): an ordinary user for tests that run as root.
     Nobody,
 }
 
-/// The users that labs can be tested as. Says what is left out, and why.
+/// The users for lab tests. Prints the skipped ones with the reason.
 pub fn users() -> Vec<User> {
     if !rustix::process::geteuid().is_root() {
         return vec![User::Own];
@@ -31,44 +31,44 @@ pub fn users() -> Vec<User> {
     vec![User::Own]
 }
 
-/// Says that something is not tested; fails when everything must be.
+/// Prints that a test is skipped; fails when all tests are required.
 pub fn skip(reason: &str) {
     assert!(std::env::var_os("REQUIRE_ALL").is_none(), "cannot be tested: {reason}");
     println!("skipped: {reason}");
 }
 
-/// A name that no other test uses.
+/// A unique name.
 pub fn name_for(purpose: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{purpose}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The example programs, copied to where every user can read them.
+/// The example programs, copied to a place that every user can read.
 pub struct Bench {
     user: User,
     directory: tempfile::TempDir,
 }
 
 impl Bench {
-    /// A bench for a user; none when this machine does not let that user make labs.
+    /// A bench for a user; `None` when this machine does not permit that user to create labs.
     pub fn new(user: User) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let everyone = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(directory.path(), everyone).unwrap();
         for program in ["lab", "echo"] {
-            // Not by this process: a program that another test starts meanwhile would hold the copy open for writing.
+            // Copied by another process: a program started by another test meanwhile would hold the copy open for writing.
             let copied = Command::new("cp").arg(example(program)).arg(directory.path()).status().unwrap();
             assert!(copied.success());
         }
         let bench = Self { user, directory };
         let name = name_for("permitted");
         let up = bench.lab(["up", &name, "0"]).output().unwrap();
-        let said = String::from_utf8_lossy(&up.stderr).into_owned();
-        if said.contains("create the namespaces of the lab") {
-            skip(&format!("{user:?}: {said}"));
+        let stderr = String::from_utf8_lossy(&up.stderr).into_owned();
+        if stderr.contains("create the namespaces of the lab") {
+            skip(&format!("{user:?}: {stderr}"));
             return None;
         }
-        assert!(up.status.success(), "{said}");
+        assert!(up.status.success(), "{stderr}");
         bench.text(["down", &name]);
         Some(bench)
     }
@@ -91,14 +91,14 @@ impl Bench {
         }
     }
 
-    /// The example `lab` with words.
+    /// The example `lab` with arguments.
     pub fn lab<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = self.command(&self.program("lab"));
         command.args(words).stdin(Stdio::null());
         command
     }
 
-    /// Runs `lab` with words, which must succeed, and returns what it prints.
+    /// Runs `lab` with arguments, which must succeed, and returns its output.
     pub fn text<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
         printed(&self.lab(words).output().unwrap())
     }
@@ -121,7 +121,7 @@ impl Bench {
         serde_json::from_str(&self.text(["status", lab])).unwrap()
     }
 
-    /// Bytes sent and received since the beginning on an interface of a guest.
+    /// Bytes sent and received on an interface of a guest since its creation.
     pub fn bytes(&self, lab: &str, guest: &str, interface: &str) -> u64 {
         let status = self.status(lab);
         let found =
@@ -159,20 +159,20 @@ impl Bench {
             .collect()
     }
 
-    /// Whether the user's list of labs holds a name.
+    /// Whether the user's list of labs contains a name.
     pub fn lists(&self, lab: &str) -> bool {
         self.text(["list"]).lines().any(|line| line == lab)
     }
 }
 
-/// A lab that stands until the end of a test, also when the test fails.
+/// A lab that is removed at the end of a test, even when the test fails.
 pub struct Standing<'a> {
     pub bench: &'a Bench,
     pub name: String,
 }
 
 impl<'a> Standing<'a> {
-    /// Brings a lab up with the words that follow its name.
+    /// Creates a lab with the arguments after its name.
     pub fn up(bench: &'a Bench, purpose: &str, words: &[&str]) -> Self {
         let name = name_for(purpose);
         bench.text(["up", &name].into_iter().chain(words.iter().copied()));
@@ -202,7 +202,7 @@ impl Drop for Server {
     }
 }
 
-/// What a program printed; it must have succeeded.
+/// The output of a program, which must have succeeded.
 pub fn printed(output: &Output) -> String {
     assert!(output.status.success(), "{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -215,7 +215,7 @@ fn example(name: &str) -> PathBuf {
     path
 }
 
-/// A process that is watched; waiting for it works whoever's child it is.
+/// A process that can be waited for even if it is not a child.
 pub struct Watched(std::os::fd::OwnedFd);
 
 impl Watched {

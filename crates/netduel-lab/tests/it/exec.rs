@@ -23,7 +23,7 @@ fn exit_codes_and_standard_streams_pass_through() {
 fn pipe_closes_when_the_program_closes_it() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "pipe", &["0"]);
-        // The wrapper itself holds its own standard output; standard error of the program goes through the same way.
+        // The wrapper holds its own standard output, so standard error of the program uses the same pipe.
         let mut child = bench
             .inside(&lab.name, "a", "sh", &["-c", "echo last; exec sleep 1000"])
             .stdout(Stdio::piped())
@@ -32,11 +32,11 @@ fn pipe_closes_when_the_program_closes_it() {
         let mut output = child.stdout.take().unwrap();
         let mut line = [0; 5];
         output.read_exact(&mut line).unwrap();
-        // The program is killed with its wrapper, however that ends: then nobody holds the pipe.
+        // The program is killed with its wrapper; afterwards no process holds the pipe.
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(output.read(&mut line).unwrap(), 0);
-        // And it was reaped: a zombie that is left to the machine's pid 1 would keep the lab from ending.
+        // It was reaped: a zombie left to the machine's pid 1 would keep the lab from ending.
         let keeper = bench.status(&lab.name)["keeper_pid"].as_i64().unwrap();
         let (warden, networks) = (only_child(i32::try_from(keeper).unwrap()), bench.networks(&lab.name));
         bench.text(["down", &lab.name]);
@@ -68,8 +68,8 @@ fn missing_program_is_named_in_the_error() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "missing", &["0"]);
         let output = bench.inside(&lab.name, "a", "no-such-program", &[]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains("no-such-program"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && stderr.contains("no-such-program"), "{stderr}");
     }
 }
 
@@ -77,7 +77,7 @@ fn missing_program_is_named_in_the_error() {
 fn orphans_are_reaped() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "orphans", &["0"]);
-        // The inner shell ends at once; its child is then pid 1's, ends when its input does, and must vanish.
+        // The inner shell ends at once; its child becomes pid 1's child, ends with its input, and must be reaped.
         let mut child = bench
             .inside(&lab.name, "a", "sh", &["-c", "exec 3<&0; (cat <&3 >/dev/null & echo $!)"])
             .stdin(Stdio::piped())
@@ -92,7 +92,7 @@ fn orphans_are_reaped() {
         let warden = only_child(i32::try_from(keeper).unwrap());
         let orphan = Watched::new(only_child(warden));
         drop(input);
-        // A pidfd is readable when the process has ended; the name is gone when it has been reaped.
+        // A pidfd becomes readable when the process has ended; the process id disappears when it is reaped.
         orphan.wait();
         let gone = format!("while test -e /proc/{}/stat; do :; done", pid.trim());
         assert!(bench.inside(&lab.name, "a", "sh", &["-c", &gone]).status().unwrap().success());

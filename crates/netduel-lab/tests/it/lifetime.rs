@@ -1,4 +1,4 @@
-//! Labs end, and leave nothing behind.
+//! Labs end and leave nothing behind.
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
@@ -8,7 +8,7 @@ use netduel_model::plan::resolved;
 
 use crate::bench::{Bench, Standing, Watched, inhabitants, name_for, only_child, printed, users};
 
-/// An attached lab with a program inside, and everyone who has to do with it.
+/// An attached lab with a program inside, and all its processes.
 struct Scene {
     name: String,
     coordinator: Child,
@@ -43,7 +43,7 @@ impl Scene {
         Self { name, coordinator, program, guard, warden, networks }
     }
 
-    /// Waits for the end of everyone, and looks for what is left.
+    /// Waits for the end of all processes, and checks for leftovers.
     fn assert_gone(mut self, bench: &Bench) {
         self.warden.wait();
         self.guard.wait();
@@ -56,7 +56,7 @@ impl Scene {
 }
 
 #[test]
-fn a_killed_first_stage_takes_the_lab_with_it() {
+fn killed_guard_ends_the_lab() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let scene = Scene::new(&bench);
         scene.guard.kill();
@@ -65,7 +65,7 @@ fn a_killed_first_stage_takes_the_lab_with_it() {
 }
 
 #[test]
-fn a_killed_second_stage_takes_the_lab_with_it() {
+fn killed_warden_ends_the_lab() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let scene = Scene::new(&bench);
         scene.warden.kill();
@@ -74,7 +74,7 @@ fn a_killed_second_stage_takes_the_lab_with_it() {
 }
 
 #[test]
-fn a_terminated_second_stage_takes_the_lab_with_it() {
+fn terminated_warden_ends_the_lab() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let scene = Scene::new(&bench);
         scene.warden.terminate();
@@ -83,7 +83,7 @@ fn a_terminated_second_stage_takes_the_lab_with_it() {
 }
 
 #[test]
-fn a_killed_coordinator_takes_its_attached_lab_with_it() {
+fn killed_coordinator_ends_its_attached_lab() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let mut scene = Scene::new(&bench);
         scene.coordinator.kill().unwrap();
@@ -93,7 +93,7 @@ fn a_killed_coordinator_takes_its_attached_lab_with_it() {
 }
 
 #[test]
-fn down_removes_a_lab_and_all_that_runs_in_it() {
+fn down_removes_a_lab_and_its_processes() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let scene = Scene::new(&bench);
         bench.text(["down", &scene.name]);
@@ -120,14 +120,14 @@ fn name_of_a_lab_is_unique() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "once", &["0"]);
         let second = bench.lab(["up", &lab.name, "0"]).output().unwrap();
-        let said = String::from_utf8_lossy(&second.stderr);
-        assert!(!second.status.success() && said.contains("is up already"), "{said}");
+        let stderr = String::from_utf8_lossy(&second.stderr);
+        assert!(!second.status.success() && stderr.contains("is up already"), "{stderr}");
         bench.text(["status", &lab.name]);
     }
 }
 
 #[test]
-fn dropping_an_attached_lab_takes_it_down_before_it_returns() {
+fn dropped_attached_lab_is_removed_before_drop_returns() {
     let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
     let keeper = KeeperCommand { program: bench.program("lab"), words: vec!["lab-keeper".to_owned()] };
     let name = LabName::new(name_for("drop")).unwrap();
@@ -148,7 +148,7 @@ fn dropping_an_attached_lab_takes_it_down_before_it_returns() {
 #[test]
 fn keeper_inherits_no_descriptor() {
     let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
-    // A pipe whose writing end only this test and, if it leaked, the keeper holds.
+    // A pipe whose writing end is held by this test only, unless it leaked to the keeper.
     let (mut reader, writer) = std::io::pipe().unwrap();
     let lab = Standing { bench: &bench, name: name_for("leak") };
     let up = bench.lab(["up", &lab.name, "0"]).stderr(writer).output().unwrap();

@@ -1,4 +1,4 @@
-//! What the two paths carry, and that they are what they are called.
+//! Each path carries traffic on its own interface with its configured properties.
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
@@ -28,7 +28,7 @@ fn each_path_carries_both_families_on_its_own_interface() {
                         (after[0][guest] - before[0][guest], after[1][guest] - before[1][guest]);
                     // 200 round trips of 1000 bytes, over UDP and over TCP.
                     assert!(carried >= 800_000, "{path} {address}: {used} carried {carried} bytes");
-                    // The kernel's multicast reports may show up at any time: some frames of 100 bytes.
+                    // The kernel's multicast reports may appear at any time: some frames of 100 bytes.
                     assert!(strayed < 2_000, "{path} {address}: {unused} carried {strayed} bytes");
                 }
             }
@@ -37,7 +37,7 @@ fn each_path_carries_both_families_on_its_own_interface() {
 }
 
 #[test]
-fn a_running_connection_survives_every_change_of_path() {
+fn connection_survives_every_path_change() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "switch", &["20"]);
         for address in ADDRESSES {
@@ -55,7 +55,7 @@ fn a_running_connection_survives_every_change_of_path() {
                 let before = bench.bytes(&lab.name, "a", used);
                 asks.write_all(b"\n").unwrap();
                 lines.next().expect("the connection was lost").unwrap();
-                // 50 round trips of 1000 bytes began after the change.
+                // 50 round trips of 1000 bytes started after the change.
                 let carried = bench.bytes(&lab.name, "a", used) - before;
                 assert!(carried >= 100_000, "{used} carried {carried} bytes on the {path} path");
             }
@@ -115,7 +115,7 @@ fn guests_have_the_requested_mtu() {
 fn rate_cap_limits_all_traffic() {
     const BYTES: u64 = 4_000_000;
     const BYTES_PER_S: u64 = 12_500_000;
-    /// What may pass at once: the bucket of `netlink/queueing.rs`.
+    /// The bucket size of `netlink/queueing.rs`.
     const BUCKET: u64 = 128 * 1024;
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "cap", &["20", "100 Mbit/s"]);
@@ -126,7 +126,7 @@ fn rate_cap_limits_all_traffic() {
             let words = ["push", ADDRESSES[0], &server.tcp, &BYTES.to_string()];
             let ns: u64 =
                 printed(&bench.echo(&lab.name, "a", &words).output().unwrap()).trim().parse().unwrap();
-            // A lower bound: a busy machine can make a transfer last longer, never shorter.
+            // A lower bound: a busy machine can only make a transfer take longer.
             let least_ns = (BYTES - BUCKET) * 1_000_000_000 / BYTES_PER_S;
             assert!(ns >= least_ns, "{path}: {BYTES} bytes took {ns} ns");
         }
@@ -166,7 +166,7 @@ fn direct_path_has_the_requested_queues_and_is_recreated() {
 }
 
 #[test]
-fn two_labs_stand_side_by_side() {
+fn two_labs_can_run_at_the_same_time() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let (one, two) = (Standing::up(&bench, "one", &["5"]), Standing::up(&bench, "two", &["7"]));
         assert!(bench.networks(&one.name).is_disjoint(&bench.networks(&two.name)));
@@ -245,7 +245,7 @@ fn path_is_restored_and_counters_show_which_path_carried_the_bytes() {
         exchange();
         bench.text(["restore", &lab.name]);
         assert_eq!(bench.status(&lab.name)["observed"], "accelerated");
-        // It can be added again only because it was taken away.
+        // Adding it again succeeds only if it was removed.
         perform("add-nic", "b");
         perform("remove-nic", "b");
     }

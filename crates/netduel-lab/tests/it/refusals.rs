@@ -1,4 +1,4 @@
-//! What a lab refuses, and in which words.
+//! Rejected requests and their error messages.
 use std::process::Command;
 
 use netduel_lab::{KeeperCommand, Lab, LabError, Lifetime};
@@ -22,8 +22,11 @@ fn unknown_host_is_rejected_with_the_known_ones() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "hosts", &["0"]);
         let output = bench.inside(&lab.name, "c", "true", &[]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains("find host c") && said.contains("h1"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && stderr.contains("find host c") && stderr.contains("h1"),
+            "{stderr}"
+        );
     }
 }
 
@@ -54,14 +57,14 @@ fn invalid_keeper_program_is_named_in_the_error() {
 fn refused_mtu_is_reported_with_its_interface() {
     let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
     let output = bench.lab(["up", &name_for("mtu"), "0", "none", "20"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("a/eth0"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("a/eth0"), "{stderr}");
 }
 
 #[test]
 fn error_without_namespaces_names_the_sysctl() {
     let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
-    // Within a user namespace that allows no further ones, and without the privilege to do without.
+    // In a user namespace that permits no further ones, without the privilege to work without.
     let script = "echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all \"$@\"";
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "sh", "-c", script, "sh"])
@@ -69,7 +72,7 @@ fn error_without_namespaces_names_the_sysctl() {
         .args(["up", &name_for("refused"), "0"])
         .output();
     let Ok(output) = output else { return skip("unshare (util-linux) is not installed") };
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "the lab was built");
-    assert!(said.contains("user.max_user_namespaces") && said.contains("run as root"), "{said}");
+    assert!(stderr.contains("user.max_user_namespaces") && stderr.contains("run as root"), "{stderr}");
 }
