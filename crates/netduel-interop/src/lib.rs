@@ -1,5 +1,5 @@
-//! Other tools as child processes: their command lines, their output, and what is needed to run them. They are run as programs of their own
-//! and never linked; nothing of this crate is on the way of the data.
+//! Other tools as child processes: command lines, output, and requirements. They run as separate programs and are never linked;
+//! this crate is not part of the data path.
 #![forbid(unsafe_code)]
 
 pub mod dpdk_host;

@@ -1,27 +1,27 @@
-//! Which driver has a NIC of Hyper-V, and the files by which it gets another: the VMBus device of an interface, and the PCI function
-//! beneath it (Documentation/ABI/stable/sysfs-bus-vmbus, driver-api/driver-model).
+//! Driver binding of Hyper-V's NICs: the VMBus device of an interface, the PCI function below it, and the files that change their
+//! driver (Documentation/ABI/stable/sysfs-bus-vmbus, driver-api/driver-model).
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The driver that hands a device of the VMBus to programs.
+/// The driver that gives user-space programs access to a VMBus device.
 const UIO: &str = "uio_hv_generic";
 /// The kernel's driver of Hyper-V's synthetic NIC.
 const NETVSC: &str = "hv_netvsc";
 
-/// Why a NIC cannot be lent to DPDK. Each message completes "failed to ...".
+/// Reasons why DPDK cannot use a NIC. Each message completes "failed to ...".
 #[derive(Debug, thiserror::Error)]
 pub enum BindingError {
-    /// It is no NIC of Hyper-V.
+    /// Not a Hyper-V NIC.
     #[error(
         "find the VMBus device of {interface}: {why}; `netvsc` and `mana` are for the synthetic NICs of Hyper-V and Azure"
     )]
     NotOnTheBus {
         /// The interface.
         interface: String,
-        /// What it is instead.
+        /// What the device is.
         why: String,
     },
-    /// A driver of the kernel is not there.
+    /// A kernel module is not loaded.
     #[error(
         "hand {interface} to DPDK: the kernel's module {module} is not loaded; run `modprobe {module}` first"
     )]
@@ -31,7 +31,7 @@ pub enum BindingError {
         /// The module.
         module: &'static str,
     },
-    /// MANA without its function.
+    /// A MANA NIC without its PCI function.
     #[error(
         "hand {interface} to DPDK: it has no PCI function, which DPDK's MANA driver needs; accelerated networking is off, or the \
          function is down"
@@ -42,31 +42,31 @@ pub enum BindingError {
     },
 }
 
-/// A device and the driver that it has.
+/// A device and its driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// Its folder: `/sys/bus/vmbus/devices/...`.
     pub device: PathBuf,
     /// Its name on the bus.
     pub instance: String,
-    /// The driver that it has now.
+    /// Its current driver.
     pub driver: String,
 }
 
-/// A synthetic NIC, and what is beneath it.
+/// A synthetic NIC and the function below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hyperv {
     /// The synthetic device.
     pub binding: Binding,
-    /// The virtual function's place on the PCI bus.
+    /// PCI address of the virtual function.
     pub function: Option<String>,
 }
 
 impl Hyperv {
-    /// Reads what is behind an interface. `lower`: the interface beneath it, if there is one.
+    /// Reads the devices of an interface. `lower`: the interface below it, if there is one.
     ///
     /// # Errors
-    /// When it is not on the VMBus, or not with the kernel's driver for it.
+    /// When it is not a VMBus device, or does not use the kernel's driver.
     pub fn of(sys: &Path, interface: &str, lower: Option<&str>) -> Result<Self, BindingError> {
         let not = |why: String| BindingError::NotOnTheBus { interface: interface.to_owned(), why };
         let (instance, bus) = device_of(sys, interface).ok_or_else(|| not("it has no device".to_owned()))?;
@@ -85,18 +85,18 @@ impl Hyperv {
         Ok(Self { binding: Binding { device, instance, driver }, function })
     }
 
-    /// The function that MANA's driver needs.
+    /// The PCI function that MANA's driver needs.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no PCI function.
     pub fn function(interface: &str, function: Option<String>) -> Result<String, BindingError> {
         function.ok_or_else(|| BindingError::NoFunction { interface: interface.to_owned() })
     }
 
-    /// Checks that a module of the kernel is there.
+    /// Checks that a kernel module is loaded.
     ///
     /// # Errors
-    /// When it is not.
+    /// When it is not loaded.
     pub fn check_module(sys: &Path, interface: &str, module: &'static str) -> Result<(), BindingError> {
         if sys.join("module").join(module).exists() {
             return Ok(());
@@ -106,17 +106,17 @@ impl Hyperv {
 }
 
 impl Binding {
-    /// The driver of its bus that hands it to programs.
+    /// The driver that gives user-space programs access to a PCI device.
     pub const TO_PROGRAMS: &'static str = UIO;
 }
 
-/// Name and bus of the device of an interface.
+/// Name and bus of an interface's device.
 fn device_of(sys: &Path, interface: &str) -> Option<(String, String)> {
     let device = sys.join("class/net").join(interface).join("device");
     Some((link_name(&device)?, link_name(&device.join("subsystem"))?))
 }
 
-/// The last part of where a link leads.
+/// The last component of a link's target.
 fn link_name(link: &Path) -> Option<String> {
     let target = fs::canonicalize(link).ok()?;
     Some(target.file_name()?.to_string_lossy().into_owned())
@@ -130,7 +130,7 @@ mod tests {
 
     const INSTANCE: &str = "6045bdc0-eba3-6045-bdc0-eba36045bdc0";
 
-    /// `/sys` of an Azure machine: eth1 on the VMBus with a function beneath it, ens5 on the PCI bus alone.
+    /// `/sys` of an Azure machine: eth1 on the VMBus with a function below it, ens5 on the PCI bus only.
     fn azure(driver: &str) -> tempfile::TempDir {
         let sys = tempfile::tempdir().unwrap();
         let at = |path: &str| sys.path().join(path);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_synthetic_nic_is_found_with_the_function_beneath_it() {
+    fn synthetic_nic_is_found_with_its_virtual_function() {
         let sys = azure("hv_netvsc");
         let found = Hyperv::of(sys.path(), "eth1", Some("enP1s1")).unwrap();
         assert_eq!((found.binding.instance.as_str(), found.binding.driver.as_str()), (INSTANCE, "hv_netvsc"));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_synthetic_nic_is_refused_with_what_it_is() {
+    fn other_devices_are_rejected_with_their_kind() {
         let sys = azure("hv_netvsc");
         let refused = |interface| Hyperv::of(sys.path(), interface, None).unwrap_err().to_string();
         assert!(refused("ens5").contains("on the bus pci"), "{}", refused("ens5"));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_is_not_loaded_is_named() {
+    fn missing_module_is_reported() {
         let sys = azure("hv_netvsc");
         Hyperv::check_module(sys.path(), "eth1", "mana_ib").unwrap();
         let error = Hyperv::check_module(sys.path(), "eth1", "uio_hv_generic").unwrap_err().to_string();

@@ -1,24 +1,24 @@
-//! Which drivers an installed DPDK has: the libraries that it loads when it starts.
+//! Drivers of an installed DPDK: the libraries that it loads at its start.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Where packages and `ninja install` put them, beneath the root.
+/// Folders of packages and of `ninja install`, below the root.
 const LIBRARIES: [&str; 4] = ["usr/lib", "usr/lib64", "usr/local/lib", "usr/local/lib64"];
-/// How the folder of a version's drivers begins, beneath `dpdk`.
+/// Prefix of the folder with a version's drivers, below `dpdk`.
 const FOLDER: &str = "pmds-";
 const PREFIX: &str = "librte_net_";
 
-/// The drivers of networks that can be loaded.
+/// The loadable network drivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drivers(BTreeSet<String>);
 
 impl Drivers {
-    /// Looks for them; `None` when there are none, as with a testpmd that has all of them in it.
+    /// Searches for them; `None` when there are none, as with a statically linked testpmd.
     pub fn find(root: &Path) -> Option<Self> {
         let folders = LIBRARIES.iter().flat_map(|library| {
             let library = root.join(library);
-            // Debian has a folder for each architecture between.
+            // Debian has a folder per architecture in between.
             let between = entries(&library).into_iter().map(|name| library.join(name).join("dpdk"));
             std::iter::once(library.join("dpdk")).chain(between).collect::<Vec<_>>()
         });
@@ -36,12 +36,12 @@ impl Drivers {
         (!found.is_empty()).then_some(Self(found))
     }
 
-    /// Whether one is there, by its name without `net_`: `mana`, `af_xdp`.
+    /// Whether a driver exists, by its name without `net_`: `mana`, `af_xdp`.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 
-    /// All of them, for messages.
+    /// All names, for messages.
     pub fn list(&self) -> String {
         self.0.iter().cloned().collect::<Vec<_>>().join(", ")
     }
@@ -52,10 +52,10 @@ fn entries(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// What to install for a driver.
+/// The package to install for a driver.
 pub fn package(driver: &str) -> String {
     match driver {
-        // Debian 12 and Ubuntu 22.04 build DPDK without it, because their rdma-core is older than it.
+        // Debian 12 and Ubuntu 22.04 build DPDK without it, because their rdma-core is too old.
         "mana" => "Debian's and Ubuntu's packages of DPDK have no MANA driver where their rdma-core has none: build DPDK 23.11 or newer \
                    beside rdma-core 44 or newer, and name its testpmd by `program`"
             .to_owned(),
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drivers_are_found_where_packages_and_builds_put_them() {
+    fn drivers_of_packages_and_builds_are_found() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(Drivers::find(root.path()), None);
         for file in [

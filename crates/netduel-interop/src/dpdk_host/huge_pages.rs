@@ -1,5 +1,4 @@
-//! Huge pages of 2 MiB: how many there are, how many are free, and how many more are needed
-//! (Documentation/admin-guide/mm/hugetlbpage.rst).
+//! Huge pages of 2 MiB: total, free, and the number still needed (Documentation/admin-guide/mm/hugetlbpage.rst).
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,19 +6,19 @@ use std::path::{Path, PathBuf};
 /// Size of a page, KiB.
 pub const PAGE_KIB: u64 = 2048;
 
-/// The pages of one node, or of the machine when no node is meant.
+/// The huge pages of one node, or of the machine without a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HugePages {
-    /// The file that holds their number and takes another one.
+    /// The file with their number, which is writable.
     pub file: PathBuf,
-    /// Pages that there are.
+    /// Total number.
     pub total: u64,
-    /// Of these, free ones.
+    /// Number of free pages.
     pub free: u64,
 }
 
 impl HugePages {
-    /// Reads those of a NUMA node, or of the machine.
+    /// Reads the huge pages of a NUMA node, or of the machine.
     ///
     /// # Errors
     /// When this kernel has no huge pages of 2 MiB, or its files cannot be read.
@@ -42,7 +41,7 @@ impl HugePages {
         })
     }
 
-    /// How many have to be free for so much memory, MiB.
+    /// Number of free pages required for this memory, MiB.
     pub fn needed(mib: u64) -> u64 {
         (mib * 1024).div_ceil(PAGE_KIB)
     }
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_a_node_and_of_the_machine_are_read_and_what_lacks_is_asked_for() {
+    fn huge_pages_of_node_and_machine_are_read_and_missing_ones_computed() {
         let sys = tempfile::tempdir().unwrap();
         for (folder, total, free) in [
             ("devices/system/node/node1/hugepages/hugepages-2048kB", 512, 100),

@@ -1,5 +1,5 @@
-//! What DPDK needs of a host, read from its files: huge pages, drivers of its own, and which driver has a NIC. Changes nothing; the
-//! root of the files is handed in, so that a written tree can play a host that is not here.
+//! DPDK's requirements of a host, read from files: huge pages, DPDK drivers, and driver bindings of NICs. Changes nothing; the
+//! root of the files is a parameter, so that tests can use synthetic hosts.
 mod binding;
 mod drivers;
 mod huge_pages;

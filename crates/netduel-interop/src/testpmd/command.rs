@@ -1,36 +1,37 @@
-//! testpmd's command line, as DPDK's guides describe it (EAL parameters, `testpmd_app_ug/run_app`). Pure: no word of it is looked up.
+//! testpmd's command line, as in DPDK's guides (EAL parameters, `testpmd_app_ug/run_app`). Pure: nothing is looked up.
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-/// Least length of a packet with Ethernet, IPv4 and UDP headers, without the check sequence, bytes.
+/// Minimum length of a packet with Ethernet, IPv4 and UDP headers, without the check sequence, bytes.
 pub const FRAME_LEN_MIN: u32 = 42;
-/// Cores beyond this number have to be given a smaller one in a default build (`RTE_MAX_LCORE`).
+/// Cores from this number on need a smaller number in a default build (`RTE_MAX_LCORE`).
 const LCORES: u16 = 128;
-/// Default number of descriptors of a queue, for the size of the buffer pool: more than any driver's default.
+/// Assumed number of descriptors per queue for the size of the buffer pool: more than any driver's default.
 const DESCRIPTORS_ASSUMED: u32 = 2048;
-/// Buffers that a core may keep to itself, with some in flight (`mbcache` 250 and bursts).
+/// Maximum number of buffers held by a core, including those in flight (`mbcache` 250 and bursts).
 const BUFFERS_PER_CORE: u32 = 1024;
-/// Buffers for everything else; AF_XDP shares all of the pool with the kernel and fills its rings from it.
+/// Buffers for everything else; AF_XDP shares the whole pool with the kernel and fills its rings from it.
 const BUFFERS_LEAST: u32 = 16_384;
-/// Bytes of memory for a buffer of 2176 bytes with its headers in huge pages, and in ordinary ones: none crosses the end of a page.
+/// Memory for a buffer of 2176 bytes with its headers, bytes, in huge pages and in ordinary ones: no buffer crosses a page
+/// boundary.
 const BUFFER_BYTES: [u64; 2] = [2432, 4352];
-/// Memory beside the buffers, MiB.
+/// Memory besides the buffers, MiB.
 const MEMORY_BESIDE_MIB: u64 = 64;
 /// MiB.
 const MIB: u64 = 1 << 20;
 
-/// Which of its ways of forwarding testpmd is to use.
+/// The forwarding mode of testpmd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It makes packets and sends them.
+    /// Generates and sends packets.
     TransmitOnly,
-    /// It takes packets and drops them.
+    /// Receives and drops packets.
     ReceiveOnly,
 }
 
 impl Mode {
-    /// The word for `--forward-mode`.
+    /// The value of `--forward-mode`.
     pub fn word(self) -> &'static str {
         match self {
             Self::TransmitOnly => "txonly",
@@ -56,46 +57,46 @@ pub enum Device {
     Memif {
         /// The file of its control socket.
         socket: PathBuf,
-        /// Whether this process makes it. The other one comes to it.
+        /// Whether this process creates it; the other one connects.
         serves: bool,
     },
-    /// No network: what is sent is forgotten, and what is received was never sent.
+    /// No network: sent packets are discarded, and received packets were never sent.
     Null,
-    /// Azure's MANA, by its function on the bus and the address of the vNIC (its interface must be the kernel's no more).
+    /// Azure's MANA, by its PCI function and the address of the vNIC, whose interface must be unbound from the kernel.
     Mana {
-        /// Place on the PCI bus.
+        /// PCI address.
         slot: String,
         /// Hardware address of the vNIC.
         mac: [u8; 6],
     },
-    /// Hyper-V's synthetic NIC, driven by DPDK, with the virtual function beneath it where there is one.
+    /// Hyper-V's synthetic NIC, driven by DPDK, with the virtual function below it, if there is one.
     Netvsc {
         /// Its instance on the VMBus.
         instance: String,
-        /// The virtual function's place on the PCI bus.
+        /// PCI address of the virtual function.
         function: Option<String>,
     },
-    /// Hyper-V's synthetic NIC, driven by the kernel, and the virtual function beneath it: the older way on Azure.
+    /// Hyper-V's synthetic NIC, driven by the kernel, and the virtual function below it: the older method on Azure.
     Failsafe {
         /// The synthetic interface.
         interface: String,
-        /// The virtual function's place on the PCI bus.
+        /// PCI address of the virtual function.
         function: Option<String>,
     },
-    /// A function of the PCI bus that is bound to a driver for programs, or whose driver shares it (Mellanox).
+    /// A PCI function bound to a user-space driver, or with a driver that shares it with the kernel (Mellanox).
     Pci {
-        /// Its place: `0000:00:05.0`.
+        /// PCI address: `0000:00:05.0`.
         slot: String,
     },
 }
 
 impl Device {
-    /// Whether it is one of DPDK's virtual devices, for which nothing is looked for on the PCI bus.
+    /// Whether it is a virtual device of DPDK, for which DPDK does not probe the PCI bus.
     fn is_virtual(&self) -> bool {
         matches!(self, Self::AfPacket { .. } | Self::AfXdp { .. } | Self::Memif { .. } | Self::Null)
     }
 
-    /// Whether it hands its memory to hardware, which needs huge pages.
+    /// Whether hardware accesses its memory, which requires huge pages.
     pub fn needs_huge_pages(&self) -> bool {
         !self.is_virtual()
     }
@@ -137,23 +138,23 @@ impl Device {
     }
 }
 
-/// Where its threads run.
+/// The cores of its threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cores {
-    /// Of the one that listens to its prompt.
+    /// The core of the prompt.
     pub main: u16,
-    /// Of those that forward.
+    /// The forwarding cores.
     pub forwarding: Vec<u16>,
 }
 
 impl Cores {
-    /// Whether DPDK's numbers are the host's.
+    /// Whether DPDK uses the host's core numbers.
     fn is_plain(&self) -> bool {
         let Self { main, forwarding } = self;
         !forwarding.contains(main) && forwarding.iter().chain([main]).all(|core| *core < LCORES)
     }
 
-    /// The host's number of what DPDK calls a logical core.
+    /// The host's number of a DPDK logical core.
     pub(super) fn of_host(&self, own: u16) -> u16 {
         if self.is_plain() {
             return own;
@@ -170,7 +171,7 @@ impl Cores {
             let list: Vec<String> = list.iter().map(u16::to_string).collect();
             return vec!["-l".to_owned(), list.join(","), "--main-lcore".to_owned(), main.to_string()];
         }
-        // Numbers of DPDK's own, each on its core: the main one may share one, and a core's number may be too large.
+        // With DPDK's own numbers, each mapped to its core: the main one may share a core, and a core's number may be too large.
         let map: Vec<String> = [main]
             .into_iter()
             .chain(forwarding)
@@ -181,21 +182,21 @@ impl Cores {
     }
 }
 
-/// What its buffers are made of.
+/// The memory of its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
-    /// Huge pages, given back when it ends, however it ends.
+    /// Huge pages, which the kernel frees when the process ends.
     Huge,
-    /// Ordinary pages: for devices that hand no memory to hardware.
+    /// Ordinary pages: for devices without hardware access to memory.
     Ordinary,
 }
 
 /// The whole command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The program: a name to be looked for in PATH, or a path.
+    /// The program: a name in PATH, or a path.
     pub program: String,
-    /// Which end it is.
+    /// Its forwarding mode.
     pub mode: Mode,
     /// Its device.
     pub device: Device,
@@ -203,26 +204,26 @@ pub struct Command {
     pub cores: Cores,
     /// Its memory.
     pub memory: Memory,
-    /// Names its files and its socket: unique on the machine.
+    /// Prefix of its files and its socket: unique on the machine.
     pub prefix: String,
-    /// Queues in either direction.
+    /// Number of queues in each direction.
     pub queues: u32,
-    /// Descriptors of each; absent: as many as the driver likes.
+    /// Descriptors of each queue; absent: the driver's default.
     pub descriptors: Option<u32>,
     /// Length of a packet without its check sequence, bytes: [`FRAME_LEN_MIN`] at least.
     pub frame_len: u32,
-    /// Whether its packets are to be of many flows. What varies, depends on the version.
+    /// Whether packets belong to many flows. The varying field depends on the version.
     pub many_flows: bool,
-    /// Where its frames go; absent: to an address that no host has.
+    /// Destination MAC address; absent: an address that no host has.
     pub peer_mac: Option<[u8; 6]>,
-    /// Source and destination of its packets; absent: from the range for benchmarks (RFC 2544: 198.18.0.0/15).
+    /// Source and destination addresses of its packets; absent: from the benchmark range (RFC 2544: 198.18.0.0/15).
     pub addresses: Option<(Ipv4Addr, Ipv4Addr)>,
-    /// Further words for testpmd itself, at the end.
+    /// Further arguments for testpmd, appended.
     pub further: Vec<String>,
 }
 
 impl Command {
-    /// Its words, without the program.
+    /// Its arguments.
     pub fn words(&self) -> Vec<String> {
         let mut words = self.environment();
         words.push("--".to_owned());
@@ -231,7 +232,7 @@ impl Command {
         words
     }
 
-    /// The words for the environment abstraction layer (EAL).
+    /// The arguments for the environment abstraction layer (EAL).
     fn environment(&self) -> Vec<String> {
         let mut words = self.cores.words();
         words.extend(["-n".to_owned(), "4".to_owned(), format!("--file-prefix={}", self.prefix)]);
@@ -262,7 +263,7 @@ impl Command {
         words.push(format!("--total-num-mbufs={}", self.buffers()));
         words.extend(["--no-lsc-interrupt".to_owned(), "--stats-period=0".to_owned()]);
         if matches!(self.device, Device::Memif { .. }) {
-            // It would wait 9 s for the other end, which may be started later.
+            // Without this it would wait 9 s for the other end, which may start later.
             words.push("--disable-link-check".to_owned());
         }
         match self.mode {
@@ -278,7 +279,7 @@ impl Command {
                     words.push("--txonly-multi-flow".to_owned());
                 }
             }
-            // Source ports vary, and testpmd spreads by addresses alone by default.
+            // Source ports vary, but testpmd distributes by addresses only by default.
             Mode::ReceiveOnly if self.queues > 1 && !self.device.is_virtual() => {
                 words.push("--rss-udp".to_owned());
             }
@@ -287,7 +288,7 @@ impl Command {
         words
     }
 
-    /// Buffers: for all rings to be full, and for every core.
+    /// Number of buffers: for full rings and every core.
     pub fn buffers(&self) -> u32 {
         let descriptors = self.descriptors.unwrap_or(DESCRIPTORS_ASSUMED);
         let rings = self.queues.saturating_mul(descriptors).saturating_mul(2);
@@ -295,7 +296,7 @@ impl Command {
         rings.saturating_add(cores).max(BUFFERS_LEAST)
     }
 
-    /// Memory that it needs, MiB.
+    /// Required memory, MiB.
     pub fn memory_mib(&self) -> u64 {
         u64::from(self.buffers()) * BUFFER_BYTES[self.memory as usize] / MIB + MEMORY_BESIDE_MIB
     }
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_over_a_packet_socket_is_told_all_that_it_needs() {
+    fn sender_over_a_packet_socket_has_the_complete_command_line() {
         assert_eq!(
             sender().words().join(" "),
             "-l 0,1 --main-lcore 1 -n 4 --file-prefix=netduel-1 --no-huge -m 132 --no-pci \
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_of_the_azure_report_is_told_the_same_as_there() {
+    fn receiver_command_line_matches_the_azure_report() {
         let receiver = Command {
             mode: Mode::ReceiveOnly,
             device: Device::Mana {
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_main_core_that_also_forwards_and_cores_with_large_numbers_are_mapped() {
+    fn shared_main_core_and_large_core_numbers_are_mapped() {
         let words =
             |main, forwarding: &[u16]| Cores { main, forwarding: forwarding.to_vec() }.words().join(" ");
         assert_eq!(words(0, &[0]), "--lcores 0@0,1@0 --main-lcore 0");
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_named_as_their_drivers_want_it() {
+    fn devices_have_the_syntax_of_their_drivers() {
         let words = |device: Device| device.words(2, Some(1024), 60).join(" ");
         let memif = Device::Memif { socket: "/tmp/m".into(), serves: false };
         assert_eq!(

@@ -10,53 +10,53 @@ use super::version::Version;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DpdkError {
-    /// The program is not there, or may not be run.
+    /// The program does not exist, or cannot be executed.
     #[error(
         "start {program}: {source}; install DPDK's test program (Debian 12: `apt-get install dpdk-dev`; Ubuntu: `dpdk-dev` and \
          `dpdk`), or set its path with `program` in the workload's [dpdk]"
     )]
     Start {
-        /// Which.
+        /// The program.
         program: String,
-        /// The error of the kernel.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A call of the system.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was done.
+        /// The operation.
         doing: String,
-        /// The error of the kernel.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// It ended by itself.
+    /// testpmd ended unexpectedly.
     #[error("{doing}: testpmd ended with {ending}; its last output: {text}{}", hint(text))]
     Ended {
         /// The request.
         doing: &'static str,
-        /// How.
+        /// How it ended.
         ending: Ending,
         /// Its last lines.
         text: String,
     },
-    /// It did not answer.
+    /// testpmd did not answer.
     #[error(
         "{doing}: testpmd did not come to its prompt within {} s; its last output: {text}{}", .within.as_secs(), hint(text)
     )]
     Silent {
         /// The request.
         doing: &'static str,
-        /// How long it was waited for.
+        /// The time limit.
         within: Duration,
         /// Its last lines.
         text: String,
     },
-    /// It answered that it will not.
+    /// testpmd rejected a request.
     #[error("{doing}: testpmd answered: {text}{}", hint(text))]
     Refused {
         /// The request.
         doing: &'static str,
-        /// Its lines.
+        /// Its output.
         text: String,
     },
     /// Its output has an unknown format.
@@ -64,39 +64,39 @@ pub enum DpdkError {
         "read {what} of testpmd {version}: `{line}` has an unknown format; please report it with this line"
     )]
     Unreadable {
-        /// What was to be read.
+        /// The expected content.
         what: &'static str,
-        /// The version that it has, when that is known.
+        /// Its version, if known.
         version: String,
-        /// The words.
+        /// The unknown text.
         line: String,
     },
-    /// It names a version of an unknown form.
+    /// The reported version has an unknown format.
     #[error("read the version of DPDK: `{words}` is not of the form `DPDK 24.11.0`")]
     UnknownVersion {
-        /// Its text.
+        /// The reported text.
         words: String,
     },
-    /// It is too old.
+    /// The version is too old.
     #[error("use DPDK {found}: its telemetry lacks required values; {} or newer is needed", Version::OLDEST)]
     TooOld {
-        /// What it is.
+        /// The version.
         found: Version,
     },
-    /// Its port is not what was asked for.
+    /// The port does not match the command line.
     #[error("use port 0 of testpmd: {why}")]
     Port {
-        /// What is wrong, and what to do.
+        /// The difference, and the remedy.
         why: String,
     },
-    /// It ran to its end, and nothing went through.
+    /// It finished without any packet.
     #[error("{doing} with testpmd on {port}: its statistics show no packet at all. {why}")]
     Nothing {
         /// `send` or `receive`.
         doing: &'static str,
         /// DPDK's name of the port.
         port: String,
-        /// What it may come from, and what to do.
+        /// Possible causes and remedies.
         why: String,
     },
 }
@@ -121,7 +121,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Words of DPDK that have one cause, and what to do.
+/// Messages of DPDK with one known cause, and the remedy.
 const HINTS: [(&str, &str); 10] = [
     ("(SIOCGIFINDEX)", "there is no such interface in this network namespace"),
     (
@@ -165,7 +165,7 @@ fn hint(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// How lines begin that every start has.
+/// Prefixes of lines that every start prints.
 const ORDINARY: [&str; 9] = [
     "EAL: Detected",
     "EAL: Selected",
@@ -178,12 +178,12 @@ const ORDINARY: [&str; 9] = [
     "Warning! port-topology",
 ];
 
-/// The lines of an output that tell most of its end: the last ones, in one line.
+/// The most relevant lines of an output, usually the last ones, joined.
 pub(super) fn last_words(output: &str) -> String {
     const MOST: usize = 12;
     let says_little = |line: &&str| line.is_empty() || ORDINARY.iter().any(|begin| line.starts_with(begin));
     let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !says_little(line)).collect();
-    // The usage text is long and follows what was wrong.
+    // The usage text is long and follows the error.
     let relevant: Vec<&str> = match lines.iter().position(|line| line.starts_with("Usage:")) {
         Some(usage) => {
             let relevant = |line: &&&str| {
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_words_of_a_wrong_command_line_are_not_its_usage_text() {
+    fn error_of_an_invalid_command_line_omits_the_usage_text() {
         let output = "EAL: Detected CPU lcores: 2\ndpdk-testpmd: unrecognized option '--version'\n\nUsage: dpdk-testpmd [options]\n  \
                       -c COREMASK  Hexadecimal\nEAL: Error - exiting with code: 1\n  Cause: Cannot init EAL: Invalid argument\n";
         assert_eq!(
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn words_with_one_cause_come_with_what_to_do() {
+    fn known_messages_have_a_remedy() {
         let text = "EAL: FATAL: Cannot get hugepage information.";
         let error = DpdkError::Refused { doing: "start", text: text.to_owned() };
         assert!(error.to_string().contains("nr_hugepages"), "{error}");

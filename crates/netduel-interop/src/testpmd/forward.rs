@@ -1,48 +1,48 @@
-//! The forward statistics that testpmd prints when it stops: what they are called, and what that means.
+//! The forward statistics that testpmd prints when it stops: their names and meaning.
 use super::error::DpdkError;
 
-/// What all ports did between start and stop.
+/// Counts of all ports between start and stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ForwardCounts {
-    /// Packets taken from the device (`RX-packets`).
+    /// Packets received from the device (`RX-packets`).
     pub received: u64,
     /// Packets that the device dropped because its queues were full (`RX-dropped` here, `RX-missed` elsewhere).
     pub missed: u64,
-    /// Packets received with an error (`RX-error`): printed when there are some.
+    /// Packets received with an error (`RX-error`): printed only if not 0.
     pub errors: u64,
-    /// Receptions without a buffer (`RX-nombufs`): printed when there are some.
+    /// Receptions without a free buffer (`RX-nombufs`): printed only if not 0.
     pub without_buffer: u64,
-    /// Packets that the device took (`TX-packets`).
+    /// Packets that the device accepted (`TX-packets`).
     pub sent: u64,
-    /// Packets that it did not take because its ring was full (`TX-dropped`): back-pressure, made anew later, and no loss.
+    /// Packets that it rejected because its ring was full (`TX-dropped`): back-pressure, not loss; they are generated again.
     pub refused: u64,
 }
 
-/// What one stream did: a receive queue and a transmit queue of one core.
+/// Counts of one stream: a receive queue and a transmit queue of one core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamCounts {
     /// Its receive queue.
     pub receive_queue: u16,
     /// Its transmit queue.
     pub transmit_queue: u16,
-    /// Packets taken from the receive queue.
+    /// Packets received from the receive queue.
     pub received: u64,
-    /// Packets that the transmit queue took.
+    /// Packets that the transmit queue accepted.
     pub sent: u64,
-    /// Packets that it did not take.
+    /// Packets that it rejected.
     pub refused: u64,
 }
 
 /// The forward statistics that testpmd prints when it stops.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Forwarded {
-    /// The port, which is the only one.
+    /// The only port.
     pub port: ForwardCounts,
-    /// The streams that moved anything; empty when there is one for each port, because testpmd prints none then.
+    /// The streams with packets; empty with one stream per port, for which testpmd prints none.
     pub streams: Vec<StreamCounts>,
 }
 
-/// What a block of lines is about.
+/// The subject of a block of lines.
 enum Block {
     None,
     Stream,
@@ -51,10 +51,10 @@ enum Block {
 }
 
 impl Forwarded {
-    /// Reads what is printed after `stop`.
+    /// Parses the output of `stop`.
     ///
     /// # Errors
-    /// [`DpdkError::Unreadable`] with the first line of statistics that is not understood, or when there are none.
+    /// [`DpdkError::Unreadable`] with the first unknown line of statistics, or when there are none.
     pub fn parse(text: &str, version: &str) -> Result<Self, DpdkError> {
         let unreadable = |line: &str| DpdkError::Unreadable {
             what: "the forward statistics",
@@ -108,7 +108,7 @@ impl Forwarded {
 }
 
 impl ForwardCounts {
-    /// Where a count of a port goes; sums are not kept.
+    /// The counter with this name; totals are not stored.
     fn place(&mut self, name: &str) -> Option<&mut u64> {
         Some(match name {
             "RX-packets" => &mut self.received,
@@ -123,7 +123,7 @@ impl ForwardCounts {
 }
 
 impl StreamCounts {
-    /// As [`ForwardCounts::place`]. What some versions and modes print beside these is left out: bursts, checksums.
+    /// As [`ForwardCounts::place`]. Other values of some versions and modes are ignored: bursts, checksums.
     fn place(&mut self, name: &str) -> Option<&mut u64> {
         Some(match name {
             "RX-packets" => &mut self.received,
@@ -136,7 +136,7 @@ impl StreamCounts {
 
 /// The names and counts of a line, without totals: `RX-packets: 0   RX-dropped: 0   RX-total: 0`.
 fn pairs(line: &str) -> Option<Vec<(&str, u64)>> {
-    // Older versions leave no room between a number of 14 digits and the next name.
+    // Older versions print no space between a number of 14 digits and the next name.
     let mut rest = line.trim();
     let mut found = Vec::new();
     while !rest.is_empty() {
@@ -161,7 +161,7 @@ fn numbers(line: &str) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// As DPDK 24.11 printed it with two queues (the borders cut), and with errors as its source prints them.
+    /// Output of DPDK 24.11 with two queues (without borders), and with errors as in its source.
     const TWO_QUEUES: &str = "\
 Telling cores to stop...
 Waiting for lcores to finish...
@@ -188,7 +188,7 @@ Done.
 ";
 
     #[test]
-    fn ports_and_streams_are_read_and_sums_left_out() {
+    fn port_and_stream_statistics_are_parsed_without_totals() {
         let forwarded = Forwarded::parse(TWO_QUEUES, "24.11.0").unwrap();
         assert_eq!(
             forwarded.port,
@@ -203,7 +203,7 @@ Done.
     }
 
     #[test]
-    fn what_is_not_understood_is_an_error_with_its_line() {
+    fn unknown_output_is_an_error_with_its_line() {
         for (text, line) in [
             (TWO_QUEUES.replace("RX-nombufs: 2", "RX-nombufs: many"), "RX-nombufs: many"),
             (TWO_QUEUES.replace("RX-error", "RX-novelty"), "RX-novelty: 3"),

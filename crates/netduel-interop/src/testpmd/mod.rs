@@ -1,8 +1,8 @@
-//! DPDK's testpmd, driven as a child: its command line, its prompt, its telemetry socket, and what its statistics mean.
+//! DPDK's testpmd as a child process: its command line, its prompt, its telemetry socket, and its statistics.
 //!
-//! Commands go in by a pipe, so that testpmd ends by itself when that is closed; its words come out of a pseudo-terminal, because
-//! before a pipe it holds them back until its end. Nothing here waits for a time to pass: readiness is the prompt.
-//! `docs/design/0020-dpdk.md` has the reasons.
+//! Commands go through a pipe, so that testpmd ends when it is closed. Output comes from a pseudo-terminal, because testpmd
+//! buffers output to a pipe until its end. Nothing here sleeps: readiness is the prompt. `docs/design/0020-dpdk.md` has the
+//! reasons.
 mod command;
 mod error;
 mod forward;

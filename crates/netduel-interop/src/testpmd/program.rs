@@ -1,4 +1,4 @@
-//! One testpmd from its start to its end: its folder, its prompt, its telemetry.
+//! One testpmd from its start to its end: runtime folder, prompt, telemetry.
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use super::prompt::Prompt;
 use super::telemetry::{PortInfo, PortStats, Telemetry};
 use super::version::Version;
 
-/// How it asks for a line.
+/// Its prompt.
 const PROMPT: &str = "testpmd> ";
-/// The one port.
+/// The only port.
 const PORT: u16 = 0;
-/// How long an answer may take. Stopping waits for every core.
+/// Time limit of a response. Stopping waits for every core.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long the link may take, and how often it is looked at: there is no message of its change.
+/// Time limit of the link, and its poll interval: there is no notification of its change.
 const LINK: Duration = Duration::from_secs(10);
 const LINK_LOOK_NS: u64 = 10_000_000;
-/// How long ending may take: ports are stopped and memory is given back.
+/// Time limit of the end: ports are stopped and memory is freed.
 const END: Duration = Duration::from_secs(15);
 
-/// A testpmd that has come to its prompt. Dropping it kills it and removes its files.
+/// A testpmd at its prompt. Dropping it kills it and removes its files.
 #[derive(Debug)]
 pub struct Testpmd {
     prompt: Prompt,
@@ -34,11 +34,11 @@ pub struct Testpmd {
     info: PortInfo,
     words: Vec<String>,
     cores: Cores,
-    /// Goes last: it holds the socket's folder.
+    /// Dropped last: it contains the socket.
     _folder: Folder,
 }
 
-/// A folder of a process in which DPDK keeps what it shares; removed with what is in it.
+/// DPDK's runtime folder of a process; removed with its content.
 #[derive(Debug)]
 struct Folder(PathBuf);
 
@@ -59,22 +59,23 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Some hundred kilobytes in a folder for such things, when it fails.
+        // A failure leaves some hundred kilobytes in a folder for runtime files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Testpmd {
-    /// Starts it and waits for its prompt. The calling thread must live as long: the kernel kills testpmd with it.
+    /// Starts it and waits for its prompt. The calling thread must outlive it: the kernel kills testpmd with the thread.
     ///
     /// # Errors
-    /// When the program is not there, does not come to its prompt `within` this time, is too old, or has not the one port with the
-    /// queues of its command line.
+    /// When the program does not exist, does not reach its prompt within `within`, is too old, or does not have exactly one port
+    /// with the queues of its command line.
     pub fn start(command: &Command, within: Duration) -> Result<Self, DpdkError> {
         const DOING: &str = "bring testpmd to its prompt";
         let folder = Folder::new()?;
         let words = command.words();
-        // DPDK puts its files beneath this folder (rte_eal_get_runtime_dir()): no other process uses it, and it is removed at the end.
+        // DPDK puts its files below this folder (rte_eal_get_runtime_dir()): it is private to this process and removed at the
+        // end.
         let mut process = std::process::Command::new(&command.program);
         process.args(&words).env("RUNTIME_DIRECTORY", &folder.0).env("LC_ALL", "C");
         let mut prompt = Prompt::start(&mut process, PROMPT)?;
@@ -100,7 +101,7 @@ impl Testpmd {
         }
         if (info.nb_rx_queues, info.nb_tx_queues) != (command.queues, command.queues) {
             let why = format!(
-                "{} has {} receive and {} transmit queues where {} of each were asked for",
+                "{} has {} receive and {} transmit queues where {} of each are required",
                 info.name, info.nb_rx_queues, info.nb_tx_queues, command.queues
             );
             return Err(DpdkError::Port { why });
@@ -120,12 +121,12 @@ impl Testpmd {
         &self.info
     }
 
-    /// Which end it is.
+    /// Its forwarding mode.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The command line that it was started with.
+    /// Its command line.
     pub fn words(&self) -> &[String] {
         &self.words
     }
@@ -135,7 +136,7 @@ impl Testpmd {
         self.prompt.pid()
     }
 
-    /// The counters of its port. When it has ended, the error says how and with which words.
+    /// The counters of its port. If it has ended, the error contains how, and its last output.
     ///
     /// # Errors
     /// When it has ended or does not answer.
@@ -154,10 +155,10 @@ impl Testpmd {
         Ok(all)
     }
 
-    /// Has it forward. Gives the cores that do, each with its queues. It needs a link: see [`Self::wait_for_link`].
+    /// Starts forwarding. Returns the forwarding cores, each with its queues. It needs a link: see [`Self::wait_for_link`].
     ///
     /// # Errors
-    /// When it does not report by then, on the monotonic clock, that it forwards.
+    /// When it does not confirm by the deadline on the monotonic clock.
     pub fn forward(&mut self, deadline_ns: u64) -> Result<Vec<ForwardingCore>, DpdkError> {
         const DOING: &str = "start the traffic";
         let text = self.prompt.ask("start", DOING, left(deadline_ns).min(ANSWER))?;
@@ -167,10 +168,10 @@ impl Testpmd {
         Ok(forwarding_cores(&text, &self.cores))
     }
 
-    /// Waits for the link of its port: testpmd leaves out the queues of a port without one, for as long as it forwards.
+    /// Waits for the link of its port: testpmd does not use the queues of a port without a link for the whole run.
     ///
     /// # Errors
-    /// When there is none by then, on the monotonic clock, or for 10 s.
+    /// When there is no link by the deadline on the monotonic clock, or for 10 s.
     pub fn wait_for_link(&mut self, deadline_ns: u64) -> Result<(), DpdkError> {
         let within = left(deadline_ns).min(LINK);
         let deadline_ns = monotonic_ns() + within.as_nanos() as u64;
@@ -193,10 +194,10 @@ impl Testpmd {
         }
     }
 
-    /// Stops it, and reads its forward statistics.
+    /// Stops it, and parses its forward statistics.
     ///
     /// # Errors
-    /// When it does not stop, or its words are not understood.
+    /// When it does not stop, or its output is not understood.
     pub fn halt(&mut self) -> Result<Forwarded, DpdkError> {
         let text = self.prompt.ask("stop", "stop the traffic", ANSWER)?;
         Forwarded::parse(&text, &self.version.to_string())
@@ -205,28 +206,28 @@ impl Testpmd {
     /// Ends it.
     ///
     /// # Errors
-    /// When it does not end, or with a failure.
+    /// When it does not end, or ends with a failure.
     pub fn quit(mut self) -> Result<(), DpdkError> {
         self.prompt.quit("quit", "end testpmd", END).map(drop)
     }
 }
 
-/// A core that forwards.
+/// A forwarding core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardingCore {
-    /// The host's number of it.
+    /// Its number on the host.
     pub core: u16,
-    /// The queues that it serves.
+    /// Its queues.
     pub queues: Vec<u16>,
 }
 
-/// What is left until a moment of the monotonic clock.
+/// The time left until a deadline on the monotonic clock.
 fn left(deadline_ns: u64) -> Duration {
     Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()))
 }
 
-/// What is printed after `start`: each core with a line for each of its streams. testpmd hands out queues that follow each other, and
-/// how many it gives to which core is its own matter (`setup_fwd_config_of_each_lcore()`).
+/// Parses the output of `start`: each core with a line for each of its streams. testpmd assigns consecutive queues, and decides
+/// how many each core gets (`setup_fwd_config_of_each_lcore()`).
 fn forwarding_cores(text: &str, cores: &Cores) -> Vec<ForwardingCore> {
     let mut found: Vec<ForwardingCore> = Vec::new();
     for line in text.lines() {
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_that_forward_are_read_from_its_words() {
+    fn forwarding_cores_are_parsed() {
         assert_eq!(forwarding_core("Logical Core 13 (socket 0) forwards packets on 2 streams:"), Some(13));
         assert_eq!(
             forwarding_core("  RX P=0/Q=0 (socket 0) -> TX P=0/Q=0 (socket 0) peer=02:00:00:00:00:09"),
@@ -264,7 +265,7 @@ mod tests {
         );
     }
 
-    /// As DPDK 22.11 prints it with three queues on two cores.
+    /// Output of DPDK 22.11 with three queues on two cores.
     const STARTED: &str = "\
 txonly packet forwarding - ports=1 - cores=2 - streams=3 - NUMA support enabled, MP allocation mode: native
 Logical Core 3 (socket 0) forwards packets on 1 streams:
@@ -277,13 +278,13 @@ Logical Core 5 (socket 0) forwards packets on 2 streams:
 ";
 
     #[test]
-    fn queues_are_those_that_testpmd_gave_to_a_core() {
+    fn queues_of_each_core_are_parsed() {
         let cores = |main, forwarding| Cores { main, forwarding };
         let read = |text: &str, cores: &Cores| -> Vec<_> {
             forwarding_cores(text, cores).into_iter().map(|one| (one.core, one.queues)).collect()
         };
         assert_eq!(read(STARTED, &cores(0, vec![3, 5])), [(3, vec![0]), (5, vec![1, 2])]);
-        // With a core of the prompt that forwards, too, testpmd has numbers of its own.
+        // If the core of the prompt forwards too, testpmd uses its own numbers.
         let own = STARTED.replace("Core 3", "Core 1").replace("Core 5", "Core 2");
         assert_eq!(read(&own, &cores(7, vec![7, 9])), [(7, vec![0]), (9, vec![1, 2])]);
     }

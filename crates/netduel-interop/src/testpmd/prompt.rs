@@ -1,4 +1,4 @@
-//! A program with a prompt: commands go in by a pipe, output comes from a pseudo-terminal. It does not interpret the output.
+//! A program with a prompt: commands go through a pipe, output comes from a pseudo-terminal. It does not interpret the output.
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -13,13 +13,13 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::error::{DpdkError, Ending, last_words};
 
-/// Bytes of output that are kept: the newest. testpmd writes some 5 kB at its start and 2 kB at each stop.
+/// Maximum number of bytes of output kept: the newest. testpmd writes about 5 kB at its start and 2 kB at each stop.
 const KEPT: usize = 256 * 1024;
 
-/// How long a process that has closed one of its sockets may take to be gone.
+/// Time limit for a process that has closed one of its sockets to end.
 const LINGERING: Duration = Duration::from_secs(2);
 
-/// A program that was started and is killed when this is dropped, or when the thread that started it ends.
+/// A running program, killed when this is dropped or when the thread that started it ends.
 #[derive(Debug)]
 pub(super) struct Prompt {
     child: Child,
@@ -30,7 +30,7 @@ pub(super) struct Prompt {
     mark: &'static str,
 }
 
-/// Why no prompt came.
+/// Reasons for a missing prompt.
 enum Missed {
     Silent,
     Ended,
@@ -46,14 +46,14 @@ impl Prompt {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::from(program)).stderr(Stdio::from(copy)).process_group(0);
         let mut child = spawn_bound(command).map_err(|source| DpdkError::Start { program: name, source })?;
-        // The command holds this process's copies of the terminal, with which it would never seem closed.
+        // The command holds copies of the terminal, which would keep it open.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let input = child.stdin.take();
         let (to, output) = channel();
         let reader = std::thread::Builder::new().name("testpmd-output".to_owned()).spawn(move || {
             let mut user = File::from(user);
             let mut bytes = [0; 4096];
-            // The terminal ends with an error when the program has closed it.
+            // The terminal returns an error when the program has closed it.
             while let Ok(length @ 1..) = user.read(&mut bytes) {
                 if to.send(bytes[..length].to_vec()).is_err() {
                     break;
@@ -90,7 +90,7 @@ impl Prompt {
             Some(input) => input.write_all(format!("{line}\n").as_bytes()),
             None => Ok(()),
         };
-        // It has closed its input, which it does at its end only.
+        // It has closed its input, which it does only at its end.
         sent.map_err(|_| self.ended(doing))
     }
 
@@ -141,7 +141,7 @@ impl Prompt {
         }
     }
 
-    /// Sends the last line, and waits until the program has ended. Returns all of its output.
+    /// Sends the last line, and waits until the program has ended. Returns the rest of its output.
     pub(super) fn quit(
         &mut self,
         line: &str,
@@ -163,7 +163,7 @@ impl Prompt {
                 }
             }
         }
-        // The end of its output is the end of the program: no other process has the terminal.
+        // The end of its output is the end of the program, because no other process has the terminal.
         let status = self.child.wait().map_err(|error| DpdkError::system("wait for testpmd", error))?;
         if status.success() {
             return Ok(std::mem::take(&mut self.text));
@@ -173,7 +173,7 @@ impl Prompt {
 
     /// The cause of a failure of another interface: the program's end, if it has ended.
     pub(super) fn explain(&mut self, doing: &'static str, error: DpdkError) -> DpdkError {
-        // A process that ends closes its sockets first, and its terminal right after.
+        // An ending process closes its sockets first, and its terminal right after.
         loop {
             match self.output.recv_timeout(LINGERING) {
                 Ok(bytes) => self.keep(&bytes),
@@ -183,9 +183,9 @@ impl Prompt {
         }
     }
 
-    /// It has ended without a request.
+    /// Reports that it ended without a request.
     fn ended(&mut self, doing: &'static str) -> DpdkError {
-        // It may have closed the terminal and linger.
+        // It may have closed the terminal without ending.
         self.kill();
         while let Ok(bytes) = self.output.recv() {
             self.keep(&bytes);
@@ -198,7 +198,7 @@ impl Prompt {
 
     fn kill(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            // Not reaped, so its number is still that of its process group.
+            // It is not reaped, so its id is still that of its process group.
             let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_asked_line_by_line_and_quits_with_all_it_said() {
+    fn prompt_answers_line_by_line_until_quit() {
         let mut prompt = shell(
             "printf 'hello\\n> '; while read -r line; do if [ \"$line\" = quit ]; then echo Bye; exit 0; fi; \
              printf '%s\\nyou said %s\\n> ' \"$line\" \"$line\"; done",
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_is_told_with_its_code_and_its_last_words() {
+    fn ended_program_is_reported_with_exit_code_and_last_output() {
         let error =
             shell("echo no such device; exit 3").until_prompt("start it", SOON).unwrap_err().to_string();
         assert_eq!(error, "start it: testpmd ended with exit code 3; its last output: no such device");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_never_comes_to_its_prompt_is_given_up_and_ended() {
+    fn program_without_a_prompt_is_killed() {
         let mut prompt = shell("echo still busy; exec sleep 1000");
         let error = prompt.until_prompt("start it", Duration::from_millis(300)).unwrap_err();
         assert!(matches!(&error, DpdkError::Silent { .. }), "{error}");
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error_with_what_to_install() {
+    fn missing_program_is_an_error_with_the_package_to_install() {
         let error = Prompt::start(&mut Command::new("/nonexistent/testpmd"), "> ").unwrap_err().to_string();
         assert!(
             error.contains("/nonexistent/testpmd") && error.contains("apt-get install dpdk-dev"),

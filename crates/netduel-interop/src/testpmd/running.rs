@@ -1,4 +1,4 @@
-//! Running traffic of testpmd: its counters as a series, its end and its result.
+//! testpmd while it forwards: its counters as a series, its end and its result.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -17,34 +17,34 @@ use super::program::{ForwardingCore, Testpmd};
 use super::telemetry::PortStats;
 use super::version::Version;
 
-/// Called once when an end is over. The call comes from a thread of the end.
+/// Called once when an end is finished, from a thread of the end.
 pub type Notify = Box<dyn Fn() + Send + Sync>;
 
-/// Samples after the peer's end in which a receiver may still be receiving packets in flight: 2 s.
+/// Samples after the peer's end in which a receiver may still receive packets in flight: 2 s.
 const DRAIN_SAMPLES: u32 = 20;
 
-/// What is to be run.
+/// The traffic of an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traffic {
-    /// Which end.
+    /// The forwarding mode.
     pub role: Role,
     /// From the first to the last packet, at the sender. A receiver runs until the request to finish.
     pub duration: Nanos,
     /// Payload of the datagram in a packet, bytes.
     pub payload: u64,
-    /// Whether packets were to be of many flows.
+    /// Whether packets were to belong to many flows.
     pub many_flows: bool,
-    /// The kernel's interface beneath, or DPDK's name of the port.
+    /// The kernel's interface below, or DPDK's name of the port.
     pub interface: String,
 }
 
-/// What the thread and its owner share.
+/// State shared by the thread and its owner.
 #[derive(Debug, Default)]
 struct Shared {
     started_ns: u64,
-    /// The peer is done.
+    /// The peer has finished.
     is_finished: AtomicBool,
-    /// Nothing is wanted any more.
+    /// The traffic is cancelled.
     is_cut: AtomicBool,
     is_done: AtomicBool,
     elapsed_ns: AtomicU64,
@@ -61,10 +61,10 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts the traffic of testpmd, and returns when testpmd confirms it. Its time begins then.
+    /// Starts the traffic of testpmd, and returns when testpmd confirms it. The time base starts then.
     ///
     /// # Errors
-    /// When it does not by the deadline, a moment of the monotonic clock, or a thread cannot be started.
+    /// When testpmd does not confirm it by the deadline on the monotonic clock, or a thread cannot be started.
     pub fn begin(
         mut testpmd: Testpmd,
         traffic: Traffic,
@@ -77,9 +77,9 @@ impl Running {
         let started_ns = monotonic_ns();
         let shared = Arc::new(Shared { started_ns, ..Shared::default() });
         let (mode, payload) = (testpmd.mode(), traffic.payload);
-        // At `start` testpmd takes away what lies in a receiver's queues, and then begins its forward statistics, which the totals are
-        // from. The port's counters have what was taken away, so the series begins after it; what came in the moment between is in the
-        // totals alone.
+        // At `start` testpmd drains a receiver's queues, and then starts its forward statistics, which are the source of the
+        // totals. The port's counters include the drained packets, so the series starts after it; packets received in between are
+        // in the totals only.
         let base = if mode == Mode::ReceiveOnly { testpmd.stats()? } else { before };
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -97,7 +97,7 @@ impl Running {
         Ok(Self { shared, thread, mode, payload })
     }
 
-    /// Figures so far.
+    /// Current figures.
     pub fn live(&self) -> LiveFigures {
         let packets = self.shared.packets.load(Ordering::Relaxed);
         let bytes = packets * self.payload;
@@ -111,12 +111,12 @@ impl Running {
         }
     }
 
-    /// The peer is done: a sender stops, a receiver takes the packets in flight; then the end is over.
+    /// The peer has finished: a sender stops, a receiver receives packets in flight and then stops.
     pub fn finish(&self) {
         self.shared.is_finished.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it at once.
+    /// Stops it at once.
     pub fn abort(&self) {
         self.shared.is_cut.store(true, Ordering::Relaxed);
         self.shared.is_finished.store(true, Ordering::Relaxed);
@@ -127,13 +127,13 @@ impl Running {
         self.shared.is_done.load(Ordering::Acquire)
     }
 
-    /// Waits for the end of the traffic, and gives what was counted and testpmd, which is at its prompt again.
+    /// Waits for the end of the traffic, and returns the counts and testpmd, which is at its prompt again.
     ///
     /// # Errors
-    /// When testpmd ended before its time, its output has an unknown format, or no packet went through.
+    /// When testpmd ended early, its output has an unknown format, or no packet passed.
     ///
     /// # Panics
-    /// When the thread panicked, which is a bug of this program.
+    /// When the thread panicked, which is a bug.
     pub fn join(self) -> Result<(EndReport, Testpmd), DpdkError> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -161,7 +161,7 @@ impl Watch {
         let cpu_before = cpu_ns(self.testpmd.pid());
         self.watch()?;
         let forwarded = self.testpmd.halt()?;
-        // The last sample is that of what stood when the cores had stopped.
+        // The last sample is taken after the cores have stopped.
         let stats = self.sample()?;
         let extended = self.testpmd.extended()?;
         let cpu = cpu_ns(self.testpmd.pid());
@@ -196,7 +196,7 @@ impl Watch {
         Ok((end_report(&traffic, mode, flow, dpdk, queues, [cpu_before, cpu]), testpmd))
     }
 
-    /// Samples until the end: of its time at a sender, of the packets in flight at a receiver.
+    /// Samples until the end: the duration at a sender, the packets in flight at a receiver.
     fn watch(&mut self) -> Result<(), DpdkError> {
         let end_ns = match self.testpmd.mode() {
             Mode::TransmitOnly => self.shared.started_ns.saturating_add(self.traffic.duration.0),
@@ -213,7 +213,7 @@ impl Watch {
         if self.testpmd.mode() == Mode::TransmitOnly || self.shared.is_cut.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Packets in flight arrive until an interval is without packets, other traffic of the network aside.
+        // Packets in flight arrive until an interval has no packets, other traffic aside.
         for _ in 0..DRAIN_SAMPLES {
             let before = self.last.packets;
             sleep_until_or(monotonic_ns() + SAMPLE_INTERVAL_NS, &self.shared.is_cut);
@@ -246,7 +246,7 @@ impl Watch {
     }
 }
 
-/// What varies between the packets of a sender.
+/// The varying fields of a sender's packets.
 fn flows(many: bool, version: Version) -> DpdkFlows {
     match (many, version >= Version::PORTS_VARY) {
         (false, _) => DpdkFlows::One,
@@ -255,7 +255,7 @@ fn flows(many: bool, version: Version) -> DpdkFlows {
     }
 }
 
-/// A run without a packet is a failure, with whatever exit code.
+/// A run without a packet is a failure, whatever the exit code.
 fn refuse_nothing(mode: Mode, port: &str, forwarded: &Forwarded, stats: &PortStats) -> Result<(), DpdkError> {
     let counts = &forwarded.port;
     let (doing, why) = match mode {
@@ -299,7 +299,7 @@ fn counts(forwarded: &Forwarded, stats: &PortStats, base: &PortStats) -> DpdkCou
     }
 }
 
-/// Each queue of an end, those without a packet too, of which testpmd prints nothing; neither does it when there is one queue.
+/// All queues of an end. testpmd does not print queues without packets, nor a single queue.
 fn queues(mode: Mode, count: u32, forwarded: &Forwarded, used: &[ForwardingCore]) -> Vec<QueuePackets> {
     let of_port = if mode == Mode::TransmitOnly { forwarded.port.sent } else { forwarded.port.received };
     let packets_of = |queue: u16| {
@@ -360,7 +360,7 @@ fn end_report(
 /// CPU time of a process, user and system, nanoseconds (proc_pid_stat(5): `utime` and `stime`, in ticks).
 fn cpu_ns(pid: u32) -> Option<(u64, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold spaces and brackets; the fields after it are numbers.
+    // The name may contain spaces and brackets; the fields after it are numbers.
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split_whitespace().skip(11);
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
@@ -374,7 +374,7 @@ mod tests {
     use crate::testpmd::forward::{ForwardCounts, StreamCounts};
 
     #[test]
-    fn a_run_without_a_packet_is_a_failure_that_says_why() {
+    fn run_without_a_packet_fails_with_a_reason() {
         let with = |mode, port| {
             let forwarded = Forwarded { port, streams: Vec::new() };
             refuse_nothing(mode, "net_null0", &forwarded, &PortStats::default())
@@ -394,14 +394,14 @@ mod tests {
     }
 
     #[test]
-    fn what_many_flows_are_depends_on_the_version() {
+    fn varying_field_of_flows_depends_on_the_version() {
         let flows = |words: &str| flows(true, Version::parse(words).unwrap());
         assert_eq!(flows("DPDK 22.11.11"), DpdkFlows::SourceAddresses);
         assert_eq!(flows("DPDK 24.11.0"), DpdkFlows::SourcePorts);
     }
 
     #[test]
-    fn every_queue_is_told_with_its_core_also_one_without_a_packet() {
+    fn idle_queues_are_reported_with_their_core() {
         let stream = |queue, sent| StreamCounts {
             receive_queue: queue,
             transmit_queue: queue,
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_time_of_this_process_is_known() {
+    fn cpu_time_of_this_process_is_read() {
         assert!(cpu_ns(std::process::id()).is_some());
         assert_eq!(cpu_ns(u32::MAX), None);
     }

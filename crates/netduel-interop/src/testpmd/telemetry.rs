@@ -1,5 +1,5 @@
-//! DPDK's telemetry socket: a request of one message, an answer of one message in JSON
-//! (<https://doc.dpdk.org/guides/howto/telemetry.html>). Reading it costs the threads that forward nothing.
+//! DPDK's telemetry socket: a request of one message, and a response of one message in JSON
+//! (<https://doc.dpdk.org/guides/howto/telemetry.html>). Reading it does not slow down the forwarding threads.
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -14,11 +14,11 @@ use serde::de::DeserializeOwned;
 
 use super::error::DpdkError;
 
-/// Name of the socket in the folder of a process.
+/// Name of the socket in the runtime folder of a process.
 pub(super) const SOCKET_NAME: &str = "dpdk_telemetry.v2";
-/// How long an answer may take.
+/// Time limit of a response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Room for an answer. DPDK names 16 kB as its most; the statistics of 64 queues are longer than that in some versions.
+/// Buffer for a response. DPDK documents a maximum of 16 kB; the statistics of 64 queues are longer in some versions.
 const ANSWER_LEN: usize = 256 * 1024;
 
 /// A connection to a process.
@@ -47,58 +47,58 @@ struct Link {
 pub struct PortInfo {
     /// DPDK's name: `net_af_packet0`, or a place on a bus.
     pub name: String,
-    /// Receive queues that were set up.
+    /// Number of configured receive queues.
     pub nb_rx_queues: u32,
-    /// Transmit queues that were set up.
+    /// Number of configured transmit queues.
     pub nb_tx_queues: u32,
     /// Hardware address.
     pub mac_addr: String,
-    /// NUMA node; absent and -1: none is known.
+    /// NUMA node; absent or -1 when unknown.
     #[serde(default)]
     pub numa_node: Option<i64>,
-    /// Whether it was started: testpmd comes to its prompt with a port that could not be set up, too.
+    /// Whether it was started: testpmd shows its prompt even with a port that failed.
     #[serde(default)]
     pub dev_started: Option<u8>,
     /// MTU, bytes.
     #[serde(default)]
     pub mtu: Option<u32>,
-    /// Whether it is set to take every frame.
+    /// Whether it is in promiscuous mode.
     #[serde(default)]
     pub promiscuous: Option<u8>,
 }
 
-/// The counters of a port, from the beginning of the process.
+/// The counters of a port since the start of the process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct PortStats {
     /// Packets received.
     pub ipackets: u64,
-    /// Packets handed to the device.
+    /// Packets passed to the device.
     pub opackets: u64,
-    /// Bytes received, without the check sequence with most drivers.
+    /// Bytes received, with most drivers without the check sequence.
     pub ibytes: u64,
-    /// Bytes sent; as above.
+    /// Bytes sent, with most drivers without the check sequence.
     pub obytes: u64,
     /// Packets that the device dropped because its receive queues were full.
     pub imissed: u64,
     /// Packets received with an error.
     pub ierrors: u64,
-    /// Packets that failed to be sent.
+    /// Packets that could not be sent.
     pub oerrors: u64,
-    /// Receptions without a buffer to put them into.
+    /// Receptions without a free buffer.
     pub rx_nombuf: u64,
-    /// Packets received by queue: the first 16, when the driver reports them.
+    /// Packets received by queue: the first 16, if the driver reports them.
     #[serde(default)]
     pub q_ipackets: Vec<u64>,
-    /// Packets sent by queue: the first 16, when the driver reports them.
+    /// Packets sent by queue: the first 16, if the driver reports them.
     #[serde(default)]
     pub q_opackets: Vec<u64>,
 }
 
 impl Telemetry {
-    /// Connects to the process whose folder this is.
+    /// Connects to the process with this runtime folder.
     ///
     /// # Errors
-    /// When there is no socket, it does not answer, or greets in another form.
+    /// When there is no socket, no response, or a greeting in another format.
     pub fn connect(folder: &Path) -> Result<Self, DpdkError> {
         let path = folder.join(SOCKET_NAME);
         let doing = || format!("connect to the telemetry socket {}", path.display());
@@ -126,10 +126,10 @@ impl Telemetry {
         Ok(String::from_utf8_lossy(&self.answer[..length]).into_owned())
     }
 
-    /// Asks, and reads the answer, which is an object with the request as its one key.
+    /// Sends a request and parses the response, an object with the request as its only key.
     fn ask<T: DeserializeOwned>(&mut self, request: &str, what: &'static str) -> Result<T, DpdkError> {
-        let asked = send(&self.socket, request.as_bytes(), SendFlags::NOSIGNAL);
-        asked.map_err(|error| DpdkError::system("ask the telemetry socket of testpmd", error))?;
+        let sent = send(&self.socket, request.as_bytes(), SendFlags::NOSIGNAL);
+        sent.map_err(|error| DpdkError::system("send a request to the telemetry socket of testpmd", error))?;
         let answer = self.receive()?;
         let key = request.split(',').next().unwrap_or_default();
         let mut object: BTreeMap<String, serde_json::Value> = parse(&answer, what, &self.version)?;
@@ -137,7 +137,7 @@ impl Telemetry {
         serde_json::from_value(value).map_err(|_| unreadable(&answer, what, &self.version))
     }
 
-    /// What a port is.
+    /// The properties of a port.
     ///
     /// # Errors
     /// When there is no such port, or the process is gone.
@@ -170,7 +170,7 @@ impl Telemetry {
         self.ask(&format!("/ethdev/stats,{port}"), "the counters of a port")
     }
 
-    /// The counters of a port that its driver has beside them, by name.
+    /// The driver's extended counters of a port, by name.
     ///
     /// # Errors
     /// When there is no such port, or the process is gone.
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_read_as_dpdk_22_11_writes_them() {
+    fn counters_of_dpdk_22_11_are_parsed() {
         let folder = tempfile::tempdir().unwrap();
         let process = answering(
             folder.path(),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_another_form_is_shown_with_the_version() {
+    fn unknown_response_is_shown_with_the_version() {
         let folder = tempfile::tempdir().unwrap();
         let process = answering(folder.path(), r#"{"/ethdev/stats":null}"#);
         let error = Telemetry::connect(folder.path()).unwrap().stats(3).unwrap_err().to_string();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_a_socket_is_an_error_that_names_it() {
+    fn missing_telemetry_socket_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let error = Telemetry::connect(folder.path()).unwrap_err().to_string();
         assert!(error.contains("dpdk_telemetry.v2") && error.contains("No such file"), "{error}");

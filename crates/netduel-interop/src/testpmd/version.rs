@@ -1,4 +1,4 @@
-//! Versions of DPDK: year and month of a release, and a number of corrections.
+//! DPDK versions: year, month, and patch level.
 use std::fmt;
 
 /// A version, for example 22.11.11.
@@ -8,18 +8,18 @@ pub struct Version {
     pub year: u32,
     /// Month of the release.
     pub month: u32,
-    /// Corrections since.
+    /// Patch level.
     pub minor: u32,
 }
 
 impl Version {
-    /// The first whose telemetry has all that is read here: `/ethdev/info` and the statistics of queues.
+    /// The first version whose telemetry has everything used here: `/ethdev/info` and queue statistics.
     pub const OLDEST: Self = Self { year: 22, month: 11, minor: 0 };
-    /// The first in which `--txonly-multi-flow` varies the source port. Older ones vary the source address, by 256, and so send
-    /// from addresses that are not the sender's.
+    /// The first version in which `--txonly-multi-flow` varies the source port. Older versions vary the source address, in 256
+    /// values, and so send from addresses that are not the sender's.
     pub const PORTS_VARY: Self = Self { year: 23, month: 11, minor: 0 };
 
-    /// Parses the version that DPDK reports: `DPDK 22.11.11`, `DPDK 24.11.0-rc1`; `None` when it has another form.
+    /// Parses the version that DPDK reports: `DPDK 22.11.11`, `DPDK 24.11.0-rc1`; `None` for another format.
     pub fn parse(text: &str) -> Option<Self> {
         let number = text.trim().strip_prefix("DPDK ")?;
         let mut parts = number.split(['-', '+', ' ']).next()?.split('.').map(str::parse::<u32>);
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_dpdk_writes_them() {
+    fn dpdk_versions_are_parsed() {
         for (words, expected) in [
             ("DPDK 22.11.11", (22, 11, 11)),
             ("DPDK 24.11.0-rc1", (24, 11, 0)),
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_of_another_form_is_none() {
+    fn unknown_version_formats_are_rejected() {
         for text in ["", "testpmd 3", "DPDK main", "DPDK 24.13.0", "22.11"] {
             assert_eq!(Version::parse(text), None, "{text}");
         }

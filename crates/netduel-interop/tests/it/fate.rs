@@ -1,4 +1,4 @@
-//! A program on an interface that decides by their source which of testpmd's packets arrive, and counts both kinds.
+//! An XDP program that drops testpmd's packets from some sources, and counts dropped and passed ones.
 use netduel_sys::bpf::{
     Attach, Code, Condition, Helper, Link, Map, Operand, Operation, PerCoreArray, Program, ProgramKind,
     Register, Width,
@@ -6,28 +6,28 @@ use netduel_sys::bpf::{
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketType, socket};
 
-/// Of `enum xdp_action` (include/uapi/linux/bpf.h).
+/// From `enum xdp_action` (include/uapi/linux/bpf.h).
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
-/// Length of testpmd's packets here.
+/// Length of testpmd's packets in these tests.
 const LENGTH: i32 = 60;
-/// UDP's number, and where an IPv4 packet has it.
+/// Protocol number of UDP, and its offset in an IPv4 packet.
 const UDP: i32 = 17;
 const PROTOCOL_AT: i16 = 23;
-/// The last bytes of the source address and both of the source port: one of them varies, by the version.
+/// The last byte of the source address and both of the source port: one of them varies, depending on the version.
 const SOURCE_AT: [i16; 4] = [28, 29, 34, 35];
 /// The entries of the map.
 const PASSED: i32 = 0;
 const DROPPED: i32 = 1;
 
-/// The program on its interface, and what it counted. Goes when this is dropped.
+/// The attached program and its counters. Dropping it detaches the program.
 pub struct Fate {
     _link: Link,
     counts: PerCoreArray,
 }
 
 impl Fate {
-    /// Packets of testpmd that were let through, and that were dropped.
+    /// Number of passed and of dropped packets of testpmd.
     pub fn read(&self) -> (u64, u64) {
         let sum = |entry: i32| self.counts.read(entry as u32).unwrap().iter().sum();
         (sum(PASSED), sum(DROPPED))

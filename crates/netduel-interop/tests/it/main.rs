@@ -1,4 +1,4 @@
-//! testpmd as it is installed, over real wires between network namespaces. Skipped aloud where it is not there, or without root.
+//! The installed testpmd over veths between network namespaces. Skipped with a message without testpmd or root.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod fate;
 mod refusals;

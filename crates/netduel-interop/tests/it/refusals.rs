@@ -1,4 +1,4 @@
-//! What testpmd cannot do, and its end before its time, are told with its own words.
+//! Errors of testpmd and its unexpected end are reported with its own output.
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn refusal(command: &Command) -> String {
 }
 
 #[test]
-fn a_testpmd_that_is_killed_is_told_while_its_traffic_runs() {
+fn killed_testpmd_is_reported_during_traffic() {
     if !able() {
         return;
     }
@@ -35,7 +35,7 @@ fn a_testpmd_that_is_killed_is_told_while_its_traffic_runs() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_told_with_testpmds_words() {
+fn missing_interface_is_reported_with_testpmds_output() {
     if !able() {
         return;
     }
@@ -48,9 +48,9 @@ fn an_interface_that_is_not_there_is_told_with_testpmds_words() {
 }
 
 #[test]
-fn a_port_that_could_not_be_set_up_is_refused_though_testpmd_comes_to_its_prompt() {
+fn failed_port_is_rejected_even_if_testpmd_shows_its_prompt() {
     let Some(wire) = Wire::new() else { return };
-    // A veth takes no XDP program while its peer may send what the program cannot take.
+    // A veth does not accept an XDP program while its peer may send frames that the program cannot handle.
     wire.near.run(|| crate::wire::ip("link set va mtu 9000"));
     let error = wire
         .far
@@ -59,7 +59,7 @@ fn a_port_that_could_not_be_set_up_is_refused_though_testpmd_comes_to_its_prompt
 }
 
 #[test]
-fn more_queues_than_the_interface_has_are_refused() {
+fn more_queues_than_the_interface_has_are_rejected() {
     let Some(wire) = Wire::new() else { return };
     let error = wire
         .far
@@ -68,7 +68,7 @@ fn more_queues_than_the_interface_has_are_refused() {
 }
 
 #[test]
-fn without_huge_pages_it_says_how_to_get_some() {
+fn missing_huge_pages_are_reported_with_the_remedy() {
     if !able() {
         return;
     }
@@ -82,7 +82,7 @@ fn without_huge_pages_it_says_how_to_get_some() {
 }
 
 #[test]
-fn words_that_testpmd_does_not_know_are_told_without_its_usage_text() {
+fn unknown_options_are_reported_without_the_usage_text() {
     if !able() {
         return;
     }
@@ -90,7 +90,7 @@ fn words_that_testpmd_does_not_know_are_told_without_its_usage_text() {
     assert!(error.contains("--no-such-word") && error.len() < 1500, "{error}");
 }
 
-/// A program that comes to the prompt and says of its version what it is told to.
+/// A program that shows the prompt and reports a given version.
 fn impostor(folder: &std::path::Path, greeting: &str) -> Command {
     let path = folder.join("testpmd");
     let script = format!(
@@ -115,7 +115,7 @@ peer.recv(100)
 }
 
 #[test]
-fn an_unknown_version_is_refused_and_quoted() {
+fn unknown_version_is_rejected_and_quoted() {
     if std::process::Command::new("python3").arg("-V").output().is_err() {
         assert!(std::env::var_os("REQUIRE_ALL").is_none(), "python3 is needed, and REQUIRE_ALL is set");
         println!("skipped: python3 plays testpmd");
@@ -133,7 +133,7 @@ fn an_unknown_version_is_refused_and_quoted() {
 }
 
 #[test]
-fn a_testpmd_that_does_not_come_to_its_prompt_is_given_up() {
+fn testpmd_without_a_prompt_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("testpmd");
     std::fs::write(&path, "#!/bin/sh\necho EAL: still probing\nexec sleep 3600\n").unwrap();

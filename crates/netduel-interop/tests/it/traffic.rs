@@ -1,4 +1,4 @@
-//! Traffic from one testpmd to another, counted to the packet.
+//! Traffic between two testpmd processes, with exact counts.
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
@@ -14,7 +14,7 @@ use netduel_sys::{affinity, clock};
 use crate::fate;
 use crate::wire::{FAR_MAC, Wire, able};
 
-/// How long anything may take here.
+/// Time limit of every step.
 pub const SOON: Duration = Duration::from_secs(90);
 const DURATION: Nanos = Nanos(400_000_000);
 /// Payload of a packet of 60 bytes.
@@ -50,14 +50,14 @@ pub fn begin(testpmd: Testpmd, duration: Nanos, notify: impl Fn() + Send + Sync 
     Running::begin(testpmd, traffic, clock::monotonic_ns() + 20_000_000_000, Box::new(notify)).unwrap()
 }
 
-/// What an end counted; its testpmd ends well.
+/// The counts of an end, whose testpmd must exit successfully.
 pub fn ended(running: Running) -> EndReport {
     let (report, testpmd) = running.join().unwrap();
     testpmd.quit().unwrap();
     report
 }
 
-/// Has a sender run to its end.
+/// Runs a sender to its end.
 fn sender(command: &Command, duration: Nanos) -> EndReport {
     let (done, is_done) = channel();
     let running = begin(Testpmd::start(command, SOON).unwrap(), duration, move || done.send(()).unwrap());
@@ -93,7 +93,7 @@ fn received(report: &EndReport) -> u64 {
     report.received.as_ref().unwrap().messages
 }
 
-/// What an end says of itself agrees with itself.
+/// The counts of an end are consistent.
 fn check(report: &EndReport, queues: usize) {
     let flow = report.sent.as_ref().or(report.received.as_ref()).unwrap();
     assert_eq!(flow.series.iter().map(|sample| sample.messages).sum::<u64>(), flow.messages);
@@ -133,22 +133,22 @@ fn packets_over_several_queues_are_counted_queue_by_queue() {
 }
 
 #[test]
-fn packets_over_af_xdp_are_lost_only_where_the_receiver_says_so() {
+fn every_lost_packet_over_af_xdp_is_counted_by_the_receiver() {
     let Some(wire) = Wire::new() else { return };
     let [client, server] = between(&wire, |name| Device::AfXdp { interface: name.to_owned() }, 1, DURATION);
     check(&client, 1);
     check(&server, 1);
     let missed = server.dpdk.as_ref().unwrap().counts.rx_missed;
     assert!(received(&server) > 0 && received(&server) + missed <= sent(&client), "{server:?}");
-    let told = server.packets.unwrap().drops.get("rx-missed").copied().unwrap_or(0);
-    assert_eq!(told, missed);
+    let reported = server.packets.unwrap().drops.get("rx-missed").copied().unwrap_or(0);
+    assert_eq!(reported, missed);
 }
 
-/// A ring of the receiver that holds all that is sent: then what it does not get is what was dropped on its way.
+/// A ring of the receiver that holds all sent packets: missing packets were dropped on the path.
 const RING: u32 = 16_384;
 
 #[test]
-fn what_is_lost_on_the_way_is_counted_to_the_packet() {
+fn loss_on_the_path_is_counted_exactly() {
     let Some(wire) = Wire::new() else { return };
     let counts = wire.far.run(|| fate::of_an_eighth("vb"));
     let device = |name: &str| Device::AfPacket { interface: name.to_owned() };
@@ -158,7 +158,7 @@ fn what_is_lost_on_the_way_is_counted_to_the_packet() {
     let [client, server] = between_commands(&wire, near, far, Nanos(5_000_000));
     let (passed, dropped) = counts.read();
     assert_eq!(sent(&client), passed + dropped);
-    // Sources follow one another.
+    // Sources are consecutive.
     assert!(dropped.abs_diff(sent(&client) / 8) <= 1, "{dropped} of {}", sent(&client));
     assert!(received(&server) <= passed);
     if passed <= u64::from(RING) {
@@ -184,7 +184,7 @@ fn two_processes_with_shared_memory_need_no_network() {
     let (done, is_done) = channel();
     let running = begin(near, Nanos(1_000_000_000), move || done.send(()).unwrap());
     is_done.recv().unwrap();
-    // A receiver whose other end is gone crashes (DPDK 22.11), so the sender stays until it has stopped.
+    // A receiver whose peer has ended crashes (DPDK 22.11), so the sender stays until the receiver has stopped.
     let (client, near) = running.join().unwrap();
     receiver.finish();
     let server = ended(receiver);
@@ -195,10 +195,10 @@ fn two_processes_with_shared_memory_need_no_network() {
 }
 
 #[test]
-fn without_a_network_testpmd_shows_what_it_can_do_itself() {
+fn null_device_measures_the_generator() {
     if !able() {
         return;
     }
-    // Huge pages belong to the whole machine: they are lent by the agent, whose tests have them.
+    // Huge pages belong to the whole machine; the tests of the agent, which reserves them, cover them.
     check(&sender(&command(Mode::TransmitOnly, Device::Null, 1), DURATION), 1);
 }

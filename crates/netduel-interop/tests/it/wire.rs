@@ -1,4 +1,4 @@
-//! Two network namespaces with a veth between them, each with a thread that lives in it.
+//! Two network namespaces connected by a veth, each with its own thread.
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 
 use netduel_sys::namespace::{self, Kind};
 
-/// Something to be done in a namespace.
+/// A function to run in a namespace.
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A namespace and the thread in it, which lives until this is dropped: a testpmd that it starts is killed with it.
+/// A namespace with its thread, which lives until this is dropped; a testpmd started by it is killed with it.
 pub struct Side {
     work: Option<Sender<Work>>,
     thread: Option<JoinHandle<()>>,
@@ -31,7 +31,7 @@ impl Side {
         Self { work: Some(work), thread: Some(thread), namespace: from.recv().unwrap() }
     }
 
-    /// Does something in the namespace and gives what comes of it.
+    /// Runs a function in the namespace and returns its result.
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let (to, from) = channel();
         let work: Work = Box::new(move || drop(to.send(work())));
@@ -51,7 +51,7 @@ impl Drop for Side {
     }
 }
 
-/// The two of them: `va` (10.77.0.1) in the first, `vb` (10.77.0.2) in the second. Nobody else talks on it.
+/// Both namespaces: `va` (10.77.0.1) in the first, `vb` (10.77.0.2) in the second. There is no other traffic.
 pub struct Wire {
     pub near: Side,
     pub far: Side,
@@ -61,7 +61,7 @@ pub struct Wire {
 pub const FAR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0xb2];
 
 impl Wire {
-    /// `None`, said aloud, when this user cannot have it or DPDK is not there.
+    /// `None`, with a printed reason, when this user may not create namespaces or DPDK is missing.
     pub fn new() -> Option<Self> {
         able().then(|| {
             let (near, far) = (Side::new(), Side::new());
@@ -80,7 +80,7 @@ impl Wire {
 }
 
 fn set_up(interface: &str, address: &str) {
-    // No neighbour discovery: every frame that arrives is one that was sent on purpose.
+    // No neighbour discovery: every arriving frame was sent on purpose.
     ip(&format!("link set {interface} addrgenmode none"));
     ip(&format!("link set {interface} up"));
     ip(&format!("addr add {address} dev {interface}"));
@@ -92,7 +92,7 @@ pub fn ip(words: &str) {
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Whether testpmd can be run here; says aloud when not.
+/// Whether testpmd can run here; prints the reason if not.
 pub fn able() -> bool {
     let is_there = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("dpdk-testpmd").is_file()));
