@@ -1,4 +1,4 @@
-//! Ending before the end: every thread wakes, and what was counted is kept.
+//! Aborts: every thread wakes, and the counts are kept.
 use netduel_load::{prepare_client, prepare_server};
 use netduel_model::units::{Bytes, Nanos};
 use netduel_model::workload::{
@@ -8,7 +8,7 @@ use netduel_model::workload::{
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, paced, tcp, turn, workload};
 
 #[test]
-fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
+fn abort_ends_all_threads_of_each_workload() {
     let _turn = turn();
     let udp = |rate| {
         Traffic::UdpStream(UdpStream {
@@ -52,7 +52,7 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
     }
     for traffic in all {
         let what = format!("{traffic:?}");
-        // An hour, or as long as a short idle part allows: only the abort ends it.
+        // An hour, or the maximum of a short idle phase: only the abort ends it.
         let duration_ms = if traffic.facts().load_begins.is_some() { 20_000 } else { 3_600_000 };
         let workload = workload(traffic, Family::Ipv4, duration_ms);
         let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
@@ -76,7 +76,7 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
 }
 
 #[test]
-fn a_tcp_sender_that_dies_ends_its_receiver_and_both_keep_their_counts() {
+fn dead_tcp_sender_ends_its_receiver_and_counts_are_kept() {
     let _turn = turn();
     let workload = workload(tcp(2, Direction::Up, TcpEngine::Lean), Family::Ipv4, 3_600_000);
     let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();

@@ -1,4 +1,4 @@
-//! A proxy that loses, doubles, swaps and forges on purpose: the receiver counts exactly what the proxy did.
+//! A proxy loses, duplicates, reorders and forges datagrams: the receiver counts exactly these.
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use crate::harness::{messages, run_through, run_until, workload};
 
 const SIZE: usize = 100;
 
-/// What the proxy did to payload.
+/// The proxy's changes to payload datagrams.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Deeds {
     lost: u64,
@@ -28,7 +28,7 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// Stands between client and server port; `mangle` decides on each datagram of `SIZE` bytes from the client.
+    /// A proxy between client and server port; `mangle` decides on each datagram of `SIZE` bytes from the client.
     fn start(server_port: u16) -> Self {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         netduel_sys::socket::set_buffers(&socket, 16 << 20).unwrap();
@@ -119,7 +119,7 @@ fn loss_duplicates_reordering_and_foreign_datagrams_are_counted_exactly() {
         let deeds = proxy.unwrap().end();
         let sent = client.sent.unwrap().messages;
         let count = server.datagrams.unwrap();
-        // 20,000 a second for 0.2 s, two a burst: whole tens, so nothing is held back at the end.
+        // 20,000 per second for 0.2 s, two per burst: whole tens, so nothing is held back at the end.
         assert_eq!((sent, &count.next_sequence), (4000, &vec![4000]), "{offload:?}");
         assert_eq!(client.datagrams_sent.unwrap().burst_max, 2);
         let answered = BTreeSet::new();
@@ -133,7 +133,7 @@ fn loss_duplicates_reordering_and_foreign_datagrams_are_counted_exactly() {
 }
 
 #[test]
-fn lost_requests_are_given_up_and_counted_and_the_loop_goes_on() {
+fn lost_requests_time_out_and_the_loop_continues() {
     for (wait, rate) in
         [(Wait::Block, None), (Wait::Spin, None), (Wait::Block, Some(400)), (Wait::Spin, Some(400))]
     {
@@ -146,22 +146,22 @@ fn lost_requests_are_given_up_and_counted_and_the_loop_goes_on() {
             proxy = Some(new);
             vec![port]
         };
-        // The third is lost, so the loop goes on after giving it up when more than two are answered.
+        // The third is lost, so the loop has continued after its timeout when more than two have responses.
         let (client, _) =
             run_until(&workload(traffic, Family::Ipv4, 600_000), between, |live| live.messages > 2).unwrap();
         let deeds = proxy.unwrap().end();
         let trips = client.round_trips.unwrap();
         assert!(trips.responses > 2 && deeds.lost > 0, "{what}: {deeds:?} {trips:?}");
         assert_eq!(trips.requests, trips.responses + trips.timeouts, "{what}");
-        // What the proxy answered and the client does not count came after it was given up.
+        // Responses that the client does not count came after the timeout.
         let belated = deeds.answered.len() as u64 - trips.responses;
         let given_up = trips.timeouts - belated;
-        // The proxy holds every tenth until the next comes: at the end never.
+        // The proxy holds every tenth until the next one; at the end it never comes.
         assert!(
             [deeds.lost, deeds.lost + 1].contains(&given_up),
             "{what}: {given_up} given up, {belated} belated, {deeds:?}"
         );
-        // In a closed loop each of those is said, but what comes after the loop has ended.
+        // In a closed loop each of those is reported, except after the end of the loop.
         let said = client.errors.iter().filter(|entry| entry.error.contains("after its time-out"));
         let said: u64 = said.map(|entry| entry.count).sum();
         assert!(said <= belated && (rate.is_some() || belated <= said + 1), "{what}: {said} of {belated}");
@@ -169,7 +169,7 @@ fn lost_requests_are_given_up_and_counted_and_the_loop_goes_on() {
 }
 
 #[test]
-fn a_datagram_of_a_foreign_sender_is_not_counted() {
+fn datagram_of_a_foreign_sender_is_not_counted() {
     let traffic = Traffic::UdpStream(UdpStream {
         flows: 1,
         direction: Direction::Up,
@@ -184,7 +184,7 @@ fn a_datagram_of_a_foreign_sender_is_not_counted() {
         let server_port = ports[0];
         let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         thread = Some(std::thread::spawn(move || {
-            // Until the kernel takes the client's datagrams only, which shows as a refused send on a connected socket.
+            // Until the kernel accepts the client's datagrams only, which shows as an error on a connected socket.
             stranger.connect((Ipv4Addr::LOCALHOST, server_port)).unwrap();
             let mut sent = 0_u64;
             while stranger.send(&[0x55; SIZE]).is_ok() {

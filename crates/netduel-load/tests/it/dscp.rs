@@ -1,4 +1,4 @@
-//! The DSCP of a workload is on its packets, seen on the wire.
+//! The packets of a workload have its DSCP on the wire.
 use std::cell::RefCell;
 
 use netduel_model::units::{Bytes, PerSecond};
@@ -32,7 +32,7 @@ fn seen(traffic: Traffic, family: Family, dscp: Option<u8>) -> Option<(Vec<u8>, 
     workload.dscp = dscp;
     let watched = RefCell::new(None);
     run_through(&workload, |own| {
-        // Opened when it is this test's turn: frames of others would fill the buffer.
+        // Opened when it is this test's turn: frames of other tests would fill the buffer.
         watched.replace(Some((own.to_vec(), PacketSocket::open(index, 64 << 20))));
         own.to_vec()
     })
@@ -50,7 +50,7 @@ fn seen(traffic: Traffic, family: Family, dscp: Option<u8>) -> Option<(Vec<u8>, 
     let mut frame = vec![0; 256];
     while let Ok(length) = socket.receive(&mut frame, Waiting::Never) {
         let Some((source, destination, dscp)) = parse(&frame[..length.min(frame.len())]) else { continue };
-        // Only the head of a frame is kept, and the length is that of the head: the length on the wire is the IP header's.
+        // Only the start of a frame is captured; the IP header has the length on the wire.
         if payload(&frame) < DATA {
             continue;
         }
@@ -63,7 +63,7 @@ fn seen(traffic: Traffic, family: Family, dscp: Option<u8>) -> Option<(Vec<u8>, 
     Some((to_server, from_server))
 }
 
-/// Length of a packet behind its IP header; 0 in the header says that it does not fit the field.
+/// Length of a packet after its IP header; 0 in the header means that it does not fit the field.
 fn payload(frame: &[u8]) -> u64 {
     let field = |at: usize| u64::from(u16::from_be_bytes([frame[ETHERNET + at], frame[ETHERNET + at + 1]]));
     match if frame[ETHERNET] >> 4 == 4 { field(2) } else { field(4) } {

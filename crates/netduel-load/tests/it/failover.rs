@@ -1,4 +1,4 @@
-//! Probes of a failover on a path that nothing is taken from: each is kept, both ways, beside streams or alone.
+//! Failover probes on a path without events: each is recorded, in both directions, with and without streams.
 use std::collections::BTreeSet;
 
 use netduel_model::failover::FINE_INTERVAL_NS;
@@ -23,7 +23,7 @@ fn failover(streams: u32, direction: Direction) -> Traffic {
     })
 }
 
-/// The arrivals that one end kept are those that it counted, and those that the other sent.
+/// The recorded arrivals of an end match its counters, and the probes that the other end sent.
 fn check_probes(from: &EndReport, to: &EndReport, what: &str) {
     let sent = from.failover.as_ref().unwrap().probes_sent;
     let arrivals = &to.failover.as_ref().unwrap().arrivals;
@@ -37,7 +37,7 @@ fn check_probes(from: &EndReport, to: &EndReport, what: &str) {
 }
 
 #[test]
-fn every_probe_is_kept_both_ways_with_streams_and_without() {
+fn every_probe_is_recorded_in_both_directions() {
     let cases = [
         (0, Direction::Up, Family::Ipv6),
         (1, Direction::Up, Family::Ipv4),
@@ -56,7 +56,7 @@ fn every_probe_is_kept_both_ways_with_streams_and_without() {
             assert!(series.is_empty() && client.sent.is_none(), "{what}");
             continue;
         }
-        // To the end, without a hole, and at most one for each interval: a late thread has fewer.
+        // To the end, without a gap, and at most one per interval: a late thread sends fewer.
         let intervals: BTreeSet<u64> = series.iter().map(|sample| sample.end_ns / FINE_INTERVAL_NS).collect();
         let length: u64 = series.iter().map(|sample| sample.length_ns).sum();
         assert!(series.last().unwrap().end_ns >= DURATION_MS * 1_000_000, "{what}");

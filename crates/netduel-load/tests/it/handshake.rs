@@ -1,4 +1,4 @@
-//! Who gets in, and who gets traffic: strangers neither disturb the client nor receive anything.
+//! Authentication of data connections: unknown peers neither disturb the client nor receive traffic.
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn unknown_tcp_peers_do_not_disturb_the_client() {
     let mut strangers = Vec::new();
     let (client, server) = run_through(&bulk(), |ports| {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports[0]));
-        // More silent peers than the gate keeps, one that talks nonsense, one that begins well and stops.
+        // More silent peers than the limit, one that sends garbage, one that starts correctly and stops.
         for _ in 0..300 {
             strangers.push(TcpStream::connect(address).unwrap());
         }
@@ -49,7 +49,7 @@ fn unknown_tcp_peers_do_not_disturb_the_client() {
     .unwrap();
     assert!(sent(&client) > 0);
     assert_eq!(sent(&client), received(&server));
-    // None of them was told anything: the connection ends, or was reset, without a byte.
+    // None of them got a response: the connection was closed or reset without a byte.
     for mut stranger in strangers {
         stranger.set_read_timeout(Some(LIMIT)).unwrap();
         assert!(matches!(stranger.read(&mut [0; 64]), Ok(0) | Err(_)));
@@ -92,7 +92,7 @@ fn wrong_token_is_rejected() {
 }
 
 #[test]
-fn an_echo_server_gets_no_traffic() {
+fn echo_server_gets_no_traffic() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let echo = std::thread::spawn(move || {
@@ -116,7 +116,7 @@ fn an_echo_server_gets_no_traffic() {
 }
 
 #[test]
-fn a_udp_echo_server_gets_no_traffic() {
+fn udp_echo_server_gets_no_traffic() {
     let echo = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = echo.local_addr().unwrap().port();
     let thread = std::thread::spawn(move || {
@@ -140,7 +140,7 @@ fn a_udp_echo_server_gets_no_traffic() {
         tuning: FlowTuning::default(),
     });
     let workload = workload(traffic, Family::Ipv4, 50);
-    // The echo has to come within it: a thread of a busy machine may wait for its core for a good part of a second.
+    // The reply must arrive within it: on a busy machine a thread may wait for its core for a large part of a second.
     let limit = Duration::from_secs(3);
     let Err(error) = prepare_client(&workload, loopback(Family::Ipv4), &[port], TOKEN, limit) else {
         panic!("an echo server was taken for an agent")
@@ -153,12 +153,12 @@ fn a_udp_echo_server_gets_no_traffic() {
 }
 
 #[test]
-fn addresses_of_many_hosts_are_refused() {
+fn multicast_and_broadcast_addresses_are_rejected() {
     for address in ["224.0.0.1", "255.255.255.255", "0.0.0.0"] {
         let result = prepare_client(&datagrams(), address.parse().unwrap(), &[9, 9], TOKEN, LIMIT);
         assert!(matches!(result, Err(LoadError::Peer { .. })), "{address}");
     }
-    // The broadcast address of a subnet is known to the kernel alone.
+    // Only the kernel knows the broadcast address of a subnet.
     let result = prepare_client(&datagrams(), "127.255.255.255".parse().unwrap(), &[9, 9], TOKEN, LIMIT);
     assert!(matches!(result, Err(LoadError::Connect { .. })));
 }
@@ -176,7 +176,7 @@ fn closed_port_is_reported_with_its_address() {
 }
 
 #[test]
-fn an_address_of_no_interface_is_reported_with_a_remedy() {
+fn address_without_an_interface_is_reported_with_a_remedy() {
     let Err(error) = prepare_server(&bulk(), "192.0.2.1".parse().unwrap(), TOKEN) else {
         panic!("it was bound")
     };
@@ -185,7 +185,7 @@ fn an_address_of_no_interface_is_reported_with_a_remedy() {
 }
 
 #[test]
-fn a_server_whose_client_never_comes_can_be_aborted_or_dropped() {
+fn server_without_a_client_can_be_aborted_or_dropped() {
     for workload in [bulk(), datagrams()] {
         let (notify, done) = notification();
         let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
@@ -197,7 +197,7 @@ fn a_server_whose_client_never_comes_can_be_aborted_or_dropped() {
         let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
         let port = server.ports()[0];
         drop(server);
-        // The port is free again as soon as the thread at the gate has seen it.
+        // The port is free as soon as the accepting thread has ended.
         while TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err()
             || UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_err()
         {

@@ -16,7 +16,7 @@ use netduel_sys::clock;
 pub const TOKEN: Token = Token(*b"a token of tests");
 /// Long enough for a busy machine; only a hang reaches it.
 pub const LIMIT: Duration = Duration::from_secs(60);
-/// How often the figures of a client are looked at.
+/// Poll interval of the client's figures.
 const LOOK: Duration = Duration::from_millis(5);
 
 pub fn workload(traffic: Traffic, family: Family, duration_ms: u64) -> Workload {
@@ -56,7 +56,7 @@ pub fn messages(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> R
     }
 }
 
-/// All ways to wait that this user may use.
+/// All wait modes that this user may use.
 pub fn waits() -> Vec<Wait> {
     let mut waits = vec![Wait::Block, Wait::Spin];
     let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
@@ -77,7 +77,7 @@ pub fn loopback(family: Family) -> IpAddr {
     }
 }
 
-/// Traffic takes whole cores: one test at a time, or a short trial of one may end before its threads were ever scheduled.
+/// Traffic uses whole cores: one test at a time, or a short trial of one may end before its threads are scheduled.
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -89,12 +89,12 @@ pub fn notification() -> (Notify, Receiver<()>) {
     (Box::new(move || sender.send(()).unwrap()), receiver)
 }
 
-/// Runs both ends as a coordinator does: whoever is done first makes the other finish.
+/// Runs both ends as a coordinator does: the first to finish makes the other finish.
 pub fn run_pair(workload: &Workload) -> Result<(EndReport, EndReport), LoadError> {
     run_through(workload, <[u16]>::to_vec)
 }
 
-/// As [`run_pair`], with `between` giving the ports that the client is told instead of the server's.
+/// As [`run_pair`], with `between` returning the ports that the client gets in place of the server's.
 pub fn run_through(
     workload: &Workload,
     between: impl FnOnce(&[u16]) -> Vec<u16>,
@@ -102,7 +102,7 @@ pub fn run_through(
     run_until(workload, between, |_| false)
 }
 
-/// As [`run_through`]. The client, whose duration may be long, is told to finish as soon as its figures are enough.
+/// As [`run_through`]. The client, whose duration may be long, is finished as soon as its figures suffice.
 pub fn run_until(
     workload: &Workload,
     between: impl FnOnce(&[u16]) -> Vec<u16>,

@@ -1,4 +1,4 @@
-//! Round trips on a path that is idle first and then loaded: each part has its own, and everything ends by itself.
+//! Loaded latency: separate round trips of the idle and the loaded phase, and a regular end.
 use netduel_load::{prepare_client, prepare_server};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{Bytes, Nanos, PerSecond};
@@ -36,7 +36,7 @@ fn with_times(traffic: Traffic, family: Family) -> Workload {
     Workload { timing, ..workload(traffic, family, DURATION_MS) }
 }
 
-/// No load was moved in the idle part: intervals end at most a tenth of a second after the moment they tell of.
+/// No load was moved in the idle phase: intervals end at most 0.1 s after their nominal time.
 fn is_idle_first(report: &EndReport) -> bool {
     [&report.sent, &report.received].into_iter().flatten().all(|flow| {
         flow.first_ns.is_some_and(|first| first >= IDLE_MS * 1_000_000)
@@ -49,7 +49,7 @@ fn is_idle_first(report: &EndReport) -> bool {
 }
 
 #[test]
-fn each_part_has_its_round_trips_and_the_load_its_own() {
+fn each_phase_has_its_own_round_trips() {
     for (probe, family) in [(ProbeProtocol::Udp, Family::Ipv4), (ProbeProtocol::Tcp, Family::Ipv6)] {
         for direction in [Direction::Up, Direction::Down, Direction::Both] {
             let engine = if probe == ProbeProtocol::Udp { TcpEngine::Lean } else { TcpEngine::Copy };
@@ -59,7 +59,7 @@ fn each_part_has_its_round_trips_and_the_load_its_own() {
 
             let trips = client.round_trips.as_ref().unwrap();
             assert_eq!((trips.requests, trips.responses, trips.timeouts), (200, 200, 0), "{what}");
-            // 100 to 350 ms of the idle part, 500 to 950 ms of the whole; one probe in 5 ms.
+            // 100 to 350 ms of the idle phase, 500 to 950 ms of the whole; one probe in 5 ms.
             assert_eq!(trips.idle.as_ref().map(|record| record.count), Some(50), "{what}");
             assert_eq!(trips.histogram.count, 90, "{what}");
             assert_eq!(trips.series.iter().map(|sample| sample.count).sum::<u64>(), 200, "{what}");
@@ -75,7 +75,7 @@ fn each_part_has_its_round_trips_and_the_load_its_own() {
             assert!(under_load.in_band_requests > 0 && under_load.in_band_requests <= 30, "{what}");
             assert!(under_load.in_band.count > 0, "{what}");
 
-            // Both ends agree on the load to the byte, and probes are no part of it.
+            // Both ends count the same bytes of load, and probes are not part of it.
             for (from, to, sends) in
                 [(&client, &server, direction.client_sends()), (&server, &client, direction.server_sends())]
             {
@@ -97,13 +97,13 @@ fn each_part_has_its_round_trips_and_the_load_its_own() {
 }
 
 #[test]
-fn the_load_of_a_server_that_was_started_long_before_begins_by_the_clients_clock() {
+fn server_load_starts_by_the_clients_clock() {
     let _turn = turn();
     let workload = with_times(load(Direction::Down, ProbeProtocol::Udp, TcpEngine::Lean), Family::Ipv4);
     let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
     let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
     let server = server.start(Box::new(|| ()));
-    // Its clock counts from when all of its threads are there.
+    // Its clock starts when all of its threads are ready.
     while server.live().elapsed_ns == 0 {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! Both ends in one process over loopback, and strangers, proxies and aborts between them.
+//! Both ends in one process over loopback, with unknown peers, proxies and aborts.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test by it, as the tests themselves do")]
 mod abort;
 mod datagrams;

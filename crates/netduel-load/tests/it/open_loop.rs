@@ -1,4 +1,4 @@
-//! The open loop measures from the scheduled time: a stall is seen by every request that it held up.
+//! The open loop measures from the scheduled time: every request that a stall delays shows it.
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
@@ -12,7 +12,7 @@ const SIZE: u64 = 32;
 const RATE: u64 = 1000;
 const STALL_NS: u64 = 150_000_000;
 
-/// Stands between client and server, and once, after some requests, forwards nothing for a while. Returns how long.
+/// A proxy between client and server that once, after some requests, forwards nothing for a while. Returns the duration.
 fn stalling_proxy(server_port: u16) -> (u16, JoinHandle<u64>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -50,7 +50,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream, stall_after: Option<usize>) -> u
 }
 
 #[test]
-fn a_stall_is_counted_from_the_scheduled_time_of_each_request_that_it_held_up() {
+fn stall_counts_from_the_scheduled_time_of_each_delayed_request() {
     for wait in [Wait::Block, Wait::Spin] {
         let traffic = Traffic::TcpRr(messages(SIZE, 1, wait, Some(RATE)));
         let mut proxy = None;
@@ -63,9 +63,9 @@ fn a_stall_is_counted_from_the_scheduled_time_of_each_request_that_it_held_up() 
         let stalled = proxy.unwrap().join().unwrap();
         let trips = client.round_trips.unwrap();
         assert_eq!((trips.requests, trips.responses), (500, 500), "{wait:?}");
-        // The request that was held was due before the stall began.
+        // The held request was due before the stall began.
         assert!(trips.histogram.max >= stalled, "{wait:?}: {} of {stalled}", trips.histogram.max);
-        // At 1000 a second one falls due each millisecond of the stall: those of its first half wait longer than half.
+        // At 1000 per second one is due in each millisecond of the stall: those of its first half wait longer than half of it.
         let held_long =
             trips.histogram.pairs.iter().filter(|pair| pair.0 > stalled / 2).map(|pair| pair.1).sum::<u64>();
         let due_in_first_half = stalled / 2 * RATE / 1_000_000_000;

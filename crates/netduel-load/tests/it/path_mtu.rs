@@ -1,5 +1,5 @@
-//! Datagrams that are longer than the path: refused with the length that fits, cut by IP, or ended when the path shrinks; never a hang.
-//! Each test runs again in a network namespace of its own, whose loopback has the MTU of an Ethernet.
+//! Datagrams longer than the path MTU: rejected with the size that fits, fragmented by IP, or ended when the MTU decreases; never
+//! a hang. Each test runs again in a network namespace, whose loopback has the MTU of Ethernet.
 use std::env;
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn ip(words: &str) {
     assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success(), "ip {words}");
 }
 
-/// Runs `body` in a new network namespace, by running the test again inside of it.
+/// Runs `body` in a new network namespace, by running the test again inside.
 fn with_ethernet_mtu(name: &str, body: fn()) {
     if env::var_os(INSIDE).is_some() {
         ip("link set lo mtu 1500 up");
@@ -87,8 +87,8 @@ fn fragmented_datagrams_count_once() {
 }
 
 #[test]
-fn a_path_that_shrinks_ends_the_flow_and_what_was_sent_stays_counted() {
-    with_ethernet_mtu("a_path_that_shrinks_ends_the_flow_and_what_was_sent_stays_counted", || {
+fn decreasing_mtu_ends_the_flow_and_keeps_its_counts() {
+    with_ethernet_mtu("decreasing_mtu_ends_the_flow_and_keeps_its_counts", || {
         let _turn = turn();
         let workload = workload(udp(Direction::Up, 1400, UdpOffload::Gso), Family::Ipv4, 600_000);
         let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();

@@ -1,4 +1,4 @@
-//! Many trials through one port: who gets where, and that nothing of one is counted for another.
+//! Many trials through one port: connections reach their trial, and no count is mixed up.
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc::{Receiver, channel};
@@ -15,7 +15,7 @@ use netduel_model::workload::{
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, received, sent, tcp, turn, workload};
 use crate::loaded::load;
 
-/// A port on loopback or all addresses, and what it takes for control connections.
+/// A port on loopback or all addresses, and its accepted control connections.
 pub fn open(bind: IpAddr) -> (Port, Receiver<(TcpStream, SocketAddr)>) {
     let (sender, receiver) = channel();
     let control: ControlHandler = Box::new(move |stream, peer| {
@@ -42,14 +42,14 @@ pub fn datagrams(flows: u32, direction: Direction, rate: u64) -> Traffic {
     })
 }
 
-/// A workload that lasts until something moved: [`run_ends`] ends it, so that no test depends on how soon a busy machine comes to
-/// run its threads. Datagrams have a schedule, whose first is sent however late it is.
+/// A workload that lasts until data has moved; [`run_ends`] ends it, so that no test depends on scheduling delays of a busy
+/// machine. Datagrams have a schedule, whose first one is sent even if it is late.
 pub fn trial(traffic: Traffic, family: Family) -> Workload {
     let lasts_by_itself = matches!(traffic, Traffic::UdpStream(_));
     workload(traffic, family, if lasts_by_itself { 200 } else { 3_600_000 })
 }
 
-/// Runs both ends of a trial through the port, the client going to `host`.
+/// Runs both ends of a trial through the port; the client connects to `host`.
 pub fn run(port: &Port, host: IpAddr, workload: &Workload, token: Token) -> (EndReport, EndReport) {
     let server = port.prepare_server(workload, token).unwrap();
     assert!(server.ports().iter().all(|number| *number == port.address().port()), "{:?}", server.ports());
@@ -57,7 +57,7 @@ pub fn run(port: &Port, host: IpAddr, workload: &Workload, token: Token) -> (End
     run_ends(workload, client, server)
 }
 
-/// Runs both ends; those that do not end by themselves end when something has moved, a client before the server that answers it.
+/// Runs both ends; those without an end of their own end once data has moved, the client before the server.
 pub fn run_ends(workload: &Workload, client: ClientEnd, server: ServerEnd) -> (EndReport, EndReport) {
     let (notify_server, server_done) = notification();
     let (notify_client, client_done) = notification();
@@ -101,12 +101,12 @@ pub fn all_traffic() -> Vec<Traffic> {
     ]
 }
 
-/// What each end sent is what the other received.
+/// Each end received what the other sent.
 pub fn check(traffic: &Traffic, client: &EndReport, server: &EndReport) {
     let name = traffic.type_name();
     assert!(sent(client) + sent(server) > 0, "{name}");
     if !matches!(traffic, Traffic::UdpStream(_)) {
-        // Of datagrams an error is no news: the last of three end markers may find the peer gone.
+        // An error of a UDP flow is acceptable: the last of three end markers may find the peer closed.
         assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{name}");
         assert_eq!(sent(client), received(server), "{name}: up");
         assert_eq!(sent(server), received(client), "{name}: down");
@@ -139,7 +139,7 @@ fn every_workload_runs_through_one_port_over_ipv4_ipv6_and_both() {
 }
 
 #[test]
-fn a_path_that_is_idle_first_and_then_loaded_runs_through_one_port() {
+fn loaded_latency_runs_through_one_port() {
     let _turn = turn();
     let (port, _control) = open(Ipv6Addr::UNSPECIFIED.into());
     for probe in [ProbeProtocol::Udp, ProbeProtocol::Tcp] {
@@ -153,7 +153,7 @@ fn a_path_that_is_idle_first_and_then_loaded_runs_through_one_port() {
 }
 
 #[test]
-fn clients_at_a_time_get_their_own_trial_to_the_byte() {
+fn concurrent_clients_have_separate_counts() {
     let _turn = turn();
     let (port, _control) = open(Ipv6Addr::UNSPECIFIED.into());
     std::thread::scope(|scope| {
@@ -170,10 +170,10 @@ fn clients_at_a_time_get_their_own_trial_to_the_byte() {
 }
 
 #[test]
-fn many_flows_of_several_clients_are_told_apart_to_the_datagram() {
+fn flows_of_several_clients_have_separate_counts() {
     let _turn = turn();
     let (port, _control) = open(Ipv6Addr::UNSPECIFIED.into());
-    // 64 flows each, and for each flow another number of datagrams than for its neighbours.
+    // 64 flows each, each flow with another number of datagrams than its neighbours.
     std::thread::scope(|scope| {
         for number in 0..4 {
             let port = &port;
@@ -188,7 +188,7 @@ fn many_flows_of_several_clients_are_told_apart_to_the_datagram() {
 }
 
 #[test]
-fn an_address_that_is_not_the_first_of_the_host_is_answered_from() {
+fn replies_have_the_requested_source_address() {
     let _turn = turn();
     for bind in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), Ipv6Addr::UNSPECIFIED.into()] {
         let (port, _control) = open(bind);
@@ -201,7 +201,7 @@ fn an_address_that_is_not_the_first_of_the_host_is_answered_from() {
 }
 
 #[test]
-fn each_trial_has_the_congestion_control_that_it_asks_for() {
+fn each_trial_has_its_own_congestion_control() {
     let _turn = turn();
     let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
     for (number, name) in ["reno", "cubic"].into_iter().enumerate() {
@@ -273,7 +273,7 @@ fn token_is_unique_until_its_trial_is_dropped() {
 }
 
 #[test]
-fn a_trial_is_refused_that_asks_for_the_version_that_the_port_is_not_bound_to() {
+fn trial_of_an_unbound_ip_version_is_rejected() {
     for (bind, family) in [
         (IpAddr::V4(Ipv4Addr::LOCALHOST), Family::Ipv6),
         (Ipv4Addr::UNSPECIFIED.into(), Family::Ipv6),
@@ -304,7 +304,7 @@ fn port_in_use_is_reported_with_a_remedy() {
 }
 
 #[test]
-fn a_trial_whose_client_never_comes_ends_when_it_is_aborted_or_the_port_is_closed_or_its_patience_ends() {
+fn trial_without_a_client_ends_by_abort_close_or_timeout() {
     let two = workload(tcp(2, Direction::Up, TcpEngine::Lean), Family::Ipv4, 1);
     let flows = workload(datagrams(2, Direction::Up, 800_000), Family::Ipv4, 1);
     let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
@@ -315,7 +315,7 @@ fn a_trial_whose_client_never_comes_ends_when_it_is_aborted_or_the_port_is_close
     let (aborted, done) = start(&two, 0);
     aborted.abort();
     done.recv_timeout(LIMIT).unwrap();
-    // Whose patience of ten seconds is over: nobody says anything to them.
+    // After its time limit of ten seconds, without a message to it.
     let patient = [start(&two, 1), start(&flows, 2)];
     let ended = patient.map(|(running, done)| {
         done.recv_timeout(LIMIT).unwrap();
@@ -339,7 +339,7 @@ fn a_trial_whose_client_never_comes_ends_when_it_is_aborted_or_the_port_is_close
 }
 
 #[test]
-fn trials_that_have_their_sockets_go_on_when_the_port_is_closed() {
+fn running_trials_continue_when_the_port_is_closed() {
     let _turn = turn();
     for traffic in [tcp(2, Direction::Both, TcpEngine::Lean), datagrams(4, Direction::Both, 1_600_000)] {
         let workload = trial(traffic.clone(), Family::Ipv4);
@@ -372,12 +372,12 @@ fn lost_replies_are_requested_again() {
         check(&workload.traffic, &client, &server);
         let stop = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         stop.send_to(b"stop", proxy.local_addr().unwrap()).unwrap();
-        // The proof, and the word that all is set.
+        // The proof, and the final confirmation.
         assert_eq!(lost.join().unwrap(), [2, 4]);
     });
 }
 
-/// Passes datagrams on between a client and `server`, except the first of each kind of answer; returns which kinds.
+/// Forwards datagrams between a client and `server`, except the first of each kind of reply; returns these kinds.
 fn lose_first_answers(proxy: &UdpSocket, server: SocketAddr) -> Vec<u8> {
     let mut client = None;
     let mut lost = Vec::new();
@@ -400,7 +400,7 @@ fn lose_first_answers(proxy: &UdpSocket, server: SocketAddr) -> Vec<u8> {
 }
 
 #[test]
-fn a_tls_connection_goes_to_control_with_its_first_byte_unread() {
+fn tls_connection_is_passed_to_control_unread() {
     let (port, control) = open(Ipv6Addr::UNSPECIFIED.into());
     let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port.address().port())).unwrap();
     client.write_all(b"\x16\x03\x01rest").unwrap();

@@ -1,5 +1,5 @@
-//! A port whose process has no descriptor left: it goes on when there are some again. The port is in a process of its own, whose
-//! limit is lowered, and which is this test again.
+//! A port whose process has no descriptor left continues when there are some again. The port is in a separate process with a
+//! lower limit: this test, started again.
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -13,8 +13,8 @@ use crate::port::{datagrams, open, token};
 use crate::port_unknown_peers::{confirm, hello};
 
 const ROLE: &str = "NETDUEL_TEST_SHORTAGE";
-const NAME: &str = "port_shortage::a_port_survives_that_its_process_has_no_descriptors_left";
-/// More than the 400 that a trial asks the limit to leave for other things.
+const NAME: &str = "port_shortage::port_survives_descriptor_exhaustion";
+/// More than the 400 descriptors that a trial keeps free for other uses.
 const DESCRIPTORS: u32 = 450;
 
 fn trials() -> [Workload; 3] {
@@ -22,10 +22,10 @@ fn trials() -> [Workload; 3] {
     [workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 1000), flows.clone(), flows]
 }
 
-/// The number of the trial that fails for want of a descriptor.
+/// The number of the trial that fails for lack of a descriptor.
 const FAILS: usize = 2;
 
-/// The server: opens a port, and takes descriptors and gives them back as it is told, a line at a time.
+/// The server: opens a port, and takes and releases descriptors as instructed, one line at a time.
 fn serve() {
     let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
     let mut number = 0;
@@ -38,7 +38,7 @@ fn serve() {
     let take = || std::iter::from_fn(|| File::open("/dev/null").ok());
     let order = || std::io::stdin().read_line(&mut String::new()).unwrap();
     let mut taken: Vec<File> = take().collect();
-    // Strangers come one at a time now.
+    // Unknown peers come one at a time now.
     taken.pop();
     println!("port {}", port.address().port());
     order();
@@ -77,12 +77,12 @@ impl Server {
         Self { child, output }
     }
 
-    /// Tells it to go on.
+    /// Signals the next step.
     fn order(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
-    /// What is behind the next `word` that it prints, among what the test harness prints.
+    /// The text after the next `word` in its output, which includes that of the test harness.
     fn line_after(&mut self, word: &str) -> String {
         loop {
             let mut line = String::new();
@@ -96,14 +96,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Only a test that failed finds it alive.
+        // Only a failed test finds it alive.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 #[test]
-fn a_port_survives_that_its_process_has_no_descriptors_left() {
+fn port_survives_descriptor_exhaustion() {
     if std::env::var_os(ROLE).is_some() {
         return serve();
     }
@@ -118,7 +118,7 @@ fn a_port_survives_that_its_process_has_no_descriptors_left() {
     server.order();
     let error = server.line_after("failed ");
     assert!(error.contains("open a socket for a flow"), "{error}");
-    // The others are there before there are descriptors for them, or come a little later.
+    // The others connect before there are descriptors for them, or a little later.
     let clients: Vec<_> = trials()
         .into_iter()
         .take(FAILS)
@@ -144,8 +144,8 @@ fn run_client(port: u16, number: usize, workload: &Workload) -> u64 {
     sent(&client.join().unwrap())
 }
 
-/// Each begins to greet and waits. One is let in, the next one finds no descriptor, and the first goes; that all go shows that the
-/// port lives on.
+/// Each peer starts a greeting and waits. One is accepted, the next one finds no descriptor, and the first is closed; that all
+/// are closed shows that the port is still running.
 fn send_strangers_away(address: SocketAddr) {
     let mut strangers: Vec<_> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
     for stranger in &mut strangers {
@@ -160,8 +160,8 @@ fn send_strangers_away(address: SocketAddr) {
     }
 }
 
-/// Greets for a flow of the trial that fails, to the point at which the port needs a socket. Datagrams are heard in order, so an
-/// answer to a later one shows that the port has tried and goes on.
+/// Performs the handshake for a flow of the failing trial up to the point at which the port needs a socket. Datagrams are
+/// processed in order, so a reply to a later one shows that the port has tried and continues.
 fn confirm_a_flow(address: SocketAddr) {
     let client = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     client.connect(address).unwrap();

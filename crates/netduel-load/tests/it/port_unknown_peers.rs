@@ -1,4 +1,4 @@
-//! Who comes to a port that trials share and is no client of one: gets nothing, and disturbs nobody.
+//! Peers of a shared port that are not clients of a trial: they get nothing, and disturb no client.
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -21,7 +21,7 @@ pub fn hello(step: u8, token: Token) -> [u8; 48] {
     bytes
 }
 
-/// What a client of `token` says to a proof with `nonce`, see `key_for`: 3 times 0x5b is 0x111.
+/// A client's response with `token` to a challenge with `nonce`, see `key_for`: 3 times 0x5b is 0x111.
 pub fn confirm(token: Token, nonce: [u8; 16]) -> [u8; 48] {
     let mut bytes = hello(3, token);
     for index in 0..16 {
@@ -35,7 +35,7 @@ fn address(port: &Port) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port.address().port()).into()
 }
 
-/// Reads to the end, and returns what came. Being reset is an end too.
+/// Reads to the end, and returns the data. A reset is also an end.
 fn answer(mut stream: &TcpStream) -> Vec<u8> {
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     let mut bytes = Vec::new();
@@ -50,7 +50,7 @@ fn client_without_the_token_is_closed_without_a_reply() {
     let (port, control) = open(Ipv6Addr::UNSPECIFIED.into());
     let bulk = workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 50);
     let _server = port.prepare_server(&bulk, TOKEN).unwrap();
-    // A greeting is read to its end, so the end of the connection is an orderly one.
+    // A greeting is read completely, so the connection closes without a reset.
     for step in [1, 5] {
         let mut stranger = TcpStream::connect(address(&port)).unwrap();
         stranger.write_all(&hello(step, OTHER)).unwrap();
@@ -113,7 +113,7 @@ fn datagrams_without_the_token_have_no_reply() {
     for bytes in wrong {
         stranger.send_to(bytes, address(&port)).unwrap();
     }
-    // The last one is right, and datagrams of one sender are heard in order: its answer is the first that comes.
+    // The last one is valid, and datagrams of one sender are processed in order, so its reply is the first one.
     let right = hello(1, TOKEN);
     stranger.send_to(&right, address(&port)).unwrap();
     stranger.set_read_timeout(Some(LIMIT)).unwrap();
@@ -126,18 +126,19 @@ fn datagrams_without_the_token_have_no_reply() {
 }
 
 #[test]
-fn a_forged_source_gains_nothing() {
+fn forged_source_gains_nothing() {
     let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
     let flows = workload(datagrams(1, Direction::Down, 800_000), Family::Ipv4, 50);
     let server = port.prepare_server(&flows, TOKEN).unwrap();
-    // Who knows the token and cannot hear the answers: the victim gets as many bytes as were sent in its name, and no flow.
+    // A peer that knows the token but cannot receive replies: the victim gets as many bytes as were sent in its name, and no
+    // flow.
     let victim = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     victim.send_to(&hello(1, TOKEN), address(&port)).unwrap();
     victim.send_to(&confirm(TOKEN, [7; 16]), address(&port)).unwrap();
     let mut bytes = [0; 2048];
     victim.set_read_timeout(Some(LIMIT)).unwrap();
     assert_eq!(victim.recv(&mut bytes).unwrap(), 48);
-    // The flow is still to be had by who answers.
+    // The flow is still available to a peer that replies.
     let host = loopback(Family::Ipv4);
     let client = prepare_client(&flows, host, server.ports(), TOKEN, LIMIT).unwrap();
     let (client, server) = crate::port::run_ends(&flows, client, server);
@@ -146,14 +147,14 @@ fn a_forged_source_gains_nothing() {
     assert!(victim.recv(&mut bytes).is_err());
 }
 
-/// Connects more peers than are kept, of all bad kinds; those that are slow are returned.
+/// Connects more peers than the limit, of all invalid kinds; returns the slow ones.
 fn besiege(port: &Port) -> Vec<TcpStream> {
     let connect = || TcpStream::connect(address(port)).unwrap();
     let mut slow = Vec::new();
     for number in 0..300 {
         let mut stranger = connect();
         match number % 3 {
-            // Says nothing.
+            // Sends nothing.
             0 => {}
             // Half a greeting.
             1 => stranger.write_all(b"NETDUEL1\x01").unwrap(),
@@ -183,7 +184,7 @@ fn garbage_silence_and_slow_peers_do_not_disturb_clients() {
                 let _ = stranger.send_to(&[0x4e; 48], address(&port));
                 let _ = stranger.send_to(&hello(1, OTHER), address(&port));
                 sent += 2;
-                // A byte now and then, from those that were not sent away yet.
+                // Single bytes from time to time, from those that are still connected.
                 if sent.is_multiple_of(64) {
                     slow.retain_mut(|peer| peer.write_all(b"E").is_ok());
                     std::thread::yield_now();
@@ -200,7 +201,7 @@ fn garbage_silence_and_slow_peers_do_not_disturb_clients() {
         assert!(flood.join().unwrap() > 0);
     });
     assert!(control.try_recv().is_err());
-    // Control is reached all the same.
+    // Control connections still work.
     let mut client = TcpStream::connect(address(&port)).unwrap();
     client.write_all(&[0x16]).unwrap();
     assert_eq!(control.recv_timeout(LIMIT).unwrap().1, client.local_addr().unwrap());

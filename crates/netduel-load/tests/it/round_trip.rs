@@ -29,7 +29,7 @@ fn both_protocols(settings: &RoundTrip) -> [(&'static str, Traffic); 2] {
 }
 
 #[test]
-fn the_closed_loop_counts_each_round_trip() {
+fn closed_loop_counts_each_round_trip() {
     for wait in waits() {
         for outstanding in [1, 7] {
             for family in [Family::Ipv4, Family::Ipv6] {
@@ -46,7 +46,7 @@ fn the_closed_loop_counts_each_round_trip() {
 }
 
 #[test]
-fn the_open_loop_keeps_its_schedule_to_the_request() {
+fn open_loop_keeps_its_schedule_exactly() {
     for wait in waits() {
         for (protocol, traffic) in both_protocols(&messages(64, 1, wait, Some(2000))) {
             let what = format!("{protocol} {wait:?}");
@@ -59,7 +59,7 @@ fn the_open_loop_keeps_its_schedule_to_the_request() {
 }
 
 #[test]
-fn large_messages_do_not_lock_both_ends_against_each_other() {
+fn large_messages_do_not_deadlock() {
     for rate in [None, Some(100)] {
         for wait in [Wait::Block, Wait::Spin] {
             let traffic = Traffic::TcpRr(messages(4 << 20, 8, wait, rate));
@@ -70,7 +70,7 @@ fn large_messages_do_not_lock_both_ends_against_each_other() {
 }
 
 #[test]
-fn warm_up_and_cool_down_stay_out_of_the_histogram_and_in_the_series() {
+fn warm_up_and_cool_down_are_in_the_series_only() {
     let mut workload = workload(Traffic::TcpRr(messages(1, 1, Wait::Block, Some(1000))), Family::Ipv4, 300);
     workload.timing.warmup = Nanos::from_millis(100);
     workload.timing.cooldown = Nanos::from_millis(50);

@@ -1,10 +1,10 @@
-//! The accounting of datagrams against a model that remembers everything.
+//! The accounting of datagrams against a model with unlimited memory.
 use std::collections::HashSet;
 
 use netduel_load::{Arrival, SequenceWindow};
 use proptest::prelude::*;
 
-/// The distance within which duplicates are told, as documented.
+/// The distance within which duplicates are detected, as documented.
 const WINDOW: u64 = 1 << 18;
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ fn check(numbers: impl IntoIterator<Item = u64>) {
 }
 
 #[test]
-fn the_edges_of_the_window_are_exact() {
+fn edges_of_the_window_are_exact() {
     check([0, WINDOW, 0, 1, 1, WINDOW - 1, WINDOW, WINDOW + 1, 1, 2, 2]);
     check([5 * WINDOW, 4 * WINDOW, 4 * WINDOW + 1, 4 * WINDOW + 1, 0]);
     check([WINDOW - 1, 0, 2 * WINDOW - 1, WINDOW, WINDOW - 1]);
@@ -60,20 +60,20 @@ fn the_edges_of_the_window_are_exact() {
 
 proptest! {
     #[test]
-    fn near_numbers_are_counted_as_the_model_does(numbers in prop::collection::vec(0u64..300, 0..400)) {
+    fn near_numbers_match_the_model(numbers in prop::collection::vec(0u64..300, 0..400)) {
         check(numbers);
     }
 
     #[test]
-    fn jumps_around_the_window_are_counted_as_the_model_does(
+    fn jumps_around_the_window_match_the_model(
         steps in prop::collection::vec((0u64..6, -3i64..=3), 0..200)
     ) {
-        // Half windows and a few: both edges are hit often.
+        // Half windows and a few more: both edges are hit often.
         check(steps.into_iter().map(|(halves, near)| (halves * WINDOW / 2).saturating_add_signed(near)));
     }
 
     #[test]
-    fn a_path_that_loses_doubles_and_delays_is_counted_as_the_model_does(
+    fn loss_duplicates_and_delays_match_the_model(
         fates in prop::collection::vec((0u8..10, 0usize..50), 1..500)
     ) {
         let mut arrivals = Vec::new();

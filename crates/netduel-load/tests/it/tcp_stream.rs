@@ -1,4 +1,4 @@
-//! Bulk TCP: both ends agree to the byte.
+//! Bulk TCP: both ends count the same bytes.
 use netduel_load::LoadError;
 use netduel_model::sample::EndReport;
 use netduel_model::units::Bytes;
@@ -8,7 +8,7 @@ use crate::harness::{check_flows, paced, received, run_pair, sent, tcp, workload
 
 const ENGINES: [TcpEngine; 4] = [TcpEngine::Lean, TcpEngine::Copy, TcpEngine::Zerocopy, TcpEngine::IoUring];
 
-/// Every send that asked for no copy was told of, and loopback copies all; other engines and ends that do not send say nothing.
+/// Every zero-copy send has a report, and loopback copies all; other engines and receiving ends have none.
 fn check_zero_copy(report: &EndReport, engine: TcpEngine) {
     let expected = matches!(engine, TcpEngine::Zerocopy | TcpEngine::IoUring) && report.sent.is_some();
     assert_eq!(report.zero_copy.is_some(), expected, "{engine:?}");
@@ -20,7 +20,7 @@ fn check_zero_copy(report: &EndReport, engine: TcpEngine) {
 }
 
 #[test]
-fn each_engine_direction_and_family_moves_bytes_and_both_ends_agree() {
+fn both_ends_agree_for_each_engine_direction_and_family() {
     for engine in ENGINES {
         for direction in [Direction::Up, Direction::Down, Direction::Both] {
             for family in [Family::Ipv4, Family::Ipv6] {
@@ -41,7 +41,7 @@ fn each_engine_direction_and_family_moves_bytes_and_both_ends_agree() {
                     assert_eq!(mine.index, theirs.index);
                     assert_eq!(mine.sent_bytes, theirs.received_bytes, "{what}");
                     assert_eq!(mine.received_bytes, theirs.sent_bytes, "{what}");
-                    // All was acknowledged; SYN and FIN have a sequence number each, the greeting its 48 bytes.
+                    // All data was acknowledged; SYN and FIN have one sequence number each, the greeting 48 bytes.
                     let account = mine.tcp.as_ref().unwrap();
                     let acknowledged = account.bytes_acked.unwrap();
                     assert!(
@@ -74,7 +74,7 @@ fn hundred_streams_are_received_to_the_byte() {
 }
 
 #[test]
-fn a_small_block_ends_well_below_the_low_water_mark() {
+fn small_block_below_the_low_water_mark_is_received() {
     for engine in [TcpEngine::Lean, TcpEngine::IoUring] {
         let mut traffic = tcp(1, Direction::Up, engine);
         if let Traffic::TcpStream(TcpStream { block, .. }) = &mut traffic {
@@ -87,7 +87,7 @@ fn a_small_block_ends_well_below_the_low_water_mark() {
 }
 
 #[test]
-fn the_congestion_control_is_that_of_the_plan_at_both_ends() {
+fn both_ends_use_the_congestion_control_of_the_plan() {
     let traffic = |name: &str| {
         Traffic::TcpStream(TcpStream {
             streams: 1,
@@ -112,7 +112,7 @@ fn the_congestion_control_is_that_of_the_plan_at_both_ends() {
 }
 
 #[test]
-fn threads_run_where_they_are_pinned_and_other_cores_are_refused() {
+fn threads_run_on_their_pinned_cores_and_invalid_cores_are_rejected() {
     let core = *netduel_sys::affinity::allowed().unwrap().last().unwrap();
     let mut pinned = workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 50);
     pinned.pin_client = vec![core];
@@ -126,7 +126,7 @@ fn threads_run_where_they_are_pinned_and_other_cores_are_refused() {
 }
 
 #[test]
-fn a_rate_is_kept_to_the_byte_by_all_streams_together() {
+fn rate_of_all_streams_is_exact() {
     // 1 bit/s has its first byte after 8 s; 80 kbit/s are 1000 bytes in 100 ms; 80 Mbit/s of two streams are a million.
     for (streams, direction, rate, bytes) in [
         (1, Direction::Up, 1, 0),
@@ -150,8 +150,8 @@ fn a_rate_is_kept_to_the_byte_by_all_streams_together() {
 }
 
 #[test]
-fn a_rate_that_no_path_can_take_is_sent_as_fast_as_it_can_and_ends_in_time() {
-    // The highest rate that a plan may set.
+fn unreachable_rate_is_sent_at_full_speed_and_ends_in_time() {
+    // The maximum rate of plans.
     let traffic = paced(tcp(1, Direction::Up, TcpEngine::Lean), 10_000_000_000_000);
     let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
     assert!(sent(&client) > 0);
@@ -160,7 +160,7 @@ fn a_rate_that_no_path_can_take_is_sent_as_fast_as_it_can_and_ends_in_time() {
 }
 
 #[test]
-fn a_volume_is_sent_to_the_byte_over_all_streams() {
+fn volume_is_sent_exactly_over_all_streams() {
     let cases = [(Direction::Up, 3), (Direction::Both, 2)];
     for ((direction, streams), engine) in
         cases.into_iter().flat_map(|case| ENGINES.map(|engine| (case, engine)))
@@ -169,7 +169,7 @@ fn a_volume_is_sent_to_the_byte_over_all_streams() {
         if let Traffic::TcpStream(TcpStream { tuning, .. }) = &mut traffic {
             tuning.volume = Some(Bytes(10_000_019));
         }
-        // The duration is long: what ends the trial is the volume.
+        // The duration is long: the volume ends the trial.
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 60_000)).unwrap();
         assert_eq!(server.received.unwrap().bytes, 10_000_019);
         if direction == Direction::Both {
@@ -179,7 +179,7 @@ fn a_volume_is_sent_to_the_byte_over_all_streams() {
 }
 
 #[test]
-fn a_segment_size_holds_in_both_directions() {
+fn segment_size_applies_in_both_directions() {
     for direction in [Direction::Up, Direction::Down] {
         let mut traffic = tcp(1, direction, TcpEngine::Lean);
         if let Traffic::TcpStream(TcpStream { tuning, .. }) = &mut traffic {
@@ -188,7 +188,7 @@ fn a_segment_size_holds_in_both_directions() {
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
         let sender = if direction == Direction::Up { client } else { server };
         let mss = sender.streams[0].tcp.as_ref().unwrap().snd_mss.unwrap();
-        // The options of each segment, time stamps of 12 bytes, come out of it.
+        // It includes the options of each segment, 12 bytes of time stamps.
         assert!((580..=600).contains(&mss), "{mss}");
     }
 }
@@ -211,7 +211,7 @@ fn two_thousand_connections_are_reported_in_groups() {
             let sum: u64 = end.streams.iter().map(|group| group.sent_bytes.max(group.received_bytes)).sum();
             assert_eq!(sum, moved.bytes);
             let spread = end.fairness.as_ref().unwrap();
-            // The volume divides into parts that differ by a byte at most.
+            // The volume is divided into parts that differ by at most one byte.
             assert_eq!((spread.count, spread.min_bytes, spread.max_bytes), (2_000, 50_000, 50_001));
         }
         let connections = client.connections.as_ref().unwrap();
@@ -222,7 +222,7 @@ fn two_thousand_connections_are_reported_in_groups() {
 }
 
 #[test]
-fn a_rate_is_shared_by_connections_that_share_threads() {
+fn rate_is_shared_by_connections_that_share_threads() {
     for engine in [TcpEngine::Lean, TcpEngine::Copy] {
         let traffic = paced(tcp(200, Direction::Up, engine), 80_000_000);
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 500)).unwrap();

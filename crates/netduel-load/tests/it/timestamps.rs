@@ -1,4 +1,5 @@
-//! Time stamps over real sockets: every stamped round trip is split, nothing is counted twice, and the rest is not stamped.
+//! Time stamps over real sockets: every timestamped round trip is split, none is counted twice, and the others have no time
+//! stamps.
 use netduel_model::sample::EndReport;
 use netduel_model::stamps::{Clocks, Part, StampReport};
 use netduel_model::units::Nanos;
@@ -29,14 +30,14 @@ fn run(traffic: Traffic, family: Family) -> (EndReport, EndReport) {
     (client, server)
 }
 
-/// What holds of every report.
+/// Invariants of every report.
 fn check(client: &EndReport, expected: &[Part], what: &str) -> StampReport {
     let trips = client.round_trips.as_ref().unwrap();
     let report = client.stamps.clone().expect(what);
-    // A machine that is short of cores may have let neither end run for most of the trial.
+    // With CPU contention neither end may have run for most of the trial.
     let ran = trips.responses >= 64;
     assert!(report.stamped > 0 || !ran, "{what}");
-    // Each is of one of the two histograms; those of the warm-up are of none.
+    // Each is in one of the two histograms; those of the warm-up are in none.
     let whole = report.round_trip.as_ref().unwrap();
     assert_eq!(whole.count, report.stamped, "{what}");
     assert!(trips.histogram.count > 0 || !ran, "{what}: some are not stamped");
@@ -55,7 +56,7 @@ fn check(client: &EndReport, expected: &[Part], what: &str) -> StampReport {
     report
 }
 
-/// Of a loop with one request under way no stamp is lost, but that of the last, which travels with the next.
+/// With one outstanding request no time stamp is lost, except the last, which travels with the next request.
 fn check_complete(report: &StampReport, what: &str) {
     let lost = report.missing;
     assert!(report.stamped <= report.complete + 1, "{what}: {lost:?} of {}", report.stamped);
@@ -67,7 +68,7 @@ fn check_complete(report: &StampReport, what: &str) {
 }
 
 #[test]
-fn a_closed_loop_is_split_into_parts_and_both_ways() {
+fn closed_loop_is_split_into_parts_and_directions() {
     for wait in [Wait::Block, Wait::Spin] {
         for family in [Family::Ipv4, Family::Ipv6] {
             for (protocol, traffic) in [
@@ -90,7 +91,7 @@ fn a_closed_loop_is_split_into_parts_and_both_ways() {
 }
 
 #[test]
-fn an_open_loop_has_its_lateness_as_a_part() {
+fn open_loop_has_lateness_as_a_part() {
     for wait in [Wait::Block, Wait::Spin] {
         for (protocol, traffic) in [
             ("tcp", Traffic::TcpRr(stamped(64, 1, wait, Some(2000)))),
@@ -100,7 +101,7 @@ fn an_open_loop_has_its_lateness_as_a_part() {
             let (client, _) = run(traffic, Family::Ipv4);
             let report = check(&client, &[&[Part::ScheduleDelay], &WHOLE[..]].concat(), &what);
             assert_eq!(client.round_trips.as_ref().unwrap().requests, 1200, "{what}");
-            // Over TCP requests that were held up meet in one segment, whose stamp is not theirs; datagrams stay apart.
+            // Over TCP, delayed requests may share a segment, whose time stamp is not theirs; datagrams stay separate.
             if protocol == "udp" {
                 check_complete(&report, &what);
             }
@@ -109,7 +110,7 @@ fn an_open_loop_has_its_lateness_as_a_part() {
 }
 
 #[test]
-fn small_messages_leave_the_parts_of_the_server_in_its_report() {
+fn small_messages_keep_server_parts_in_the_server_report() {
     for (protocol, traffic) in [
         ("tcp", Traffic::TcpRr(stamped(1, 1, Wait::Block, None))),
         ("udp", Traffic::UdpRr(stamped(32, 1, Wait::Block, None))),
@@ -128,7 +129,7 @@ fn small_messages_leave_the_parts_of_the_server_in_its_report() {
 }
 
 #[test]
-fn stamps_of_concurrent_and_large_messages_are_not_mixed_up() {
+fn time_stamps_of_concurrent_and_large_messages_are_not_confused() {
     for wait in [Wait::Block, Wait::Spin] {
         for (what, traffic) in [
             ("tcp, 16", Traffic::TcpRr(stamped(64, 16, wait, None))),
@@ -142,7 +143,7 @@ fn stamps_of_concurrent_and_large_messages_are_not_mixed_up() {
 }
 
 #[test]
-fn a_workload_without_stamps_has_none() {
+fn workload_without_time_stamps_has_none() {
     let (client, server) = run(Traffic::TcpRr(messages(64, 1, Wait::Block, None)), Family::Ipv4);
     assert_eq!((client.stamps, server.stamps), (None, None));
 }

@@ -1,4 +1,4 @@
-//! Transactions that each have a connection of their own: every one is counted, in parts that fit into the whole.
+//! Transactions with one connection each: all are counted, and their parts add up.
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -55,7 +55,7 @@ fn check(
 }
 
 #[test]
-fn the_closed_loop_counts_each_transaction() {
+fn closed_loop_counts_each_transaction() {
     for wait in [Wait::Block, Wait::Spin] {
         for outstanding in [1, 7] {
             for family in [Family::Ipv4, Family::Ipv6] {
@@ -71,7 +71,7 @@ fn the_closed_loop_counts_each_transaction() {
 }
 
 #[test]
-fn the_open_loop_begins_each_transaction_of_its_schedule() {
+fn open_loop_starts_each_scheduled_transaction() {
     for wait in [Wait::Block, Wait::Spin] {
         let mut workload = workload(transactions(64, 64, 4, wait, Some(1000)), Family::Ipv4, 300);
         let (client, server) = run_pair(&workload).unwrap();
@@ -88,7 +88,7 @@ fn the_open_loop_begins_each_transaction_of_its_schedule() {
 }
 
 #[test]
-fn requests_and_responses_may_be_large_and_unlike() {
+fn requests_and_responses_may_be_large_and_differ_in_size() {
     for (request, response) in [(48, 1 << 20), (1 << 20, 16), (100_001, 70_003)] {
         for wait in [Wait::Block, Wait::Spin] {
             let workload = workload(transactions(request, response, 2, wait, None), Family::Ipv4, 300);
@@ -157,7 +157,7 @@ fn port_of_another_program_receives_the_handshake_only() {
 }
 
 #[test]
-fn a_server_that_dies_leaves_errors_by_call_and_an_end_in_time() {
+fn dead_server_causes_errors_by_call_and_a_timely_end() {
     let _turn = turn();
     let workload = workload(transactions(64, 64, 2, Wait::Block, None), Family::Ipv4, 400);
     let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
@@ -191,11 +191,11 @@ fn sizes_without_room_for_the_token_are_rejected() {
     }
 }
 
-/// Set in the child of the test below, which runs in a network namespace of its own that has ten local ports.
+/// Set in the child of the test below, which runs in a network namespace with ten local ports.
 const CHILD: &str = "NETDUEL_LOAD_TEN_PORTS";
 
 fn with_ten_local_ports() {
-    // The listener has one of the ten, the standing connection one, so at most eight transactions are under way.
+    // The listener uses one of the ten, the permanent connection another, so at most eight transactions are in flight.
     let workload = workload(transactions(64, 1 << 20, 32, Wait::Block, None), Family::Ipv4, 300);
     let (client, _) = run_through(&workload, <[u16]>::to_vec).unwrap();
     let texts: Vec<String> = client

@@ -1,4 +1,4 @@
-//! The server's end in a process of its own, which can be stopped and can have a clock of its own.
+//! The server's end in a separate process, which can be stopped and can have its own clock.
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
@@ -15,17 +15,17 @@ use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, turn, workl
 
 const RATE: u64 = 20_000;
 const STALL_NS: u64 = 50_000_000;
-/// How far ahead the clock of a namespace is set, seconds.
+/// Offset of the clock of a namespace, seconds.
 const AHEAD_S: u64 = 4_000;
 
-/// A server's process. Dropping it ends it, whatever state it is in.
+/// A server process. Dropping it ends it in any state.
 struct Server {
     child: Child,
     port: u16,
 }
 
 impl Server {
-    /// Starts the example behind `prefix`, with the workload in its words.
+    /// Starts the example behind `prefix`, with the workload as an argument.
     fn start(prefix: &[String], workload: &Workload) -> Self {
         let (Traffic::TcpRr(settings) | Traffic::UdpRr(settings)) = &workload.traffic else {
             panic!("round trips only");
@@ -64,12 +64,12 @@ impl Server {
     fn is_stopped(&self) -> bool {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten().all(|task| {
             let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
-            // The state stands behind the name, which is in brackets.
+            // The state is after the name, which is in brackets.
             stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" T"))
         })
     }
 
-    /// The peer is done: ends the server.
+    /// The peer has finished: ends the server.
     fn finish(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().unwrap().success());
@@ -78,7 +78,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail for one that has ended and was waited for, which is what is wanted.
+        // Both fail if it has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -91,12 +91,12 @@ fn start_client(server: &Server, workload: &Workload) -> (Running, Receiver<()>)
     (client.start(notify), done)
 }
 
-/// Round trips longer than this.
+/// Number of round trips longer than this.
 fn longer(histogram: &HistogramRecord, than_ns: u64) -> u64 {
     histogram.pairs.iter().filter(|pair| pair.0 > than_ns).map(|pair| pair.1).sum()
 }
 
-/// Stops the server for a while once traffic flows; returns for how long it was stopped at least.
+/// Stops the server once traffic flows; returns the minimum duration of the stop.
 fn stall(server: &Server, client: &Running) -> u64 {
     while client.live().messages < 100 {
         assert!(!client.is_done(), "the client ended before the stall");
@@ -114,7 +114,7 @@ fn stall(server: &Server, client: &Running) -> u64 {
 }
 
 #[test]
-fn an_open_loop_at_20_000_per_second_keeps_its_schedule_and_shows_a_stopped_server() {
+fn open_loop_at_20_000_per_second_keeps_its_schedule_and_shows_a_stall() {
     let _turn = turn();
     for wait in [Wait::Block, Wait::Spin] {
         for family in [Family::Ipv4, Family::Ipv6] {
@@ -136,9 +136,8 @@ fn an_open_loop_at_20_000_per_second_keeps_its_schedule_and_shows_a_stopped_serv
     }
 }
 
-/// Every request of the schedule was sent and is accounted for, and those that fell due in the stall waited for the rest of it:
-/// the tail is spread evenly from nothing to the whole stall. Over UDP a machine that is short of cores may lose some, after
-/// half a second: those count as held, too.
+/// Every request of the schedule was sent and is accounted for. Requests due in the stall waited for the rest of it: the tail is
+/// spread evenly from zero to the whole stall. Over UDP, CPU contention may time out some after 0.5 s: those count as held, too.
 fn check_stall(report: &EndReport, requests: u64, stalled_ns: u64, what: &str) {
     let trips = report.round_trips.as_ref().unwrap();
     assert_eq!((trips.requests, trips.responses + trips.timeouts), (requests, requests), "{what}");
@@ -158,7 +157,7 @@ fn stamped(rate: Option<u64>) -> RoundTrip {
     RoundTrip { timestamps: true, ..messages(64, 1, Wait::Block, rate) }
 }
 
-/// Words that give a command a monotonic clock that is ahead; absent where that is not allowed. Says so.
+/// The prefix that gives a command a monotonic clock with an offset; absent, with a message, where that is not permitted.
 fn clock_ahead() -> Option<Vec<String>> {
     let prefix: Vec<String> =
         ["unshare", "--time", "--monotonic", &AHEAD_S.to_string(), "--fork", "--kill-child"]
@@ -191,10 +190,10 @@ fn clock_offset_is_within_its_stated_error() {
             let stamps = client.join().unwrap().stamps.unwrap();
             let one_way = stamps.one_way.expect(&what);
             assert_eq!(one_way.clocks, Clocks::Estimated, "{what}");
-            // Both processes read the same oscillator, so how far the clocks really are apart is what the namespace says.
+            // Both processes use the same oscillator, so the true offset is that of the namespace.
             let wrong = one_way.offset_ns.abs_diff((AHEAD_S * 1_000_000_000).cast_signed());
             assert!(wrong <= one_way.error_ns, "{what}: {wrong} of {}", one_way.error_ns);
-            // The error is no larger than the shortest way there and back allows, and a little for the drift.
+            // The error is at most half of the shortest round trip, and a little for the drift.
             let network = stamps.parts.iter().find(|record| record.part == Part::Network).unwrap();
             assert!(one_way.error_ns >= network.histogram.min / 2, "{what}");
             assert_eq!((stamps.inconsistent, one_way.up.count), (0, stamps.complete), "{what}");

@@ -1,4 +1,4 @@
-//! Bulk UDP: what was sent is what arrived, or is counted as lost, however the kernel cuts and joins it.
+//! Bulk UDP: every sent datagram arrives or is counted as lost, with every segmentation and merging.
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
@@ -8,7 +8,7 @@ use crate::harness::{LIMIT, TOKEN, check_flows, loopback, notification, run_pair
 
 const OFFLOADS: [UdpOffload; 3] = [UdpOffload::None, UdpOffload::Gso, UdpOffload::GsoGro];
 
-/// Datagrams that tell the end of a flow.
+/// Number of end markers of a flow.
 const END_MARKERS: u64 = 5;
 
 fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: UdpOffload) -> Traffic {
@@ -22,8 +22,7 @@ fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: 
     })
 }
 
-/// All that the sender counted is accounted for at the receiver: it arrived, or the socket dropped it. Loopback loses
-/// nothing else.
+/// Every datagram that the sender counted arrived at the receiver, or was dropped by its socket. Loopback loses nothing else.
 fn check_one_way(sender: &EndReport, receiver: &EndReport, size: u64, offload: UdpOffload) {
     let sent = sender.sent.as_ref().unwrap();
     let received = receiver.received.as_ref().unwrap();
@@ -35,10 +34,10 @@ fn check_one_way(sender: &EndReport, receiver: &EndReport, size: u64, offload: U
     assert_eq!(received.bytes, count.unique * size);
     let (lost, drops, buffers) =
         (sent.messages - count.unique, count.socket_drops.unwrap(), count.buffers.unwrap());
-    // The end markers of a flow may find the socket full like any other.
+    // End markers may also be dropped by a full socket.
     let others = sender.streams.len() as u64 * END_MARKERS;
     if offload == UdpOffload::GsoGro {
-        // A dropped buffer has 1 datagram at least and as many as the kernel puts in one at most.
+        // A dropped buffer has at least 1 datagram and at most as many as the kernel merges.
         assert!((drops.saturating_sub(others)..=drops * 128).contains(&lost), "{lost} {count:?}");
         assert!(buffers <= count.unique);
     } else {
@@ -70,7 +69,7 @@ fn paced_datagrams_all_arrive_in_each_direction_family_and_offload() {
                     continue;
                 }
                 check_one_way(sender, receiver, 200, offload);
-                // 2000 datagrams a second for 0.2 s, on the schedule to the datagram, each by itself: they are 1 ms apart.
+                // 2000 datagrams per second for 0.2 s, exactly on schedule, sent one by one: they are 1 ms apart.
                 assert_eq!(sender.sent.as_ref().unwrap().messages, 400, "{family:?} {direction:?}");
                 let handed = sender.datagrams_sent.as_ref().unwrap();
                 assert_eq!((handed.calls, handed.burst_max), (400, 1));
@@ -84,7 +83,7 @@ fn paced_datagrams_all_arrive_in_each_direction_family_and_offload() {
 }
 
 #[test]
-fn without_a_rate_every_datagram_is_accounted_for() {
+fn every_datagram_is_accounted_for_without_a_rate() {
     for offload in OFFLOADS {
         for size in [24, 64, 1472, 60_000] {
             let traffic = udp(1, Direction::Up, size, None, offload);
@@ -105,7 +104,7 @@ fn flows_share_threads_and_each_is_reported_with_its_ports() {
         let (client, server) = run_pair(&workload(traffic, Family::Ipv6, 300)).unwrap();
         check_one_way(&client, &server, 100, offload);
         check_one_way(&server, &client, 100, offload);
-        // 6000 datagrams a second are 20 for each flow; in 0.3 s 6 of each, and the shift leaves none out.
+        // 6000 datagrams per second are 20 for each flow: 6 of each in 0.3 s, evenly shifted.
         assert_eq!(client.sent.as_ref().unwrap().messages, 1800);
         assert_eq!(server.datagrams.as_ref().unwrap().next_sequence, vec![6; 300]);
         let mut ports = Vec::new();
@@ -135,7 +134,7 @@ fn flows_share_the_cores_that_they_are_pinned_to() {
 }
 
 #[test]
-fn a_rate_below_one_datagram_in_the_trial_sends_the_first_and_keeps_the_duration() {
+fn rate_below_one_datagram_sends_the_first_and_keeps_the_duration() {
     for rate in [1, 8] {
         let traffic = udp(1, Direction::Up, 1000, Some(rate), UdpOffload::Gso);
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 50)).unwrap();
@@ -145,17 +144,17 @@ fn a_rate_below_one_datagram_in_the_trial_sends_the_first_and_keeps_the_duration
 }
 
 #[test]
-fn a_rate_out_of_reach_ends_soon_after_the_duration() {
+fn unreachable_rate_ends_soon_after_the_duration() {
     let traffic = udp(2, Direction::Up, 1400, Some(10_000_000_000_000), UdpOffload::None);
     let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
     check_one_way(&client, &server, 1400, UdpOffload::None);
-    // 89 million were due; caught up is what half a second holds.
+    // 89 million were due; at most half a second of them is sent late.
     assert!(client.sent.as_ref().unwrap().messages < 80_000_000);
     let burst = client.datagrams_sent.unwrap().burst_max;
     assert_eq!(burst, 16);
 }
 
-/// Nothing takes datagrams off the server's socket until the client is done, so all that its buffer does not hold is dropped there.
+/// The server's socket is not read until the client has finished, so everything beyond its buffer is dropped there.
 #[test]
 fn drops_of_the_receivers_socket_are_counted_exactly() {
     for offload in [UdpOffload::None, UdpOffload::Gso] {
@@ -187,9 +186,9 @@ fn invalid_sizes_and_interfaces_are_rejected() {
 }
 
 #[test]
-fn a_volume_is_sent_to_the_datagram_over_all_flows() {
+fn volume_is_sent_exactly_over_all_flows() {
     for (direction, offload) in [(Direction::Up, UdpOffload::None), (Direction::Both, UdpOffload::GsoGro)] {
-        // A window holds all datagrams of a flow, so that no socket drops any; the duration is long: what ends the trial is the volume.
+        // A buffer holds all datagrams of a flow, so that no socket drops any; the duration is long: the volume ends the trial.
         let mut traffic = udp(3, direction, 200, Some(8_000_000), offload);
         if let Traffic::UdpStream(UdpStream { tuning, .. }) = &mut traffic {
             *tuning = FlowTuning { volume: Some(Bytes(200_001)), window: Some(Bytes(160 << 10)) };
