@@ -1,9 +1,9 @@
-//! How often the program says that a path is faster or slower than itself: 200 comparisons of a path with itself in the lab,
-//! short real trials, judged as every report judges. Fails when that is more often than the level allows.
+//! Rate of false verdicts: 200 comparisons of a path with itself in the lab, with short real trials, judged as in a report. Fails
+//! when the rate exceeds the level.
 //!
-//! One long A/A run is cut into comparisons of as many blocks as a plan has by default, each judged by itself from the trials of
-//! its blocks alone: the same as 200 short runs, without 200 times the start. The number of false verdicts is binomial, and its
-//! interval exact (Clopper and Pearson 1934).
+//! One long A/A run is split into comparisons with the default number of blocks, each judged separately from its own trials: the
+//! same as 200 short runs, without 200 starts. The number of false verdicts is binomial, and its interval is exact (Clopper and
+//! Pearson 1934).
 use std::process::{Command, Stdio};
 
 use netduel_model::ids::WorkloadName;
@@ -16,11 +16,11 @@ use netduel_store::Store;
 
 /// Comparisons of each workload.
 const COMPARISONS: u32 = 100;
-/// Blocks of a comparison: the default of a plan.
+/// Blocks of a comparison: the default of plans.
 const BLOCKS: u32 = 8;
-/// The chance of a false verdict that a confidence of 95 % accepts.
+/// The accepted probability of a false verdict at a confidence of 95 %.
 const LEVEL: f64 = 0.05;
-/// Error of the interval of the number of false verdicts, each side.
+/// Error of the interval of the number of false verdicts, on each side.
 const SIDE: f64 = 0.025;
 
 const WORKLOADS: &str = r#"
@@ -41,7 +41,7 @@ congestion = "cubic"
 metrics = ["throughput"]
 "#;
 
-/// What the comparisons of one workload said.
+/// The verdicts of the comparisons of one workload.
 #[derive(Debug, Default)]
 struct Answers {
     higher: u64,
@@ -85,7 +85,7 @@ fn main() {
     assert!(low <= LEVEL, "more false verdicts than the level allows");
 }
 
-/// Runs all trials in the lab, and reads them back.
+/// Runs all trials in the lab, and returns the stored run.
 fn campaign() -> Run {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let plan = folder.path().join("plan.toml");
@@ -112,7 +112,7 @@ fn campaign() -> Run {
         .expect("the run that was just stored can be read")
 }
 
-/// Cuts the run into comparisons of one workload, each judged as a run of its own.
+/// Splits the run into comparisons of one workload, each judged as a separate run.
 fn judge(run: &Run, name: &WorkloadName) -> Answers {
     let plan = with_one_workload(&run.header.plan, name);
     let mut answers = Answers::default();
@@ -143,7 +143,7 @@ fn with_one_workload(plan: &ResolvedPlan, name: &WorkloadName) -> ResolvedPlan {
     plan
 }
 
-/// The exact interval of a chance of which `count` in `total` were seen.
+/// The exact interval of a probability with `count` events in `total`.
 fn interval(total: u64, count: u64) -> (f64, f64) {
     let low = if count == 0 { 0.0 } else { solve(|chance| SIDE - at_least(total, count, chance)) };
     let high =
@@ -151,7 +151,7 @@ fn interval(total: u64, count: u64) -> (f64, f64) {
     (low, high)
 }
 
-/// Where a falling function crosses 0, between 0 and 1.
+/// The zero of a decreasing function between 0 and 1.
 fn solve(function: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
@@ -161,12 +161,12 @@ fn solve(function: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The chance of `count` or more in `total` when each has this chance.
+/// The probability of `count` or more events in `total`, each with this probability.
 fn at_least(total: u64, count: u64, chance: f64) -> f64 {
     if chance <= 0.0 || chance >= 1.0 {
         return if chance <= 0.0 && count > 0 { 0.0 } else { 1.0 };
     }
-    // Each term from the one before it, in logarithms: the first may be smaller than any number.
+    // Each term from the previous one, as logarithms: the first may be too small for a number.
     let mut log = total as f64 * (1.0 - chance).ln();
     let mut sum = if count == 0 { log.exp() } else { 0.0 };
     for index in 1..=total {

@@ -1,5 +1,5 @@
-//! What control and observation cost in a trial, as a share of one core: CPU time of the coordinator and both agents while
-//! almost no traffic runs, per second of trial. Start-up is taken out by running few and many trials and subtracting.
+//! Cost of control and observation in a trial, as a share of one core: CPU time of the coordinator and both agents with almost no
+//! traffic, per second of trial. Subtracting a run with few trials from one with many removes the start-up.
 use std::process::{Command, Stdio};
 
 /// Length of one trial's traffic, seconds.
@@ -50,7 +50,7 @@ fn cpu_seconds_of_run(blocks: u32) -> f64 {
         .stderr(Stdio::null())
         .status()
         .expect("the program can be started");
-    // Exit code 6 says that an idle trial has no verdict, which is not the question here.
+    // Exit code 6: an idle trial has no verdict, which is irrelevant here.
     assert!(matches!(status.code(), Some(0 | 6)), "the run failed: {status}");
     children_cpu_seconds() - before
 }

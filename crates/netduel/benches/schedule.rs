@@ -1,10 +1,10 @@
-//! How long the coordinator takes to lay out a schedule of 10,000 trials: every block's order, as a run would ask for it.
+//! Time to compute a schedule of 10,000 trials: the order of every block, as in a run.
 use netduel_control::schedule;
 use netduel_model::plan;
 
-/// Trials that are laid out.
+/// Number of scheduled trials.
 const TRIALS: u32 = 10_000;
-/// Repeats; the median is the figure.
+/// Repetitions; the median is the result.
 const REPEATS: usize = 7;
 /// The plan of the demo: two arms, two workloads.
 const PLAN: &str = include_str!("../../../plans/demo.toml");

@@ -1,8 +1,8 @@
-//! The search for the highest rate without loss against a sweep of all rates around it, in the lab, behind a limit that does not change
-//! (its token bucket): are both the same, and what do they cost? Asked for: within 2 %, in a tenth of the time.
+//! The search for the highest rate without loss against a sweep of all rates around it, in the lab, behind a constant limit (its
+//! token bucket): compares results and cost. Targets: within 2 %, in a tenth of the time.
 //!
-//! The sweep tries every rate in steps of 1 % over a range that is known to hold the limit, each by as many trials of the same length
-//! as the goal has, and judges each by the goal's own rule. That it knows the range is to its advantage.
+//! The sweep tests every rate in steps of 1 % over a range that contains the limit, each with as many trials of the same length
+//! as the goal has, and judges each by the goal's own rule. The known range is an advantage of the sweep.
 use std::process::{Command, Stdio};
 
 use netduel_model::metric::Metric;
@@ -12,15 +12,15 @@ use netduel_model::trial::Trial;
 use netduel_report::analysis::value_of;
 use netduel_store::Store;
 
-/// What the wire lets through: 3302 frames of 1514 bytes a second. Its bucket and its queue add some hundredths to that in two seconds, and
-/// are as they were in a tenth of the time between two trials, so that it does not matter which trial came before. The receiver's buffers are
-/// large, so that one that waits for a core is no loss.
+/// The rate limit of the wire: 3302 frames of 1514 bytes per second. Bucket and queue add a few hundredths to that in two
+/// seconds, and drain in a tenth of the time between two trials, so that trials do not influence each other. The receiver's
+/// buffers are large, so that a receiver that waits for a core loses nothing.
 const CAP: &str = "40 Mbit/s";
-/// Rates of the sweep, packets a second: about a fifth on either side of that.
+/// Rates of the sweep, packets per second: about 20 % on either side of the limit.
 const RANGE: (f64, f64) = (2_700.0, 4_100.0);
-/// From one rate of the sweep to the next.
+/// Ratio of successive rates of the sweep.
 const STEP: f64 = 1.01;
-/// Blocks of either plan, in each of which the path runs twice.
+/// Blocks of either plan; each block runs the path twice.
 const BLOCKS: u32 = 2;
 
 fn main() {
@@ -51,7 +51,7 @@ fn main() {
         campaign(&rates.iter().map(|rate| paced(*rate, goal.final_trial.as_secs_f64())).collect::<String>());
     let truth = highest(&swept, &rates, goal.exceed_ratio);
     let sweep_s = swept.trials.len() as f64 * seconds_each(&swept);
-    // The sweep's trials are those of a sweep of as many trials a rate as the goal may ask for.
+    // The sweep has as many trials per rate as the goal may request.
     let (rate, search_s) = (median(&mut found), median(&mut seconds));
     let off = rate / truth - 1.0;
     println!(
@@ -79,7 +79,7 @@ fn paced(rate: u64, seconds: f64) -> String {
     )
 }
 
-/// Runs these workloads in the lab, and reads the run back.
+/// Runs these workloads in the lab, and returns the stored run.
 fn campaign(workloads: &str) -> Run {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let plan = folder.path().join("plan.toml");
@@ -99,14 +99,14 @@ fn campaign(workloads: &str) -> Run {
         .output()
         .expect("the program can be started");
     let words = String::from_utf8_lossy(&output.stderr);
-    // With so few blocks there may be no verdict (6); it is not asked for.
+    // With so few blocks there may be no verdict (6); none is needed.
     assert!(matches!(output.status.code(), Some(0 | 6)), "the run failed: {}\n{words}", output.status);
     Store::open(folder.path())
         .and_then(|store| store.read("last"))
         .expect("the run that was just stored can be read")
 }
 
-/// The highest rate beneath all that fail: no larger share of its trials loses than the goal allows.
+/// The highest rate below all that fail: a rate fails when a larger share of its trials has loss than the goal allows.
 fn highest(run: &Run, rates: &[u64], exceed_ratio: f64) -> f64 {
     let mut highest = 0;
     for rate in rates {
@@ -129,7 +129,7 @@ fn loss(run: &Run, trial: &Trial) -> f64 {
     value_of(Metric::Loss, workload, trial, true).expect("both ends counted")
 }
 
-/// How long a trial of a run took, seconds, with what is around its traffic: from the start of the first to that of the last.
+/// Duration of a trial including its overhead, seconds: from the start of the first to that of the last.
 fn seconds_each(run: &Run) -> f64 {
     let started = || run.trials.iter().map(|trial| trial.started_unix_ms);
     let (first, last) = (started().min().unwrap_or(0), started().max().unwrap_or(0));

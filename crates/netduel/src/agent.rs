@@ -1,4 +1,4 @@
-//! The command `agent`: serves a coordinator over standard input and output. What an agent does is the crate `netduel-agent`'s.
+//! The command `agent`: serves a coordinator over standard input and output. The work is in the crate `netduel-agent`.
 use netduel_agent::{AgentWork, Monotonic};
 use netduel_sys::local_bind::LocalBind;
 

@@ -1,4 +1,4 @@
-//! Standard output and this terminal. What a command prints as its result goes through here; progress and errors do not.
+//! Standard output and this terminal, for the results of commands. Progress and errors do not go through here.
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use netduel_report::json::error::ErrorDocument;
 use crate::exit::{Failure, Kind};
 use crate::program;
 
-/// Tables are laid out for this width when the terminal does not tell its own.
+/// Assumed width of a terminal that does not report its own.
 const WIDTH_DEFAULT: usize = 110;
 
-/// Prints a text on standard output; a reader that has gone (`| head`) is not an error.
+/// Prints a text on standard output; a closed reader (`| head`) is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -22,12 +22,12 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints a text for people on standard output. On a terminal its lines are broken between words.
+/// Prints a text for people on standard output. On a terminal its lines are wrapped at spaces.
 pub fn print_lines(text: &str) -> Result<(), Failure> {
     print(&broken(text, terminal_width(std::io::stdout())))
 }
 
-/// Prints a message on standard error. On a terminal its lines are broken between words.
+/// Prints a message on standard error. On a terminal its lines are wrapped at spaces.
 pub fn tell(text: &str) {
     eprintln!("{}", broken(text, terminal_width(std::io::stderr())));
 }
@@ -36,8 +36,8 @@ fn terminal_width(output: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(output).map(|(width, _)| usize::from(width.0))
 }
 
-/// The text with each line that is wider broken between words; the rest of a line is indented by two columns more. A word that is wider
-/// stays whole: it may be an address or a command.
+/// Wraps long lines at spaces; continuation lines are indented by two more columns. A word longer than the width is not broken:
+/// it may be an address or a command.
 fn broken(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     text.split('\n').map(|line| broken_line(line, width)).collect::<Vec<_>>().join("\n")
@@ -60,7 +60,7 @@ fn broken_line(line: &str, width: usize) -> String {
     broken + rest.trim_end()
 }
 
-/// Whether a document was printed: standard output holds one at most.
+/// Whether a document was printed: standard output has at most one.
 static DOCUMENT_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a document as indented JSON.
@@ -77,16 +77,16 @@ pub fn print_json_line(document: &impl serde::Serialize) -> Result<(), Failure> 
     print(&format!("{text}\n"))
 }
 
-/// Prints the error of a command that has a JSON document as its output, unless it printed its document before.
+/// Prints the error of a command with a JSON document as output, unless it already printed its document.
 pub fn print_json_error(failure: &Failure) {
     if DOCUMENT_PRINTED.swap(true, Ordering::Relaxed) {
         return;
     }
-    // The failure itself stands on standard error in any case.
+    // The failure is printed on standard error in any case.
     drop(print_json(&ErrorDocument::of(failure.info(), Vec::new(), &program::origin())));
 }
 
-/// Columns of this terminal, and whether colours are welcome.
+/// Width of this terminal in columns, and whether to use colours.
 pub fn page_layout() -> (usize, bool) {
     let width = terminal_size::terminal_size().map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0));
     (width, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_broken_between_words_and_no_word_is_cut() {
+    fn lines_are_wrapped_at_spaces() {
         let text = "check: synthetic    ipv4  ok: 100.0 % by syn0 at the client, 100.0 % by syn0 at the server, round trip p50 91 us\n  \
                     a second line";
         for width in [20, 40, 60, 80] {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn word_that_is_wider_than_the_terminal_stays_whole() {
+    fn word_wider_than_the_terminal_is_not_broken() {
         let long = "x".repeat(90);
         assert_eq!(
             broken(&format!("netduel tcp {long} -t 3"), Some(80)),

@@ -1,4 +1,4 @@
-//! `netduel demo`: the main job on a local lab, from nothing to a report.
+//! `netduel demo`: a complete comparison in a local lab, with a report.
 use netduel_lab::Lab;
 use netduel_model::event::Event;
 use netduel_model::ids::WorkloadName;
@@ -18,11 +18,11 @@ use crate::report_file::Destination;
 use crate::run::{Output, PlanPolicy, RunSource, System, build_lab, execute, run_failure};
 use crate::run_store::open_store;
 
-/// The demo's plan, built in: the demo needs no file.
+/// The demo's plan, compiled in: the demo needs no file.
 const PLAN: &str = include_str!("../../../plans/demo.toml");
-/// How long the check of a path sends, in each address family.
+/// Duration of the traffic of a path check, per address family.
 const CHECK_DURATION: Nanos = Nanos::from_millis(200);
-/// Cut from a check's beginning: the first packets ask for the neighbour.
+/// Excluded from the beginning of a check: the first packets include neighbour discovery.
 const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
 
 /// Runs the command.
@@ -53,8 +53,8 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     execute(&plan, source, store, lab, &output)
 }
 
-/// The plan pins round trips to core 0; where this process may not run there (a container's share of a machine), to the
-/// first core on which it may.
+/// The plan pins round trips to core 0. If this process may not run on core 0 (as in a container with other cores), they are
+/// pinned to its first allowed core.
 fn pin_to_an_allowed_core(plan: &mut ResolvedPlan) -> Result<(), Failure> {
     let allowed = netduel_sys::affinity::allowed().kind(Kind::Environment)?;
     let Some(first) = allowed.first().copied() else { return Ok(()) };
@@ -128,7 +128,7 @@ fn checked(plan: &ResolvedPlan, trial: &Trial) -> (bool, String) {
     }
 }
 
-/// The plan with short round trips in both families instead of its workloads.
+/// The plan with short round trips in both families in place of its workloads.
 fn check_plan(plan: &ResolvedPlan) -> Result<ResolvedPlan, Failure> {
     let pinned =
         plan.arms.iter().flat_map(|arm| &arm.workloads).find(|w| matches!(w.traffic, Traffic::TcpRr(_)));
@@ -145,7 +145,7 @@ fn check_plan(plan: &ResolvedPlan) -> Result<ResolvedPlan, Failure> {
     Ok(check)
 }
 
-/// Pinned as the plan's round trips are, so that the check's figure can be laid beside theirs.
+/// Pinned like the plan's round trips, so that the values are comparable.
 fn check_workload(name: &str, family: Family, cores: &[u16]) -> Result<Workload, Failure> {
     Ok(Workload {
         name: WorkloadName::new(name).kind(Kind::Internal)?,

@@ -12,7 +12,7 @@ pub enum Kind {
     Internal = 1,
     /// Invalid command line or invalid plan.
     Usage = 2,
-    /// This machine lacks something: a permission, a kernel feature, a tool.
+    /// The machine lacks a permission, a kernel feature or a tool.
     Environment = 3,
     /// A host or its agent failed.
     Host = 4,
@@ -48,14 +48,14 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (Kind::Interrupted as i32, "interrupted; finished trials are kept"),
 ];
 
-/// A failure on its way to `main`.
+/// An error for `main`.
 #[derive(Debug)]
 pub struct Failure {
-    /// Which exit code.
+    /// The exit code.
     pub kind: Kind,
-    /// What failed, to what, and why.
+    /// The failed operation, its object and the reason.
     pub error: anyhow::Error,
-    /// What to do, where the error itself does not say it.
+    /// The remedy, unless the message contains it.
     pub remedy: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Failure {
     pub fn message(kind: Kind, message: impl fmt::Display) -> Self {
         Self { kind, error: anyhow::anyhow!("{message}"), remedy: None }
     }
-    /// The same with what to do.
+    /// The same with a remedy.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }
@@ -92,7 +92,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Gives an error its exit code: `store.list().kind(Kind::Store)?`.
+/// Attaches an exit code to an error: `store.list().kind(Kind::Store)?`.
 pub trait OrFail<T> {
     /// The same result with a kind.
     fn kind(self, kind: Kind) -> Result<T, Failure>;
@@ -113,7 +113,7 @@ mod tests {
     struct Outer(#[source] std::io::Error);
 
     #[test]
-    fn a_cause_is_printed_once() {
+    fn cause_is_printed_once() {
         let outer = Outer(std::io::Error::other("no such thing"));
         let failure = Failure::new(Kind::Store, anyhow::Error::new(outer).context("the run stopped"));
         assert_eq!(failure.to_string(), "the run stopped: failed to open x: no such thing");

@@ -1,4 +1,4 @@
-//! `netduel lab`: the local lab by hand.
+//! `netduel lab`: commands for the local lab.
 use netduel_lab::{Lab, LabError, Lifetime, Status};
 use netduel_model::ids::LabName;
 use netduel_model::lab;
@@ -22,13 +22,13 @@ fn failure_kind(error: &LabError) -> Kind {
     }
 }
 
-/// A lab's error on its way to `main`; its message completes "failed to ...".
+/// A lab's error for `main`; its message completes "failed to ...".
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 pub fn failed(error: LabError) -> Failure {
     Failure::message(failure_kind(&error), format!("failed to {error}"))
 }
 
-/// Runs the command; `Ok` holds the exit code of a command that was run on a host.
+/// Runs the command; `Ok` contains the exit code of a command that ran on a host.
 pub fn command(command: &LabCommand) -> Result<i32, Failure> {
     match command {
         LabCommand::Up { lab, rules, cap, mtu, queues, json } => {
@@ -62,7 +62,7 @@ fn up(name: &LabName, spec: &resolved::Lab, json: bool) -> Result<(), Failure> {
     ))
 }
 
-/// Removes labs. An error ends it; the labs that were removed until then are printed.
+/// Removes labs. The first error ends it; labs that were already removed are printed.
 fn down(names: &[LabName], json: bool) -> Result<(), Failure> {
     let mut removed = Vec::new();
     let mut result = Ok(());
@@ -109,7 +109,7 @@ fn status(json: bool) -> Result<(), Failure> {
     errors.into_iter().next().map_or(Ok(()), |error| Err(failed(error)))
 }
 
-/// The state of each lab that is up. A lab that ended since it was listed is not up; any other error of one lab does not hide the
+/// The state of each running lab. A lab that ended since the listing is skipped; any other error of one lab does not hide the
 /// others.
 fn still_up<S>(
     names: Vec<LabName>,
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labs_that_ended_since_they_were_listed_hide_no_other() {
+    fn ended_lab_does_not_hide_the_others() {
         let names = ["ended", "foreign", "up"].map(|name| LabName::new(name).expect("a name"));
         let ask = |name: &LabName| match name.as_str() {
             "ended" => Err(LabError::NoSuchLab { name: name.clone() }),

@@ -1,4 +1,4 @@
-//! The netduel program: the command line, exit codes, and the wiring of the other crates. No measuring happens here.
+//! The netduel program: the command line, exit codes, and the wiring of the other crates. Nothing is measured here.
 #![forbid(unsafe_code)]
 
 mod agent;
@@ -51,7 +51,7 @@ fn main() {
     std::process::exit(code);
 }
 
-/// Runs a command; `Ok` holds the exit code of commands that pass on another program's.
+/// Runs a command; `Ok` contains the exit code of commands that return another program's exit code.
 fn dispatch(command: &Command) -> Result<i32, Failure> {
     match command {
         Command::Demo(args) => demo::command(args)?,

@@ -12,7 +12,7 @@ use crate::exit::{EXIT_STATUS, Failure, Kind, OrFail as _};
 use crate::quick::known;
 use crate::run_store::open_store;
 
-/// Wraps the generated completions of bash: it completes names that only this machine knows.
+/// Wraps the generated bash completions, to complete names that are known on this machine only.
 const BASH_NAMES: &str = include_str!("manual/names.bash");
 
 /// Prints the completions of a shell.
@@ -95,7 +95,7 @@ fn write_page(command: &Command, page: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A line of text as roff shows it: no character of it is taken for a request or an escape.
+/// A line of text escaped for roff.
 fn roff(line: &str) -> String {
     let text = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
     if text.starts_with('.') { format!("\\&{text}") } else { text }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_taken_for_a_request_of_roff() {
+    fn text_is_escaped_for_roff() {
         assert_eq!(roff(".so x"), "\\&.so x");
         assert_eq!(roff("'a' -b \\c"), "\\(aqa\\(aq \\-b \\ec");
     }

@@ -51,7 +51,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
     }
 }
 
-/// Warns before the run when its blocks cannot give a verdict, however large a difference is.
+/// Warns before the run when its blocks cannot yield a verdict for any difference.
 pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
     if let Some((verdicts, needed)) = plan.too_few_blocks() {
         let verdicts =

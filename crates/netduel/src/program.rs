@@ -1,4 +1,4 @@
-//! This program itself: where its file is, and what it calls itself.
+//! This program: its file, its name and version, and its folders.
 use std::path::PathBuf;
 
 use netduel_lab::KeeperCommand;
@@ -7,12 +7,12 @@ use netduel_report::json::envelope::Origin;
 use crate::exit::{Failure, Kind};
 use crate::quick::pairing::Pairing;
 
-/// The file of the running program, to start agents and keepers of the very same version.
+/// The file of the running program, which starts agents and keepers of exactly this version.
 pub fn path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
-/// The command that was given, for a stored run. A pairing string is a secret, so its host and port stand in its place.
+/// The command line, for a stored run. A pairing string is a secret and is replaced by its host and port.
 pub fn command_line() -> Vec<String> {
     std::env::args().map(|word| without_secret(&word)).collect()
 }
@@ -25,12 +25,12 @@ fn without_secret(word: &str) -> String {
     }
 }
 
-/// How this program starts the keeper of a lab.
+/// The command that starts the keeper of a lab.
 pub fn keeper_command() -> KeeperCommand {
     KeeperCommand { program: path(), words: vec!["lab-keeper".to_owned()] }
 }
 
-/// Where this program keeps what is neither a run nor a setting: identity and pairings.
+/// The folder for data that is neither a run nor a setting: identity and pairings.
 pub fn state_folder() -> Result<PathBuf, Failure> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     folder("XDG_STATE_HOME")
@@ -48,7 +48,7 @@ pub fn name_and_version() -> String {
     format!("netduel {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// What JSON documents say of their origin: this version, and the time.
+/// The origin in JSON documents: this version, and the time.
 pub fn origin() -> Origin {
     Origin {
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -65,7 +65,7 @@ mod tests {
         let pairing =
             Pairing { host: "10.0.0.2".to_owned(), port: 5210, fingerprint: [7; 32], secret: [9; 16] };
         assert_eq!(without_secret(&pairing.to_string()), "10.0.0.2:5210");
-        // Damaged, but most of the secret is in it.
+        // Damaged, but it contains most of the secret.
         let damaged = format!("{pairing}0");
         assert_eq!(without_secret(&damaged), "PAIRING");
         assert_eq!(without_secret("--save"), "--save");

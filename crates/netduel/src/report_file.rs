@@ -1,4 +1,4 @@
-//! A report in one of its formats, and where it is written: one rule for every `--out`. Nothing is analysed here.
+//! Writes a report in one of its formats; one rule for every `--out`. Nothing is analysed here.
 use std::path::{Path, PathBuf};
 
 use netduel_model::run::Run;
@@ -11,7 +11,7 @@ use crate::console::page_layout;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 
-/// Where a report goes, and in which format.
+/// Destination and format of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// The file.
@@ -21,8 +21,8 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// What `--out` means: a name with an extension is a file, whose extension chooses the format unless `format` does; any
-    /// other name is a folder, for report.html unless `format` says otherwise.
+    /// The meaning of `--out`: a name with an extension is a file, and its extension selects the format unless `format` does. Any
+    /// other name is a folder for report.html, or for another format with `format`.
     pub fn of(out: &Path, format: Option<Format>) -> Result<Self, Failure> {
         let is_folder =
             out.is_dir() || out.extension().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -41,7 +41,7 @@ impl Destination {
         }
     }
 
-    /// Writes the report whole or not at all; folders that are missing are made.
+    /// Replaces the report atomically; missing folders are created.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|error| {
@@ -81,7 +81,7 @@ pub fn summary(run: &Run, analysis: &Analysis) -> String {
     terminal::summary(&document::of_run(run, analysis), width, colour)
 }
 
-/// Writes a file beside its place and moves it there, so that no reader sees half of it.
+/// Writes a temporary file and renames it, so that no reader sees a partial file.
 fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let beside = path.with_extension(format!("part-{}", std::process::id()));
     let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, path));
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_an_extension_is_a_file_and_any_other_a_folder() {
+    fn name_with_an_extension_is_a_file_and_any_other_a_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let existing = folder.path().join("results.v2");
         std::fs::create_dir(&existing).expect("made");

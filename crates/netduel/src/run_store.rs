@@ -16,7 +16,7 @@ pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
     Store::open(&folder).kind(Kind::Store)
 }
 
-/// A store's error with its exit code: a name that fits no run is not the store's failure.
+/// A store error with its exit code: an unknown or ambiguous name is not a failure of the store.
 pub fn store_failure(error: StoreError) -> Failure {
     let kind = match &error {
         StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => Kind::NoSuchRun,

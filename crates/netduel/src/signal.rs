@@ -8,22 +8,22 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// The signals that stop a command. A SIGHUP that was ignored when the program started stays ignored: that is what nohup(1) is for.
+/// The signals that stop a command. A SIGHUP ignored at the start stays ignored, as nohup(1) requires.
 fn stopping() -> impl Iterator<Item = i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let hangs_up = !is_ignored(&status, SIGHUP);
     [SIGINT, SIGTERM].into_iter().chain(hangs_up.then_some(SIGHUP))
 }
 
-/// Whether a process ignores a signal (`SigIgn` in proc_pid_status(5), a mask of which bit 0 is signal 1).
+/// Whether a process ignores a signal (`SigIgn` in proc_pid_status(5), a mask in which bit 0 is signal 1).
 fn is_ignored(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     mask & (1 << (signal - 1)) != 0
 }
 
-/// A flag that becomes true at the first of these signals. The second ends the program at once: agents and labs end by themselves
-/// when their coordinator is gone, and undo what they changed.
+/// A flag that becomes true at the first of these signals. The second ends the program at once: agents and labs detect the end of
+/// their coordinator, undo their changes and end.
 pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
     if let Some(flag) = INTERRUPTED.get() {
         return Ok(flag.clone());
@@ -39,7 +39,7 @@ pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
 /// Calls `act` at the first of these signals, in a thread that sleeps until then. The second ends the program at once, as with
 /// [`interrupted`].
 pub fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    // Before the handlers of `interrupted`, which change what is ignored.
+    // Before the handlers of `interrupted`, which change which signals are ignored.
     let signals: Vec<i32> = stopping().collect();
     interrupted()?;
     let (mut receiver, sender) = UnixStream::pair()?;
@@ -47,7 +47,7 @@ pub fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
         signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
     }
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        // A pair whose other end lives as long as the program does not fail.
+        // A socket pair whose other end lives as long as the program cannot fail.
         if receiver.read_exact(&mut [0]).is_ok() {
             act();
         }

@@ -1,4 +1,4 @@
-//! `netduel report` and `netduel runs`: what is in the store. Nothing here measures.
+//! `netduel report` and `netduel runs`: the content of the store. Nothing is measured here.
 use std::io::{IsTerminal as _, Write as _};
 
 use netduel_model::run::{Annotations, RunEnd};
@@ -34,7 +34,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     }
     print(&render(&run, &analysis, format)?)?;
     if format == Format::Text {
-        // A file from elsewhere is written by no run of this store.
+        // A file outside of the store is not being written by a run.
         let own = store.id_of(&args.run).ok();
         let in_use = own.as_ref().is_some_and(|id| store.is_in_use(id));
         let id = own.unwrap_or(run.header.id);
@@ -107,7 +107,7 @@ fn print_removed(removed: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// Asks on the terminal; refuses without one.
+/// Asks for confirmation on the terminal; refuses without one.
 fn confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() {
         let text = "netduel runs rm asks before it deletes, and standard input is not a terminal";
@@ -115,7 +115,7 @@ fn confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
     }
     let names: Vec<&str> = ids.iter().map(netduel_model::ids::RunId::as_str).collect();
     eprint!("Delete {} for good? [y/N] ", names.join(", "));
-    // The question is on a terminal that may have gone; then no answer comes either.
+    // The terminal may be closed; then there is no answer either.
     drop(std::io::stderr().flush());
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).kind(Kind::Environment)?;
@@ -136,7 +136,7 @@ fn state(end: Option<&RunEnd>, in_use: bool) -> RunState {
     }
 }
 
-/// What can be done with a run, as a line of its own.
+/// The possible next command for a run, on its own line.
 fn hint(state: RunState, resume: &str) -> String {
     match state {
         RunState::Running => "This run is still running.\n".to_owned(),
@@ -191,11 +191,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_runs_that_are_neither_running_nor_done_can_be_resumed() {
+    fn only_unfinished_runs_can_be_resumed() {
         let failed = RunEnd::Failed { detail: "x".to_owned() };
         for (end, in_use, expected, resumable) in [
             (None, true, RunState::Running, false),
-            // A resumed run has the end of its first part until its file says that it goes on.
+            // A resumed run has the end of its first part until its file records the continuation.
             (Some(&RunEnd::Interrupted), true, RunState::Running, false),
             (None, false, RunState::Stopped, true),
             (Some(&RunEnd::Interrupted), false, RunState::Stopped, true),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn html_is_refused_on_a_terminal_only() {
+    fn html_is_rejected_on_a_terminal_only() {
         for (format, is_terminal, refused) in [
             (Some(Format::Html), true, true),
             (Some(Format::Html), false, false),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_yes_is_no() {
+    fn only_yes_confirms() {
         assert!(is_yes("y\n") && is_yes(" YES\n"));
         assert!(!is_yes("") && !is_yes("\n") && !is_yes("yep\n"));
     }

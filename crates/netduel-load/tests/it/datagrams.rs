@@ -58,7 +58,7 @@ fn forward(socket: &UdpSocket, server: SocketAddr) -> Deeds {
             return deeds;
         }
         if from == server {
-            let client = client.expect("the server answers after the client has asked");
+            let client = client.expect("the server answers after the request of the client");
             socket.send_to(bytes, client).unwrap();
             if length == SIZE {
                 deeds.answered.insert(u64::from_le_bytes(bytes[8..16].try_into().unwrap()));
@@ -162,9 +162,12 @@ fn lost_requests_time_out_and_the_loop_continues() {
             "{what}: {given_up} given up, {belated} belated, {deeds:?}"
         );
         // In a closed loop each of those is reported, except after the end of the loop.
-        let said = client.errors.iter().filter(|entry| entry.error.contains("after its time-out"));
-        let said: u64 = said.map(|entry| entry.count).sum();
-        assert!(said <= belated && (rate.is_some() || belated <= said + 1), "{what}: {said} of {belated}");
+        let reported = client.errors.iter().filter(|entry| entry.error.contains("after its time-out"));
+        let reported: u64 = reported.map(|entry| entry.count).sum();
+        assert!(
+            reported <= belated && (rate.is_some() || belated <= reported + 1),
+            "{what}: {reported} of {belated}"
+        );
     }
 }
 

@@ -41,9 +41,9 @@ fn copy(mut from: TcpStream, mut to: TcpStream, stall_after: Option<usize>) -> u
         }
         total += count;
         if stalled == 0 && stall_after.is_some_and(|limit| total > limit) {
-            let begun = clock::monotonic_ns();
-            clock::sleep_until(begun + STALL_NS);
-            stalled = clock::monotonic_ns() - begun;
+            let start = clock::monotonic_ns();
+            clock::sleep_until(start + STALL_NS);
+            stalled = clock::monotonic_ns() - start;
         }
         to.write_all(&buffer[..count]).unwrap();
     }

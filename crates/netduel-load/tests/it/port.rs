@@ -405,7 +405,7 @@ fn tls_connection_is_passed_to_control_unread() {
     let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port.address().port())).unwrap();
     client.write_all(b"\x16\x03\x01rest").unwrap();
     let (mut stream, peer) = control.recv_timeout(LIMIT).unwrap();
-    assert_eq!(peer, client.local_addr().unwrap(), "IPv4 is told as IPv4");
+    assert_eq!(peer, client.local_addr().unwrap(), "IPv4 is reported as IPv4");
     let mut bytes = [0; 7];
     stream.read_exact(&mut bytes).unwrap();
     assert_eq!(&bytes, b"\x16\x03\x01rest");

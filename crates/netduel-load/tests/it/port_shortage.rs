@@ -86,7 +86,7 @@ impl Server {
     fn line_after(&mut self, word: &str) -> String {
         loop {
             let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended before it told {word}");
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended before it printed {word}");
             if let Some((_, rest)) = line.split_once(word) {
                 return rest.trim().to_owned();
             }

@@ -204,7 +204,7 @@ fn with_ten_local_ports() {
         .map(|error| format!("{}: {} ({})", error.call, error.error, error.count))
         .collect();
     assert!(texts.iter().any(|text| text.contains("EADDRNOTAVAIL")), "{texts:?}");
-    let remark = texts.iter().find(|text| text.contains("ip_local_port_range")).expect("the range is told");
+    let remark = texts.iter().find(|text| text.contains("ip_local_port_range")).expect("the range is named");
     assert!(remark.contains("40000 to 40009 holds 10") && remark.ends_with("(1)"), "{remark}");
     let trips = client.round_trips.unwrap();
     assert!(trips.responses > 0, "those that have a port go on");

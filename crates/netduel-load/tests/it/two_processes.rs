@@ -106,9 +106,9 @@ fn stall(server: &Server, client: &Running) -> u64 {
     while !server.is_stopped() {
         std::thread::yield_now();
     }
-    let begun = clock::monotonic_ns();
-    clock::sleep_until(begun + STALL_NS);
-    let length = clock::monotonic_ns() - begun;
+    let start = clock::monotonic_ns();
+    clock::sleep_until(start + STALL_NS);
+    let length = clock::monotonic_ns() - start;
     server.signal(Signal::CONT);
     length
 }

@@ -1,11 +1,11 @@
-//! Which commands print a JSON document, so that their errors are documents too. Nothing here prints.
+//! Commands that print a JSON document, whose errors are documents too. Nothing is printed here.
 use std::ffi::OsString;
 
 use super::lab::LabCommand;
 use super::stored::{Format, RunsAction};
 use super::{Command, PlanCommand};
 
-/// Whether the result of the command on standard output is one JSON document. A stream of documents is none.
+/// Whether the command prints one JSON document on standard output; false for a stream of documents.
 pub fn prints_document(command: &Command) -> bool {
     match command {
         Command::Demo(args) => args.outcome.json.json,
@@ -25,7 +25,7 @@ pub fn prints_document(command: &Command) -> bool {
             | LabCommand::Path { json, .. } => json.json,
             LabCommand::Exec { .. } => false,
         },
-        // Its result is a stream of documents; when it cannot start, the error is the only one.
+        // Its result is a stream of documents; if it cannot start, the error is the only one.
         Command::Serve(args) => args.json,
         Command::Report(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
         Command::Runs(args) => match &args.action {
@@ -43,7 +43,7 @@ pub fn prints_document(command: &Command) -> bool {
     }
 }
 
-/// Whether the words of an invalid command line ask for a JSON document. Words behind `--` belong to another program.
+/// Whether the arguments of an invalid command line request a JSON document. Arguments after `--` belong to another program.
 pub fn is_asked_for(words: impl IntoIterator<Item = OsString>) -> bool {
     let is_json = |word: &OsString| {
         let word = word.as_encoded_bytes();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_command_lines_are_searched_up_to_the_words_of_another_program() {
+    fn arguments_after_the_separator_do_not_request_json() {
         let asks = |words: &str| is_asked_for(words.split(' ').map(OsString::from));
         assert!(asks("netduel tcp far --json --bogus") && asks("netduel tcp -qJ --bogus"));
         assert!(!asks("netduel tcp far --bogus") && !asks("netduel lab exec --bogus a -- ip -J link"));

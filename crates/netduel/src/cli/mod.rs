@@ -1,5 +1,5 @@
-//! The command line: one definition for the parser, the help, the man pages and the completions. Each command's options stand in a
-//! file of their own or beside the command; nothing here runs one.
+//! The command line: one definition for the parser, the help, the man pages and the completions. Each command's options are in
+//! their own file or beside the command; no command runs here.
 pub mod json;
 pub mod lab;
 pub mod pair;
@@ -83,7 +83,7 @@ pub enum Command {
     Crr(CrrArgs),
     /// Measure packets per second to a host that runs `netduel serve`: from sockets, AF_XDP or the kernel.
     ///
-    /// The result is the receiver's: each packet counts once; what was sent and not received is the loss. The receivers `xdp` and
+    /// The result is the receiver's: each packet counts once. Packets sent and not received are the loss. The receivers `xdp` and
     /// `count` attach a program to the receiver's interface for the duration of the test; it takes the packets of this test only.
     #[command(
         after_help = "Examples:\n  netduel pps far                       64-byte frames from UDP sockets\n  \
@@ -221,7 +221,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_definition_of_the_command_line_is_sound() {
+    fn command_line_definition_is_consistent() {
         Cli::command().debug_assert();
     }
 
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_after_the_host_belong_to_the_command_even_if_they_look_like_options() {
+    fn arguments_after_the_host_belong_to_the_command() {
         let cli = Cli::parse_from(["netduel", "lab", "exec", "--lab", "x", "a", "--", "ping", "-c", "1"]);
         let Command::Lab(LabCommand::Exec { lab, host, command }) = cli.command else { panic!("not exec") };
         assert_eq!((lab.name.as_str(), host.as_str(), command.len()), ("x", "a", 3));

@@ -8,7 +8,7 @@ use super::shared::{JsonArgs, QuietArgs, StoreArgs, TagArgs};
 /// What is printed and stored of a run.
 #[derive(Debug, Args)]
 pub struct OutcomeArgs {
-    /// Print the whole report at the end, not the verdicts alone.
+    /// Print the whole report at the end, not only the verdicts.
     #[arg(short, long, conflicts_with = "json")]
     pub verbose: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub seed: Option<u64>,
     /// Override a setting of the plan: KEY=VALUE of the design or of every workload that has the key, WORKLOAD.KEY=VALUE of one
-    /// workload, for example --set blocks_max=12 --set bulk.duration="5 s"; may be repeated. A setting that an arm sets stays.
+    /// workload, for example --set blocks_max=12 --set bulk.duration="5 s"; may be repeated. Settings of an arm have precedence.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Write report.html into this folder, or a report to this file. A name with an extension is a file: .html, .md, .json, .csv or .txt.

@@ -34,7 +34,7 @@ pub struct TagArgs {
     /// A title for the run; `netduel runs` and every report show it.
     #[arg(long, value_name = "TEXT", value_parser = title)]
     pub title: Option<String>,
-    /// A note about the run, for example kernel=6.8; may be repeated, and the last value of a key holds.
+    /// A note about the run, for example kernel=6.8; may be repeated; the last value of a key applies.
     #[arg(long = "note", value_name = "KEY=VALUE", value_parser = note)]
     pub notes: Vec<(String, String)>,
 }

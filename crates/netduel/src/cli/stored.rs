@@ -72,7 +72,7 @@ pub struct RunsArgs {
 /// `netduel runs ...`.
 #[derive(Debug, Subcommand)]
 pub enum RunsAction {
-    /// Delete runs. Asks first; without a terminal --yes is needed. A run that is being written is not deleted.
+    /// Delete runs. Asks for confirmation; without a terminal --yes is needed. A run in progress is not deleted.
     #[command(
         after_help = "Examples:\n  netduel runs rm last\n  netduel runs rm --yes demo-20260101-120000-1a2b"
     )]
@@ -80,7 +80,7 @@ pub enum RunsAction {
         /// The runs: names, beginnings of names, or `last`.
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(short = 'y', long)]
         yes: bool,
         #[command(flatten)]

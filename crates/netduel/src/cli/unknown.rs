@@ -1,10 +1,10 @@
-//! Command lines that name no command: which commands the error may suggest. Commands that only programs start are never suggested.
+//! Unknown commands: the suggestions of the error. Internal commands are never suggested.
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 use super::Cli;
 
-/// Words that users of other tools try first, and the command that does it here.
+/// Command names of other tools, and the corresponding command.
 const FOREIGN: &[(&str, &str)] = &[
     ("client", "tcp"),
     ("server", "serve"),
@@ -16,7 +16,7 @@ const FOREIGN: &[(&str, &str)] = &[
     ("show", "report"),
 ];
 
-/// Replaces what the parser suggests by commands that are for users.
+/// Replaces the parser's suggestions by visible commands.
 pub fn with_visible_suggestions(mut error: Error) -> Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
@@ -24,7 +24,7 @@ pub fn with_visible_suggestions(mut error: Error) -> Error {
     let command = Cli::command();
     let is_visible = |name: &String| {
         let found = command.get_subcommands().find(|command| command.get_name() == name);
-        // What is not of the top level is a subcommand of a visible command.
+        // Other names are subcommands of a visible command.
         found.is_none_or(|command| !command.is_hide_set())
     };
     let suggested = match error.remove(ContextKind::SuggestedSubcommand) {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_tools_lead_to_the_command_that_does_it_here() {
+    fn command_names_of_other_tools_suggest_the_equivalent() {
         assert!(error_text(&["client"]).contains("'tcp'") && !error_text(&["client"]).contains("agent"));
         assert!(error_text(&["server"]).contains("'serve'"));
         assert!(error_text(&["rapport"]).contains("'report'"));

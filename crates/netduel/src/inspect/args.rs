@@ -1,4 +1,4 @@
-//! The words of `netduel inspect`.
+//! The options of `netduel inspect`.
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -18,34 +18,34 @@ pub struct InspectArgs {
     pub plan: Option<PathBuf>,
     #[command(flatten)]
     pub json: JsonArgs,
-    /// Do not ask the cloud's metadata service.
+    /// Do not query the cloud's metadata service.
     #[arg(long)]
     pub no_metadata: bool,
-    /// End with 8 when something at least as grave was found.
+    /// Exit with 8 when there is a finding at or above this severity.
     #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Problem)]
     pub fail_on: FailOn,
 }
 
-/// From which severity on findings are a failure.
+/// The lowest severity that is a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
-    /// From warnings on.
+    /// Warnings and problems.
     Warning,
-    /// For problems.
+    /// Problems only.
     Problem,
-    /// For nothing.
+    /// No finding is a failure.
     Never,
 }
 
 impl FailOn {
-    /// Whether the gravest that was found is a failure.
+    /// Whether the most severe finding is a failure.
     pub fn is_failed_by(self, worst: Option<Severity>) -> bool {
         let limit = match self {
             Self::Warning => Severity::Warning,
             Self::Problem => Severity::Problem,
             Self::Never => return false,
         };
-        // Severities are in order, the gravest first.
+        // Severities are ordered, the most severe first.
         worst.is_some_and(|worst| worst <= limit)
     }
 }

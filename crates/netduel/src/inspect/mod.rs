@@ -1,4 +1,4 @@
-//! `netduel inspect`: what hosts are and what is wrong with them. Changes nothing on any of them.
+//! `netduel inspect`: facts and findings of hosts. Changes nothing on any host.
 pub mod args;
 mod target;
 
@@ -35,7 +35,7 @@ pub fn command(args: &InspectArgs) -> Result<(), Failure> {
             1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        return Err(Failure::message(Kind::Host, format!("{name} could not be asked{others}: {reason}")));
+        return Err(Failure::message(Kind::Host, format!("{name} could not be inspected{others}: {reason}")));
     }
     if args.fail_on.is_failed_by(inspection.worst()) {
         return Err(Failure::message(Kind::Findings, counted(&inspection)));
@@ -69,7 +69,7 @@ fn of_this_host(args: &InspectArgs) -> Result<Inspection, Failure> {
     Ok(Inspection::of_hosts(vec![(name, snapshot)]))
 }
 
-/// The hosts of a plan, all of them or those that were named.
+/// The hosts of a plan: all, or the named ones.
 fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspection, Failure> {
     let (_, mut plan) = read_plan(path)?;
     for name in &args.hosts {
@@ -87,13 +87,13 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspection, Failure> {
         .iter()
         .map(|(name, host)| (name.clone(), agent_argv(name, host, lab.as_ref().map(Lab::name))))
         .collect();
-    let (hosts, failed) = asked(&plan, &argv, !args.no_metadata)?;
+    let (hosts, failed) = describe_hosts(&plan, &argv, !args.no_metadata)?;
     drop(lab);
     let failed = failed.into_iter().map(|(name, reason)| (name.to_string(), reason)).collect();
     Ok(Inspection { failed, ..Inspection::of_plan(&plan, &hosts) })
 }
 
-/// Hosts that were named on the command line.
+/// Hosts from the command line.
 fn of_targets(args: &InspectArgs) -> Result<Inspection, Failure> {
     let targets = target::targets(&args.hosts)?;
     let hosts = targets.keys().map(|name| {
@@ -101,14 +101,14 @@ fn of_targets(args: &InspectArgs) -> Result<Inspection, Failure> {
     });
     let plan = without_traffic(hosts.collect());
     let argv = targets.iter().map(|(name, target)| (name.clone(), Ok(target.argv.clone()))).collect();
-    let (hosts, failed) = asked(&plan, &argv, !args.no_metadata)?;
+    let (hosts, failed) = describe_hosts(&plan, &argv, !args.no_metadata)?;
     let word = |name: &HostName| targets.get(name).map(|target| target.word.clone()).unwrap_or_default();
     let hosts = hosts.into_iter().map(|(name, snapshot)| (word(&name), snapshot)).collect();
     let failed = failed.into_iter().map(|(name, reason)| (word(&name), reason)).collect();
     Ok(Inspection { failed, ..Inspection::of_hosts(hosts) })
 }
 
-/// Hosts and nothing that is to run on them.
+/// A plan with hosts only.
 fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
     ResolvedPlan {
         name: "inspect".to_owned(),
@@ -130,10 +130,10 @@ fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
     }
 }
 
-/// The snapshots of the hosts, and the hosts without one, with the reason.
+/// The snapshots of the hosts, and the failed hosts with the reason.
 type Asked = (BTreeMap<HostName, HostSnapshot>, Vec<(HostName, String)>);
 
-fn asked(
+fn describe_hosts(
     plan: &ResolvedPlan,
     argv: &BTreeMap<HostName, Result<Vec<String>, String>>,
     metadata: bool,

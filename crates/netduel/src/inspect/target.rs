@@ -1,4 +1,4 @@
-//! What the words for a host mean, and how the agent of each is started.
+//! Parses host arguments, and selects the launcher of each host's agent.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::{HostName, LabName, NAME_LEN_MAX};
@@ -11,13 +11,13 @@ use crate::quick::known;
 /// A host of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// As it was named.
+    /// The argument.
     pub word: String,
     /// The argv that starts its agent.
     pub argv: Vec<String>,
 }
 
-/// Reads the words for hosts; each gets a name that errors use.
+/// Parses the host arguments; each gets a name for errors.
 pub fn targets(words: &[String]) -> Result<BTreeMap<HostName, Target>, Failure> {
     let mut targets: BTreeMap<HostName, Target> = BTreeMap::new();
     for word in words {
@@ -30,7 +30,7 @@ pub fn targets(words: &[String]) -> Result<BTreeMap<HostName, Target>, Failure> 
     Ok(targets)
 }
 
-/// A name of a host that is like the word; the number keeps two alike apart and the order as it was given.
+/// A host name similar to the argument; the number makes names unique and keeps their order.
 fn name(word: &str, index: usize) -> Result<HostName, Failure> {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '-' };
     let text: String = format!("{:02}-{word}", index + 1).chars().map(allowed).take(NAME_LEN_MAX).collect();
@@ -52,9 +52,9 @@ fn argv(word: &str) -> Result<Vec<String>, Failure> {
         return if word == "local" { Ok(words(&[&own, "agent"])) } else { paired(word, &own) };
     };
     match kind {
-        // A destination that begins with a dash would be an option.
+        // A destination that starts with a dash would be an option.
         "ssh" if rest.is_empty() || rest.starts_with('-') => Err(wrong("names no destination")),
-        // The other machine has a path of its own to the program: it is looked up there.
+        // The program is looked up in the PATH of the other machine.
         "ssh" => Ok(words(&["ssh", "-o", "BatchMode=yes", rest, "netduel", "agent"])),
         "netns" if rest.is_empty() || rest.starts_with('-') || rest.contains('/') => {
             Err(wrong("names no network namespace"))
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_says_how_its_agent_is_started() {
+    fn host_argument_selects_the_launcher() {
         assert_eq!(of("local").unwrap(), ["agent"]);
         assert_eq!(of("ssh:u@h").unwrap(), ["-o", "BatchMode=yes", "u@h", "netduel", "agent"]);
         assert_eq!(of("netns:blue").unwrap()[..3], ["netns", "exec", "blue"]);
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_would_be_an_option_is_refused() {
+    fn host_argument_like_an_option_is_rejected() {
         for word in ["ssh:-oProxyCommand=x", "ssh:", "netns:../x", "netns:-x", "lab:-x", "lab:a b/c"] {
             assert!(of(word).is_err(), "{word}");
         }
     }
 
     #[test]
-    fn two_hosts_with_like_names_stay_two_in_their_order() {
+    fn similar_host_names_stay_distinct_and_in_order() {
         let words = ["ssh:a:b", "ssh:a/b", "local"].map(str::to_owned);
         let targets = targets(&words).unwrap();
         assert_eq!(targets.values().map(|target| target.word.as_str()).collect::<Vec<_>>(), words);

@@ -1,5 +1,5 @@
-//! The options of quick tests, named as in iperf3. A letter means the same in every test; a test that has no such thing refuses the
-//! letter and names its own option.
+//! The options of quick tests, named as in iperf3. A letter has the same meaning in every test; a test without that setting
+//! rejects the letter and names its own option.
 use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
 
-/// The bounds of a whole number, as a plan has them.
+/// The bounds of an integer setting, as in plans.
 fn count(kind: WorkloadType, key: &str) -> RangedI64ValueParser<u32> {
     let range = kind.settings().iter().find(|setting| setting.key == key).and_then(|setting| setting.range);
     let bound = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
@@ -23,7 +23,7 @@ fn count(kind: WorkloadType, key: &str) -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(least..=most)
 }
 
-/// What every quick test takes.
+/// Options of every quick test.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct CommonArgs {
@@ -39,7 +39,7 @@ pub struct CommonArgs {
     /// Duration of the test: seconds, or with a unit as in "500 ms".
     #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = test_time)]
     pub time: Nanos,
-    /// Warm-up before --time that no figure includes [default: none; the first tenth of --time is excluded instead]
+    /// Warm-up before --time, excluded from all figures [default: none; the first tenth of --time is excluded instead]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time)]
     pub omit: Option<Nanos>,
     /// Print a line at this interval; 0 prints none.
@@ -293,15 +293,15 @@ fn no_length(_: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// One of the words of a plan.
+/// A keyword of plans.
 fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| error.to_string())
 }
 
-/// More per second than any host sends one by one; the load refuses it too.
+/// More per second than any host can send one by one; the load engine rejects it too.
 const PER_SECOND_MOST: u64 = 100_000_000;
 
-/// Duration of a test; a shorter one has nothing left after warm-up.
+/// Duration of a test; with a shorter one no time would be left after warm-up.
 pub fn test_time(text: &str) -> Result<Nanos, String> {
     match time(text) {
         Ok(length) if (Nanos::from_millis(100)..=Nanos(86_400_000_000_000)).contains(&length) => Ok(length),
@@ -321,7 +321,7 @@ pub fn time(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// A number with one of iperf3's suffixes: K, M, G, T, here as powers of `base`.
+/// A number with a suffix of iperf3: K, M, G, T, as powers of `base`.
 fn with_suffix(text: &str, base: u64) -> Option<Result<u64, String>> {
     let text = text.trim();
     let (number, suffix) = match text.char_indices().last()? {
@@ -338,7 +338,7 @@ fn with_suffix(text: &str, base: u64) -> Option<Result<u64, String>> {
     };
     let number: f64 = number.parse().ok()?;
     let value = number * (base as f64).powi(power);
-    // 2^63 and more would not survive the way through a signed number somewhere; no test needs it.
+    // 2^63 and more do not fit signed numbers; no test needs them.
     Some(if value.is_finite() && (0.0..9.2e18).contains(&value) {
         Ok(value.round() as u64)
     } else {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_refused_and_never_wrap() {
+    fn values_out_of_range_are_rejected_and_never_wrap() {
         for text in ["9223372036854775808", "1e30", "99999999999G", "-1", "nan", "inf", ""] {
             assert!(bytes(text).is_err(), "{text}");
             assert!(rate(text).is_err(), "{text}");
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_a_test_does_not_have_name_its_own_option() {
+    fn unsupported_letters_name_the_option_of_the_test() {
         assert!(refusal::<Pps>("pps far -b 200k").contains("--rate"));
         assert!(refusal::<Pps>("pps far -l 64").contains("--frame"));
         assert!(refusal::<Rr>("rr far -b 1M").contains("--rate"));
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_exclude_each_other_are_refused() {
+    fn mutually_exclusive_options_are_rejected() {
         for words in [
             "rr far -u -C bbr",
             "rr far -P 2 --rate 1k",

@@ -7,7 +7,7 @@ use netduel_sys::local_bind::LocalBind;
 use super::args::CommonArgs;
 use crate::exit::{Failure, Kind};
 
-/// Refuses what this host does not have, and an address that contradicts -4 or -6.
+/// Rejects addresses and interfaces that this host lacks, and an address that contradicts -4 or -6.
 pub fn check(common: &CommonArgs) -> Result<(), Failure> {
     let Some(bind) = &common.bind else { return Ok(()) };
     let refused = |text: String| Err(Failure::message(Kind::Usage, text));
@@ -42,7 +42,7 @@ pub fn check(common: &CommonArgs) -> Result<(), Failure> {
     refused(format!("failed to bind to {bind} (-B): {reason}"))
 }
 
-/// Names of the interfaces of this host; none when they cannot be listed.
+/// Names of the interfaces of this host; empty when they cannot be listed.
 fn interfaces() -> Vec<String> {
     let snapshot = netduel_host::snapshot();
     snapshot.map(|host| host.interfaces.into_iter().map(|found| found.name).collect()).unwrap_or_default()
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn refusal_names_the_cause_and_what_this_host_has() {
+    fn rejection_names_the_cause_and_the_alternatives_of_this_host() {
         for (words, cause) in [
             ("x far -B 192.0.2.1", "they have 127.0.0.1"),
             ("x far -B absent9", "no interface of that name; it has "),

@@ -1,5 +1,5 @@
-//! The pairings of this user: one file each, readable by this user only, so that a secret is typed once and stands in no plan, no
-//! stored run and no list of processes.
+//! The pairings of this user: one file each, readable only by this user, so that a secret is typed once and appears in no plan,
+//! stored run or list of processes.
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -15,7 +15,7 @@ use crate::console::{print, print_json};
 use crate::exit::{Failure, Kind};
 use crate::program;
 
-/// A file with more is no pairing, bytes.
+/// Maximum size of a pairing file, bytes.
 const FILE_LEN_MAX: u64 = 4096;
 
 /// The folder of the pairings.
@@ -27,7 +27,7 @@ fn file_of(name: &SocketName) -> Result<PathBuf, Failure> {
     Ok(folder()?.join(name.to_string()))
 }
 
-/// Reads the pairing string of a file that its owner alone may read.
+/// Reads a pairing string from a file that only its owner may read.
 pub fn read(path: &Path) -> Result<Pairing, Failure> {
     let failed = |why: String| {
         Failure::message(Kind::Usage, format!("failed to read the pairing {}: {why}", path.display()))
@@ -50,13 +50,13 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
     text.trim().parse::<Pairing>().map_err(|error| failed(error.to_string()))
 }
 
-/// The kept pairing with the server at `name`; absent when there is none.
+/// The stored pairing with the server at `name`; absent when there is none.
 pub fn find(name: &SocketName) -> Result<Option<Pairing>, Failure> {
     let path = file_of(name)?;
     if path.exists() { read(&path).map(Some) } else { Ok(None) }
 }
 
-/// Keeps a pairing under `name`, in place of an older one.
+/// Stores a pairing under `name`, replacing an older one.
 pub fn keep(name: &SocketName, pairing: &Pairing) -> Result<PathBuf, Failure> {
     let path = file_of(name)?;
     let folder = folder()?;
@@ -87,7 +87,7 @@ pub fn keep(name: &SocketName, pairing: &Pairing) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Forgets a pairing; `false` when there was none.
+/// Deletes a pairing; `false` when there was none.
 pub fn forget(name: &SocketName) -> Result<bool, Failure> {
     let path = file_of(name)?;
     match std::fs::remove_file(&path) {
@@ -99,7 +99,7 @@ pub fn forget(name: &SocketName) -> Result<bool, Failure> {
     }
 }
 
-/// The names of all kept pairings.
+/// The names of all stored pairings.
 pub fn list() -> Result<Vec<SocketName>, Failure> {
     let folder = folder()?;
     let entries = match std::fs::read_dir(&folder) {
@@ -112,7 +112,7 @@ pub fn list() -> Result<Vec<SocketName>, Failure> {
             ));
         }
     };
-    // A file whose name is no name of a server is not one of ours.
+    // Files without a valid server name are ignored.
     let mut names: Vec<SocketName> =
         entries.filter_map(|entry| SocketName::parse(entry.ok()?.file_name().to_str()?)).collect();
     names.sort();

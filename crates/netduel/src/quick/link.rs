@@ -1,5 +1,5 @@
-//! Carries an agent's conversation between standard input and output and a paired server, as `ssh HOST netduel agent` would:
-//! to the coordinator a standing server is an agent behind one more launcher.
+//! Connects standard input and output with a paired server, as `ssh HOST netduel agent` would: for the coordinator a standing
+//! server is an agent with another launcher.
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use netduel_sys::local_bind::LocalBind;
 use super::{known, tls};
 use crate::exit::{Failure, Kind, OrFail as _};
 
-/// How long connecting and pairing may take.
+/// Time limit of connecting and pairing.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs until either side ends.
@@ -46,22 +46,22 @@ pub fn command(at: &str, bind: &LocalBind) -> Result<(), Failure> {
     }
 }
 
-/// How a conversation came to its end.
+/// How a session ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
-    /// The client had closed its input, or the server had sent `bye`.
+    /// Regularly: the client closed its input, or the server sent `bye`.
     Bye,
-    /// The server's side ended before.
+    /// Early: the server closed the connection.
     Cut,
 }
 
-/// Both ways at once; the end of either side ends the other.
+/// Copies in both directions; the end of either side ends the other.
 fn carry(stream: UnixStream) -> io::Result<Ending> {
     let mut to_server = stream.try_clone()?;
     let is_done = Arc::new(AtomicBool::new(false));
     let input_ended = Arc::clone(&is_done);
     std::thread::Builder::new().name("link-in".to_owned()).spawn(move || {
-        // An error here is the end of the input as well; the server sees that nothing more comes.
+        // An error is also the end of the input, which the server detects.
         drop(copy(io::stdin(), &mut to_server));
         input_ended.store(true, Ordering::SeqCst);
         drop(to_server.shutdown(Shutdown::Write));
@@ -75,7 +75,7 @@ fn carry(stream: UnixStream) -> io::Result<Ending> {
 /// The beginning of `bye` in `netduel_control::protocol`.
 const BYE: &[u8] = br#"{"type":"bye""#;
 
-/// Forwards the messages of the server, and notices its last one (`bye`).
+/// Forwards the messages of the server, and detects its last one (`bye`).
 struct Answers<W> {
     output: W,
     /// The beginning of the current line, at most as long as that of `bye`.

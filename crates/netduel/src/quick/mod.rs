@@ -1,5 +1,5 @@
-//! Quick tests against `netduel serve`: one trial, a line for each interval, a summary. They are runs of a plan with one arm,
-//! one workload and one block, so that figures, proof and store are those of every other run.
+//! Quick tests against `netduel serve`: one trial, a line for each interval, a summary. A quick test is a run of a plan with one
+//! arm, one workload and one block, so that values, path proof and storage are those of every run.
 pub mod args;
 mod bind;
 pub mod known;
@@ -61,10 +61,10 @@ pub fn connections(args: &CrrArgs) -> Result<(), Failure> {
     run(&args.common, &Test::connections(args))
 }
 
-/// `netduel pps`: one test, or one after the other for a sweep, whose figures stand in a table at the end.
+/// `netduel pps`: one test, or a sweep of several, whose values are in a table at the end.
 pub fn packets(args: &PpsArgs) -> Result<(), Failure> {
     let tests = Test::packets(args);
-    // All are checked before the first runs: the last size may be the wrong one.
+    // All are validated before the first one runs: the last size may be invalid.
     let placeholder = reach::placeholder(&args.common);
     for test in &tests {
         test.plan(&args.common, "server", placeholder).inspect_err(|failure| {
@@ -83,7 +83,7 @@ fn run(common: &CommonArgs, test: &Test) -> Result<(), Failure> {
     run_all(common, std::slice::from_ref(test)).map(drop)
 }
 
-/// A test that has its figures.
+/// A finished test.
 struct Tested {
     workload: Workload,
     trial: Trial,
@@ -97,14 +97,14 @@ impl Tested {
     }
 }
 
-/// What programs get of the tests until now.
+/// The JSON output of the finished tests.
 #[derive(Default)]
 struct ForPrograms {
     server: String,
     tests: Vec<QuickTest>,
 }
 
-/// Runs one test after the other. One JSON document holds all.
+/// Runs the tests one after the other. One JSON document contains all.
 fn run_all(common: &CommonArgs, tests: &[Test]) -> Result<Vec<Tested>, Failure> {
     let format = Format::of(common);
     let mut for_programs = ForPrograms::default();
@@ -139,7 +139,7 @@ fn run_for(common: &CommonArgs, test: &Test, for_programs: &mut ForPrograms) -> 
     Ok(tested)
 }
 
-/// Finds the server and makes the plan.
+/// Finds the server and builds the plan.
 fn ready(common: &CommonArgs, test: &Test) -> Result<(reach::Server, ResolvedPlan), Failure> {
     if common.interval != Nanos(0) && common.interval < INTERVAL_LEAST {
         let text =
@@ -152,7 +152,7 @@ fn ready(common: &CommonArgs, test: &Test) -> Result<(reach::Server, ResolvedPla
         return Err(Failure::message(Kind::Usage, text));
     }
     bind::check(common)?;
-    // The values are checked before the network is touched; the address is not known yet, and no rule is about it.
+    // The values are validated before any network access; the address is not known yet, and no rule depends on it.
     test.plan(common, "server", reach::placeholder(common))?;
     let server = reach::server(common)?;
     let plan = test.plan(common, &server.at, server.address)?;
@@ -167,7 +167,7 @@ fn execute(
 ) -> Result<(Tested, Option<QuickTest>), Failure> {
     output.borrow().begin(workload, (&server.words(), test.rate_per_stream))?;
     let source = if common.save {
-        // A quick test has no plan's text: its command repeats it.
+        // A quick test has no plan text: its command line repeats it.
         let plan_text = format!("# A quick test; repeat it with:\n# {}\n", program::command_line().join(" "));
         RunSource::New { plan_text, annotations: common.tags.annotations(&[]) }
     } else {
@@ -176,7 +176,7 @@ fn execute(
     let store = open_store(&common.store)?;
     let mut system = System::new(plan, source, store, None)?;
     if let Some(bind) = &common.bind {
-        // The agent of this host binds the sockets of the data, the link to the server the control connection.
+        // The agent of this host binds the data sockets, the link to the server the control connection.
         system.agent_arguments = vec!["--bind".to_owned(), bind.to_string()];
     }
     let progress = if common.interval == Nanos(0) { Nanos(1_000_000_000) } else { common.interval };

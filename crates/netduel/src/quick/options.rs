@@ -1,4 +1,4 @@
-//! Errors of a plan that was made from options, in words of the command line.
+//! Errors of a plan generated from options, in terms of the command line.
 use netduel_model::plan::PlanErrors;
 
 /// The option that sets a key of the workload.
@@ -32,11 +32,11 @@ fn option(key: &str) -> Option<&'static str> {
     })
 }
 
-/// The problems in words of the command line. Keys that no option sets keep their names.
+/// The problems in terms of the command line. Keys without an option keep their names.
 pub fn message(errors: &PlanErrors) -> String {
     let lines = errors.problems.iter().map(|problem| {
         let key = problem.key.strip_prefix("workloads[0].").unwrap_or(&problem.key);
-        // An option that takes several has them in a list.
+        // An option with several values has them in a list.
         let alone = key.split('[').next().unwrap_or(key);
         format!("{}: {}; {}", option(alone).unwrap_or(key), problem.wrong, problem.allowed)
     });

@@ -1,4 +1,4 @@
-//! What a quick test prints: lines for people as they come, or JSON for programs.
+//! Output of a quick test: lines of text during the test, or JSON.
 use std::fmt::Write as _;
 
 use netduel_model::event::Event;
@@ -25,9 +25,9 @@ use crate::program;
 pub enum Format {
     /// Lines for people.
     Text,
-    /// One document at the end.
+    /// One JSON document at the end.
     Json,
-    /// A line of JSON for the start, each interval and the end.
+    /// A JSON line for the start, each interval and the end.
     JsonStream,
 }
 
@@ -42,10 +42,10 @@ impl Format {
     }
 }
 
-/// Prints a test while it runs, and its end.
+/// Prints a test during its run, and its result.
 pub struct Output {
     format: Format,
-    /// The result alone.
+    /// Print the result only.
     quiet: bool,
     /// The address or interface that the client is bound to.
     from: Option<String>,
@@ -75,8 +75,8 @@ impl Output {
         }
     }
 
-    /// Prints the test and its server. The rate of each stream stands beside the total, because the command line sets the former and
-    /// a plan the latter.
+    /// Prints the test and its server. The rate of each stream is printed beside the total, because the command line sets the
+    /// former and a plan the latter.
     pub fn begin(
         &self,
         workload: &Workload,
@@ -97,7 +97,7 @@ impl Output {
         }
     }
 
-    /// Takes note of what happens; a reader of the lines that has gone does not stop the test.
+    /// Processes an event; a closed reader of the lines does not stop the test.
     pub fn event(&mut self, event: &Event) {
         match event {
             Event::TrialProgress { role, figures } => self.progress(*role, *figures),
@@ -122,7 +122,7 @@ impl Output {
         if self.quiet {
             return;
         }
-        // A failure to print now occurs again at the end, and is reported there.
+        // A print error now occurs again at the end, and is reported there.
         drop(match self.format {
             Format::Text => print_lines(&format!("{}\n", words::search::tried(step))),
             Format::Json => Ok(()),
@@ -143,12 +143,12 @@ impl Output {
             Format::Json => Ok(()),
             Format::JsonStream => event(QuickEventKind::Interval { interval: json::Interval::of(&interval) }),
         };
-        // A failure to print now occurs again at the end, and is reported there.
+        // A print error now occurs again at the end, and is reported there.
         drop(shown);
         self.shown.push(interval);
     }
 
-    /// The last interval and the summary. Gives the test for the document of all tests, where that is the form of the output.
+    /// Prints the last interval and the summary. Returns the test for the document of all tests in that output form.
     pub fn end(
         &mut self,
         plan: &ResolvedPlan,
@@ -176,12 +176,12 @@ impl Output {
         }
     }
 
-    /// The intervals until now, for a test that fails.
+    /// The current intervals, for a failed test.
     pub fn intervals_json(&self) -> Vec<json::Interval> {
         self.shown.iter().map(json::Interval::of).collect()
     }
 
-    /// What there is when the user stops a test: figures of the last report of each end, so without start-up cut off.
+    /// The available values when the user stops a test: those of the last report of each end, so with the start-up included.
     pub fn stopped(&self) -> String {
         let elapsed = self.newest.iter().map(|figures| figures.elapsed_ns).max().unwrap_or(0);
         let seconds = elapsed as f64 / 1e9;
@@ -198,7 +198,7 @@ impl Output {
     }
 }
 
-/// Prints what programs get of tests when one of them fails: the tests before it with the error, or the error alone.
+/// Prints the JSON output when a test fails: the earlier tests with the error, or the error only.
 pub fn failed(
     format: Format,
     failure: &Failure,
@@ -206,7 +206,7 @@ pub fn failed(
     intervals: Vec<json::Interval>,
 ) {
     let origin = program::origin();
-    // The failure itself stands on standard error in any case.
+    // The failure is printed on standard error in any case.
     drop(match format {
         Format::Text => Ok(()),
         Format::Json if tests.is_empty() => {

@@ -1,29 +1,29 @@
-//! The pairing string: all that a client needs to reach a `netduel serve` and to be let in, as one word.
+//! The pairing string: everything that a client needs to connect to a `netduel serve`, in one word.
 //!
-//! It is letters and digits alone, so that a double click selects it and no shell has to quote it. A checksum tells a string
-//! that was cut off or mistyped from one that is wrong.
+//! It has letters and digits only, so that a double click selects it and no shell needs quotes. A checksum distinguishes
+//! truncated and mistyped strings from others.
 use std::fmt;
 use std::str::FromStr;
 
 use ring::digest::{SHA256, digest};
 
-/// What every string begins with, before the digit of its version.
+/// Prefix of every string, before the digit of its version.
 const NAME: &str = "netduel";
-/// What every string of this version begins with.
+/// Prefix of strings of this version.
 const PREFIX: &str = "netduel1";
-/// What is shorter may be the name of a host: `netduel1`, or `netduel12`.
+/// Minimum length; a shorter text may be a host name: `netduel1`, or `netduel12`.
 const LENGTH_LEAST: usize = PREFIX.len() + 12;
-/// A label of a host's name is no longer (RFC 1035 section 2.3.4).
+/// Maximum length of a host name's label (RFC 1035 section 2.3.4).
 const LABEL_LEN_MAX: usize = 63;
-/// Crockford's alphabet: no I, L, O, U, so that a string survives being read aloud.
+/// Crockford's alphabet: without I, L, O, U, which are easily confused.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const CHECKSUM_LEN: usize = 4;
 const FINGERPRINT_LEN: usize = 32;
-/// Bytes of the secret: 128 bits drawn by the kernel.
+/// Length of the secret in bytes: 128 bits from the kernel.
 pub const SECRET_LEN: usize = 16;
 const HOST_LEN_MAX: usize = 255;
 
-/// How a server is reached, known, and convinced.
+/// Address, identity and secret of a server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pairing {
     /// Name or address.
@@ -32,32 +32,32 @@ pub struct Pairing {
     pub port: u16,
     /// SHA-256 of the server's certificate.
     pub fingerprint: [u8; FINGERPRINT_LEN],
-    /// What the client has to know.
+    /// The secret.
     pub secret: [u8; SECRET_LEN],
 }
 
-/// Why a text is no pairing string.
+/// Errors of a pairing string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PairingError {
-    /// It begins with something else.
+    /// Another prefix.
     #[error("the text is no pairing string: `netduel serve` prints one that begins with {PREFIX}")]
     Foreign,
-    /// A later version made it.
+    /// Created by a later version.
     #[error(
         "the pairing string is of another version of netduel, it begins with {NAME} and another digit than 1: install the same version \
          on both hosts"
     )]
     Version,
-    /// A character that no string has.
+    /// An invalid character.
     #[error("the pairing string has {0:?} in it, which none has: copy it again, whole")]
     Character(char),
-    /// Its checksum is another.
+    /// A wrong checksum.
     #[error("the pairing string is incomplete or has a mistake in it: copy it again, whole")]
     Damaged,
 }
 
 impl Pairing {
-    /// Whether a text is meant to be a pairing string, good or not.
+    /// Whether a text looks like a pairing string, valid or not.
     pub fn looks_like(text: &str) -> bool {
         let is_word = !text.contains(['.', ':', '-']);
         let head = text.get(..PREFIX.len());
@@ -90,7 +90,7 @@ impl Pairing {
     }
 }
 
-/// Whether it begins as a string of a later version might, and is too long for the name of a host.
+/// Whether it has the prefix of a later version, and is too long for a host name.
 fn is_of_another_version(text: &str) -> bool {
     let Some((name, rest)) = text.split_at_checked(NAME.len()) else { return false };
     let version = rest.chars().next();
@@ -148,7 +148,7 @@ impl FromStr for Pairing {
                 held &= (1 << bits) - 1;
             }
         }
-        // The last digit holds some bits that mean nothing, and are none in a string that was made here.
+        // The unused bits of the last digit are zero in a valid string.
         if held & ((1 << bits) - 1) != 0 {
             return Err(PairingError::Damaged);
         }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pairing_survives_its_string() {
+    fn pairing_is_decoded_as_it_was_encoded() {
         for host in ["h", "10.0.0.2", "2001:db8::1", "fe80::1%eth0", "far.example.org"] {
             let text = pairing(host).to_string();
             assert!(text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()), "{text}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_that_is_cut_off_or_mistyped_is_told_from_a_good_one() {
+    fn truncated_and_mistyped_strings_are_rejected() {
         let text = pairing("10.0.0.2").to_string();
         for length in 0..text.len() {
             assert!(text[..length].parse::<Pairing>().is_err(), "{length}");
@@ -194,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_is_not_shown_by_accident() {
+    fn debug_output_hides_the_secret() {
         assert!(!format!("{:?}", pairing("far")).contains("115"));
     }
 
     #[test]
-    fn a_string_of_a_later_version_and_a_host_with_such_a_name_are_what_they_are() {
+    fn later_version_is_distinguished_from_a_host_name() {
         let text = pairing("10.0.0.2").to_string().replacen("netduel1", "netduel2", 1);
         assert!(Pairing::looks_like(&text));
         assert_eq!(text.parse::<Pairing>(), Err(PairingError::Version));
@@ -218,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_pairing_survives_its_string_and_no_other_string_is_taken(
+        fn every_pairing_is_decoded_and_other_strings_are_rejected(
             host in "[a-zA-Z0-9.:%_-]{1,255}",
             port in 1..=u16::MAX,
             fingerprint: [u8; 32],
@@ -241,7 +241,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_breaks_the_parser(text in "\\PC{0,120}", tail in "[0-9a-z]{0,120}") {
+        fn parser_accepts_any_text_without_panic(text in "\\PC{0,120}", tail in "[0-9a-z]{0,120}") {
             for text in [text.clone(), [PREFIX, &tail].concat(), [PREFIX, &text].concat()] {
                 prop_assert!(text.parse::<Pairing>().is_err());
             }

@@ -1,5 +1,5 @@
-//! From the options of a quick test to a plan of one trial: the plan's own types, checked by the plan's own rules, so that a quick
-//! test and a plan never disagree about what is allowed.
+//! Converts the options of a quick test to a plan of one trial. It uses the plan's own types and validation, so that a quick test
+//! and a plan have the same rules.
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -15,18 +15,18 @@ use super::args::{BulkArgs, CommonArgs, CrrArgs, PpsArgs, RequestArgs, RrArgs, T
 use super::options;
 use crate::exit::{Failure, Kind, OrFail as _};
 
-/// What errors name in place of a plan's file.
+/// Stands in errors for the file name of a plan.
 const SOURCE: &str = "the command line";
 
-/// A quick test as the command line gives it: a type of workload and its settings.
+/// A quick test from the command line: a type of workload and its settings.
 #[derive(Debug)]
 pub struct Test {
     kind: WorkloadType,
     settings: SettingsSpec,
     search: Option<SearchSpec>,
-    /// The time limit of a search, when it is given.
+    /// The time limit of a search, if set.
     search_time: Option<Nanos>,
-    /// The rate of each stream, when there are several.
+    /// The rate of each stream, if there are several.
     pub rate_per_stream: Option<BitRate>,
 }
 
@@ -38,7 +38,7 @@ fn direction(way: WayArgs) -> Option<Direction> {
     }
 }
 
-/// As in iperf3 the rate of the command line is that of each stream; a plan's is that of all streams together.
+/// As in iperf3, the rate of the command line is per stream; a plan's rate is the total of all streams.
 fn total(bulk: &BulkArgs, streams: u32) -> Option<BitRate> {
     bulk.bitrate.map(|each| BitRate(each.0.saturating_mul(u64::from(streams))))
 }
@@ -56,7 +56,7 @@ impl Test {
         self
     }
 
-    /// `netduel tcp`, or with `-u` what `netduel udp` is.
+    /// `netduel tcp`, or with `-u` the same as `netduel udp`.
     pub fn tcp(args: &TcpArgs) -> Self {
         if args.udp {
             return Self::udp(&UdpArgs {
@@ -92,7 +92,7 @@ impl Test {
         Self::new(WorkloadType::UdpStream, settings).bulk(&args.bulk, args.parallel)
     }
 
-    /// `netduel pps`: a test for each size of frames and number of queues, sizes first.
+    /// `netduel pps`: a test for each frame size and number of queues, sizes first.
     pub fn packets(args: &PpsArgs) -> Vec<Self> {
         let or_default = |list: &[u32]| -> Vec<Option<u32>> {
             if list.is_empty() { vec![None] } else { list.iter().copied().map(Some).collect() }
@@ -134,12 +134,12 @@ impl Test {
         Self::new(WorkloadType::TcpCrr, requests(&args.requests))
     }
 
-    /// The plan: this test, once, with the server that is paired as `at`, whose data address is `address`.
+    /// The plan: this test, once, with the server paired as `at` at the data address `address`.
     pub fn plan(&self, common: &CommonArgs, at: &str, address: IpAddr) -> Result<ResolvedPlan, Failure> {
         let spec = self.spec(common, at, address)?;
         let mut plan = plan::check(&spec, SOURCE)
             .map_err(|errors| Failure::message(Kind::Usage, options::message(&errors)))?;
-        // An A/A comparison has a copy of the arm; a test is the arm alone, once.
+        // An A/A comparison has a copy of the arm; a quick test has the arm only.
         plan.arms.truncate(1);
         plan.design.aa = false;
         plan.design.blocks_min = 1;
@@ -177,7 +177,7 @@ impl Test {
 
     fn workload(&self, common: &CommonArgs, address: IpAddr) -> Result<WorkloadSpec, Failure> {
         let usual = Nanos(common.time.0.saturating_add(common.omit.map_or(0, |omit| omit.0)));
-        // With a volume every byte counts: a tenth of the time may be more than the volume takes.
+        // With a volume every byte counts: a tenth of the duration may be longer than the whole transfer.
         let warmup = common.omit.or(self.settings.volume.map(|_| Nanos(0)));
         Ok(WorkloadSpec {
             name: Some(WorkloadName::new(self.kind.word()).kind(Kind::Internal)?),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn omitted_time_comes_before_the_time_and_a_volume_counts_from_its_first_byte() {
+    fn omitted_time_precedes_the_duration_and_a_volume_has_no_warm_up() {
         let timing = |words: &str| {
             let timing = &json(words)["timing"];
             [&timing["duration"], &timing["warmup"], &timing["cooldown"]]

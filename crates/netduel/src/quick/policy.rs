@@ -1,4 +1,5 @@
-//! What a quick test decides otherwise than a run of a plan: how often its ends report, and that other tests may run beside it.
+//! The policy of a quick test where it differs from a run: the interval of progress messages, and permission for concurrent
+//! tests.
 use std::collections::BTreeMap;
 
 use netduel_control::coordinator::Policy;

@@ -1,5 +1,5 @@
-//! Every bound of every setting, walked through all that read the table of ranges: plans, their JSON Schema, the command line of quick
-//! tests, agents and standing servers. Tests alone.
+//! Checks every bound of every setting with all readers of the table of ranges: plans, their JSON Schema, the command line of
+//! quick tests, agents and standing servers. Tests only.
 use std::net::Ipv4Addr;
 
 use clap::Parser as _;
@@ -28,13 +28,13 @@ struct Case {
     is_good: bool,
 }
 
-/// The bounds and their neighbours. Text of a number beyond what its type can count has an error of its own.
+/// The bounds and their neighbours. Text of a number beyond the range of its type has an error of its own.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for kind in WorkloadType::ALL {
         for setting in kind.settings() {
             let Some(range) = setting.range else { continue };
-            // A percent is the least that is written of a share.
+            // 1 % is the resolution of written fractions.
             let step = if range.unit == Unit::Share { 10_000 } else { 1 };
             let largest = if range.unit.is_number() { u64::from(u32::MAX) } else { i64::MAX as u64 };
             let below = range.least.checked_sub(step).map(|value| (value, false));
@@ -57,7 +57,7 @@ fn name(case: &Case) -> String {
     format!("{} = {} of {}", case.setting.key, case.range.unit.toml(case.value), case.kind.word())
 }
 
-/// What a type needs beside the setting, so that nothing else speaks against it.
+/// Other settings that a type requires, so that nothing else is invalid.
 fn beside(case: &Case) -> &'static str {
     match (case.kind, case.setting.key) {
         (WorkloadType::Failover, _) => {
@@ -89,7 +89,7 @@ fn every_type_has_a_range_for_each_of_its_quantities() {
 }
 
 #[test]
-fn a_plan_takes_a_setting_up_to_its_bounds_and_no_further() {
+fn plans_accept_settings_exactly_within_their_bounds() {
     for case in cases() {
         let parsed = plan::parse(&plan_of(&case), "p");
         match parsed {
@@ -107,7 +107,7 @@ fn a_plan_takes_a_setting_up_to_its_bounds_and_no_further() {
     }
 }
 
-/// The workload as an agent or a server is sent it by somebody who did not check.
+/// The workload as sent to an agent or a server by a client that did not validate it.
 fn workload(case: &Case) -> Workload {
     let mut spec = SettingsSpec::default();
     assert!(spec.set_number(case.setting.key, case.value), "{} cannot be set", name(case));
@@ -125,7 +125,7 @@ fn workload(case: &Case) -> Workload {
 }
 
 #[test]
-fn agents_and_servers_take_what_a_plan_takes() {
+fn agents_and_servers_have_the_bounds_of_plans() {
     let rules = Rules { longest: SECOND, fastest: None, streams: u32::MAX };
     for case in cases() {
         let workload = workload(&case);
@@ -133,8 +133,8 @@ fn agents_and_servers_take_what_a_plan_takes() {
         assert_eq!(agent.is_none(), case.is_good, "agent, {}: {agent:?}", name(&case));
         let server = rules.refusal(&workload);
         assert_eq!(server.is_none(), case.is_good, "server, {}: {server:?}", name(&case));
-        let told = server.is_none_or(|why| why.contains(case.setting.key));
-        assert!(told, "{}", name(&case));
+        let names_the_key = server.is_none_or(|why| why.contains(case.setting.key));
+        assert!(names_the_key, "{}", name(&case));
     }
 }
 
@@ -167,13 +167,13 @@ const BEGIN: &str = "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"lab\"
     [[arms]]\nname = \"two\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]\n\
     [[workloads]]\nname = \"w\"\n";
 
-/// Tables whose settings are no type's own: where they stand in the schema, and a plan with one of their keys set.
+/// Tables of settings that belong to no type: their position in the schema, and a plan with one of their keys set.
 type Table = (&'static str, &'static [Setting], fn(&str, &str) -> String);
 const TABLES: [Table; 3] = [
     ("LabSpec", LAB, |key, value| format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n{key} = {value}\n")),
     ("WorkloadSpec", &[DURATION], |key, value| format!("{BEGIN}type = \"tcp-rr\"\n{key} = {value}\n[lab]\n")),
     ("SearchGoalSpec", SEARCH_GOAL, |key, value| {
-        // No shorter, and no longer, than the trials of the goal.
+        // Equal to the trial length of the goal.
         let beside = match key {
             "initial_trial" => ", final_trial = \"1 h\"",
             "duration_sum" => ", final_trial = \"100 ms\"",
@@ -184,7 +184,7 @@ const TABLES: [Table; 3] = [
 ];
 
 #[test]
-fn tables_of_a_plan_take_their_settings_up_to_the_bounds_and_no_further() {
+fn tables_of_plans_accept_settings_exactly_within_their_bounds() {
     let schema = plan::schema();
     for (definition, settings, text) in TABLES {
         for setting in settings {
@@ -201,14 +201,14 @@ fn tables_of_a_plan_take_their_settings_up_to_the_bounds_and_no_further() {
                 assert_eq!(parsed.is_ok(), is_good, "{text}: {:?}", parsed.err());
             }
             let property = &schema["$defs"][definition]["properties"][setting.key];
-            let told = property["description"].as_str().expect("it is described");
-            assert!(told.ends_with(&format!("Range: {}.", range.words())), "{told}");
+            let description = property["description"].as_str().expect("it is described");
+            assert!(description.ends_with(&format!("Range: {}.", range.words())), "{description}");
         }
     }
 }
 
 #[test]
-fn agents_and_servers_refuse_a_longer_test_than_a_plan_has() {
+fn agents_and_servers_have_the_maximum_duration_of_plans() {
     let case = cases()[0];
     for (value, is_good) in [(24 * 3_600_000_000_000, true), (24 * 3_600_000_000_001, false)] {
         let mut workload =
@@ -227,7 +227,7 @@ struct Line<A: clap::Args> {
     args: A,
 }
 
-/// Whether the command line of a quick test takes a value: by its own bounds, and then by the rules of a plan.
+/// Whether the command line of a quick test accepts a value: by its own bounds, and then by the rules of plans.
 fn takes<A: clap::Args>(
     option: &str,
     value: &str,
@@ -239,7 +239,7 @@ fn takes<A: clap::Args>(
 }
 
 #[test]
-fn quick_tests_take_what_a_plan_takes() {
+fn quick_tests_have_the_bounds_of_plans() {
     let mut walked = 0;
     for case in cases() {
         let value = case.range.unit.show(case.value).replace(' ', "");

@@ -12,26 +12,26 @@ use super::known;
 use super::pairing::Pairing;
 use crate::exit::{Failure, Kind};
 
-/// How long an address may take to answer.
+/// Time limit of an address.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// Addresses that are tried at most: a name with more is not one host.
+/// Maximum number of addresses tried: a name with more is not one host.
 const ADDRESSES_TRIED: usize = 8;
-/// Stands for the server's address while values are checked.
+/// Placeholder for the server's address during validation.
 pub const ANY_IPV4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// The same for IPv6.
+/// Placeholder for IPv6.
 pub const ANY_IPV6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
-/// The address that stands for the server's while values are checked.
+/// The placeholder of the server's address during validation.
 pub fn placeholder(common: &CommonArgs) -> IpAddr {
     let is_bound_to_ipv6 =
         common.bind.as_ref().and_then(|bind| bind.address).is_some_and(|address| address.is_ipv6());
     if common.ipv6 || is_bound_to_ipv6 { ANY_IPV6 } else { ANY_IPV4 }
 }
 
-/// A server that answers.
+/// A server that answered.
 #[derive(Debug)]
 pub struct Server {
-    /// Under what its pairing is kept.
+    /// The name of its pairing.
     pub at: String,
     /// The address that answered.
     pub address: IpAddr,
@@ -39,21 +39,21 @@ pub struct Server {
 }
 
 impl Server {
-    /// For people: the name, and the address where it is another.
+    /// Label: the name, and the address if it differs.
     pub fn words(&self) -> String {
         let address = SocketAddr::new(self.address, self.port).to_string();
         if self.at == address { address } else { format!("{} ({address})", self.at) }
     }
 }
 
-/// Finds the server that the words name: a pairing string, which is kept from then on, or a server that was paired before.
+/// Finds the server of the arguments: a pairing string, which is stored, or a server that was paired before.
 pub fn server(common: &CommonArgs) -> Result<Server, Failure> {
     let name = paired(common)?;
     let address = reachable(&name, common)?;
     Ok(Server { at: name.to_string(), address: address.ip(), port: address.port() })
 }
 
-/// The name under which the pairing of the words is kept by now.
+/// The name of the stored pairing of the arguments.
 fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
     if let Some(path) = &common.pairing_file {
         let pairing = known::read(path)?;
@@ -93,7 +93,7 @@ fn not_a_host(text: &str) -> Failure {
     )
 }
 
-/// The address of the server at `name` that answers first, in the order of the resolver (RFC 6724).
+/// The first address of the server at `name` that answers, in the order of the resolver (RFC 6724).
 fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failure> {
     let resolved = (name.host.as_str(), name.port).to_socket_addrs().map_err(|error| {
         Failure::message(
@@ -117,7 +117,7 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
         match tcp::connect(*address, None, None, CONNECT_LIMIT, &bind) {
             Ok(_) => return Ok(*address),
             Err(error) => {
-                // EINVAL: an address that is only valid within this host, as 127.0.0.1 is.
+                // EINVAL: an address that is valid only within this host, such as 127.0.0.1.
                 has_route |= !matches!(
                     error.kind(),
                     ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::InvalidInput

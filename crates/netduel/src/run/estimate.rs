@@ -1,22 +1,22 @@
-//! How long a run still takes. Pure: the time of day comes from the caller, and nothing is shown here.
+//! Estimates the remaining time of a run. Pure: the time comes from the caller, and nothing is printed here.
 use netduel_model::plan::ResolvedPlan;
 
-/// Estimates the rest of a run from the trials that this process ran, and until there are some from the plan.
+/// Estimates the rest of a run from the trials of this process, and before the first one from the plan.
 #[derive(Debug, Clone)]
 pub struct Estimate {
     /// Traffic of an average trial, nanoseconds.
     planned_trial_ns: u64,
     trials_per_block: u32,
-    /// What is left of the budget at the start of this process.
+    /// Remaining budget at the start of this process.
     budget_ns: Option<u64>,
     started_ns: u64,
-    /// Trials that were done before this process began.
+    /// Number of trials finished before this process started.
     done_before: u32,
     total: u32,
 }
 
 impl Estimate {
-    /// For a run of this plan that begins now, or goes on with `done_before` of `total` trials after `used_ns` of its budget.
+    /// For a run of this plan that starts now, or resumes with `done_before` of `total` trials and `used_ns` of its budget used.
     pub fn new(plan: &ResolvedPlan, now_ns: u64, used_ns: u64, (done_before, total): (u32, u32)) -> Self {
         let trials = plan.arms.iter().flat_map(|arm| &arm.workloads);
         let block_ns: u64 = trials.map(|workload| workload.timing.duration.0).fold(0, u64::saturating_add);
@@ -31,13 +31,13 @@ impl Estimate {
         }
     }
 
-    /// Time since the start of this process's part of the run.
+    /// Time since this process started or resumed the run.
     pub fn elapsed_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.started_ns)
     }
 
-    /// The time that is left with `done` trials done: all trials, or the budget when that ends first. No block is begun after the
-    /// budget, and one that was begun is finished.
+    /// The remaining time with `done` trials finished: for all trials, or until the budget ends if that is earlier. No block
+    /// starts after the budget, but a started block is finished.
     pub fn left_ns(&self, now_ns: u64, done: u32) -> u64 {
         let elapsed = self.elapsed_ns(now_ns);
         let own = done.saturating_sub(self.done_before);
@@ -70,17 +70,17 @@ mod tests {
 
     #[test]
     fn budget_bounds_the_time_left_from_the_beginning() {
-        // 84 trials of a second, and a budget of 50 s: the last block is begun at 48 s.
+        // 84 trials of 1 s, and a budget of 50 s: the last block starts at 48 s.
         assert_eq!(estimate(Some(50), 0).left_ns(100 * S, 0), 52 * S);
         assert_eq!(estimate(Some(50), 0).left_ns(140 * S, 40), 12 * S);
         assert_eq!(estimate(None, 0).left_ns(100 * S, 0), 84 * S);
-        // A trial takes two seconds with all that is around it: 7 blocks of 8 s.
+        // A trial takes 2 s including its overhead: 7 blocks of 8 s.
         assert_eq!(estimate(Some(50), 0).left_ns(108 * S, 4), 48 * S);
     }
 
     #[test]
     fn resumed_run_is_judged_by_the_trials_of_its_own() {
-        // 40 trials were done before; the first 4 of this process took 2 s each.
+        // 40 trials were finished before; the first 4 of this process took 2 s each.
         assert_eq!(estimate(None, 40).left_ns(108 * S, 44), 80 * S);
         assert_eq!(estimate(None, 40).left_ns(100 * S, 40), 44 * S);
         assert_eq!(estimate(None, 84).left_ns(100 * S, 84), 0);

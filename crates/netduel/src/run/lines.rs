@@ -1,24 +1,24 @@
-//! The lines of a progress display, each of which fits the width of the terminal. Pure: nothing is drawn here.
+//! The lines of the progress display, fitted to the width of the terminal. Pure: nothing is drawn here.
 
-/// Longest bar, characters.
+/// Maximum length of the bar, characters.
 const BAR_MAX: usize = 30;
-/// A shorter bar shows nothing.
+/// Minimum length of the bar.
 const BAR_MIN: usize = 4;
 
-/// What is done of a run, and what is left.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing {
-    /// Trials that are done.
+    /// Number of finished trials.
     pub done: u32,
-    /// Trials at most.
+    /// Maximum number of trials.
     pub total: u32,
     /// Seconds since the start.
     pub elapsed_s: u64,
-    /// Seconds that are left, about.
+    /// Estimated seconds left.
     pub left_s: u64,
 }
 
-/// The line of the run: a bar when there is room for one, counts and times.
+/// The progress line: a bar if it fits, counts and times.
 pub fn run_line(standing: Standing, width: usize) -> String {
     let Standing { done, total, elapsed_s, left_s } = standing;
     let words = format!("{done} of {total} trials, {} elapsed, about {} left", time(elapsed_s), time(left_s));
@@ -32,7 +32,7 @@ pub fn run_line(standing: Standing, width: usize) -> String {
     format!("  [{}{}] {words}", "=".repeat(full), " ".repeat(room - full))
 }
 
-/// A text cut to the width, with a mark where it was cut.
+/// A text truncated to the width, with a mark.
 pub fn fit(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -41,7 +41,7 @@ pub fn fit(text: &str, width: usize) -> String {
     format!("{}~", kept.trim_end())
 }
 
-/// A time to the second: `50 s`, `2 min 5 s`, `1 h 3 min`.
+/// A duration in seconds: `50 s`, `2 min 5 s`, `1 h 3 min`.
 fn time(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),

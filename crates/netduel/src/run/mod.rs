@@ -1,4 +1,4 @@
-//! `netduel run`: a plan from a file, or a stored run that goes on.
+//! `netduel run`: runs a plan from a file, or resumes a stored run.
 mod estimate;
 mod lines;
 mod outcome;
@@ -34,7 +34,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     };
     if let Some(name) = &args.resume {
         let id = store.read(name).map_err(store_failure)?.header.id;
-        // The run is taken before any host is started: another process may be writing it.
+        // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
         let plan = run.header.plan.clone();
         let lab = build_lab(&plan)?;
@@ -68,7 +68,7 @@ fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, Resolved
     Ok((text, plan))
 }
 
-/// Runs a plan in its lab to its end, takes the lab down and reports the run.
+/// Runs the plan in its lab to its end, removes the lab and reports the run.
 pub fn execute(
     plan: &ResolvedPlan,
     source: RunSource,

@@ -1,4 +1,4 @@
-//! What a run leaves for the user: the verdicts, the report, the hint how to go on, the exit code.
+//! Output of a finished run: verdicts, report, the command to continue, and the exit code.
 use netduel_control::coordinator::{RunError, RunErrorKind};
 use netduel_model::ids::RunId;
 use netduel_model::run::{Run, RunEnd};
@@ -12,19 +12,19 @@ use crate::program;
 use crate::report_file::{Destination, render, summary, text};
 use crate::run_store::resume_hint;
 
-/// Where and how a run reports.
+/// Destinations and form of a run's output.
 pub struct Output {
-    /// The report that is written.
+    /// The report file.
     pub out: Option<Destination>,
     /// One JSON document on standard output.
     pub json: bool,
     /// No progress.
     pub quiet: bool,
-    /// The whole report on standard output, not the verdicts alone.
+    /// The whole report on standard output, not only the verdicts.
     pub verbose: bool,
 }
 
-/// Prints and writes everything about a finished run, and gives it its exit code.
+/// Prints and writes all output of a finished run, and selects its exit code.
 pub fn finish(
     result: Result<RunEnd, RunError>,
     store: &Store,
@@ -85,7 +85,7 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
     say(output.json, &format!("Details: netduel report {}  (--format md|json|csv|html)", run.header.id))
 }
 
-/// Standard output belongs to the JSON document when there is one.
+/// Standard output is reserved for the JSON document, if there is one.
 fn say(json: bool, line: &str) -> Result<(), Failure> {
     if json {
         tell(line);
@@ -94,7 +94,7 @@ fn say(json: bool, line: &str) -> Result<(), Failure> {
     print_lines(&format!("{line}\n"))
 }
 
-/// The exit code of a run that could not go on.
+/// The exit code of a run that failed.
 pub fn run_failure(error: RunError) -> Failure {
     let kind = match error.kind() {
         RunErrorKind::Usage => Kind::Usage,

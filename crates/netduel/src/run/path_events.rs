@@ -1,4 +1,5 @@
-//! The lab's part in a failover: a thread that has the keeper do each thing at its time, while the coordinator listens to the agents.
+//! The lab's part in a failover: a thread that requests each event from the keeper at its time, while the coordinator serves the
+//! agents.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -19,11 +20,11 @@ pub struct PathEvents {
     start: Vec<LinkBytes>,
 }
 
-/// An event and the guests that it is done to, by name.
+/// An event and its guests, by name.
 type Order = (u32, PathEvent, Vec<String>);
 
 impl PathEvents {
-    /// Begins: the events are made at their times from now.
+    /// Starts: the events happen at their times from now.
     pub fn begin(lab: &Lab, plan: &ResolvedPlan, pair: &Pair, events: &[PathEvent]) -> Result<Self, String> {
         let origin_ns = clock::monotonic_ns();
         let orders = (0..).zip(events).map(|(index, event)| {
@@ -32,7 +33,7 @@ impl PathEvents {
         });
         let orders: Vec<Order> = orders.collect::<Result<_, String>>()?;
         let failed = |error: LabError| format!("failed to {}", chain(&error));
-        // A connection of its own: the keeper answers each client by itself.
+        // A connection of its own: the keeper serves each client separately.
         let hands = Lab::connect(lab.name()).map_err(failed)?;
         let start = lab.bytes().map_err(failed)?;
         let is_over = Arc::new(AtomicBool::new(false));
@@ -44,7 +45,7 @@ impl PathEvents {
         Ok(Self { thread, is_over, start })
     }
 
-    /// Makes no more of them, and gives the path back.
+    /// Stops further events, and restores the path.
     pub fn end(self, lab: &Lab) -> Result<LabEvents, String> {
         self.is_over.store(true, Ordering::Relaxed);
         let events = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -21,23 +21,23 @@ use super::lines::{Standing, fit, run_line};
 use crate::console::tell;
 use crate::figure::trial_value;
 
-/// A terminal that does not tell its width.
+/// Assumed width of a terminal that does not report its own.
 const WIDTH_DEFAULT: usize = 80;
 
-/// Shows the trial in flight, what is done and left, and the figures so far.
+/// Shows the trial in flight, the progress of the run, and the current medians.
 pub struct Progress {
     bars: Option<Bars>,
     /// Warnings and failures only.
     quiet: bool,
     plan: ResolvedPlan,
-    /// Trials of a resumed run; those of blocks that were complete count.
+    /// Trials of a resumed run; those of complete blocks count.
     earlier: Vec<Trial>,
     done: u32,
     total: u32,
     estimate: Option<Estimate>,
     figures: BTreeMap<(WorkloadName, ArmName), Vec<f64>>,
     previous: LiveFigures,
-    /// Payload of a packet of the trial in flight, bytes, when it is about packets.
+    /// Payload of a packet of the trial in flight, bytes, for packet workloads.
     packet_bytes: Option<u64>,
     /// Block, workload and arm of the trial in flight.
     trial: String,
@@ -53,7 +53,7 @@ struct Bars {
 impl Bars {
     fn new() -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        // Lines come laid out: a template that is wider than the terminal would wrap.
+        // Lines are already formatted to the width: a template wider than the terminal would wrap.
         let style =
             ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         let add = || all.add(ProgressBar::new_spinner().with_style(style.clone()));
@@ -69,7 +69,7 @@ impl Bars {
 }
 
 impl Progress {
-    /// For a run of this plan, which has these trials already. Bars are drawn when standard error is a terminal.
+    /// For a run of this plan with these stored trials. Bars are drawn when standard error is a terminal.
     pub fn new(plan: &ResolvedPlan, earlier: Vec<Trial>, quiet: bool) -> Self {
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         Self {
@@ -126,7 +126,7 @@ impl Progress {
             bars.run.finish_and_clear();
             bars.trial.finish_and_clear();
             bars.figures.finish_and_clear();
-            // Nothing is left to draw; an error here could only be the terminal's.
+            // Nothing is left to draw; an error here could only come from the terminal.
             drop(bars.all.clear());
         }
     }
@@ -191,7 +191,7 @@ impl Progress {
             } else if rate > 0.0 {
                 human_bit_rate(rate * 8.0 / seconds)
             } else {
-                // A trial of round trips counts no bytes, and may not have an answer yet.
+                // A round-trip trial counts no bytes, and may not have a response yet.
                 String::new()
             };
             self.now(&text);
@@ -200,7 +200,7 @@ impl Progress {
         }
     }
 
-    /// Shows the trial in flight with its figure.
+    /// Shows the trial in flight with its current value.
     fn now(&self, text: &str) {
         let Some(bars) = &self.bars else { return };
         let line = format!("  now     {}  {text}", self.trial);
@@ -240,7 +240,7 @@ impl Progress {
         self.show_run();
     }
 
-    /// Adds the trial's figure in its headline metric to those of its arm.
+    /// Adds the trial's value in its headline metric to those of its arm.
     fn keep_figure(&mut self, trial: &Trial) {
         let slot = &trial.slot;
         let metric = self.headline_metric(&slot.workload, &slot.arm);
@@ -249,7 +249,7 @@ impl Progress {
         }
     }
 
-    /// The first metric of a workload stands for it during the run.
+    /// The headline metric of a workload is its first metric.
     fn headline_metric(&self, workload: &WorkloadName, arm: &ArmName) -> Option<Metric> {
         self.plan.arm(arm)?.workload(workload)?.metrics.first().copied()
     }
@@ -273,7 +273,7 @@ impl Progress {
         bars.figures.set_message(lines.join("\n"));
     }
 
-    /// An arm's median so far in the headline metric of a workload.
+    /// The current median of an arm in the headline metric of a workload.
     fn so_far(&self, workload: &WorkloadName, arm: &ArmName) -> Option<String> {
         let values = self.figures.get(&(workload.clone(), arm.clone()))?;
         let metric = self.headline_metric(workload, arm)?;
@@ -332,7 +332,7 @@ mod tests {
             (other.slot.block, other.attempt) = (block, attempt);
             other
         };
-        // Block 0 was tried twice, block 1 is complete, block 2 was interrupted and will be run again.
+        // Block 0 has two attempts, block 1 is complete, block 2 was interrupted and will be repeated.
         let earlier = vec![of(0, 0), of(0, 1), of(1, 0), of(2, 0)];
         let per_block = plan.trials_per_block();
         let mut progress = Progress::new(plan, earlier, true);

@@ -1,4 +1,4 @@
-//! What the coordinator needs of its surroundings: launchers, the lab, the store, the clock, Ctrl-C.
+//! The coordinator's environment: launchers, the lab, the store, the clock, Ctrl-C.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,23 +26,23 @@ use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::run::path_events::PathEvents;
 use crate::{program, signal};
 
-/// Where a run comes from.
+/// Origin of a run.
 pub enum RunSource {
-    /// A plan; a new run is made in the store.
+    /// A plan; a new run is created in the store.
     New {
-        /// The plan as it was given.
+        /// The plan as given by the user.
         plan_text: String,
-        /// What the command line added to it.
+        /// Annotations from the command line.
         annotations: Annotations,
     },
-    /// A run of the store that goes on.
+    /// A stored run to resume.
     Resumed(Box<(Run, RunWriter)>),
-    /// A check that is not kept.
+    /// A check that is not stored.
     Unstored,
 }
 
 impl RunSource {
-    /// The trials that the run has already.
+    /// The stored trials of the run.
     pub fn earlier_trials(&self) -> Vec<Trial> {
         match self {
             Self::Resumed(taken) => taken.0.trials.clone(),
@@ -51,13 +51,13 @@ impl RunSource {
     }
 }
 
-/// What is left when a run is over.
+/// What remains when a run has ended.
 pub struct Closed {
     /// The store.
     pub store: netduel_store::Store,
     /// The run's name in it.
     pub id: Option<RunId>,
-    /// The lab, still up: dropping it takes it down.
+    /// The lab, still running: dropping it removes it.
     pub lab: Option<netduel_lab::Lab>,
     /// The descriptions of the hosts.
     pub hosts: BTreeMap<HostName, HostSnapshot>,
@@ -65,18 +65,18 @@ pub struct Closed {
     pub trial: Option<Trial>,
 }
 
-/// What surrounds a run of `plan` on this machine.
+/// The environment of a run of `plan` on this machine.
 pub struct System {
     plan: ResolvedPlan,
     clock: SystemClock,
     file: RunFile,
     lab: PlanLab,
-    /// What follows the words that start an agent.
+    /// Arguments after the command of an agent.
     pub agent_arguments: Vec<String>,
 }
 
 impl System {
-    /// Around a run of `plan`; `lab` is the plan's lab, built before.
+    /// For a run of `plan`; `lab` is the plan's lab, built earlier.
     pub fn new(
         plan: &ResolvedPlan,
         source: RunSource,
@@ -97,7 +97,7 @@ impl System {
         Ok(Self { plan: plan.clone(), clock, file, lab, agent_arguments: Vec::new() })
     }
 
-    /// Runs the plan to its end, and shows its events to the listener.
+    /// Runs the plan to its end, and passes its events to the listener.
     pub fn run(
         mut self,
         policy: &mut dyn Policy,
@@ -126,7 +126,7 @@ fn token() -> Result<Token, String> {
     netduel_sys::random::bytes16().map(Token).map_err(|error| format!("failed to draw a token: {error}"))
 }
 
-/// The plan's lab, when it has one. Its name holds the process number, so that runs side by side do not clash.
+/// The plan's lab, if it has one. Its name contains the process id, so that concurrent runs do not clash.
 pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<netduel_lab::Lab>, Failure> {
     let Some(spec) = &plan.lab else { return Ok(None) };
     let base: String = plan.name.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
@@ -147,7 +147,7 @@ fn random_u64() -> Result<u64, String> {
     Ok(u128::from_le_bytes(bytes) as u64)
 }
 
-/// The argv that starts the agent of a host of a plan; `lab` names the plan's, when it has one.
+/// The argv that starts the agent of a host of a plan; `lab` is the name of the plan's lab.
 pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&LabName>) -> Result<Vec<String>, String> {
     let program = program::path().display().to_string();
     let prefix = match &host.launch {
@@ -160,7 +160,7 @@ pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&LabName>) -> Result
         Launch::Netns { name } => {
             ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
         }
-        // The other machine has a path of its own to the program: it is looked up there.
+        // The program is looked up in the PATH of the other machine.
         Launch::Command { prefix } => {
             let words = ["netduel", "agent"].map(str::to_owned);
             return Ok(prefix.iter().cloned().chain(words).collect());
@@ -202,7 +202,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// What decides in a run of a plan: its hosts are inspected, and it stops when every interval is as narrow as the plan asks.
+/// The policy of a run of a plan: its hosts are inspected, and it stops when every interval is as narrow as the plan requires.
 pub struct PlanPolicy<'a>(pub &'a ResolvedPlan);
 
 impl Policy for PlanPolicy<'_> {
@@ -216,7 +216,7 @@ impl Policy for PlanPolicy<'_> {
     }
 }
 
-/// Problems that `netduel inspect` finds on the hosts of a plan, each a line, and where to read more.
+/// Problems that `netduel inspect` finds on the hosts of a plan, one line each, and where to read more.
 pub fn host_problems(plan: &ResolvedPlan, hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
     let mut lines = Inspection::of_plan(plan, hosts).lines(Severity::Problem);
     if !lines.is_empty() {
@@ -225,7 +225,7 @@ pub fn host_problems(plan: &ResolvedPlan, hosts: &BTreeMap<HostName, HostSnapsho
     lines
 }
 
-/// The plan's lab, when it has one.
+/// The plan's lab, if it has one.
 struct PlanLab {
     plan: ResolvedPlan,
     lab: Option<netduel_lab::Lab>,

@@ -1,5 +1,5 @@
-//! Admission of control connections: pairing, and a session for each paired client. Time and number of all of them are bounded, so that
-//! unpaired peers cannot keep a client out.
+//! Admission of control connections: pairing, and a session for each paired client. Their time and number are limited, so that
+//! unpaired peers cannot block a client.
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -17,15 +17,17 @@ use super::refusals::Refusals;
 use super::session::{Premises, Session, Stop};
 use crate::quick::tls::{self, Paired, ServerIdentity};
 
-/// Connections that are pairing at a time. When there are more the oldest goes: a client pairs in some milliseconds.
+/// Maximum number of concurrent pairings. Beyond it the oldest one is closed: a client pairs within milliseconds.
 const PAIRING_MAX: usize = 64;
-/// Paired clients beyond `--max-clients` that get an error message at a time; further ones get a closed connection.
+/// Maximum number of concurrent paired clients beyond `--max-clients` that get an error message; further ones get a closed
+/// connection.
 const REJECTED_MAX: usize = 16;
-/// The time limit of such a client: it sends one request.
+/// Time limit of such a client, which sends one request.
 const REJECTED_LIMIT: Nanos = Nanos(10_000_000_000);
-/// How long a client waits for another to leave before it is rejected: one that has its result may not have closed its connection yet.
+/// Time that a client waits for a free place before it is rejected: a client with a result may not have closed its connection
+/// yet.
 const SLOT_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a server that ends waits until its clients have read the reason.
+/// Time that an ending server waits for its clients to read the reason.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The clients of a server.
@@ -44,7 +46,7 @@ pub struct Admission {
     is_closed: AtomicBool,
 }
 
-/// Clients that are paired.
+/// Paired clients.
 #[derive(Default)]
 struct Clients {
     served: Vec<Client>,
@@ -58,7 +60,7 @@ struct Client {
     stop: Stop,
 }
 
-/// A client is counted for as long as this lives.
+/// Counts a client while this value exists.
 struct Admitted<'a> {
     admission: &'a Admission,
     number: usize,
@@ -72,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Admission {
-    /// Without clients. `over` receives the end of each session.
+    /// A server without clients. `over` receives the end of each session.
     pub fn new(
         identity: ServerIdentity,
         premises: Premises,
@@ -94,12 +96,12 @@ impl Admission {
         }
     }
 
-    /// The port through which data comes; it calls [`Admission::enter`] for the rest.
+    /// The port for data; it passes other connections to [`Admission::enter`].
     pub fn serve_through(&self, port: &Arc<Port>) {
         *lock(&self.port) = Arc::downgrade(port);
     }
 
-    /// A connection that wants control. Returns at once.
+    /// Starts the admission of a control connection. Returns at once.
     pub fn enter(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
         if self.is_closed.load(Ordering::SeqCst) {
             return;
@@ -111,7 +113,7 @@ impl Admission {
             if pairing.len() == PAIRING_MAX
                 && let Some((_, oldest)) = pairing.pop_front()
             {
-                // It may have gone by itself.
+                // It may already be closed.
                 let _ = oldest.shutdown(Shutdown::Both);
             }
             pairing.push_back((number, copy));
@@ -158,14 +160,14 @@ impl Admission {
         }
         let had_test = session.had_test();
         drop((session, stream));
-        // The last message has left when it ends. A panic of its own is on stderr.
+        // The last message has been sent when it ends. Its own panic is printed on stderr.
         let _ = carrier.join();
         drop(admitted);
-        // A server that ends no longer counts sessions.
+        // An ending server no longer counts sessions.
         let _ = self.over.send(Occasion::SessionOver { had_test });
     }
 
-    /// Admits a client to be served, or to be rejected with a message; `None` when there are too many of both.
+    /// Admits a client to be served, or to be rejected with a message; `None` when there are too many of both kinds.
     fn admit(&self, number: usize, stream: &UnixStream) -> Option<Admitted<'_>> {
         let stream = stream.try_clone().ok()?;
         let none_is_free = |clients: &mut Clients| {
@@ -186,11 +188,11 @@ impl Admission {
         Some(Admitted { admission: self, number, is_served, stop })
     }
 
-    /// Ends all sessions. Clients with a running test get the reason why it has no result; their reading of it is waited for.
+    /// Ends all sessions. Clients with a running test get the reason, and this waits until they have read it.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         for (_, stream) in lock(&self.pairing).drain(..) {
-            // It may have gone by itself.
+            // It may already be closed.
             let _ = stream.shutdown(Shutdown::Both);
         }
         let clients = lock(&self.clients);
@@ -201,7 +203,7 @@ impl Admission {
         }
         let some_are_there =
             |clients: &mut Clients| !clients.served.is_empty() || !clients.rejected.is_empty();
-        // A client that does not read for so long is not waited for.
+        // A client that does not read within this time is abandoned.
         drop(self.freed.wait_timeout_while(clients, CLOSE_LIMIT, some_are_there));
     }
 }

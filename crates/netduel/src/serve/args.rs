@@ -17,16 +17,16 @@ pub struct ServeArgs {
     /// TCP and UDP port; 0 lets the kernel choose.
     #[arg(short = 'p', long, value_name = "PORT", default_value_t = SERVE_PORT)]
     pub port: u16,
-    /// The name or address that the pairing string holds [default: one string for each address of this host]
+    /// The name or address in the pairing string [default: one string for each address of this host]
     #[arg(long, value_name = "HOST", value_parser = host)]
     pub advertise: Option<String>,
-    /// Refuse tests of more payload in a direction than this, or without a rate of their own, for example 1G.
+    /// Reject tests with a higher payload rate in either direction, or without a configured rate; for example 1G.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub max_rate: Option<BitRate>,
-    /// Refuse tests that are longer than this: seconds, or with a unit.
+    /// Reject longer tests: seconds, or with a unit.
     #[arg(long, value_name = "TIME", default_value = "3600", value_parser = test_time)]
     pub max_duration: Nanos,
-    /// Refuse tests with more connections or flows than this.
+    /// Reject tests with more connections or flows.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub max_streams: u32,
     /// Maximum number of clients at a time; further clients are rejected with a message.
@@ -38,7 +38,7 @@ pub struct ServeArgs {
     /// Exit after one test.
     #[arg(long)]
     pub one_off: bool,
-    /// Make a new identity; all existing pairings become invalid.
+    /// Create a new identity; all existing pairings become invalid.
     #[arg(long)]
     pub new_identity: bool,
     /// Use a temporary identity; nothing is stored.

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Running tests of all clients.
 #[derive(Default)]
 pub struct Tests {
-    /// For each, the most others that ran beside it so far.
+    /// For each test, the maximum number of concurrent other tests.
     others: Mutex<Vec<Arc<AtomicU32>>>,
 }
 
-/// A running test. It is over when this is dropped.
+/// A running test. Dropping this ends it.
 pub struct Test {
     tests: Arc<Tests>,
     others: Arc<AtomicU32>,
@@ -21,7 +21,7 @@ impl Tests {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a test to those that run, and counts it for each of them.
+    /// Adds a test to the running ones, and counts it for each of them.
     pub fn begin(self: &Arc<Self>) -> Test {
         let mut running = self.others();
         let count = u32::try_from(running.len()).unwrap_or(u32::MAX);
@@ -35,7 +35,7 @@ impl Tests {
 }
 
 impl Test {
-    /// The most others that ran beside it at any moment.
+    /// The maximum number of other tests at any moment.
     pub fn others(&self) -> u32 {
         self.others.load(Ordering::Relaxed)
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_remembers_the_most_others_also_those_that_came_and_went() {
+    fn maximum_concurrency_includes_finished_tests() {
         let tests = Arc::new(Tests::default());
         let long = tests.begin();
         assert_eq!(long.others(), 0);

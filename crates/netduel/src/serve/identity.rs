@@ -1,5 +1,5 @@
-//! What a standing server is known by: a key, a certificate and the secret of its pairings, kept so that pairings survive a
-//! restart. The file is the owner's alone; it is written whole or not at all.
+//! The identity of a standing server: key, certificate and pairing secret, stored so that pairings survive a restart. Only the
+//! owner can read the file; it is replaced atomically.
 use std::fmt::Display;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -19,10 +19,10 @@ use crate::quick::tls::{ServerIdentity, fingerprint};
 /// - 1: the first.
 const FORMAT: u32 = 1;
 const FILE: &str = "identity.json";
-/// A longer file is none of ours, bytes.
+/// Maximum size of an identity file, bytes.
 const FILE_LEN_MAX: u64 = 64 << 10;
 const DRAW_ANEW: &str = "draw a new one with --new-identity, and pair again";
-/// The name in the certificate; clients know the certificate itself and look at no name.
+/// The name in the certificate; clients compare the certificate itself and ignore the name.
 const CERTIFICATE_NAME: &str = "netduel";
 
 fn unreadable(path: &Path, why: &dyn Display, remedy: &str) -> Failure {
@@ -38,7 +38,7 @@ fn unwritten(path: &Path, why: &dyn Display) -> Failure {
     Failure::message(Kind::Store, text)
 }
 
-/// Opens the file itself, never one that a link names, and without waiting for anybody.
+/// Opens the file without following links and without blocking.
 fn open_to_read(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
@@ -48,7 +48,7 @@ fn open_to_read(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A user who can read the key can impersonate this server, and one who can write to its folder can replace it.
+/// A user who can read the key can impersonate this server, and a user who can write to its folder can replace the key.
 fn check_ownership(path: &Path, file: &File) -> Result<(), Failure> {
     let metadata = file.metadata().map_err(|error| unreadable(path, &error, DRAW_ANEW))?;
     let remedy = "a user who has read the key can impersonate this server; make a new identity with --new-identity, and pair again";
@@ -86,7 +86,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A new one.
+    /// A new identity.
     pub fn draw() -> Result<Self, Failure> {
         let made =
             rcgen::generate_simple_self_signed(vec![CERTIFICATE_NAME.to_owned()]).map_err(|error| {
@@ -97,7 +97,7 @@ impl Identity {
         Ok(Self { format: FORMAT, certificate, key: made.signing_key.serialize_der(), secret })
     }
 
-    /// The kept one; a new one when there is none, or when `anew`.
+    /// The stored identity; a new one when there is none, or when `anew`.
     pub fn kept(anew: bool) -> Result<Self, Failure> {
         Self::kept_in(&program::state_folder()?.join("serve"), anew)
     }
@@ -110,7 +110,7 @@ impl Identity {
         let identity = Self::draw()?;
         match identity.write(&path, anew) {
             Ok(()) => Ok(identity),
-            // Another server of this user was started at the same moment, and was faster.
+            // Another server of this user, started at the same moment, has stored its identity first.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::read(&path)?
                 .ok_or_else(|| unwritten(&path, &"it was there, and then it was not".to_owned())),
             Err(error) => Err(unwritten(&path, &error)),
@@ -136,12 +136,12 @@ impl Identity {
         Ok(Some(identity))
     }
 
-    /// Writes the file whole or not at all; `AlreadyExists` when there is one, unless it is to be replaced.
+    /// Stores the file atomically; `AlreadyExists` when there is one, unless it is to be replaced.
     fn write(&self, path: &Path, replace: bool) -> io::Result<()> {
         let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let text = serde_json::to_vec(self)?;
-        // Not the process's number: in containers that share a folder every server may be process 1.
+        // Not named after the process id: in containers that share a folder every server may be process 1.
         let name = u128::from_ne_bytes(netduel_sys::random::bytes16()?);
         let beside = folder.join(format!(".part-{name:032x}"));
         let written = OpenOptions::new()
@@ -155,7 +155,7 @@ impl Identity {
             })
             .and_then(|()| File::open(&folder)?.sync_all());
         if !replace || written.is_err() {
-            // It is as private as the identity itself, and not looked at again.
+            // It is as private as the identity itself, and not read again.
             let _ = std::fs::remove_file(&beside);
         }
         written
@@ -166,7 +166,7 @@ impl Identity {
         Pairing { host, port, fingerprint: fingerprint(&self.certificate), secret: self.secret }
     }
 
-    /// For the control connections.
+    /// The TLS server configuration for control connections.
     pub fn for_tls(&self) -> Result<ServerIdentity, Failure> {
         ServerIdentity::new(&self.certificate, &self.key, self.secret).kind(Kind::Environment)
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_is_kept_for_its_owner_alone_until_another_is_asked_for() {
+    fn identity_is_private_and_kept_until_replaced() {
         let (_outer, folder) = folder();
         let first = Identity::kept_in(&folder, false).expect("drawn");
         let mode = |path: &Path| std::fs::metadata(path).expect("there").mode() & 0o777;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_have_read_or_written_is_not_used() {
+    fn file_accessible_to_others_is_rejected() {
         let (_outer, folder) = folder();
         let path = folder.join(FILE);
         Identity::kept_in(&folder, false).expect("drawn");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_identity_is_said_with_what_to_do() {
+    fn invalid_identity_file_is_reported_with_the_remedy() {
         let (_outer, folder) = folder();
         Identity::kept_in(&folder, false).expect("drawn");
         let path = folder.join(FILE);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_are_started_at_the_same_moment_have_one_identity() {
+    fn concurrently_started_servers_share_one_identity() {
         let (_outer, folder) = folder();
         let secrets: Vec<_> = thread::scope(|scope| {
             let draw = || Identity::kept_in(&folder, false).expect("an identity").secret;

@@ -1,4 +1,4 @@
-//! What a standing server prints: how to reach it, and a line for each test. For people, or as lines of JSON.
+//! Output of a standing server: its pairing strings, and a line for each test, as text or as lines of JSON.
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
@@ -17,18 +17,18 @@ fn now_unix_ms() -> u64 {
     netduel_sys::clock::realtime_ns() / 1_000_000
 }
 
-/// Prints. A reader that has gone does not end the server.
+/// The output. A closed reader does not end the server.
 pub struct Log {
     json: bool,
 }
 
 impl Log {
-    /// As JSON, or for people.
+    /// As JSON or as text.
     pub fn new(json: bool) -> Self {
         Self { json }
     }
 
-    /// The server can be reached.
+    /// Prints that the server is ready.
     #[expect(clippy::unused_self, reason = "a log is what prints")]
     pub fn ready(&self, address: SocketAddr, pairings: &[Pairing]) -> Result<(), Failure> {
         let pairing = |pairing: &Pairing| ServerPairing {
@@ -40,7 +40,7 @@ impl Log {
         print_json_line(&ServerEvent::of(ServerEventKind::Ready { address, pairings }, &program::origin()))
     }
 
-    /// A test is over; so many of others ran beside it.
+    /// Prints a finished test, with the number of concurrent tests.
     pub fn tested(&self, peer: SocketAddr, workload: &Workload, report: &EndReport, others: u32) {
         let moved = |flow: &Option<netduel_model::sample::Flow>| {
             flow.as_ref().map(|flow| {
@@ -69,7 +69,7 @@ impl Log {
         line(&text);
     }
 
-    /// A test was begun and has no result.
+    /// Prints a test that started and has no result.
     pub fn failed(&self, peer: SocketAddr, workload: &Workload, why: &str) {
         if self.json {
             event(ServerEventKind::failed(peer, workload, why));
@@ -79,7 +79,7 @@ impl Log {
         }
     }
 
-    /// A client was rejected, or a request of it was refused.
+    /// Prints a rejected client or a refused request.
     pub fn refused(&self, peer: SocketAddr, why: &str) {
         if self.json {
             event(ServerEventKind::refused(peer, why));

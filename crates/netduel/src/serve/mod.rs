@@ -27,14 +27,14 @@ use log::Log;
 use rules::Rules;
 use session::Premises;
 
-/// Longest line of a client, bytes: its longest is a workload.
+/// Maximum length of a client's line, bytes: the longest is a workload.
 const LINE_LEN_MAX: usize = 1 << 20;
 
-/// What a server waits for.
+/// Events of the server's main loop.
 pub enum Occasion {
     /// Ctrl-C, SIGTERM or SIGHUP.
     Interrupt,
-    /// A client's session is over.
+    /// A client's session ended.
     SessionOver {
         /// Whether it had a test.
         had_test: bool,
@@ -69,7 +69,7 @@ pub fn command(args: &ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens the port; without `--bind` for both IP versions, or for the one that this host has.
+/// Opens the port; without `--bind` for both IP versions, or for the only one of this host.
 fn open(args: &ServeArgs, admission: &Arc<Admission>) -> Result<Port, Failure> {
     let control = |admission: &Arc<Admission>| {
         let admission = Arc::clone(admission);
@@ -85,7 +85,7 @@ fn open(args: &ServeArgs, admission: &Arc<Admission>) -> Result<Port, Failure> {
         Err(LoadError::Bind { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse => {
             Err(in_use(both))
         }
-        // A host without IPv6 refuses the address or its family.
+        // A host without IPv6 rejects the address or its family.
         Err(_) => {
             let only = SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port));
             Port::open(only, control(admission)).map_err(|error| port_failure(error, only))
@@ -112,7 +112,7 @@ fn port_failure(error: LoadError, address: SocketAddr) -> Failure {
     }
 }
 
-/// Prints how to reach this server.
+/// Prints the pairing strings of this server.
 fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) -> Result<(), Failure> {
     let hosts = match &args.advertise {
         Some(host) => vec![host.clone()],
@@ -134,8 +134,8 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
     print(&text)
 }
 
-/// The addresses of this host that others may reach: all that are up, but loopback only when there is nothing else, and
-/// link-local ones not at all (they need the other host's zone).
+/// The addresses of this host that others may reach: all that are up, but loopback only if there is no other, and no link-local
+/// ones (they need the other host's zone).
 fn reachable_addresses(bound: IpAddr) -> Result<Vec<String>, Failure> {
     if !bound.is_unspecified() {
         return Ok(vec![bound.to_string()]);

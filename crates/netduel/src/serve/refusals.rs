@@ -1,6 +1,6 @@
 //! Rate limit of printed rejections: a flood of unpaired clients does not fill the log, and the log still shows it.
 
-/// Refusals that are printed in a minute.
+/// Maximum number of refusals printed per minute.
 const PRINTED_A_MINUTE: u32 = 30;
 const MINUTE_NS: u64 = 60_000_000_000;
 
@@ -12,7 +12,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// One more, at this time of a monotonic clock; gives the lines that are to be printed.
+    /// Counts a refusal at this time of a monotonic clock; returns the lines to print.
     pub fn take(&mut self, why: &str, now_ns: u64) -> Vec<String> {
         let mut lines = Vec::new();
         if now_ns.saturating_sub(self.minute_began_ns) >= MINUTE_NS {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_cut_off_and_counted_and_later_strangers_are_printed_again() {
+    fn flood_of_refusals_is_limited_and_counted() {
         let mut refusals = Refusals::default();
         let printed: usize = (0..1000).map(|at| refusals.take("no", MINUTE_NS + at).len()).sum();
         assert_eq!(printed, 30);

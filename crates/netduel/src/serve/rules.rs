@@ -2,38 +2,37 @@
 use netduel_model::units::{BitRate, Bytes, Nanos};
 use netduel_model::workload::{Demand, OutOfRange, Traffic, Workload};
 
-/// No network between two machines has a shorter round trip. By it the rate of a closed loop, which has none of its own, is
-/// bounded.
+/// Lower bound of the round trip between two machines. It bounds the rate of a closed loop, which has no configured rate.
 const ROUND_TRIP_LEAST: Nanos = Nanos(10_000);
 
-/// What a server allows.
+/// The limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Longest test.
+    /// Maximum duration of a test.
     pub longest: Nanos,
-    /// Highest payload rate of a test, in each direction.
+    /// Maximum payload rate of a test, in each direction.
     pub fastest: Option<BitRate>,
-    /// Connections, flows or outstanding requests of a test.
+    /// Maximum number of connections, flows or outstanding requests of a test.
     pub streams: u32,
 }
 
 impl Rules {
-    /// Why a workload is not allowed; absent when it is.
+    /// The reason for refusing a workload; absent when it is allowed.
     pub fn refusal(&self, workload: &Workload) -> Option<String> {
         if let Some(OutOfRange { key, value, range, .. }) = workload.out_of_range() {
             let [value, least, most] = [value, range.least, range.most].map(|value| range.unit.show(value));
             return Some(format!("{key} is {value}; {least} to {most} is allowed"));
         }
-        let asked = workload.timing.duration;
-        if asked > self.longest {
+        let duration = workload.timing.duration;
+        if duration > self.longest {
             let most = self.longest;
-            return Some(format!("the test takes {asked}; this server allows {most} (--max-duration)"));
+            return Some(format!("the test takes {duration}; this server allows {most} (--max-duration)"));
         }
-        let asked = workload.traffic.facts().concurrency;
-        if asked > self.streams {
+        let concurrency = workload.traffic.facts().concurrency;
+        if concurrency > self.streams {
             let most = self.streams;
             return Some(format!(
-                "the test has {asked} connections, flows or outstanding requests; this server allows {most} (--max-streams)"
+                "the test has {concurrency} connections, flows or outstanding requests; this server allows {most} (--max-streams)"
             ));
         }
         self.fastest.and_then(|most| refusal_of_rate(&workload.traffic, most))
@@ -49,8 +48,8 @@ fn refusal_of_rate(traffic: &Traffic, allowed: BitRate) -> Option<String> {
         Demand::Unlimited => Some(format!(
             "the test has no rate limit; this server allows {allowed} (--max-rate); set a rate with -b"
         )),
-        Demand::Rate(asked) if asked > allowed => {
-            Some(format!("the test has a rate of {asked}; this server allows {allowed} (--max-rate)"))
+        Demand::Rate(rate) if rate > allowed => {
+            Some(format!("the test has a rate of {rate}; this server allows {allowed} (--max-rate)"))
         }
         Demand::ClosedLoop { outstanding, size } if reached(outstanding, size) > allowed => Some(format!(
             "a closed loop with {outstanding} outstanding requests of {size} reaches {} at a round trip of {ROUND_TRIP_LEAST}; \
@@ -67,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// As it comes from a client, but that a client's own quantities are bounded by the parser.
+    /// As received from a client, except that the parser already limits the client's own quantities.
     fn requests(outstanding: u32, size: u64, rate: Option<u64>) -> Traffic {
         let settings = serde_json::json!({
             "type": "udp-rr", "size": "1 B", "outstanding": outstanding, "wait": "block", "rate": null,
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn large_or_many_requests_are_a_stream_too_and_obey_the_highest_rate() {
+    fn closed_loops_obey_the_maximum_rate() {
         let allowed = BitRate(100_000_000);
         for (traffic, refused) in [
             (requests(1, 64, None), None),

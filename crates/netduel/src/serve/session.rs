@@ -1,5 +1,5 @@
-//! One client of a standing server: the agent's protocol with less power. Nothing of this host is changed, the data goes
-//! through the server's one port, and what exceeds the server's rules is refused before a byte is sent.
+//! One client of a standing server: the agent's protocol with fewer rights. Nothing on this host is changed, data goes through
+//! the server's only port, and a test that violates the server's rules is rejected before any byte is sent.
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,20 +24,20 @@ use super::rules::Rules;
 use crate::exit::chain;
 use crate::program;
 
-/// What all sessions of a server share.
+/// State shared by all sessions of a server.
 #[derive(Clone)]
 pub struct Premises {
-    /// What is allowed.
+    /// The limits of tests.
     pub rules: Rules,
-    /// What is granted of time and lines.
+    /// The limits of time and line length.
     pub bounds: Bounds,
-    /// What is printed.
+    /// The log.
     pub log: Arc<Log>,
     /// Running tests.
     pub tests: Arc<Tests>,
 }
 
-/// Ends a session from outside, with a word to its client.
+/// Ends a session from another thread, with a message to its client.
 #[derive(Clone, Default)]
 pub struct Stop {
     is_asked: Arc<AtomicBool>,
@@ -45,7 +45,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// The running test fails with the reason, and no other starts.
+    /// Fails the running test with the reason, and prevents further ones.
     pub fn ask(&self) {
         self.is_asked.store(true, Ordering::SeqCst);
         if let Some(waker) = &*self.waker.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -65,19 +65,19 @@ pub struct Session {
     premises: Premises,
     peer: SocketAddr,
     stop: Stop,
-    /// Why this client is not served.
+    /// The reason for rejecting this client.
     rejected: Option<String>,
-    /// What is prepared or runs.
+    /// The prepared or running end.
     workload: Option<Workload>,
     /// Present while traffic runs.
     test: Option<Test>,
-    /// When the traffic began.
+    /// Start of the traffic.
     begun_ns: u64,
     had_test: bool,
 }
 
 impl Session {
-    /// For a paired client.
+    /// A session for a paired client.
     pub fn new(port: Arc<Port>, premises: Premises, peer: SocketAddr, stop: Stop) -> Self {
         Self {
             work: AgentWork::new(),
@@ -93,28 +93,28 @@ impl Session {
         }
     }
 
-    /// For a paired client that is rejected with a reason.
+    /// A session that rejects a paired client with a reason.
     pub fn rejecting(mut self, why: String) -> Self {
         self.rejected = Some(why);
         self
     }
 
-    /// Serves until the client or the server ends it. The stream is closed to both sides then.
+    /// Serves until the client or the server ends the session, then closes the stream in both directions.
     pub fn serve(&mut self, stream: &UnixStream) -> Result<(), String> {
         let input = stream.try_clone().map_err(|error| error.to_string())?;
         let (bounds, program) = (self.premises.bounds, program::name_and_version());
         let result = netduel_control::agent::serve_within(bounds, input, stream, self, &program, &Monotonic);
-        // The thread that reads holds a copy, and sleeps until it ends. A stream that has ended already is as good.
+        // The reading thread holds a copy and sleeps until it ends. The stream may already be closed.
         let _ = stream.shutdown(Shutdown::Both);
         result.map_err(|error| chain(&error))
     }
 
-    /// Whether a test was run in it.
+    /// Whether the session had a test.
     pub fn had_test(&self) -> bool {
         self.had_test
     }
 
-    /// The test is over, however: no longer counted, and printed when it gave no result.
+    /// Ends the test: it is no longer counted as running, and printed if it has no result.
     fn end_without_result(&mut self, why: &str) {
         if self.test.take().is_some()
             && let Some(workload) = &self.workload
@@ -132,11 +132,11 @@ impl Session {
     }
 }
 
-/// The reason that clients of a server get when it ends.
+/// The reason sent to clients when the server ends.
 const STOPPED: &str =
     "the server was stopped on its host; start `netduel serve` there again, and repeat the test";
 
-/// The reason when traffic ended before its time: a client that is killed closes its connections as one that has finished.
+/// The reason for an early end of traffic: a killed client closes its connections like one that has finished.
 fn ended_early(workload: &Workload, elapsed_ns: u64) -> Option<String> {
     let planned_ns = workload.timing.duration.0;
     (workload.traffic.facts().volume().is_none() && elapsed_ns < planned_ns).then(|| {
@@ -155,7 +155,8 @@ impl Work for Session {
         self.work.snapshot(metadata)
     }
 
-    /// Several clients are served at a time, so a run does not get this host for itself; the result says who else was there.
+    /// Several clients are served concurrently, so a run has no exclusive use of this host; the result contains the number of
+    /// other tests.
     fn lock(&mut self, _run: &RunId) -> Result<(), WorkError> {
         self.check_served()
     }
@@ -181,7 +182,7 @@ impl Work for Session {
             return Err(refused(why));
         }
         if let Some(program) = foreign_program(workload, Role::Server) {
-            // The program and its words are the client's.
+            // The client's program and arguments.
             return Err(refused(format!(
                 "netduel serve starts no {program} for its clients; use a plan, whose agents start it"
             )));
@@ -200,7 +201,7 @@ impl Work for Session {
         _token: Token,
         _deadline: Duration,
     ) -> Result<(), WorkError> {
-        // Otherwise a paired client could make this host connect to any other.
+        // Otherwise a paired client could make this host connect to any other host.
         Err(refused(
             "netduel serve makes no connections to other hosts; make it the server of the pair".to_owned(),
         ))

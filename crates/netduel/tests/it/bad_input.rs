@@ -1,7 +1,7 @@
-//! Bad input: a clear message with the remedy, the documented exit code, nothing left behind and nothing half-written.
+//! Invalid input: a clear message with the remedy, the documented exit code, no leftovers and no partial output.
 use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, short_plan};
 
-/// A plan with one mistake: what is replaced, by what, and what the message must say.
+/// A plan with one error: the replaced text, the replacement, and the expected message.
 const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("congestion = \"cubic\"", "rate = \"10Gb\"", &["Gbit/s"]),
     ("congestion = \"cubic\"", "strems = 8", &["strems", "streams"]),
@@ -15,7 +15,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn a_plan_with_a_mistake_is_refused_with_file_line_key_and_remedy() {
+fn invalid_plan_is_rejected_with_file_line_key_and_remedy() {
     let good = short_plan(TWO_PATHS, STREAM, "blocks_min = 2");
     for (from, to, needles) in MISTAKES {
         let bench = Bench::new();
@@ -39,7 +39,7 @@ fn a_plan_with_a_mistake_is_refused_with_file_line_key_and_remedy() {
 }
 
 #[test]
-fn a_host_that_cannot_be_started_is_named_with_the_reason() {
+fn failed_launch_is_reported_with_host_and_reason() {
     let bench = Bench::new();
     let text = short_plan(TWO_PATHS, LATENCY, "blocks_min = 2")
         .replace(
@@ -55,7 +55,7 @@ fn a_host_that_cannot_be_started_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_peer_that_prints_garbage_instead_of_the_protocol_is_refused() {
+fn agent_that_prints_garbage_is_rejected() {
     let bench = Bench::new();
     let text = short_plan(TWO_PATHS, LATENCY, "blocks_min = 2")
         .replace(
@@ -71,7 +71,7 @@ fn a_peer_that_prints_garbage_instead_of_the_protocol_is_refused() {
 }
 
 #[test]
-fn words_that_make_no_sense_are_usage_errors() {
+fn invalid_arguments_are_usage_errors() {
     let bench = Bench::new();
     for words in [
         &["demmo"][..],

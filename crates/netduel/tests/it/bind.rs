@@ -1,4 +1,4 @@
-//! The option -B of quick tests: which source address the server sees, and which interface carries the data.
+//! The option -B of quick tests: the source address seen by the server, and the interface that carries the data.
 use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Command, Stdio};
@@ -66,14 +66,14 @@ fn server_sees_the_bound_address_on_every_socket_of_each_quick_test() {
 }
 
 #[test]
-fn wrong_binds_are_refused_before_anything_connects() {
+fn invalid_binds_are_rejected_before_connecting() {
     let bench = Bench::new();
     for (bind, cause) in [
         ("192.0.2.1", "no interface of this host has that address; they have 127.0.0.1"),
         ("absent9", "no interface of that name; it has"),
         ("10.0.0.1:80", "neither an IP address, nor the name of an interface"),
     ] {
-        // Nothing is paired, which would be the next refusal.
+        // No pairing exists, which would be the next error.
         let run = bench.run(["rr", "localhost", "-B", bind]).expect_code(2);
         assert!(run.stderr.contains(cause), "{bind}: {}", run.stderr);
     }
@@ -84,7 +84,7 @@ fn wrong_binds_are_refused_before_anything_connects() {
 }
 
 #[test]
-fn interface_that_a_test_is_bound_to_carries_its_data() {
+fn bound_interface_carries_the_data() {
     let bench = Bench::new();
     let script = r#"
         set -e
@@ -148,7 +148,7 @@ fn interface_that_a_test_is_bound_to_carries_its_data() {
     for test in tests {
         let client: std::net::SocketAddr = test["log"]["client"].as_str().unwrap().parse().unwrap();
         assert_eq!(client.ip().to_canonical().to_string(), test["own"].as_str().unwrap(), "{test}");
-        // 0.3 s at 8 Mbit/s; by the route of the address alone the other link carries it.
+        // 0.3 s at 8 Mbit/s; by the route of the address alone the other link would carry it.
         let names_link = test["bind"].as_str().unwrap().contains("a2");
         assert_eq!(test["a2"].as_u64().unwrap() > 100_000, names_link, "{test}");
     }

@@ -7,7 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::support::{Bench, Finished, skip};
 
-/// A finished run as an earlier version wrote it, under this name in the test's store.
+/// A finished run of an earlier version, stored under this name in the test's store.
 fn stored(bench: &Bench, name: &str) -> PathBuf {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
     std::fs::create_dir_all(bench.store()).unwrap();
@@ -16,7 +16,7 @@ fn stored(bench: &Bench, name: &str) -> PathBuf {
     path
 }
 
-/// The program on a terminal of its own.
+/// The program on a pseudo-terminal.
 fn on_a_terminal(bench: &Bench, words: &str) -> Option<Finished> {
     let mut command = Command::new("script");
     command.args(["-qec", &format!("{} {words}", env!("CARGO_BIN_EXE_netduel")), "/dev/null"]);
@@ -32,7 +32,7 @@ fn on_a_terminal(bench: &Bench, words: &str) -> Option<Finished> {
 }
 
 #[test]
-fn commands_that_only_programs_start_are_not_suggested() {
+fn internal_commands_are_not_suggested() {
     let bench = Bench::new();
     let error = bench.run(["client"]).expect_code(2).stderr;
     assert!(error.contains("'tcp'") && !error.contains("'agent'") && !error.contains("'link'"), "{error}");
@@ -41,7 +41,7 @@ fn commands_that_only_programs_start_are_not_suggested() {
 }
 
 #[test]
-fn a_run_or_a_pairing_that_does_not_exist_has_an_exit_code_of_its_own() {
+fn missing_run_and_missing_pairing_have_their_own_exit_codes() {
     let bench = Bench::new();
     for words in [&["report", "last"][..], &["run", "--resume", "last"], &["runs", "rm", "--yes", "x"]] {
         bench.run(words).expect_code(9);
@@ -70,7 +70,7 @@ fn out_is_a_file_or_a_folder_by_its_name_for_every_command() {
         let text = std::fs::read_to_string(bench.path().join(path)).unwrap();
         assert!(text.starts_with(beginning), "{path}: {}", text.lines().next().unwrap_or_default());
     }
-    // The name is checked before anything is run.
+    // The name is checked before anything runs.
     let plan = bench.plan("");
     for words in [&["report", "last"][..], &["run", plan.to_str().unwrap()], &["demo"]] {
         let error = bench.run([words, &["--out", "report.pdf"]].concat()).expect_code(2).stderr;
@@ -94,7 +94,7 @@ fn html_page_is_not_printed_to_a_terminal() {
 }
 
 #[test]
-fn runs_are_deleted_after_a_yes_and_never_while_they_are_written() {
+fn runs_are_deleted_after_confirmation_and_never_while_in_use() {
     let bench = Bench::new();
     let first = stored(&bench, "old-1");
     let second = stored(&bench, "old-2");
@@ -119,7 +119,7 @@ fn runs_are_deleted_after_a_yes_and_never_while_they_are_written() {
     assert!(report.contains("still running") && !report.contains("--resume"), "{report}");
     drop(writer);
 
-    // One name that is wrong, and nothing is deleted.
+    // One name is invalid, so nothing is deleted.
     bench.run(["runs", "rm", "--yes", "old-1", "nothing-like-it"]).expect_code(9);
     let deleted = bench.run(["runs", "rm", "--yes", "old-1", "old-2", "old-1"]).expect_code(0).stdout;
     assert_eq!(deleted, "deleted old-1\ndeleted old-2\n");

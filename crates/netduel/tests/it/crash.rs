@@ -17,7 +17,7 @@ fn stored_trials(bench: &Bench) -> u64 {
 }
 
 #[test]
-fn a_killed_coordinator_leaves_nothing_and_its_finished_trials_are_kept() {
+fn killed_coordinator_leaves_nothing_behind_and_keeps_finished_trials() {
     let bench = Bench::new();
     let under_way = started(&bench);
     signal(under_way.pid(), Signal::KILL);
@@ -29,12 +29,12 @@ fn a_killed_coordinator_leaves_nothing_and_its_finished_trials_are_kept() {
 }
 
 #[test]
-fn a_killed_agent_is_started_again_and_the_run_goes_on() {
+fn killed_agent_is_restarted_and_the_run_continues() {
     let bench = Bench::new();
     let mut under_way = started(&bench);
     let agents = bench.find(&["agent"]);
     let agent = agents.iter().find(|pid| {
-        // The process inside the lab, not the wrapper that entered it.
+        // The process inside the lab, not the wrapper.
         bench.find(&["lab", "exec"]).iter().all(|wrapper| wrapper != *pid)
     });
     signal(*agent.expect("no agent runs"), Signal::KILL);
@@ -46,7 +46,7 @@ fn a_killed_agent_is_started_again_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_killed_lab_keeper_ends_the_run_with_a_clear_message() {
+fn killed_lab_keeper_ends_the_run_with_a_clear_message() {
     let bench = Bench::new();
     let under_way = started(&bench);
     let keeper = *bench.find(&["lab-keeper"]).first().expect("no keeper runs");
@@ -60,7 +60,7 @@ fn a_killed_lab_keeper_ends_the_run_with_a_clear_message() {
 }
 
 #[test]
-fn a_run_that_waits_for_a_host_that_says_nothing_is_stopped_at_once_and_says_so() {
+fn run_that_waits_for_a_silent_host_stops_at_once_with_a_message() {
     for stop in [Signal::INT, Signal::TERM, Signal::HUP] {
         stopped_by(stop);
     }
@@ -68,7 +68,7 @@ fn a_run_that_waits_for_a_host_that_says_nothing_is_stopped_at_once_and_says_so(
 
 fn stopped_by(stop: Signal) {
     let bench = Bench::new();
-    // The words of the agent become the shell's, which does not look at them.
+    // The agent's arguments become those of the shell, which ignores them.
     let mute =
         "launch = \"command\"\ncommand = [\"sh\", \"-c\", \"exec sleep 54321\"]\naddresses = [\"127.0.0.1\"]";
     let plan = format!(

@@ -1,4 +1,4 @@
-//! Datagrams over the lab's paths: exact to the datagram whoever cuts them, told as packets, and lost where it is said.
+//! Datagrams over the lab's paths: exact counts with every segmentation, packets on the interface, and loss by location.
 use serde_json::Value;
 
 use crate::support::{Bench, short_plan};
@@ -27,7 +27,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
 }
 
-/// Sent is received and lost, and the parts of what is lost are all of it.
+/// Sent equals received plus lost, and the lost ones by location add up.
 fn assert_exact(way: &Value) {
     let lost = &way["lost"];
     assert_eq!(number(&way["sent"]), number(&way["received"]) + number(&lost["total"]), "{way}");
@@ -48,7 +48,7 @@ flows = 3
 "#;
 
 #[test]
-fn every_offload_is_exact_and_says_as_what_datagrams_travelled() {
+fn every_offload_has_exact_counts_and_packets_per_datagram() {
     let bench = Bench::new();
     let cut =
         ", { offload = \"tx-udp-segmentation\", interface = \"vf0\", value = \"off\", on = \"client\" }";
@@ -111,7 +111,7 @@ metrics = ["loss", "packet-rate"]
 "#;
 
 #[test]
-fn what_the_wire_drops_is_the_paths_and_no_ends() {
+fn drops_on_the_wire_are_assigned_to_the_path() {
     let bench = Bench::new();
     let arms = arms(&[
         ("apart", "offload = \"none\"", ""),
@@ -127,7 +127,7 @@ fn what_the_wire_drops_is_the_paths_and_no_ends() {
     for arm in ["apart", "together", "merged"] {
         for way in ways(&document, arm) {
             assert_exact(&way);
-            // 4000 datagrams are due, and the wire lets a quarter of them through.
+            // 4000 datagrams are due, and the wire passes a quarter of them.
             assert_eq!(number(&way["sent"]), 4000);
             let lost = &way["lost"];
             assert!(number(&lost["elsewhere"]) > 1000, "{way}");

@@ -1,13 +1,13 @@
-//! A full disk: found before a trial, never after it.
+//! A full disk is detected before a trial, never after it.
 use std::process::Command;
 
 use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, skip};
 
 #[test]
-fn a_full_disk_stops_the_run_before_a_trial_and_keeps_the_finished_ones() {
+fn full_disk_stops_the_run_before_a_trial_and_keeps_finished_trials() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 200\nblocks_max = 200"));
-    // A small file system of its own, in a mount namespace that goes with the command.
+    // A small file system, in a mount namespace that ends with the command.
     let script = "mount -t tmpfs -o size=1300k tmpfs \"$1\" || exit 77; \"$2\" run \"$3\" --store \"$1\"; code=$?; \
                   \"$2\" runs --json --store \"$1\" > \"$4\" || exit 78; exit $code";
     let mountpoint = bench.path().join("small");

@@ -1,4 +1,4 @@
-//! testpmd as the generator and receiver of a plan, in the lab: its counts in the result, its failures in the trials, nothing left of it.
+//! testpmd as generator and receiver of a plan, in the lab: its counts in the result, its failures in the trials, and clean-up.
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::support::{Bench, UnderWay, short_plan, signal, wait_gone};
 
-/// What guests say to each other beside the trial (neighbour discovery, a report of group membership): testpmd counts what reaches its
-/// port and cannot tell it apart (docs/limits.md).
+/// Other traffic between the guests during the trial (neighbour discovery, group membership reports): testpmd counts all packets
+/// of its port and cannot separate it (docs/limits.md).
 const FOREIGN: u64 = 8;
 
-/// Where files of testpmd go, so that a test sees what is left of them.
+/// Folder of testpmd's files, so that a test finds leftovers.
 fn temporary(bench: &Bench) -> PathBuf {
     let folder = bench.path().join("t");
     std::fs::create_dir_all(&folder).unwrap();
@@ -25,7 +25,7 @@ fn netduel(bench: &Bench, words: &[&str]) -> Command {
     command
 }
 
-/// Whether testpmd can be run here; says aloud when not.
+/// Whether testpmd can run here; prints the reason if not.
 fn able() -> bool {
     let is_there = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("dpdk-testpmd").is_file()));
@@ -60,14 +60,14 @@ fn run(bench: &Bench, arms: &[(&str, &str)]) -> (Value, String) {
     (serde_json::from_str(&run.stdout).unwrap_or_default(), run.stderr)
 }
 
-/// The ways of all trials of an arm.
+/// The directions of all trials of an arm.
 fn ways(document: &Value, name: &str) -> Vec<Value> {
     let arms = document["workloads"][0]["arms"].as_array().unwrap();
     arms.iter().find(|arm| arm["arm"] == name).unwrap()["datagrams"].as_array().cloned().unwrap_or_default()
 }
 
 #[test]
-fn testpmd_is_run_at_both_ends_and_leaves_nothing() {
+fn testpmd_runs_at_both_ends_and_leaves_nothing_behind() {
     if !able() {
         return;
     }
@@ -96,7 +96,7 @@ fn testpmd_is_run_at_both_ends_and_leaves_nothing() {
 }
 
 #[test]
-fn huge_pages_are_reserved_for_testpmd_and_given_back() {
+fn huge_pages_are_reserved_for_testpmd_and_released() {
     if !able() {
         return;
     }
@@ -136,7 +136,7 @@ fn packets_of_another_engine_are_counted_by_testpmd() {
     for name in ["slow", "slower"] {
         for way in ways(&document, name) {
             let (sent, received) = (way["sent"].as_u64().unwrap(), way["received"].as_u64().unwrap());
-            // Greetings came before testpmd, and markers of the end are not sent to it.
+            // Greetings were sent before testpmd started, and it gets no end markers.
             assert!(received <= sent + FOREIGN, "{name}: {way}\n{log}");
             all += received;
         }
@@ -145,7 +145,7 @@ fn packets_of_another_engine_are_counted_by_testpmd() {
 }
 
 #[test]
-fn what_testpmd_needs_and_has_not_is_told_in_the_trial() {
+fn missing_requirements_of_testpmd_fail_the_trial_with_the_reason() {
     if !able() {
         return;
     }
@@ -159,18 +159,18 @@ fn what_testpmd_needs_and_has_not_is_told_in_the_trial() {
             ("refused", "dpdk = { device = \"net_af_xdp\", args = [\"--no-such-word\"] }"),
         ],
     );
-    for told in [
+    for expected in [
         "failed to start /nonexistent/testpmd",
         "not loaded",
         "`0000:00:05.0` is not that of",
         "--no-such-word",
     ] {
-        assert!(log.contains(told), "{told:?} is not in:\n{log}");
+        assert!(log.contains(expected), "{expected:?} is not in:\n{log}");
     }
     bench.assert_nothing_left();
 }
 
-/// Waits until so many testpmd run, and gives them.
+/// Waits until this many testpmd processes run, and returns them.
 fn running(bench: &Bench, count: usize) -> Vec<rustix::process::Pid> {
     let deadline = clock::monotonic_ns() + 90_000_000_000;
     loop {
@@ -183,7 +183,7 @@ fn running(bench: &Bench, count: usize) -> Vec<rustix::process::Pid> {
 }
 
 #[test]
-fn a_testpmd_that_is_killed_fails_its_trial_and_the_run_goes_on() {
+fn killed_testpmd_fails_its_trial_and_the_run_continues() {
     if !able() {
         return;
     }
@@ -204,7 +204,7 @@ fn a_testpmd_that_is_killed_fails_its_trial_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_killed_agent_takes_its_testpmd_along() {
+fn killed_agent_ends_its_testpmd() {
     if !able() {
         return;
     }

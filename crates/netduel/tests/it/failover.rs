@@ -1,5 +1,5 @@
-//! Failover in a real lab: the virtual function is taken while probes and a stream run, every probe is accounted for, and the path comes
-//! back whoever is killed.
+//! Failover in a real lab: the virtual function is removed while probes and a stream run, every probe is accounted for, and the
+//! path is restored after any process is killed.
 use netduel_lab::Lab;
 use netduel_model::failover::{LabEvents, PathEventKind};
 use netduel_model::ids::LabName;
@@ -16,7 +16,7 @@ use crate::support::{Bench, UnderWay, short_plan, signal, until};
 
 const DURATION_NS: u64 = 5_000_000_000;
 
-/// Two ways to lose the path, each with its return.
+/// Two kinds of path loss, each with the return of the path.
 const ARMS: &str = r#"
 [[arms]]
 name = "surprise"
@@ -51,7 +51,8 @@ fn last_run(bench: &Bench) -> Run {
     Store::open(bench.store()).unwrap().read("last").unwrap()
 }
 
-/// Probes sent and different ones that arrived, both directions, by the counts that both ends keep apart from the arrivals.
+/// Probes sent and received without duplicates, sum of both directions, from the counters that both ends keep separately from the
+/// arrivals.
 fn sent_and_arrived(trial: &Trial) -> (u64, u64) {
     let ends = [trial.client.as_ref().unwrap(), trial.server.as_ref().unwrap()];
     ends.iter().fold((0, 0), |sum, end| {
@@ -86,7 +87,7 @@ fn check(run: &Run, trial: &Trial) {
     let outage = value(Metric::Outage).expect("an outage is known");
     assert!(outage < DURATION_NS as f64, "{what}: probes came again, but the outage is {outage} ns");
 
-    // The stream lives on after the last event.
+    // The stream continues after the last event.
     let after = events[1].ended_ns - server.started_ns;
     let later: u64 =
         server.series.iter().filter(|sample| sample.end_ns > after).map(|sample| sample.bytes).sum();
@@ -94,14 +95,14 @@ fn check(run: &Run, trial: &Trial) {
 }
 
 #[test]
-fn every_probe_is_accounted_for_and_the_next_trial_finds_the_path_as_it_was() {
+fn every_probe_is_accounted_for_and_the_path_is_restored() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(ARMS, LOST, "blocks_min = 2\nblocks_max = 2"));
     let out = bench.run(["run", plan.to_str().unwrap(), "--verbose", "--out", "report"]);
     let run = last_run(&bench);
-    // Three arms, two blocks; each begins on the virtual function, or its proof fails.
+    // Three arms, two blocks; each must start on the virtual function, otherwise its proof fails.
     assert_eq!(run.trials.len(), 6, "{}", out.stderr);
-    // The machine may be too busy to make an event while the traffic runs: then the trial has no figures, and says so.
+    // The machine may be too busy to perform an event during the traffic: then the trial has no values and a reason.
     let is_late = |trial: &&Trial| matches!(&trial.validity, Validity::Failed { reason } if reason.contains("the traffic had ended"));
     let (late, in_time): (Vec<&Trial>, Vec<&Trial>) = run.trials.iter().partition(is_late);
     for trial in &in_time {
@@ -127,9 +128,9 @@ fn every_probe_is_accounted_for_and_the_next_trial_finds_the_path_as_it_was() {
 }
 
 #[test]
-fn bytes_that_move_without_an_event_are_no_failover() {
+fn path_change_without_an_event_is_not_a_failover() {
     let bench = Bench::new();
-    // The path is changed as soon as bytes are seen, long before the event.
+    // The path is changed as soon as bytes are counted, long before the event.
     let long = LOST.replace("5 s", "15 s").replace(
         r#"{ at = "500 ms", do = "remove" }, { at = "1 s", do = "return" }"#,
         r#"{ at = "10 s", do = "add-nic" }"#,
@@ -157,7 +158,7 @@ fn bytes_that_move_without_an_event_are_no_failover() {
 }
 
 #[test]
-fn a_coordinator_that_is_killed_while_the_path_is_taken_leaves_nothing() {
+fn coordinator_killed_during_an_event_leaves_nothing_behind() {
     let bench = Bench::new();
     let long = LOST.replace("5 s", "30 s").replace("\"1 s\"", "\"29 s\"");
     let arms = ARMS.split("[[arms]]").nth(1).map(|arm| format!("[[arms]]{arm}")).unwrap();
@@ -174,7 +175,7 @@ fn a_coordinator_that_is_killed_while_the_path_is_taken_leaves_nothing() {
     bench.assert_nothing_left();
 }
 
-/// Hosts that are no guests for the plan, though they are for us: their agents take the interface themselves.
+/// Hosts that are not lab guests for the plan, so that their agents set the interface down themselves.
 fn real_hosts(lab: &str, events: &str, duration: &str) -> String {
     let program = env!("CARGO_BIN_EXE_netduel");
     let host = |name: &str, address: &str| {
@@ -191,7 +192,7 @@ fn real_hosts(lab: &str, events: &str, duration: &str) -> String {
     )
 }
 
-/// A standing lab on its accelerated path, taken down at the end.
+/// A standing lab on its accelerated path, removed at the end.
 struct Standing<'a>(&'a Bench, String);
 
 impl<'a> Standing<'a> {
@@ -202,7 +203,7 @@ impl<'a> Standing<'a> {
         Self(bench, name)
     }
 
-    /// The path in use, read from the kernel; absent when it is not one path as a whole.
+    /// The path in use, read from the kernel; absent when the entries do not match one path.
     fn observed(&self) -> Option<LabPath> {
         let name = LabName::new(self.1.as_str()).unwrap();
         Lab::connect(&name).unwrap().status().unwrap().observed
@@ -223,15 +224,15 @@ fn with_program_in_path(mut command: std::process::Command) -> std::process::Com
 }
 
 #[test]
-fn an_agent_takes_its_own_interface_down_and_gives_it_back() {
+fn agent_sets_its_interface_down_and_restores_it() {
     let bench = Bench::new();
     let lab = Standing::up(&bench, "own");
     let events = r#"{ at = "500 ms", do = "down", interface = "vf0" }, { at = "1 s", do = "return", interface = "vf0" }"#;
     let plan = bench.plan(&real_hosts(&lab.1, events, "1500 ms"));
     let run = with_program_in_path(bench.netduel(["run", plan.to_str().unwrap()])).output().unwrap();
-    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&run.stderr).into_owned();
     let run = last_run(&bench);
-    assert_eq!(run.trials.len(), 4, "{said}");
+    assert_eq!(run.trials.len(), 4, "{stderr}");
     for trial in &run.trials {
         assert!(trial.is_valid(), "{:?}", trial.validity);
         let client = trial.client.as_ref().unwrap().report.failover.as_ref().unwrap();
@@ -244,7 +245,7 @@ fn an_agent_takes_its_own_interface_down_and_gives_it_back() {
 }
 
 #[test]
-fn an_interface_comes_back_when_its_agent_is_killed() {
+fn interface_set_down_is_restored_when_its_agent_is_killed() {
     let bench = Bench::new();
     let lab = Standing::up(&bench, "killed");
     let plan =

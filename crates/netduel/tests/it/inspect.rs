@@ -1,7 +1,7 @@
-//! `netduel inspect`: this host, hosts of a lab, hosts that cannot be asked, exit codes, and the word before a run.
+//! `netduel inspect`: this host, hosts of a lab, hosts that cannot be inspected, exit codes, and the problems printed before a run.
 use crate::support::{Bench, LATENCY, TWO_PATHS, short_plan};
 
-/// An agent of a machine that this one is not: it answers what a script says, and nothing else.
+/// An agent of another machine: a script with fixed responses.
 const SCRIPTED: &str = r#"while read -r line; do
     case "$line" in
         *'"type":"hello"'*) echo '{"type":"hello","protocol":PROTOCOL,"program":"scripted"}' ;;
@@ -36,7 +36,7 @@ fn azure(boot: &str, works: bool) -> serde_json::Value {
     })
 }
 
-/// The version of the protocol that this program speaks, from its own agent.
+/// The protocol version of this program, from its own agent.
 fn protocol(bench: &Bench) -> String {
     let mut agent = bench.netduel(["agent"]);
     let hello = "{\"type\":\"hello\",\"protocol\":0,\"program\":\"x\",\"limits\":{\"total\":\"1 s\",\"idle\":\"1 s\"}}\n";
@@ -69,7 +69,7 @@ fn scripted_plan(bench: &Bench) -> std::path::PathBuf {
 }
 
 #[test]
-fn this_host_is_described_and_nothing_of_it_is_changed() {
+fn inspecting_this_host_changes_nothing() {
     let bench = Bench::new();
     let text = bench.run(["inspect", "--fail-on", "never"]).expect_code(0).stdout;
     assert!(text.contains("  system     ") && text.contains("kernel "), "{text}");
@@ -78,13 +78,13 @@ fn this_host_is_described_and_nothing_of_it_is_changed() {
     assert_eq!(document["document"], "netduel.inspect");
     assert!(document["hosts"][0]["facts"]["cores"].as_u64().unwrap() > 0);
     assert!(document["hosts"][0]["findings"].is_array());
-    // It keeps nothing and asks for no store.
+    // It stores nothing and needs no store.
     assert!(!bench.store().exists());
     bench.assert_nothing_left();
 }
 
 #[test]
-fn the_guests_of_a_plans_lab_describe_themselves_and_the_lab_is_removed() {
+fn guests_of_a_plans_lab_are_inspected_and_the_lab_is_removed() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
     let document = bench.run(["inspect", "--plan", plan.to_str().unwrap(), "--json"]).expect_code(0).json();
@@ -93,7 +93,7 @@ fn the_guests_of_a_plans_lab_describe_themselves_and_the_lab_is_removed() {
     assert_eq!(names, ["a", "b"]);
     let interfaces = document["hosts"][0]["facts"]["interfaces"].as_array().unwrap();
     assert!(interfaces.iter().any(|interface| interface["name"] == "vf0"), "not the guest's interfaces");
-    // That they share a machine is what a lab is for: no more than a note.
+    // Sharing a machine is intended in a lab: only a note.
     assert_eq!(document["pairs"][0]["findings"][0]["id"], "same-machine");
     assert_eq!(document["pairs"][0]["findings"][0]["severity"], "note");
     let one = bench.run(["inspect", "--plan", plan.to_str().unwrap(), "b"]).expect_code(0).stdout;
@@ -102,7 +102,7 @@ fn the_guests_of_a_plans_lab_describe_themselves_and_the_lab_is_removed() {
 }
 
 #[test]
-fn a_problem_is_told_with_its_command_and_its_exit_code() {
+fn problem_is_printed_with_its_command_and_exit_code() {
     let bench = Bench::new();
     let plan = scripted_plan(&bench);
     let plan = plan.to_str().unwrap();
@@ -113,13 +113,13 @@ fn a_problem_is_told_with_its_command_and_its_exit_code() {
         assert!(found.stdout.contains(needle), "no {needle}:\n{}", found.stdout);
     }
     bench.run(["inspect", "--plan", plan, "--fail-on", "never"]).expect_code(0);
-    // The other host alone has no problem, and nothing to be compared with.
+    // The other host alone has no problem, and no pair.
     bench.run(["inspect", "--plan", plan, "a"]).expect_code(0);
     bench.assert_nothing_left();
 }
 
 #[test]
-fn a_run_says_before_its_first_trial_that_it_would_be_wasted() {
+fn problems_of_hosts_are_printed_before_the_first_trial() {
     let bench = Bench::new();
     let plan = scripted_plan(&bench);
     let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(3);
@@ -136,18 +136,22 @@ fn a_run_says_before_its_first_trial_that_it_would_be_wasted() {
 }
 
 #[test]
-fn a_host_that_cannot_be_asked_keeps_no_other_from_answering() {
+fn unreachable_host_does_not_prevent_inspecting_the_others() {
     let bench = Bench::new();
     let name = format!("nd-none-{}", std::process::id());
-    let asked =
+    let inspected =
         bench.run(["inspect", "local", &format!("netns:{name}"), "--fail-on", "never"]).expect_code(4);
-    assert!(asked.stdout.contains("Findings on local"), "{}", asked.stdout);
-    assert!(asked.stdout.contains("Inspection failed: ") && asked.stderr.contains(&name), "{}", asked.stderr);
+    assert!(inspected.stdout.contains("Findings on local"), "{}", inspected.stdout);
+    assert!(
+        inspected.stdout.contains("Inspection failed: ") && inspected.stderr.contains(&name),
+        "{}",
+        inspected.stderr
+    );
     bench.assert_nothing_left();
 }
 
 #[test]
-fn words_that_name_no_host_are_a_usage_error() {
+fn invalid_host_arguments_are_a_usage_error() {
     let bench = Bench::new();
     for word in ["nobody-paired:1", "ssh:-oProxyCommand=x", "netns:../x", ""] {
         bench.run(["inspect", word]).expect_code(2);

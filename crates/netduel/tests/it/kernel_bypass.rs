@@ -1,5 +1,5 @@
-//! Packets by kernel bypass where they cannot be: what is said, with the real program on interfaces of the test's own, and that
-//! nothing stays on an interface when an agent is killed.
+//! Kernel bypass on interfaces that do not support it: the error messages of the real program. A killed agent leaves no XDP
+//! program.
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::support::{Bench, Finished, UnderWay, signal, skip, until};
 use crate::truth::bed::{Hosts, Namespace, skipped_without_root, stored, turn};
 
-/// Of `enum xdp_action` (include/uapi/linux/bpf.h).
+/// From `enum xdp_action` (include/uapi/linux/bpf.h).
 const XDP_PASS: i32 = 2;
 
 fn workload(generator: &str, receiver: &str, more: &str) -> String {
@@ -20,18 +20,18 @@ fn workload(generator: &str, receiver: &str, more: &str) -> String {
     )
 }
 
-/// Runs it on the hosts, sees that no trial counts, and returns what was said of the first.
+/// Runs it on the hosts, checks that no trial is valid, and returns the reason of the first trial.
 #[track_caller]
 fn refused(hosts: &Hosts, generator: &str, receiver: &str, more: &str) -> String {
     let bench = Bench::new();
     let run = bench.run(hosts.words(&bench, &workload(generator, receiver, more), 2)).expect_code(6);
     bench.assert_nothing_left();
-    said(&run)
+    reason_of(&run)
 }
 
-/// What a run said of its first trial that failed.
+/// The reason of the first failed trial of a run.
 #[track_caller]
-fn said(run: &Finished) -> String {
+fn reason_of(run: &Finished) -> String {
     let line = run.stderr.lines().find(|line| line.contains("failed:"));
     line.unwrap_or_else(|| panic!("nothing failed:\n{}\n{}", run.stdout, run.stderr)).to_owned()
 }
@@ -49,7 +49,7 @@ fn programs_of(side: &Namespace, interface: &str) -> bool {
 }
 
 #[test]
-fn an_interface_that_another_program_holds_is_left_to_it_with_its_name() {
+fn interface_with_an_xdp_program_of_another_owner_is_rejected_by_name() {
     if skipped_without_root() {
         return;
     }
@@ -60,9 +60,9 @@ fn an_interface_that_another_program_holds_is_left_to_it_with_its_name() {
     code.exit_with(XDP_PASS);
     let program = Program::load(ProgramKind::Xdp, "another", &code).unwrap();
     let link = hosts.b.inside(|| Link::attach(&program, Attach::Xdp, index).unwrap());
-    let told = refused(&hosts, "socket", "count", "");
+    let reason = refused(&hosts, "socket", "count", "");
     holds(
-        &told,
+        &reason,
         &["host b", "attach an XDP program on vb", "another XDP program is attached", "bpftool net"],
     );
     assert!(programs_of(&hosts.b, "vb"), "the other's program was taken off");
@@ -71,9 +71,9 @@ fn an_interface_that_another_program_holds_is_left_to_it_with_its_name() {
     let socket = hosts.b.inside(|| {
         XdpSocket::open(&Settings { interface: index, receive_frames: 64, ..Settings::default() }).unwrap()
     });
-    let told = refused(&hosts, "socket", "xdp", "");
+    let reason = refused(&hosts, "socket", "xdp", "");
     holds(
-        &told,
+        &reason,
         &[
             "host b",
             "open an AF_XDP socket on vb",
@@ -83,25 +83,28 @@ fn an_interface_that_another_program_holds_is_left_to_it_with_its_name() {
     );
     drop(socket);
     assert!(!programs_of(&hosts.b, "vb"));
-    // Nothing of all that has stayed.
+    // All of this left nothing behind.
     let bench = Bench::new();
     let run = hosts.run(&bench, &workload("socket", "xdp", "packet_rate = \"2 k/s\"\n"), 2);
     assert!(!run.trials.is_empty());
 }
 
 #[test]
-fn what_an_interface_cannot_is_said_with_what_to_do() {
+fn unsupported_features_of_an_interface_are_reported_with_the_remedy() {
     if skipped_without_root() {
         return;
     }
     let _turn = turn();
     let hosts = Hosts::on_a_wire();
-    let told = refused(&hosts, "xdp", "xdp", "queues = 3\n");
-    holds(&told, &["open 3 queues of v", "it has 1", "ethtool -L v"]);
-    // The other end has neither GRO nor a program: its driver hands nothing over that others make.
-    let told = refused(&hosts, "kernel", "socket", "");
-    holds(&told, &["host a", "send with the kernel generator", "on va", "`ndo-xmit`", "ethtool -K PEER gro"]);
-    // With more queues to send by than its other end has to receive by, a veth takes no program.
+    let reason = refused(&hosts, "xdp", "xdp", "queues = 3\n");
+    holds(&reason, &["open 3 queues of v", "it has 1", "ethtool -L v"]);
+    // The other end has neither GRO nor a program, so its driver accepts no redirected frames.
+    let reason = refused(&hosts, "kernel", "socket", "");
+    holds(
+        &reason,
+        &["host a", "send with the kernel generator", "on va", "`ndo-xmit`", "ethtool -K PEER gro"],
+    );
+    // A veth with more transmit queues than its peer has receive queues accepts no program.
     let hosts = Hosts { a: Namespace::new(), b: Namespace::new(), proven: true, arm: String::new() };
     hosts.a.must(&format!(
         "ip link add va numtxqueues 4 type veth peer name vb numrxqueues 1 netns {}",
@@ -111,38 +114,38 @@ fn what_an_interface_cannot_is_said_with_what_to_do() {
         side.must(&format!("ip link set {name} up"));
     }
     hosts.address();
-    let told = refused(&hosts, "socket", "count", "");
-    holds(&told, &["host b", "attach an XDP program on vb", "as many receive queues as its peer"]);
+    let reason = refused(&hosts, "socket", "count", "");
+    holds(&reason, &["host b", "attach an XDP program on vb", "as many receive queues as its peer"]);
 }
 
 #[test]
-fn a_host_without_privilege_is_told_which_it_needs_and_the_loopback_that_it_has_no_frames() {
+fn missing_privilege_and_loopback_are_rejected_with_the_reason() {
     if skipped_without_root() {
         return;
     }
     let bench = Bench::new();
     std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_netduel"), bench.path().join("netduel")).unwrap();
-    let nobody = "\"setpriv\", \"--reuid=65534\", \"--regid=65534\", \"--clear-groups\", ";
+    let unprivileged = "\"setpriv\", \"--reuid=65534\", \"--regid=65534\", \"--clear-groups\", ";
     for (prefix, generator, receiver, words) in [
         (
-            nobody,
+            unprivileged,
             "socket",
             "count",
             &["host b", "on lo", "not permitted", "CAP_NET_ADMIN and CAP_BPF", "`socket`"][..],
         ),
-        (nobody, "socket", "xdp", &["host b", "on lo", "not permitted", "CAP_NET_RAW"]),
+        (unprivileged, "socket", "xdp", &["host b", "on lo", "not permitted", "CAP_NET_RAW"]),
         ("", "xdp", "socket", &["host a", "is on lo", "no hardware address", "`socket` works everywhere"]),
         ("", "kernel", "socket", &["host a", "is on lo", "no hardware address"]),
     ] {
         let plan = bench.plan(&over_loopback(bench.path(), prefix, &workload(generator, receiver, "")));
         let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(6);
-        holds(&said(&run), words);
+        holds(&reason_of(&run), words);
     }
     bench.assert_nothing_left();
 }
 
-/// Two hosts that are this machine.
+/// Two hosts on this machine.
 fn over_loopback(folder: &Path, prefix: &str, workload: &str) -> String {
     let folder = folder.display();
     let host = |name: &str| {
@@ -160,7 +163,7 @@ fn over_loopback(folder: &Path, prefix: &str, workload: &str) -> String {
 }
 
 #[test]
-fn each_queue_of_the_direct_path_carries_packets_and_is_counted() {
+fn every_queue_of_the_direct_path_carries_counted_packets() {
     if skipped_without_root() {
         return;
     }
@@ -181,7 +184,8 @@ fn each_queue_of_the_direct_path_carries_packets_and_is_counted() {
             packets.queues.iter().map(|queue| (queue.queue.unwrap(), queue.packets)).collect()
         };
         let (sent, taken) = (counted(client), counted(server));
-        // What leaves by a queue arrives by the one of the same number; the third has a socket too, and nothing comes there.
+        // A packet arrives at the queue with the number of its transmit queue; the third queue has a socket too, and gets no
+        // packets.
         assert!(sent.iter().all(|(_, packets)| *packets > 0) && sent.len() == 2, "{sent:?}");
         let total = |all: &[(u32, u64)]| all.iter().map(|(_, packets)| packets).sum::<u64>();
         assert_eq!(total(&sent), client.report.sent.as_ref().unwrap().messages);
@@ -196,7 +200,7 @@ fn each_queue_of_the_direct_path_carries_packets_and_is_counted() {
 }
 
 #[test]
-fn a_killed_agent_leaves_no_program_on_the_interface() {
+fn killed_agent_leaves_no_program_on_the_interface() {
     if skipped_without_root() {
         return;
     }
@@ -209,7 +213,7 @@ fn a_killed_agent_leaves_no_program_on_the_interface() {
         let long = workload(generator, receiver, "").replace("200 ms", "30 s");
         let under_way = UnderWay::start(bench.netduel(hosts.words(&bench, &long, 2)));
         assert!(until(|| programs_of(&hosts.b, "vb")), "{generator} to {receiver}: no program was attached");
-        // Nobody starts another agent in the place of the one that is killed.
+        // The killed agent is not started again.
         signal(under_way.pid(), Signal::STOP);
         for agent in bench.find(&["agent"]) {
             signal(agent, Signal::KILL);

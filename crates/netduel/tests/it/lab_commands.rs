@@ -1,13 +1,13 @@
-//! The lab by hand.
+//! The commands of the lab.
 use crate::support::Bench;
 
 #[test]
-fn a_lab_comes_up_runs_commands_switches_and_goes() {
+fn lab_starts_runs_commands_changes_path_and_stops() {
     let bench = Bench::new();
     let name = format!("it-{}", std::process::id());
     let up = bench.run(["lab", "up", "--lab", &name, "--rules", "10"]).expect_code(0);
     assert!(up.stdout.contains(&format!("netduel lab down --lab {name}")), "{}", up.stdout);
-    // The word of earlier versions means the same.
+    // The name as in earlier versions has the same meaning.
     let again = bench.run(["lab", "up", &name]).expect_code(7);
     assert!(again.stderr.contains("is up already"), "{}", again.stderr);
     let address =
@@ -42,7 +42,7 @@ fn a_lab_comes_up_runs_commands_switches_and_goes() {
 }
 
 #[test]
-fn two_labs_are_up_at_a_time() {
+fn two_labs_run_concurrently() {
     let bench = Bench::new();
     let names = [format!("one-{}", std::process::id()), format!("two-{}", std::process::id())];
     for name in &names {

@@ -1,11 +1,11 @@
-//! Time stamps and busy polling from a plan to the report, with agents in namespaces.
+//! Time stamps and busy-polling from the plan to the report, with agents in namespaces.
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::support::{Bench, TWO_PATHS, short_plan, skip};
 
-/// Stamped round trips of both protocols and both families, one of them in an open loop.
+/// Timestamped round trips of both protocols and both families, one of them in an open loop.
 const STAMPED: &str = r#"
 [[workloads]]
 name = "tcp"
@@ -74,7 +74,7 @@ fn warnings(document: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_plan_with_time_stamps_is_told_where_the_time_goes() {
+fn timestamped_round_trips_are_split_into_parts() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, STAMPED, TWO_BLOCKS));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
@@ -89,13 +89,13 @@ fn a_plan_with_time_stamps_is_told_where_the_time_goes() {
             let half = &stamps["middle_half"];
             let sum: f64 = each(&half["parts"]).iter().filter_map(|part| part["mean_ns"].as_f64()).sum();
             assert!((sum - half["mean_ns"].as_f64().unwrap()).abs() < 1.0, "{name}: {half}");
-            // Two guests of one lab read one clock.
+            // Two guests of one lab share a clock.
             assert_eq!(
                 (&stamps["one_way"]["clocks"], &stamps["one_way"]["error_ns"]),
                 (&"shared".into(), &0.into())
             );
         }
-        // The synthetic path walks 600 rules for every packet, and that is the network's part.
+        // The synthetic path evaluates 600 rules per packet, which is part of the network time.
         let network = |arm: &Value| {
             let parts = each(&arm["stamps"]["middle_half"]["parts"]);
             parts.iter().find(|part| part["part"] == "network").and_then(|part| part["mean_ns"].as_f64())
@@ -111,7 +111,7 @@ fn a_plan_with_time_stamps_is_told_where_the_time_goes() {
 }
 
 #[test]
-fn echo_requests_are_compared_on_proven_paths_as_other_round_trips_are() {
+fn echo_round_trips_are_compared_on_proven_paths() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, ECHO, TWO_BLOCKS));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
@@ -125,7 +125,7 @@ fn echo_requests_are_compared_on_proven_paths_as_other_round_trips_are() {
         let name = workload["name"].as_str().unwrap();
         assert!(text.contains(name), "{name}: {text}");
     }
-    // A trial counts only when its interface carried it, and every arm has an expectation here.
+    // A trial is valid only if its interface carried it, and every arm has an expected interface here.
     assert!(text.contains("12 valid trials, 0 excluded"), "{text}");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(words.matches("(6 of 6 trials proven)").count(), 2, "{text}");
@@ -134,7 +134,7 @@ fn echo_requests_are_compared_on_proven_paths_as_other_round_trips_are() {
 }
 
 #[test]
-fn arms_that_differ_in_time_stamps_are_doubted() {
+fn arms_with_different_time_stamps_cause_a_warning() {
     let bench = Bench::new();
     let arms = TWO_PATHS.replace(
         "treatments = [{ path = \"accelerated\" }]",
@@ -147,11 +147,11 @@ fn arms_that_differ_in_time_stamps_are_doubted() {
     assert_eq!(doubted, 2, "one for each workload");
 }
 
-/// Two namespaces with a veth pair between them, gone when dropped.
+/// Two namespaces with a veth pair, removed when dropped.
 struct Spaces([String; 2]);
 
 impl Spaces {
-    /// `has_napi`: each end polls its ring, which veth does where it can join segments that it does not cut itself.
+    /// `has_napi`: each end polls its ring, as a veth does with GRO.
     fn new(has_napi: bool) -> Option<Self> {
         let names = ["a", "b"].map(|side| format!("netduel-it-{}-{side}", std::process::id()));
         let spaces = Self(names);
@@ -182,7 +182,7 @@ impl Spaces {
         Some(spaces)
     }
 
-    /// A plan with these hosts and one arm against itself.
+    /// A plan with these hosts that compares an arm with itself.
     fn plan(&self, workloads: &str) -> String {
         let [a, b] = &self.0;
         format!(
@@ -204,7 +204,7 @@ impl Drop for Spaces {
 }
 
 #[test]
-fn busy_polling_says_whether_there_was_anything_to_poll() {
+fn busy_polling_without_a_napi_instance_causes_a_warning() {
     for has_napi in [false, true] {
         let Some(spaces) = Spaces::new(has_napi) else { return };
         let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! The program as its users meet it: real processes, real namespaces, real signals.
+//! The program in use: real processes, real namespaces, real signals.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod bad_input;
 mod bind;

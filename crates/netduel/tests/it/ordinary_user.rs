@@ -1,13 +1,13 @@
-//! The same without root: an ordinary user builds the lab, runs the comparison and leaves nothing.
+//! Without root: an ordinary user builds the lab, runs the comparison and leaves nothing behind.
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, skip, verdicts};
 
 #[test]
-fn an_ordinary_user_runs_a_comparison() {
+fn ordinary_user_runs_a_comparison() {
     if !rustix::process::geteuid().is_root() {
-        // Then every other test of this file's neighbours is this test.
+        // As an ordinary user, the other tests of this crate cover it.
         return skip("the tests run as an ordinary user already");
     }
     let bench = Bench::new();
@@ -25,7 +25,7 @@ fn an_ordinary_user_runs_a_comparison() {
     }
     let run = run.expect_code(0);
     let verdicts = verdicts(&run.json());
-    // The tail is open on a machine that does other things beside.
+    // The tail has no bound on a machine with other load.
     assert!(
         verdicts.iter().any(|(metric, tone, _)| metric == "latency-p50" && tone == "better"),
         "{verdicts:?}"

@@ -1,7 +1,7 @@
-//! The proof of path: a trial whose bytes took another way than its label says does not count.
+//! Path proof: a trial whose bytes used another path than its label is invalid.
 use crate::support::{Bench, UnderWay, short_plan, until};
 
-/// One arm pair, and a workload long enough to change the path under it.
+/// One pair of arms, with a workload long enough to change the path during it.
 const LONG: &str = r#"
 [[workloads]]
 name = "stream"
@@ -11,7 +11,7 @@ congestion = "cubic"
 "#;
 
 #[test]
-fn a_path_that_is_swapped_under_a_running_trial_makes_it_invalid() {
+fn path_change_during_a_trial_makes_it_invalid() {
     let bench = Bench::new();
     let arm = "[[arms]]\nname = \"accelerated\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]";
     let plan = bench.plan(&short_plan(arm, LONG, "aa = true\nblocks_min = 2\nblocks_max = 2"));
@@ -34,7 +34,7 @@ fn a_path_that_is_swapped_under_a_running_trial_makes_it_invalid() {
 }
 
 #[test]
-fn a_vf_that_goes_and_comes_back_under_a_running_trial_makes_it_invalid_with_what_and_when() {
+fn vf_removal_and_return_during_a_trial_makes_it_invalid_with_the_event() {
     let bench = Bench::new();
     let arm = "[[arms]]\nname = \"accelerated\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]\n\
                expect_path = \"vf\"";
@@ -47,7 +47,7 @@ fn a_vf_that_goes_and_comes_back_under_a_running_trial_makes_it_invalid_with_wha
         bench.run(words).expect_code(0);
     }
     let run = under_way.finish();
-    // The bytes that the counters saw are as many as were asked for; the events alone tell.
+    // The counters show the full number of bytes; only the events show the change.
     assert!(
         run.stderr.contains("at the client the path changed during the trial")
             && run.stderr.contains("after the start vf0 went down"),
@@ -71,7 +71,7 @@ fn a_vf_that_goes_and_comes_back_under_a_running_trial_makes_it_invalid_with_wha
     bench.assert_nothing_left();
 }
 
-/// Asks the lab for its counters until the accelerated interface of guest a has carried a megabyte.
+/// Polls the lab's counters until the accelerated interface of guest a has carried a megabyte.
 pub fn wait_for_bytes(bench: &Bench, lab: &str) -> bool {
     until(|| {
         let counters = bench.run(["lab", "exec", "--lab", lab, "a", "--", "cat", "/proc/net/dev"]);

@@ -1,11 +1,11 @@
-//! Ends that choose their cores: the threads run where the record says, and every report says it.
+//! Automatic placement: the threads run on the recorded cores, which every report shows.
 use serde_json::Value;
 
 use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, short_plan};
 
 const AUTO: &str = "pin_client = \"auto\"\npin_server = \"auto\"\n";
 
-/// The cores that an end of a quick test chose.
+/// The cores that an end of a quick test selected.
 fn chosen(end: &Value) -> Vec<u64> {
     let placement = &end["observation"]["placement"];
     assert!(placement["reason"].as_str().unwrap().contains("allowed cores"), "{placement}");
@@ -13,7 +13,7 @@ fn chosen(end: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn a_plan_with_auto_runs_on_the_cores_that_its_reports_name() {
+fn automatic_placement_runs_on_the_reported_cores() {
     let bench = Bench::new();
     let latency = LATENCY.replace("pin_client = [0]\npin_server = [0]\n", AUTO);
     let workloads = format!("{STREAM}{AUTO}{latency}");

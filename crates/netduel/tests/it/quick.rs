@@ -1,4 +1,4 @@
-//! Quick tests: a standing server in one guest of a lab, clients in the other, and everybody who should not get in.
+//! Quick tests: a standing server in one guest of a lab, clients in the other, and unpaired clients.
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Stdio};
 
@@ -54,14 +54,14 @@ impl Served {
     }
 }
 
-/// Signals the server itself.
+/// Sends a signal to the server.
 fn stop(bench: &Bench, how: Signal) {
     for pid in programs(bench, &["serve", "--json"]) {
         signal(pid, how);
     }
 }
 
-/// Processes with these words, without the `lab exec` that wait for them.
+/// Processes with these words, except the `lab exec` that wait for them.
 fn programs(bench: &Bench, words: &[&str]) -> Vec<Pid> {
     let waiting = bench.find(&["lab", "exec"]);
     bench.find(words).into_iter().filter(|pid| !waiting.contains(pid)).collect()
@@ -97,7 +97,7 @@ pub fn metric(document: &Value, key: &str) -> f64 {
     found.and_then(|metric| metric["value"].as_f64()).unwrap_or_else(|| panic!("no {key} in {document}"))
 }
 
-/// A setting of the workload that is a quantity, in its unit.
+/// A workload setting with its unit.
 pub fn setting(document: &Value, key: &str) -> u64 {
     let quantities = document["workload"]["quantities"].as_array().unwrap();
     let found = quantities.iter().find(|quantity| quantity["key"] == key);
@@ -106,7 +106,7 @@ pub fn setting(document: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn ends_that_are_asked_to_choose_their_cores_say_which() {
+fn automatic_placement_prints_the_selected_cores() {
     let served = Served::start("cores", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let auto = ["tcp", &string, "-t", "0.3", "--pin-client", "auto", "--pin-server", "auto", "-J"];
@@ -127,7 +127,7 @@ fn ends_that_are_asked_to_choose_their_cores_say_which() {
 }
 
 #[test]
-fn every_quick_test_gives_its_figures_over_one_port() {
+fn every_quick_test_works_over_one_port() {
     let mut served = Served::start("quick", &["--port", "0"]);
     for ipv6 in [false, true] {
         let string = served.string(ipv6).to_owned();
@@ -148,7 +148,7 @@ fn every_quick_test_gives_its_figures_over_one_port() {
             assert_eq!(event["event"], "test", "{event}");
         }
     }
-    // Paired by now: the address will do, and the string is kept where nobody else reads it.
+    // Paired now: the address is enough, and the string is stored in a private file.
     let known = served.client(&["pair", "--list"]).expect_code(0).stdout;
     let known = known.lines().find(|name| !name.starts_with('[')).unwrap().to_owned();
     let text = served.client(&["tcp", &known, "-t", "0.5", "-i", "0.1", "-n", "1M"]).expect_code(0).stdout;
@@ -156,7 +156,7 @@ fn every_quick_test_gives_its_figures_over_one_port() {
     for engine in ["zerocopy", "io-uring"] {
         let words = ["tcp", &known, "-t", "0.3", "--engine", engine];
         let text = served.client(&words).expect_code(0).stdout;
-        // veth copies, and the line says so.
+        // veth copies, and the output shows it.
         assert!(text.contains(&format!("{engine} engine")), "{text}");
         assert!(
             text.contains("zero copy    client: ") && text.contains("sends were copied by the kernel"),
@@ -172,20 +172,20 @@ fn every_quick_test_gives_its_figures_over_one_port() {
     let responses =
         &events[events.len() - 1]["test"]["record"]["trial"]["client"]["report"]["round_trips"]["responses"];
     assert_eq!(Some(counted), responses.as_u64(), "{lines}");
-    let told =
+    let printed =
         events.iter().filter_map(|event| event["interval"]["round_trips"]["count"].as_u64()).sum::<u64>();
-    // Of the last tenth of a second, which the result has, the figures may have nothing yet.
-    assert!(told > 0 && told <= counted, "{lines}");
+    // The figures may lack the last tenth of a second, which the result includes.
+    assert!(printed > 0 && printed <= counted, "{lines}");
     let text = served
         .client(&["udp", &known, "-t", "60", "-n", "1M", "-b", "20M", "-i", "0.1"])
         .expect_code(0)
         .stdout;
-    // Lines are wrapped at words.
+    // Lines are wrapped at spaces.
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["lost", "1 MiB total", "the volume ended the test"] {
         assert!(words.contains(part), "no `{part}`: {text}");
     }
-    // The lab's routes name cubic, which is not to win over what is asked for.
+    // The lab's routes set cubic, which must not override the option.
     for command in ["tcp", "rr", "crr"] {
         let text =
             served.client(&[command, &known, "-t", "0.3", "-i", "0", "-C", "reno"]).expect_code(0).stdout;
@@ -201,10 +201,10 @@ fn every_quick_test_gives_its_figures_over_one_port() {
 }
 
 #[test]
-fn the_share_of_a_limit_that_the_user_states_is_told() {
+fn share_of_a_stated_limit_is_printed() {
     let served = Served::start("limit", &["--port", "0"]);
     let known = served.string(false).to_owned();
-    // The summary has the share of a stated limit. A quarter of the limit or less is not a cap that was reached.
+    // The summary shows the share of a stated limit. A quarter of the limit or less is not a reached cap.
     let words = ["tcp", &known, "-t", "0.3", "-i", "0", "-b", "100M", "--expect-mbps", "400"];
     let text = served.client(&words).expect_code(0).stdout;
     assert!(text.contains("limit share") && text.contains("of payload of 400 Mbit/s"), "{text}");
@@ -215,13 +215,13 @@ fn the_share_of_a_limit_that_the_user_states_is_told() {
 }
 
 #[test]
-fn who_is_not_paired_gets_nothing_and_keeps_nobody_out() {
+fn unpaired_clients_get_nothing_and_block_nobody() {
     let mut served = Served::start("strangers", &["--port", "0"]);
     let string = served.string(false).to_owned();
     served.client(&["pair", &string]).expect_code(0);
     let known = served.client(&["pair", "--list"]).expect_code(0).stdout.trim().to_owned();
     let (host, port) = known.rsplit_once(':').unwrap();
-    // Strangers of all kinds, started first and left open, in the same namespace as the client.
+    // Unpaired clients of all kinds, started first and left open, in the client's namespace.
     let script = format!(
         "for i in $(seq 80); do exec {{fd}}<>/dev/tcp/{host}/{port}; printf '\\x16\\x03' >&$fd; done; echo open; read line; \
          exec 3<>/dev/tcp/{host}/{port}; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3; echo end"
@@ -233,14 +233,14 @@ fn who_is_not_paired_gets_nothing_and_keeps_nobody_out() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(strangers.stdout.take().unwrap());
+    let mut output = BufReader::new(strangers.stdout.take().unwrap());
     let mut line = String::new();
-    told.read_line(&mut line).unwrap();
+    output.read_line(&mut line).unwrap();
     assert_eq!(line, "open\n");
     served.client(&["tcp", &known, "-t", "0.2", "-i", "0"]).expect_code(0);
     strangers.stdin.take().unwrap().write_all(b"\n").unwrap();
     let mut rest = String::new();
-    told.read_to_string(&mut rest).unwrap();
+    output.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "end\n", "a stranger was answered");
     strangers.wait().unwrap();
 
@@ -261,7 +261,7 @@ fn who_is_not_paired_gets_nothing_and_keeps_nobody_out() {
 }
 
 #[test]
-fn a_server_says_which_rule_a_test_breaks() {
+fn violated_server_rule_is_named() {
     let mut served = Served::start(
         "rules",
         &["--port", "0", "--max-rate", "10M", "--max-duration", "2", "--max-streams", "4"],
@@ -282,7 +282,7 @@ fn a_server_says_which_rule_a_test_breaks() {
 }
 
 #[test]
-fn a_client_or_a_server_that_is_killed_leaves_the_other_whole() {
+fn killed_client_or_server_does_not_affect_the_other() {
     let served = Served::start("killed", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let start = |words: &[&str]| {
@@ -318,14 +318,14 @@ fn a_client_or_a_server_that_is_killed_leaves_the_other_whole() {
 }
 
 #[test]
-fn what_was_measured_until_it_is_stopped_is_told_to_people_and_to_programs() {
+fn interrupted_test_prints_its_measured_values() {
     let served = Served::start("stopped", &["--port", "0"]);
     let words = ["tcp", served.string(false), "-t", "60", "-i", "0.1", "--json-stream"];
     let mut client =
         served.client_command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(client.stdout.take().unwrap());
     assert_eq!(next_event(&mut lines)["event"], "start");
-    // On a busy machine nothing has arrived in the first intervals.
+    // On a busy machine the first intervals may be empty.
     let mut intervals = std::iter::repeat_with(|| next_event(&mut lines));
     assert!(intervals.by_ref().take(100).skip(1).any(|line| line["interval"]["bytes"].as_u64() > Some(0)));
     for pid in programs(&served.bench, &["tcp", "-t", "60"]) {
@@ -346,7 +346,7 @@ fn what_was_measured_until_it_is_stopped_is_told_to_people_and_to_programs() {
     let error = &document["error"];
     assert!(error["message"].as_str().unwrap().contains("no pairing"), "{document}");
     assert!(error["remedy"].as_str().unwrap().contains("netduel serve"), "{document}");
-    // What is left out of the beginning is added to the time.
+    // The excluded warm-up is added to the duration.
     let whole = served.client(&["tcp", served.string(false), "-t", "0.2", "-O", "0.1", "-i", "0", "-J"]);
     let document = whole.expect_code(0).quick_test();
     assert_eq!(document["workload"]["duration_ns"], 300_000_000, "{document}");
@@ -355,7 +355,7 @@ fn what_was_measured_until_it_is_stopped_is_told_to_people_and_to_programs() {
 }
 
 #[test]
-fn many_clients_are_served_at_a_time_and_each_is_told_of_the_others() {
+fn concurrent_tests_are_served_and_reported() {
     let served = Served::start("many", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let words = ["udp", &string, "-t", "3", "-b", "1M", "-J"];
@@ -375,7 +375,7 @@ fn many_clients_are_served_at_a_time_and_each_is_told_of_the_others() {
 }
 
 #[test]
-fn a_port_that_is_taken_and_a_host_that_is_not_there_are_said_with_what_to_do() {
+fn port_in_use_and_missing_host_are_reported_with_the_remedy() {
     let bench = Bench::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -391,7 +391,7 @@ fn a_port_that_is_taken_and_a_host_that_is_not_there_are_said_with_what_to_do() 
 }
 
 #[test]
-fn thousands_of_connections_are_set_up_and_too_few_ports_or_descriptors_are_said_first() {
+fn thousands_of_connections_work_and_missing_ports_or_descriptors_are_reported() {
     let served = Served::start("thousands", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let many = ["tcp", &string, "-P", "5000", "-t", "0.5", "-i", "0", "-J"];
@@ -407,7 +407,7 @@ fn thousands_of_connections_are_set_up_and_too_few_ports_or_descriptors_are_said
     };
     let netduel = env!("CARGO_BIN_EXE_netduel");
     let test = format!("exec {netduel} tcp {string} -P 100 -t 0.2 -i 0");
-    // Descriptors run out for 100 connections, and not for one.
+    // 100 connections exhaust the descriptors, one does not.
     let error = inside(&format!("ulimit -n 90; {test}")).expect_code(4).stderr;
     assert!(error.contains("descriptors") && error.contains("LimitNOFILE"), "{error}");
     inside(&format!("ulimit -n 90; exec {netduel} rr {string} -t 0.2 -i 0")).expect_code(0);
@@ -418,7 +418,7 @@ fn thousands_of_connections_are_set_up_and_too_few_ports_or_descriptors_are_said
 }
 
 #[test]
-fn bit_rate_is_per_stream_and_a_saved_test_has_its_tags_and_no_secret() {
+fn bit_rate_is_per_stream_and_saved_tests_have_tags_but_no_secret() {
     let served = Served::start("saved", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let bulk = ["tcp", &string, "-t", "0.2", "-P", "2", "-b", "10M"];
@@ -431,7 +431,7 @@ fn bit_rate_is_per_stream_and_a_saved_test_has_its_tags_and_no_secret() {
     assert_eq!((&run["title"], &run["notes"][0]["value"]), (&"two streams".into(), &"6.8".into()));
     let listed = served.bench.run(["runs"]).expect_code(0).stdout;
     assert!(listed.contains("two streams  kernel=6.8"), "{listed}");
-    // Whoever reads the stored run could otherwise run tests as this user.
+    // Otherwise a reader of the stored run could run tests as this user.
     let file = std::fs::read_to_string(run["path"].as_str().unwrap()).unwrap();
     assert!(!file.contains(&string) && file.contains("# netduel tcp ") | file.contains("\"tcp\""), "{file}");
 

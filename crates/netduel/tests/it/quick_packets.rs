@@ -1,4 +1,4 @@
-//! `netduel pps` against a standing server: exact to the packet for each generator and receiver, sweeps, and what is refused.
+//! `netduel pps` against a standing server: exact counts for each generator and receiver, sweeps, and rejected options.
 use serde_json::Value;
 
 use crate::quick::{Served, metric, setting};
@@ -7,7 +7,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
 }
 
-/// What the client sent and what the server received, each packet once, and what it held from others.
+/// Packets sent by the client and received by the server without duplicates, and the server's count of others.
 fn counts(document: &Value) -> (u64, u64, u64) {
     let report = |role: &str| &document["record"]["trial"][role]["report"];
     let datagrams = &report("server")["datagrams"];
@@ -19,7 +19,7 @@ fn counts(document: &Value) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
+fn every_engine_receives_a_sustainable_rate_without_loss() {
     let served = Served::start("pps", &["--port", "0"]);
     for ipv6 in [false, true] {
         let string = served.string(ipv6).to_owned();
@@ -36,21 +36,21 @@ fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
             let document = served.client(&words).expect_code(0).quick_test();
             let (sent, received, others) = counts(&document);
             assert!(sent > 0 && metric(&document, "datagram-rate") > 0.0, "{ends:?}: {document}");
-            // What a busy machine's receiver does not take in time is dropped at its socket, and counted there.
+            // Packets that a busy receiver does not read in time are dropped at its socket, and counted there.
             let dropped = &document["record"]["trial"]["server"]["report"]["datagrams"]["socket_drops"];
             assert_eq!(received + dropped.as_u64().unwrap_or(0), sent, "{ends:?}: {document}");
             assert_eq!(others, 0, "{ends:?}");
             let frame = if ipv6 { 82 } else { 64 };
             assert_eq!(setting(&document, "frame"), frame);
-            let told = &document["record"]["trial"]["server"]["report"]["packets"];
+            let report = &document["record"]["trial"]["server"]["report"]["packets"];
             if receiver == "socket" {
-                assert!(told.is_null(), "{told}");
+                assert!(report.is_null(), "{report}");
             } else {
-                let queues = told["queues"].as_array().unwrap();
+                let queues = report["queues"].as_array().unwrap();
                 let taken: u64 = queues.iter().map(|queue| number(&queue["packets"])).sum();
-                assert_eq!((taken, &told["interface"]), (received, &Value::from("eth0")), "{told}");
-                // A bridge has no XDP of its own.
-                assert_eq!(told["mode"], "generic", "{told}");
+                assert_eq!((taken, &report["interface"]), (received, &Value::from("eth0")), "{report}");
+                // A bridge has no native XDP.
+                assert_eq!(report["mode"], "generic", "{report}");
             }
         }
     }
@@ -58,7 +58,7 @@ fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
 }
 
 #[test]
-fn a_sweep_is_a_test_for_each_size_and_a_table() {
+fn sweep_runs_a_test_per_size_and_prints_a_table() {
     let served = Served::start("ppssweep", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let words = ["pps", &string, "-t", "0.2", "--rate", "2k", "--frame", "64,512,1518"];
@@ -76,7 +76,7 @@ fn a_sweep_is_a_test_for_each_size_and_a_table() {
 }
 
 #[test]
-fn what_packets_cannot_be_is_refused_in_the_words_of_the_command_line() {
+fn invalid_packet_options_are_rejected_in_terms_of_the_command_line() {
     let served = Served::start("ppswrong", &["--port", "0"]);
     let string = served.string(false).to_owned();
     for (options, words) in [

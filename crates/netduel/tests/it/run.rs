@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, signal, verdicts};
 
 #[test]
-fn the_two_paths_of_a_lab_are_told_apart_and_everything_is_removed() {
+fn paths_of_a_lab_are_distinguished_and_the_lab_is_removed() {
     let bench = Bench::new();
     let workloads = format!("{STREAM}{LATENCY}");
     let plan = bench.plan(&short_plan(TWO_PATHS, &workloads, "blocks_min = 12\nblocks_max = 12\nseed = 1"));
@@ -26,7 +26,7 @@ fn the_two_paths_of_a_lab_are_told_apart_and_everything_is_removed() {
 }
 
 #[test]
-fn a_run_that_was_interrupted_is_resumed_and_keeps_its_trials() {
+fn resumed_run_keeps_finished_trials() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 4\nblocks_max = 4"));
     let mut under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
@@ -47,10 +47,10 @@ fn a_run_that_was_interrupted_is_resumed_and_keeps_its_trials() {
 }
 
 #[test]
-fn a_path_against_itself_shows_no_difference() {
+fn path_compared_with_itself_has_no_difference() {
     let bench = Bench::new();
     let arm = TWO_PATHS.split("[[arms]]").nth(1).unwrap();
-    // At 99.9 % confidence a correct program fails this once in a thousand times.
+    // At 99.9 % confidence a correct program fails this test once in a thousand runs.
     let design =
         "aa = true\nconfidence = \"99.9 %\"\nblocks_min = 12\nblocks_max = 12\nequivalence = \"50 %\"";
     let plan = bench.plan(&short_plan(&format!("[[arms]]{arm}"), LATENCY, design));
@@ -63,7 +63,7 @@ fn a_path_against_itself_shows_no_difference() {
 }
 
 #[test]
-fn override_changes_the_run_is_recorded_with_it_and_refused_when_it_is_invalid() {
+fn overrides_apply_are_recorded_and_validated() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 9\nblocks_max = 9"));
     let plan = plan.to_str().unwrap();

@@ -1,14 +1,14 @@
-//! Trials that search for the highest rate without loss, over the lab and against a standing server.
+//! Rate searches over the lab and against a standing server.
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::quick::{Served, metric};
 use crate::support::{Bench, TWO_PATHS, UnderWay, short_plan, signal};
 
-/// The wire of the lab lets 300 kB a second through, and its bucket and queue hold less than 200 kB (150 were seen).
+/// The wire of the lab passes 300 kB/s, and its bucket and queue hold less than 200 kB (150 kB were observed).
 const CAP: &str = "cap = \"2400 kbit/s\"";
-/// So a trial of 300 ms that loses nothing sends no more frames of 1514 bytes a second than these. The slowest sender that was seen, on
-/// two cores with a load of 11, sends 11000.
+/// So a 300 ms trial without loss sends at most this many frames of 1514 bytes per second. The slowest observed sender, on two
+/// cores with a load of 11, sends 11000.
 const TAKEN: f64 = (300_000.0 + 200_000.0 / 0.3) / 1514.0;
 
 const SEARCH: &str = r#"
@@ -33,7 +33,7 @@ fn searches(document: &Value) -> Vec<Value> {
     arms.iter().flat_map(|arm| arm["search"]["trials"].as_array().unwrap().clone()).collect()
 }
 
-/// What one step says adds up, and is to the packet.
+/// The counts of a step add up exactly.
 fn assert_sound(step: &Value) {
     let count = |key: &str| step[key].as_u64().unwrap();
     let (sent, received) = (count("sent"), count("received"));
@@ -49,7 +49,7 @@ fn assert_sound(step: &Value) {
 }
 
 #[test]
-fn a_search_finds_bounds_that_a_known_limit_allows_and_every_report_has_its_steps() {
+fn search_bounds_match_a_known_limit_and_reports_have_the_steps() {
     let bench = Bench::new();
     let plan = bench.plan(&plan_of("blocks_min = 2\nblocks_max = 2"));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
@@ -87,7 +87,7 @@ fn a_search_finds_bounds_that_a_known_limit_allows_and_every_report_has_its_step
 }
 
 #[test]
-fn a_search_is_stopped_between_its_steps_and_its_block_is_run_again() {
+fn interrupted_search_stops_between_steps_and_its_block_is_repeated() {
     let bench = Bench::new();
     let plan = bench.plan(&plan_of("blocks_min = 2\nblocks_max = 2"));
     let mut under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
@@ -103,7 +103,7 @@ fn a_search_is_stopped_between_its_steps_and_its_block_is_run_again() {
 }
 
 #[test]
-fn a_quick_test_searches_and_says_what_it_found() {
+fn quick_test_searches_and_prints_the_result() {
     let served = Served::start("ppssearch", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let found = served

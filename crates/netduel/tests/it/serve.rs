@@ -1,5 +1,5 @@
-//! A standing server on its own: who gets in and who does not, what it tells, what it keeps, and how it ends. On loopback, or
-//! in a namespace of its own.
+//! A standing server: authentication, information given to unpaired clients, stored data, and its end. On loopback, or in its own
+//! namespace.
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Bench, Finished, assert_fits, signal, skip, wait_gone};
 
-/// Longer than any limit of a server for those whom it does not know.
+/// Longer than any time limit of a server for unpaired clients.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server on loopback.
@@ -46,14 +46,14 @@ impl Server {
         self.bench.netduel(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// A client whose traffic runs, for a minute when nothing comes between.
+    /// A client with running traffic, for up to a minute.
     fn running_client(&self) -> Child {
         let mut child = self.spawn(&["tcp", "STRING", "-b", "1M", "-t", "60", "-i", "0.1", "--json-stream"]);
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         for event in ["start", "interval"] {
             assert_eq!(next_event(&mut lines).expect("traffic runs")["event"], event);
         }
-        // Not closed, or the client would write to a pipe without a reader.
+        // Kept open; otherwise the client would write to a closed pipe.
         child.stdout = Some(lines.into_inner());
         child
     }
@@ -69,18 +69,18 @@ impl Server {
         self.bench
     }
 
-    /// What a stranger who says this, and then nothing more, is answered.
+    /// The response to an unpaired client that sends this and then nothing.
     fn answer_to(&self, words: &[u8], ends: bool) -> Vec<u8> {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         stream.write_all(words).unwrap();
         if ends {
-            // A server that has closed it already has answered.
+            // A server that has already closed the connection has responded.
             let _ = stream.shutdown(Shutdown::Write);
         }
         let mut answer = Vec::new();
         match stream.read_to_end(&mut answer) {
-            // Closed with something unread: the kernel says so by a reset.
+            // Closing with unread data causes a reset.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
             Err(error) => panic!("not closed: {error}"),
             Ok(_) => {}
@@ -100,9 +100,9 @@ fn next_event(lines: &mut BufReader<ChildStdout>) -> Option<Value> {
 }
 
 #[test]
-fn who_does_not_know_the_secret_gets_no_byte_whatever_it_says() {
+fn client_without_the_secret_gets_no_response() {
     let server = Server::start(&["--ephemeral"]);
-    let said: [(&str, &[u8]); 6] = [
+    let inputs: [(&str, &[u8]); 6] = [
         ("nothing", b""),
         ("HTTP", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
         ("SSH", b"SSH-2.0-OpenSSH_9.2\r\n"),
@@ -110,10 +110,10 @@ fn who_does_not_know_the_secret_gets_no_byte_whatever_it_says() {
         ("a greeting of data that is none", &[b'N'; 48]),
         ("zeros", &[0; 4096]),
     ];
-    for (what, words) in said {
+    for (what, words) in inputs {
         assert_eq!(server.answer_to(words, true), b"", "{what}");
     }
-    // Begun and not gone on with, all at a time: each is closed when its time is over.
+    // Started and not continued, all at once: each is closed after its time limit.
     std::thread::scope(|scope| {
         for words in [&[0x16, 3, 1][..], b"N", b"G", &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]] {
             let server = &server;
@@ -124,9 +124,9 @@ fn who_does_not_know_the_secret_gets_no_byte_whatever_it_says() {
     server.end();
 }
 
-/// A certificate that is shown to whoever speaks TLS 1.3 is all that a stranger gets; of older versions not even that.
+/// A TLS 1.3 client without pairing gets only the certificate; older versions get nothing.
 #[test]
-fn other_programs_that_speak_tls_are_told_nothing() {
+fn other_tls_clients_get_no_information() {
     let mut server = Server::start(&["--ephemeral"]);
     for (version, is_agreed) in [("-tls1_2", false), ("-tls1_3", true)] {
         let mut command = Command::new("openssl");
@@ -137,7 +137,7 @@ fn other_programs_that_speak_tls_are_told_nothing() {
             server.end();
             return skip("openssl is not installed");
         };
-        // It may have gone before it reads what it is told to send.
+        // It may end before it reads its input.
         let _ = client.stdin.take().unwrap().write_all(&[b'x'; 32]);
         let client = Finished::from(client.wait_with_output().unwrap());
         assert_eq!(client.stdout, "", "{version}");
@@ -151,7 +151,7 @@ fn other_programs_that_speak_tls_are_told_nothing() {
 }
 
 #[test]
-fn twenty_clients_are_served_at_a_time() {
+fn twenty_clients_are_served_concurrently() {
     let mut server = Server::start(&["--ephemeral"]);
     let words = ["udp", "STRING", "-b", "200K", "-t", "0.5", "-i", "0"];
     let clients: Vec<Child> = (0..20).map(|_| server.spawn(&words)).collect();
@@ -163,7 +163,7 @@ fn twenty_clients_are_served_at_a_time() {
 }
 
 #[test]
-fn a_client_beyond_the_most_is_told_so_and_one_that_is_killed_frees_its_place() {
+fn excess_client_is_rejected_and_a_killed_one_frees_its_place() {
     let mut server = Server::start(&["--ephemeral", "--max-clients", "1"]);
     let mut first = server.running_client();
     let error = server.client(&["rr", "STRING", "-t", "0.2"]).expect_code(4).stderr;
@@ -180,7 +180,7 @@ fn a_client_beyond_the_most_is_told_so_and_one_that_is_killed_frees_its_place() 
 }
 
 #[test]
-fn clients_of_a_server_that_is_stopped_are_told_why_their_test_has_no_result() {
+fn stopping_a_server_sends_the_reason_to_its_clients() {
     let mut server = Server::start(&["--ephemeral"]);
     let client = server.running_client();
     signal(Pid::from_child(&server.child), Signal::INT);
@@ -192,11 +192,11 @@ fn clients_of_a_server_that_is_stopped_are_told_why_their_test_has_no_result() {
 }
 
 #[test]
-fn a_server_that_is_stopped_in_its_tracks_is_told_from_one_that_answers() {
+fn suspended_server_is_reported_as_unresponsive() {
     let mut server = Server::start(&["--ephemeral"]);
     let client = server.running_client();
     signal(Pid::from_child(&server.child), Signal::STOP);
-    // Long before the minute that the test was to take is over.
+    // Long before the planned minute is over.
     let client = Finished::from(client.wait_with_output().unwrap()).expect_code(4);
     assert!(client.stderr.contains("has sent nothing for"), "{}", client.stderr);
     signal(Pid::from_child(&server.child), Signal::CONT);
@@ -206,7 +206,7 @@ fn a_server_that_is_stopped_in_its_tracks_is_told_from_one_that_answers() {
 }
 
 #[test]
-fn a_server_for_one_test_ends_after_it_and_not_after_one_that_it_refused() {
+fn one_off_server_ends_after_a_test_but_not_after_a_rejected_one() {
     let mut server = Server::start(&["--ephemeral", "--one-off", "--max-rate", "10M"]);
     let error = server.client(&["rr", "STRING", "-t", "0.2"]).expect_code(4).stderr;
     assert!(error.contains("--max-rate") && error.contains("--rate"), "{error}");
@@ -219,7 +219,7 @@ fn a_server_for_one_test_ends_after_it_and_not_after_one_that_it_refused() {
 }
 
 #[test]
-fn a_pairing_outlives_its_server_until_a_new_identity_is_asked_for() {
+fn pairing_survives_restarts_until_a_new_identity() {
     let first = Server::start(&[]);
     let string = first.string.clone();
     first.client(&["rr", &string, "-t", "0.2", "-i", "0"]).expect_code(0);
@@ -234,7 +234,7 @@ fn a_pairing_outlives_its_server_until_a_new_identity_is_asked_for() {
 }
 
 #[test]
-fn an_identity_that_others_may_read_is_not_used() {
+fn identity_readable_by_others_is_rejected() {
     use std::os::unix::fs::PermissionsExt as _;
     let bench = Server::start(&[]).end();
     let path = bench.path().join("state/netduel/serve/identity.json");
@@ -244,7 +244,7 @@ fn an_identity_that_others_may_read_is_not_used() {
     bench.assert_nothing_left();
 }
 
-/// Says something to a server in place of a client's coordinator, and gives what is answered and how it ends.
+/// Sends data to a server in place of a coordinator; returns the response and how the session ended.
 fn conversation(server: &Server, lines: &[Value]) -> Finished {
     server.bench.run(["pair", &server.string]).expect_code(0);
     let mut link = server.bench.netduel(["link", &server.address.to_string()]);
@@ -253,18 +253,18 @@ fn conversation(server: &Server, lines: &[Value]) -> Finished {
     for line in lines {
         writeln!(input, "{line}").unwrap();
     }
-    // Kept open: it is the server that ends.
+    // Kept open: the server must end it.
     let finished = Finished::from(link.wait_with_output().unwrap());
     drop(input);
     finished
 }
 
 #[test]
-fn a_client_of_another_version_hears_what_the_server_is() {
+fn client_of_another_version_gets_the_server_version() {
     let mut server = Server::start(&["--ephemeral"]);
     let hello = json!({ "type": "hello", "protocol": 99, "program": "netduel 9.9.9", "tongue": "another" });
-    let told = conversation(&server, &[hello]);
-    let answer: Value = serde_json::from_str(&told.stdout).unwrap();
+    let session = conversation(&server, &[hello]);
+    let answer: Value = serde_json::from_str(&session.stdout).unwrap();
     assert_eq!(answer["type"], "hello");
     assert!(answer["protocol"].is_u64() && answer["program"].is_string(), "{answer}");
     let why = server.event()["reason"].as_str().unwrap().to_owned();
@@ -273,7 +273,7 @@ fn a_client_of_another_version_hears_what_the_server_is() {
 }
 
 #[test]
-fn a_client_that_says_nothing_does_not_keep_its_place() {
+fn silent_client_loses_its_place() {
     let mut server = Server::start(&["--ephemeral", "--idle-timeout", "1"]);
     let day = "86400 s";
     let limits = json!({ "total": day, "idle": day });
@@ -282,15 +282,15 @@ fn a_client_that_says_nothing_does_not_keep_its_place() {
     assert_eq!(server.event()["event"], "refused");
     let protocol = &answer["protocol"];
     let hello = json!({ "type": "hello", "protocol": protocol, "program": "patient", "limits": limits });
-    let told = conversation(&server, &[hello]).expect_code(4);
-    assert!(told.stderr.contains("--idle-timeout"), "{}", told.stderr);
+    let session = conversation(&server, &[hello]).expect_code(4);
+    assert!(session.stderr.contains("--idle-timeout"), "{}", session.stderr);
     let why = server.event()["reason"].as_str().unwrap().to_owned();
     assert!(why.contains("the next request was awaited"), "{why}");
     server.end();
 }
 
 #[test]
-fn a_host_that_has_ipv6_alone_serves_and_is_reached() {
+fn server_works_on_a_host_with_ipv6_only() {
     let bench = Bench::new();
     let script = r#"
         set -e

@@ -1,4 +1,4 @@
-//! Starts the program, follows its progress, and sees that nothing of it is left.
+//! Starts the program, follows its progress, and checks for leftovers.
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use netduel_sys::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// The variable by which every process of a test is known: children inherit it.
+/// The variable that identifies the processes of a test: children inherit it.
 const MARK: &str = "NETDUEL_TEST_MARK";
-/// How long something may take to be seen on a machine that is busy.
+/// Time limit for an event on a busy machine.
 const SEEN_DEADLINE_NS: u64 = 60_000_000_000;
-/// How long a process may take to be gone after its end was decided.
+/// Time limit for a process to end.
 const GONE_DEADLINE_S: i64 = 20;
 
-/// A folder of its own for one test, with a store in it.
+/// A folder for one test, with a store in it.
 pub struct Bench {
     folder: tempfile::TempDir,
     mark: String,
@@ -44,7 +44,7 @@ impl Bench {
         path
     }
 
-    /// The program with these words, this test's store and its mark.
+    /// The program with these arguments, this test's store and its mark.
     pub fn netduel<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(&self, words: I) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_netduel"));
         command.args(words).current_dir(self.path()).stdin(Stdio::null());
@@ -52,7 +52,7 @@ impl Bench {
         command
     }
 
-    /// Gives a command this test's store and mark.
+    /// Adds this test's store and mark to a command.
     pub fn mark(&self, command: &mut Command) {
         command
             .env("NETDUEL_STORE", self.store())
@@ -66,7 +66,7 @@ impl Bench {
         Finished::from(self.netduel(words).output().unwrap())
     }
 
-    /// Processes that carry this test's mark, without this one.
+    /// Processes with this test's mark, except this one.
     pub fn processes(&self) -> Vec<Pid> {
         let wanted = format!("{MARK}={}", self.mark);
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -80,7 +80,7 @@ impl Bench {
             .collect()
     }
 
-    /// Marked processes whose command line holds all these words.
+    /// Marked processes whose command line contains all these words.
     pub fn find(&self, words: &[&str]) -> Vec<Pid> {
         self.processes()
             .into_iter()
@@ -93,7 +93,7 @@ impl Bench {
             .collect()
     }
 
-    /// Waits until every marked process has ended, and fails when one does not.
+    /// Waits until every marked process has ended, and fails if one does not.
     pub fn assert_nothing_left(&self) {
         loop {
             let left = self.processes();
@@ -109,19 +109,19 @@ impl Bench {
     }
 }
 
-/// A test that fails in the middle leaves no process of its own behind.
+/// A failed test leaves no process behind.
 impl Drop for Bench {
     fn drop(&mut self) {
         for pid in self.processes() {
             if let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) {
-                // One that has ended by itself meanwhile is what is wanted.
+                // It may have ended meanwhile.
                 let _ = pidfd_send_signal(descriptor.as_fd(), Signal::KILL);
             }
         }
     }
 }
 
-/// Waits until a process has ended; false when it has not by the deadline.
+/// Waits until a process has ended; false at the deadline.
 pub fn wait_gone(pid: Pid) -> bool {
     let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
     let mut fds = [PollFd::new(&descriptor, PollFlags::IN)];
@@ -129,7 +129,7 @@ pub fn wait_gone(pid: Pid) -> bool {
     poll(&mut fds, Some(&timeout)).unwrap() == 1
 }
 
-/// Sends a signal by descriptor, so that a reused number is never hit.
+/// Sends a signal through a descriptor, so that a reused process id is never hit.
 pub fn signal(pid: Pid, signal: Signal) {
     let descriptor = pidfd_open(pid, PidfdFlags::empty()).unwrap();
     pidfd_send_signal(descriptor.as_fd(), signal).unwrap();
@@ -153,14 +153,14 @@ impl From<Output> for Finished {
 }
 
 impl Finished {
-    /// Fails with everything that was printed unless the exit code is this one.
+    /// Fails with the complete output unless the exit code matches.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// The one document on standard output, after it was compared with the schema of its type.
+    /// The only document on standard output, validated against the schema of its type.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         let document = serde_json::from_str(&self.stdout)
@@ -178,7 +178,7 @@ impl Finished {
     }
 }
 
-/// Compares a document with the schema of its type.
+/// Validates a document against the schema of its type.
 #[track_caller]
 pub fn assert_fits(document: &serde_json::Value) {
     let kind = DOCUMENTS.iter().find(|kind| document["document"] == kind.name);
@@ -189,7 +189,7 @@ pub fn assert_fits(document: &serde_json::Value) {
     assert!(errors.is_empty(), "a {} does not fit its schema:\n{}", kind.name, errors.join("\n"));
 }
 
-/// The verdicts of a result document, judged metrics alone: metric, tone (`better`, `worse`, ...), words.
+/// The verdicts of a result document, judged metrics only: metric, tone (`better`, `worse`, ...), text.
 pub fn verdicts(document: &serde_json::Value) -> Vec<(String, String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let each = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
@@ -205,7 +205,7 @@ pub fn verdicts(document: &serde_json::Value) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// The program under way, its progress lines readable one by one.
+/// The running program, with its progress lines.
 pub struct UnderWay {
     pub child: Child,
     stderr: BufReader<ChildStderr>,
@@ -219,7 +219,7 @@ impl UnderWay {
         Self { child, stderr, seen: String::new() }
     }
 
-    /// Reads progress until a line holds this text.
+    /// Reads progress until a line contains this text.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {
         loop {
@@ -237,7 +237,7 @@ impl UnderWay {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for the end and gives back everything that was printed.
+    /// Waits for the end and returns all output.
     pub fn finish(mut self) -> Finished {
         self.stderr.read_to_string(&mut self.seen).unwrap();
         let mut stdout = String::new();
@@ -247,7 +247,7 @@ impl UnderWay {
     }
 }
 
-/// Looks again and again until something is so; false when it never was by the deadline.
+/// Polls a condition; false if it is not true by the deadline.
 pub fn until(mut seen: impl FnMut() -> bool) -> bool {
     let deadline_ns = monotonic_ns() + SEEN_DEADLINE_NS;
     loop {
@@ -260,13 +260,13 @@ pub fn until(mut seen: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Says aloud that a test cannot run here; where everything has to run it fails instead.
+/// Prints that a test is skipped; fails when all tests are required.
 pub fn skip(reason: &str) {
     assert!(std::env::var_os("REQUIRE_ALL").is_none(), "cannot run, and REQUIRE_ALL is set: {reason}");
     println!("skipped: {reason}");
 }
 
-/// A plan on a small lab with short trials; `design` is put in its design table.
+/// A plan in a small lab with short trials; `design` is added to its design table.
 pub fn short_plan(arms: &str, workloads: &str, design: &str) -> String {
     format!(
         "name = \"short\"\nquestion = \"Which path is faster?\"\n[lab]\nrules = 600\n[hosts.a]\nlaunch = \"lab\"\n\

@@ -1,4 +1,4 @@
-//! What a user sees on a narrow terminal: no line is broken within a word.
+//! Output on a narrow terminal: no line is broken within a word.
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::process::{Command, Stdio};
@@ -8,15 +8,15 @@ use netduel_sys::pty::Pty;
 use crate::serve::Server;
 use crate::support::{Bench, TWO_PATHS, short_plan, skip};
 
-/// Words that a terminal of this width would break, and all that was written. A terminal goes on in the next line after its last column
-/// (ECMA-48; xterm's auto-wrap).
+/// Words that a terminal of this width would break, and the complete output. A terminal continues in the next line after its last
+/// column (ECMA-48; xterm's auto-wrap).
 fn broken_words(output: &str, width: usize) -> Vec<String> {
     let mut broken = Vec::new();
     let (mut column, mut word) = (0, String::new());
     let mut chars = output.chars();
     while let Some(c) = chars.next() {
         match c {
-            // A control sequence ends with a letter: colours, and moves of the cursor by whole lines.
+            // A control sequence ends with a letter: colours, and cursor moves by whole lines.
             '\u{1b}' => drop(chars.by_ref().find(char::is_ascii_alphabetic)),
             '\r' | '\n' => (column, word) = (0, String::new()),
             _ => {
@@ -46,7 +46,7 @@ fn on_terminal(mut command: Command, width: usize) -> Option<String> {
     let error = program.try_clone().unwrap();
     let mut child =
         command.env("TERM", "xterm").stdin(Stdio::null()).stdout(program).stderr(error).spawn().unwrap();
-    // It has copies of the program's end, without which reading would not end.
+    // It holds copies of the program's end, which would keep reading from ending.
     drop(command);
     let (mut user, mut bytes, mut part) = (File::from(user), Vec::new(), [0; 4096]);
     loop {
@@ -54,7 +54,7 @@ fn on_terminal(mut command: Command, width: usize) -> Option<String> {
             Ok(0) => break,
             Ok(length) => bytes.extend(&part[..length]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // EIO: no process has the program's end any more.
+            // EIO: no process holds the program's end any more.
             Err(_) => break,
         }
     }

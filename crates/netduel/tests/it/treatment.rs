@@ -1,5 +1,5 @@
-//! Treatments on real devices: every test runs in a network namespace of its own, which vanishes with it, and an agent of
-//! the test is killed there. Waits are for the end of processes and pipes, never for a while.
+//! Treatments on real devices: every test runs in a new network namespace, where an agent is killed. Tests wait for the end of
+//! processes and pipes, never for a fixed time.
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
@@ -21,14 +21,14 @@ mod recovery;
 
 /// Set in the process that runs a test inside its namespace.
 const INSIDE: &str = "NETDUEL_TEST_INSIDE";
-/// Set in the process that plays the agent: the changes to make, as JSON.
+/// Set in the agent process of a test: the changes to make, as JSON.
 const AGENT: &str = "NETDUEL_TEST_AGENT";
-/// Set for it as well: the folder that holds what it takes for `/sys` and `/proc`.
+/// Also set: the folder used as `/sys` and `/proc`.
 const ROOTS: &str = "NETDUEL_TEST_ROOTS";
-/// Set in the process that lends an interface.
+/// Set in the process that hands over an interface.
 const LENDER: &str = "NETDUEL_TEST_LENDER";
 const SYSCTL: &str = "net.ipv4.tcp_slow_start_after_idle";
-/// Runs `body` in a new network namespace with a veth pair `va`, `vb`. The test runs itself again inside.
+/// Runs `body` in a new network namespace with a veth pair `va`, `vb`, by running the test again inside.
 fn in_namespace(name: &str, body: fn()) {
     if env::var_os(INSIDE).is_some() {
         for words in ["link add va numrxqueues 2 type veth peer name vb", "link set va up", "link set vb up"]
@@ -89,7 +89,7 @@ fn command(command: &[&str], undo: &[&str]) -> TreatmentAction {
     TreatmentAction::Command { command: words(command), undo: words(undo) }
 }
 
-/// Makes an alias of `va`, and takes it away.
+/// Creates an alias of `va`, and removes it.
 fn alias() -> TreatmentAction {
     command(&["ip", "link", "set", "va", "alias", "treated"], &["ip", "link", "set", "va", "alias", ""])
 }
@@ -99,7 +99,7 @@ fn all() -> Vec<TreatmentAction> {
     vec![offload("tx-checksum-ip-generic", false), offload("gro", true), mtu(1400), sysctl("0"), alias()]
 }
 
-/// Everything that the tests change.
+/// All settings that the tests change.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     active: BTreeMap<String, bool>,
@@ -128,12 +128,12 @@ fn assert_treated() {
     assert_eq!((state.mtu, state.sysctl.as_str(), state.alias), (1400, "0", true));
 }
 
-/// An agent that can be killed.
+/// An agent for killing.
 struct Agent {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
-    /// Held by the agent and by its guard: its end is the end of both.
+    /// Held by the agent and by its guard: it closes when both have ended.
     log: ChildStderr,
 }
 
@@ -144,7 +144,7 @@ impl Agent {
 
     fn start_with(actions: &[TreatmentAction], variables: &[(&str, &Path)]) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "treatment::agent_of_the_tests", "--nocapture"])
+            .args(["--exact", "treatment::agent_process_of_the_tests", "--nocapture"])
             .env(AGENT, serde_json::to_string(actions).unwrap())
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
@@ -161,7 +161,7 @@ impl Agent {
         self.to.write_all(format!("{word}\n").as_bytes()).unwrap();
     }
 
-    /// Waits for the agent's next word.
+    /// Waits for the agent's next message.
     fn word(&mut self) -> String {
         let mut line = String::new();
         while self.from.read_line(&mut line).unwrap() > 0 {
@@ -189,7 +189,7 @@ impl Agent {
         Pid::from_raw(children[0]).unwrap()
     }
 
-    /// Kills the agent and waits until its guard is gone too. Returns the log.
+    /// Kills the agent and waits until its guard has ended. Returns the log.
     fn kill(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -205,9 +205,9 @@ fn kill_and_wait(pid: Pid) {
     poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap();
 }
 
-/// Not a test by itself: the process that the others start as an agent and kill.
+/// Not a test: the agent process that other tests start and kill.
 #[test]
-fn agent_of_the_tests() {
+fn agent_process_of_the_tests() {
     if env::var_os(LENDER).is_some() {
         return loans::lender();
     }
@@ -235,8 +235,8 @@ fn agent_of_the_tests() {
 }
 
 #[test]
-fn what_is_applied_is_undone() {
-    in_namespace("what_is_applied_is_undone", || {
+fn applied_treatments_are_undone() {
+    in_namespace("applied_treatments_are_undone", || {
         let before = state();
         let mut treatments = Treatments::new(guard());
         for _ in 0..2 {
@@ -250,8 +250,8 @@ fn what_is_applied_is_undone() {
 }
 
 #[test]
-fn changes_of_one_thing_are_undone_in_reverse() {
-    in_namespace("changes_of_one_thing_are_undone_in_reverse", || {
+fn changes_of_one_setting_are_undone_in_reverse() {
+    in_namespace("changes_of_one_setting_are_undone_in_reverse", || {
         let before = state();
         let mut treatments = Treatments::new(guard());
         treatments.apply(&[mtu(1400), offload("tso", false)]).unwrap();
@@ -311,13 +311,13 @@ fn nothing_stays_changed_without_a_guard() {
 }
 
 #[test]
-fn signals_to_the_agents_group_and_to_every_process_leave_the_guard_on_watch() {
-    in_namespace("signals_to_the_agents_group_and_to_every_process_leave_the_guard_on_watch", || {
+fn guard_survives_signals_to_the_agents_group_and_all_processes() {
+    in_namespace("guard_survives_signals_to_the_agents_group_and_all_processes", || {
         let before = state();
         let mut agent = Agent::start(&all());
         assert_eq!(agent.word(), "well");
         let guard = agent.guard();
-        // What is sent to the agent's group or terminal does not reach another session.
+        // A signal to the agent's group or terminal does not reach another session.
         assert_eq!(rustix::process::getsid(Some(guard)).unwrap(), guard);
         for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
             kill_process(guard, signal).unwrap();
@@ -329,13 +329,13 @@ fn signals_to_the_agents_group_and_to_every_process_leave_the_guard_on_watch() {
 }
 
 #[test]
-fn a_command_that_outlives_its_agent_is_ended_before_it_is_undone() {
-    in_namespace("a_command_that_outlives_its_agent_is_ended_before_it_is_undone", || {
+fn command_that_outlives_its_agent_is_killed_before_its_undo() {
+    in_namespace("command_that_outlives_its_agent_is_killed_before_its_undo", || {
         let before = state();
         let folder = tempfile::tempdir().unwrap();
         let started = folder.path().join("started");
         must("mkfifo", &[started.to_str().unwrap()]);
-        // It makes its change, says so, and would go on for ever; one part of it leaves the group and the session.
+        // It makes its change, reports it, and would continue forever; a child of it leaves the group and the session.
         let script = format!(
             "ip link set va mtu 1444; setsid sleep 100000 & echo > {}; exec sleep 100000",
             started.display()
@@ -358,8 +358,8 @@ fn a_command_that_outlives_its_agent_is_ended_before_it_is_undone() {
 }
 
 #[test]
-fn when_one_fails_the_earlier_ones_are_undone_at_once() {
-    in_namespace("when_one_fails_the_earlier_ones_are_undone_at_once", || {
+fn failed_treatment_undoes_the_earlier_ones_at_once() {
+    in_namespace("failed_treatment_undoes_the_earlier_ones_at_once", || {
         let before = state();
         let mut treatments = Treatments::new(guard());
         treatments.apply(&[sysctl("0")]).unwrap();
@@ -367,7 +367,7 @@ fn when_one_fails_the_earlier_ones_are_undone_at_once() {
         let failed = treatments.apply(&[mtu(1400), alias(), fail]).unwrap_err();
         let text = failed.to_string();
         assert!(text.contains("exit code 7") && text.contains("no such door"), "{text}");
-        // Those of the earlier call stay.
+        // The changes of the earlier call stay.
         assert_eq!(treatments.applied(), 1);
         let now = state();
         assert_eq!((now.mtu, now.alias, now.sysctl.as_str()), (before.mtu, false, "0"));
@@ -377,8 +377,8 @@ fn when_one_fails_the_earlier_ones_are_undone_at_once() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_told_and_tried_again() {
-    in_namespace("what_cannot_be_undone_is_told_and_tried_again", || {
+fn failed_undo_is_reported_and_retried() {
+    in_namespace("failed_undo_is_reported_and_retried", || {
         let folder = tempfile::tempdir().unwrap();
         let flag = folder.path().join("flag");
         let mut treatments = Treatments::new(guard());
@@ -398,8 +398,8 @@ fn what_cannot_be_undone_is_told_and_tried_again() {
 }
 
 #[test]
-fn a_device_that_is_replaced_under_its_name_is_left_alone() {
-    in_namespace("a_device_that_is_replaced_under_its_name_is_left_alone", || {
+fn replaced_device_with_the_same_name_is_not_changed() {
+    in_namespace("replaced_device_with_the_same_name_is_not_changed", || {
         let mut treatments = Treatments::new(guard());
         treatments.apply(&[mtu(1400), offload("tso", false)]).unwrap();
         must("ip", &["link", "del", "va"]);
@@ -410,8 +410,8 @@ fn a_device_that_is_replaced_under_its_name_is_left_alone() {
 }
 
 #[test]
-fn a_device_that_is_renamed_is_found_again() {
-    in_namespace("a_device_that_is_renamed_is_found_again", || {
+fn renamed_device_is_found() {
+    in_namespace("renamed_device_is_found", || {
         let mut treatments = Treatments::new(guard());
         treatments.apply(&[mtu(1400)]).unwrap();
         must("ip", &["link", "set", "va", "down"]);
@@ -422,8 +422,8 @@ fn a_device_that_is_renamed_is_found_again() {
 }
 
 #[test]
-fn what_cannot_be_changed_is_refused_with_a_remedy() {
-    in_namespace("what_cannot_be_changed_is_refused_with_a_remedy", || {
+fn unsupported_change_is_rejected_with_a_remedy() {
+    in_namespace("unsupported_change_is_rejected_with_a_remedy", || {
         let before = state();
         must("ip", &["addr", "add", "2001:db8::5/64", "dev", "vb", "nodad"]);
         let other = |interface: &str, mtu| TreatmentAction::Mtu { interface: interface.to_owned(), mtu };

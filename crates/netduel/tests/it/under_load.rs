@@ -1,11 +1,11 @@
-//! Instrument test: a queue of known size before a link of known rate adds the delay that it must, and no queue adds none.
+//! Instrument test: a queue of known size before a link of known rate adds the expected delay, and a short queue adds little.
 use serde_json::Value;
 
 use crate::support::{Bench, skip};
 
-/// Of both links.
+/// Rate of both links.
 const RATE_BPS: f64 = 100e6;
-/// Bytes that may wait: 50 ms and 2 ms at that rate.
+/// Queue limits, bytes: 50 ms and 2 ms at that rate.
 const DEEP: f64 = 625_000.0;
 const SHALLOW: f64 = 25_000.0;
 
@@ -14,7 +14,7 @@ fn full(limit: f64) -> f64 {
     limit * 8.0 / RATE_BPS * 1e9
 }
 
-/// An arm whose client sends through a token bucket before which so much may wait.
+/// An arm whose client sends through a token bucket with this queue limit.
 fn arm(name: &str, limit: f64) -> String {
     let words = format!(
         r#""tc", "qdisc", "add", "dev", "vf0", "root", "tbf", "rate", "{RATE_BPS:.0}bit", "burst", "16kb", "limit", "{limit:.0}""#
@@ -33,7 +33,7 @@ treatments = [
     )
 }
 
-/// What was measured on an arm of a result document.
+/// The values of an arm of a result document.
 fn percentile(arm: &Value, part: &str, percentile: f64) -> f64 {
     let parts = arm["parts"].as_array().unwrap();
     let part =
@@ -42,8 +42,8 @@ fn percentile(arm: &Value, part: &str, percentile: f64) -> f64 {
     percentiles.iter().find(|one| one["percentile"] == percentile).unwrap()["value_ns"].as_f64().unwrap()
 }
 
-/// What load added to the median idle round trip of an arm: the smallest of its trials, for whatever else the machine does can
-/// only add to it.
+/// Increase of the median round trip under load in an arm: the minimum over its trials, because other load of the machine can
+/// only increase it.
 fn added(document: &Value, arm: usize, percentile: &str) -> f64 {
     let metrics = document["workloads"][0]["metrics"].as_array().unwrap();
     let smallest = |key: &str| {
@@ -54,12 +54,12 @@ fn added(document: &Value, arm: usize, percentile: &str) -> f64 {
     smallest(&format!("latency-loaded-{percentile}")) - smallest("latency-idle-p50")
 }
 
-/// Tolerance: the deep queue's median lies between half and all of what a full queue adds, with 5 % (the sawtooth of cubic), and its
-/// 99th percentile is at most 15 % less than that, for senders that fill it until it drops leave it full now and then. How
-/// much more it is depends on what else the machine does, so only the median has an upper bound. The shallow queue adds
-/// no more than it can hold, with 15 % and a millisecond for wake-ups.
+/// Tolerance: the median with the deep queue lies between half and all of the delay of a full queue, plus 5 % (the sawtooth of
+/// cubic). Its 99th percentile is at least 85 % of that delay, because senders that fill the queue until it drops keep it full at
+/// times. Its maximum depends on other load of the machine, so only the median has an upper bound. The shallow queue adds at most
+/// its full delay, plus 15 % and 1 ms for wake-ups.
 #[test]
-fn a_queue_of_known_size_adds_the_delay_that_it_must() {
+fn queue_of_known_size_adds_the_expected_delay() {
     if std::process::Command::new("tc").arg("-V").output().is_err() {
         return skip("tc (iproute2) is not installed");
     }
@@ -104,7 +104,7 @@ blocks_max = 3
     let p50 = added(&document, 0, "p50");
     assert!(p50 < 1.15 * full(SHALLOW) + 1e6, "p50 {p50} ns of {} ns", full(SHALLOW));
     for arm in [shallow, deep] {
-        // New connections wait in the same queue: a handshake has one packet in it, as a probe has.
+        // New connections wait in the same queue: a handshake has one packet in it, like a probe.
         let (connect, probe) = (percentile(arm, "connect", 50.0), percentile(arm, "loaded", 50.0));
         assert!(
             connect > 0.5 * probe && connect < 1.5 * probe + 3e6,

@@ -1,6 +1,6 @@
 //! The control connection of quick tests: TLS 1.3 to a certificate whose hash is in the pairing, then a proof of the pairing's
-//! secret from either side that is bound to this very session (RFC 9266 gives the reasons for an exporter, RFC 8446 section 7.5
-//! the function). A peer that cannot prove it gets a closed connection and no byte of an answer.
+//! secret by each side, bound to this TLS session (RFC 9266 gives the reasons for an exporter, RFC 8446 section 7.5 the
+//! function). A peer without a valid proof gets a closed connection and no response.
 mod proof;
 mod pump;
 mod verifier;
@@ -23,10 +23,10 @@ use verifier::PinnedCertificate;
 
 pub use verifier::fingerprint;
 
-/// How long a client may take for handshake and proof.
+/// Time limit of handshake and proof.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Why there is no control connection.
+/// Errors of the control connection.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// No address answered.
@@ -43,7 +43,7 @@ pub enum TlsError {
          the string that it prints now; if not, something else answers in its place"
     )]
     OtherServer {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
     /// The server closed the connection instead of proving the secret.
@@ -52,18 +52,18 @@ pub enum TlsError {
          more clients; pair again with the string that it prints now"
     )]
     Refused {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
-    /// What answers speaks something else, or the connection broke.
+    /// The peer uses another protocol, or the connection broke.
     #[error("failed to agree on TLS 1.3 with {address}: {reason}; is it a `netduel serve` of this version?")]
     Handshake {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The error.
         reason: String,
     },
-    /// The peer of a server is no paired client.
+    /// The peer of a server is not a paired client.
     #[error("no paired client: {0}")]
     NotPaired(String),
     /// The keys cannot be used.
@@ -71,7 +71,7 @@ pub enum TlsError {
     Identity(String),
 }
 
-/// What a server shows and asks for.
+/// The credentials of a server.
 #[derive(Clone)]
 pub struct ServerIdentity {
     config: Arc<ServerConfig>,
@@ -90,14 +90,14 @@ impl ServerIdentity {
             .with_no_client_auth()
             .with_single_cert(vec![certificate], key.into())
             .map_err(failed)?;
-        // Every control connection shows the whole certificate and proves the secret anew.
+        // Every control connection sends the whole certificate and proves the secret again.
         config.send_tls13_tickets = 0;
         Ok(Self { config: Arc::new(config), secret })
     }
 }
 
-/// Connects from the address or interface of `bind` to the first address that answers, and pairs, within `limit` in all. What is written to the stream arrives at the
-/// server's agent.
+/// Connects from the address or interface of `bind` to the first address that answers, and pairs, within `limit` in total. The
+/// stream leads to the server's agent.
 pub fn connect(
     pairing: &Pairing,
     addresses: &[SocketAddr],
@@ -107,7 +107,7 @@ pub fn connect(
     let deadline_ns = deadline(limit);
     let mut tried = Vec::new();
     for (index, address) in addresses.iter().enumerate() {
-        // An address that does not answer leaves the others their share of the time, and the last one what is left.
+        // Each address gets an equal share of the time, and the last one the rest.
         let left = Duration::from_nanos(deadline_ns.saturating_sub(clock::monotonic_ns()));
         let share = (left / (addresses.len() - index) as u32).max(Duration::from_millis(1));
         match tcp::connect(*address, None, None, share, bind) {
@@ -136,7 +136,7 @@ fn pair(
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(PinnedCertificate::new(pairing.fingerprint)))
         .with_no_client_auth();
-    // The name is not looked at: the certificate itself is known.
+    // The name is ignored: the certificate itself is compared.
     let name = ServerName::IpAddress(address.ip().into());
     let connection =
         ClientConnection::new(Arc::new(config), name).map_err(|error| failed(error.to_string()))?;
@@ -160,16 +160,15 @@ fn pair(
     Ok(stream)
 }
 
-/// A paired client at its server.
+/// A paired client, on the server.
 pub struct Paired {
-    /// What is written to it arrives at the client.
+    /// The stream to the client.
     pub stream: UnixStream,
-    /// Ends when the stream is closed and what was written to it has left, or cannot.
+    /// Ends when the stream is closed and its data has been sent, or cannot be.
     pub carrier: JoinHandle<()>,
 }
 
-/// The server's side, on a connection whose first bytes are still unread. A peer that is not paired gets the messages of TLS
-/// and nothing else.
+/// The server's side of a connection whose first bytes are still unread. An unpaired peer receives TLS messages only.
 pub fn accept(identity: &ServerIdentity, stream: TcpStream) -> Result<Paired, TlsError> {
     let not_paired = |error: io::Error| TlsError::NotPaired(error.to_string());
     let connection = ServerConnection::new(Arc::clone(&identity.config))
@@ -192,7 +191,7 @@ fn deadline(limit: Duration) -> u64 {
     clock::monotonic_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A socket whose calls end with a deadline for all of them together: a peer that sends a byte now and then gains nothing.
+/// A socket with one deadline for all its calls, so that a peer cannot extend it by sending single bytes.
 struct Wire {
     stream: TcpStream,
     deadline_ns: u64,
@@ -232,7 +231,7 @@ fn timed_out(error: io::Error) -> io::Error {
     }
 }
 
-/// Takes what has come. The alert about what is wrong with it is not sent: an unpaired peer learns nothing.
+/// Processes received data. Alerts about errors are not sent: an unpaired peer learns nothing.
 fn take(connection: &mut Connection, wire: &mut Wire) -> io::Result<()> {
     match connection.read_tls(wire) {
         Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),

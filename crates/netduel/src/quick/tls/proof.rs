@@ -1,5 +1,5 @@
-//! The proofs of the pairing's secret: a keyed hash over a value that only the two ends of this TLS session have, so that no
-//! proof can be replayed in another session or relayed.
+//! Proofs of the pairing's secret: a keyed hash over a value known only to both ends of this TLS session, so that a proof cannot
+//! be replayed in another session or relayed.
 use ring::error::Unspecified;
 use ring::hmac;
 use rustls::Connection;
@@ -10,7 +10,7 @@ const LABEL: &[u8] = b"EXPORTER-netduel-pairing-1";
 const CLIENT: &[u8] = b"client";
 const SERVER: &[u8] = b"server";
 
-/// Each side has a proof of its own, so that one cannot be returned as the other.
+/// Each side has a different proof, so that one cannot be returned as the other.
 fn exported(connection: &Connection, side: &[u8]) -> Result<[u8; 32], Unspecified> {
     connection.export_keying_material([0; 32], LABEL, Some(side)).map_err(|_| Unspecified)
 }
@@ -25,12 +25,12 @@ fn check(connection: &Connection, secret: &[u8], side: &[u8], proof: &[u8]) -> R
     hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, secret), &exported(connection, side)?, proof)
 }
 
-/// What the client sends first.
+/// The client's proof, sent first.
 pub fn of_client(connection: &Connection, secret: &[u8]) -> Result<[u8; LENGTH], Unspecified> {
     of(connection, secret, CLIENT)
 }
 
-/// What the server answers.
+/// The server's proof.
 pub fn of_server(connection: &Connection, secret: &[u8]) -> Result<[u8; LENGTH], Unspecified> {
     of(connection, secret, SERVER)
 }
@@ -40,7 +40,7 @@ pub fn check_client(connection: &Connection, secret: &[u8], proof: &[u8]) -> Res
     check(connection, secret, CLIENT, proof)
 }
 
-/// Whether the server knows it too.
+/// Whether the server knows the secret.
 pub fn check_server(connection: &Connection, secret: &[u8], proof: &[u8]) -> Result<(), Unspecified> {
     check(connection, secret, SERVER, proof)
 }

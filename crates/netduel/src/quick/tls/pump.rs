@@ -1,9 +1,9 @@
-//! Carries bytes between a TLS session and a socket pair, so that code that wants a plain stream, and two threads on it, can
-//! have one. A thread of its own sleeps in poll(2) until something comes. It ends when both directions have ended, or one side
-//! is gone and what it said last has been passed on.
+//! Copies bytes between a TLS session and a socket pair, so that code that needs a plain stream, and two threads on it, can use
+//! TLS. A thread sleeps in poll(2) until data arrives. It ends when both directions have ended, or when one side is closed and
+//! its last data has been forwarded.
 //!
-//! A socket that has hung up says so in every poll(2), asked or not. So neither side is polled once it has nothing more to tell:
-//! an end that waits for a slow other one would be a busy loop.
+//! poll(2) always returns for a socket that has hung up. So a side without further data is not polled: otherwise an end that
+//! waits for a slow peer would busy-loop.
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -14,17 +14,17 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt;
 use rustls::Connection;
 
-/// Bytes that wait for the plain side at most; until they are taken nothing more is read from the network.
-const WAITING_MAX: usize = 256 << 10;
+/// Maximum number of bytes buffered for the plain side; while it is reached, nothing is read from the network.
+const BUFFERED_MAX: usize = 256 << 10;
 const CHUNK: usize = 16 << 10;
-/// A peer that has gone without a word, for example with its power, is noticed after this: by probes when nothing is under
-/// way, and by what it does not acknowledge, or has no room for, when something is.
+/// Timeout of a peer that disappeared without closing, for example by a power failure. Keep-alive probes detect it without data
+/// in flight, and missing acknowledgements or a zero window with data in flight.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 const PROBE_AFTER: Duration = Duration::from_secs(20);
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBES: u32 = 4;
 
-/// The plain side, and the thread that carries. It ends soon after the plain side is closed.
+/// The plain side, and the copying thread. The thread ends soon after the plain side is closed.
 pub fn start(connection: Connection, network: TcpStream) -> io::Result<(UnixStream, JoinHandle<()>)> {
     let (ours, theirs) = UnixStream::pair()?;
     let pump = Pump::new(connection, network, ours)?;
@@ -37,25 +37,25 @@ pub(super) struct Pump {
     network: TcpStream,
     plain: UnixStream,
     /// Decrypted, for the plain side.
-    waiting: Vec<u8>,
+    buffered: Vec<u8>,
     plain_end: End,
     network_end: End,
 }
 
-/// How far a side has come to its end.
+/// Progress of a side towards its end.
 #[derive(Clone, Copy, Default)]
 struct End {
-    /// It has said its last.
-    spoken: bool,
-    /// It takes nothing more. What it said before may still be unread.
-    gone: bool,
+    /// It has sent its last data.
+    at_end: bool,
+    /// It accepts no more data. Its earlier data may still be unread.
+    closed: bool,
 }
 
 impl Pump {
     pub(super) fn new(connection: Connection, network: TcpStream, plain: UnixStream) -> io::Result<Self> {
         network.set_nonblocking(true)?;
         plain.set_nonblocking(true)?;
-        // One request and its answer at a time: waiting to fill segments would only add delay.
+        // One request and its response at a time: waiting to fill segments would only add delay.
         network.set_nodelay(true)?;
         sockopt::set_socket_keepalive(&network, true)?;
         sockopt::set_tcp_keepidle(&network, PROBE_AFTER)?;
@@ -66,102 +66,103 @@ impl Pump {
             connection,
             network,
             plain,
-            waiting: Vec::new(),
+            buffered: Vec::new(),
             plain_end: End::default(),
             network_end: End::default(),
         })
     }
 
-    /// Carries until all is said. An error of the session or of poll(2) ends both sides: who holds the other ends sees it.
+    /// Copies until both sides end. An error of the session or of poll(2) closes both sides, which their peers detect.
     pub(super) fn run(mut self) {
         while !self.is_over() && self.turn().is_ok() {}
-        // A peer that has gone already is as well.
+        // The peer may already be closed.
         let _ = self.network.shutdown(Shutdown::Both);
     }
 
-    fn has_to_tell_network(&self) -> bool {
-        self.connection.wants_write() && !self.network_end.gone
+    fn wants_network_write(&self) -> bool {
+        self.connection.wants_write() && !self.network_end.closed
     }
 
     fn is_over(&self) -> bool {
-        let nothing_to_tell = (self.plain_end.spoken || self.network_end.gone) && !self.has_to_tell_network();
-        let nothing_to_hear = self.plain_end.gone || (self.network_end.spoken && self.waiting.is_empty());
-        nothing_to_tell && nothing_to_hear
+        let no_more_to_network =
+            (self.plain_end.at_end || self.network_end.closed) && !self.wants_network_write();
+        let no_more_to_plain = self.plain_end.closed || (self.network_end.at_end && self.buffered.is_empty());
+        no_more_to_network && no_more_to_plain
     }
 
-    /// Waits and carries.
+    /// Waits and copies.
     fn turn(&mut self) -> io::Result<()> {
         let (network, plain) = self.wait()?;
         let hung_up = PollFlags::HUP | PollFlags::ERR;
         if plain.intersects(hung_up) {
-            self.plain_end.gone = true;
-            self.waiting.clear();
+            self.plain_end.closed = true;
+            self.buffered.clear();
         }
-        if network.intersects(PollFlags::IN | hung_up) && !self.network_end.spoken {
-            self.hear_network()?;
+        if network.intersects(PollFlags::IN | hung_up) && !self.network_end.at_end {
+            self.read_network()?;
         }
-        // A side that is gone leaves what it said last, which is read as fast as the network takes it.
-        if (plain.contains(PollFlags::IN) || self.plain_end.gone) && self.listens_to_plain() {
-            self.hear_plain()?;
+        // The last data of a closed side is read as fast as the network accepts it.
+        if (plain.contains(PollFlags::IN) || self.plain_end.closed) && self.wants_plain_read() {
+            self.read_plain()?;
         }
-        self.tell_network();
-        self.tell_plain();
+        self.write_network();
+        self.write_plain();
         Ok(())
     }
 
-    fn listens_to_plain(&self) -> bool {
-        !self.plain_end.spoken && !self.network_end.gone && !self.connection.wants_write()
+    fn wants_plain_read(&self) -> bool {
+        !self.plain_end.at_end && !self.network_end.closed && !self.connection.wants_write()
     }
 
-    /// Sleeps until either side has something to say or can take something that waits for it. A side that is not asked
-    /// anything is not listened to, but for the plain side's going.
+    /// Sleeps until either side has data or can accept buffered data. A side that can do neither is not polled, except for the
+    /// closing of the plain side.
     fn wait(&self) -> io::Result<(PollFlags, PollFlags)> {
-        if self.plain_end.gone && self.listens_to_plain() {
-            // All that is left of it can be read at once.
+        if self.plain_end.closed && self.wants_plain_read() {
+            // All of its remaining data can be read at once.
             return Ok((PollFlags::empty(), PollFlags::empty()));
         }
         let mut of_network = PollFlags::empty();
-        of_network.set(PollFlags::IN, !self.network_end.spoken && self.waiting.len() < WAITING_MAX);
-        of_network.set(PollFlags::OUT, self.has_to_tell_network());
+        of_network.set(PollFlags::IN, !self.network_end.at_end && self.buffered.len() < BUFFERED_MAX);
+        of_network.set(PollFlags::OUT, self.wants_network_write());
         let mut of_plain = PollFlags::empty();
-        of_plain.set(PollFlags::IN, self.listens_to_plain());
-        of_plain.set(PollFlags::OUT, !self.waiting.is_empty());
-        let (ask_network, ask_plain) = (!of_network.is_empty(), !self.plain_end.gone);
-        let mut asked = Vec::with_capacity(2);
-        asked.extend(ask_network.then(|| PollFd::new(&self.network, of_network)));
-        asked.extend(ask_plain.then(|| PollFd::new(&self.plain, of_plain)));
-        match poll(&mut asked, None) {
+        of_plain.set(PollFlags::IN, self.wants_plain_read());
+        of_plain.set(PollFlags::OUT, !self.buffered.is_empty());
+        let (poll_network, poll_plain) = (!of_network.is_empty(), !self.plain_end.closed);
+        let mut descriptors = Vec::with_capacity(2);
+        descriptors.extend(poll_network.then(|| PollFd::new(&self.network, of_network)));
+        descriptors.extend(poll_plain.then(|| PollFd::new(&self.plain, of_plain)));
+        match poll(&mut descriptors, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let said = |wanted: bool, index: usize| {
-            if wanted { asked[index].revents() } else { PollFlags::empty() }
+        let events = |wanted: bool, index: usize| {
+            if wanted { descriptors[index].revents() } else { PollFlags::empty() }
         };
-        Ok((said(ask_network, 0), said(ask_plain, usize::from(ask_network))))
+        Ok((events(poll_network, 0), events(poll_plain, usize::from(poll_network))))
     }
 
-    fn hear_network(&mut self) -> io::Result<()> {
+    fn read_network(&mut self) -> io::Result<()> {
         match self.connection.read_tls(&mut self.network) {
-            Ok(0) => self.network_end.spoken = true,
+            Ok(0) => self.network_end.at_end = true,
             Ok(_) => {
                 let state = self.connection.process_new_packets().map_err(io::Error::other)?;
-                let start = self.waiting.len();
-                self.waiting.resize(start + state.plaintext_bytes_to_read(), 0);
-                self.connection.reader().read_exact(&mut self.waiting[start..])?;
-                self.network_end.spoken |= state.peer_has_closed();
-                if self.plain_end.gone {
-                    self.waiting.clear();
+                let start = self.buffered.len();
+                self.buffered.resize(start + state.plaintext_bytes_to_read(), 0);
+                self.connection.reader().read_exact(&mut self.buffered[start..])?;
+                self.network_end.at_end |= state.peer_has_closed();
+                if self.plain_end.closed {
+                    self.buffered.clear();
                 }
             }
             Err(error) if is_transient(&error) => {}
-            // The peer or the way to it is gone; what it said before is still passed on.
-            Err(_) => self.network_end = End { spoken: true, gone: true },
+            // The peer or its path is gone; its earlier data is still forwarded.
+            Err(_) => self.network_end = End { at_end: true, closed: true },
         }
         self.pass_on_end();
         Ok(())
     }
 
-    fn hear_plain(&mut self) -> io::Result<()> {
+    fn read_plain(&mut self) -> io::Result<()> {
         let mut chunk = [0; CHUNK];
         match self.plain.read(&mut chunk) {
             Ok(0) => self.end_plain(),
@@ -173,39 +174,39 @@ impl Pump {
     }
 
     fn end_plain(&mut self) {
-        self.plain_end.spoken = true;
+        self.plain_end.at_end = true;
         self.connection.send_close_notify();
     }
 
-    fn tell_network(&mut self) {
-        while self.has_to_tell_network() {
+    fn write_network(&mut self) {
+        while self.wants_network_write() {
             match self.connection.write_tls(&mut self.network) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() != ErrorKind::Interrupted => self.network_end.gone = true,
+                Err(error) if error.kind() != ErrorKind::Interrupted => self.network_end.closed = true,
                 _ => {}
             }
         }
     }
 
-    fn tell_plain(&mut self) {
-        if self.waiting.is_empty() {
+    fn write_plain(&mut self) {
+        if self.buffered.is_empty() {
             return;
         }
-        match self.plain.write(&self.waiting) {
-            Ok(count) => drop(self.waiting.drain(..count)),
+        match self.plain.write(&self.buffered) {
+            Ok(count) => drop(self.buffered.drain(..count)),
             Err(error) if is_transient(&error) => {}
             Err(_) => {
-                self.plain_end.gone = true;
-                self.waiting.clear();
+                self.plain_end.closed = true;
+                self.buffered.clear();
             }
         }
         self.pass_on_end();
     }
 
-    /// Tells the plain side the end of the network side, after all that came before it.
+    /// Closes the plain side after all data of the network side.
     fn pass_on_end(&self) {
-        if self.network_end.spoken && self.waiting.is_empty() {
-            // A plain side that is gone needs to be told nothing.
+        if self.network_end.at_end && self.buffered.is_empty() {
+            // A closed plain side needs no signal.
             let _ = self.plain.shutdown(Shutdown::Write);
         }
     }

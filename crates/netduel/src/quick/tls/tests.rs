@@ -1,4 +1,4 @@
-//! Pairing over real sockets: the right client, and everybody else.
+//! Pairing over real sockets: valid and invalid clients.
 use std::io::{Read as _, Write as _, copy};
 use std::net::{Shutdown, TcpListener};
 
@@ -39,7 +39,7 @@ fn serve_one() -> Served {
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_paired_client_gets_a_stream_that_carries_much_both_ways_and_ends_by_halves() {
+fn paired_stream_carries_bulk_data_and_supports_half_close() {
     let served = serve_one();
     let (client, _) = connect(&served.pairing, &[served.address], LIMIT, &LocalBind::ANY).expect("paired");
     let server = served.server.join().expect("no panic").expect("paired").stream;
@@ -65,7 +65,7 @@ fn a_paired_client_gets_a_stream_that_carries_much_both_ways_and_ends_by_halves(
 }
 
 #[test]
-fn a_client_with_another_secret_gets_a_closed_connection() {
+fn client_with_another_secret_gets_a_closed_connection() {
     let served = serve_one();
     let wrong = Pairing { secret: *b"another secret..", ..served.pairing };
     let error = connect(&wrong, &[served.address], LIMIT, &LocalBind::ANY).expect_err("not paired");
@@ -75,7 +75,7 @@ fn a_client_with_another_secret_gets_a_closed_connection() {
 }
 
 #[test]
-fn a_client_tells_nothing_to_a_server_with_another_certificate() {
+fn client_sends_no_proof_to_a_server_with_another_certificate() {
     let served = serve_one();
     let wrong = Pairing { fingerprint: [1; 32], ..served.pairing };
     let error = connect(&wrong, &[served.address], LIMIT, &LocalBind::ANY).expect_err("not paired");
@@ -84,7 +84,7 @@ fn a_client_tells_nothing_to_a_server_with_another_certificate() {
 }
 
 #[test]
-fn what_is_no_tls_gets_no_byte() {
+fn client_without_tls_gets_no_response() {
     for bytes in
         [&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..], &[0x16, 0x03, 0x01, 0xff, 0xff, 0, 0], &[0; 4096]]
     {
@@ -93,7 +93,7 @@ fn what_is_no_tls_gets_no_byte() {
         stream.write_all(bytes).expect("sent");
         stream.shutdown(Shutdown::Write).expect("ended");
         let mut answer = Vec::new();
-        // A reset is as good as an end.
+        // A reset counts as an end.
         drop(stream.read_to_end(&mut answer));
         assert!(answer.is_empty(), "{answer:?}");
         assert!(served.server.join().expect("no panic").is_err());
@@ -101,7 +101,7 @@ fn what_is_no_tls_gets_no_byte() {
 }
 
 #[test]
-fn either_end_notices_that_the_other_has_gone() {
+fn either_end_detects_the_close_of_the_other() {
     for client_goes in [true, false] {
         let served = serve_one();
         let (client, _) =
@@ -114,7 +114,7 @@ fn either_end_notices_that_the_other_has_gone() {
 }
 
 #[test]
-fn the_carrier_ends_with_either_end_also_when_the_other_was_ended_by_half() {
+fn pump_ends_with_either_end_even_after_a_half_close() {
     for client_goes in [true, false] {
         let served = serve_one();
         let (client, _) =
@@ -165,21 +165,21 @@ fn shaken(mut connection: Connection, stream: TcpStream) -> (Connection, TcpStre
 }
 
 #[test]
-fn what_was_said_before_going_arrives_whole_through_a_network_that_is_slow() {
+fn data_before_a_close_arrives_over_a_slow_network() {
     let ((mut client, network), (server, server_network)) = session();
     let (plain, mut speaker) = UnixStream::pair().expect("a pair");
     speaker.set_nonblocking(true).expect("set");
-    let mut said = 0;
+    let mut sent = 0;
     while let Ok(count) = speaker.write(&[7; 3000]) {
-        said += count;
+        sent += count;
     }
-    assert!(said > 100_000, "{said} bytes are too few to fill what is between");
+    assert!(sent > 100_000, "{sent} bytes are too few to fill what is between");
     drop(speaker);
     let pump = Pump::new(server, server_network, plain).expect("a pump");
     let carrier = std::thread::spawn(move || pump.run());
     let mut wire = Wire { stream: network, deadline_ns: deadline(LIMIT) };
-    let mut heard = vec![0; said];
-    read_exact(&mut client, &mut wire, &mut heard).expect("all of it");
-    assert!(heard.iter().all(|byte| *byte == 7));
+    let mut received = vec![0; sent];
+    read_exact(&mut client, &mut wire, &mut received).expect("all of it");
+    assert!(received.iter().all(|byte| *byte == 7));
     carrier.join().expect("no panic");
 }

@@ -1,4 +1,4 @@
-//! Takes the certificate whose SHA-256 is in the pairing, and no other: no authority, no name, no date is asked.
+//! Accepts only the certificate whose SHA-256 is in the pairing; authority, name and date are not checked.
 use ring::digest::{SHA256, digest};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring::default_provider;
@@ -6,7 +6,7 @@ use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// By these words an error is known for that of another certificate.
+/// This text identifies the error of another certificate.
 pub const ANOTHER: &str = "the certificate is another";
 
 /// SHA-256 of a certificate in DER.
@@ -24,7 +24,7 @@ pub struct PinnedCertificate {
 }
 
 impl PinnedCertificate {
-    /// For the certificate of this fingerprint.
+    /// Accepts the certificate with this fingerprint.
     pub fn new(fingerprint: [u8; 32]) -> Self {
         Self { fingerprint, algorithms: default_provider().signature_verification_algorithms }
     }
@@ -52,7 +52,7 @@ impl ServerCertVerifier for PinnedCertificate {
         _certificate: &CertificateDer<'_>,
         _signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.3 was asked for".to_owned()))
+        Err(Error::General("TLS 1.3 is required".to_owned()))
     }
 
     fn verify_tls13_signature(

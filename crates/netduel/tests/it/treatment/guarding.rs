@@ -1,4 +1,4 @@
-//! Agents without a guard that can be relied on, and without the rights to change anything.
+//! Agents with a broken guard, and agents without privileges.
 use std::env;
 use std::process::{Command, Stdio};
 
@@ -7,8 +7,8 @@ use netduel_agent::treatment::{GuardCommand, Treatments};
 use super::{AGENT, guard, in_namespace, mtu, state};
 
 #[test]
-fn a_wrong_guard_changes_nothing() {
-    in_namespace("guarding::a_wrong_guard_changes_nothing", || {
+fn broken_guard_prevents_changes() {
+    in_namespace("guarding::broken_guard_prevents_changes", || {
         let before = state();
         for (program, words, part) in [
             ("/no/such/program", vec![], "No such file"),
@@ -29,14 +29,14 @@ fn a_wrong_guard_changes_nothing() {
 }
 
 #[test]
-fn an_unprivileged_agent_is_told_what_it_lacks() {
-    in_namespace("guarding::an_unprivileged_agent_is_told_what_it_lacks", || {
-        // No capability is left in a user namespace that does not own the network namespace.
+fn missing_privilege_of_an_agent_is_reported() {
+    in_namespace("guarding::missing_privilege_of_an_agent_is_reported", || {
+        // A user namespace that does not own the network namespace has no capability over it.
         let exe = env::current_exe().unwrap();
         let output = Command::new("unshare")
             .args(["--user", "--"])
             .arg(exe)
-            .args(["--exact", "treatment::agent_of_the_tests", "--nocapture"])
+            .args(["--exact", "treatment::agent_process_of_the_tests", "--nocapture"])
             .env(AGENT, serde_json::to_string(&[mtu(1400)]).unwrap())
             .stdin(Stdio::null())
             .output()
@@ -46,7 +46,7 @@ fn an_unprivileged_agent_is_told_what_it_lacks() {
             text.contains("agent: set the MTU of va to 1400 bytes") && text.contains("CAP_NET_ADMIN"),
             "{text}"
         );
-        // What was not changed needs no undoing, and leaves no journal for the next agent.
+        // A change that was not made needs no undo, and leaves no journal for the next agent.
         assert!(!text.contains("failed to undo"), "{text}");
         assert_eq!(state().mtu, 1500);
     });

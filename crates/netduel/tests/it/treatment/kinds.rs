@@ -1,5 +1,5 @@
-//! The kinds of treatment that need a device of their own: the lab's pair as ports of a bridge for a virtual function, a tap for interrupt
-//! coalescing, and a folder in place of `/sys` and `/proc` in which the test plays the PCI bus.
+//! Treatments that need special devices: ports of a bridge for a virtual function, a tap for interrupt coalescing, and a folder
+//! in place of `/sys` and `/proc` with a simulated PCI bus.
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn ip(words: &str) {
     must("ip", &words.split(' ').collect::<Vec<_>>());
 }
 
-/// `syn0` and `vf0` as ports of `br0`, and `tap0`; a bus on which `vf0` is a function that can be taken away and found again.
+/// `syn0` and `vf0` as ports of `br0`, and `tap0`; a bus on which `vf0` is a function that can be removed and rescanned.
 struct Bench {
     folder: tempfile::TempDir,
     before: String,
@@ -36,7 +36,7 @@ impl Bench {
         ] {
             ip(words);
         }
-        // Its device file is root's on most machines.
+        // On most machines only root may open its device file.
         if owns_the_machine() {
             ip("tuntap add tap0 mode tap");
         }
@@ -56,7 +56,7 @@ impl Bench {
         Roots { sys: self.folder.path().join("sys"), proc: self.folder.path().join("proc") }
     }
 
-    /// Everything that the treatments of this file change, as text.
+    /// All settings that the treatments of this file change, as text.
     fn state(&self) -> String {
         let script = "mount -t sysfs none /sys && grep -r . /sys/class/net/syn0/queues/*/?ps_cpus";
         let queues = output("unshare", &["--mount", "sh", "-c", script]);
@@ -65,9 +65,9 @@ impl Bench {
             .lines()
             .filter(|line| [" syn0@", " vf0@"].iter().any(|name| line.contains(name)))
             .map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
-            // The pair of a port that came back has another number, so its peer is left out.
+            // The pair of a recreated port has another index, so its peer is excluded.
             .map(|line| line.split_once('@').map_or(line.clone(), |(name, rest)| name.to_owned() + rest))
-            // The kernel derives the carrier, and reports a change of it later.
+            // The kernel derives the carrier, and reports its changes late.
             .map(|line| line.replace("NO-CARRIER,", "").replace(",LOWER_UP", ""))
             .map(|line| {
                 line.replace(" state LOWERLAYERDOWN", "").replace(" state UP", "").replace(" state DOWN", "")
@@ -96,7 +96,7 @@ fn plug_in() {
     ip("link set vf0 up master br0");
 }
 
-/// A PCI bus of one function. Its files are pipes, and threads of the test do what the kernel does when they are written to.
+/// A PCI bus with one function. Its files are pipes; threads of the test act as the kernel when data is written to them.
 fn bus(folder: &Path) {
     let sys = folder.join("sys");
     let device = sys.join("bus/pci/devices").join(SLOT);
@@ -114,7 +114,7 @@ fn bus(folder: &Path) {
     let wait_for = |file: PathBuf, act: Box<dyn Fn() + Send>| {
         thread::spawn(move || {
             loop {
-                // A writer that only looks whether it may write hands over nothing.
+                // A check for write permission opens the file without writing.
                 if fs::read_to_string(&file).unwrap() == "1" {
                     act();
                 }
@@ -137,7 +137,7 @@ fn bus(folder: &Path) {
     );
 }
 
-/// Whether the files of queues may be written: with the right over the whole machine only.
+/// Whether the queue files are writable: only with privileges over the whole machine.
 fn owns_the_machine() -> bool {
     fs::read_to_string("/proc/self/uid_map").unwrap().split_whitespace().eq(["0", "0", "4294967295"])
 }
@@ -150,12 +150,12 @@ fn syn0() -> String {
     "syn0".to_owned()
 }
 
-/// One of each kind of this file, with what the state then shows.
+/// One treatment of each kind in this file, with the expected state.
 fn kinds() -> Vec<(TreatmentAction, &'static str)> {
     let coalesce = coalesce("tap0", 16);
     let mut kinds = vec![
         (TreatmentAction::IrqAffinity { interface: syn0(), cores: "spread".parse().unwrap() }, "irq 1\n"),
-        // The other of the pair has to stay up, so both kinds take the same one.
+        // The other port of the pair must stay up, so both kinds use the same one.
         (TreatmentAction::Vf { interface: "vf0".to_owned() }, "<BROADCAST,MULTICAST>"),
         (TreatmentAction::Pci { interface: "vf0".to_owned() }, "1 ports"),
     ];
@@ -166,7 +166,7 @@ fn kinds() -> Vec<(TreatmentAction, &'static str)> {
         kinds.push((rps, "rx-1/rps_cpus:2"));
         kinds.push((xps, "tx-1/xps_cpus:1"));
     }
-    // The last, for it takes the files of the second queue along.
+    // The last one, because it removes the files of the second queue.
     kinds.push((TreatmentAction::Queues { interface: syn0(), queues: 1 }, "rx: 1, tx: 1,"));
     kinds
 }
@@ -176,8 +176,8 @@ fn actions() -> Vec<TreatmentAction> {
 }
 
 #[test]
-fn each_kind_is_made_and_undone() {
-    in_namespace("kinds::each_kind_is_made_and_undone", || {
+fn every_kind_of_treatment_is_applied_and_undone() {
+    in_namespace("kinds::every_kind_of_treatment_is_applied_and_undone", || {
         let bench = Bench::new();
         let mut treatments = Treatments::with_roots(guard(), bench.roots());
         for (action, shown) in kinds() {
@@ -226,8 +226,8 @@ fn killing_the_guard_leaves_the_agent_able_to_undo_every_kind() {
 }
 
 #[test]
-fn what_a_queue_had_comes_back_with_it() {
-    in_namespace("kinds::what_a_queue_had_comes_back_with_it", || {
+fn settings_of_a_removed_queue_are_restored() {
+    in_namespace("kinds::settings_of_a_removed_queue_are_restored", || {
         if !owns_the_machine() {
             println!("skipped: without the right over the whole machine no file of a queue can be written");
             return;
@@ -248,8 +248,8 @@ fn what_a_queue_had_comes_back_with_it() {
 }
 
 #[test]
-fn checksums_take_segmentation_along_and_bring_it_back() {
-    in_namespace("kinds::checksums_take_segmentation_along_and_bring_it_back", || {
+fn segmentation_is_restored_with_checksums() {
+    in_namespace("kinds::segmentation_is_restored_with_checksums", || {
         let before = state();
         for (group, along) in [("tx", "tx-tcp-segmentation"), ("rx", "rx-checksum")] {
             assert!(before.active[along], "{before:?}");
@@ -263,8 +263,8 @@ fn checksums_take_segmentation_along_and_bring_it_back() {
 }
 
 #[test]
-fn what_a_device_does_not_allow_is_refused_with_what_it_does() {
-    in_namespace("kinds::what_a_device_does_not_allow_is_refused_with_what_it_does", || {
+fn unsupported_values_are_rejected_with_the_supported_range() {
+    in_namespace("kinds::unsupported_values_are_rejected_with_the_supported_range", || {
         let bench = Bench::new();
         for words in [
             "link add br1 type bridge",
@@ -320,34 +320,31 @@ fn what_a_device_does_not_allow_is_refused_with_what_it_does() {
 }
 
 #[test]
-fn a_congestion_control_that_a_namespace_may_not_have_is_refused_with_the_way_round() {
-    in_namespace(
-        "kinds::a_congestion_control_that_a_namespace_may_not_have_is_refused_with_the_way_round",
-        || {
-            let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
-            let allowed = read("tcp_allowed_congestion_control");
-            let available = read("tcp_available_congestion_control");
-            let before = read("tcp_congestion_control");
-            for name in available.split_whitespace() {
-                let action = TreatmentAction::Sysctl {
-                    name: "net.ipv4.tcp_congestion_control".to_owned(),
-                    value: name.to_owned(),
-                };
-                let mut treatments = Treatments::new(guard());
-                match treatments.apply(&[action]) {
-                    Ok(()) => {
-                        assert!(allowed.split_whitespace().any(|word| word == name) || before.trim() == name);
-                        assert_eq!(read("tcp_congestion_control").trim(), name);
-                    }
-                    Err(failed) => {
-                        let text = failed.to_string();
-                        assert!(text.contains("tcp_allowed_congestion_control"), "{text}");
-                        assert!(text.contains("the workload's `congestion`"), "{text}");
-                    }
+fn forbidden_congestion_control_is_rejected_with_the_alternative() {
+    in_namespace("kinds::forbidden_congestion_control_is_rejected_with_the_alternative", || {
+        let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+        let allowed = read("tcp_allowed_congestion_control");
+        let available = read("tcp_available_congestion_control");
+        let before = read("tcp_congestion_control");
+        for name in available.split_whitespace() {
+            let action = TreatmentAction::Sysctl {
+                name: "net.ipv4.tcp_congestion_control".to_owned(),
+                value: name.to_owned(),
+            };
+            let mut treatments = Treatments::new(guard());
+            match treatments.apply(&[action]) {
+                Ok(()) => {
+                    assert!(allowed.split_whitespace().any(|word| word == name) || before.trim() == name);
+                    assert_eq!(read("tcp_congestion_control").trim(), name);
                 }
-                drop(treatments);
-                assert_eq!(read("tcp_congestion_control"), before);
+                Err(failed) => {
+                    let text = failed.to_string();
+                    assert!(text.contains("tcp_allowed_congestion_control"), "{text}");
+                    assert!(text.contains("the workload's `congestion`"), "{text}");
+                }
             }
-        },
-    );
+            drop(treatments);
+            assert_eq!(read("tcp_congestion_control"), before);
+        }
+    });
 }

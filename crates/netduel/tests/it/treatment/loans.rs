@@ -1,4 +1,4 @@
-//! What another program was lent comes back as it was, whatever that program did to it and whoever was killed.
+//! Devices and memory handed to another program are restored, whatever that program did and whichever process was killed.
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::{LENDER, guard, in_namespace, must};
 
 const MAC: &str = "02:00:00:00:00:e1";
 
-/// The process that lends `va` and is killed.
+/// The process that hands over `va` and is killed.
 pub(super) fn lender() {
     let mut treatments = Treatments::new(guard());
     treatments.lend(&[Loan::Interface { interface: "va".to_owned() }]).unwrap();
@@ -30,7 +30,7 @@ fn index(interface: &str) -> u32 {
     links.iter().find(|link| link.name == interface).unwrap().index
 }
 
-/// What a testpmd leaves on an interface when it is killed. Whether there was one.
+/// The state that a killed testpmd leaves on an interface. Whether there was one.
 fn borrow() -> bool {
     let command = testpmd::Command {
         program: "dpdk-testpmd".to_owned(),
@@ -60,10 +60,10 @@ fn borrow() -> bool {
 }
 
 #[test]
-fn an_interface_is_given_back_as_it_was_when_the_lender_is_killed() {
-    in_namespace("loans::an_interface_is_given_back_as_it_was_when_the_lender_is_killed", || {
+fn interface_is_restored_when_its_agent_is_killed() {
+    in_namespace("loans::interface_is_restored_when_its_agent_is_killed", || {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "treatment::agent_of_the_tests", "--nocapture"])
+            .args(["--exact", "treatment::agent_process_of_the_tests", "--nocapture"])
             .env(LENDER, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -89,7 +89,7 @@ fn an_interface_is_given_back_as_it_was_when_the_lender_is_killed() {
     });
 }
 
-/// A bus with two drivers, and the kernel that moves a device between them.
+/// A bus with two drivers, and a thread that acts as the kernel and moves a device between them.
 struct Bus {
     folder: tempfile::TempDir,
 }
@@ -133,7 +133,7 @@ impl Bus {
         fs::read_link(self.device().join("driver")).unwrap()
     }
 
-    /// Waits until somebody writes to a door of a driver, as the kernel does.
+    /// Waits for a write to a bind file of a driver, as the kernel does.
     fn heard(&self, driver: &str, door: &str) {
         let instance = fs::read_to_string(self.root().join("drivers").join(driver).join(door)).unwrap();
         assert_eq!(Path::new(&instance), self.device().file_name().unwrap());
@@ -149,61 +149,58 @@ fn add_nic() {
 }
 
 #[test]
-fn a_device_changes_its_driver_and_comes_back_with_its_interface_and_addresses() {
-    in_namespace(
-        "loans::a_device_changes_its_driver_and_comes_back_with_its_interface_and_addresses",
-        || {
-            let bus = Bus::new();
-            add_nic();
-            must("ip", &["link", "set", "eth9", "up"]);
-            must("ip", &["address", "add", "10.9.1.5/24", "dev", "eth9"]);
-            must("ip", &["link", "set", "eth9", "mtu", "1400"]);
-            must("ip", &["route", "add", "10.9.2.0/24", "via", "10.9.1.1", "dev", "eth9", "metric", "7"]);
-            let mut treatments = Treatments::new(guard());
-            let loan = Loan::Device {
-                device: bus.device(),
-                bus: bus.root(),
-                driver: "uio_hv_generic",
-                interface: "eth9".to_owned(),
-            };
-            std::thread::scope(|scope| {
-                let kernel = scope.spawn(|| {
-                    bus.heard("hv_netvsc", "unbind");
-                    must("ip", &["link", "delete", "eth9"]);
-                    bus.undrive();
-                    bus.heard("uio_hv_generic", "bind");
-                    bus.drive("uio_hv_generic");
-                });
-                treatments.lend(&[loan]).unwrap();
-                kernel.join().unwrap();
+fn device_is_rebound_with_its_interface_and_addresses() {
+    in_namespace("loans::device_is_rebound_with_its_interface_and_addresses", || {
+        let bus = Bus::new();
+        add_nic();
+        must("ip", &["link", "set", "eth9", "up"]);
+        must("ip", &["address", "add", "10.9.1.5/24", "dev", "eth9"]);
+        must("ip", &["link", "set", "eth9", "mtu", "1400"]);
+        must("ip", &["route", "add", "10.9.2.0/24", "via", "10.9.1.1", "dev", "eth9", "metric", "7"]);
+        let mut treatments = Treatments::new(guard());
+        let loan = Loan::Device {
+            device: bus.device(),
+            bus: bus.root(),
+            driver: "uio_hv_generic",
+            interface: "eth9".to_owned(),
+        };
+        std::thread::scope(|scope| {
+            let kernel = scope.spawn(|| {
+                bus.heard("hv_netvsc", "unbind");
+                must("ip", &["link", "delete", "eth9"]);
+                bus.undrive();
+                bus.heard("uio_hv_generic", "bind");
+                bus.drive("uio_hv_generic");
             });
-            assert!(bus.driver().ends_with("uio_hv_generic"));
-            assert_eq!(fs::read_to_string(bus.device().join("driver_override")).unwrap(), "uio_hv_generic");
-            std::thread::scope(|scope| {
-                let kernel = scope.spawn(|| {
-                    bus.heard("uio_hv_generic", "unbind");
-                    bus.undrive();
-                    bus.heard("hv_netvsc", "bind");
-                    bus.drive("hv_netvsc");
-                    add_nic();
-                });
-                treatments.undo_all().unwrap();
-                kernel.join().unwrap();
+            treatments.lend(&[loan]).unwrap();
+            kernel.join().unwrap();
+        });
+        assert!(bus.driver().ends_with("uio_hv_generic"));
+        assert_eq!(fs::read_to_string(bus.device().join("driver_override")).unwrap(), "uio_hv_generic");
+        std::thread::scope(|scope| {
+            let kernel = scope.spawn(|| {
+                bus.heard("uio_hv_generic", "unbind");
+                bus.undrive();
+                bus.heard("hv_netvsc", "bind");
+                bus.drive("hv_netvsc");
+                add_nic();
             });
-            assert!(bus.driver().ends_with("hv_netvsc"));
-            assert!(link::is_up("eth9").unwrap());
-            assert_eq!(netduel_host::addresses_of("eth9").unwrap()[0].to_string(), "10.9.1.5");
-            assert_eq!(link::mtu("eth9").unwrap(), 1400);
-            let routes = Command::new("ip").args(["route", "show", "dev", "eth9"]).output().unwrap().stdout;
-            let routes = String::from_utf8(routes).unwrap();
-            assert!(routes.contains("10.9.2.0/24 via 10.9.1.1 metric 7"), "{routes}");
-        },
-    );
+            treatments.undo_all().unwrap();
+            kernel.join().unwrap();
+        });
+        assert!(bus.driver().ends_with("hv_netvsc"));
+        assert!(link::is_up("eth9").unwrap());
+        assert_eq!(netduel_host::addresses_of("eth9").unwrap()[0].to_string(), "10.9.1.5");
+        assert_eq!(link::mtu("eth9").unwrap(), 1400);
+        let routes = Command::new("ip").args(["route", "show", "dev", "eth9"]).output().unwrap().stdout;
+        let routes = String::from_utf8(routes).unwrap();
+        assert!(routes.contains("10.9.2.0/24 via 10.9.1.1 metric 7"), "{routes}");
+    });
 }
 
 #[test]
-fn huge_pages_are_given_back() {
-    in_namespace("loans::huge_pages_are_given_back", || {
+fn huge_pages_are_released() {
+    in_namespace("loans::huge_pages_are_released", || {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nr_hugepages");
         fs::write(&file, "12\n").unwrap();

@@ -1,4 +1,4 @@
-//! Settings that an agent and its guard left behind when both were killed, and the next run on that host.
+//! Settings left behind when an agent and its guard were killed together, and the next run on that host.
 use std::path::Path;
 
 use netduel_agent::AgentWork;
@@ -10,7 +10,7 @@ use netduel_model::ids::RunId;
 use super::{Agent, all, assert_treated, command, in_namespace, kill_and_wait, mtu, must, state};
 use crate::support::Bench;
 
-/// An agent with every treatment, which is killed with its guard.
+/// An agent with every treatment, killed together with its guard.
 fn left_behind() {
     let mut agent = Agent::start(&all());
     assert_eq!(agent.word(), "well");
@@ -40,7 +40,7 @@ fn run_that_starts_while_a_guard_restores_settings_waits_for_it() {
         let gate = folder.path().join("gate");
         let path = gate.to_str().unwrap();
         must("mkfifo", &[path]);
-        // The undo of the command comes first, and waits until the gate is opened.
+        // The undo of the command runs first, and waits until the gate opens.
         let mut agent =
             Agent::start(&[mtu(1400), command(&["true"], &["sh", "-c", &format!("read line < {path}")])]);
         assert_eq!(agent.word(), "well");
@@ -88,7 +88,7 @@ fn next_run_restores_settings_before_it_measures_and_warns() {
         let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(0);
         assert_eq!(state(), before);
         assert!(run.stderr.contains("restored settings on host a"), "{}", run.stderr);
-        // The warning is stored with the run, so every report has it.
+        // The warning is stored with the run, so that every report has it.
         let report = bench.run(["report", "last"]).expect_code(0).stdout;
         let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("the change of the MTU of va"), "the report has no warning: {report}");

@@ -1,4 +1,4 @@
-//! Namespaces that live as long as a test, wired with veth, and the program's own agents in them. Holds no expectation.
+//! Test namespaces connected by veth, with the program's own agents in them. Contains no expectations.
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::Path;
@@ -15,13 +15,13 @@ use rustix::process::setpriority_process;
 
 use crate::support::{Bench, Finished, skip};
 
-/// One of these tests at a time: each of them needs the machine's cores for what it compares.
+/// Runs one of these tests at a time: each needs the machine's cores for its comparison.
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says why these tests cannot run here; where everything has to run it fails instead.
+/// Prints why these tests are skipped; fails when all tests are required.
 pub fn skipped_without_root() -> bool {
     if rustix::process::geteuid().is_root() {
         return false;
@@ -30,15 +30,15 @@ pub fn skipped_without_root() -> bool {
     true
 }
 
-/// Lets the calling thread run before what else the machine does: what these tests compare is not to wait for a compiler.
+/// Raises the priority of the calling thread, so that other work of the machine does not delay the measurement.
 pub fn prefer_this_thread() {
     setpriority_process(None, PRIORITY).unwrap();
 }
 
-/// What threads and agents of these tests are given; -20 is the highest.
+/// Nice value of threads and agents of these tests; -20 is the highest priority.
 const PRIORITY: i32 = -15;
 
-/// A network namespace that goes when this value, and every process in it, has gone.
+/// A network namespace, removed with this value and the last process in it.
 pub struct Namespace(OwnedFd);
 
 impl Namespace {
@@ -50,7 +50,7 @@ impl Namespace {
         Self(made.join().unwrap().into())
     }
 
-    /// A path to the namespace, good for as long as the test's process.
+    /// A path to the namespace, valid as long as the test's process.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
@@ -71,7 +71,7 @@ impl Namespace {
         self.0.try_clone().unwrap()
     }
 
-    /// Runs a command inside; the words are split at spaces. It has to succeed.
+    /// Runs a command inside, split at spaces. It must succeed.
     #[track_caller]
     pub fn must(&self, words: &str) -> Output {
         let output = Command::new("nsenter")
@@ -84,7 +84,7 @@ impl Namespace {
         output
     }
 
-    /// What the kernel says of an interface: its index.
+    /// The index of an interface.
     pub fn index(&self, interface: &str) -> u32 {
         let text = self.must(&format!("ip -o link show {interface}")).stdout;
         String::from_utf8_lossy(&text).split(':').next().unwrap().trim().parse().unwrap()
@@ -94,7 +94,7 @@ impl Namespace {
 /// The address of the server's end.
 pub const SERVER: &str = "10.77.0.2";
 
-/// Connects `left` in `a` with `right` in `b`. Only what the test sends moves there: no neighbour discovery by IPv6.
+/// Connects `left` in `a` with `right` in `b`. There is no other traffic: IPv6 neighbour discovery is off.
 pub fn wire(a: &Namespace, left: &str, b: &Namespace, right: &str) {
     a.must(&format!("ip link add {left} type veth peer name {right} netns {}", b.path()));
     for (side, name) in [(a, left), (b, right)] {
@@ -107,14 +107,14 @@ pub fn wire(a: &Namespace, left: &str, b: &Namespace, right: &str) {
 pub struct Hosts {
     pub a: Namespace,
     pub b: Namespace,
-    /// Whether all bytes have to go over `va` and `vb` alone.
+    /// Whether `va` and `vb` must carry all bytes.
     pub proven: bool,
-    /// What else the plan says of its arm, lines with their ends left out.
+    /// Further lines of its arm in the plan, without line ends.
     pub arm: String,
 }
 
 impl Hosts {
-    /// On one wire.
+    /// Connected by one wire.
     pub fn on_a_wire() -> Self {
         let hosts = Self { a: Namespace::new(), b: Namespace::new(), proven: true, arm: String::new() };
         wire(&hosts.a, "va", &hosts.b, "vb");
@@ -122,7 +122,7 @@ impl Hosts {
         hosts
     }
 
-    /// Gives both ends their addresses; neighbours are fixed, so that no frame but the traffic's own is counted.
+    /// Assigns addresses to both ends; neighbours are permanent, so that only frames of the traffic are counted.
     pub fn address(&self) {
         let hardware = |side: &Namespace, name: &str| {
             let text = side.must(&format!("ip -o link show {name}")).stdout;
@@ -137,7 +137,7 @@ impl Hosts {
         }
     }
 
-    /// Both ends send one packet a frame, each with its check sum: whoever takes frames off the wire sees them as on a real one.
+    /// Both ends send one packet per frame with a checksum, as on a real wire.
     pub fn send_whole_frames(&self) {
         let off = ["tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-udp-segmentation"];
         let off = off.map(|name| (name.to_owned(), false));
@@ -146,7 +146,7 @@ impl Hosts {
         }
     }
 
-    /// The hosts, and one arm that is run twice, of a plan.
+    /// The hosts of a plan, and one arm that runs twice.
     fn plan(&self, workloads: &str, blocks: u32) -> String {
         let folder = Path::new(env!("CARGO_BIN_EXE_netduel")).parent().unwrap().display();
         let host = |name: &str, side: &Namespace| {
@@ -168,23 +168,23 @@ impl Hosts {
         )
     }
 
-    /// Runs the workloads on these hosts, each twice a block, and gives back what was stored.
+    /// Runs the workloads on these hosts, each twice per block, and returns the stored run.
     #[track_caller]
     pub fn run(&self, bench: &Bench, workloads: &str, blocks: u32) -> Run {
         stored(bench, &bench.run(self.words(bench, workloads, blocks)))
     }
 
-    /// The words that run them.
+    /// The arguments of the run.
     pub fn words(&self, bench: &Bench, workloads: &str, blocks: u32) -> [String; 2] {
         let plan = bench.plan(&self.plan(workloads, blocks));
         ["run".to_owned(), plan.to_str().unwrap().to_owned()]
     }
 }
 
-/// What a finished run has stored; every trial has to count.
+/// The stored trials of a finished run, which must all be valid.
 #[track_caller]
 pub fn stored(bench: &Bench, finished: &Finished) -> Run {
-    // 6: so few blocks have no verdict, which is not asked for here.
+    // 6: so few blocks have no verdict, which is not needed here.
     assert!(matches!(finished.code, Some(0 | 6)), "{}\n{}", finished.stdout, finished.stderr);
     let run = Store::open(bench.store()).unwrap().read("last").unwrap();
     assert!(run.trials.iter().all(Trial::is_valid), "a trial failed:\n{}", finished.stderr);

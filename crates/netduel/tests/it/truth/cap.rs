@@ -1,10 +1,10 @@
-//! A rate of known size: a token bucket before the wire is read as what it lets through.
+//! A known rate: the measured rate equals that of a token bucket before the wire.
 //!
-//! What the bucket counts. `tbf_dequeue` (net/sched/sch_tbf.c) charges `qdisc_pkt_len(skb)`, which for a segment that the
-//! interface is to cut is `skb->len + (gso_segs - 1) * hdr_len` (`qdisc_pkt_len_init`, net/core/dev.c): the bytes that all its
-//! pieces will have on the wire, each with Ethernet, IP and TCP or UDP header, without preamble and check sequence. Its own
-//! counters add up the same length. So of every 1514 bytes of rate 1448 are payload of a TCP with time stamps, and 1472 that of
-//! the largest UDP datagram.
+//! The unit of the bucket: `tbf_dequeue` (net/sched/sch_tbf.c) charges `qdisc_pkt_len(skb)`.
+//! For a GSO segment that is `skb->len + (gso_segs - 1) * hdr_len` (`qdisc_pkt_len_init`, net/core/dev.c):
+//! the bytes of all its packets on the wire, each with Ethernet, IP and TCP or UDP header, without preamble and check sequence. Its
+//! own counters use the same length. So 1448 of every 1514 bytes are payload of TCP with time stamps, and 1472 of the largest UDP
+//! datagram.
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::sample::Flow;
@@ -14,23 +14,23 @@ use super::bed::{Hosts, skipped_without_root, turn};
 use super::queue::{Reading, Sampler, cap};
 use crate::support::Bench;
 
-/// How far a reading may be from what is known.
+/// Tolerance of a measured value.
 const TOLERANCE: f64 = 0.01;
 /// Ethernet, IPv4 and TCP header with time stamps.
 const TCP_HEADERS: u64 = 14 + 20 + 32;
 /// Ethernet, IPv4 and UDP header.
 const UDP_HEADERS: u64 = 14 + 20 + 8;
-/// Bytes of what is no payload and no header: greetings and markers.
+/// Bytes that are neither payload nor header: greetings and markers.
 const GREETINGS: u64 = 20_000;
-/// A queue that has let through this share of its rate had always something to send.
+/// A queue that passed this share of its rate always had something to send.
 const FULL: f64 = 0.995;
-/// Where this much is in doubt for want of a core, or a thread of high priority that sleeps for 2 ms did not come to run for so
-/// long (seconds), the machine stood still; only the sum over all trials is judged then.
+/// If this many seconds are uncertain because of CPU contention, or a thread of high priority that sleeps for 2 ms was not
+/// scheduled for so long, the machine stalled; then only the sum over all trials is checked.
 const STANDSTILL: f64 = 0.1;
 const GAP_S: f64 = 0.03;
-/// How far readings are from the edges of a window when they come in time: periods, and large segments at the lowest rate.
+/// Distance of timely readings from the edges of a window: sampling periods, and large segments at the lowest rate.
 const BESIDE_S: f64 = 0.02;
-/// Longest sleep of a receiver that keeps up, and time to wake, seconds.
+/// Maximum sleep of a receiver that keeps up, plus wake-up time, seconds.
 const SLEEP_S: f64 = 0.025;
 /// The steady window of every trial here.
 const WARMUP_NS: u64 = 300_000_000;
@@ -40,14 +40,14 @@ const DURATION_NS: u64 = 1_300_000_000;
 pub struct Case {
     rate: &'static str,
     rate_bps: f64,
-    /// Bytes that pass at once: a whole segment of the largest kind, and what the rate carries in a millisecond.
+    /// Burst size: a whole segment of the largest kind, and the bytes of 1 ms at the rate.
     burst: u32,
     workload: &'static str,
-    /// Of a packet, bytes.
+    /// Headers of a packet, bytes.
     headers: u64,
-    /// Of a packet, bytes.
+    /// Payload of a packet, bytes.
     payload: u64,
-    /// What leaves at once at most: a segment that is not cut yet, or a datagram.
+    /// Largest unit that leaves at once: an unsegmented GSO packet, or a datagram.
     step_bytes: f64,
 }
 
@@ -67,7 +67,7 @@ pub fn tcp(rate: &'static str, rate_bps: f64, burst: u32) -> Case {
 }
 
 #[test]
-fn a_token_bucket_is_read_as_the_rate_that_it_lets_through() {
+fn measured_rate_equals_that_of_a_token_bucket() {
     if skipped_without_root() {
         return;
     }
@@ -81,14 +81,14 @@ fn a_token_bucket_is_read_as_the_rate_that_it_lets_through() {
         payload: 1472,
         step_bytes: 1472.0,
     };
-    // Slow ones leave the cores idle, so they run beside each other.
+    // Slow ones leave the cores idle, so they run concurrently.
     let together = [tcp("100mbit", 1e8, 131_072), udp("100mbit", 1e8, 131_072), tcp("1gbit", 1e9, 131_072)];
     std::thread::scope(|scope| {
         for case in &together {
             scope.spawn(|| check(case));
         }
     });
-    // No core here sends 5 Gbit/s of datagrams one by one, so that rate is TCP's alone.
+    // No core here sends 5 Gbit/s of single datagrams, so that rate is tested with TCP only.
     check(&udp("1gbit", 1e9, 131_072));
     check(&tcp("5gbit", 5e9, 655_360));
 }
@@ -97,7 +97,7 @@ fn check(case: &Case) {
     check_run(case, |hosts, bench, workload| hosts.run(bench, workload, 2));
 }
 
-/// Caps the wire, runs the case's workload by `run`, and judges every trial. Returns what was stored.
+/// Limits the wire, runs the case's workload by `run`, and checks every trial. Returns the stored trials.
 pub fn check_run(case: &Case, run: impl FnOnce(&Hosts, &Bench, &str) -> Run) -> Run {
     let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
     cap(&hosts.a, "va", case.rate, case.burst);
@@ -116,7 +116,7 @@ pub fn check_run(case: &Case, run: impl FnOnce(&Hosts, &Bench, &str) -> Run) -> 
         judge(case, &steady_readings(case, &readings, received, flow), seen);
         received += flow.bytes;
     }
-    // Greetings, markers, and what TCP sent again needlessly: a thousandth, whatever the machine was busy with.
+    // Greetings, markers, and spurious retransmits: at most 0.1 % on any machine.
     let left = case.payload_of(readings.first().unwrap(), readings.last().unwrap());
     println!("{}: {left} B of payload left the queue, {received} B were received", case.rate);
     assert!(
@@ -130,17 +130,17 @@ pub fn check_run(case: &Case, run: impl FnOnce(&Hosts, &Bench, &str) -> Run) -> 
 /// The queue's readings in a steady window.
 struct Steady<'a> {
     readings: &'a [Reading],
-    /// How far the first and the last of them are from the edges of the window, together, seconds.
+    /// Distance of the first and last reading from the edges of the window, sum, seconds.
     beside_s: f64,
-    /// Bytes that a cut of the series at the edges of the window misses, by the queue's own course, both edges together.
+    /// Bytes missed by cutting the series at the edges of the window, from the queue's own series, sum of both edges.
     cut: f64,
 }
 
-/// The queue's readings in the steady window of the trial before which `received` bytes were received.
+/// The queue's readings in the steady window of the trial that follows `received` received bytes.
 ///
-/// The receiver's times count from its start. No byte was counted before it had left the queue, which was not before the last
-/// reading without it; so the start is not earlier than that reading, less the sample's time. Where the receiver kept up
-/// best, it is that.
+/// The receiver's times count from its start. No byte was counted before it left the queue, which was not before the last reading
+/// without it; so the start is not earlier than that reading minus the sample's time. The interval with the least delay gives the
+/// start.
 fn steady_readings<'a>(case: &Case, readings: &'a [Reading], received: u64, flow: &Flow) -> Steady<'a> {
     let payload = |reading: &Reading| case.payload_of(&readings[0], reading);
     let left = |bytes: u64| {
@@ -148,7 +148,7 @@ fn steady_readings<'a>(case: &Case, readings: &'a [Reading], received: u64, flow
         readings[with.max(1) - 1].at_ns
     };
     let mut counted = received;
-    // The last bytes of a trial may be missed by the few that greetings are; what is in between is enough.
+    // The last bytes of a trial may be short by the few bytes of greetings; the middle is enough.
     let inner = flow.series.iter().filter(|sample| sample.bytes > 0 && sample.end_ns < DURATION_NS);
     let starts = inner.map(|sample| {
         counted += sample.bytes;
@@ -156,16 +156,17 @@ fn steady_readings<'a>(case: &Case, readings: &'a [Reading], received: u64, flow
     });
     let start_ns = starts.max().unwrap();
     let at = |ns: u64| readings.partition_point(|reading| reading.at_ns < start_ns + ns);
-    // A reading after which something has just left: at 100 Mbit/s a large segment leaves every 5 ms.
+    // A reading right after a departure: at 100 Mbit/s a large segment leaves every 5 ms.
     let fresh = |from: usize| {
         let fresh = (from..readings.len()).find(|index| readings[*index].bytes > readings[index - 1].bytes);
-        // A machine that stood still may give no later reading; the last is then far from the edge, and the trial is not judged.
+        // After a stall of the machine there may be no later reading; the last is then far from the edge, and the trial is not
+        // checked.
         fresh.unwrap_or(readings.len() - 1)
     };
     let (from, to) = (fresh(at(WARMUP_NS)), fresh(at(DURATION_NS)));
     let apart = |index: usize, ns: u64| readings[index].at_ns.abs_diff(start_ns + ns) as f64 / 1e9;
     let beside = apart(from, WARMUP_NS) + apart(to, DURATION_NS);
-    // An interval that an edge cuts counts in proportion; what the queue let through before the edge may be another part of it.
+    // An interval cut by an edge counts in proportion; the queue may have passed another share of it before the edge.
     let curve = |ns: u64| {
         let next = at(ns).clamp(1, readings.len() - 1);
         let (before, after) = (&readings[next - 1], &readings[next]);
@@ -185,10 +186,9 @@ fn steady_readings<'a>(case: &Case, readings: &'a [Reading], received: u64, flow
     Steady { readings: &readings[from..=to], beside_s: beside, cut }
 }
 
-/// Compares what was read with what the queue counted, and with its nominal rate when by its own count it let through as
-/// much. A machine without cores to spare is told by the kernel, and widens what is allowed by as much: what waited at the
-/// edges of the window in the receiver's queues for more than its longest sleep, readings that came late, and a rate that changed
-/// within the intervals of the series that the edges cut.
+/// Compares the measured value with the queue's counters, and with its nominal rate if its own counters reached it. CPU
+/// contention, as reported by the kernel, widens the tolerance: data that waited at the edges of the window in the receiver's
+/// queues for more than its maximum sleep, late readings, and rate changes within the intervals cut by the edges.
 fn judge(case: &Case, window: &Steady<'_>, seen: f64) {
     let steady = window.readings;
     let (first, last) = (steady.first().unwrap(), steady.last().unwrap());
@@ -199,7 +199,7 @@ fn judge(case: &Case, window: &Steady<'_>, seen: f64) {
     let asleep = nominal / 8.0 * SLEEP_S;
     let under_way = |edge: &Reading| edge.waiting as f64 + edge.unprocessed as f64 * case.step_bytes;
     let late: f64 = [first, last].map(|edge| (under_way(edge) - asleep).max(0.0)).iter().sum();
-    // A large segment is a step in the queue's course, and no change of its rate.
+    // A large segment is a step in the queue's counters, not a change of its rate.
     let cut = (window.cut - 2.0 * case.step_bytes).max(0.0);
     let beside = (window.beside_s - BESIDE_S).max(0.0) / seconds;
     let allowed = TOLERANCE + (late + cut) / payload + beside;

@@ -1,5 +1,5 @@
-//! Steps of the wall clock within trials: they are noticed, said, and move no figure. The clock is off by a fifth of a second for
-//! about one second a run, and set right by the monotonic clock, whatever becomes of the test.
+//! Steps of the wall clock within trials are detected, reported, and change no value. The clock is off by 0.2 s for about one
+//! second per run, and is restored from the monotonic clock, even if the test fails.
 use netduel_model::run::Run;
 use netduel_sys::clock;
 use rustix::time::{ClockId, Timespec, clock_settime};
@@ -9,10 +9,10 @@ use super::cap::{check_run, tcp};
 use crate::support::{Bench, UnderWay, skip};
 
 const STEP_NS: i64 = 200_000_000;
-/// How far a step that was read may be from the one that was made: both are read a moment apart.
+/// Tolerance between a measured step and the actual one: both are read at slightly different times.
 const TOLERANCE_NS: u64 = 10_000_000;
 
-/// The wall clock against the monotonic one, to be set right at the end.
+/// The wall clock relative to the monotonic clock, to be restored at the end.
 struct WallClock {
     offset_ns: u64,
 }
@@ -22,7 +22,7 @@ impl WallClock {
         Self { offset_ns: clock::realtime_ns() - clock::monotonic_ns() }
     }
 
-    /// Sets it to what it would show without us, and so much beside it.
+    /// Sets the clock to its undisturbed time plus an offset.
     fn set_beside(&self, ns: i64) -> rustix::io::Result<()> {
         let now = (clock::monotonic_ns() + self.offset_ns).saturating_add_signed(ns);
         let time = Timespec {
@@ -35,12 +35,12 @@ impl WallClock {
 
 impl Drop for WallClock {
     fn drop(&mut self) {
-        // A clock that could not be set was not moved either.
+        // A clock that could not be set was not changed.
         let _ = self.set_beside(0);
     }
 }
 
-/// Whether the clock may be set here; says aloud when not.
+/// Whether the clock may be set here; prints the reason if not.
 fn skipped_without_the_right() -> bool {
     if skipped_without_root() {
         return true;
@@ -52,7 +52,8 @@ fn skipped_without_the_right() -> bool {
     refused
 }
 
-/// Runs four trials of about `trial_ms`: forward near the end of the first and the third, back near the beginning of the others.
+/// Runs four trials of about `trial_ms`: a step forward near the end of the first and the third, back near the beginning of the
+/// others.
 fn run_with_steps(hosts: &Hosts, bench: &Bench, workload: &str, trial_ms: u64) -> Run {
     let wall = WallClock::keep();
     let mut under_way = UnderWay::start(bench.netduel(hosts.words(bench, workload, 2)));
@@ -86,19 +87,19 @@ fn run_with_steps(hosts: &Hosts, bench: &Bench, workload: &str, trial_ms: u64) -
 }
 
 #[test]
-fn a_clock_step_moves_no_rate() {
+fn clock_step_does_not_change_rates() {
     if skipped_without_the_right() {
         return;
     }
     let _turn = turn();
-    // The rate is judged against the token bucket, as without steps: a fifth of a second would be a fifth of the window.
+    // The rate is compared with the token bucket, as without steps: an error of 0.2 s would be 20 % of the window.
     check_run(&tcp("100mbit", 1e8, 131_072), |hosts, bench, workload| {
         run_with_steps(hosts, bench, workload, 1300)
     });
 }
 
 #[test]
-fn a_clock_step_moves_no_round_trip() {
+fn clock_step_does_not_change_round_trips() {
     if skipped_without_the_right() {
         return;
     }
@@ -108,8 +109,8 @@ fn a_clock_step_moves_no_round_trip() {
     let run = run_with_steps(&hosts, &bench, workload, 600);
     for trial in &run.trials {
         let report = trial.client.as_ref().unwrap().report.round_trips.as_ref().unwrap();
-        // In a closed loop one round trip follows the other, so they add up to the trial. One that a step had moved would be a
-        // third of the trial too long, or wrapped.
+        // In a closed loop the round trips add up to the trial. A round trip affected by a step would make the sum too long by a
+        // third of the trial, or wrap.
         let sum: u64 = report.histogram.pairs.iter().map(|(value, count)| value * count).sum();
         println!("{} round trips add up to {:.1} ms of 600", report.histogram.count, sum as f64 / 1e6);
         let last = trial.client.as_ref().unwrap().report.received.as_ref().unwrap().last_ns.unwrap();

@@ -1,5 +1,5 @@
-//! Figures of both ends and of the interfaces add up to the packet's headers; where something makes them disagree, the report
-//! says what.
+//! Counts of both ends and of the interfaces agree, including packet headers; if something makes them differ, the report names
+//! it.
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::bed::{Hosts, Namespace, SERVER, skipped_without_root, stored, turn};
 use super::fates::{Fate, Fates};
 use crate::support::{Bench, Finished};
 
-/// Every workload, both ways where it has ways. 400 Mbit/s of datagrams: a rate that needs no whole core.
+/// Every workload, in both directions where possible. 400 Mbit/s of datagrams: a rate below a whole core.
 fn workloads() -> String {
     let timing = "duration = \"300 ms\"\nwarmup = \"100 ms\"\ncooldown = \"0 ms\"";
     let all = [
@@ -39,8 +39,7 @@ fn interface<'a>(end: &'a TrialEnd, name: &str) -> &'a InterfaceDelta {
     end.observation.interfaces.iter().find(|interface| interface.name == name).unwrap()
 }
 
-/// Payload and packets, each packet with its headers, against the interface's bytes at both ends, to what the last packets of
-/// a trial may make.
+/// Payload plus headers of all packets equals the interface's bytes at both ends, except for the last packets of a trial.
 fn add_up(trial: &Trial) {
     let (client, server) = (trial.client.as_ref().unwrap(), trial.server.as_ref().unwrap());
     let headers: u64 = match trial.slot.workload.as_str() {
@@ -71,7 +70,7 @@ fn add_up(trial: &Trial) {
 }
 
 #[test]
-fn programs_and_interfaces_add_up_for_every_workload() {
+fn programs_and_interfaces_agree_for_every_workload() {
     if skipped_without_root() {
         return;
     }
@@ -84,7 +83,7 @@ fn programs_and_interfaces_add_up_for_every_workload() {
 }
 
 #[test]
-fn both_ends_on_one_host_add_up_on_its_loopback() {
+fn both_ends_on_one_host_agree_on_its_loopback() {
     if skipped_without_root() {
         return;
     }
@@ -109,7 +108,7 @@ fn both_ends_on_one_host_add_up_on_its_loopback() {
 }
 
 #[test]
-fn other_traffic_on_the_interface_is_said() {
+fn other_traffic_on_the_interface_is_reported() {
     if skipped_without_root() {
         return;
     }
@@ -118,11 +117,11 @@ fn other_traffic_on_the_interface_is_said() {
     let stop = Arc::new(AtomicBool::new(false));
     let stranger = hosts.a.inside(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap());
     let stopped = Arc::clone(&stop);
-    // A tenth of the trial's traffic, from a program that is none of ours.
+    // A tenth of the trial's traffic, from another program.
     let thread = std::thread::spawn(move || {
         while !stopped.load(Ordering::Relaxed) {
             for _ in 0..3 {
-                // Nobody listens there, and the answer that says so comes back here as an error of the next call.
+                // No socket listens there, and the ICMP error is returned as an error of the next call.
                 drop(stranger.send_to(&[0x55; 1400], (SERVER, 9)));
             }
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
@@ -132,15 +131,18 @@ fn other_traffic_on_the_interface_is_said() {
     hosts.run(&bench, udp, 2);
     stop.store(true, Ordering::Relaxed);
     thread.join().unwrap();
-    let said = disagreements(&bench);
-    println!("{said:#?}");
-    assert!(said.iter().any(|sentence| sentence.contains("va of host a sent")), "{said:?}");
-    assert!(said.iter().all(|sentence| sentence.contains("other traffic used the interface")), "{said:?}");
+    let warnings = disagreements(&bench);
+    println!("{warnings:#?}");
+    assert!(warnings.iter().any(|sentence| sentence.contains("va of host a sent")), "{warnings:?}");
+    assert!(
+        warnings.iter().all(|sentence| sentence.contains("other traffic used the interface")),
+        "{warnings:?}"
+    );
     bench.assert_nothing_left();
 }
 
 #[test]
-fn datagrams_dropped_between_the_interface_and_the_program_are_said_to_be() {
+fn datagrams_dropped_before_the_program_are_reported() {
     if skipped_without_root() {
         return;
     }
@@ -152,11 +154,11 @@ fn datagrams_dropped_between_the_interface_and_the_program_are_said_to_be() {
     let udp = "[[workloads]]\nname = \"filtered\"\ntype = \"udp-stream\"\nsize = \"500 B\"\nrate = \"80 Mbit/s\"\nduration = \"500 ms\"";
     hosts.run(&bench, udp, 2);
     let (decided, _) = programs.finish();
-    let said = disagreements(&bench);
-    println!("{said:#?}");
+    let warnings = disagreements(&bench);
+    println!("{warnings:#?}");
     assert_eq!(decided[Fate::Dropped as usize], 4 * 1000);
-    assert_eq!(said.len(), 2, "one for each arm: {said:?}");
-    for sentence in said {
+    assert_eq!(warnings.len(), 2, "one for each arm: {warnings:?}");
+    for sentence in warnings {
         assert!(sentence.contains("vb of host b received"), "{sentence}");
         assert!(sentence.contains("dropped before the program's socket"), "{sentence}");
     }

@@ -1,9 +1,9 @@
-//! CPU time: what agents report of their process and their host, and the cost per gigabyte that is made of it, against the
-//! kernel's own accounts, read by the test over and over with the time of each reading.
+//! CPU time: the values that agents report for their process and their host, and the derived cost per gigabyte, against the
+//! kernel's own accounts, which the test samples with the time of each reading.
 //!
-//! Two accounts of the kernel differ by nature. `/proc/stat` is what the host's figures are made of; where the kernel samples at
-//! the timer's tick (CONFIG_TICK_CPU_ACCOUNTING) it is an estimate. What processes have run (`cpuacct.usage`) is exact, and leaves
-//! out soft interrupts that came while a core was idle. How far apart they are is printed, and is no fault of the reading.
+//! Two accounts of the kernel differ by design. `/proc/stat` is the source of the host's values; where the kernel samples at the
+//! timer tick (CONFIG_TICK_CPU_ACCOUNTING) it is an estimate. The run time of processes (`cpuacct.usage`) is exact, but excludes
+//! soft interrupts on an idle core. Their difference is printed, and is not an error of the measurement.
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,18 +21,18 @@ use rustix::process::Pid;
 use super::bed::{Hosts, Namespace, prefer_this_thread, skipped_without_root, turn};
 use crate::support::Bench;
 
-/// How far a reading may be from the kernel's account.
+/// Tolerance between a measured value and the kernel's account.
 const TOLERANCE: f64 = 0.02;
 /// Time between two readings, nanoseconds.
 const PERIOD_NS: u64 = 5_000_000;
 
-/// The kernel's accounts at a time, nanoseconds since some beginning.
+/// The kernel's accounts at a time, nanoseconds since an arbitrary start.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reading {
     at_ns: u64,
     /// All cores: user, system and interrupts of `/proc/stat`.
     host: u64,
-    /// All processes, exactly; 0 where no such account is mounted.
+    /// All processes, exact; 0 where this account is not mounted.
     tasks: u64,
     /// Both agents: `utime` and `stime` of `/proc/PID/stat`.
     agents: u64,
@@ -46,7 +46,7 @@ struct Sampler {
 }
 
 impl Sampler {
-    /// Reads in namespace `side`, and finds the agents among the processes of `bench`.
+    /// Samples in namespace `side`, and finds the agents among the processes of `bench`.
     fn start(side: &Namespace, bench: Arc<Bench>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, inside) = (Arc::clone(&stop), side.descriptor());
@@ -60,7 +60,7 @@ impl Sampler {
                     agents = bench.find(&["netduel", "agent"]).into_iter().map(|pid| (pid, 0)).collect();
                 }
                 for (pid, used) in &mut agents {
-                    // One that has ended used what it had used.
+                    // The CPU time of an ended process no longer changes.
                     *used = process_ns(*pid).unwrap_or(*used);
                 }
                 readings.push(Reading {
@@ -103,7 +103,7 @@ fn process_ns(pid: Pid) -> Option<u64> {
     Some((next()? + next()?) * tick_ns())
 }
 
-/// The exact account of all processes: of version 1 of control groups. That of version 2 is made of `/proc/stat`'s figures at its root.
+/// The exact account of all processes: from version 1 of control groups. Version 2 uses the values of `/proc/stat` at its root.
 fn exact_ns() -> Option<u64> {
     std::fs::read_to_string("/sys/fs/cgroup/cpuacct/cpuacct.usage").ok()?.trim().parse().ok()
 }
@@ -115,7 +115,7 @@ fn received_bytes(interface: &str) -> u64 {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// The account at a time, between two readings in proportion.
+/// The account at a time, interpolated between two readings.
 fn at(readings: &[Reading], ns: u64, of: fn(&Reading) -> u64) -> f64 {
     let next = readings.partition_point(|reading| reading.at_ns < ns).clamp(1, readings.len() - 1);
     let (before, after) = (&readings[next - 1], &readings[next]);
@@ -123,7 +123,7 @@ fn at(readings: &[Reading], ns: u64, of: fn(&Reading) -> u64) -> f64 {
     of(before) as f64 + share.clamp(0.0, 1.0) * (of(after) as f64 - of(before) as f64)
 }
 
-/// What the agents reported, and what the accounts say of the same time; sums over trials.
+/// The reported values of the agents and the accounts for the same time; sums over trials.
 #[derive(Debug, Default)]
 struct Sums {
     process: [f64; 2],
@@ -133,7 +133,7 @@ struct Sums {
 }
 
 #[test]
-fn cpu_time_agrees_with_the_kernels_own_accounts() {
+fn cpu_time_agrees_with_the_kernels_accounts() {
     if skipped_without_root() {
         return;
     }
@@ -170,10 +170,10 @@ fn cpu_time_agrees_with_the_kernels_own_accounts() {
     bench.assert_nothing_left();
 }
 
-/// Adds a trial, whose traffic begins after reading `begin`; returns the reading at its end.
+/// Adds a trial, whose traffic starts after reading `begin`; returns the reading at its end.
 fn add(sums: &mut Sums, readings: &[Reading], begin: usize, trial: &Trial, workload: &Workload) -> usize {
     let ends: Vec<&TrialEnd> = [&trial.client, &trial.server].into_iter().flatten().collect();
-    // The server's reading begins first and ends last, which is why the report takes it for a machine that both share.
+    // The server's observation starts first and ends last, so the report uses it for a shared machine.
     let server = trial.server.as_ref().unwrap();
     let first = (begin..readings.len())
         .find(|index| readings[*index].bytes > readings[begin].bytes + 100_000)

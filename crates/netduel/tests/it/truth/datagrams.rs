@@ -1,4 +1,4 @@
-//! Datagrams of which a known set is dropped, doubled and delayed behind later ones: the report is exact to the datagram.
+//! A known set of datagrams is dropped, duplicated and delayed behind later ones: the report counts exactly these.
 use netduel_model::metric::Metric;
 use netduel_report::analysis::value_of;
 
@@ -6,7 +6,7 @@ use super::bed::{Hosts, skipped_without_root, turn};
 use super::fates::{Fate, Fates};
 use crate::support::Bench;
 
-/// 20,000 datagrams a second, 10,000 a trial. Pinned, so that no datagram overtakes another between two cores' queues.
+/// 20,000 datagrams per second, 10,000 per trial. Pinned, so that no datagram overtakes another between the queues of two cores.
 const WORKLOAD: &str = r#"
 [[workloads]]
 name = "numbered"
@@ -22,12 +22,12 @@ const SENT: u64 = 10_000;
 const SIZE: u16 = 500;
 
 #[test]
-fn what_was_dropped_doubled_and_delayed_is_counted_to_the_datagram() {
+fn dropped_duplicated_and_delayed_datagrams_are_counted_exactly() {
     if skipped_without_root() {
         return;
     }
     let _turn = turn();
-    // Held datagrams are counted at the second pair too.
+    // Held datagrams are also counted at the second pair.
     let (bench, hosts) = (Bench::new(), Hosts { proven: false, ..Hosts::on_a_wire() });
     hosts.send_whole_frames();
     let fates = drawn();
@@ -38,7 +38,7 @@ fn what_was_dropped_doubled_and_delayed_is_counted_to_the_datagram() {
     let (decided, sent_on) = programs.finish();
     let trials = run.trials.len() as u64;
     println!("known: passed, dropped, doubled, held: {known:?}; decided in {trials} trials: {decided:?}");
-    // The oracle itself: every datagram met its fate in every trial.
+    // Check of the test program itself: it processed every datagram in every trial.
     assert_eq!(decided, known.map(|each| each * trials));
     assert_eq!(sent_on, known[Fate::Held as usize] * trials);
     for trial in &run.trials {
@@ -69,8 +69,8 @@ fn what_was_dropped_doubled_and_delayed_is_counted_to_the_datagram() {
     bench.assert_nothing_left();
 }
 
-/// A fate for each number, by a fixed pseudo-random sequence (Numerical Recipes' linear congruence). The last ones pass, so
-/// that every held one is overtaken.
+/// The action for each number, from a fixed pseudo-random sequence (Numerical Recipes' linear congruential generator). The last
+/// ones pass, so that every held one is overtaken.
 fn drawn() -> Vec<Fate> {
     let mut state = 20_u32;
     (0..SENT)

@@ -1,14 +1,14 @@
-//! A delay of known size: what a hop holds back is read within what the hop itself can tell.
+//! A known delay: the measured round trips lie within the bounds that the delaying hop records.
 //!
-//! Of round trip i the hop sees the request come, and the response go: `inside`. A round trip as the client reads it is longer
-//! by the client's part: from its clock to the hop and from the hop back to its clock. Of that part the hop sees an upper
-//! bound, too: it lies within the time between a response that goes and the next request that comes, `before` and `after`.
+//! For round trip i the hop records the time between request and response: `inside`. The client's round trip is longer by the
+//! client's part: from its clock to the hop and from the hop back to its clock. The hop also knows an upper bound of that part:
+//! the time between a response and the next request, `before` and `after`.
 //!
 //!     inside[i]  <=  read[i]  <=  before[i] + inside[i] + after[i]
 //!
-//! So each order statistic of what was read, and with it each percentile, lies between those of the two sides, on a busy machine
-//! as on a quiet one; only the sides are farther apart on a busy one. One round trip's `after` is the next one's `before`, and
-//! holds a part of either; so their sum is known better than any of them: it is at most that of all `inside` and each gap once.
+//! So each order statistic of the measured values, and each percentile, lies between those of the two bounds, on a busy machine
+//! as on a quiet one; on a busy one the bounds are only further apart. One round trip's `after` is the next one's `before` and
+//! contains a part of either, so the sum has a tighter bound: all `inside` plus each gap once.
 use netduel_model::sample::RoundTripReport;
 use netduel_stats::histogram::Histogram;
 
@@ -16,20 +16,20 @@ use super::bed::{skipped_without_root, turn};
 use super::hop::{Hop, Passed, Way};
 use crate::support::Bench;
 
-/// Bytes of a request and of its response; neither greeting nor marker has as many.
+/// Bytes of a request and of its response; no greeting or marker has this length.
 const SIZE: usize = 200;
-/// When a request over UDP is given up, nanoseconds.
+/// Timeout of a UDP request, nanoseconds.
 const GIVEN_UP_NS: u64 = 500_000_000;
-/// A histogram has three significant digits, and tells the upper end of its bucket.
+/// A histogram has three significant digits, and reports the upper end of a bucket.
 const DIGITS: f64 = 1.001;
 
 #[test]
-fn a_delay_is_read_within_what_the_hop_that_makes_it_can_tell() {
+fn measured_delay_lies_within_the_bounds_of_the_hop() {
     if skipped_without_root() {
         return;
     }
     let _turn = turn();
-    // They sleep nearly all the time, so they run beside each other.
+    // They sleep most of the time, so they run concurrently.
     std::thread::scope(|scope| {
         for traffic in ["udp-rr", "tcp-rr"] {
             for hold_ms in [1, 5, 20] {
@@ -56,7 +56,7 @@ fn check(traffic: &str, hold_ms: u64) {
         let (bounds, next) = bounds(rest, report.requests as usize);
         rest = &rest[next..];
         if report.timeouts > 0 {
-            // The machine stood still for so long that a request was given up; the hop has to have seen that.
+            // The machine stalled for so long that a request timed out; the hop must have recorded that.
             println!("{what}: {} requests were given up, this trial is not judged", report.timeouts);
             assert!(bounds.iter().any(|trip| trip.most() >= GIVEN_UP_NS), "{what}: given up for nothing");
             continue;
@@ -66,7 +66,7 @@ fn check(traffic: &str, hold_ms: u64) {
     bench.assert_nothing_left();
 }
 
-/// What the hop says of one round trip, nanoseconds.
+/// The hop's record of one round trip, nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     before: u64,
@@ -80,7 +80,7 @@ impl Bounds {
     }
 }
 
-/// The bounds of the next `count` round trips, and how many frames they and what was before them are.
+/// The bounds of the next `count` round trips, and the number of frames up to their end.
 fn bounds(passed: &[Passed], count: usize) -> (Vec<Bounds>, usize) {
     let is = |way| move |frame: &Passed| frame.way == way && frame.payload == Some(SIZE);
     let trips: Vec<(usize, usize)> = {
@@ -92,7 +92,7 @@ fn bounds(passed: &[Passed], count: usize) -> (Vec<Bounds>, usize) {
         all(Way::ToServer).into_iter().zip(all(Way::ToClient)).collect()
     };
     assert_eq!(trips.len(), count, "the hop saw every round trip that was reported");
-    // The client was connected by a frame that went to it before the first request; it ends the connection after the last response.
+    // The client got a frame for its connection before the first request; it closes the connection after the last response.
     let greeted = passed[..trips[0].0].iter().rfind(|frame| frame.way == Way::ToClient).unwrap();
     let last = trips[count - 1].1;
     let ends = |frame: &&Passed| frame.way == Way::ToServer && (frame.is_fin || frame.payload == Some(16));
@@ -103,7 +103,7 @@ fn bounds(passed: &[Passed], count: usize) -> (Vec<Bounds>, usize) {
         let next = trips.get(index + 1).map_or(ended.came_ns, |(next, _)| passed[*next].came_ns);
         let before = request.came_ns.saturating_sub(went);
         went = response.went_ns;
-        // A response that comes after its request was given up crosses the next request.
+        // A response after the timeout of its request crosses the next request.
         Bounds { before, inside: went - request.came_ns, after: next.saturating_sub(went) }
     });
     (bounds.collect(), last + 1)
@@ -129,7 +129,7 @@ fn judge(what: &str, report: &RoundTripReport, bounds: &[Bounds]) {
     let histogram = Histogram::from_record(record).unwrap();
     let ms = |ns: u64| ns as f64 / 1e6;
     for (name, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
-        // The nearest rank, as the histogram takes it.
+        // The nearest rank, as in the histogram.
         let rank = ((percent / 100.0 * low.len() as f64).ceil() as usize).max(1) - 1;
         let read = if name == "max" { record.max } else { histogram.percentile(percent).unwrap() };
         println!(

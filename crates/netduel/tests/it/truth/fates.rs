@@ -1,5 +1,5 @@
-//! Programs at a receiver's ingress that decide, by its number, what becomes of each datagram: it passes, is dropped, is
-//! doubled, or goes the long way round through a second pair of devices, whose holder sends it on when later ones have passed.
+//! Programs at a receiver's ingress that select an action for each datagram by its number: pass, drop, duplicate, or detour
+//! through a second pair of devices, where a thread forwards it after later ones have passed.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -14,7 +14,7 @@ use netduel_sys::socket::Waiting;
 
 use super::bed::{Hosts, wire};
 
-/// What becomes of a datagram; the number stands in the map.
+/// The actions; the map has one for each number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Passed = 0,
@@ -23,14 +23,14 @@ pub enum Fate {
     Held = 3,
 }
 
-/// A held datagram goes on when one has passed that comes so many after it.
+/// A held datagram is forwarded after a datagram with a number this much higher has passed.
 const HELD_FOR: u64 = 8;
 
 // Indices of the second map.
 const DECIDED: u32 = 4;
 const LAST_PASSED: u32 = DECIDED;
 
-/// A packet that has had its fate carries this mark.
+/// Mark of a packet that was already processed.
 const MARK: i32 = 0x006e_6475;
 /// Offset of `mark` in `struct __sk_buff` (include/uapi/linux/bpf.h).
 const MARK_OFFSET: i16 = 8;
@@ -39,15 +39,15 @@ const PASS: i32 = 0;
 const DROP: i32 = 2;
 const INGRESS: i32 = 1;
 
-// Where in a frame: from the Ethernet type to the UDP length, and the number of a datagram of ours behind its magic.
+// Offsets in a frame: from the Ethernet type to the UDP length, and the number of a datagram after its magic.
 const HEAD: (i32, i32) = (12, 28);
 const NUMBER: (i32, i32) = (14 + 20 + 8 + 8, 8);
-/// Where these are put, below the end of the stack.
+/// Positions of local variables, below the end of the stack.
 const HEAD_AT: i16 = -32;
 const NUMBER_AT: i16 = -40;
 const KEY_AT: i16 = -44;
 
-/// The programs at work, and the thread that holds datagrams.
+/// The attached programs, and the thread that holds datagrams.
 pub struct Fates {
     decided: Arc<ArrayMap>,
     _links: [Link; 2],
@@ -56,7 +56,8 @@ pub struct Fates {
 }
 
 impl Fates {
-    /// Decides on each IPv4 datagram of `size` payload bytes that arrives at `vb` by its number; those without an entry pass.
+    /// Selects an action for each IPv4 datagram of `size` payload bytes that arrives at `vb` by its number; those without an
+    /// entry pass.
     pub fn decide(hosts: &Hosts, size: u16, fates: &[Fate]) -> Self {
         wire(&hosts.b, "hold0", &hosts.b, "hold1");
         let [arrival, hold0, hold1] = ["vb", "hold0", "hold1"].map(|name| hosts.b.index(name));
@@ -79,7 +80,7 @@ impl Fates {
         Self { decided, _links: links, stop, holder: Some(holder) }
     }
 
-    /// How often each fate was met, as the program counted, and how many datagrams the holder sent on.
+    /// Number of datagrams per action, as counted by the program, and number of datagrams forwarded by the holding thread.
     pub fn finish(mut self) -> ([u64; 4], u64) {
         self.stop.store(true, Ordering::Relaxed);
         let sent_on = self.holder.take().unwrap().join().unwrap();
@@ -99,7 +100,7 @@ fn decider<'a>(fates: &'a ArrayMap, decided: &'a ArrayMap, size: u16, arrival: u
     let mut code = Code::new();
     let [pass, fresh, drop, double, held] = [(); 5].map(|()| code.label());
     code.set(R6, Operand::Of(R1));
-    // What has had its fate already is let through, without the mark.
+    // An already processed packet passes, without the mark.
     code.load(Width::Word, R2, R6, MARK_OFFSET).jump_if(Condition::NotEqual, R2, Operand::Value(MARK), fresh);
     set_mark(&mut code, 0);
     code.exit_with(PASS).place(fresh);
@@ -128,7 +129,7 @@ fn decider<'a>(fates: &'a ArrayMap, decided: &'a ArrayMap, size: u16, arrival: u
         Operand::Value(Fate::Held as i32),
         held,
     );
-    // It passes; the holder waits for that.
+    // It passes; the holding thread waits for that.
     code.store(Width::Word, R10, KEY_AT, Operand::Value(LAST_PASSED.cast_signed()));
     look_up(&mut code, decided, pass);
     code.store(Width::Double, R0, 0, Operand::Of(R8));
@@ -148,7 +149,7 @@ fn decider<'a>(fates: &'a ArrayMap, decided: &'a ArrayMap, size: u16, arrival: u
     code
 }
 
-/// The program at the near end of the second pair: what comes back arrives at the receiver's interface again, marked.
+/// The program at the near end of the second pair: returning packets arrive at the receiver's interface again, marked.
 fn returner(arrival: u32) -> Code<'static> {
     let mut code = Code::new();
     code.set(Register::R6, Operand::Of(Register::R1));
@@ -180,7 +181,7 @@ fn look_up<'a>(code: &mut Code<'a>, map: &'a ArrayMap, otherwise: Label) {
     code.call(Helper::MapLookup).jump_if(Condition::Equal, R0, Operand::Value(0), otherwise);
 }
 
-/// Holds what comes to the far end of the second pair until enough later ones have passed; counts what it has sent on.
+/// Holds packets at the far end of the second pair until enough later ones have passed; counts forwarded ones.
 fn hold(hosts: &Hosts, hold1: u32, decided: Arc<ArrayMap>, stop: Arc<AtomicBool>) -> JoinHandle<u64> {
     let socket = hosts.b.inside(|| PacketSocket::open(hold1, 16 << 20).unwrap());
     std::thread::spawn(move || {

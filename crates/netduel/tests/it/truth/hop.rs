@@ -1,5 +1,5 @@
-//! A hop in user space between two wires: it holds every frame for a set time, and notes by its own clock when each came and
-//! went.
+//! A hop in user space between two wires: it delays every frame by a set time, and records arrival and departure by its own
+//! clock.
 use std::collections::{HashSet, VecDeque};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -13,33 +13,33 @@ use netduel_sys::socket::{Waiting, wait_readable};
 
 use super::bed::{Hosts, Namespace, prefer_this_thread, wire};
 
-/// Longest wait for a frame, so that the end is noticed.
+/// Maximum wait for a frame, so that the end is detected.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Which way a frame goes.
+/// Direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     ToServer = 0,
     ToClient = 1,
 }
 
-/// A frame that the hop passed on.
+/// A forwarded frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
     pub way: Way,
-    /// Payload bytes above TCP or UDP; absent for other frames, and for what TCP sent again.
+    /// Payload bytes above TCP or UDP; absent for other frames, and for retransmits.
     pub payload: Option<usize>,
-    /// TCP's number of the first byte.
+    /// TCP sequence number of the first byte.
     sequence: Option<u32>,
-    /// Whether it is the last of its way: a FIN of TCP.
+    /// Whether it is the last one of its direction: a TCP FIN.
     pub is_fin: bool,
-    /// When it had been taken in, nanoseconds of the monotonic clock: not before it came.
+    /// Read time, nanoseconds of the monotonic clock: not before its arrival.
     pub came_ns: u64,
-    /// When it was about to be sent: not after it went.
+    /// Time before sending: not after its departure.
     pub went_ns: u64,
 }
 
-/// The hop at work.
+/// A running hop.
 pub struct Hop {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Passed>>,
@@ -53,7 +53,7 @@ struct Held {
 }
 
 impl Hop {
-    /// Two hosts with the hop between them, which holds each frame for `hold_ns`.
+    /// Two hosts with the hop between them, which delays each frame by `hold_ns`.
     pub fn between_hosts(hold_ns: u64) -> (Hosts, Self) {
         let hosts = Hosts { a: Namespace::new(), b: Namespace::new(), proven: true, arm: String::new() };
         let middle = Namespace::new();
@@ -71,11 +71,11 @@ impl Hop {
         (hosts, Self { stop, thread, _namespace: middle })
     }
 
-    /// Everything that was passed on, in the order in which it went.
+    /// All forwarded frames, in the order of departure.
     pub fn finish(self) -> Vec<Passed> {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = self.thread.join().unwrap();
-        // A machine that stands still makes TCP send again what the hop holds; the first of the two is what counted.
+        // A stalled machine makes TCP retransmit data that the hop holds; the first copy counts.
         let mut known = HashSet::new();
         for frame in all.iter_mut().filter(|frame| frame.payload.is_some_and(|bytes| bytes > 0)) {
             if frame.sequence.is_some_and(|number| !known.insert((frame.way as u8, number))) {
@@ -105,7 +105,7 @@ fn pass_on(sockets: &[PacketSocket; 2], hold_ns: u64, stop: &AtomicBool) -> Vec<
                 let frame = buffer[..length].to_vec();
                 let (payload, sequence, is_fin) = look_into(&frame);
                 let passed = Passed { way, payload, sequence, is_fin, came_ns, went_ns: 0 };
-                // Equal holds keep the order of arrival, so the first is always the next.
+                // Equal delays keep the order of arrival, so the first is always the next.
                 held.push_back(Held { due_ns: came_ns + hold_ns, frame, passed });
             }
         }

@@ -1,5 +1,5 @@
-//! What limits a trial is made so, and has to be named: a window, a buffer, a core, a queue, a cap, a burst, a policy that drops, a
-//! program that is stopped over and over; and where nothing says what it is, "unknown".
+//! Each bottleneck is created and must be reported: a window, a buffer, a core, a queue, a cap, a burst, a dropping policy, a
+//! program that is stopped repeatedly; and "unknown" when nothing shows the cause.
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,19 +16,19 @@ use super::hop::Hop;
 use super::queue::cap;
 use crate::support::{Bench, signal};
 
-/// What a hop holds each frame for, nanoseconds: a path on which windows and buffers matter.
+/// Delay of each frame in a hop, nanoseconds: a path on which windows and buffers matter.
 const HOLD_NS: u64 = 5_000_000;
-/// An end whose threads waited for a core for less than this share of their time had one.
+/// An end whose threads waited for a core for a smaller share of their time had enough CPU time.
 const WAITED_LITTLE: f64 = 0.2;
-/// From this share of all its cores' time on, a machine had none left.
+/// From this share of the time of all cores on, a machine had no CPU time left.
 const ALL_BUSY: f64 = 0.9;
-/// Spinning programs beside the one that is looked at, as important as it is.
+/// Number of spinning programs beside the tested one, with the same priority.
 const SPINNERS: usize = 8;
-/// How long a program is stopped and let run, nanoseconds.
+/// Duration for which a program is stopped, and then runs, nanoseconds.
 const STOPPED_NS: u64 = 200_000_000;
 const RUNNING_NS: u64 = 50_000_000;
 
-/// A receive buffer that is large for these paths, and full soon after nobody reads.
+/// A receive buffer that is large for these paths, and full soon after the program stops reading.
 const BUFFER: &str = "4096 131072 4194304";
 
 fn stream(settings: &str) -> String {
@@ -38,7 +38,7 @@ fn stream(settings: &str) -> String {
     )
 }
 
-/// What was found of each trial, printed.
+/// The bottleneck of each trial, printed.
 fn limits(run: &Run) -> Vec<Limit> {
     let workload = &run.header.plan.arms[0].workloads[0];
     let limits: Vec<Limit> =
@@ -49,8 +49,7 @@ fn limits(run: &Run) -> Vec<Limit> {
     limits
 }
 
-/// The trials have to name the cause. On a machine that does other things beside, an end may have waited for a core, which then is as
-/// right; but not in all of them.
+/// The trials must report this cause. On a machine with other load, CPU contention is also correct, but not in all trials.
 #[track_caller]
 fn named(run: &Run, cause: Cause) {
     let limits = limits(run);
@@ -65,7 +64,7 @@ fn named(run: &Run, cause: Cause) {
     assert!(limits.iter().any(|limit| limit.cause == cause), "{cause:?} was never named: {limits:?}");
 }
 
-/// All but one trial in four have to be right: what a neighbour of this machine did in one is not ours to say.
+/// At least three of four trials must be correct: other load of this machine may disturb one.
 #[track_caller]
 fn few_but(run: &Run, limits: &[Limit], right: impl Fn(&(&Trial, &Limit)) -> bool) {
     let wrong: Vec<&Limit> =
@@ -73,7 +72,7 @@ fn few_but(run: &Run, limits: &[Limit], right: impl Fn(&(&Trial, &Limit)) -> boo
     assert!(wrong.len() * 4 <= limits.len(), "{wrong:?}");
 }
 
-/// Whether something else than the trial may have had the cores.
+/// Whether other programs may have used the cores.
 fn is_disturbed(trial: &Trial) -> bool {
     let full = |end: &TrialEnd| {
         let busy: u64 = end.observation.cores.iter().map(CoreTime::busy_ns).sum();
@@ -82,7 +81,7 @@ fn is_disturbed(trial: &Trial) -> bool {
     is_starved(trial) || [&trial.client, &trial.server].into_iter().flatten().any(full)
 }
 
-/// Whether threads of an end waited for a core for much of their time.
+/// Whether threads of an end waited for a core for a large share of their time.
 fn is_starved(trial: &Trial) -> bool {
     [&trial.client, &trial.server].into_iter().flatten().any(|end| waited(end) > WAITED_LITTLE)
 }
@@ -104,7 +103,7 @@ fn sysctl(side: &Namespace, name: &str, value: &str) {
 }
 
 #[test]
-fn a_tiny_receive_window_a_small_send_buffer_and_what_nobody_tells_of_are_told_apart() {
+fn receive_window_send_buffer_and_unknown_bottleneck_are_distinguished() {
     if skipped_without_root() {
         return;
     }
@@ -113,7 +112,7 @@ fn a_tiny_receive_window_a_small_send_buffer_and_what_nobody_tells_of_are_told_a
         (Hop::between_hosts(HOLD_NS), Hop::between_hosts(HOLD_NS), Hop::between_hosts(HOLD_NS));
     sysctl(&window.b, "tcp_rmem", "4096 16384 16384");
     sysctl(&buffer.a, "tcp_wmem", "4096 8192 8192");
-    // Ten segments under way at most: no counter of the kernel tells of it.
+    // At most ten segments in flight: no kernel counter reports it.
     other.a.must("ip route replace 10.77.0.0/24 dev va src 10.77.0.1 cwnd lock 10");
     let run = |hosts: &Hosts, settings: &str| {
         let bench = Bench::new();
@@ -122,12 +121,12 @@ fn a_tiny_receive_window_a_small_send_buffer_and_what_nobody_tells_of_are_told_a
         run
     };
     named(&run(&window, ""), Cause::ReceiveWindow);
-    // An engine that writes as programs do: the kernel counts the buffer as the limit only where a write waits for it.
+    // An engine that writes as applications do: the kernel counts the buffer as the limit only when a write waits for it.
     named(&run(&buffer, "engine = \"copy\""), Cause::SendBuffer);
     let unknown = run(&other, "");
     let limits = limits(&unknown);
-    // Whether the whole machine was busy is known besides; and the hop, a program like others, may have lost frames when it had to
-    // wait for a core, which the counters of both ends then say.
+    // A busy machine may also be reported; and the hop may have lost frames while it waited for a core, which the counters of
+    // both ends then show.
     let right = |(trial, limit): &(&Trial, &Limit)| {
         matches!(limit.cause, Cause::Unknown | Cause::Switch) || (is_disturbed(trial) && is_core(limit.cause))
     };
@@ -138,7 +137,7 @@ fn a_tiny_receive_window_a_small_send_buffer_and_what_nobody_tells_of_are_told_a
 }
 
 #[test]
-fn a_cap_and_a_cap_with_a_burst_are_named() {
+fn rate_cap_and_burst_allowance_are_reported() {
     if skipped_without_root() {
         return;
     }
@@ -148,11 +147,11 @@ fn a_cap_and_a_cap_with_a_burst_are_named() {
     let run = hosts.run(&bench, &stream(""), 2);
     named(&run, Cause::RateCap);
     let text = bench.run(["report", "last"]).stdout;
-    // An arm is told by most of its trials; where a neighbour had the cores in one, they may be even.
+    // The cause of an arm is that of most trials; if other load disturbed one, the counts may be even.
     let all_capped = limits(&run).iter().all(|limit| limit.cause == Cause::RateCap);
     assert!(text.contains("a rate cap"), "{text}");
     assert!(!all_capped || text.contains("Both arms are at a rate cap"), "{text}");
-    // A bucket of 20 MB, which takes a second to empty at 200 Mbit/s, anew before every trial.
+    // A bucket of 20 MB, which takes a second to empty at 200 Mbit/s, refilled before every trial.
     let mut hosts = Hosts::on_a_wire();
     hosts.arm = "treatments = [{ on = \"client\", command = [\"tc\", \"qdisc\", \"replace\", \"dev\", \"va\", \"root\", \"tbf\", \"rate\", \
                  \"50mbit\", \"burst\", \"20mb\", \"limit\", \"16mb\", \"peakrate\", \"200mbit\", \"minburst\", \"70kb\"], undo = [\"tc\", \
@@ -163,7 +162,7 @@ fn a_cap_and_a_cap_with_a_burst_are_named() {
     bench.assert_nothing_left();
 }
 
-/// Hosts with a bridge between them, in a namespace of its own.
+/// Hosts with a bridge between them, in its own namespace.
 fn with_a_switch() -> (Hosts, Namespace) {
     let hosts = Hosts { a: Namespace::new(), b: Namespace::new(), proven: true, arm: String::new() };
     let middle = Namespace::new();
@@ -179,7 +178,7 @@ fn with_a_switch() -> (Hosts, Namespace) {
 }
 
 #[test]
-fn a_policy_on_the_path_that_drops_is_named() {
+fn dropping_policy_on_the_path_is_reported() {
     if skipped_without_root() {
         return;
     }
@@ -193,7 +192,7 @@ fn a_policy_on_the_path_that_drops_is_named() {
     bench.assert_nothing_left();
 }
 
-/// Programs that use up one core until this goes.
+/// Programs that use a whole core until this is dropped.
 struct Spinning(Vec<Child>);
 
 impl Spinning {
@@ -212,7 +211,7 @@ impl Spinning {
 impl Drop for Spinning {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that has ended by itself is what is wanted.
+            // It may have ended meanwhile.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -220,7 +219,7 @@ impl Drop for Spinning {
 }
 
 #[test]
-fn a_pinned_end_on_a_loaded_core_is_named() {
+fn pinned_end_on_a_loaded_core_is_reported() {
     if skipped_without_root() {
         return;
     }
@@ -236,7 +235,7 @@ fn a_pinned_end_on_a_loaded_core_is_named() {
     {
         let run = hosts.run(&bench, &pinned(cores.0, cores.1), 2);
         for (trial, limit) in run.trials.iter().zip(limits(&run)) {
-            // A machine whose other core is as busy limits the other end as much; then either is right.
+            // If the other core is as busy, the other end is limited as much; then either is correct.
             let other = trial.end(if loaded == Role::Server { Role::Client } else { Role::Server }).unwrap();
             let waited = waited(other);
             let right = limit.cause == cause || (waited > WAITED_LITTLE && is_core(limit.cause));
@@ -247,7 +246,7 @@ fn a_pinned_end_on_a_loaded_core_is_named() {
 }
 
 #[test]
-fn a_program_that_reads_slowly_and_one_that_writes_slowly_are_named() {
+fn slow_reader_and_slow_writer_are_reported() {
     if skipped_without_root() {
         return;
     }
@@ -261,14 +260,14 @@ fn a_program_that_reads_slowly_and_one_that_writes_slowly_are_named() {
     bench.assert_nothing_left();
 }
 
-/// Runs `work` while the agent of a namespace is stopped and let go, over and over.
+/// Runs `work` while the agent of a namespace is repeatedly stopped and continued.
 fn stopping_over_and_over<T>(bench: &Bench, side: &Namespace, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             prefer_this_thread();
             while !done.load(Ordering::Relaxed) {
-                // Every agent of a run has its turn: one may be gone before the next is there.
+                // Every agent of a run is stopped in turn: one may end before the next starts.
                 let Some(agent) = agent_in(bench, side) else { continue };
                 while !done.load(Ordering::Relaxed) && is_there(agent) {
                     for (how, pause_ns) in [(Signal::STOP, STOPPED_NS), (Signal::CONT, RUNNING_NS)] {
@@ -288,7 +287,7 @@ fn is_there(pid: Pid) -> bool {
     std::path::Path::new(&format!("/proc/{}/exe", pid.as_raw_nonzero())).read_link().is_ok()
 }
 
-/// The agent that runs in a namespace.
+/// The agent in a namespace.
 fn agent_in(bench: &Bench, side: &Namespace) -> Option<Pid> {
     let inside = std::fs::read_link(side.path()).ok()?;
     bench.find(&["netduel", "agent"]).into_iter().find(|pid| {
@@ -297,7 +296,7 @@ fn agent_in(bench: &Bench, side: &Namespace) -> Option<Pid> {
 }
 
 #[test]
-fn a_single_receive_queue_whose_core_does_all_the_work_is_named() {
+fn single_receive_queue_on_a_saturated_core_is_reported() {
     if skipped_without_root() {
         return;
     }
@@ -311,7 +310,7 @@ fn a_single_receive_queue_whose_core_does_all_the_work_is_named() {
         side.must(&format!("ip link set {name} up"));
     }
     hosts.address();
-    // Every packet is handed to core 1, and has rules to pass there.
+    // Core 1 processes every packet and evaluates rules for it.
     let steer = Command::new("nsenter")
         .arg(format!("--net={}", hosts.b.path()))
         .args(["--", "unshare", "-m", "sh", "-c"])

@@ -1,4 +1,4 @@
-//! The instrument is true: causes of known size go in, and the program's own agents have to read them. Tolerances and their
+//! Instrument tests: effects of known size are created, and the program's own agents must measure them. Tolerances and their
 //! reasons are in docs/limits.md, under "Accuracy".
 pub mod bed;
 mod cap;

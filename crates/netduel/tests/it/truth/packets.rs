@@ -1,5 +1,4 @@
-//! Packets of which a program on the way drops a known set: whoever makes them and whoever takes them, the loss that is read is that
-//! set, to the packet.
+//! A program on the path drops a known set of packets: for every generator and receiver, the measured loss is exactly that set.
 use netduel_model::metric::Metric;
 use netduel_model::packet_path::XdpMode;
 use netduel_report::analysis::value_of;
@@ -17,21 +16,21 @@ const XDP_PASS: i32 = 2;
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 
-/// A frame as RFC 2544 counts it, and the UDP length in it: no greeting and no end marker is as long.
+/// A frame size as in RFC 2544, and its UDP length: no greeting and no end marker has this length.
 const FRAME: u16 = 200;
 const UDP_LENGTH: u16 = FRAME - 4 - 14 - 20;
-/// A datagram's number stands behind its magic.
+/// A datagram's number is after its magic.
 const NUMBER_AT: i16 = 14 + 20 + 8 + 8;
 /// Every eighth number is dropped: 3, 11, 19 ...
 const EIGHTH: i32 = 7;
 const DROPPED: i32 = 3;
-// Entries of the map. Numbers begin with 0, and so have what a sender tries its interface with: the first ones are counted by themselves.
+// Entries of the map. Numbers start at 0, as do the first packets of a sender's interface check, which are counted separately.
 const PASSED_COUNT: u32 = 0;
 const DROPPED_COUNT: u32 = 1;
 const FIRST_COUNT: u32 = 2;
 const KEY_AT: i16 = -4;
 
-/// Two hosts with a bridge between them, which a program stands before.
+/// Two hosts with a bridge between them, with the program in front.
 fn hosts_over_a_bridge() -> (Hosts, Namespace) {
     let hosts = Hosts { a: Namespace::new(), b: Namespace::new(), proven: true, arm: String::new() };
     let middle = Namespace::new();
@@ -87,7 +86,7 @@ fn dropper(counts: &ArrayMap) -> Code<'_> {
 }
 
 #[test]
-fn what_a_program_drops_on_the_way_is_the_loss_of_every_generator_and_receiver() {
+fn known_drops_equal_the_loss_of_every_generator_and_receiver() {
     if skipped_without_root() {
         return;
     }
@@ -102,7 +101,7 @@ fn what_a_program_drops_on_the_way_is_the_loss_of_every_generator_and_receiver()
         for receiver in ["socket", "xdp", "count"] {
             let pair = format!("{generator} to {receiver}");
             let before = [PASSED_COUNT, DROPPED_COUNT].map(|entry| counts.read(entry).unwrap());
-            // The kernel keeps no rate: what it makes and no queue on the way has room for is lost before it is counted.
+            // The kernel's generator is not paced: packets without room in a queue on the path are lost before they are counted.
             let flows = if generator == "kernel" { 1 } else { 3 };
             let rate = if generator == "kernel" { "" } else { "packet_rate = \"20 k/s\"\n" };
             let workload = format!(
@@ -114,7 +113,7 @@ fn what_a_program_drops_on_the_way_is_the_loss_of_every_generator_and_receiver()
             let run = hosts.run(&bench, &workload, 2);
             let [passed, dropped] = [PASSED_COUNT, DROPPED_COUNT]
                 .map(|entry| counts.read(entry).unwrap() - before[entry as usize]);
-            // Of each flow the first, too, in each trial.
+            // Plus the first of each flow, in each trial.
             let passed = passed + flows * run.trials.len() as u64;
             let mut read = [0; 3];
             for trial in &run.trials {
@@ -128,11 +127,11 @@ fn what_a_program_drops_on_the_way_is_the_loss_of_every_generator_and_receiver()
                 for (sum, one) in read.iter_mut().zip([sent, seen.unique, own]) {
                     *sum += one;
                 }
-                let told = server.report.packets.as_ref();
+                let packets_report = server.report.packets.as_ref();
                 if receiver != "socket" {
-                    let queues = &told.unwrap().queues;
+                    let queues = &packets_report.unwrap().queues;
                     assert_eq!(queues.iter().map(|queue| queue.packets).sum::<u64>(), seen.unique, "{pair}");
-                    assert_eq!(told.unwrap().mode.map(XdpMode::word), Some("native"), "{pair}");
+                    assert_eq!(packets_report.unwrap().mode.map(XdpMode::word), Some("native"), "{pair}");
                 }
             }
             let [sent, received, own] = read;
@@ -140,10 +139,10 @@ fn what_a_program_drops_on_the_way_is_the_loss_of_every_generator_and_receiver()
                 "{pair}: sent {sent}; passed {passed}, dropped {dropped}; received {received}, dropped at the socket {own}"
             );
             assert!(dropped > 0, "{pair}: the program has dropped nothing");
-            // The receiver's own drops are counted as such, and nothing else is missing behind the program.
+            // The receiver's own drops are counted as such, and nothing is lost behind the program.
             assert_eq!(received + own, passed, "{pair}");
             if generator != "kernel" {
-                // Each datagram had its fate: the loss is the set and nothing else.
+                // Each datagram matched its set: the loss is exactly the set.
                 assert_eq!(sent, passed + dropped, "{pair}");
                 assert_eq!(sent - received - own, dropped, "{pair}");
             }

@@ -1,5 +1,4 @@
-//! A token bucket on an interface, and its own counters and those of the far end's sockets, read over and over with the time of
-//! each reading.
+//! A token bucket on an interface: its counters and those of the far end's sockets, sampled with the time of each reading.
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,27 +22,27 @@ const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 
-/// What the queue had counted at a time.
+/// The counters of the queue at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// Monotonic clock, nanoseconds.
     pub at_ns: u64,
-    /// Bytes that have left: those on the wire, each segment's Ethernet, IP and TCP or UDP header among them.
+    /// Bytes that left: those on the wire, including the Ethernet, IP and TCP or UDP header of each segment.
     pub bytes: u64,
-    /// Segments or datagrams that have left.
+    /// Segments or datagrams that left.
     pub packets: u64,
-    /// Bytes that wait.
+    /// Backlog, bytes.
     pub backlog: u32,
-    /// What did not fit.
+    /// Drops.
     pub drops: u32,
-    /// Bytes that wait in the far end's sockets for the program to take them (`rx_queue` of `/proc/net/tcp` and `udp`; UDP's
-    /// with the memory that they take).
+    /// Bytes in the far end's sockets that the program has not read (`rx_queue` of `/proc/net/tcp` and `udp`; for UDP with memory
+    /// overhead).
     pub waiting: u64,
-    /// Packets that wait in the cores' receive queues, those of the whole machine (`/proc/net/softnet_stat`, Linux 5.10 and later).
+    /// Packets in the cores' backlogs, for the whole machine (`/proc/net/softnet_stat`, Linux 5.10 and later).
     pub unprocessed: u64,
 }
 
-/// Limits what `interface` sends to `rate` as tc(8) spells it. The queue is longer than TCP lets a socket fill it
+/// Limits the sending rate of `interface` to `rate` in the syntax of tc(8). The queue is longer than TCP lets a socket fill it
 /// (`net.ipv4.tcp_limit_output_bytes`), so TCP loses nothing there.
 pub fn cap(side: &Namespace, interface: &str, rate: &str, burst: u32) {
     side.must(&format!(
@@ -51,41 +50,41 @@ pub fn cap(side: &Namespace, interface: &str, rate: &str, burst: u32) {
     ));
 }
 
-/// Reads in a thread of its own until it is stopped.
+/// Samples in its own thread until it is stopped.
 pub struct Sampler {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Reading>>,
 }
 
 impl Sampler {
-    /// Reads the queue of `interface` of one host, and the sockets of the other.
+    /// Samples the queue of `interface` of one host, and the sockets of the other.
     pub fn start(side: &Namespace, interface: &str, other: &Namespace) -> Self {
         let (inside, index, far) = (side.descriptor(), side.index(interface), other.descriptor());
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let (first, begun) = channel();
+        let (first, started) = channel();
         let thread = std::thread::spawn(move || {
             namespace::enter(Kind::Net, inside.as_fd()).unwrap();
             let mut socket = NetlinkSocket::route().unwrap();
-            // The socket stays where it was opened.
+            // The socket stays in the namespace in which it was opened.
             namespace::enter(Kind::Net, far.as_fd()).unwrap();
             prefer_this_thread();
             let mut readings = Vec::new();
             let mut next = clock::monotonic_ns();
             let mut is_last = false;
             while !is_last {
-                // One more after the end.
+                // One more reading after the end.
                 is_last = stopped.load(Ordering::Relaxed);
                 let (waiting, unprocessed) = (waiting(), unprocessed());
                 readings.push(Reading { waiting, unprocessed, ..read(&mut socket, index) });
-                // Whoever started this waits for the first reading alone.
+                // The creator waits for the first reading only.
                 let _ = first.send(());
                 next = (next + PERIOD_NS).max(clock::monotonic_ns());
                 clock::sleep_until(next);
             }
             readings
         });
-        begun.recv().unwrap();
+        started.recv().unwrap();
         Self { stop, thread }
     }
 
@@ -95,7 +94,7 @@ impl Sampler {
     }
 }
 
-/// Packets that left the sender and that no core has looked at yet; 0 where the kernel does not tell.
+/// Packets sent but not yet processed by a core; 0 where the kernel does not report it.
 fn unprocessed() -> u64 {
     const BACKLOG_FIELD: usize = 11;
     let text = std::fs::read_to_string("/proc/net/softnet_stat").unwrap();
@@ -103,7 +102,7 @@ fn unprocessed() -> u64 {
     text.lines().filter_map(of_core).sum()
 }
 
-/// What waits in all connected IPv4 sockets of this thread's namespace.
+/// Unread bytes of all connected IPv4 sockets of this thread's namespace.
 fn waiting() -> u64 {
     const LISTENING: &str = "0A";
     let texts =
@@ -116,7 +115,7 @@ fn waiting() -> u64 {
     texts.iter().flat_map(|text| text.lines().skip(1)).filter_map(of_line).sum()
 }
 
-/// Asks for all queues and takes the token bucket of the interface.
+/// Dumps all qdiscs and returns the token bucket of the interface.
 fn read(socket: &mut NetlinkSocket, index: u32) -> Reading {
     let mut table = Vec::new();
     socket.dump(&Request::new(RTM_GETQDISC, 0, &[0; BODY_LEN]), &mut table).unwrap();
@@ -125,7 +124,7 @@ fn read(socket: &mut NetlinkSocket, index: u32) -> Reading {
     found.expect("the interface has a token bucket")
 }
 
-/// One queue of the table, when it is the interface's token bucket.
+/// A qdisc of the dump, if it is the interface's token bucket.
 fn bucket(message: &[u8], index: u32, at_ns: u64) -> Option<Reading> {
     let attributes = message.get(BODY_LEN..)?;
     if u32_at(message, 4) != Some(index) || attribute(attributes, TCA_KIND)? != b"tbf\0" {
