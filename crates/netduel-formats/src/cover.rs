@@ -1,11 +1,11 @@
-//! Which places of a schema a set of documents covers, and whether the documents fit it.
+//! Coverage of a schema by a set of documents, and validity of the documents.
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::node::{Node, Shape};
 
-/// The places of a schema that none of the documents has: keys, words, alternatives, elements of lists and maps.
+/// The places of a schema that no document contains: keys, words, alternatives, elements of lists and maps.
 pub fn uncovered(schema: &Value, documents: &[Value]) -> Vec<String> {
     let root = Node::root(schema);
     let mut all = BTreeSet::new();
@@ -17,14 +17,14 @@ pub fn uncovered(schema: &Value, documents: &[Value]) -> Vec<String> {
     all.difference(&covered).cloned().collect()
 }
 
-/// Where a document does not fit the schema. A key that the schema does not have is one.
+/// Positions at which a document does not match the schema, including unknown keys.
 pub fn violations(schema: &Value, document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(&Node::root(schema), document, &mut found);
     found
 }
 
-/// Every place at and below a node.
+/// All places at and below a node.
 fn places(node: &Node<'_>, all: &mut BTreeSet<String>) {
     if !all.insert(node.name.clone()) {
         return;

@@ -1,13 +1,13 @@
-//! Documents that between them have every place of a schema. The same schema gives the same documents. Numbers differ from each other, so
-//! a reader that takes one field for another is found.
+//! Generates documents that together contain every place of a schema. The result depends on the schema only. All numbers differ,
+//! so a reader that exchanges two fields is detected.
 use serde_json::{Map, Value};
 
 use crate::node::{Node, Shape};
 
-/// A text for a place whose form the schema does not tell, by the name of the place and a number that has not been used.
+/// A text for a place with a format that the schema does not contain, from the name of the place and a unique number.
 pub type Hint<'h> = &'h dyn Fn(&str, u64) -> Option<Value>;
 
-/// Documents that cover a schema. `hint` gives texts that readers check further than the schema says.
+/// Generates documents that cover a schema. `hint` provides texts for readers with stricter checks than the schema.
 pub fn examples(schema: &Value, hint: Hint<'_>) -> Vec<Value> {
     Maker { hint, number: 0 }.all(&Node::root(schema))
 }
@@ -18,7 +18,7 @@ struct Maker<'h> {
 }
 
 impl Maker<'_> {
-    /// Values that cover everything at and below a node.
+    /// Values that cover all places at and below a node.
     fn all(&mut self, node: &Node<'_>) -> Vec<Value> {
         match node.shape() {
             Shape::OneOf(nodes) => nodes.iter().flat_map(|node| self.all(node)).collect(),

@@ -1,9 +1,9 @@
-//! A number that changes when a schema allows something else. Prose does not count.
+//! A fingerprint that changes when the allowed documents of a schema change, but not when its prose does.
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Keywords that speak to people alone.
+/// Keywords with prose only.
 const PROSE: [&str; 4] = ["description", "title", "examples", "$schema"];
 
 /// The fingerprint of a schema, 16 hexadecimal digits (FNV-1a of 64 bits over its JSON with sorted keys).
@@ -15,7 +15,7 @@ pub fn fingerprint(schema: &Value) -> String {
     format!("{hash:016x}")
 }
 
-/// Without prose. A property may be called as a keyword is.
+/// Removes prose. A property may have the name of a keyword.
 fn plain(schema: &Value, are_names: bool) -> Value {
     match schema {
         Value::Object(fields) => {

@@ -1,7 +1,7 @@
-//! Checks of stored and transmitted formats against their JSON Schema: which parts a set of documents covers, documents that cover all
-//! parts, a fingerprint without prose, and the reference page. For tests only: no product crate depends on it.
+//! Checks of stored and transmitted formats against their JSON Schema: coverage by a set of documents, generated documents with
+//! full coverage, a fingerprint without prose, and the reference page. For tests only: no product crate depends on it.
 //!
-//! It knows the keywords that `schemars` writes, and no type of netduel.
+//! It knows the keywords that `schemars` writes, and no types of netduel.
 #![forbid(unsafe_code)]
 
 mod cover;

@@ -1,10 +1,10 @@
-//! One place of a JSON Schema: what may stand there, with references resolved.
+//! One place of a JSON Schema and its allowed values, with references resolved.
 use serde_json::{Map, Value};
 
-/// The part of a schema that a place looks at.
+/// The part of a schema that a place covers.
 #[derive(Clone, Copy)]
 enum View<'s> {
-    /// All of it.
+    /// The whole schema.
     Whole,
     /// One of its types.
     Type(&'s str),
@@ -12,13 +12,13 @@ enum View<'s> {
     Word(&'s Value),
 }
 
-/// A place, and its name: that of its definition, and the keys from there.
+/// A place with its name: the name of its definition, and the keys below it.
 #[derive(Clone)]
 pub(crate) struct Node<'s> {
     definitions: Option<&'s Map<String, Value>>,
     value: &'s Value,
     view: View<'s>,
-    /// Keys that stand beside a reference: the tag of a variant whose fields are a definition.
+    /// Keys beside a reference: the tag of a variant whose fields are a definition.
     beside: Vec<Property<'s>>,
     /// Whether the key of this place may be absent: it is then never null.
     is_optional: bool,
@@ -33,11 +33,11 @@ pub(crate) struct Property<'s> {
     pub node: Node<'s>,
 }
 
-/// What may stand at a place.
+/// The allowed values of a place.
 pub(crate) enum Shape<'s> {
-    /// One of several.
+    /// One of several alternatives.
     OneOf(Vec<Node<'s>>),
-    /// Exactly this.
+    /// A constant.
     Constant(&'s Value),
     /// Named keys.
     Object(Vec<Property<'s>>),
@@ -47,7 +47,7 @@ pub(crate) enum Shape<'s> {
     List(Node<'s>),
     /// A fixed number of values.
     Tuple(Vec<Node<'s>>),
-    /// A text, a number, a truth value or null: its JSON type.
+    /// A text, a number, a boolean or null: its JSON type.
     Scalar(&'s str),
 }
 
@@ -81,7 +81,7 @@ impl<'s> Node<'s> {
             .resolved()
     }
 
-    /// Follows references. A definition begins a name of its own, unless a variant has it beside its tag.
+    /// Resolves references. A definition starts a new name, unless it is beside the tag of a variant.
     fn resolved(mut self) -> Self {
         let Some(reference) = self.value.get("$ref").and_then(Value::as_str) else { return self };
         let name = reference.strip_prefix("#/$defs/").expect("references lead to definitions");
@@ -94,10 +94,10 @@ impl<'s> Node<'s> {
         self.resolved()
     }
 
-    /// What may stand here.
+    /// The allowed values of this place.
     ///
     /// # Panics
-    /// When the schema has a keyword that this crate does not know.
+    /// When the schema has an unknown keyword.
     pub(crate) fn shape(&self) -> Shape<'s> {
         match self.view {
             View::Word(word) => return Shape::Constant(word),

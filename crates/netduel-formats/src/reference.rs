@@ -1,4 +1,4 @@
-//! The reference page of a schema: a section with a table for each definition, in the order in which a reader meets them.
+//! The reference page of a schema: a section with a table for each definition, in order of first use.
 use std::collections::BTreeSet;
 
 use serde_json::Value;

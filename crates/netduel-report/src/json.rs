@@ -1,4 +1,4 @@
-//! The JSON documents that users read, as types of their own: stored and internal types may change without them.
+//! The JSON documents for users, as separate types: stored and internal types may change independently.
 //!
 //! The rules are in docs/json.md: stable keys, units in names, no absent keys, null for a missing value, times as ISO 8601 beside a
 //! number, text for integers that may exceed 2^53. [`schema::DOCUMENTS`] lists the documents.

@@ -12,7 +12,7 @@ use netduel_model::workload::{Facts, Role, Wire, Workload};
 use super::text::{percent_at_least, plain, shell_word};
 use crate::analysis::{Analysis, PathShares, WorkloadAnalysis, added_by_load};
 
-/// What a workload sends on its arms, in a line: what they have in common, and then what each has for itself.
+/// The settings of a workload over its arms, in one line: common settings first, then the differences of each arm.
 pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
     let arms: Vec<(String, Vec<String>)> = workload
         .arms
@@ -34,7 +34,7 @@ pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
     words
 }
 
-/// What a workload sends, in a line.
+/// The settings of a workload, in one line.
 pub fn workload(workload: &Workload) -> String {
     let mut parts = vec![workload.traffic.type_name().to_owned()];
     parts.extend(workload.traffic.words().iter().map(|words| plain(words)));
@@ -61,7 +61,7 @@ pub fn workload(workload: &Workload) -> String {
     parts.join(", ")
 }
 
-/// How many zero-copy sends the kernel copied.
+/// The number of zero-copy sends that the kernel copied.
 pub fn zero_copy(report: ZeroCopyReport) -> String {
     let ZeroCopyReport { sends, completions, copied, deferred } = report;
     let mut words = match copied {
@@ -177,7 +177,7 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
         .filter(|path| path.role == role)
         .collect();
     let PathShares { host, expected, .. } = paths.first()?;
-    // Where both an interface and a kind of path are expected, only the interface counts: each trial appears once.
+    // If an arm expects an interface and a kind of path, only the interface counts: each trial appears once.
     let paths: Vec<&PathShares> = paths.iter().copied().filter(|path| path.expected == *expected).collect();
     let proven: u32 = paths.iter().map(|path| path.proven).sum();
     let trials: u32 = paths.iter().map(|path| path.trials).sum();

@@ -1,10 +1,10 @@
-//! Tests that need a process of their own: this test binary starts itself with one test and a folder.
+//! Tests that need a separate process: this test binary starts itself with one test and a folder.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const FOLDER: &str = "NETDUEL_STORE_TEST_FOLDER";
 
-/// The command that runs the test of this name in a child; prefix words, if any, come before.
+/// The command that runs the test with this name in a child process, after optional prefix words.
 pub fn command(prefix: &[&str], test: &str, folder: &Path) -> Command {
     let binary = std::env::current_exe().expect("a test knows its binary");
     let mut command = match prefix.split_first() {
@@ -20,12 +20,12 @@ pub fn command(prefix: &[&str], test: &str, folder: &Path) -> Command {
     command
 }
 
-/// The folder that the parent gave; none outside a child, where such a test has nothing to do.
+/// The folder from the parent; `None` outside a child, where such a test does nothing.
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Says that a test cannot be run here; fails when all tests are required.
+/// Prints that a test is skipped; fails when all tests are required.
 pub fn skip(reason: &str) {
     assert!(std::env::var_os("REQUIRE_ALL").is_none_or(|value| value != "1"), "cannot run: {reason}");
     println!("skipped: {reason}");

@@ -1,4 +1,4 @@
-//! A coordinator that dies between two appends or within one loses no trial that it was told is stored.
+//! A coordinator that dies between or during appends loses no trial that was reported as stored.
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 
@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
 use crate::{child, sample};
 
-/// Prints how many trials are stored, until it is killed.
+/// Prints the number of stored trials until it is killed.
 #[test]
 fn child_stores_trials_until_it_is_killed() {
     let Some(folder) = child::folder() else { return };
@@ -22,7 +22,7 @@ fn child_stores_trials_until_it_is_killed() {
 }
 
 #[test]
-fn a_kill_at_any_time_loses_no_trial_that_was_stored() {
+fn kill_at_any_time_loses_no_stored_trial() {
     for acknowledged in [0_u32, 1, 2, 3, 7, 12, 19] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut writer = child::command(&[], "death::child_stores_trials_until_it_is_killed", folder.path())
@@ -32,7 +32,7 @@ fn a_kill_at_any_time_loses_no_trial_that_was_stored() {
         let mut stored = 0;
         for line in output.lines() {
             let line = line.expect("the child prints text");
-            // The test harness prints the name of the test in front of the first line.
+            // The test harness prints the name of the test before the first line.
             if let Some((_, count)) = line.split_once("stored ") {
                 stored = count.parse().expect("a number");
             }
@@ -45,7 +45,7 @@ fn a_kill_at_any_time_loses_no_trial_that_was_stored() {
 
         let store = Store::open(folder.path()).expect("the folder is there");
         if stored == 0 {
-            // It may have died before there was a run; whatever there is must be readable.
+            // It may have died before there was a run; an existing file must be readable.
             assert!(store.list().expect("a listing").iter().all(|run| run.contents.is_ok()));
             continue;
         }
@@ -63,8 +63,8 @@ fn a_kill_at_any_time_loses_no_trial_that_was_stored() {
     }
 }
 
-/// Stores two trials and is killed by the system in the middle of writing the third: the kernel writes up to the limit of a
-/// file's length and then sends SIGXFSZ.
+/// Stores two trials and is killed while writing the third: the kernel writes up to the limit of the file size and then sends
+/// SIGXFSZ.
 #[test]
 fn child_dies_within_an_append() {
     let Some(folder) = child::folder() else { return };
@@ -85,7 +85,7 @@ fn child_dies_within_an_append() {
 }
 
 #[test]
-fn a_death_within_an_append_leaves_a_torn_line_that_is_passed_over_and_cut_off() {
+fn death_during_an_append_leaves_a_torn_line_that_is_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = child::command(&[], "death::child_dies_within_an_append", folder.path())
         .output()
@@ -109,22 +109,22 @@ fn a_death_within_an_append_leaves_a_torn_line_that_is_passed_over_and_cut_off()
 }
 
 #[test]
-fn a_run_has_one_writer_at_a_time_and_any_number_of_readers() {
+fn run_has_one_writer_and_any_number_of_readers() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let header = sample::header("lock");
     let mut writer = store.create(&header).expect("a run is created");
     writer.trial(&sample::trial(0)).expect("a trial is stored");
-    let error = store.resume(&header.id).expect_err("somebody writes it");
+    let error = store.resume(&header.id).expect_err("another process writes it");
     assert!(matches!(error, StoreError::InUse { .. }), "{error}");
     assert!(error.to_string().contains("another netduel writes this run"), "{error}");
     assert_eq!(store.read("last").expect("it can be read").trials.len(), 1);
     drop(writer);
-    assert_eq!(store.resume(&header.id).expect("nobody writes it").0.trials.len(), 1);
+    assert_eq!(store.resume(&header.id).expect("no process writes it").0.trials.len(), 1);
 }
 
 #[test]
-fn what_a_killed_creator_left_is_taken_over() {
+fn draft_of_a_killed_creator_is_reused() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let header = sample::header("draft");

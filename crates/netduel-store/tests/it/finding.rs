@@ -1,4 +1,4 @@
-//! Runs are found by name, by its beginning, by path and as `last`; what is not found is told with what is near.
+//! Runs are found by name, prefix, path and `last`; the error of an unknown name lists similar ones.
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ fn store_with(runs: &[(&str, u64)]) -> (tempfile::TempDir, Store) {
 }
 
 #[test]
-fn a_run_is_found_by_name_prefix_path_and_as_the_last() {
+fn run_is_found_by_name_prefix_path_and_last() {
     let (_folder, store) = store_with(&[("demo-1", 30), ("demo-12", 20), ("aa-1", 10)]);
     let found = |name: &str| store.read(name).expect("it is there").header.id.to_string();
     assert_eq!(found("demo-1"), "demo-1");
@@ -34,7 +34,7 @@ fn a_run_is_found_by_name_prefix_path_and_as_the_last() {
     let listed: Vec<_> = store.list().expect("a listing").iter().map(|run| run.id.to_string()).collect();
     assert_eq!(listed, ["demo-1", "demo-12", "aa-1"]);
 
-    // A file that was mailed is read where it lies, whatever it is called.
+    // A copied file is read from any place under any name.
     let elsewhere = tempfile::tempdir().expect("a folder");
     let copy = elsewhere.path().join("from a colleague.netduel");
     std::fs::copy(&path, &copy).expect("it can be copied");
@@ -42,7 +42,7 @@ fn a_run_is_found_by_name_prefix_path_and_as_the_last() {
 }
 
 #[test]
-fn what_is_not_found_or_not_clear_is_told_with_what_was_meant() {
+fn unknown_and_ambiguous_names_are_reported_with_candidates() {
     let (_folder, store) = store_with(&[("demo-1", 30), ("demo-2", 20), ("aa-1", 10)]);
     let ambiguous = store.read("demo").expect_err("two").to_string();
     assert!(ambiguous.contains("demo-1, demo-2") && ambiguous.contains("write more"), "{ambiguous}");
@@ -61,7 +61,7 @@ fn what_is_not_found_or_not_clear_is_told_with_what_was_meant() {
 }
 
 #[test]
-fn everything_that_was_stored_is_read_back_in_order() {
+fn stored_records_are_read_back_in_order() {
     let (_folder, store) = store_with(&[]);
     let header = sample::header("all");
     let mut writer = store.create(&header).expect("a run is created");
@@ -92,7 +92,7 @@ fn everything_that_was_stored_is_read_back_in_order() {
 }
 
 #[test]
-fn a_record_that_could_not_be_read_again_is_refused_and_harms_nothing() {
+fn unreadable_record_is_rejected_before_it_is_written() {
     let (_folder, store) = store_with(&[]);
     let mut writer = store.create(&sample::header("nan")).expect("a run is created");
     let mut bad = sample::trial(0);
@@ -113,7 +113,7 @@ fn a_record_that_could_not_be_read_again_is_refused_and_harms_nothing() {
 }
 
 #[test]
-fn other_files_newer_formats_and_damage_are_told_apart() {
+fn other_files_newer_formats_and_damage_are_distinguished() {
     let (_folder, store) = store_with(&[("good-1", 10)]);
     let write = |name: &str, text: &str| {
         let path = store.folder().join(name);
@@ -129,9 +129,9 @@ fn other_files_newer_formats_and_damage_are_told_apart() {
         "newer.netduel",
         &format!("{{\"netduel\":\"run\",\"format\":{next},\"whatever\":{{}}}}\n{{\"colour\":1}}\n"),
     );
-    let told = format!("it has format {next}, written by a newer netduel, and netduel ");
+    let message = format!("it has format {next}, written by a newer netduel, and netduel ");
     assert!(
-        newer.contains(&told) && newer.contains(&format!("reads formats 1 to {FORMAT}; update")),
+        newer.contains(&message) && newer.contains(&format!("reads formats 1 to {FORMAT}; update")),
         "{newer}"
     );
     assert!(
@@ -145,14 +145,14 @@ fn other_files_newer_formats_and_damage_are_told_apart() {
     let unknown = write("unknown.netduel", &format!("{good}{{\"colour\":1}}\n"));
     assert!(unknown.contains("at line 2") && unknown.contains("colour"), "{unknown}");
 
-    // None of this hides the good run.
+    // None of this hides the valid run.
     assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "good-1");
     let listed = store.list().expect("a listing");
     assert_eq!((listed.len(), listed.iter().filter(|run| run.contents.is_ok()).count()), (9, 1));
 }
 
 #[test]
-fn fields_of_a_later_program_of_the_same_format_are_passed_over() {
+fn fields_of_a_later_program_are_ignored() {
     let (_folder, store) = store_with(&[]);
     let mut writer = store.create(&sample::header("fields")).expect("a run is created");
     writer.trial(&sample::trial(0)).expect("stored");
@@ -174,24 +174,24 @@ fn the_default_folder_follows_the_environment() {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         })
     };
-    let all = [("NETDUEL_STORE", "here"), ("XDG_DATA_HOME", "/data"), ("HOME", "/somebody")];
+    let all = [("NETDUEL_STORE", "here"), ("XDG_DATA_HOME", "/data"), ("HOME", "/home-of-user")];
     assert_eq!(folder(&all), Some(PathBuf::from("here")));
     assert_eq!(folder(&all[1..]), Some(PathBuf::from("/data/netduel")));
-    assert_eq!(folder(&all[2..]), Some(PathBuf::from("/somebody/.local/share/netduel")));
-    let empty = [("NETDUEL_STORE", ""), ("XDG_DATA_HOME", "relative"), ("HOME", "/somebody")];
-    assert_eq!(folder(&empty), Some(PathBuf::from("/somebody/.local/share/netduel")));
+    assert_eq!(folder(&all[2..]), Some(PathBuf::from("/home-of-user/.local/share/netduel")));
+    let empty = [("NETDUEL_STORE", ""), ("XDG_DATA_HOME", "relative"), ("HOME", "/home-of-user")];
+    assert_eq!(folder(&empty), Some(PathBuf::from("/home-of-user/.local/share/netduel")));
     assert_eq!(folder(&[]), None);
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_told_with_the_operation() {
+fn impossible_folder_is_reported_with_the_operation() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let error = Store::open(file.path().join("below")).expect_err("a file is no folder").to_string();
     assert!(error.starts_with("failed to create the store's folder "), "{error}");
 }
 
 #[test]
-fn removed_run_is_gone_and_a_run_that_is_being_written_stays() {
+fn run_is_removed_unless_it_is_being_written() {
     let (folder, store) = store_with(&[("demo-1", 30), ("demo-2", 20), ("aa-1", 10)]);
     let (_, writer) = store.resume(&netduel_model::ids::RunId::new("demo-1").expect("a name")).expect("free");
     let error = store.remove("last").expect_err("it is being written");
@@ -205,7 +205,7 @@ fn removed_run_is_gone_and_a_run_that_is_being_written_stays() {
     assert_eq!(in_use(&store), [false; 3]);
     assert_eq!(store.remove("aa").expect("it is there").to_string(), "aa-1");
     assert!(matches!(store.remove("demo"), Err(StoreError::Ambiguous { .. })));
-    // A file elsewhere is not the store's to delete, even if it has a run's name.
+    // A file outside the store is not deleted, even if it has a run's name.
     let elsewhere = folder.path().join("demo-2.netduel");
     std::fs::copy(store.folder().join("demo-2.netduel"), &elsewhere).expect("it can be copied");
     let error = store.remove(elsewhere.to_str().expect("a plain path")).expect_err("not in the store");

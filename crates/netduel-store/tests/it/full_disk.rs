@@ -1,4 +1,4 @@
-//! A disk that is really full: it is found before a trial, and takes nothing that was stored.
+//! A full disk is detected before a trial, and no stored record is lost.
 use std::fs::File;
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use netduel_store::{Store, StoreError};
 
 use crate::{child, sample};
 
-/// Runs a child test on a small filesystem of the given type in a mount namespace of its own.
+/// Runs a child test on a small file system of the given type in its own mount namespace.
 fn on_small_filesystem(kind: &str, test: &str) {
     if !rustix::process::geteuid().is_root() {
         return child::skip("mounting a small filesystem needs root");
@@ -29,7 +29,7 @@ fn on_small_filesystem(kind: &str, test: &str) {
 }
 
 #[test]
-fn a_full_disk_is_found_before_a_trial_and_never_after_it() {
+fn full_disk_is_detected_before_a_trial_only() {
     on_small_filesystem("tmpfs", "full_disk::child_fills_the_disk");
 }
 
@@ -39,7 +39,7 @@ fn child_fills_the_disk() {
     let store = Store::open(&folder).expect("the folder is there");
     let mut writer = store.create(&sample::header("full")).expect("a run is created");
     let mut stored = 0;
-    // The folder is small: this ends, and it ends in a reservation.
+    // The folder is small, so this ends with a failed reservation.
     let error = loop {
         match writer.reserve() {
             Ok(()) => writer.trial(&sample::long_trial(stored, 2000)).expect("there was room"),
@@ -51,8 +51,8 @@ fn child_fills_the_disk() {
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
     assert!(error.to_string().contains("make room and resume the run"), "{error}");
 
-    // Somebody else takes all that is left. Trials without a reservation use up what the last one kept; then one fails,
-    // as a whole, and can be repeated.
+    // Another program uses all free space. Trials without a reservation use up the last reservation; then one fails as a whole,
+    // and can be repeated.
     let filler = folder.join("filler");
     let mut file = File::create(&filler).expect("a file");
     while file.write_all(&[1; 4096]).is_ok() {}
@@ -65,7 +65,7 @@ fn child_fills_the_disk() {
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
     let (run, torn) = store.read_with_note("last").expect("it can be read");
     assert_eq!((run.trials.len() as u32, torn), (stored, None));
-    // What the failed trial had taken is free again.
+    // The space of the failed trial is free again.
     while file.write_all(&[1; 4096]).is_ok() {}
     let another = store.create(&sample::header("another")).expect_err("no room");
     assert!(matches!(another, StoreError::Full { .. }), "{another}");
@@ -80,7 +80,7 @@ fn child_fills_the_disk() {
 }
 
 #[test]
-fn a_reservation_keeps_its_room_when_others_fill_the_disk() {
+fn reservation_keeps_its_space_on_a_full_disk() {
     on_small_filesystem("tmpfs", "full_disk::child_keeps_its_room");
 }
 
@@ -97,12 +97,12 @@ fn child_keeps_its_room() {
     writer.end(&RunEnd::BudgetReached).expect("room was kept");
     assert!(std::fs::metadata(writer.path()).expect("the file is there").len() > length + 100_000);
     assert_eq!(store.read("last").expect("it can be read").trials.len(), 1);
-    // What was kept and not used is given back.
+    // Unused reserved space is released.
     assert!(file.write_all(&[1; 4096]).is_ok());
 }
 
 #[test]
-fn a_filesystem_that_neither_reserves_nor_tells_its_room_is_used_all_the_same() {
+fn file_system_without_reservation_and_free_space_is_used() {
     on_small_filesystem("ramfs", "full_disk::child_on_ramfs");
 }
 

@@ -1,5 +1,5 @@
-//! The golden files of older formats are read as what they were written from, and newer formats are refused. Those of the current format are
-//! checked beside its schema.
+//! Golden files of older formats are read as the records that they were written from, and newer formats are rejected. Those of
+//! the current format are checked with its schema.
 use std::path::PathBuf;
 
 use netduel_model::metric::Metric;
@@ -18,7 +18,7 @@ fn golden_file(name: impl std::fmt::Display) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/format-{name}.netduel"))
 }
 
-/// Trials that say everything a trial can say.
+/// Trials with every field.
 fn trials() -> Vec<Trial> {
     let bare = |position, validity| Trial {
         lab_events: None,
@@ -38,7 +38,7 @@ fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Trials that say what the first format did not know.
+/// Trials with fields that the first format lacks.
 fn newer_trials() -> Vec<Trial> {
     let mut transactions = sample::trial(0);
     let mut loaded = sample::trial(0);
@@ -63,14 +63,14 @@ fn newer_trials() -> Vec<Trial> {
     vec![transactions, loaded]
 }
 
-/// Doubts that the first format did not know.
+/// Warnings that the first format lacks.
 fn newer_warnings() -> Vec<Warning> {
     let (arm, workload) = (arm("near"), workload("transactions"));
     let cause = "connect: ECONNREFUSED: connection refused (3 times)".to_owned();
     vec![Warning::TransactionsFailed { arm, workload, failed: 3, attempted: 1000, cause }]
 }
 
-/// Every doubt that the first format knew.
+/// All warnings of the first format.
 fn warnings() -> Vec<Warning> {
     let (arm, workload) = (arm("near"), workload("bulk"));
     let pair = || (arm.clone(), workload.clone());
@@ -122,7 +122,7 @@ fn warnings() -> Vec<Warning> {
 }
 
 #[test]
-fn format_1_is_read_as_what_it_was_written_from() {
+fn format_1_is_read_as_the_original_records() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let (run, torn) =
@@ -138,7 +138,7 @@ fn format_1_is_read_as_what_it_was_written_from() {
 }
 
 #[test]
-fn format_2_is_read_as_what_it_was_written_from() {
+fn format_2_is_read_as_the_original_records() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let file = golden_file(2);
@@ -148,9 +148,9 @@ fn format_2_is_read_as_what_it_was_written_from() {
     assert_eq!(run.warnings, [warnings(), newer_warnings()].concat());
 }
 
-/// Packets were a flag of `udp-stream` in format 2.
+/// In format 2, packets were a flag of `udp-stream`.
 #[test]
-fn a_pps_run_of_format_2_is_read_as_one_of_its_own_type() {
+fn pps_run_of_format_2_is_read_as_type_pps() {
     let folder = tempfile::tempdir().expect("a folder");
     let golden = std::fs::read_to_string(golden_file(2)).expect("it is there");
     let (first, _) = golden.split_once('\n').expect("it has lines");
@@ -169,9 +169,9 @@ fn a_pps_run_of_format_2_is_read_as_one_of_its_own_type() {
     assert_eq!((pps.udp.flows, pps.udp.size, pps.packets.frame), (16, Bytes(18), 64));
 }
 
-/// Records of both versions stand in one file, each read as what it is.
+/// Records of both versions in one file are each read in their version.
 #[test]
-fn a_run_of_format_2_goes_on_in_the_newest_and_stays_readable() {
+fn resumed_run_of_format_2_continues_in_the_newest_format() {
     let folder = tempfile::tempdir().expect("a folder");
     let header = header("golden");
     let path = folder.path().join(format!("{}.netduel", header.id));
@@ -203,7 +203,7 @@ fn edited(
 }
 
 #[test]
-fn a_newer_format_is_refused_with_file_format_and_program() {
+fn newer_format_is_rejected_with_file_format_and_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let newer = |first: &mut serde_json::Value| first["format"] = (FORMAT + 1).into();
@@ -226,7 +226,7 @@ fn a_newer_format_is_refused_with_file_format_and_program() {
 }
 
 #[test]
-fn a_run_that_a_newer_program_resumed_is_refused_with_that_program() {
+fn run_resumed_by_a_newer_program_is_rejected_with_that_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let golden = std::fs::read_to_string(golden_file("3-2")).expect("it is there");
@@ -239,7 +239,7 @@ fn a_run_that_a_newer_program_resumed_is_refused_with_that_program() {
 }
 
 #[test]
-fn unknown_fields_are_ignored_and_unknown_words_are_refused() {
+fn unknown_fields_are_ignored_and_unknown_words_are_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let same = edited(&store, folder.path(), |_| ()).expect("it can be read");

@@ -1,4 +1,5 @@
-//! The store from the outside: finding, damage, sudden death, full disks, and the golden files of its formats.
+//! The store through its public interface: finding runs, damaged files, killed writers, full disks, and the golden files of its
+//! formats.
 #![forbid(unsafe_code)]
 mod child;
 mod death;

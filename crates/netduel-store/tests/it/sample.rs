@@ -1,4 +1,4 @@
-//! Runs and trials for tests: small ones, long ones, and one in which every field is filled.
+//! Runs and trials for tests: small ones, long ones, and one with every field.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::{ArmName, HostName, RunId, WorkloadName};
@@ -13,7 +13,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::workload::Role;
 
-/// A plan with every way of starting an agent, every treatment and every type of workload.
+/// A plan with every launcher, every treatment and every type of workload.
 pub const PLAN: &str = r#"name = "golden"
 question = "Does a run survive the disk?"
 [lab]
@@ -162,7 +162,7 @@ fn snapshot() -> HostSnapshot {
     }
 }
 
-/// A valid trial in which every field is filled.
+/// A valid trial with every field.
 pub fn trial(block: u32) -> Trial {
     Trial {
         lab_events: None,
@@ -228,7 +228,7 @@ fn report(role: Role) -> EndReport {
             outside_window: 3,
             unexpected: 4,
             next_sequence: vec![64],
-            // Such numbers come back as another without float_roundtrip.
+            // Such numbers change when they are read without float_roundtrip.
             jitter_ns: Some(1_234.567_890_123_456_7),
             socket_drops: Some(5),
             buffers: None,

@@ -1,4 +1,4 @@
-//! A file that was cut anywhere reads as a beginning of what was stored, or as a clear error.
+//! A truncated file is read up to the truncation, or causes a clear error.
 use std::path::Path;
 
 use netduel_model::run::RunEnd;
@@ -80,7 +80,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_cut_at_the_edges_of_its_lines_reads_as_a_beginning() {
+fn file_truncated_at_line_ends_is_read_up_to_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let (bytes, trials) = whole(&store);
@@ -92,7 +92,7 @@ fn a_file_cut_at_the_edges_of_its_lines_reads_as_a_beginning() {
 }
 
 #[test]
-fn a_line_of_which_a_power_cut_left_zeros_is_torn() {
+fn line_with_zeros_after_a_power_failure_is_torn() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let (bytes, trials) = whole(&store);
