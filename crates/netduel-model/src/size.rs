@@ -9,8 +9,6 @@ use crate::units::BitRate;
 const AZURE: &str = include_str!("size/azure.csv");
 /// The columns of a table, in order.
 const COLUMNS: &str = "name,vcpus,nics,mbps,accelerated,page,dated,read,doubt";
-/// The most that can be expected of a host, Mbit/s: 10 Tbit/s.
-pub const MBPS_MOST: u32 = 10_000_000;
 
 /// A size of machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

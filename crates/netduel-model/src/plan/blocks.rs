@@ -1,10 +1,9 @@
 //! How many blocks the verdicts of a plan need.
 use crate::units::Percent;
+use crate::workload::setting::BLOCKS_MOST;
 
 /// Blocks of a plan that names none: enough for an interval.
 pub(super) const BLOCKS_MIN: u32 = 8;
-/// The largest block limit.
-pub(super) const BLOCKS_MAX_ALLOWED: u32 = 10_000;
 
 /// How much of the chance to miss is left to each interval of a run that may stop on width. By simulation: 3.5 % asked, 5.0 %
 /// seen in the worst of six cases (`docs/design/0002-statistics.md`).
@@ -24,7 +23,7 @@ pub(super) fn blocks_needed(comparisons: usize, confidence: Percent, may_stop_ea
     if level <= 0.0 {
         return BLOCKS_MIN;
     }
-    (1.0 - level.log2()).ceil().min(f64::from(BLOCKS_MAX_ALLOWED)) as u32
+    (1.0 - level.log2()).ceil().min(BLOCKS_MOST as f64) as u32
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@ use super::spec::{PlanSpec, SettingsSpec};
 use crate::metric::Metric;
 use crate::units::Nanos;
 use crate::workload::given::Given;
-use crate::workload::{DURATION, LAB, SEARCH_GOAL, Setting, SettingRange, Traffic, WorkloadType};
+use crate::workload::{
+    BANDWIDTH_LIMIT, DESIGN, DURATION, LAB, SEARCH_GOAL, Setting, SettingRange, TREATMENT, Traffic,
+    WorkloadType,
+};
 
 /// Where an editor finds the bounds of a quantity that is text with a unit: JSON Schema has bounds for numbers alone.
 const LEAST: &str = "x-minimum";
@@ -24,8 +27,16 @@ pub fn schema() -> Value {
     append(&mut workload["properties"]["metrics"], &default_metrics());
     workload["allOf"] = WorkloadType::ALL.iter().map(|kind| rule(*kind)).collect();
     describe(&mut definitions["SettingsSpec"]["properties"]);
-    bound(&mut definitions["LabSpec"]["properties"], "", LAB);
-    bound(&mut definitions["SearchGoalSpec"]["properties"], "", SEARCH_GOAL);
+    for (table, settings) in [
+        ("LabSpec", LAB),
+        ("HostSpec", BANDWIDTH_LIMIT),
+        ("ArmSpec", BANDWIDTH_LIMIT),
+        ("TreatmentSpec", TREATMENT),
+        ("DesignSpec", DESIGN),
+        ("SearchGoalSpec", SEARCH_GOAL),
+    ] {
+        bound(&mut definitions[table]["properties"], "", settings);
+    }
     for kind in WorkloadType::ALL {
         bound(&mut definitions["DpdkSpec"]["properties"], "dpdk.", kind.settings());
     }

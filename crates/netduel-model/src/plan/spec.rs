@@ -17,6 +17,7 @@ use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{BitRate, Nanos, Percent};
 pub use crate::workload::WorkloadType;
+use crate::workload::setting::ppm;
 pub use crate::workload::terms::Side;
 
 shape! {
@@ -88,7 +89,7 @@ shape! {
         /// The size of the cloud VM as its provider names it, for example `Standard_DS4_v2`; netduel looks up its bandwidth limit.
         /// Default: the size that the cloud's metadata service reports on the host.
         optional size: String,
-        /// Bandwidth limit of the host, Mbit/s, 1 to 10000000; overrides the limit of `size`. Default: the table of sizes.
+        /// Bandwidth limit of the host, Mbit/s; overrides the limit of `size`. Default: the table of sizes.
         optional expect_mbps: u32,
     }
 }
@@ -131,7 +132,7 @@ shape! {
         /// NIC, `synthetic` is the synthetic NIC itself. Use it for accelerated networking of a cloud, where the VF can return under
         /// another name. Default: no proof of path.
         optional expect_path: PathKind,
-        /// Bandwidth limit of the pair, Mbit/s, 1 to 10000000; overrides `expect_mbps` and `size` of the hosts. Results show the
+        /// Bandwidth limit of the pair, Mbit/s; overrides `expect_mbps` and `size` of the hosts. Results show the
         /// share of the limit. Default: the lower limit of the two hosts.
         optional expect_mbps: u32,
     }
@@ -166,7 +167,7 @@ shape! {
         /// An offload feature, or a group of features, as `ethtool -k` names it, for example `tx-tcp-segmentation`, `tso`, `rx` or `tx`
         /// (transmit checksums; segmentation offload depends on them and changes with them). Needs `value`.
         optional offload: String,
-        /// MTU of the interface, bytes, 68 to 65535.
+        /// MTU of the interface, bytes.
         optional mtu: u32,
         /// A sysctl by its dotted name; needs `value`. `net.ipv4.tcp_congestion_control` is the default of the host; the workload
         /// setting `congestion` changes only the connections of the test.
@@ -178,7 +179,7 @@ shape! {
         /// `removed` removes the PCI function from the bus; a rescan of the bus restores it. `interface` is an interface of the
         /// function or the interface above it. Refused in the same cases as `vf`.
         optional pci: PciState,
-        /// Number of queues of the interface, 1 to 1024: combined channels, or receive queues and transmit queues.
+        /// Number of queues of the interface: combined channels, or receive queues and transmit queues.
         optional queues: u32,
         /// RSS indirection table: `equal 4` spreads flows over the first four queues, `weights 6 2` spreads them in proportion,
         /// `default` is the table of the driver.
@@ -255,26 +256,40 @@ shape! {
 shape! {
     /// How the comparison is made.
     pub struct DesignSpec {
-        /// Minimum number of blocks, 2 to 10000. Default: 8, more when the plan has more than four verdicts, but not more than
+        /// Minimum number of blocks. Default: 8, more when the plan has more than four verdicts, but not more than
         /// `blocks_max`. A block is one trial of every workload on every arm, in random order.
         optional blocks_min: u32,
-        /// Maximum number of blocks, 2 to 10000, not less than `blocks_min`. Default: 30, or `blocks_min` when that is more.
+        /// Maximum number of blocks, not less than `blocks_min`. Default: 30, or `blocks_min` when that is more.
         optional blocks_max: u32,
-        /// Time limit: no block begins after it. More than 0 s. Default: none.
+        /// Time limit: no block begins after it. Default: none.
         optional budget: Nanos,
-        /// The run stops when the half-width of every interval is at most this share of its ratio. More than 0 % to 100 %,
-        /// default 5 %.
+        /// The run stops when the half-width of every interval is at most this share of its ratio. Default: 5 %.
         optional precision: Percent,
         /// The largest difference that does not matter to you; when it is shown, the verdict is "no difference beyond" this share.
-        /// More than 0 % to 100 %, default 5 %.
+        /// Default: 5 %.
         optional equivalence: Percent,
-        /// Confidence of the intervals, 80 % to 99.9 %, default 95 %.
+        /// Confidence of the intervals. Default: 95 %.
         optional confidence: Percent,
         /// Seed of the random order, a whole number. Default: a random seed; the run records it.
         optional seed: u64,
         /// An A/A run: the baseline against a copy of itself. The expected verdict is "no difference". Other arms do not run, and one
         /// arm is sufficient. Default `false`.
         optional aa: bool,
+    }
+}
+
+impl DesignSpec {
+    /// A quantity by its key, in the unit of its range.
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        match key {
+            "blocks_min" => self.blocks_min.map(u64::from),
+            "blocks_max" => self.blocks_max.map(u64::from),
+            "budget" => self.budget.map(|budget| budget.0),
+            "precision" => self.precision.map(ppm),
+            "equivalence" => self.equivalence.map(ppm),
+            "confidence" => self.confidence.map(ppm),
+            _ => None,
+        }
     }
 }
 

@@ -31,8 +31,8 @@ pub const COALESCE_PARAMETERS: [&str; 22] = [
     "tx-frames-high",
     "sample-interval",
 ];
-/// Most receive queues or weights that a plan may name; `ETH_RSS` tables name more on no NIC known.
-const QUEUES_MAX: u32 = 1024;
+/// Most queues of an interface and most weights of an RSS table: no known NIC has more.
+pub(crate) const QUEUES_MOST: u64 = 1024;
 /// Highest core number, `NR_CPUS` of the largest kernels less one.
 const CORE_MAX: u16 = 8191;
 
@@ -150,12 +150,12 @@ impl FromStr for RssSpread {
         match words.split_first() {
             Some((&"default", [])) => Ok(Self::Default),
             Some((&"equal", [queues])) => match number(queues)? {
-                queues @ 1..=QUEUES_MAX => Ok(Self::Equal { queues }),
+                queues if (1..=QUEUES_MOST).contains(&queues.into()) => Ok(Self::Equal { queues }),
                 _ => Err(wrong()),
             },
             Some((&"weights", weights)) => {
                 let weights = weights.iter().map(number).collect::<Result<Vec<_>, _>>()?;
-                let good = weights.len() <= QUEUES_MAX as usize && weights.iter().any(|weight| *weight > 0);
+                let good = weights.len() as u64 <= QUEUES_MOST && weights.iter().any(|weight| *weight > 0);
                 if good { Ok(Self::Weights { weights }) } else { Err(wrong()) }
             }
             _ => Err(wrong()),

@@ -36,7 +36,11 @@ pub use loaded_latency::LoadedLatency;
 pub use pps::Pps;
 pub(crate) use pps::search_duration;
 pub use round_trip::RoundTrip;
-pub use setting::{DURATION, LAB, Range as SettingRange, SEARCH_GOAL, Setting, Unit};
+pub use setting::{
+    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, Range as SettingRange, SEARCH_GOAL, Setting,
+    TREATMENT, Unit,
+};
+
 pub use tcp_crr::Transaction;
 pub use tcp_stream::{StreamTuning, TcpStream};
 pub use terms::{Direction, Family, ProbeProtocol, Role, TcpEngine, UdpOffload, Wait};

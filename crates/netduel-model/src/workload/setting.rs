@@ -1,6 +1,7 @@
 //! The settings of a type of workload as they stand in a plan, with their ranges. A range stands in the file of its type, or here when it
 //! is no type's own, and nowhere else: `plan check`, quick tests, the JSON Schema and the guide, agents and `netduel serve` all read it
 //! from there.
+use crate::plan::tuning::QUEUES_MOST;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 
 /// A setting of a type of workload.
@@ -182,6 +183,29 @@ pub const LAB: &[Setting] = &[
     Setting::within("mtu", Range::byte_count(1280, 9000)),
     Setting::within("queues", Range::count(1, 64)),
 ];
+
+/// The design. Two blocks are the least that differ; verdicts need no more than ten thousand; a run ends within 90 days.
+pub const DESIGN: &[Setting] = &[
+    Setting::within("blocks_min", Range::count(2, BLOCKS_MOST)),
+    Setting::within("blocks_max", Range::count(2, BLOCKS_MOST)),
+    Setting::within("budget", Range::duration(1, 90 * 24 * HOUR)).advise("leave `budget` out for no limit"),
+    Setting::within("precision", Range::ppm(1, 100 * PPM_PER_PERCENT)),
+    Setting::within("equivalence", Range::ppm(1, 100 * PPM_PER_PERCENT)),
+    Setting::within("confidence", Range::ppm(80 * PPM_PER_PERCENT, 999_000)),
+];
+/// The largest block limit.
+pub(crate) const BLOCKS_MOST: u64 = 10_000;
+
+/// Treatments. IPv4 needs an MTU of 68 (RFC 791, section 3.2).
+pub const TREATMENT: &[Setting] = &[
+    Setting::within("mtu", Range::byte_count(68, 65_535)),
+    Setting::within("queues", Range::count(1, QUEUES_MOST)),
+];
+/// Descriptors of a ring, the `value` of a treatment `ring`; no known driver has rings of more than 64 Ki.
+pub const DESCRIPTORS: Setting = Setting::within("value", Range::count(1, 1 << 20));
+
+/// The bandwidth limit of a host, and of the pair of an arm, Mbit/s: ten terabits a second are more than any NIC has.
+pub const BANDWIDTH_LIMIT: &[Setting] = &[Setting::within("expect_mbps", Range::count(1, 10_000_000))];
 
 /// The longest that the trials of a search goal may take together, nanoseconds: a day, as any workload.
 pub(crate) const DURATION_SUM_MOST: u64 = 24 * HOUR;

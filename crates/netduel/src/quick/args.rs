@@ -7,17 +7,21 @@ use clap::{Args, ValueEnum};
 use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::plan::CoresSpec;
 use netduel_model::search::SearchPreset;
-use netduel_model::size::MBPS_MOST;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
-use netduel_model::workload::{TcpEngine, UdpOffload, Wait, WorkloadType};
+use netduel_model::workload::{BANDWIDTH_LIMIT, Setting, TcpEngine, UdpOffload, Wait, WorkloadType};
 use netduel_sys::local_bind::LocalBind;
 use serde::de::DeserializeOwned;
 
 use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
 
-/// The bounds of an integer setting, as in plans.
+/// The bounds of an integer setting of a type of workload, as in plans.
 fn count(kind: WorkloadType, key: &str) -> RangedI64ValueParser<u32> {
-    let range = kind.settings().iter().find(|setting| setting.key == key).and_then(|setting| setting.range);
+    count_of(kind.settings(), key)
+}
+
+/// The bounds of a whole number, as a plan has them.
+fn count_of(settings: &[Setting], key: &str) -> RangedI64ValueParser<u32> {
+    let range = settings.iter().find(|setting| setting.key == key).and_then(|setting| setting.range);
     let bound = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let (least, most) = range.map_or((0, u32::MAX.into()), |range| (bound(range.least), bound(range.most)));
     clap::value_parser!(u32).range(least..=most)
@@ -61,10 +65,10 @@ pub struct CommonArgs {
     #[arg(long, value_name = "CORES", value_parser = cores)]
     pub pin_server: Option<CoresSpec>,
     /// DSCP of the data packets of both ends, 0 to 63, for example 46; not for pps [default: the kernel's, 0]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=63))]
+    #[arg(long, value_name = "N", value_parser = count(WorkloadType::TcpStream, "dscp"))]
     pub dscp: Option<u32>,
     /// Bandwidth limit of the sender, Mbit/s: the result shows the share of it [default: the cloud's limit for its size]
-    #[arg(long, value_name = "MBPS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MBPS_MOST)))]
+    #[arg(long, value_name = "MBPS", value_parser = count_of(BANDWIDTH_LIMIT, "expect_mbps"))]
     pub expect_mbps: Option<u32>,
     /// Print the result as one JSON document.
     #[arg(short = 'J', long)]

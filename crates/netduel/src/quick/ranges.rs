@@ -7,7 +7,8 @@ use netduel_model::ids::WorkloadName;
 use netduel_model::plan::{self, spec::SettingsSpec};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{
-    DURATION, Family, LAB, PinAuto, SEARCH_GOAL, Setting, SettingRange, Timing, Unit, Workload, WorkloadType,
+    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, SEARCH_GOAL, Setting, SettingRange,
+    TREATMENT, Timing, Unit, Workload, WorkloadType,
 };
 use serde_json::Value;
 
@@ -169,9 +170,29 @@ const BEGIN: &str = "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"lab\"
 
 /// Tables of settings that belong to no type: their position in the schema, and a plan with one of their keys set.
 type Table = (&'static str, &'static [Setting], fn(&str, &str) -> String);
-const TABLES: [Table; 3] = [
+const TABLES: [Table; 7] = [
     ("LabSpec", LAB, |key, value| format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n{key} = {value}\n")),
     ("WorkloadSpec", &[DURATION], |key, value| format!("{BEGIN}type = \"tcp-rr\"\n{key} = {value}\n[lab]\n")),
+    ("DesignSpec", DESIGN, |key, value| {
+        // No fewer blocks at most than at least.
+        let beside = if key == "blocks_min" { "blocks_max = 10000" } else { "" };
+        format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n[design]\n{key} = {value}\n{beside}\n")
+    }),
+    ("HostSpec", BANDWIDTH_LIMIT, |key, value| {
+        format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n").replacen(
+            "[hosts.b]\n",
+            &format!("[hosts.b]\n{key} = {value}\n"),
+            1,
+        )
+    }),
+    ("ArmSpec", BANDWIDTH_LIMIT, |key, value| {
+        format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n").replacen(
+            "[[arms]]\n",
+            &format!("[[arms]]\n{key} = {value}\n"),
+            1,
+        )
+    }),
+    ("TreatmentSpec", TREATMENT, |key, value| with_treatment(&format!("{key} = {value}"))),
     ("SearchGoalSpec", SEARCH_GOAL, |key, value| {
         // Equal to the trial length of the goal.
         let beside = match key {
@@ -183,28 +204,45 @@ const TABLES: [Table; 3] = [
     }),
 ];
 
+/// A plan whose first arm has a further treatment.
+fn with_treatment(change: &str) -> String {
+    let treatment = format!(", {{ interface = \"eth0\", {change} }}]");
+    format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n").replacen(" }]", &format!(" }}{treatment}"), 1)
+}
+
+/// Whether a plan takes the bounds of a range, and the values next to them.
+fn check_bounds(setting: &Setting, plan: impl Fn(&str) -> String) {
+    let range = setting.range.expect("it is a quantity");
+    let values = [
+        Some((range.least, true)),
+        Some((range.most, true)),
+        range.least.checked_sub(1).map(|value| (value, false)),
+        Some((range.most + 1, false)),
+    ];
+    for (value, is_good) in values.into_iter().flatten() {
+        let text = plan(&range.unit.toml(value));
+        let parsed = plan::parse(&text, "p");
+        assert_eq!(parsed.is_ok(), is_good, "{text}: {:?}", parsed.err());
+    }
+}
+
 #[test]
 fn tables_of_plans_accept_settings_exactly_within_their_bounds() {
     let schema = plan::schema();
     for (definition, settings, text) in TABLES {
         for setting in settings {
+            check_bounds(setting, |value| text(setting.key, value));
             let range = setting.range.expect("it is a quantity");
-            let values = [
-                Some((range.least, true)),
-                Some((range.most, true)),
-                range.least.checked_sub(1).map(|value| (value, false)),
-                Some((range.most + 1, false)),
-            ];
-            for (value, is_good) in values.into_iter().flatten() {
-                let text = text(setting.key, &range.unit.toml(value));
-                let parsed = plan::parse(&text, "p");
-                assert_eq!(parsed.is_ok(), is_good, "{text}: {:?}", parsed.err());
-            }
             let property = &schema["$defs"][definition]["properties"][setting.key];
             let description = property["description"].as_str().expect("it is described");
             assert!(description.ends_with(&format!("Range: {}.", range.words())), "{description}");
         }
     }
+}
+
+#[test]
+fn a_ring_takes_descriptors_up_to_the_bounds_and_no_further() {
+    check_bounds(&DESCRIPTORS, |value| with_treatment(&format!("ring = \"rx\", value = \"{value}\"")));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction}
 use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
-use super::values::{check_interface, check_mbps};
+use super::values::{check_bandwidth_limit, check_interface};
 use super::{events, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
@@ -145,7 +145,7 @@ fn resolve_arm(
         expect_client,
         expect_server,
         expect_path: arm.expect_path,
-        expect_mbps: check_mbps(arm.expect_mbps, path, problems),
+        expect_mbps: check_bandwidth_limit(arm.expect_mbps, path, problems),
         workloads: resolved.into_iter().collect::<Option<_>>()?,
     })
 }

@@ -12,7 +12,7 @@ use crate::plan::value::name_rule;
 use crate::size;
 use crate::socket_name::SocketName;
 
-use super::values::{check_command, check_mbps};
+use super::values::{check_bandwidth_limit, check_command};
 
 /// The hosts that could be resolved. A host with a problem is left out unless the problem is only one of its addresses.
 pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<HostName, Host> {
@@ -37,7 +37,7 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<
                 Launch::Lab { guest } => lab::addresses(guest),
                 _ => addresses,
             };
-            let expect_mbps = check_mbps(host.expect_mbps, &path, problems);
+            let expect_mbps = check_bandwidth_limit(host.expect_mbps, &path, problems);
             hosts.insert(
                 name,
                 Host { launch, addresses, size: check_size(host, &path, problems), expect_mbps },

@@ -11,11 +11,13 @@ mod tuning;
 mod values;
 mod workloads;
 
-use super::problem::{Problems, key_path};
+use super::problem::Problems;
 use super::resolved::{Lab, ResolvedPlan};
 use super::spec::{DesignSpec, LabSpec, PlanSpec};
 use crate::ids::{NAME_LEN_MAX, RunId};
 use crate::workload::LAB;
+
+use values::check_table;
 
 pub(super) use overrides::apply as apply_overrides;
 pub use settings::traffic;
@@ -56,14 +58,7 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Re
 }
 
 fn resolve_lab(lab: &LabSpec, problems: &mut Problems<'_>) -> Lab {
-    for setting in LAB {
-        let (Some(range), Some(value)) = (setting.range, lab.number(setting.key)) else { continue };
-        if !range.contains(value) {
-            let advice = if setting.advice.is_empty() { "" } else { "; " };
-            let allowed = format!("{}{advice}{}", range.allowed(), setting.advice);
-            problems.add(&key_path("lab", setting.key), format!("is {}", range.unit.toml(value)), allowed);
-        }
-    }
+    check_table(problems, "lab", LAB, |key| lab.number(key));
     Lab {
         rules: lab.rules.unwrap_or(600),
         cap: lab.cap,

@@ -2,9 +2,10 @@
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
+use crate::workload::TREATMENT;
 
 use super::tuning;
-use super::values::{check_command, check_interface, range};
+use super::values::{check_command, check_interface, check_table};
 
 /// The keys of which a treatment has exactly one.
 const KINDS: [&str; 14] = [
@@ -153,7 +154,7 @@ fn resolve_action(spec: &TreatmentSpec, path: &str, problems: &mut Problems<'_>)
         return resolve_offload(spec, feature, path, problems);
     }
     if let Some(mtu) = spec.mtu {
-        range(problems, &key_path(path, "mtu"), mtu, 68, 65_535);
+        check_table(problems, path, TREATMENT, |key| (key == "mtu").then_some(mtu.into()));
         return Some(TreatmentAction::Mtu { interface: spec.interface.clone()?, mtu });
     }
     if let Some(name) = &spec.sysctl {

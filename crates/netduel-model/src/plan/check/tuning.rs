@@ -6,13 +6,9 @@ use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::resolved::TreatmentAction;
 use crate::plan::spec::TreatmentSpec;
 use crate::plan::tuning::{COALESCE_PARAMETERS, CoreChoice, RssSpread};
+use crate::workload::{DESCRIPTORS, TREATMENT};
 
-use super::values::range;
-
-/// Most queues that a plan may ask for.
-const QUEUES_MAX: u32 = 1024;
-/// Most descriptors of a ring; no driver known has rings of more than 64 Ki.
-const DESCRIPTORS_MAX: u32 = 1 << 20;
+use super::values::check_table;
 
 /// The action of a treatment of this kind; `None` when it is another kind, or a part of it is missing or unreadable.
 pub(super) fn resolve(
@@ -28,13 +24,13 @@ pub(super) fn resolve(
         return Some(TreatmentAction::Pci { interface });
     }
     if let Some(queues) = spec.queues {
-        range(problems, &key_path(path, "queues"), queues, 1, QUEUES_MAX);
+        check_table(problems, path, TREATMENT, |key| (key == "queues").then_some(queues.into()));
         return Some(TreatmentAction::Queues { interface, queues });
     }
     if let Some(ring) = spec.ring {
         let allowed = "write the number of descriptors as text, for example value = \"1024\"";
         let descriptors = number(spec.value.as_deref()?, path, allowed, problems)?;
-        range(problems, &key_path(path, "value"), descriptors, 1, DESCRIPTORS_MAX);
+        check_table(problems, path, &[DESCRIPTORS], |_| Some(descriptors.into()));
         return Some(TreatmentAction::Ring { interface, ring, descriptors });
     }
     if let Some(parameter) = &spec.coalesce {

@@ -1,17 +1,21 @@
 //! Checks of single values that several tables share.
 use crate::plan::problem::{Problems, element_path, key_path};
-use crate::size;
+use crate::workload::{BANDWIDTH_LIMIT, Setting};
 
-/// Notes a value that is not in its range.
-pub(super) fn range<T: Copy + PartialOrd + std::fmt::Display>(
+/// Notes the values of a table that are not in the ranges of its settings. `number`: a value by its key, in the unit of its range.
+pub(super) fn check_table(
     problems: &mut Problems<'_>,
     path: &str,
-    value: T,
-    least: T,
-    most: T,
+    settings: &[Setting],
+    number: impl Fn(&str) -> Option<u64>,
 ) {
-    if value < least || value > most {
-        problems.add(path, format!("is {value}"), format!("{least} to {most} is allowed"));
+    for setting in settings {
+        let (Some(range), Some(value)) = (setting.range, number(setting.key)) else { continue };
+        if !range.contains(value) {
+            let advice = if setting.advice.is_empty() { "" } else { "; " };
+            let allowed = format!("{}{advice}{}", range.allowed(), setting.advice);
+            problems.add(&key_path(path, setting.key), format!("is {}", range.unit.toml(value)), allowed);
+        }
     }
 }
 
@@ -27,11 +31,14 @@ pub(super) fn check_interface(problems: &mut Problems<'_>, path: &str, name: &st
     }
 }
 
-/// A known cap in its range, Mbit/s.
-pub(super) fn check_mbps(mbps: Option<u32>, path: &str, problems: &mut Problems<'_>) -> Option<u32> {
-    let mbps = mbps?;
-    range(problems, &key_path(path, "expect_mbps"), mbps, 1, size::MBPS_MOST);
-    Some(mbps)
+/// A known bandwidth limit in its range, Mbit/s.
+pub(super) fn check_bandwidth_limit(
+    mbps: Option<u32>,
+    path: &str,
+    problems: &mut Problems<'_>,
+) -> Option<u32> {
+    check_table(problems, path, BANDWIDTH_LIMIT, |_| mbps.map(u64::from));
+    mbps
 }
 
 /// Notes a command without a first word.
