@@ -24,6 +24,12 @@ const CUT_LIMIT_NS: u64 = 1_000_000_000;
 /// Pause after an error of the path, nanoseconds. The schedule continues: missed requests are sent late, which counts.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
 
+/// Requests that are late at the end of the duration are sent within this time after it, nanoseconds: those that a stall held up. A
+/// schedule that is faster than the host would go on for many times the duration.
+const LATE_LIMIT_NS: u64 = 5_000_000_000;
+/// The event that is counted when it was.
+const TOO_FAST: &str = "requests left unsent: the request rate is higher than this host can send";
+
 /// Settings of an open loop.
 #[derive(Clone, Copy)]
 pub(super) struct Open {
@@ -75,6 +81,10 @@ pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared
             break;
         }
         let now = clock::monotonic_ns();
+        if now > end_ns.saturating_add(LATE_LIMIT_NS) {
+            worker.errors.count_event("send", TOO_FAST);
+            break;
+        }
         match requests.send(number, now, Waiting::Block) {
             Ok(()) => {
                 left(worker, &mut recorder, &open, due, now);
@@ -197,6 +207,10 @@ pub(super) fn spin<Q: Requests, R: Responses>(
     loop {
         let now = clock::monotonic_ns();
         if ended_ns.is_none() && (due.min(now) >= end_ns || !worker.control.is_running()) {
+            ended_ns = Some(now);
+        }
+        if ended_ns.is_none() && now > end_ns.saturating_add(LATE_LIMIT_NS) {
+            worker.errors.count_event("send", TOO_FAST);
             ended_ns = Some(now);
         }
         if ended_ns.is_none() && due < end_ns && now >= due {

@@ -58,9 +58,25 @@ fn open_loop_keeps_its_schedule_exactly() {
     }
 }
 
+/// Each request is a system call: no host makes three million of them in the time.
+#[test]
+fn schedule_beyond_the_host_ends_and_is_reported() {
+    for wait in [Wait::Block, Wait::Spin] {
+        for (protocol, traffic) in both_protocols(&messages(64, 1, wait, Some(10_000_000))) {
+            let what = format!("{protocol} {wait:?}");
+            let (client, _) = run_pair(&workload(traffic, Family::Ipv4, 3000)).unwrap();
+            let is_reported =
+                client.errors.iter().any(|error| error.error.contains("higher than this host can send"));
+            assert!(is_reported, "{what}: {:?}", client.errors);
+            let trips = client.round_trips.unwrap();
+            assert!(trips.responses > 0 && trips.requests < 30_000_000, "{what}: {}", trips.requests);
+        }
+    }
+}
+
 #[test]
 fn large_messages_do_not_deadlock() {
-    for rate in [None, Some(100)] {
+    for rate in [None, Some(40)] {
         for wait in [Wait::Block, Wait::Spin] {
             let traffic = Traffic::TcpRr(messages(4 << 20, 8, wait, rate));
             let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 200)).unwrap();

@@ -195,7 +195,8 @@ fn sizes_without_room_for_the_token_are_rejected() {
 const CHILD: &str = "NETDUEL_LOAD_TEN_PORTS";
 
 fn with_ten_local_ports() {
-    // The listener uses one of the ten, the permanent connection another, so at most eight transactions are in flight.
+    // The listener uses one of the ten, the permanent connection another, and these seven: one is left for transactions.
+    let _used: Vec<TcpListener> = (0..7).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let workload = workload(transactions(64, 1 << 20, 32, Wait::Block, None), Family::Ipv4, 300);
     let (client, _) = run_through(&workload, <[u16]>::to_vec).unwrap();
     let texts: Vec<String> = client
