@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::agents::{Arrival, Ended, LaunchError};
 use super::input::Input;
@@ -120,10 +120,9 @@ impl AgentProcess {
 /// Kills the process group: a launcher that is a shell has the agent for a child. The guard that undoes treatments after an agent was
 /// killed is in a session of its own.
 fn kill(group: Pid) {
-    if kill_process_group(group, Signal::KILL).is_err() {
-        // The process is gone meanwhile, or it is another user's.
-        let _ = kill_process(group, Signal::KILL);
-    }
+    // The error says that the group is gone, or another user's. Its number alone is not killed instead: a thread waits for the child,
+    // so that it may be another process by now.
+    let _ = kill_process_group(group, Signal::KILL);
 }
 
 /// What a killed agent may have left running: its guard, which is in a session of its own. It holds the agent's standard error.

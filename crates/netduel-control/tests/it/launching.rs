@@ -117,8 +117,10 @@ fn process_that_keeps_standard_error_open_does_not_delay_the_end() {
     let (agent, arrivals) = start(&script);
     let first = arrivals.recv_timeout(Duration::from_secs(60));
     assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
-    // A test that waits for the other process would not end.
-    let (ended, remains) = agent.end(Duration::from_secs(86_400));
+    let (sent, returned) = channel();
+    std::thread::spawn(move || sent.send(agent.end(Duration::from_secs(86_400))));
+    // The time is no expectation but the end of a test that would otherwise wait for the other process.
+    let (ended, remains) = returned.recv_timeout(Duration::from_secs(60)).expect("the end is not delayed");
     assert!(ended.is_over && ended.status.is_some_and(|status| status.success()), "{ended:?}");
     assert_eq!(ended.last_words, "last words");
     assert!(!remains.are_gone(Duration::ZERO), "the other process was ended");
