@@ -13,7 +13,7 @@ use netduel_sys::namespace::network_cookie;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::geteuid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,14 +86,7 @@ impl Journal {
     pub(super) fn note(&mut self, request: &Request) -> io::Result<()> {
         let Some((folder, _, name)) = &self.place else { return Ok(()) };
         if self.file.is_none() {
-            let flags = OFlags::RDWR
-                | OFlags::CREATE
-                | OFlags::EXCL
-                | OFlags::NOFOLLOW
-                | OFlags::CLOEXEC
-                | OFlags::APPEND;
-            let mut file = File::from(openat(folder, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?);
-            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            let mut file = File::from(locked(folder, name)?);
             write_line(&mut file, &self.head)?;
             self.file = Some(file);
         }
@@ -108,6 +101,20 @@ impl Journal {
         {
             let _ = unlinkat(folder, name.as_str(), AtFlags::empty());
             drop(file);
+        }
+    }
+}
+
+/// A new file with its lock. An agent that looks through the journals may lock it first, for a moment, and removes it because it is
+/// empty: then it is made again.
+fn locked(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    let flags =
+        OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::APPEND;
+    loop {
+        let file = openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;
+        retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
+        if fstat(&file)?.st_nlink > 0 {
+            return Ok(file);
         }
     }
 }
@@ -285,6 +292,8 @@ fn recover_one(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use netduel_formats::{examples, fingerprint, uncovered, violations};
     use schemars::generate::SchemaSettings;
     use serde::de::DeserializeOwned;
@@ -372,6 +381,29 @@ mod tests {
         journal.remove();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
         assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None);
+    }
+
+    #[test]
+    fn journal_is_written_while_agents_look_through_the_journals() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("netduel");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    recover_within(std::slice::from_ref(&folder));
+                    with_guard_within(std::slice::from_ref(&folder));
+                }
+            });
+            for id in 0..500 {
+                let mut journal = Journal::within(std::slice::from_ref(&folder));
+                journal.note(&Request::Forget { id }).unwrap();
+                let path = journal.path().unwrap();
+                assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2, "journal {id}");
+                journal.remove();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
     }
 
     #[test]
