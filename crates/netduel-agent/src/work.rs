@@ -1,5 +1,6 @@
 //! The agent's work as the protocol asks for it: one trial after the other, treatments around it, readings of the host. It knows ends of
 //! trials by their traits alone.
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -260,7 +261,7 @@ impl Work for AgentWork {
             Stage::Prepared(_) | Stage::Idle => Ok(()),
         };
         for problem in [self.end_lingering(), aborted].into_iter().filter_map(Result::err) {
-            eprintln!("netduel: {}", problem.message);
+            drop(writeln!(std::io::stderr(), "netduel: {}", problem.message));
         }
     }
 }

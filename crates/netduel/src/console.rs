@@ -27,9 +27,10 @@ pub fn print_lines(text: &str) -> Result<(), Failure> {
     print(&broken(text, terminal_width(std::io::stdout())))
 }
 
-/// Prints a message on standard error. On a terminal its lines are wrapped at spaces.
+/// Prints a message on standard error. On a terminal its lines are wrapped at spaces. A message that cannot be written, because
+/// its reader has gone or the disk is full, does not end the command: its result matters more.
 pub fn tell(text: &str) {
-    eprintln!("{}", broken(text, terminal_width(std::io::stderr())));
+    drop(writeln!(std::io::stderr(), "{}", broken(text, terminal_width(std::io::stderr()))));
 }
 
 fn terminal_width(output: impl AsFd) -> Option<usize> {

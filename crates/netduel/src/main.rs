@@ -23,7 +23,7 @@ mod stored;
 use clap::Parser as _;
 
 use cli::{Cli, Command};
-use exit::{Failure, Kind};
+use exit::{Failure, Kind, OrFail as _};
 use netduel_sys::local_bind::LocalBind;
 
 fn main() {
@@ -53,6 +53,10 @@ fn main() {
 
 /// Runs a command; `Ok` contains the exit code of commands that return another program's exit code.
 fn dispatch(command: &Command) -> Result<i32, Failure> {
+    if command.measures() {
+        // From the beginning: a signal before the first trial ends the command as one during a trial does.
+        signal::interrupted().kind(Kind::Environment)?;
+    }
     match command {
         Command::Demo(args) => demo::command(args)?,
         Command::Run(args) => run::command(args)?,

@@ -114,9 +114,9 @@ fn confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
         return Err(Failure::message(Kind::Usage, text).remedy("add --yes"));
     }
     let names: Vec<&str> = ids.iter().map(netduel_model::ids::RunId::as_str).collect();
-    eprint!("Delete {} for good? [y/N] ", names.join(", "));
+    let mut terminal = std::io::stderr();
     // The terminal may be closed; then there is no answer either.
-    drop(std::io::stderr().flush());
+    drop(write!(terminal, "Delete {} for good? [y/N] ", names.join(", ")).and_then(|()| terminal.flush()));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).kind(Kind::Environment)?;
     Ok(is_yes(&answer))

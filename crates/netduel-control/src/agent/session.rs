@@ -43,7 +43,7 @@ impl<W: DerefMut<Target: Work>> Drop for Cleaned<W> {
         }
         for problem in self.clean() {
             // The connection is gone; the launcher keeps the last lines of standard error.
-            eprintln!("netduel agent: not undone: {problem}");
+            drop(writeln!(std::io::stderr(), "netduel agent: not undone: {problem}"));
         }
     }
 }

@@ -190,6 +190,22 @@ pub enum Command {
     UndoGuard,
 }
 
+impl Command {
+    /// Whether it measures, so that the first signal ends it with what it has so far.
+    pub fn measures(&self) -> bool {
+        matches!(
+            self,
+            Self::Demo(_)
+                | Self::Run(_)
+                | Self::Tcp(_)
+                | Self::Udp(_)
+                | Self::Pps(_)
+                | Self::Rr(_)
+                | Self::Crr(_)
+        )
+    }
+}
+
 /// Names that a shell completes while the user types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Completable {

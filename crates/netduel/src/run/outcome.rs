@@ -42,7 +42,7 @@ pub fn finish(
     let run = store.read(id.as_str()).kind(Kind::Store)?;
     let analysis = netduel_report::analyse_run(&run);
     if run.trials.is_empty() {
-        eprintln!("No trial was finished.");
+        tell("No trial was finished.");
     } else {
         show(&run, &analysis, output)?;
     }

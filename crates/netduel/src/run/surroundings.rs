@@ -131,9 +131,13 @@ pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<netduel_lab::Lab>, Failur
     let Some(spec) = &plan.lab else { return Ok(None) };
     let base: String = plan.name.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
     let name = LabName::new(format!("run-{base}-{}", std::process::id())).kind(Kind::Internal)?;
-    let lab = netduel_lab::Lab::up(&name, spec, Lifetime::Attached, &program::keeper_command())
-        .map_err(crate::lab::failed)?;
-    Ok(Some(lab))
+    let interrupted = signal::interrupted().kind(Kind::Environment)?;
+    let lab = netduel_lab::Lab::up(&name, spec, Lifetime::Attached, &program::keeper_command());
+    // A terminal sends the signal to the lab's processes as well, which then fail.
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Failure::message(Kind::Interrupted, "stopped by the user before the first trial"));
+    }
+    lab.map(Some).map_err(crate::lab::failed)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]

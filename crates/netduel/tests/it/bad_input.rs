@@ -1,5 +1,5 @@
 //! Invalid input: a clear message with the remedy, the documented exit code, no leftovers and no partial output.
-use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, short_plan};
+use crate::support::{Bench, Finished, LATENCY, STREAM, TWO_PATHS, short_plan};
 
 /// A plan with one error: the replaced text, the replacement, and the expected message.
 const MISTAKES: &[(&str, &str, &[&str])] = &[
@@ -67,6 +67,20 @@ fn agent_that_prints_garbage_is_rejected() {
     let plan = bench.plan(&text);
     let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(4);
     assert!(run.stderr.contains("garbage"), "{}", run.stderr);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn standard_error_that_cannot_be_written_changes_no_exit_code_and_loses_no_result() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = bench.netduel(["report", "no-such-run"]);
+    assert_eq!(command.stderr(full()).output().unwrap().status.code(), Some(9));
+    let mut command = bench.netduel(["run", plan.to_str().unwrap(), "--json"]);
+    let run = Finished::from(command.stderr(full()).output().unwrap());
+    assert!(matches!(run.code, Some(0 | 6)), "{:?}", run.code);
+    assert_eq!(run.json()["document"], "netduel.report", "{}", run.stdout);
     bench.assert_nothing_left();
 }
 

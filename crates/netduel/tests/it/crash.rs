@@ -2,7 +2,7 @@
 use netduel_sys::clock;
 use rustix::process::Signal;
 
-use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, UnderWay, short_plan, signal, wait_gone};
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, UnderWay, short_plan, signal, until, wait_gone};
 
 fn started(bench: &Bench) -> UnderWay {
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 200\nblocks_max = 200"));
@@ -14,6 +14,29 @@ fn started(bench: &Bench) -> UnderWay {
 fn stored_trials(bench: &Bench) -> u64 {
     let runs = bench.run(["runs", "--json"]).expect_code(0).json();
     runs["runs"][0]["trials"].as_u64().unwrap()
+}
+
+#[test]
+fn signal_while_the_lab_is_built_ends_a_run_with_a_document() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 200\nblocks_max = 200"));
+    for stop in [Signal::INT, Signal::TERM] {
+        let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap(), "--json"]));
+        let status = format!("/proc/{}/status", under_way.child.id());
+        // The handler is there before anything is built.
+        assert!(until(|| catches(&status, stop)), "the program never handled {stop:?}");
+        signal(under_way.pid(), stop);
+        let run = under_way.finish().expect_code(130);
+        assert_eq!(run.json()["document"], "netduel.error", "{}", run.stdout);
+        bench.assert_nothing_left();
+    }
+}
+
+/// Whether a process handles a signal (`SigCgt` in proc_pid_status(5), a mask of which bit 0 is signal 1).
+fn catches(status: &str, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(status).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (signal.as_raw() - 1)) != 0
 }
 
 #[test]
