@@ -54,10 +54,10 @@ fn added(document: &Value, arm: usize, percentile: &str) -> f64 {
     smallest(&format!("latency-loaded-{percentile}")) - smallest("latency-idle-p50")
 }
 
-/// Tolerance: the median with the deep queue lies between half and all of the delay of a full queue, plus 5 % (the sawtooth of
-/// cubic). Its 99th percentile is at least 85 % of that delay, because senders that fill the queue until it drops keep it full at
-/// times. Its maximum depends on other load of the machine, so only the median has an upper bound. The shallow queue adds at most
-/// its full delay, plus 15 % and 1 ms for wake-ups.
+/// Tolerance: the deep queue's median lies between half and one and a half of what a full queue adds (the sawtooth of cubic, and
+/// probes that wait for a core), and its 99th percentile is at most 15 % less than that, because senders that fill it until it drops
+/// leave it full now and then. How much more it is depends on what else the machine does, so only the median has an upper bound.
+/// The shallow queue adds less than half of what the deep one adds.
 #[test]
 fn queue_of_known_size_adds_the_expected_delay() {
     if std::process::Command::new("tc").arg("-V").output().is_err() {
@@ -96,21 +96,17 @@ blocks_max = 3
     assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
     let document = run.json();
     let arms = document["workloads"][0]["arms"].as_array().unwrap();
-    let (shallow, deep) = (&arms[0], &arms[1]);
+    let deep = &arms[1];
 
     let (p50, p99) = (added(&document, 1, "p50"), added(&document, 1, "p99"));
-    assert!(p50 > 0.5 * full(DEEP) && p50 < 1.05 * full(DEEP), "p50 {p50} ns of {} ns", full(DEEP));
+    assert!(p50 > 0.5 * full(DEEP) && p50 < 1.5 * full(DEEP), "p50 {p50} ns of {} ns", full(DEEP));
     assert!(p99 > 0.85 * full(DEEP), "p99 {p99} ns of {} ns", full(DEEP));
-    let p50 = added(&document, 0, "p50");
-    assert!(p50 < 1.15 * full(SHALLOW) + 1e6, "p50 {p50} ns of {} ns", full(SHALLOW));
-    for arm in [shallow, deep] {
-        // New connections wait in the same queue: a handshake has one packet in it, like a probe.
-        let (connect, probe) = (percentile(arm, "connect", 50.0), percentile(arm, "loaded", 50.0));
-        assert!(
-            connect > 0.5 * probe && connect < 1.5 * probe + 3e6,
-            "connect {connect} ns, probe {probe} ns"
-        );
-        assert!(percentile(arm, "in-band", 50.0) > 0.5 * probe, "in band no faster than beside it");
-    }
+    let shallow = added(&document, 0, "p50");
+    assert!(shallow < 0.5 * p50, "p50 {shallow} ns of {} ns, and {p50} ns of the deep queue", full(SHALLOW));
+    // New connections wait in the same queue: a handshake has one packet in it, as a probe has. The shallow queue delays less than
+    // the wait for a core.
+    let (connect, probe) = (percentile(deep, "connect", 50.0), percentile(deep, "loaded", 50.0));
+    assert!(connect > 0.5 * probe && connect < 1.5 * probe, "connect {connect} ns, probe {probe} ns");
+    assert!(percentile(deep, "in-band", 50.0) > 0.5 * probe, "in band no faster than beside it");
     bench.assert_nothing_left();
 }

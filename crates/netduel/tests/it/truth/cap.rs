@@ -197,12 +197,14 @@ fn judge(case: &Case, window: &Steady<'_>, seen: f64) {
     let counted = payload * 8.0 / seconds;
     let nominal = case.rate_bps * case.payload as f64 / (case.payload + case.headers) as f64;
     let asleep = nominal / 8.0 * SLEEP_S;
-    let under_way = |edge: &Reading| edge.waiting as f64 + edge.unprocessed as f64 * case.step_bytes;
-    let late: f64 = [first, last].map(|edge| (under_way(edge) - asleep).max(0.0)).iter().sum();
-    // A large segment is a step in the queue's counters, not a change of its rate.
+    let in_flight = |edge: &Reading| edge.waiting as f64 + edge.unprocessed as f64 * case.step_bytes;
+    let late: f64 = [first, last].map(|edge| (in_flight(edge) - asleep).max(0.0)).iter().sum();
+    // What left the queue before the window and was received in it, less what left in it and was received after it.
+    let shifted = (in_flight(first) - in_flight(last)).abs();
+    // A large segment is a step in the queue's course, and no change of its rate.
     let cut = (window.cut - 2.0 * case.step_bytes).max(0.0);
     let beside = (window.beside_s - BESIDE_S).max(0.0) / seconds;
-    let allowed = TOLERANCE + (late + cut) / payload + beside;
+    let allowed = TOLERANCE + (late + shifted + cut) / payload + beside;
     let gap_s = steady.windows(2).map(|two| two[1].at_ns - two[0].at_ns).max().unwrap_or(0) as f64 / 1e9;
     let what = format!(
         "{} {}: read {:.1} Mbit/s of payload; the queue counted {:.1} in {seconds:.3} s ({:+.2} %), its rate allows {:.1} ({:+.2} %); \
