@@ -13,6 +13,7 @@ mod hostile;
 mod hosts;
 mod json;
 mod nonsense;
+mod old_runs;
 mod packets;
 mod quick;
 mod search;

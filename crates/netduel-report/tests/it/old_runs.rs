@@ -1,0 +1,51 @@
+//! Runs that a program of an older format stored: every output has the figures that the old program reported.
+use std::path::{Path, PathBuf};
+
+use netduel_model::run::Run;
+use netduel_report::{csv, document, html, markdown, terminal};
+use netduel_store::Store;
+
+use crate::json;
+
+/// The runs that a program of format 2 wrote, by name: each beside the CSV that the same program made of it.
+const OF_FORMAT_2: [&str; 7] = ["dpdk", "failover", "latency", "packets", "resumed", "search", "treatments"];
+
+fn golden(name: &str, extension: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../netduel-store/tests/golden");
+    folder.join(format!("format-2-real-{name}.{extension}"))
+}
+
+fn read(name: &str) -> Run {
+    let file = golden(name, "netduel");
+    let store = Store::open(file.parent().unwrap()).unwrap();
+    store.read(file.to_str().unwrap()).unwrap()
+}
+
+/// A later program may know more metrics of an old trial. It must not know fewer, or give another value.
+#[test]
+fn every_figure_that_the_old_program_reported_is_reported_unchanged() {
+    for name in OF_FORMAT_2 {
+        let now = csv::trials(&read(name));
+        let then = std::fs::read_to_string(golden(name, "csv")).unwrap();
+        assert!(then.lines().count() > 1, "{name} has no figures");
+        let lost: Vec<&str> = then.lines().filter(|row| !now.lines().any(|line| line == *row)).collect();
+        assert!(lost.is_empty(), "of {name}:\n{}\nis not in\n{now}", lost.join("\n"));
+    }
+}
+
+#[test]
+fn runs_of_an_older_program_are_shown_in_every_format() {
+    for name in OF_FORMAT_2 {
+        let run = read(name);
+        let report = document(&run);
+        let arms = run.header.plan.arms.iter().map(|arm| arm.name.as_str());
+        // Compares it with the schema.
+        let json = json::report(&run).to_string();
+        let pages =
+            [terminal::report(&report, 120, false), markdown::page(&report), html::page(&report), json];
+        for arm in arms {
+            assert!(pages.iter().all(|page| page.replace('\\', "").contains(arm)), "{arm} of {name}");
+        }
+        assert!(pages[0].contains(&run.header.plan.question), "{name}: {}", pages[0]);
+    }
+}
