@@ -6,115 +6,126 @@ use crate::format::FORMAT;
 
 /// A change of a line.
 enum Change {
-    /// A key of an object has another name.
-    Key { at: &'static str, from: &'static str, to: &'static str },
-    /// A word, which is a text or the only key of an object, is another one.
-    Word { at: &'static str, from: &'static str, to: &'static str },
+    /// Keys of an object have other names: from, to.
+    Keys { at: &'static str, names: &'static [(&'static str, &'static str)] },
+    /// A word, which is a text or the only key of an object, is another one: from, to.
+    Words { at: &'static str, names: &'static [(&'static str, &'static str)] },
     /// Anything else.
     With { at: &'static str, change: fn(&mut Value) },
 }
-
-const fn key(at: &'static str, from: &'static str, to: &'static str) -> Change {
-    Change::Key { at, from, to }
-}
-
-const fn word(at: &'static str, from: &'static str, to: &'static str) -> Change {
-    Change::Word { at, from, to }
-}
-
-const HOST: &str = "header.hosts.*";
-const DEVICE: &str = "header.hosts.*.interfaces.*.device";
-const OBSERVATION: &str = "trial.*.observation";
-const PRESENCE: &str = "trial.*.observation.interfaces.*.presence";
-const LINK_CHANGE: &str = "trial.*.observation.link_events.*.change";
-const LINK_CHANGE_KIND: &str = "trial.*.observation.link_events.*.change.kind";
-const REPORT: &str = "trial.*.report";
-const DATAGRAMS: &str = "trial.*.report.datagrams";
-const DPDK: &str = "trial.*.report.dpdk";
-const DPDK_COUNTS: &str = "trial.*.report.dpdk.counts";
-const FAIRNESS: &str = "trial.*.report.fairness";
-const TRANSACTIONS: &str = "trial.*.report.round_trips.parts";
-const FOREIGN_TRANSACTIONS: &str = "trial.*.report.under_load.foreign";
-const STAMPS: &str = "trial.*.report.stamps";
-const STEP: &str = "trial.search.steps.*";
-const STEP_OUTPUT: &str = "trial.search.steps.*.output";
-const KIND: &str = "warning.kind";
 
 /// Changes from version 2 to 3. A place is the keys that lead to it from the line, with dots between; `*` is every element of a list or
 /// object. The changes are made in this order, so a place below a renamed key has the new name.
 const TO_3: &[Change] = &[
     Change::With { at: "header.plan.arms.*.workloads.*.traffic", change: pps_is_a_type_of_its_own },
-    key("header.plan.hosts.*.launch", "at", "address"),
-    key(HOST, "nodes", "numa_nodes"),
-    key(HOST, "filter", "firewall"),
-    key("header.hosts.*.firewall", "tracked", "conntrack"),
-    key(DEVICE, "bus", "bus_address"),
-    key(DEVICE, "node", "numa_node"),
-    key(DEVICE, "disciplines", "qdiscs"),
-    key(OBSERVATION, "cost_ns", "observer_cpu_ns"),
-    word(PRESENCE, "stayed", "unchanged"),
-    word(PRESENCE, "appeared", "added"),
-    word(PRESENCE, "vanished", "removed"),
-    word(LINK_CHANGE_KIND, "appeared", "added"),
-    word(LINK_CHANGE_KIND, "vanished", "removed"),
-    word(LINK_CHANGE_KIND, "missed", "events-lost"),
-    key(LINK_CHANGE, "words", "message"),
-    key(REPORT, "spread", "fairness"),
-    key(FAIRNESS, "least", "min_bytes"),
-    key(FAIRNESS, "median", "median_bytes"),
-    key(FAIRNESS, "most", "max_bytes"),
-    key(FAIRNESS, "jain", "jain_index"),
-    key("trial.*.report.connections", "at_a_time", "concurrency"),
-    key(DATAGRAMS, "too_late", "outside_window"),
-    key(DATAGRAMS, "foreign", "unexpected"),
-    key(DATAGRAMS, "highest", "next_sequence"),
-    key("trial.*.report.datagrams_sent", "burst", "burst_max"),
-    key(DPDK, "node", "numa_node"),
-    key(DPDK, "extended", "xstats"),
-    key(DPDK_COUNTS, "sent", "tx_packets"),
-    key(DPDK_COUNTS, "refused", "tx_dropped"),
-    key(DPDK_COUNTS, "received", "rx_packets"),
-    key(DPDK_COUNTS, "missed", "rx_missed"),
-    key(DPDK_COUNTS, "receive_errors", "rx_errors"),
-    key(DPDK_COUNTS, "without_buffer", "rx_nombuf"),
-    key(DPDK_COUNTS, "send_errors", "tx_errors"),
-    key(TRANSACTIONS, "begun", "attempted"),
-    key(TRANSACTIONS, "failures", "failed"),
-    key(FOREIGN_TRANSACTIONS, "begun", "attempted"),
-    key(FOREIGN_TRANSACTIONS, "failures", "failed"),
-    key("trial.*.report.zero_copy", "put_off", "deferred"),
-    key("trial.*.report.thread_use", "ran_ns", "run_ns"),
-    key("trial.*.report.thread_use", "waited_ns", "run_delay_ns"),
-    key(STAMPS, "whole", "round_trip"),
-    key("trial.*.report.stamps.levels.*", "whole_ns", "round_trip_max_ns"),
-    word("trial.*.report.stamps.parts.*.part", "late", "schedule-delay"),
-    word("trial.*.report.stamps.one_way.clocks", "one", "shared"),
-    key(STEP, "ask", "input"),
-    key(STEP, "count", "output"),
-    key(STEP, "offered", "offered_load"),
-    key(STEP, "fell_short", "generator_limited"),
-    key(STEP_OUTPUT, "spent_ns", "effective_duration_ns"),
-    key(STEP_OUTPUT, "late_p99_ns", "pacing_error_p99_ns"),
-    key("trial.search.results.*", "limited_by_generator", "generator_limited"),
-    key("trial.search", "shown", "stored_step"),
-    word(KIND, "stolen-time", "steal-time"),
-    word(KIND, "busy-host", "cpu-contention"),
-    word(KIND, "other-tests", "concurrent-tests"),
-    word(KIND, "copied-all-the-same", "zero-copy-fell-back"),
-    word(KIND, "nothing-to-poll", "no-napi-instance"),
-    word(KIND, "stamps-differ", "timestamps-differ"),
-    word(KIND, "stamps-incomplete", "timestamps-incomplete"),
-    word(KIND, "at-least", "lower-bound"),
-    word(KIND, "trials-left-out", "trials-excluded"),
-    word(KIND, "not-undone", "undo-failed"),
-    word("warning.cause", "dropped-behind", "dropped-after-interface"),
-    key("warning", "times_median", "ratio_to_median"),
-    key("warning", "begun", "attempted"),
-    key("warning", "late_p99_ns", "pacing_error_p99_ns"),
-    key("warning", "asked_bps", "requested_bps"),
-    key("warning", "of", "trials_total"),
-    word("end.reason", "blocks-done", "block-limit-reached"),
-    word("end.reason", "budget-used", "budget-reached"),
+    Change::Keys { at: "header.plan.hosts.*.launch", names: &[("at", "address")] },
+    Change::Keys { at: "header.hosts.*", names: &[("nodes", "numa_nodes"), ("filter", "firewall")] },
+    Change::Keys { at: "header.hosts.*.firewall", names: &[("tracked", "conntrack")] },
+    Change::Keys {
+        at: "header.hosts.*.interfaces.*.device",
+        names: &[("bus", "bus_address"), ("node", "numa_node"), ("disciplines", "qdiscs")],
+    },
+    Change::Keys { at: "trial.*.observation", names: &[("cost_ns", "observer_cpu_ns")] },
+    Change::Words {
+        at: "trial.*.observation.interfaces.*.presence",
+        names: &[("stayed", "unchanged"), ("appeared", "added"), ("vanished", "removed")],
+    },
+    Change::Words {
+        at: "trial.*.observation.link_events.*.change.kind",
+        names: &[("appeared", "added"), ("vanished", "removed"), ("missed", "events-lost")],
+    },
+    Change::Keys { at: "trial.*.observation.link_events.*.change", names: &[("words", "message")] },
+    Change::Keys { at: "trial.*.report", names: &[("spread", "fairness")] },
+    Change::Keys {
+        at: "trial.*.report.fairness",
+        names: &[
+            ("least", "min_bytes"),
+            ("median", "median_bytes"),
+            ("most", "max_bytes"),
+            ("jain", "jain_index"),
+        ],
+    },
+    Change::Keys { at: "trial.*.report.connections", names: &[("at_a_time", "concurrency")] },
+    Change::Keys {
+        at: "trial.*.report.datagrams",
+        names: &[("too_late", "outside_window"), ("foreign", "unexpected"), ("highest", "next_sequence")],
+    },
+    Change::Keys { at: "trial.*.report.datagrams_sent", names: &[("burst", "burst_max")] },
+    Change::Keys { at: "trial.*.report.dpdk", names: &[("node", "numa_node"), ("extended", "xstats")] },
+    Change::Keys {
+        at: "trial.*.report.dpdk.counts",
+        names: &[
+            ("sent", "tx_packets"),
+            ("refused", "tx_dropped"),
+            ("received", "rx_packets"),
+            ("missed", "rx_missed"),
+            ("receive_errors", "rx_errors"),
+            ("without_buffer", "rx_nombuf"),
+            ("send_errors", "tx_errors"),
+        ],
+    },
+    Change::Keys {
+        at: "trial.*.report.round_trips.parts",
+        names: &[("begun", "attempted"), ("failures", "failed")],
+    },
+    Change::Keys {
+        at: "trial.*.report.under_load.foreign",
+        names: &[("begun", "attempted"), ("failures", "failed")],
+    },
+    Change::Keys { at: "trial.*.report.zero_copy", names: &[("put_off", "deferred")] },
+    Change::Keys {
+        at: "trial.*.report.thread_use",
+        names: &[("ran_ns", "run_ns"), ("waited_ns", "run_delay_ns")],
+    },
+    Change::Keys { at: "trial.*.report.stamps", names: &[("whole", "round_trip")] },
+    Change::Keys { at: "trial.*.report.stamps.levels.*", names: &[("whole_ns", "round_trip_max_ns")] },
+    Change::Words { at: "trial.*.report.stamps.parts.*.part", names: &[("late", "schedule-delay")] },
+    Change::Words { at: "trial.*.report.stamps.one_way.clocks", names: &[("one", "shared")] },
+    Change::Keys {
+        at: "trial.search.steps.*",
+        names: &[
+            ("ask", "input"),
+            ("count", "output"),
+            ("offered", "offered_load"),
+            ("fell_short", "generator_limited"),
+        ],
+    },
+    Change::Keys {
+        at: "trial.search.steps.*.output",
+        names: &[("spent_ns", "effective_duration_ns"), ("late_p99_ns", "pacing_error_p99_ns")],
+    },
+    Change::Keys { at: "trial.search.results.*", names: &[("limited_by_generator", "generator_limited")] },
+    Change::Keys { at: "trial.search", names: &[("shown", "stored_step")] },
+    Change::Words {
+        at: "warning.kind",
+        names: &[
+            ("stolen-time", "steal-time"),
+            ("busy-host", "cpu-contention"),
+            ("other-tests", "concurrent-tests"),
+            ("copied-all-the-same", "zero-copy-fell-back"),
+            ("nothing-to-poll", "no-napi-instance"),
+            ("stamps-differ", "timestamps-differ"),
+            ("stamps-incomplete", "timestamps-incomplete"),
+            ("at-least", "lower-bound"),
+            ("trials-left-out", "trials-excluded"),
+            ("not-undone", "undo-failed"),
+        ],
+    },
+    Change::Words { at: "warning.cause", names: &[("dropped-behind", "dropped-after-interface")] },
+    Change::Keys {
+        at: "warning",
+        names: &[
+            ("times_median", "ratio_to_median"),
+            ("begun", "attempted"),
+            ("late_p99_ns", "pacing_error_p99_ns"),
+            ("asked_bps", "requested_bps"),
+            ("of", "trials_total"),
+        ],
+    },
+    Change::Words {
+        at: "end.reason",
+        names: &[("blocks-done", "block-limit-reached"), ("budget-used", "budget-reached")],
+    },
 ];
 
 /// The changes to each version, the first being version 2.
@@ -130,14 +141,30 @@ pub(crate) fn to_newest(line: &mut Value, format: u32) {
 fn apply(line: &mut Value, changes: &[Change]) {
     for change in changes {
         match change {
-            Change::Key { at, from, to } => visit(line, at, &mut |value| rename(value, from, to)),
-            Change::Word { at, from, to } => visit(line, at, &mut |value| match value {
-                Value::String(word) if word == from => (*to).clone_into(word),
-                Value::Object(fields) if fields.len() == 1 => rename(value, from, to),
-                _ => {}
+            Change::Keys { at, names } => visit(line, at, &mut |value| {
+                for (from, to) in *names {
+                    rename(value, from, to);
+                }
             }),
+            Change::Words { at, names } => visit(line, at, &mut |value| change_word(value, names)),
             Change::With { at, change } => visit(line, at, &mut |value| change(value)),
         }
+    }
+}
+
+fn change_word(value: &mut Value, names: &[(&str, &str)]) {
+    match value {
+        Value::String(word) => {
+            if let Some((_, to)) = names.iter().find(|(from, _)| from == word) {
+                (*to).clone_into(word);
+            }
+        }
+        Value::Object(fields) if fields.len() == 1 => {
+            for (from, to) in names {
+                rename(value, from, to);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -217,15 +244,27 @@ mod tests {
             .map(|line| serde_json::from_str(&line).unwrap())
             .collect();
         for change in STEPS.iter().copied().flatten() {
+            let (at, names) = match change {
+                Change::Keys { at, names } | Change::Words { at, names } => (at, *names),
+                Change::With { at, .. } => (at, &[] as &[_]),
+            };
+            // Each name alone, and then the whole change, which later places depend on.
+            for name in names.chunks(1) {
+                let single = match change {
+                    Change::Words { .. } => Change::Words { at, names: name },
+                    _ => Change::Keys { at, names: name },
+                };
+                let mut after = lines.clone();
+                for line in &mut after {
+                    apply(line, std::slice::from_ref(&single));
+                }
+                assert!(after != lines, "no golden file has {} at {at}", name[0].0);
+            }
             let before = lines.clone();
             for line in &mut lines {
                 apply(line, std::slice::from_ref(change));
             }
-            let what = match change {
-                Change::Key { at, from, .. } | Change::Word { at, from, .. } => format!("{from} at {at}"),
-                Change::With { at, .. } => (*at).to_owned(),
-            };
-            assert!(before != lines, "no golden file has {what}");
+            assert!(before != lines, "no golden file has {at}");
         }
     }
 
@@ -276,8 +315,8 @@ mod tests {
     #[test]
     fn keys_and_words_are_renamed_at_their_places_alone() {
         let changes = [
-            Change::Key { at: "trial.*.report", from: "old", to: "new" },
-            Change::Word { at: "trial.*.cause", from: "Strange", to: "Unexpected" },
+            Change::Keys { at: "trial.*.report", names: &[("old", "new")] },
+            Change::Words { at: "trial.*.cause", names: &[("Strange", "Unexpected")] },
         ];
         let mut line = json!({
             "trial": {"client": {"report": {"old": 1}, "cause": {"Strange": 2}}, "old": 3, "server": {"cause": "Strange"}},
