@@ -201,7 +201,7 @@ impl Control {
             retransmits,
             cwnd_bytes,
             lost: missing,
-            jitter_ns,
+            jitter_ns: jitter_ns.flatten(),
             round_trips: self.live_latency.take(),
         }
     }
@@ -212,8 +212,8 @@ impl Control {
         counters.filter_map(StreamCounter::span).map(|(_, last)| last).max().unwrap_or(0)
     }
 
-    /// Lost datagrams so far and the mean jitter of the flows, at a receiver of datagrams.
-    fn live_datagrams(&self) -> Option<(u64, u64)> {
+    /// Lost datagrams so far and the mean jitter of the flows with a known one, at a receiver of datagrams.
+    fn live_datagrams(&self) -> Option<(u64, Option<u64>)> {
         // Messages are read last, so those that arrive meanwhile do not count as lost.
         let counters = self.bulk_received().iter();
         let flows: Vec<_> = counters
@@ -221,8 +221,9 @@ impl Control {
             .filter(|((due, _), _)| *due > 0)
             .collect();
         let missing = flows.iter().map(|((due, _), messages)| due.saturating_sub(*messages)).sum();
-        let jitter = flows.iter().map(|((_, jitter_ns), _)| jitter_ns).sum::<u64>();
-        (!flows.is_empty()).then(|| (missing, jitter / flows.len() as u64))
+        let jitters: Vec<u64> = flows.iter().filter_map(|((_, jitter_ns), _)| *jitter_ns).collect();
+        let jitter = jitters.iter().sum::<u64>().checked_div(jitters.len() as u64);
+        (!flows.is_empty()).then_some((missing, jitter))
     }
 
     /// Retransmitted segments so far and the congestion window in bytes, over all connections of a sender.

@@ -11,7 +11,8 @@ pub(crate) struct StreamCounter {
     first_ns: AtomicU64,
     last_ns: AtomicU64,
     due: AtomicU64,
-    jitter_ns: AtomicU64,
+    /// Jitter plus one nanosecond; 0 while it is unknown.
+    jitter_plus_1_ns: AtomicU64,
 }
 
 /// Values of a counter at one moment.
@@ -41,16 +42,17 @@ impl StreamCounter {
         self.last_ns.fetch_max(now_ns, Relaxed);
     }
 
-    /// Records the highest sequence number plus one, and the jitter in nanoseconds. Only the thread that adds may call this.
+    /// Records the highest sequence number plus one, and the jitter in nanoseconds where datagrams carry their send time. Only the thread
+    /// that adds may call this.
     #[inline]
-    pub(crate) fn note_arrival(&self, due: u64, jitter_ns: u64) {
+    pub(crate) fn note_arrival(&self, due: u64, jitter_ns: Option<u64>) {
         self.due.store(due, Relaxed);
-        self.jitter_ns.store(jitter_ns, Relaxed);
+        self.jitter_plus_1_ns.store(jitter_ns.map_or(0, |jitter_ns| jitter_ns + 1), Relaxed);
     }
 
     /// The values of the last [`Self::note_arrival`].
-    pub(crate) fn arrival(&self) -> (u64, u64) {
-        (self.due.load(Relaxed), self.jitter_ns.load(Relaxed))
+    pub(crate) fn arrival(&self) -> (u64, Option<u64>) {
+        (self.due.load(Relaxed), self.jitter_plus_1_ns.load(Relaxed).checked_sub(1))
     }
 
     /// Data moved so far. Bytes and messages may be of two successive moments while the thread runs.
@@ -73,4 +75,19 @@ pub(crate) fn total(counters: &[StreamCounter]) -> CounterValues {
         bytes: sum.bytes + next.bytes,
         messages: sum.messages + next.messages,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_is_unknown_until_datagrams_carry_their_send_time() {
+        let counter = StreamCounter::default();
+        assert_eq!(counter.arrival(), (0, None));
+        counter.note_arrival(3, None);
+        assert_eq!(counter.arrival(), (3, None));
+        counter.note_arrival(4, Some(0));
+        assert_eq!(counter.arrival(), (4, Some(0)));
+    }
 }

@@ -100,8 +100,8 @@ impl ReceivingFlow {
                 if new > 0 {
                     let counter = &worker.control.received[self.flow.stream];
                     counter.add(new * size as u64, new, now);
-                    let jitter_ns = self.count.jitter.nanoseconds().unwrap_or(0.0);
-                    counter.note_arrival(self.count.accounting.highest_plus_one(), jitter_ns as u64);
+                    let jitter_ns = self.count.jitter.nanoseconds().map(|jitter_ns| jitter_ns as u64);
+                    counter.note_arrival(self.count.accounting.highest_plus_one(), jitter_ns);
                     self.last_arrival_ns = now;
                 }
                 if let Some(marker) = marker {
