@@ -79,7 +79,6 @@ impl Failure {
         ErrorInfo {
             message: self.to_string(),
             cause: root.map(ToString::to_string),
-            remedy: self.remedy.clone(),
             exit_code: self.kind as i32,
         }
     }
@@ -120,11 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn error_of_a_document_has_its_innermost_cause_and_its_remedy() {
+    fn error_of_a_document_has_its_innermost_cause_and_its_remedy_in_the_message() {
         let outer = Outer(std::io::Error::other("no such thing"));
         let info = Failure::new(Kind::Store, outer).remedy("make x").info();
         assert_eq!(info.message, "failed to open x: no such thing; make x");
-        assert_eq!((info.cause.as_deref(), info.remedy.as_deref()), (Some("no such thing"), Some("make x")));
+        assert_eq!(info.cause.as_deref(), Some("no such thing"));
         assert_eq!((info.exit_code, Failure::message(Kind::Usage, "x").info().cause), (5, None));
     }
 

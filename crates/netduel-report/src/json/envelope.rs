@@ -19,6 +19,8 @@ pub trait Document: Serialize + JsonSchema {
     const NAME: &'static str;
     /// Version. A removed or renamed key, another type of a value or another unit needs the next one.
     const VERSION: u32;
+    /// The newest version that a release of netduel prints; 0 when none prints the document. It only gains keys; a newer version may change.
+    const RELEASED: u32;
 
     /// What a document of this type begins with.
     fn envelope(origin: &Origin) -> Envelope {
@@ -50,12 +52,10 @@ pub struct Envelope {
 /// An error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ErrorInfo {
-    /// The error in words, as on standard error: what failed, to what, why, and what to do.
+    /// The error in words, as on standard error: what failed, to what, why, and the remedy.
     pub message: String,
     /// The innermost cause, for example an error of the operating system; null when the message has no separate cause.
     pub cause: Option<String>,
-    /// What to do; null when the message alone says it.
-    pub remedy: Option<String>,
     /// Exit code of the command; see exit-codes.md.
     pub exit_code: i32,
 }

@@ -20,6 +20,7 @@ pub struct ErrorDocument {
 impl Document for ErrorDocument {
     const NAME: &'static str = "netduel.error";
     const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
 }
 
 impl ErrorDocument {

@@ -1,4 +1,4 @@
-//! Metrics, their values and verdicts, counters and limits in JSON.
+//! Metrics, their values and verdicts, counters and bottlenecks in JSON.
 use netduel_model::metric::{Metric, Scale};
 use netduel_stats::paired;
 use netduel_stats::summary;
@@ -235,41 +235,41 @@ impl Estimate {
     }
 }
 
-/// What limited the trials of an arm.
+/// Bottleneck of the trials of an arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Limit {
-    /// What limited most trials.
+pub struct Bottleneck {
+    /// Cause in most trials.
     pub cause: Cause,
     /// The cause in words.
     pub text: String,
     /// Trials with this cause.
     pub trials: u32,
-    /// All valid trials.
-    pub of_trials: u32,
+    /// Valid trials.
+    pub trials_total: u32,
     /// The evidence of one of these trials, in words with its numbers; the decisive fact is first.
     pub evidence: Vec<String>,
-    /// What limited the other trials, most frequent first.
-    pub others: Vec<OtherLimit>,
+    /// Bottlenecks of the other trials, most frequent first.
+    pub others: Vec<OtherBottleneck>,
 }
 
-/// A less frequent limit.
+/// A less frequent bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct OtherLimit {
+pub struct OtherBottleneck {
     /// Cause.
     pub cause: Cause,
     /// Trials with this cause.
     pub trials: u32,
 }
 
-impl Limit {
+impl Bottleneck {
     pub(super) fn of_arm(limit: &ArmLimit) -> Self {
         Self {
             cause: limit.cause,
             text: limit.cause.words().to_owned(),
             trials: limit.trials,
-            of_trials: limit.of,
+            trials_total: limit.of,
             evidence: limit.evidence.clone(),
-            others: limit.others.iter().map(|&(cause, trials)| OtherLimit { cause, trials }).collect(),
+            others: limit.others.iter().map(|&(cause, trials)| OtherBottleneck { cause, trials }).collect(),
         }
     }
 
@@ -278,7 +278,7 @@ impl Limit {
             cause: limit.cause,
             text: limit.cause.words().to_owned(),
             trials: 1,
-            of_trials: 1,
+            trials_total: 1,
             evidence: limit.evidence.clone(),
             others: Vec::new(),
         }

@@ -47,6 +47,7 @@ impl Document for InspectDocument {
     const NAME: &'static str = "netduel.inspect";
     // 1: `format` and `format_version`; facts as stored.
     const VERSION: u32 = 2;
+    const RELEASED: u32 = 1;
 }
 
 impl InspectDocument {

@@ -22,6 +22,7 @@ impl Document for LabsDocument {
     const NAME: &'static str = "netduel.labs";
     // A bare array or object, before documents had versions, was 1.
     const VERSION: u32 = 2;
+    const RELEASED: u32 = 1;
 }
 
 /// A lab.

@@ -18,6 +18,7 @@ impl Document for RunsDocument {
     const NAME: &'static str = "netduel.runs";
     // A bare array, before documents had versions, was 1.
     const VERSION: u32 = 2;
+    const RELEASED: u32 = 1;
 }
 
 /// A stored run.
@@ -146,6 +147,7 @@ pub struct RemovedRuns {
 impl Document for RemovedRuns {
     const NAME: &'static str = "netduel.runs_removed";
     const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
 }
 
 /// Pairings: `netduel pair --json`.
@@ -164,6 +166,7 @@ impl Document for Pairings {
     const NAME: &'static str = "netduel.pairings";
     // A bare array, before documents had versions, was 1.
     const VERSION: u32 = 2;
+    const RELEASED: u32 = 1;
 }
 
 /// What `netduel pair` did.

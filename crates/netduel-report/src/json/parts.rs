@@ -175,22 +175,27 @@ pub struct Quantity {
     pub unit: QuantityUnit,
 }
 
-/// Unit of a setting.
+/// Unit of a setting: the same words as the units of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
 pub enum QuantityUnit {
     /// A number of things.
+    #[serde(rename = "count")]
     Count,
     /// Bytes.
+    #[serde(rename = "bytes")]
     Bytes,
     /// Nanoseconds.
+    #[serde(rename = "ns")]
     Ns,
     /// Bits per second.
-    Bps,
+    #[serde(rename = "bit/s")]
+    BitRate,
     /// Events per second.
+    #[serde(rename = "/s")]
     PerSecond,
     /// A fraction, 0 to 1.
-    Ratio,
+    #[serde(rename = "fraction")]
+    Fraction,
 }
 
 impl Quantity {
@@ -199,10 +204,10 @@ impl Quantity {
             Unit::Count => (value as f64, QuantityUnit::Count),
             Unit::Bytes | Unit::ByteCount => (value as f64, QuantityUnit::Bytes),
             Unit::Duration => (value as f64, QuantityUnit::Ns),
-            Unit::BitRate => (value as f64, QuantityUnit::Bps),
+            Unit::BitRate => (value as f64, QuantityUnit::BitRate),
             Unit::PerSecond => (value as f64, QuantityUnit::PerSecond),
             // The range counts parts of a million.
-            Unit::Share => (value as f64 / 1e6, QuantityUnit::Ratio),
+            Unit::Share => (value as f64 / 1e6, QuantityUnit::Fraction),
         };
         Self { key, value, unit }
     }
@@ -417,8 +422,8 @@ pub struct Interval {
     pub retransmits: Option<u64>,
     /// Congestion windows of the senders at the end of the interval, all connections together.
     pub cwnd_bytes: Option<u64>,
-    /// Datagrams that have not arrived. A reordered datagram makes a later interval's number smaller.
-    pub missing: Option<u64>,
+    /// Lost datagrams: those that have not arrived. A reordered datagram makes a later interval's number smaller.
+    pub lost: Option<u64>,
     /// Jitter at the end of the interval (RFC 3550); of two directions the larger one.
     pub jitter_ns: Option<u64>,
     /// Round trips of the interval; null without any.
@@ -450,7 +455,7 @@ impl Interval {
             messages: interval.messages,
             retransmits: interval.retransmits,
             cwnd_bytes: interval.cwnd_bytes,
-            missing: interval.missing,
+            lost: interval.lost,
             jitter_ns: interval.jitter_ns,
             round_trips: interval.round_trips.map(|trips| IntervalRoundTrips {
                 count: trips.count,

@@ -31,6 +31,7 @@ pub struct CheckedPlan {
 impl Document for CheckedPlan {
     const NAME: &'static str = "netduel.plan";
     const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
 }
 
 impl CheckedPlan {

@@ -10,7 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 use super::envelope::{Document, Envelope, ErrorInfo, Origin, iso_8601};
-use super::figures::Limit;
+use super::figures::Bottleneck;
 use super::parts::{Expected, Interval, Latency, Stamps, Workload};
 use super::search::{SearchTrial, Step};
 use crate::analysis::{self, value_of};
@@ -34,6 +34,7 @@ impl Document for QuickDocument {
     const NAME: &'static str = "netduel.quick_test";
     // 1: `format` and `format_version`; one test at the top level; the stored trial without its version.
     const VERSION: u32 = 2;
+    const RELEASED: u32 = 1;
 }
 
 impl QuickDocument {
@@ -68,8 +69,8 @@ pub struct QuickTest {
     pub stamps: Option<Stamps>,
     /// The search of `pps --search`; null for other tests.
     pub search: Option<SearchTrial>,
-    /// What limited the test; null when an end gave no figures.
-    pub limit: Option<Limit>,
+    /// Bottleneck of the test; null when an end gave no figures.
+    pub bottleneck: Option<Bottleneck>,
     /// Known limit of the hosts; null when none is known.
     pub expected: Option<Expected>,
     /// The intervals; empty with `--json-stream`, which prints each as a line.
@@ -100,9 +101,9 @@ pub struct TrialRecord {
     pub trial: Trial,
 }
 
-/// The run format has its own version and schema.
+/// The published schema of run files describes it.
 fn stored_trial(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "object" })
+    json_schema!({ "$ref": "../run-file.schema.json#/$defs/Trial" })
 }
 
 /// What a test is made of.
@@ -145,7 +146,7 @@ impl QuickTest {
             latency: analysis::round_trip_histogram(trial).as_ref().map(Latency::of),
             stamps: analysis::stamps_of(trial).as_ref().map(Stamps::of),
             search: trial.search.as_ref().map(|report| SearchTrial::of(trial.slot.block, report)),
-            limit: limit.as_ref().map(Limit::of_trial),
+            bottleneck: limit.as_ref().map(Bottleneck::of_trial),
             expected: expected.map(Expected::of),
             intervals: input.intervals.iter().map(Interval::of).collect(),
             record: TrialRecord { format_version: input.format_version, trial: trial.clone() },
@@ -168,6 +169,7 @@ impl Document for QuickEvent {
     const NAME: &'static str = "netduel.quick_event";
     // 1: without a version.
     const VERSION: u32 = 2;
+    const RELEASED: u32 = 1;
 }
 
 /// What happened in a quick test.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::envelope::{Document, Envelope, Origin, iso_8601};
 use super::failover::Failover;
-use super::figures::{CounterReport, Limit, MetricReport};
+use super::figures::{Bottleneck, CounterReport, MetricReport};
 use super::hosts::{Host, Pair};
 use super::listing::{Note, RunEnd};
 use super::packets::{Datagrams, PacketWay};
@@ -56,6 +56,7 @@ impl Document for ReportDocument {
     // 1: the first. 2: quartiles; medians of packet rates; `explanation`.
     // 3: `document` and `version`; typed parts in place of stored records; seed as text; units in every name.
     const VERSION: u32 = 3;
+    const RELEASED: u32 = 2;
 }
 
 /// A run.
@@ -147,8 +148,8 @@ pub struct ArmReport {
     pub paths: Vec<Path>,
     /// Queues and cores that processed packets, by end.
     pub queues: Vec<Queues>,
-    /// What limited the trials; null without a valid trial.
-    pub limit: Option<Limit>,
+    /// Bottleneck of the trials; null without a valid trial.
+    pub bottleneck: Option<Bottleneck>,
     /// Known limit of the hosts; null when none is known.
     pub expected: Option<Expected>,
     /// Cores that hosts chose themselves.
@@ -362,7 +363,7 @@ impl ArmReport {
             machines: arm.machines.iter().map(Machine::of).collect(),
             paths: arm.paths.iter().map(Path::of).collect(),
             queues: arm.queues.iter().map(Queues::of).collect(),
-            limit: arm.limit.as_ref().map(Limit::of_arm),
+            bottleneck: arm.limit.as_ref().map(Bottleneck::of_arm),
             expected: arm.expected.as_ref().map(Expected::of),
             placements: arm.placements.iter().map(Placement::of).collect(),
             datagrams: arm.datagrams.iter().map(Datagrams::of).collect(),

@@ -19,12 +19,14 @@ pub struct DocumentType {
     pub name: &'static str,
     /// Version.
     pub version: u32,
+    /// The newest version that a release prints.
+    pub released: u32,
     schema: fn() -> Value,
 }
 
 impl DocumentType {
     const fn of<D: Document>() -> Self {
-        Self { name: D::NAME, version: D::VERSION, schema: schema::<D> }
+        Self { name: D::NAME, version: D::VERSION, released: D::RELEASED, schema: schema::<D> }
     }
 
     /// Its JSON Schema (2020-12).

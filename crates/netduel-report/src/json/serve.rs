@@ -23,6 +23,7 @@ impl Document for ServerEvent {
     const NAME: &'static str = "netduel.server_event";
     // 1: without a version.
     const VERSION: u32 = 2;
+    const RELEASED: u32 = 1;
 }
 
 /// What happened on a server.

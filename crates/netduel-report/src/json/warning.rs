@@ -23,7 +23,7 @@ pub struct Warning {
     pub metric: Option<Metric>,
     /// Host that it is about; null for none.
     pub host: Option<String>,
-    /// Numbers of the warning, with their names in the run format, for example `share_max` or `late_p99_ns`.
+    /// Numbers of the warning, with their names in the run format, for example `share_max` or `pacing_error_p99_ns`.
     pub figures: Vec<Figure>,
 }
 
@@ -34,6 +34,25 @@ pub struct Figure {
     pub name: String,
     /// Value.
     pub value: f64,
+    /// Unit: that of the metric for `low` and `high` of a metric with two groups, else `ns`, `bit/s`, `bytes`, `fraction` or `count`.
+    pub unit: &'static str,
+}
+
+impl Figure {
+    /// Of a number of a stored warning. A stored name ends with its unit; the others are listed.
+    fn of(name: &str, value: f64, metric: Option<Metric>) -> Self {
+        let unit = match name {
+            "low" | "high" => metric.map_or("count", Metric::unit),
+            "change" | "lag1" | "ratio_to_median" | "share" | "share_max" | "datagrams_per_packet" => {
+                "fraction"
+            }
+            _ if name.ends_with("_ns") => "ns",
+            _ if name.ends_with("_bps") => "bit/s",
+            _ if name.ends_with("_bytes") => "bytes",
+            _ => "count",
+        };
+        Self { name: name.to_owned(), value, unit }
+    }
 }
 
 /// Makes the kinds with the conversion from what is stored: a variant without a kind does not compile.
@@ -122,14 +141,14 @@ impl Warning {
     pub(super) fn of(analysis: &Analysis, warning: &Stored) -> Self {
         let record = serde_json::to_value(warning).unwrap_or_default();
         let text = |key: &str| record[key].as_str().map(str::to_owned);
-        let figure =
-            |(name, value): (&String, &Value)| Some(Figure { name: name.clone(), value: value.as_f64()? });
+        let metric = serde_json::from_value(record["metric"].clone()).ok();
+        let figure = |(name, value): (&String, &Value)| Some(Figure::of(name, value.as_f64()?, metric));
         Self {
             kind: WarningKind::of(warning),
             text: words::warning_text(analysis, warning),
             arm: text("arm"),
             workload: text("workload"),
-            metric: serde_json::from_value(record["metric"].clone()).ok(),
+            metric,
             host: text("host"),
             figures: record.as_object().into_iter().flatten().filter_map(figure).collect(),
         }

@@ -25,7 +25,7 @@ pub struct Interval {
     /// Congestion window of the senders' connections together at the end, bytes.
     pub cwnd_bytes: Option<u64>,
     /// Lost datagrams. A reordered one counts as lost in its interval and reduces the count of a later interval.
-    pub missing: Option<u64>,
+    pub lost: Option<u64>,
     /// Interarrival jitter at the end, nanoseconds: the larger of both directions.
     pub jitter_ns: Option<u64>,
     /// Round trips.
@@ -110,7 +110,7 @@ impl Intervals {
         let senders =
             |field: fn(&LiveFigures) -> Option<u64>| newest.iter().filter_map(field).reduce(|a, b| a + b);
         let before: u64 = last.iter().filter_map(|figures| figures.retransmits).sum();
-        let missing_before: u64 = last.iter().filter_map(|figures| figures.lost).sum();
+        let lost_before: u64 = last.iter().filter_map(|figures| figures.lost).sum();
         let interval = Interval {
             start_s: last[first].elapsed_ns as f64 / 1e9,
             end_s: newest[first].elapsed_ns as f64 / 1e9,
@@ -118,7 +118,7 @@ impl Intervals {
             messages: sum(|figures| figures.messages),
             retransmits: senders(|figures| figures.retransmits).map(|now| now.saturating_sub(before)),
             cwnd_bytes: senders(|figures| figures.cwnd_bytes),
-            missing: senders(|figures| figures.lost).map(|now| now.saturating_sub(missing_before)),
+            lost: senders(|figures| figures.lost).map(|now| now.saturating_sub(lost_before)),
             jitter_ns: newest.iter().filter_map(|figures| figures.jitter_ns).max(),
             round_trips: self.round_trips.take(),
         };
@@ -172,12 +172,12 @@ pub fn line(traffic: &Traffic, interval: &Interval) -> String {
             known(interval.cwnd_bytes, &|value| human_si(value, "B"))
         ),
         _ if facts.is_datagram_stream() => {
-            let all = interval.messages + interval.missing.unwrap_or(0);
-            let missing = known(interval.missing, &|value| {
+            let all = interval.messages + interval.lost.unwrap_or(0);
+            let lost = known(interval.lost, &|value| {
                 format!("{value:.0} ({:.2} %)", if all > 0 { value * 100.0 / all as f64 } else { 0.0 })
             });
             let jitter = known(interval.jitter_ns, &human_nanos);
-            format!("{transfer:>10}{rate:>14}{per_second:>12}{missing:>16}{jitter:>9}")
+            format!("{transfer:>10}{rate:>14}{per_second:>12}{lost:>16}{jitter:>9}")
         }
         _ => {
             let time =

@@ -26,7 +26,7 @@ fn lost_datagrams_are_counted_per_interval() {
     };
     let mut line = |figures| {
         let interval = intervals.take(Role::Server, figures).unwrap();
-        (interval.messages, interval.missing, quick::line(&traffic, &interval))
+        (interval.messages, interval.lost, quick::line(&traffic, &interval))
     };
     let (messages, missing, first) = line(figures(1_000_000_000, 995, 5));
     assert_eq!((messages, missing), (995, Some(5)));

@@ -143,7 +143,7 @@ fn every_quick_test_works_over_one_port() {
         ] {
             let document = served.client(&words).expect_code(0).quick_test();
             assert!(metric(&document, key) > 0.0, "{words:?}: {document}");
-            assert!(document["limit"]["cause"].is_string(), "{document}");
+            assert!(document["bottleneck"]["cause"].is_string(), "{document}");
             let event = served.event();
             assert_eq!(event["event"], "test", "{event}");
         }
@@ -345,7 +345,7 @@ fn interrupted_test_prints_its_measured_values() {
     let document = served.client(&["tcp", "far.invalid", "-J"]).expect_code(10).json();
     let error = &document["error"];
     assert!(error["message"].as_str().unwrap().contains("no pairing"), "{document}");
-    assert!(error["remedy"].as_str().unwrap().contains("netduel serve"), "{document}");
+    assert!(error["message"].as_str().unwrap().contains("netduel serve"), "{document}");
     // The excluded warm-up is added to the duration.
     let whole = served.client(&["tcp", served.string(false), "-t", "0.2", "-O", "0.1", "-i", "0", "-J"]);
     let document = whole.expect_code(0).quick_test();

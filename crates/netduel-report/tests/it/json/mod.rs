@@ -3,6 +3,7 @@ mod compatible;
 mod examples;
 mod reference;
 
+use jsonschema::Registry;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::Run;
 use netduel_report::inspect::Inspection;
@@ -43,7 +44,12 @@ pub fn printed(document: &impl Document) -> Value {
 fn assert_fits(value: &Value) {
     let name = value["document"].as_str().unwrap();
     let kind = DOCUMENTS.iter().find(|kind| kind.name == name).unwrap();
-    let validator = jsonschema::validator_for(&kind.schema()).unwrap();
+    // The record of a quick test is described by the schema of run files.
+    let run_file: Value =
+        serde_json::from_str(include_str!("../../../../../docs/run-file.schema.json")).unwrap();
+    let registry =
+        Registry::new().add("json-schema:///run-file.schema.json", run_file).unwrap().prepare().unwrap();
+    let validator = jsonschema::options().with_registry(&registry).build(&kind.schema()).unwrap();
     let errors: Vec<String> =
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(errors.is_empty(), "{name} does not fit its schema:\n{}", errors.join("\n"));
@@ -62,7 +68,7 @@ fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {
         messages: 10,
         retransmits: Some(3),
         cwnd_bytes: None,
-        missing: None,
+        lost: None,
         jitter_ns: None,
         round_trips: None,
     }];
@@ -70,7 +76,7 @@ fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {
     QuickTest::of(QuickInput {
         plan: &run.header.plan,
         run: run_name,
-        format_version: 3,
+        format_version: netduel_store::format::FORMAT,
         summary,
         intervals: &intervals,
     })
@@ -87,7 +93,7 @@ fn first_trial(run: &Run) -> SummaryInput<'_> {
 }
 
 fn error() -> ErrorInfo {
-    ErrorInfo { message: "failed".into(), cause: Some("x".into()), remedy: None, exit_code: 4 }
+    ErrorInfo { message: "failed".into(), cause: Some("x".into()), exit_code: 4 }
 }
 
 fn envelope<D: Document>() -> Envelope {
@@ -228,7 +234,7 @@ fn quick_tests_and_their_events_fit_the_schemas() {
         messages: 0,
         retransmits: None,
         cwnd_bytes: None,
-        missing: None,
+        lost: None,
         jitter_ns: None,
         round_trips: None,
     });

@@ -103,7 +103,8 @@ fn rows(schema: &Value, left_out: &[&str]) -> String {
 /// The type of a value, in words.
 fn kind(property: &Value) -> String {
     if let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-        return format!("[{name}](#{})", name.to_lowercase());
+        let page = if property["$ref"].as_str().unwrap().contains("run-file") { "run-format.md" } else { "" };
+        return format!("[{name}]({page}#{})", name.to_lowercase());
     }
     if let Some(choices) = property["anyOf"].as_array() {
         return choices.iter().map(kind).collect::<Vec<_>>().join(" or ");
