@@ -336,62 +336,25 @@ mod tests {
 
     #[test]
     fn every_kind_of_verdict_has_its_wording() {
+        let higher =
+            |[centre, low, high]: [f64; 3]| Verdict::Higher { estimate: estimate(centre, low, high) };
+        let lower = |[centre, low, high]: [f64; 3]| Verdict::Lower { estimate: estimate(centre, low, high) };
+        let same = |[centre, low, high]: [f64; 3], larger_than| Verdict::NoDifference {
+            estimate: estimate(centre, low, high),
+            larger_than,
+        };
         for (metric, given, words) in [
-            (
-                Metric::Throughput,
-                Verdict::Higher { estimate: estimate(3.2, 2.9, 3.5) },
-                "3.2x (+220 %) [2.9x, 3.5x]",
-            ),
-            (
-                Metric::Throughput,
-                Verdict::Lower { estimate: estimate(0.9, 0.88, 0.95) },
-                "0.90x (-10 %) [0.88x, 0.95x]",
-            ),
-            (
-                Metric::LatencyP99,
-                Verdict::Lower { estimate: estimate(0.31, 0.29, 0.34) },
-                "69 % lower [66, 71]",
-            ),
-            (
-                Metric::LatencyP50,
-                Verdict::Higher { estimate: estimate(12.0, 11.0, 13.0) },
-                "12x as high [11x, 13x]",
-            ),
-            (
-                Metric::CpuPerGigabyte,
-                Verdict::Lower { estimate: estimate(0.5, 0.4, 0.6) },
-                "50 % less per GB [40, 60]",
-            ),
-            (
-                Metric::Jitter,
-                Verdict::Higher { estimate: estimate(1.02, 1.01, 1.03) },
-                "2.0 % higher [1.0, 3.0]",
-            ),
-            (
-                Metric::Loss,
-                Verdict::Lower { estimate: estimate(-0.012, -0.014, -0.01) },
-                "1.2 percentage points lower [1.0, 1.4]",
-            ),
-            (
-                Metric::LostInOutage,
-                Verdict::Lower { estimate: estimate(-2.0, -12.0, -1.5) },
-                "2 probes lower [1.50, 12]",
-            ),
-            (
-                Metric::RetransmitsPerGigabyte,
-                Verdict::Higher { estimate: estimate(40.0, 30.0, 50.0) },
-                "40 segments/GB higher [30, 50]",
-            ),
-            (
-                Metric::Throughput,
-                Verdict::NoDifference { estimate: estimate(1.0, 0.99, 1.01), larger_than: 0.05 },
-                "no difference beyond 5 %",
-            ),
-            (
-                Metric::Loss,
-                Verdict::NoDifference { estimate: estimate(0.0, 0.0, 0.0), larger_than: 0.001 },
-                "no difference beyond 0.10 percentage points",
-            ),
+            (Metric::Throughput, higher([3.2, 2.9, 3.5]), "3.2x (+220 %) [2.9x, 3.5x]"),
+            (Metric::Throughput, lower([0.9, 0.88, 0.95]), "0.90x (-10 %) [0.88x, 0.95x]"),
+            (Metric::LatencyP99, lower([0.31, 0.29, 0.34]), "69 % lower [66, 71]"),
+            (Metric::LatencyP50, higher([12.0, 11.0, 13.0]), "12x as high [11x, 13x]"),
+            (Metric::CpuPerGigabyte, lower([0.5, 0.4, 0.6]), "50 % less per GB [40, 60]"),
+            (Metric::Jitter, higher([1.02, 1.01, 1.03]), "2.0 % higher [1.0, 3.0]"),
+            (Metric::Loss, lower([-0.012, -0.014, -0.01]), "1.2 percentage points lower [1.0, 1.4]"),
+            (Metric::LostInOutage, lower([-2.0, -12.0, -1.5]), "2 probes lower [1.50, 12]"),
+            (Metric::RetransmitsPerGigabyte, higher([40.0, 30.0, 50.0]), "40 segments/GB higher [30, 50]"),
+            (Metric::Throughput, same([1.0, 0.99, 1.01], 0.05), "no difference beyond 5 %"),
+            (Metric::Loss, same([0.0, 0.0, 0.0], 0.001), "no difference beyond 0.10 percentage points"),
         ] {
             assert_eq!(verdict(metric, Some(&judged(given))), words);
         }
