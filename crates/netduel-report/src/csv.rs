@@ -2,7 +2,7 @@
 use netduel_model::run::Run;
 use netduel_model::trial::{Trial, Validity};
 
-use crate::analysis::{DatagramWay, Machines, datagrams_of, in_schedule_order, value_of};
+use crate::analysis::{DatagramDirection, Machines, datagrams_of, in_schedule_order, value_of};
 
 /// The columns, in order.
 const HEADER: &str = "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason";
@@ -59,11 +59,11 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<(&'static str, 
 
 /// Counts of both ends and both interfaces of a `udp-stream`, sum of both directions. An interface that is unknown in one
 /// direction has no row.
-fn counts(ways: &[DatagramWay]) -> Vec<(&'static str, &'static str, Option<f64>)> {
+fn counts(ways: &[DatagramDirection]) -> Vec<(&'static str, &'static str, Option<f64>)> {
     if ways.is_empty() {
         return Vec::new();
     }
-    let sum = |of: fn(&DatagramWay) -> Option<u64>| ways.iter().map(of).sum::<Option<u64>>();
+    let sum = |of: fn(&DatagramDirection) -> Option<u64>| ways.iter().map(of).sum::<Option<u64>>();
     let received = sum(|way| Some(way.packets_received.as_ref()?.packets));
     let bytes = sum(|way| Some(way.packets_received.as_ref()?.bytes));
     let rows = [

@@ -47,7 +47,7 @@ impl Destination {
             std::fs::create_dir_all(folder).map_err(|error| {
                 Failure::message(
                     Kind::Store,
-                    format!("failed to make the folder {}: {error}", folder.display()),
+                    format!("failed to create the folder {}: {error}", folder.display()),
                 )
             })?;
         }

@@ -110,13 +110,13 @@ fn print_removed(removed: &[String]) -> Result<(), Failure> {
 /// Asks for confirmation on the terminal; refuses without one.
 fn confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() {
-        let text = "netduel runs rm asks before it deletes, and standard input is not a terminal";
+        let text = "netduel runs rm needs a confirmation, and standard input is not a terminal";
         return Err(Failure::message(Kind::Usage, text).remedy("add --yes"));
     }
     let names: Vec<&str> = ids.iter().map(netduel_model::ids::RunId::as_str).collect();
     let mut terminal = std::io::stderr();
     // The terminal may be closed; then there is no answer either.
-    drop(write!(terminal, "Delete {} for good? [y/N] ", names.join(", ")).and_then(|()| terminal.flush()));
+    drop(write!(terminal, "Delete {} permanently? [y/N] ", names.join(", ")).and_then(|()| terminal.flush()));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).kind(Kind::Environment)?;
     Ok(is_yes(&answer))

@@ -389,7 +389,7 @@ mod tests {
             with(Mode::ReceiveOnly, ForwardCounts { missed: 3, ..none }).unwrap_err().contains("dropped 3")
         );
         assert_eq!(with(Mode::TransmitOnly, ForwardCounts { sent: 1, ..none }), Ok(()));
-        // What was sent is none of what was received.
+        // Sent packets do not count as received.
         assert!(with(Mode::ReceiveOnly, ForwardCounts { sent: 1, ..none }).is_err());
     }
 

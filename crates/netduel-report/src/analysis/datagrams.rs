@@ -24,7 +24,7 @@ const LOOPBACK: &str = "lo";
 
 /// One direction of one trial.
 #[derive(Debug, Clone)]
-pub struct DatagramWay {
+pub struct DatagramDirection {
     /// Block of the trial.
     pub block: u32,
     /// The sending end.
@@ -123,15 +123,15 @@ pub struct FlowPorts {
 }
 
 /// Both directions of each trial, ordered by block; empty for other traffic.
-pub(super) fn ways(workload: &Workload, trials: &[&Trial], shared_machine: bool) -> Vec<DatagramWay> {
-    let mut all: Vec<DatagramWay> =
+pub(super) fn ways(workload: &Workload, trials: &[&Trial], shared_machine: bool) -> Vec<DatagramDirection> {
+    let mut all: Vec<DatagramDirection> =
         trials.iter().flat_map(|trial| of_trial(workload, trial, shared_machine)).collect();
     all.sort_by_key(|way| (way.block, way.sender));
     all
 }
 
 /// The directions of a trial. `shared_machine`: a drop that both ends of a virtual link count is one drop.
-pub fn of_trial(workload: &Workload, trial: &Trial, shared_machine: bool) -> Vec<DatagramWay> {
+pub fn of_trial(workload: &Workload, trial: &Trial, shared_machine: bool) -> Vec<DatagramDirection> {
     let Some(UdpStream { direction, .. }) = workload.traffic.udp() else { return Vec::new() };
     let (Some(client), Some(server)) = (&trial.client, &trial.server) else { return Vec::new() };
     let both = *direction == Direction::Both;
@@ -154,7 +154,7 @@ fn way(
     receiver: &TrialEnd,
     [leaving, coming]: [Option<&InterfaceDelta>; 2],
     shared_machine: bool,
-) -> Option<DatagramWay> {
+) -> Option<DatagramDirection> {
     let UdpStream { offload, rate, .. } = workload.traffic.udp()?;
     let sent = sender.report.sent.as_ref()?;
     let count = receiver.report.datagrams.as_ref()?;
@@ -184,7 +184,7 @@ fn way(
         let datagrams = packets as f64 * datagrams_per_packet.unwrap_or(1.0).max(1.0);
         Lost { all, at_socket, at_interface: (datagrams.round() as u64).min(all - at_socket) }
     });
-    Some(DatagramWay {
+    Some(DatagramDirection {
         block,
         sender: role,
         sent: sent.messages,
@@ -309,7 +309,7 @@ pub(super) fn packet_rate(workload: &Workload, trial: &Trial) -> Option<f64> {
 }
 
 /// Datagrams per packet, median over trials and directions, when it is not 1: merged datagrams, or fragments.
-pub fn not_packets(ways: &[DatagramWay]) -> Option<f64> {
+pub fn not_packets(ways: &[DatagramDirection]) -> Option<f64> {
     let ratios: Vec<f64> = ways.iter().filter_map(|way| way.datagrams_per_packet).collect();
     let median = summary::median(&ratios)?;
     let fragmented = ways.iter().filter(|way| way.is_fragmented).count() * 2 > ways.len();

@@ -47,12 +47,12 @@ pub struct EventFigures {
     /// Duration of the calls to the kernel, nanoseconds, by trial.
     pub took_ns: Vec<f64>,
     /// Client to server, then server to client.
-    pub ways: [WayFigures; 2],
+    pub ways: [DirectionFigures; 2],
 }
 
 /// One direction around an event.
 #[derive(Debug, Clone, Default)]
-pub struct WayFigures {
+pub struct DirectionFigures {
     /// Longest gap between probes, minus the probe interval, nanoseconds, by trial.
     pub outage_ns: Vec<f64>,
     /// Number of trials whose outage lasted until the end of the traffic: their value is a lower bound.
@@ -71,7 +71,7 @@ pub struct WayFigures {
     pub dips: Vec<Dip>,
 }
 
-/// The phases around an event, in the order of [`WayFigures::delay_ns`].
+/// The phases around an event, in the order of [`DirectionFigures::delay_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// 500 ms before the event.
@@ -441,7 +441,7 @@ pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Op
     Some(arm)
 }
 
-impl WayFigures {
+impl DirectionFigures {
     fn take(&mut self, seen: Seen) {
         self.outage_ns.push(seen.outage);
         self.open_ended += u32::from(!seen.is_over);

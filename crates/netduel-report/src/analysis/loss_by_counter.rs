@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::observation::InterfaceDelta;
 use netduel_model::trial::Trial;
 
-use super::DatagramWay;
+use super::DatagramDirection;
 use super::packets::{interface_of, opposite};
 
 /// Lost packets of one counter.
@@ -18,7 +18,11 @@ pub struct LostPackets {
 
 /// Lost packets by counter, largest first, uncounted ones last; absent when a record has more packets received than sent. Counters
 /// are checked from the receiver's program to the sender, and no packet is assigned to two of them.
-pub(super) fn of_trials(trials: &[&Trial], ways: &[&DatagramWay], shared: bool) -> Option<Vec<LostPackets>> {
+pub(super) fn of_trials(
+    trials: &[&Trial],
+    ways: &[&DatagramDirection],
+    shared: bool,
+) -> Option<Vec<LostPackets>> {
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
     let mut unnamed = 0;
     for way in ways {
@@ -42,7 +46,7 @@ pub(super) fn of_trials(trials: &[&Trial], ways: &[&DatagramWay], shared: bool) 
 }
 
 /// Drop counters of a trial, from the receiver's program to the sender.
-fn named(trial: &Trial, way: &DatagramWay, at_socket: u64, shared: bool) -> Vec<(String, u64)> {
+fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -> Vec<(String, u64)> {
     let (Some(sender), Some(receiver)) = (trial.end(way.sender), trial.end(opposite(way.sender))) else {
         return Vec::new();
     };

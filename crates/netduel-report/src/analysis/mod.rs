@@ -43,9 +43,11 @@ use crate::inspect::Inspection;
 use crate::words::metric::is_of_packets;
 
 pub use counters::{Counter, CounterKind, Spread};
-pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of};
+pub use datagrams::{
+    DatagramDirection, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of,
+};
 pub use expected::Expected;
-pub use failover::{ArmFailover, Dip, EventFigures, Line, Phase, WayFigures, quantile};
+pub use failover::{ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, quantile};
 pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, value_of};
 pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate};
 pub use loss_by_counter::LostPackets;

@@ -17,7 +17,7 @@ use netduel_stats::summary;
 use super::machine::Machine;
 use super::queues::QueueUse;
 use super::spread::{self, PacketSpread};
-use super::{DatagramWay, SeriesPoint, figures, loss_by_counter, series};
+use super::{DatagramDirection, SeriesPoint, figures, loss_by_counter, series};
 
 /// Preamble with start delimiter (8 bytes) and minimum inter-frame gap (12 bytes), which each Ethernet frame occupies on the wire
 /// (IEEE 802.3).
@@ -114,7 +114,7 @@ pub(super) struct Surroundings<'a> {
 pub(super) fn of_arm(
     workload: &Workload,
     trials: &[&Trial],
-    ways: &[DatagramWay],
+    ways: &[DatagramDirection],
     around: Surroundings<'_>,
 ) -> Vec<ArmPackets> {
     let Some(path) = workload.traffic.packets() else { return Vec::new() };
@@ -122,25 +122,25 @@ pub(super) fn of_arm(
         .into_iter()
         .filter(|sender| ways.iter().any(|way| way.sender == *sender))
         .map(|sender| {
-            let ways: Vec<&DatagramWay> = ways.iter().filter(|way| way.sender == sender).collect();
-            one_way(workload, path, sender, trials, &ways, around)
+            let ways: Vec<&DatagramDirection> = ways.iter().filter(|way| way.sender == sender).collect();
+            one_direction(workload, path, sender, trials, &ways, around)
         })
         .collect()
 }
 
-fn one_way(
+fn one_direction(
     workload: &Workload,
     path: &PacketPath,
     sender: Role,
     trials: &[&Trial],
-    ways: &[&DatagramWay],
+    ways: &[&DatagramDirection],
     around: Surroundings<'_>,
 ) -> ArmPackets {
     let receiver = opposite(sender);
     let flows = workload.traffic.udp().map_or(1, |udp| udp.flows);
     let sent = |trial: &Trial| trial.end(sender).and_then(|end| end.report.sent.clone());
     let received = |trial: &Trial| trial.end(receiver).and_then(|end| end.report.received.clone());
-    let sum = |of: fn(&DatagramWay) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();
+    let sum = |of: fn(&DatagramDirection) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();
     let rates_received = rates(workload, trials, received);
     ArmPackets {
         path: path.clone(),
@@ -178,8 +178,8 @@ pub(super) fn opposite(role: Role) -> Role {
 /// Packets that an interface counted; absent when a trial has fewer than half of the packets of its end: then the traffic
 /// bypassed the counters.
 fn on_interface(
-    ways: &[&DatagramWay],
-    of: impl Fn(&DatagramWay) -> (u64, &Option<super::Packets>),
+    ways: &[&DatagramDirection],
+    of: impl Fn(&DatagramDirection) -> (u64, &Option<super::Packets>),
 ) -> Option<(String, u64)> {
     let seen: Vec<_> = ways
         .iter()

@@ -1,5 +1,5 @@
 //! Round trips per minute under load, after draft-ietf-ippm-responsiveness-06, section "Aggregating the Measurements", for the
-//! case without TLS. `docs/methodology.md` says how ours differs.
+//! case without TLS. `docs/methodology.md` lists the differences.
 use netduel_model::trial::Trial;
 
 use super::figures;

@@ -11,7 +11,7 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::verdict::Judged;
 
 use super::counters::Counter;
-use super::datagrams::DatagramWay;
+use super::datagrams::DatagramDirection;
 use super::expected::Expected;
 use super::failover::ArmFailover;
 use super::limit::ArmLimit;
@@ -98,7 +98,7 @@ pub struct ArmAnalysis {
     /// The cores that ends selected for their threads; empty without `pin = "auto"`.
     pub placements: Vec<Placed>,
     /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
-    pub datagrams: Vec<DatagramWay>,
+    pub datagrams: Vec<DatagramDirection>,
     /// Packets by direction; empty for workloads that do not measure packets.
     pub packets: Vec<ArmPackets>,
     /// Queues and cores that processed the packets, by end.

@@ -4,7 +4,7 @@ use netduel_model::workload::Role;
 
 use super::block::{Block, list};
 use super::table::{Cell, Column, Table};
-use crate::analysis::{DatagramWay, Lost, Packets, WorkloadAnalysis};
+use crate::analysis::{DatagramDirection, Lost, Packets, WorkloadAnalysis};
 use crate::words;
 
 /// The section of a workload; empty for traffic without datagrams.
@@ -42,7 +42,8 @@ fn losses(workload: &WorkloadAnalysis) -> Table {
     table.columns.extend(titles.map(Column::number));
     for arm in &workload.arms {
         for sender in [Role::Client, Role::Server] {
-            let ways: Vec<&DatagramWay> = arm.datagrams.iter().filter(|way| way.sender == sender).collect();
+            let ways: Vec<&DatagramDirection> =
+                arm.datagrams.iter().filter(|way| way.sender == sender).collect();
             if !ways.is_empty() {
                 table.rows.push(totals(arm.arm.as_str(), sender, &ways));
             }
@@ -56,8 +57,8 @@ fn losses(workload: &WorkloadAnalysis) -> Table {
     table
 }
 
-fn totals(arm: &str, sender: Role, ways: &[&DatagramWay]) -> Vec<Cell> {
-    let sum = |of: fn(&DatagramWay) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();
+fn totals(arm: &str, sender: Role, ways: &[&DatagramDirection]) -> Vec<Cell> {
+    let sum = |of: fn(&DatagramDirection) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();
     let lost: Option<Vec<Lost>> = ways.iter().map(|way| way.lost).collect();
     let part = |of: fn(&Lost) -> u64| {
         lost.as_ref().map_or(Cell::Absent, |lost| Cell::Count(lost.iter().map(of).sum()))
@@ -99,7 +100,7 @@ fn trials(workload: &WorkloadAnalysis) -> Table {
     table
 }
 
-fn trial(arm: &str, way: &DatagramWay) -> Vec<Cell> {
+fn trial(arm: &str, way: &DatagramDirection) -> Vec<Cell> {
     let lost = |of: fn(Lost) -> u64| way.lost.map_or(Cell::Absent, |lost| Cell::Count(of(lost)));
     let packets =
         |seen: &Option<Packets>| seen.as_ref().map_or(Cell::Absent, |seen| Cell::Count(seen.packets));

@@ -5,7 +5,7 @@ use super::block::Block;
 use super::chart::{Chart, Figure, Panel, Points, Timeline};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{
-    ArmAnalysis, ArmFailover, Dip, EventFigures, Line, Phase, WayFigures, WorkloadAnalysis, quantile,
+    ArmAnalysis, ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, WorkloadAnalysis, quantile,
 };
 use crate::words::failover::{event, meaning};
 use crate::words::percent_at_least;
@@ -93,7 +93,7 @@ fn nanos(value: Option<f64>) -> Cell {
     Cell::number(value.map(human_nanos))
 }
 
-fn outage_row(way: &WayFigures) -> Vec<Cell> {
+fn outage_row(way: &DirectionFigures) -> Vec<Cell> {
     let outage = sorted(&way.outage_ns);
     let total = |counts: &[f64]| Cell::Number(format!("{}", counts.iter().sum::<f64>()));
     let max = quantile(&outage, 1.0).map(|max| match way.open_ended {
@@ -112,7 +112,7 @@ fn outage_row(way: &WayFigures) -> Vec<Cell> {
     ]
 }
 
-fn rate_row(way: &WayFigures) -> Vec<Cell> {
+fn rate_row(way: &DirectionFigures) -> Vec<Cell> {
     let delay = |phase: Phase, share| nanos(quantile(&way.delay_ns[phase as usize], share));
     let rate = |of: fn(&Dip) -> f64| {
         let rates = sorted(&way.dips.iter().map(of).collect::<Vec<_>>());

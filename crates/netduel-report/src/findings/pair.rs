@@ -1,4 +1,4 @@
-//! Differences between two hosts of a pair, and what they share that they should not.
+//! Differences between the two hosts of a pair, and resources that they should not share.
 use std::net::IpAddr;
 
 use netduel_model::snapshot::{HostSnapshot, Interface};

@@ -4,7 +4,7 @@ use netduel_model::plan::spec::Side;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::analysis::{self, ArmFailover, EventFigures, Phase, WayFigures, quantile};
+use crate::analysis::{self, ArmFailover, DirectionFigures, EventFigures, Phase, quantile};
 
 /// The failovers of an arm, all valid trials.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -132,7 +132,7 @@ impl FailoverEvent {
 }
 
 impl FailoverWay {
-    fn of(way: &WayFigures) -> Self {
+    fn of(way: &DirectionFigures) -> Self {
         let delay = |phase: Phase| Quantiles::of(&way.delay_ns[phase as usize]);
         Self {
             outage_ns: Quantiles::of(&way.outage_ns),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::parts::{CorePackets, Point, QueuePackets};
-use crate::analysis::{self, ArmPackets, DatagramWay, PacketSpread};
+use crate::analysis::{self, ArmPackets, DatagramDirection, PacketSpread};
 
 /// Direction of traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -353,7 +353,7 @@ pub struct Flow {
 }
 
 impl Datagrams {
-    pub(super) fn of(way: &DatagramWay) -> Self {
+    pub(super) fn of(way: &DatagramDirection) -> Self {
         let packets = |packets: &Option<analysis::Packets>| {
             packets.as_ref().map(|seen| CarriedPackets {
                 interface: seen.interface.clone(),

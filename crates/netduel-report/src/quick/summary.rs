@@ -8,7 +8,7 @@ use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{human_bit_rate, human_nanos, human_si, three_digits};
 use netduel_model::workload::{Role, Wire, Workload};
 
-use crate::analysis::{self, DatagramWay, Expected, Limit, Lost, value_of};
+use crate::analysis::{self, DatagramDirection, Expected, Limit, Lost, value_of};
 use crate::document::block::{Block, FactGroup};
 use crate::document::stamps;
 use crate::document::table::{Cell, Column, Table};
@@ -277,7 +277,7 @@ fn congestion(workload: &Workload, client: &TrialEnd) -> Option<String> {
 /// Exact loss by location, and the packets per datagram when these differ.
 fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     let ways = analysis::datagrams_of(input.workload, input.trial, input.shared_machine);
-    let sum = |of: fn(&DatagramWay) -> u64| -> u64 { ways.iter().map(of).sum() };
+    let sum = |of: fn(&DatagramDirection) -> u64| -> u64 { ways.iter().map(of).sum() };
     let sent = sum(|way| way.sent);
     if sent == 0 {
         return Vec::new();

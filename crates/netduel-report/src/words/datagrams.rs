@@ -8,7 +8,7 @@ use netduel_stats::summary;
 
 use super::metric::packet_rate;
 use super::text::plain;
-use crate::analysis::{ArmAnalysis, DatagramWay, Packets, WorkloadAnalysis, not_packets};
+use crate::analysis::{ArmAnalysis, DatagramDirection, Packets, WorkloadAnalysis, not_packets};
 
 /// A sentence for each arm and direction of a workload, all valid trials together; none for other traffic.
 pub fn datagrams(workload: &WorkloadAnalysis) -> Vec<String> {
@@ -19,7 +19,8 @@ pub fn datagrams(workload: &WorkloadAnalysis) -> Vec<String> {
     let mut sentences = Vec::new();
     for arm in &workload.arms {
         for sender in [Role::Client, Role::Server] {
-            let ways: Vec<&DatagramWay> = arm.datagrams.iter().filter(|way| way.sender == sender).collect();
+            let ways: Vec<&DatagramDirection> =
+                arm.datagrams.iter().filter(|way| way.sender == sender).collect();
             if ways.is_empty() {
                 continue;
             }
@@ -53,12 +54,12 @@ pub fn direction(sender: Role) -> &'static str {
     }
 }
 
-fn total(ways: &[&DatagramWay], of: impl Fn(&DatagramWay) -> u64) -> u64 {
+fn total(ways: &[&DatagramDirection], of: impl Fn(&DatagramDirection) -> u64) -> u64 {
     ways.iter().map(|way| of(way)).sum()
 }
 
 /// Duplicate and reordered ones; absent without any.
-fn again(ways: &[&DatagramWay]) -> Option<String> {
+fn again(ways: &[&DatagramDirection]) -> Option<String> {
     let further =
         [(total(ways, |way| way.duplicates), "duplicate"), (total(ways, |way| way.reordered), "reordered")];
     let further = further.into_iter().filter(|(count, _)| *count > 0);
@@ -73,8 +74,8 @@ pub fn datagrams_title(workload: &WorkloadAnalysis) -> &'static str {
 }
 
 /// The number of packets at both interfaces.
-fn packets(ways: &[&DatagramWay]) -> String {
-    let side = |of: fn(&DatagramWay) -> Option<&Packets>, verb: &str| {
+fn packets(ways: &[&DatagramDirection]) -> String {
+    let side = |of: fn(&DatagramDirection) -> Option<&Packets>, verb: &str| {
         let all: Vec<&Packets> = ways.iter().map(|way| of(way)).collect::<Option<_>>()?;
         let (count, bytes) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.packets, sum.1 + one.bytes));
         let name = &all.first()?.interface;
@@ -101,7 +102,7 @@ pub(super) fn packet_bytes(traffic: &Traffic) -> Option<f64> {
 }
 
 /// Accuracy of pacing. `packet`: payload of a packet, bytes, where rates are in packets per second.
-fn pace(ways: &[&DatagramWay], packet: Option<f64>) -> Option<String> {
+fn pace(ways: &[&DatagramDirection], packet: Option<f64>) -> Option<String> {
     let rate_of =
         |bps: f64| packet.map_or_else(|| human_bit_rate(bps), |bytes| packet_rate(bps / 8.0 / bytes));
     let paced: Vec<_> = ways.iter().filter_map(|way| way.pacing.as_ref()).collect();
@@ -130,7 +131,7 @@ fn pace(ways: &[&DatagramWay], packet: Option<f64>) -> Option<String> {
 }
 
 /// Failed calls at both ends, most frequent first; a refusal because of a full queue is not a loss.
-fn errors(ways: &[&DatagramWay]) -> Option<String> {
+fn errors(ways: &[&DatagramDirection]) -> Option<String> {
     const SHOWN: usize = 4;
     let mut counts: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
     for way in ways {
@@ -152,7 +153,7 @@ fn errors(ways: &[&DatagramWay]) -> Option<String> {
 }
 
 /// Ports and cores of the flows, in the last trial that recorded them.
-fn spread(ways: &[&DatagramWay]) -> Option<String> {
+fn spread(ways: &[&DatagramDirection]) -> Option<String> {
     let flows = &ways.iter().rev().find(|way| way.flows.len() > 1)?.flows;
     let mut cores: BTreeMap<u16, u32> = BTreeMap::new();
     for core in flows.iter().filter_map(|flow| flow.incoming_core) {

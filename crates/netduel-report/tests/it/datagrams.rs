@@ -5,7 +5,7 @@ use netduel_model::sample::DatagramSendReport;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::BitRate;
 use netduel_model::workload::{Traffic, UdpOffload, UdpStream, Workload};
-use netduel_report::analysis::{DatagramWay, Lost, datagrams_of, value_of};
+use netduel_report::analysis::{DatagramDirection, Lost, datagrams_of, value_of};
 use netduel_report::{analyse_run, words};
 use netduel_stats::histogram::Histogram;
 
@@ -40,7 +40,7 @@ fn counted(sent: u64, unique: u64) -> (Workload, Trial) {
     (workload, trial)
 }
 
-fn only(workload: &Workload, trial: &Trial, shared: bool) -> DatagramWay {
+fn only(workload: &Workload, trial: &Trial, shared: bool) -> DatagramDirection {
     let mut ways = datagrams_of(workload, trial, shared);
     assert_eq!(ways.len(), 1);
     ways.remove(0)

@@ -58,7 +58,7 @@ fn counted(inspection: &Inspection) -> String {
         (count > 0).then(|| format!("{count} {}{}", severity.word(), if count == 1 { "" } else { "s" }))
     };
     let counts: Vec<String> = [Severity::Problem, Severity::Warning].into_iter().filter_map(count).collect();
-    format!("found {}; --fail-on never makes this no failure", counts.join(" and "))
+    format!("found {}; use --fail-on never to ignore findings", counts.join(" and "))
 }
 
 /// This host, read by this process.

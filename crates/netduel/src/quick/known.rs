@@ -34,10 +34,7 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
     };
     let metadata = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?;
     if metadata.permissions().mode() & 0o077 != 0 {
-        let why = format!(
-            "other users can read it, and with it they are paired as well; run `chmod 600 {}`",
-            path.display()
-        );
+        let why = format!("other users can read it and use the pairing; run `chmod 600 {}`", path.display());
         return Err(failed(why));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {

@@ -32,15 +32,14 @@ pub fn command(at: &str, bind: &LocalBind) -> Result<(), Failure> {
         .filter(|found| bind.address.is_none_or(|address| address.is_ipv4() == found.is_ipv4()))
         .collect();
     let (stream, address) = tls::connect(&pairing, &addresses, CONNECT_LIMIT, bind).kind(Kind::Host)?;
-    let ending = carry(stream).map_err(|error| {
-        Failure::message(Kind::Host, format!("the conversation with {name} broke: {error}"))
-    })?;
+    let ending = carry(stream)
+        .map_err(|error| Failure::message(Kind::Host, format!("the connection to {name} broke: {error}")))?;
     match ending {
         Ending::Bye => Ok(()),
         Ending::Cut => Err(Failure::message(
             Kind::Host,
             format!(
-                "the server at {address} ended the conversation: it was stopped or killed, the connection broke, or no message was sent for longer than its --idle-timeout"
+                "the server at {address} closed the connection: it was stopped or killed, the connection broke, or no message was sent for longer than its --idle-timeout"
             ),
         )),
     }

@@ -163,7 +163,7 @@ impl Test {
         };
         Ok(PlanSpec {
             name: Some(format!("quick-{}", self.kind.word())),
-            question: Some(format!("What does {} give on this path?", self.kind.word())),
+            question: Some(format!("What is the result of {} on this path?", self.kind.word())),
             hosts: Some(BTreeMap::from([
                 ("client".to_owned(), host(LaunchKind::Local)),
                 ("server".to_owned(), server),

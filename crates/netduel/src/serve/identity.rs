@@ -21,7 +21,7 @@ const FORMAT: u32 = 1;
 const FILE: &str = "identity.json";
 /// Maximum size of an identity file, bytes.
 const FILE_LEN_MAX: u64 = 64 << 10;
-const DRAW_ANEW: &str = "draw a new one with --new-identity, and pair again";
+const DRAW_ANEW: &str = "create a new one with --new-identity, and pair again";
 /// The name in the certificate; clients compare the certificate itself and ignore the name.
 const CERTIFICATE_NAME: &str = "netduel";
 
@@ -32,7 +32,7 @@ fn unreadable(path: &Path, why: &dyn Display, remedy: &str) -> Failure {
 
 fn unwritten(path: &Path, why: &dyn Display) -> Failure {
     let text = format!(
-        "failed to keep the identity in {}: {why}; mend that, or serve with --ephemeral",
+        "failed to store the identity in {}: {why}; fix this, or serve with --ephemeral",
         path.display()
     );
     Failure::message(Kind::Store, text)
@@ -51,9 +51,9 @@ fn open_to_read(path: &Path) -> io::Result<File> {
 /// A user who can read the key can impersonate this server, and a user who can write to its folder can replace the key.
 fn check_ownership(path: &Path, file: &File) -> Result<(), Failure> {
     let metadata = file.metadata().map_err(|error| unreadable(path, &error, DRAW_ANEW))?;
-    let remedy = "a user who has read the key can impersonate this server; make a new identity with --new-identity, and pair again";
+    let remedy = "a user who has read the key can impersonate this server; create a new one with --new-identity, and pair again";
     if !metadata.is_file() {
-        return Err(unreadable(path, &"it is no file", "remove it, or serve with --ephemeral"));
+        return Err(unreadable(path, &"it is not a regular file", "remove it, or serve with --ephemeral"));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(unreadable(
@@ -68,8 +68,8 @@ fn check_ownership(path: &Path, file: &File) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or(path);
     let mode = std::fs::metadata(folder).map_err(|error| unreadable(path, &error, DRAW_ANEW))?.mode();
     if mode & 0o022 != 0 {
-        let remedy = format!("chmod 700 {}, and draw a new one with --new-identity", folder.display());
-        return Err(unreadable(path, &"others may replace it, for they may write to its folder", &remedy));
+        let remedy = format!("chmod 700 {}, and create a new one with --new-identity", folder.display());
+        return Err(unreadable(path, &"other users can write to its folder and replace it", &remedy));
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ impl Identity {
     pub fn draw() -> Result<Self, Failure> {
         let made =
             rcgen::generate_simple_self_signed(vec![CERTIFICATE_NAME.to_owned()]).map_err(|error| {
-                Failure::message(Kind::Environment, format!("failed to make a certificate: {error}"))
+                Failure::message(Kind::Environment, format!("failed to create a certificate: {error}"))
             })?;
         let secret = netduel_sys::random::bytes16().kind(Kind::Environment)?;
         let certificate = made.cert.der().to_vec();
@@ -111,8 +111,9 @@ impl Identity {
         match identity.write(&path, anew) {
             Ok(()) => Ok(identity),
             // Another server of this user, started at the same moment, has stored its identity first.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::read(&path)?
-                .ok_or_else(|| unwritten(&path, &"it was there, and then it was not".to_owned())),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Self::read(&path)?.ok_or_else(|| unwritten(&path, &"it was removed meanwhile".to_owned()))
+            }
             Err(error) => Err(unwritten(&path, &error)),
         }
     }
@@ -121,7 +122,7 @@ impl Identity {
         let file = match open_to_read(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unreadable(path, &error, "mend that, or serve with --ephemeral")),
+            Err(error) => return Err(unreadable(path, &error, "fix this, or serve with --ephemeral")),
         };
         check_ownership(path, &file)?;
         let mut text = String::new();
@@ -130,7 +131,7 @@ impl Identity {
         let identity: Self =
             serde_json::from_str(&text).map_err(|error| unreadable(path, &error, DRAW_ANEW))?;
         if identity.format != FORMAT {
-            let why = format!("it is of format {}, this netduel knows {FORMAT}", identity.format);
+            let why = format!("it has format {}, and this netduel supports {FORMAT}", identity.format);
             return Err(unreadable(path, &why, DRAW_ANEW));
         }
         Ok(Some(identity))
@@ -193,12 +194,12 @@ mod tests {
     #[test]
     fn identity_is_private_and_kept_until_replaced() {
         let (_outer, folder) = folder();
-        let first = Identity::kept_in(&folder, false).expect("drawn");
+        let first = Identity::kept_in(&folder, false).expect("created");
         let mode = |path: &Path| std::fs::metadata(path).expect("there").mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join(FILE))), (0o700, 0o600));
         let again = Identity::kept_in(&folder, false).expect("kept");
         assert_eq!((&again.certificate, again.secret), (&first.certificate, first.secret));
-        let other = Identity::kept_in(&folder, true).expect("drawn anew");
+        let other = Identity::kept_in(&folder, true).expect("created again");
         assert!(other.secret != first.secret && other.certificate != first.certificate);
         assert_eq!(Identity::kept_in(&folder, false).expect("kept").secret, other.secret);
         let names: Vec<_> = std::fs::read_dir(&folder).expect("listed").flatten().collect();
@@ -209,12 +210,12 @@ mod tests {
     fn file_accessible_to_others_is_rejected() {
         let (_outer, folder) = folder();
         let path = folder.join(FILE);
-        Identity::kept_in(&folder, false).expect("drawn");
+        Identity::kept_in(&folder, false).expect("created");
         set_permissions(&path, Permissions::from_mode(0o640)).expect("set");
         assert!(failure(&folder).contains("others may read it"));
         set_permissions(&path, Permissions::from_mode(0o600)).expect("set");
         set_permissions(&folder, Permissions::from_mode(0o770)).expect("set");
-        assert!(failure(&folder).contains("others may replace it"));
+        assert!(failure(&folder).contains("write to its folder and replace it"));
         set_permissions(&folder, Permissions::from_mode(0o700)).expect("set");
         std::fs::rename(&path, folder.join("elsewhere")).expect("moved");
         symlink(folder.join("elsewhere"), &path).expect("linked");
@@ -224,15 +225,15 @@ mod tests {
     #[test]
     fn invalid_identity_file_is_reported_with_the_remedy() {
         let (_outer, folder) = folder();
-        Identity::kept_in(&folder, false).expect("drawn");
+        Identity::kept_in(&folder, false).expect("created");
         let path = folder.join(FILE);
         let newer = std::fs::read_to_string(&path).expect("read").replacen("\"format\":1", "\"format\":2", 1);
-        for (text, needle) in [("", "EOF"), ("{}", "missing field"), (newer.as_str(), "it is of format 2")] {
+        for (text, needle) in [("", "EOF"), ("{}", "missing field"), (newer.as_str(), "it has format 2")] {
             write(&path, text).expect("written");
             let failure = failure(&folder);
             assert!(failure.contains(needle) && failure.contains("--new-identity"), "{failure}");
         }
-        Identity::kept_in(&folder, true).expect("drawn anew");
+        Identity::kept_in(&folder, true).expect("created again");
         Identity::kept_in(&folder, false).expect("kept");
     }
 

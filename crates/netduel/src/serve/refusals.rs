@@ -18,7 +18,7 @@ impl Refusals {
         if now_ns.saturating_sub(self.minute_began_ns) >= MINUTE_NS {
             let hidden = self.count.saturating_sub(PRINTED_A_MINUTE);
             if hidden > 0 {
-                lines.push(format!("{hidden} more before this, which are not printed"));
+                lines.push(format!("{hidden} earlier ones were not printed"));
             }
             *self = Self { minute_began_ns: now_ns, count: 0 };
         }
@@ -40,6 +40,6 @@ mod tests {
         let printed: usize = (0..1000).map(|at| refusals.take("no", MINUTE_NS + at).len()).sum();
         assert_eq!(printed, 30);
         let later = refusals.take("no", 2 * MINUTE_NS + 1000);
-        assert_eq!(later, ["970 more before this, which are not printed", "no"]);
+        assert_eq!(later, ["970 earlier ones were not printed", "no"]);
     }
 }

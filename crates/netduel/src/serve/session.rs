@@ -256,7 +256,7 @@ impl Work for Session {
     }
 
     fn abort(&mut self) {
-        self.end_without_result("the client went away, or stopped it");
+        self.end_without_result("the client disconnected, or stopped the test");
         self.workload = None;
         self.work.abort();
     }

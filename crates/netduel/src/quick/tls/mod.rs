@@ -39,8 +39,8 @@ pub enum TlsError {
     },
     /// The certificate is not the one of the pairing.
     #[error(
-        "the server at {address} is not the one that was paired: its certificate is another. If it was set up anew, pair again with \
-         the string that it prints now; if not, something else answers in its place"
+        "the server at {address} is not the one that was paired: its certificate differs. If its identity was replaced, pair again with \
+         the string that it prints now. If not, another server answers at this address"
     )]
     OtherServer {
         /// The address.
@@ -67,7 +67,7 @@ pub enum TlsError {
     #[error("no paired client: {0}")]
     NotPaired(String),
     /// The keys cannot be used.
-    #[error("failed to use the identity: {0}; `netduel serve --new-identity` makes another")]
+    #[error("failed to use the identity: {0}; `netduel serve --new-identity` creates a new one")]
     Identity(String),
 }
 
@@ -179,7 +179,7 @@ pub fn accept(identity: &ServerIdentity, stream: TcpStream) -> Result<Paired, Tl
     let mut theirs = [0; proof::LENGTH];
     read_exact(&mut connection, &mut wire, &mut theirs).map_err(not_paired)?;
     proof::check_client(&connection, &identity.secret, &theirs)
-        .map_err(|_| TlsError::NotPaired("it does not know the secret".to_owned()))?;
+        .map_err(|_| TlsError::NotPaired("the client does not know the secret".to_owned()))?;
     let ours = proof::of_server(&connection, &identity.secret)
         .map_err(|error| TlsError::NotPaired(error.to_string()))?;
     write_all(&mut connection, &mut wire, &ours).map_err(not_paired)?;
@@ -201,7 +201,7 @@ impl Wire {
     fn left(&self) -> io::Result<Duration> {
         let left = self.deadline_ns.saturating_sub(clock::monotonic_ns());
         if left == 0 {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "the time for pairing is over"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "pairing exceeded its time limit"));
         }
         Ok(Duration::from_nanos(left))
     }
@@ -226,7 +226,9 @@ impl Write for Wire {
 
 fn timed_out(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "the time for pairing is over"),
+        io::ErrorKind::WouldBlock => {
+            io::Error::new(io::ErrorKind::TimedOut, "pairing exceeded its time limit")
+        }
         _ => error,
     }
 }

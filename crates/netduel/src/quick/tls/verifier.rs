@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 /// This text identifies the error of another certificate.
-pub const ANOTHER: &str = "the certificate is another";
+pub const ANOTHER: &str = "the certificate does not match the pairing";
 
 /// SHA-256 of a certificate in DER.
 pub fn fingerprint(certificate: &[u8]) -> [u8; 32] {
