@@ -183,6 +183,9 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
     let trials: u32 = paths.iter().map(|path| path.trials).sum();
     let expected = plain(expected);
     let proof = match paths.iter().filter_map(|path| path.share_min).reduce(f64::min) {
+        Some(share) if share >= 1.0 => {
+            format!("{expected} carried all bytes of each valid trial ({proven} of {trials} trials proven)")
+        }
         Some(share) => format!(
             "{expected} carried at least {} of the bytes of each valid trial ({proven} of {trials} trials proven)",
             percent_at_least(share)
