@@ -87,11 +87,14 @@ fn check(run: &Run, trial: &Trial) {
     let outage = value(Metric::Outage).expect("an outage is known");
     assert!(outage < DURATION_NS as f64, "{what}: probes came again, but the outage is {outage} ns");
 
-    // The stream continues after the last event.
+    // The stream continues after the last event. On a busy machine the kernel may perform the event only when the traffic has ended.
     let after = events[1].ended_ns - server.started_ns;
     let later: u64 =
         server.series.iter().filter(|sample| sample.end_ns > after).map(|sample| sample.bytes).sum();
-    assert!(later > 0, "{what}: the stream gave nothing after {after} ns");
+    assert!(
+        later > 0 || after >= DURATION_NS,
+        "{what}: no data after the last event, which ended at {after} ns"
+    );
 }
 
 #[test]
