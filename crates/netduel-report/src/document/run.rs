@@ -9,7 +9,7 @@ use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::findings::Severity;
 use crate::words;
 
-/// Number of workloads without any result from which on they share one line.
+/// Number of summaries without any result from which on they are folded.
 const FOLDED_FROM: usize = 3;
 
 /// The report of a run.
@@ -49,35 +49,55 @@ fn result(analysis: &Analysis) -> Section {
     section("verdicts", "Verdicts", Scope::Result, blocks)
 }
 
-/// The summary of each arm in each workload. Several workloads without any result share one line per arm: the table below has
-/// the number of missing blocks of each metric.
+/// The summary of each arm in each workload. From [`FOLDED_FROM`] summaries without any result on, arms that lack a result in the
+/// same workloads share one line: the table below has the number of missing blocks of each metric.
 fn headlines(analysis: &Analysis) -> Vec<Headline> {
-    let open = |arm: &ArmName| -> Vec<&WorkloadAnalysis> {
+    let arms = || analysis.plan.arms.iter().skip(1).map(|arm| &arm.name);
+    let open_in = |arm: &ArmName| -> Vec<&WorkloadAnalysis> {
         analysis.workloads.iter().filter(|workload| words::is_inconclusive(workload, arm)).collect()
     };
-    let is_folded = |workload: &WorkloadAnalysis, arm: &ArmName| {
-        words::is_inconclusive(workload, arm) && open(arm).len() >= FOLDED_FROM
-    };
+    let is_folded = arms().map(|arm| open_in(arm).len()).sum::<usize>() >= FOLDED_FROM;
     let mut headlines = Vec::new();
     for workload in &analysis.workloads {
-        for arm in workload.arms.iter().skip(1).filter(|arm| !is_folded(workload, &arm.arm)) {
+        for arm in arms().filter(|arm| !(is_folded && words::is_inconclusive(workload, arm))) {
             headlines.extend(
-                words::answer(workload, &arm.arm)
-                    .map(|text| Headline { title: workload.name.to_string(), text }),
+                words::answer(workload, arm).map(|text| Headline { title: workload.name.to_string(), text }),
             );
         }
     }
-    for arm in analysis.plan.arms.iter().skip(1) {
-        let open = open(&arm.name);
-        if open.len() >= FOLDED_FROM {
-            let names: Vec<String> = open.iter().map(|workload| workload.name.to_string()).collect();
-            let text = Text::from(format!("{} against {}: ", arm.name, analysis.plan.arms[0].name))
-                .and("inconclusive", Style::Tone(words::Tone::Open))
-                .and(" for all metrics.", Style::Plain);
-            headlines.push(Headline { title: names.join(", "), text });
-        }
+    if is_folded {
+        headlines.extend(folded(analysis, arms().map(|arm| (arm, open_in(arm)))));
     }
     headlines
+}
+
+/// One summary for the arms that lack a result in the same workloads, with the metrics.
+fn folded<'a>(
+    analysis: &Analysis,
+    arms: impl Iterator<Item = (&'a ArmName, Vec<&'a WorkloadAnalysis>)>,
+) -> Vec<Headline> {
+    let mut groups: Vec<(String, Vec<&str>, Vec<&str>)> = Vec::new();
+    for (arm, open) in arms.filter(|(_, open)| !open.is_empty()) {
+        let title = open.iter().map(|workload| workload.name.to_string()).collect::<Vec<_>>().join(", ");
+        let mut metrics: Vec<&str> = Vec::new();
+        for metric in open.iter().flat_map(|workload| &workload.judged).map(MetricAnalysis::title) {
+            if !metrics.contains(&metric) {
+                metrics.push(metric);
+            }
+        }
+        match groups.iter_mut().find(|(other, ..)| *other == title) {
+            Some((_, names, _)) => names.push(arm.as_str()),
+            None => groups.push((title, vec![arm.as_str()], metrics)),
+        }
+    }
+    let baseline = &analysis.plan.arms[0].name;
+    let headline = |(title, arms, metrics): (String, Vec<&str>, Vec<&str>)| {
+        let text = Text::from(format!("{} against {baseline}: ", words::listed(&arms)))
+            .and("inconclusive", Style::Tone(words::Tone::Open))
+            .and(format!(" for all metrics ({}).", words::listed(&metrics)), Style::Plain);
+        Headline { title, text }
+    };
+    groups.into_iter().map(headline).collect()
 }
 
 /// The number of warnings and findings with links, so that readers of the result see them; absent without any.

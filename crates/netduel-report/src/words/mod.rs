@@ -33,5 +33,5 @@ pub(crate) use text::ranges;
 pub use text::{date, date_and_time, percent, percent_at_least, plain, times};
 pub use tone::Tone;
 pub use treatment::{changes, treatment};
-pub use verdict::{answer, interval, is_inconclusive, measure, shown_effect, tone, value, verdict};
+pub use verdict::{answer, interval, is_inconclusive, listed, measure, shown_effect, tone, value, verdict};
 pub use warnings::{warning_text, warnings};

@@ -244,10 +244,10 @@ fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
 }
 
 /// `a, b and c`.
-fn listed(metrics: &[&str]) -> String {
-    match metrics.split_last() {
+pub fn listed(names: &[&str]) -> String {
+    match names.split_last() {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-        _ => metrics.concat(),
+        _ => names.concat(),
     }
 }
 

@@ -271,7 +271,8 @@ fn workloads_without_a_result_share_one_headline() {
     };
     let three = page(vec!["bulk", "rr", "udp"]);
     let lines: Vec<&str> = three.lines().filter(|line| line.starts_with("- **")).take(1).collect();
-    let expected = "- **bulk, rr, udp**: accelerated against synthetic: inconclusive for all metrics.";
+    let expected = "- **bulk, rr, udp**: accelerated against synthetic: inconclusive for all metrics (throughput, CPU per GB, \
+                    round trip p50, round trip p99, datagrams delivered and loss).";
     assert_eq!(lines, [expected], "{three}");
     assert!(page(vec!["bulk", "rr"]).contains("- **rr**: accelerated against synthetic: inconclusive: "));
 }
