@@ -6,13 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto};
 
+use crate::echo_id::EchoId;
 use crate::local_bind::LocalBind;
-use crate::socket_option;
+use crate::{socket_filter, socket_option};
 
 /// Bytes of the header of an echo message: type, code, checksum, identifier, sequence number.
 pub const HEADER: usize = 8;
 /// Bytes that a received message may have before its ICMP header: raw sockets of IPv4 give the IP header, with its options.
 pub const BEFORE_MAX: usize = 60;
+
+/// Where the identifier of an echo message is.
+const ID_AT: usize = 4;
 
 const REQUEST_V4: u8 = 8;
 const REPLY_V4: u8 = 0;
@@ -27,10 +31,9 @@ const SOL_RAW: i32 = 255;
 #[derive(Debug)]
 pub struct IcmpSocket {
     descriptor: OwnedFd,
-    is_raw: bool,
     is_v6: bool,
-    /// Identifier of its requests. The kernel replaces that of a datagram socket.
-    id: u16,
+    /// Identifier of the requests of a raw socket. The kernel assigns that of a datagram socket.
+    id: Option<EchoId>,
 }
 
 impl IcmpSocket {
@@ -39,7 +42,8 @@ impl IcmpSocket {
     ///
     /// # Errors
     /// `EACCES` or `EPERM` when this process may open neither: no group of it is in `net.ipv4.ping_group_range` of its network
-    /// namespace, and it lacks `CAP_NET_RAW` there. `ENETUNREACH` without a route. Those of [`LocalBind::bind_udp`].
+    /// namespace, and it lacks `CAP_NET_RAW` there. `EADDRINUSE` when too many raw sockets reserve identifiers. `ENETUNREACH` without a
+    /// route. Those of [`LocalBind::bind_udp`].
     pub fn connect(peer: IpAddr, bind: &LocalBind) -> io::Result<Self> {
         match Self::open(peer, bind, false) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
@@ -57,6 +61,12 @@ impl IcmpSocket {
         };
         let kind = if is_raw { SocketType::RAW } else { SocketType::DGRAM };
         let descriptor = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))?;
+        let id = if is_raw { Some(EchoId::reserve()?) } else { None };
+        if let Some(id) = &id {
+            // A raw socket of IPv4 receives IP headers, one of IPv6 does not.
+            let program = socket_filter::number_at(ID_AT as u32, id.value(), !is_v6);
+            socket_filter::attach(&descriptor, &program)?;
+        }
         let (level, name) = if is_v6 {
             (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
         } else {
@@ -76,12 +86,13 @@ impl IcmpSocket {
             rustix::net::bind(&descriptor, &SocketAddr::new(address, 0))?;
         }
         rustix::net::connect(&descriptor, &SocketAddr::new(peer, 0))?;
-        Ok(Self { descriptor, is_raw, is_v6, id: std::process::id() as u16 })
+        Ok(Self { descriptor, is_v6, id })
     }
 
-    /// Whether it is a raw socket, which also receives the replies to other programs.
+    /// Whether it is a raw socket. The kernel filters the replies to other programs; those that arrive between its opening and the filter
+    /// are received.
     pub fn is_raw(&self) -> bool {
-        self.is_raw
+        self.id.is_some()
     }
 
     /// Marks its requests with a DSCP (RFC 2474), 0 to 63. The kernel of the peer copies it to its replies.
@@ -103,10 +114,11 @@ impl IcmpSocket {
     pub fn write_header(&self, message: &mut [u8], sequence: u16) {
         message[0] = if self.is_v6 { REQUEST_V6 } else { REQUEST_V4 };
         message[1..4].fill(0);
-        message[4..6].copy_from_slice(&self.id.to_be_bytes());
+        let id = self.id.as_ref().map_or(0, EchoId::value);
+        message[ID_AT..ID_AT + 2].copy_from_slice(&id.to_be_bytes());
         message[6..HEADER].copy_from_slice(&sequence.to_be_bytes());
         // The kernel writes the checksum of the other kinds: that of ICMPv6 is over addresses, too.
-        if self.is_raw && !self.is_v6 {
+        if self.is_raw() && !self.is_v6 {
             let sum = checksum(message);
             message[2..4].copy_from_slice(&sum.to_be_bytes());
         }
@@ -115,7 +127,7 @@ impl IcmpSocket {
     /// The payload of a received message when it is a reply to a request with the identifier of this socket.
     #[inline]
     pub fn reply<'m>(&self, message: &'m [u8]) -> Option<&'m [u8]> {
-        let message = if self.is_raw && !self.is_v6 {
+        let message = if self.is_raw() && !self.is_v6 {
             // The low half of the first byte is the length of the IP header in words of 4 bytes (RFC 791).
             message.get(usize::from(message.first()? & 15) * 4..)?
         } else {
@@ -123,7 +135,7 @@ impl IcmpSocket {
         };
         let kind = if self.is_v6 { REPLY_V6 } else { REPLY_V4 };
         let header = message.get(..HEADER)?;
-        let is_own = !self.is_raw || header[4..6] == self.id.to_be_bytes();
+        let is_own = self.id.as_ref().is_none_or(|id| header[ID_AT..ID_AT + 2] == id.value().to_be_bytes());
         (header[..2] == [kind, 0] && is_own).then_some(&message[HEADER..])
     }
 
@@ -162,7 +174,7 @@ mod tests {
     use super::*;
     use crate::socket::{self, Waiting};
 
-    /// Sends a request and waits for its reply, past what raw sockets receive besides.
+    /// Sends a request and waits for its reply. Ignores replies to others that came before the filter of a raw socket.
     fn echo(socket: &IcmpSocket, payload: &[u8]) -> Vec<u8> {
         let mut message = [&[0; HEADER], payload].concat();
         socket.write_header(&mut message, 7);
@@ -222,6 +234,7 @@ mod tests {
         let Ok(socket) = IcmpSocket::open(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY, true) else {
             return println!("skipped: raw sockets need CAP_NET_RAW");
         };
+        let id = socket.id.as_ref().unwrap().value();
         let of = |kind: u8, id: u16| {
             let mut message = vec![0x45; 20];
             message.extend([kind, 0, 0, 0]);
@@ -229,11 +242,30 @@ mod tests {
             message.extend([0, 1, 9]);
             message
         };
-        assert_eq!(socket.reply(&of(REPLY_V4, socket.id)), Some(&[9][..]));
-        assert_eq!(socket.reply(&of(REPLY_V4, socket.id ^ 1)), None);
-        assert_eq!(socket.reply(&of(REQUEST_V4, socket.id)), None);
+        assert_eq!(socket.reply(&of(REPLY_V4, id)), Some(&[9][..]));
+        assert_eq!(socket.reply(&of(REPLY_V4, id ^ 1)), None);
+        assert_eq!(socket.reply(&of(REQUEST_V4, id)), None);
         for length in 0..28 {
-            assert_eq!(socket.reply(&of(REPLY_V4, socket.id)[..length]), None, "{length}");
+            assert_eq!(socket.reply(&of(REPLY_V4, id)[..length]), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn raw_socket_receives_only_replies_to_its_own_requests() {
+        for peer in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
+            let open = || IcmpSocket::open(peer, &LocalBind::ANY, true);
+            let (Ok(socket), Ok(other)) = (open(), open()) else {
+                return println!("skipped: raw sockets need CAP_NET_RAW");
+            };
+            // Replies that came between its opening and the filter.
+            while socket::receive(&socket, &mut [0; 256], Waiting::Never).is_ok() {}
+            for _ in 0..3 {
+                // The kernel gives a reply to all raw sockets before it processes the next request.
+                assert_eq!(echo(&other, b"other"), b"other");
+            }
+            let nothing = socket::receive(&socket, &mut [0; 256], Waiting::Never);
+            assert_eq!(nothing.unwrap_err().kind(), io::ErrorKind::WouldBlock, "{peer}");
+            assert_eq!(echo(&socket, b"own"), b"own");
         }
     }
 
