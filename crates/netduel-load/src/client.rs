@@ -21,7 +21,7 @@ use crate::segmentation;
 use crate::socket_source::SocketSource;
 use crate::sockets::{Peer, Sockets};
 use crate::supervisor::Supervisor;
-use crate::{local_ports, tcp_acceptor, udp_acceptor};
+use crate::{echo_socket, local_ports, tcp_acceptor, udp_acceptor};
 
 /// Threads that connect in parallel, at least and at most. More would wait for cores, and connect(2) would seem slower; and the
 /// server keeps at most 256 connections without a handshake message.
@@ -96,6 +96,9 @@ pub fn prepare_bound_client(
             connect: connect.to_record(),
         });
         sockets.peer = Some(Peer { address, bind: bind.clone() });
+    }
+    for _ in 0..needs.echo {
+        sockets.echo.push(Arc::new(echo_socket::open(peer, bind)?));
     }
     let greet = |flow: usize| {
         let mut errors = ErrorCounts::new();

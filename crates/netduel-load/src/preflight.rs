@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use netduel_model::workload::{Family, OutOfRange, Role, TcpEngine, Wait, Workload};
 use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 
+use crate::echo_socket;
 use crate::end_context::pins;
 use crate::error::LoadError;
 use crate::kernel_timestamping::KernelTimestamping;
@@ -19,6 +20,9 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
     let facts = workload.traffic.facts();
     facts.tcp.engine.map_or(Ok(()), check_engine)?;
     check_wait(facts.wait)?;
+    if facts.sockets.echo > 0 && role == Role::Server {
+        echo_socket::check_kernel_answers(workload.family)?;
+    }
     check_cores(pins(workload, role))?;
     raise_descriptor_limit(descriptors(workload))
 }

@@ -2,6 +2,7 @@
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 
+use netduel_sys::icmp::IcmpSocket;
 use netduel_sys::local_bind::LocalBind;
 use netduel_sys::socket;
 
@@ -14,6 +15,8 @@ pub(crate) struct Sockets {
     pub tcp: Vec<Arc<TcpStream>>,
     /// Authenticated flows, by index.
     pub udp: Vec<Arc<UdpSocket>>,
+    /// ICMP sockets of a client. No call on them waits long, so nothing needs to wake it.
+    pub echo: Vec<Arc<IcmpSocket>>,
     /// At a server whose workload connects while it runs: the source of these connections.
     pub incoming: Option<Arc<ConnectionSource>>,
     /// At the client of such a workload: the peer that it connects to.
@@ -34,6 +37,7 @@ impl Sockets {
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.tcp.extend(other.tcp);
         self.udp.extend(other.udp);
+        self.echo.extend(other.echo);
         self.incoming = self.incoming.or(other.incoming);
         self.peer = self.peer.or(other.peer);
         self

@@ -12,8 +12,8 @@ use netduel_sys::socket::{self, Waiting};
 
 use crate::datagram::{self, MESSAGE_HEADER};
 use crate::end_markers;
+use crate::own_responses::OwnResponses;
 use crate::recorder::Trip;
-use crate::sequence_window::{Arrival, SequenceWindow};
 use crate::worker::Worker;
 
 /// Bytes received in one call over TCP, when messages are small.
@@ -266,16 +266,13 @@ impl<S: SendStamps> Requests for UdpRequests<S> {
 pub(super) struct UdpResponses<S> {
     socket: Arc<UdpSocket>,
     buffer: Vec<u8>,
-    size: usize,
-    magic: u64,
-    /// Detects duplicate responses.
-    seen: SequenceWindow,
+    own: OwnResponses,
     stamps: S,
 }
 
 impl<S: ReceiveStamps> UdpResponses<S> {
     pub(super) fn new(socket: Arc<UdpSocket>, size: usize, magic: u64, stamps: S) -> Self {
-        Self { socket, buffer: vec![0; size], size, magic, seen: SequenceWindow::new(), stamps }
+        Self { socket, buffer: vec![0; size], own: OwnResponses::new(magic, size), stamps }
     }
 }
 
@@ -287,14 +284,9 @@ impl<S: ReceiveStamps> Responses for UdpResponses<S> {
         mut answered: impl FnMut(u64, bool) -> Option<Trip>,
     ) -> io::Result<Received> {
         let (length, stamp) = self.stamps.receive(self.socket.as_fd(), &mut self.buffer, waiting)?;
-        let payload = &self.buffer[..length.min(self.size)];
-        if length != self.size || datagram::read_magic(payload) != Some(self.magic) {
-            return Ok(Received::Unexpected);
-        }
-        let Some(number) = datagram::read_number(payload) else { return Ok(Received::Unexpected) };
-        if !matches!(self.seen.arrive(number), Arrival::InOrder | Arrival::Reordered) {
-            return Ok(Received::Unexpected);
-        }
+        // A longer message is truncated to the buffer; its length is not.
+        let Some(payload) = self.buffer.get(..length) else { return Ok(Received::Unexpected) };
+        let Some(number) = self.own.number(payload) else { return Ok(Received::Unexpected) };
         let sent_ns = self.stamps.sent_ns(number);
         let trip = answered(number, sent_ns.is_some());
         if let (Some(sent_ns), Some(trip)) = (sent_ns, trip) {

@@ -1,5 +1,5 @@
-//! `icmp-rr`: echo requests, which the kernel of the server's host answers. The server's end sends and receives nothing: it checks that
-//! its kernel answers, and then waits for the client to be done.
+//! `icmp-rr`: echo requests, which the kernel of the server's host answers. The server's end sends and receives nothing and ends with the
+//! client.
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,38 +7,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netduel_model::stamps::StampReport;
-use netduel_model::workload::{Family, Role, RoundTrip};
+use netduel_model::workload::{Role, RoundTrip};
 use netduel_sys::icmp::{BEFORE_MAX, HEADER, IcmpSocket};
 use netduel_sys::socket::{self, Waiting};
 
 use crate::counted::Counted;
 use crate::datagram::{self, Kind};
 use crate::end_context::EndContext;
-use crate::error::LoadError;
 use crate::job::Job;
+use crate::own_responses::OwnResponses;
 use crate::recorder::Trip;
 use crate::round_trip::{self, Received, Requests, Responses, Settings};
-use crate::sequence_window::{Arrival, SequenceWindow};
 use crate::socket_error::is_transient;
 use crate::udp_acceptor::BUFFER_BYTES;
 use crate::worker::Worker;
 
-/// How often the server looks whether it is told that the trial is over. The end of the client wakes it in any case.
-const LOOK: Duration = Duration::from_millis(50);
-const GROUP_RANGE: &str = "/proc/sys/net/ipv4/ping_group_range";
+/// How often the server checks whether the coordinator has ended the trial. The end of the client's connection wakes it.
+const FINISH_CHECK: Duration = Duration::from_millis(50);
 
 /// The jobs of an end.
-///
-/// # Errors
-/// When the client may open no socket for echo requests, or the kernel of the server answers none.
-pub(super) fn jobs(settings: &RoundTrip, end: &EndContext<'_>) -> Result<Vec<Job>, LoadError> {
+pub(super) fn jobs(settings: &RoundTrip, end: &EndContext<'_>) -> Vec<Job> {
     if end.role == Role::Server {
-        check_kernel_answers(end.workload.family)?;
-        let standing = Arc::clone(&end.sockets.tcp[0]);
-        return Ok(vec![Job::infallible(0, 0, move |worker| stand_by(worker, &standing))]);
+        let connection = Arc::clone(&end.sockets.tcp[0]);
+        return vec![Job::infallible(0, 0, move |worker| wait_for_end(worker, &connection))];
     }
-    let peer = end.sockets.peer.as_ref().expect("a client knows the address of its connection");
-    let socket = Arc::new(IcmpSocket::connect(peer.address.ip(), &peer.bind).map_err(not_opened)?);
+    let socket = Arc::clone(&end.sockets.echo[0]);
     let magic = datagram::magic(end.token, 0, Kind::FromClient);
     let settings = Settings::new(settings, end.timing());
     let message = round_trip::filled(HEADER + settings.size);
@@ -46,71 +39,26 @@ pub(super) fn jobs(settings: &RoundTrip, end: &EndContext<'_>) -> Result<Vec<Job
     let responses = EchoReplies {
         socket,
         buffer: vec![0; BEFORE_MAX + HEADER + settings.size],
-        size: settings.size,
-        magic,
+        own: OwnResponses::new(magic, settings.size),
         dscp: end.workload.dscp,
-        seen: SequenceWindow::new(),
     };
-    Ok(round_trip::client_jobs(settings, Some(settings.lost_after_ns), requests, responses))
+    round_trip::client_jobs(settings, Some(settings.lost_after_ns), requests, responses)
 }
 
-fn not_opened(error: io::Error) -> LoadError {
-    if !matches!(error.kind(), io::ErrorKind::PermissionDenied) {
-        return LoadError::system("open an ICMP socket", error);
-    }
-    let range = std::fs::read_to_string(GROUP_RANGE).unwrap_or_default();
-    let range = range.split_whitespace().collect::<Vec<_>>().join(" ");
-    LoadError::Datagrams {
-        operation: format!(
-            "open an ICMP socket (net.ipv4.ping_group_range is \"{range}\" in this network namespace and has no group of this \
-             process, which has no CAP_NET_RAW)"
-        ),
-        source: error,
-        remedy: "run `sysctl -w net.ipv4.ping_group_range=\"0 2147483647\"` as root on the client, or run its agent as root",
-    }
-}
-
-/// Refuses a server whose kernel answers no echo requests.
-fn check_kernel_answers(family: Family) -> Result<(), LoadError> {
-    let (name, remedy) = match family {
-        Family::Ipv4 => (
-            "net.ipv4.icmp_echo_ignore_all",
-            "run `sysctl -w net.ipv4.icmp_echo_ignore_all=0` as root on the server",
-        ),
-        Family::Ipv6 => (
-            "net.ipv6.icmp.echo_ignore_all",
-            "run `sysctl -w net.ipv6.icmp.echo_ignore_all=0` as root on the server",
-        ),
-    };
-    let path = format!("/proc/sys/{}", name.replace('.', "/"));
-    // A kernel without the setting answers.
-    match std::fs::read_to_string(path) {
-        Ok(text) if text.trim() != "0" => Err(LoadError::Datagrams {
-            operation: "answer echo requests".to_owned(),
-            source: io::Error::other(format!(
-                "{name} is {} on the server, so its kernel answers none",
-                text.trim()
-            )),
-            remedy,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// The job of a server: nothing, until the client is done.
-fn stand_by(worker: &Worker, standing: &TcpStream) -> Counted {
+/// The job of a server: it waits until the client or the coordinator ends the trial.
+fn wait_for_end(worker: &Worker, connection: &TcpStream) -> Counted {
     while !worker.control.is_finishing() {
-        match socket::wait_readable(&[standing.as_fd()], LOOK) {
+        match socket::wait_readable(&[connection.as_fd()], FINISH_CHECK) {
             Ok(ready) if !ready[0] => {}
-            // The client sends nothing on it: it is gone.
+            // The client sends no data on the connection, so it has closed it.
             _ => break,
         }
     }
     Counted::Nothing
 }
 
-/// Echo requests. The payload begins with the trial's magic and the number, so that 65,536 requests later a sequence number is no
-/// mistake.
+/// Echo requests. The payload begins with the trial's magic and the number of the request, because the sequence number of ICMP repeats
+/// after 65,536 requests.
 struct EchoRequests {
     socket: Arc<IcmpSocket>,
     message: Vec<u8>,
@@ -133,11 +81,8 @@ impl Requests for EchoRequests {
 struct EchoReplies {
     socket: Arc<IcmpSocket>,
     buffer: Vec<u8>,
-    size: usize,
-    magic: u64,
+    own: OwnResponses,
     dscp: Option<u8>,
-    /// Tells a reply that the path duplicated.
-    seen: SequenceWindow,
 }
 
 impl Responses for EchoReplies {
@@ -148,30 +93,27 @@ impl Responses for EchoReplies {
         mut answered: impl FnMut(u64, bool) -> Option<Trip>,
     ) -> io::Result<Received> {
         let length = socket::receive(&*self.socket, &mut self.buffer, waiting).inspect_err(|error| {
-            // An ICMP error of the path: its report is counted, and must not fill the buffer.
+            // The caller counts the ICMP error; its record in the error queue would fill the buffer.
             if !is_transient(error) {
                 self.socket.drain_errors();
             }
         })?;
         let room = self.buffer.len();
         let payload = self.socket.reply(&self.buffer[..length.min(room)]);
-        let own = payload.filter(|payload| datagram::read_magic(payload) == Some(self.magic));
-        let Some(payload) = own else {
-            // A raw socket receives what is for other programs, too: as if nothing had come.
+        let Some(payload) = payload.filter(|payload| self.own.is_own(payload)) else {
+            // A reply to another program that arrived before the filter of a raw socket: the caller receives again.
             let foreign = Err(io::Error::from(io::ErrorKind::Interrupted));
             return if self.socket.is_raw() { foreign } else { Ok(Received::Unexpected) };
         };
-        let number = datagram::read_number(payload).filter(|_| payload.len() == self.size && length <= room);
-        let Some(number) = number else { return Ok(Received::Unexpected) };
-        if !matches!(self.seen.arrive(number), Arrival::InOrder | Arrival::Reordered) {
+        let Some(number) = self.own.number(payload).filter(|_| length <= room) else {
             return Ok(Received::Unexpected);
-        }
+        };
         answered(number, false);
         Ok(Received::Some)
     }
 
     fn is_final(_: &io::Error) -> bool {
-        // ICMP errors are of the path, and may pass.
+        // An ICMP error can be temporary.
         false
     }
 
@@ -200,11 +142,11 @@ mod tests {
     use netduel_model::ids::{Token, WorkloadName};
     use netduel_model::sample::EndReport;
     use netduel_model::units::{Bytes, Nanos, PerSecond};
-    use netduel_model::workload::{PinAuto, Timing, Traffic, Wait, Workload};
+    use netduel_model::workload::{Family, PinAuto, Timing, Traffic, Wait, Workload};
     use netduel_sys::local_bind::LocalBind;
 
     use super::*;
-    use crate::{prepare_client, prepare_server};
+    use crate::{ClientEnd, LoadError, ServerEnd, prepare_client, prepare_server};
 
     const LIMIT: Duration = Duration::from_secs(60);
     /// Set in the process that runs a test inside of its namespace.
@@ -237,24 +179,33 @@ mod tests {
         }
     }
 
-    /// Runs both ends over loopback as a coordinator does.
-    fn run(workload: &Workload) -> [Result<EndReport, LoadError>; 2] {
+    /// Prepares both ends over loopback as a coordinator does.
+    fn prepare(workload: &Workload) -> Result<(ClientEnd, ServerEnd), LoadError> {
         let address: IpAddr = match workload.family {
             Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
             Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
         };
         let token = Token(*b"a token of tests");
-        let server = prepare_server(workload, address, token).unwrap();
-        let client = prepare_client(workload, address, server.ports(), token, LIMIT).unwrap();
+        let server = prepare_server(workload, address, token)?;
+        let client = prepare_client(workload, address, server.ports(), token, LIMIT)?;
+        Ok((client, server))
+    }
+
+    /// Runs two prepared ends.
+    fn run_prepared((client, server): (ClientEnd, ServerEnd)) -> [EndReport; 2] {
         let (sender, done) = channel();
         let server = server.start(Box::new(|| ()));
         let client = client.start(Box::new(move || sender.send(()).unwrap()));
         done.recv_timeout(LIMIT).expect("the client is done");
         server.finish();
-        [client.join(), server.join()]
+        [client.join().unwrap(), server.join().unwrap()]
     }
 
-    /// Whether this process may send echo requests; says so aloud when not.
+    fn run(workload: &Workload) -> [EndReport; 2] {
+        run_prepared(prepare(workload).unwrap())
+    }
+
+    /// Whether this process may send echo requests. Prints the reason when it may not.
     fn is_allowed() -> bool {
         match IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY) {
             Ok(_) => true,
@@ -275,8 +226,7 @@ mod tests {
             for wait in [Wait::Block, Wait::Spin] {
                 for (rate, outstanding, size) in [(None, 1, 16), (None, 7, 1400), (Some(1000), 1, 64)] {
                     let what = format!("{family} {wait:?} {rate:?} {size}");
-                    let [client, server] =
-                        run(&workload(family, wait, rate, outstanding, size)).map(Result::unwrap);
+                    let [client, server] = run(&workload(family, wait, rate, outstanding, size));
                     let trips = client.round_trips.unwrap();
                     assert!(trips.responses > 0, "{what}");
                     assert_eq!((trips.requests, trips.timeouts), (trips.responses, 0), "{what}");
@@ -324,18 +274,14 @@ mod tests {
         assert!(!IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap().is_raw());
         for family in [Family::Ipv4, Family::Ipv6] {
             let [client, _] = run(&workload(family, Wait::Block, None, 1, 64));
-            assert!(client.unwrap().round_trips.unwrap().responses > 0);
+            assert!(client.round_trips.unwrap().responses > 0);
         }
     }
 
     #[test]
-    fn a_closed_range_leaves_raw_sockets_that_pass_over_the_replies_to_others() {
+    fn raw_sockets_of_a_closed_range_ignore_replies_to_others() {
         if !is_inside() {
-            return inside(
-                "a_closed_range_leaves_raw_sockets_that_pass_over_the_replies_to_others",
-                CLOSED,
-                "",
-            );
+            return inside("raw_sockets_of_a_closed_range_ignore_replies_to_others", CLOSED, "");
         }
         let other = IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap();
         assert!(other.is_raw());
@@ -352,34 +298,82 @@ mod tests {
                 }
                 run.join().unwrap()
             });
-            let client = client.unwrap();
             let trips = client.round_trips.unwrap();
             assert_eq!((trips.requests, trips.responses, client.errors), (200, 200, vec![]), "{family}");
         }
     }
 
     #[test]
-    fn without_either_right_the_error_names_both() {
+    fn client_without_permission_is_refused_before_the_start() {
         if !is_inside() {
-            return inside("without_either_right_the_error_names_both", CLOSED, "-net_raw");
+            return inside("client_without_permission_is_refused_before_the_start", CLOSED, "-net_raw");
         }
-        let [client, _] = run(&workload(Family::Ipv4, Wait::Block, None, 1, 64));
-        let error = client.unwrap_err().to_string();
+        let Err(error) = prepare(&workload(Family::Ipv4, Wait::Block, None, 1, 64)) else {
+            panic!("an ICMP socket was opened")
+        };
+        let error = error.to_string();
         for part in ["net.ipv4.ping_group_range is \"", "CAP_NET_RAW", "sysctl -w"] {
             assert!(error.contains(part), "{error}");
         }
     }
 
     #[test]
-    fn a_server_whose_kernel_answers_no_echo_says_so() {
+    fn server_whose_kernel_ignores_echo_requests_is_refused_before_the_start() {
         if !is_inside() {
             let ignores = "echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all";
-            return inside("a_server_whose_kernel_answers_no_echo_says_so", ignores, "");
+            return inside(
+                "server_whose_kernel_ignores_echo_requests_is_refused_before_the_start",
+                ignores,
+                "",
+            );
         }
-        let [client, server] = run(&workload(Family::Ipv4, Wait::Block, None, 1, 64));
-        let error = server.unwrap_err().to_string();
+        let Err(error) = prepare(&workload(Family::Ipv4, Wait::Block, None, 1, 64)) else {
+            panic!("the server was prepared")
+        };
+        let error = error.to_string();
         assert!(error.contains("net.ipv4.icmp_echo_ignore_all is 1"), "{error}");
-        let trips = client.unwrap().round_trips.unwrap();
-        assert_eq!((trips.responses, trips.timeouts), (0, trips.requests));
+    }
+
+    /// Runs a trial whose requests a firewall rejects with an ICMP error.
+    fn run_rejected(family: Family) -> EndReport {
+        let ends = prepare(&workload(family, Wait::Block, None, 1, 64)).unwrap();
+        let rejects = "add table inet t\nadd chain inet t in { type filter hook input priority 0; }\n\
+             add rule inet t in icmp type echo-request reject with icmp type host-unreachable\n\
+             add rule inet t in icmpv6 type echo-request reject with icmpv6 type addr-unreachable";
+        let output = Command::new("nft").arg(rejects).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let [client, _] = run_prepared(ends);
+        assert!(Command::new("nft").args(["delete", "table", "inet", "t"]).status().unwrap().success());
+        client
+    }
+
+    fn check_rejected() {
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let client = run_rejected(family);
+            let trips = client.round_trips.unwrap();
+            assert!(trips.requests > 0, "{family}");
+            assert_eq!((trips.responses, trips.timeouts), (0, trips.requests), "{family}");
+            let unreachable = client.errors.iter().filter(|count| count.error.starts_with("EHOSTUNREACH"));
+            assert!(unreachable.map(|count| count.count).sum::<u64>() > 0, "{:?}", client.errors);
+        }
+    }
+
+    #[test]
+    fn icmp_errors_are_counted_on_datagram_sockets() {
+        if !is_inside() {
+            let open = "nft --version && echo 0 0 > /proc/sys/net/ipv4/ping_group_range";
+            return inside("icmp_errors_are_counted_on_datagram_sockets", open, "");
+        }
+        assert!(!IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap().is_raw());
+        check_rejected();
+    }
+
+    #[test]
+    fn icmp_errors_are_counted_on_raw_sockets() {
+        if !is_inside() {
+            return inside("icmp_errors_are_counted_on_raw_sockets", "nft --version", "");
+        }
+        assert!(IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap().is_raw());
+        check_rejected();
     }
 }

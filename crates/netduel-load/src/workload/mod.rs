@@ -27,7 +27,7 @@ pub(crate) fn jobs(end: EndContext<'_>) -> Result<Vec<Job>, LoadError> {
         Traffic::Pps(settings) => pps::jobs(settings, end),
         Traffic::TcpRr(settings) => Ok(tcp_rr::jobs(settings, &end)),
         Traffic::UdpRr(settings) => Ok(udp_rr::jobs(settings, &end)),
-        Traffic::IcmpRr(settings) => icmp_rr::jobs(settings, &end),
+        Traffic::IcmpRr(settings) => Ok(icmp_rr::jobs(settings, &end)),
         Traffic::TcpCrr(settings) => Ok(tcp_crr::jobs(settings, &end)),
         Traffic::LoadedLatency(settings) => Ok(loaded_latency::jobs(settings, &end)),
         Traffic::Failover(settings) => Ok(failover::jobs(settings, &end)),

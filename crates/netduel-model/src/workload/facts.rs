@@ -106,6 +106,8 @@ pub struct Sockets {
     pub tcp: u32,
     /// UDP flows that are greeted before the start; each comes to a port of its own.
     pub udp: u32,
+    /// ICMP sockets of the client. The kernel of the server's host answers them, without a port.
+    pub echo: u32,
     /// Connections in flight that are made while traffic runs; they come to the TCP port.
     pub later: u32,
     /// Counters of each direction: one for each thread that adds to it.
@@ -129,7 +131,7 @@ impl Sockets {
 
     /// Sockets in all.
     pub fn count(self) -> u64 {
-        u64::from(self.tcp) + u64::from(self.udp) + u64::from(self.later)
+        [self.tcp, self.udp, self.echo, self.later].map(u64::from).iter().sum()
     }
 }
 

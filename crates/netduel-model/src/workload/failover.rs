@@ -81,10 +81,10 @@ pub(super) fn facts(settings: &Failover) -> Facts<'_> {
         sockets: Sockets {
             tcp: streams,
             udp: 1,
-            later: 0,
             lanes: streams + 1,
             bulk: streams,
             accounted: streams,
+            ..Sockets::default()
         },
         // A ring or a pipe for each.
         descriptors: Descriptors { fixed: u64::from(streams) * 2, shared: (0, 0) },

@@ -101,7 +101,15 @@ pub(super) fn facts(settings: &LoadedLatency) -> Facts<'_> {
     };
     let later = LoadedLatency::FOREIGN_CONNECTIONS;
     Facts {
-        sockets: Sockets { tcp: bulk + 1 + tcp, udp, later, lanes: bulk + 1 + later, bulk, accounted: bulk },
+        sockets: Sockets {
+            tcp: bulk + 1 + tcp,
+            udp,
+            later,
+            lanes: bulk + 1 + later,
+            bulk,
+            accounted: bulk,
+            ..Sockets::default()
+        },
         descriptors: Descriptors { fixed: u64::from(settings.streams) * 2, shared: (0, 0) },
         // The streams, the one that also carries round trips, and the probes.
         threads: Threads::Bulk(settings.streams + 2),
