@@ -164,9 +164,8 @@ pub(super) fn check(settings: &Pps, given: &Given<'_>, places: &Places<'_>, prob
         problems.add(&at("direction"), wrong, allowed);
     }
     if rate.is_some() && !packets.engine.keeps_a_rate() {
-        let wrong = format!("is asked of the generator `{}`, which cannot be paced", packets.engine.word());
-        let allowed =
-            "leave it out to find the most, or use the generator `xdp` or `socket`, which keep a rate";
+        let wrong = format!("needs a generator that keeps a rate; `{}` does not", packets.engine.word());
+        let allowed = "use the generator `xdp` or `socket`; without `packet_rate`, this generator sends as fast as it can";
         problems.add(&at("packet_rate"), wrong, allowed);
     }
     if packets.queues.is_some()

@@ -84,7 +84,7 @@ fn invalid_packet_options_are_rejected_in_terms_of_the_command_line() {
         (&["--frame", "64,2000"], "--frame: is 2000"),
         (
             &["--generator", "kernel", "--rate", "1k"],
-            "--rate: is asked of the generator `kernel`, which cannot be paced",
+            "--rate: needs a generator that keeps a rate; `kernel` does not",
         ),
         (
             &["--generator", "xdp", "-R"],

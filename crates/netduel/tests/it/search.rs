@@ -125,7 +125,10 @@ fn quick_test_searches_and_prints_the_result() {
     for (options, words) in [
         (&["--search", "most"][..], "expected one of `no-drop`"),
         (&["--search", "no-drop,no-drop"], "--search: is there twice"),
-        (&["--search", "no-drop", "--generator", "kernel"], "--search: is asked of the generator `kernel`"),
+        (
+            &["--search", "no-drop", "--generator", "kernel"],
+            "--search: needs a generator that keeps a rate; `kernel` does not",
+        ),
         (&["--search", "no-drop", "--rate", "1k"], "cannot be used with"),
         (&["--search", "no-drop", "-t", "5"], "cannot be used with"),
         (&["--search-time", "5"], "--search <GOAL>"),

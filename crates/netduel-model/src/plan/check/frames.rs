@@ -27,12 +27,12 @@ pub(super) fn by_frames(workload: &WorkloadSpec) -> Vec<WorkloadSpec> {
     frames.iter().enumerate().filter(is_first).map(|(_, frame)| of(frame)).collect()
 }
 
-/// Notes a list of sizes that is none, and one beside the single size.
+/// Reports an empty list of sizes, a repeated size, and a list together with the single size.
 pub(super) fn check(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'_>) {
     let Some(frames) = &workload.frames else { return };
     let path = key_path(path, KEY);
     if workload.settings.frame.is_some() {
-        problems.add(&path, "stands beside `frame`", "set one of frame, frames");
+        problems.add(&path, "conflicts with `frame`", "set one of frame, frames");
     } else if frames.is_empty() {
         problems.add(&path, "is empty", "name at least one size, for example [64, 512, 1518]");
     }

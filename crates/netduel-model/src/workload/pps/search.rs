@@ -97,7 +97,8 @@ fn part(range: Range, key: &str, goal: &SearchGoal) -> (Range, &'static str) {
     }
 }
 
-/// Notes a search by what cannot be paced, beside a rate, both ways at once, or without loss where losses cannot be told.
+/// Reports a search with a generator that keeps no rate, with a rate, in both directions, or without loss with a receiver that cannot
+/// count losses exactly.
 pub(super) fn check(
     packets: &PacketPath,
     (direction, has_rate): (Direction, bool),
@@ -106,24 +107,24 @@ pub(super) fn check(
 ) {
     let Some(search) = &packets.search else { return };
     if !packets.engine.keeps_a_rate() {
-        let wrong = format!("is asked of the generator `{}`, which cannot be paced", packets.engine.word());
-        let allowed = "a search tries rates: use the generator `xdp` or `socket`, or leave `search` out to find the most";
+        let wrong = format!("needs a generator that keeps a rate; `{}` does not", packets.engine.word());
+        let allowed = "use the generator `xdp` or `socket`; without `search`, a trial measures the highest packet rate of this generator";
         problems.add(&at("search"), wrong, allowed);
     } else if packets.receiver == PacketReceiver::Dpdk
         && search.goals.iter().any(|goal| goal.loss_ratio == 0.0)
     {
         let wrong =
-            "is for a rate without loss with the receiver `dpdk`, which counts whatever reaches its port";
-        let allowed = "a packet of another would stand for a lost one: use the receiver `socket`, `xdp` or `count`, or goals with a \
+            "needs an exact loss count, but the receiver `dpdk` counts all packets that reach its port";
+        let allowed = "a packet of another program hides a lost one: use the receiver `socket`, `xdp` or `count`, or goals with a \
                        `loss_ratio`, such as \"partial-drop\"";
         problems.add(&at("search"), wrong, allowed);
     }
     if direction == Direction::Both {
-        let wrong = "is \"both\" for a search, whose rate is that of one direction";
-        problems.add(&at("direction"), wrong, "use `up` or `down`, in a workload each");
+        let wrong = "is \"both\", but a search measures the rate of one direction";
+        problems.add(&at("direction"), wrong, "use one workload with `up` and one with `down`");
     }
     if has_rate {
-        let allowed = "a search chooses its rates: set one of packet_rate, search";
-        problems.add(&at("packet_rate"), "stands beside `search`", allowed);
+        let allowed = "a search chooses its rates; set one of packet_rate, search";
+        problems.add(&at("packet_rate"), "conflicts with `search`", allowed);
     }
 }
