@@ -79,19 +79,19 @@ pub fn prepare_bound_client(
         let greet = |stream: usize| {
             tcp_acceptor::connect(address, (congestion, mss), token, stream as u32, deadline_ns, bind)
         };
-        let begun_ns = clock::monotonic_ns();
+        let start_ns = clock::monotonic_ns();
         let mut connect = Histogram::new();
         local_ports::check(u64::from(needs.tcp))?;
         // The first connection measures the round trip of the path.
         let first = greet(0)?;
-        let threads = connectors(needs.tcp as usize, clock::monotonic_ns() - begun_ns);
+        let threads = connectors(needs.tcp as usize, clock::monotonic_ns() - start_ns);
         let others = in_parallel(needs.tcp as usize - 1, threads, |stream| greet(stream + 1))?;
         for (connection, connect_ns) in std::iter::once(first).chain(others) {
             sockets.tcp.push(Arc::new(connection));
             connect.record(connect_ns);
         }
         connections = Some(ConnectionReport {
-            elapsed_ns: clock::monotonic_ns() - begun_ns,
+            elapsed_ns: clock::monotonic_ns() - start_ns,
             concurrency: threads as u32,
             connect: connect.to_record(),
         });
@@ -110,7 +110,7 @@ pub fn prepare_bound_client(
         sockets.udp.push(flow);
         setup.merge_from(errors);
     }
-    let control = Control::new(needs.lanes(), false, Vec::new(), Arc::default());
+    let control = Control::new(needs.counters(), false, Vec::new(), Arc::default());
     let control = Arc::new(control.without_end_markers(is_counted_whole(workload)));
     Ok(ClientEnd {
         supervisor: Supervisor {

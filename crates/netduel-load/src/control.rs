@@ -34,7 +34,7 @@ pub(crate) struct Control {
     /// Round trips for progress lines.
     pub live_latency: Arc<LiveLatency>,
     /// Whether `finish` shuts flows and accepting sockets down at once: for a responder, which has nothing to drain.
-    finish_cuts: bool,
+    finish_shuts_down: bool,
     /// What the acceptor threads read.
     pub acceptor_state: Arc<AcceptorState>,
     /// Wake the acceptor threads; dropping them ends the threads.
@@ -50,7 +50,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Control {
     pub(crate) fn new(
         (streams, bulk): (usize, usize),
-        finish_cuts: bool,
+        finish_shuts_down: bool,
         acceptor_wakers: Vec<Waker>,
         acceptor_state: Arc<AcceptorState>,
     ) -> Self {
@@ -64,7 +64,7 @@ impl Control {
             bulk,
             sockets: Mutex::new(None),
             live_latency: Arc::default(),
-            finish_cuts,
+            finish_shuts_down,
             acceptor_state,
             acceptor_wakers: Mutex::new(acceptor_wakers),
             omits_end_markers: false,
@@ -106,7 +106,7 @@ impl Control {
         *lock(&self.sockets) = Some(sockets);
         if self.is_aborted() {
             self.shut_down_sockets();
-        } else if self.is_finishing() && self.finish_cuts {
+        } else if self.is_finishing() && self.finish_shuts_down {
             self.shut_down_responders();
         }
     }
@@ -138,7 +138,7 @@ impl Control {
     pub(crate) fn finish(&self) {
         // An aborted end stays aborted.
         let _ = self.phase.compare_exchange(RUNNING, FINISHING, SeqCst, SeqCst);
-        if self.finish_cuts {
+        if self.finish_shuts_down {
             self.shut_down_responders();
         }
     }

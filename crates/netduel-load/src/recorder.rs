@@ -15,7 +15,7 @@ const TAIL_NS: u64 = 12_000_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trip {
     /// Send time or, in an open loop, scheduled time, nanoseconds.
-    pub begun_ns: u64,
+    pub start_ns: u64,
     /// Arrival of the response, nanoseconds.
     pub now_ns: u64,
 }
@@ -34,10 +34,10 @@ impl Window {
         Self { from_ns: started_ns + timing.warmup.0, to_ns }
     }
 
-    /// Whether a round trip that begins at `begun_ns` counts.
+    /// Whether a round trip that begins at `start_ns` counts.
     #[inline]
-    pub(crate) fn contains(&self, begun_ns: u64) -> bool {
-        (self.from_ns..self.to_ns).contains(&begun_ns)
+    pub(crate) fn contains(&self, start_ns: u64) -> bool {
+        (self.from_ns..self.to_ns).contains(&start_ns)
     }
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Recorder {
     pub requests: u64,
     /// Responses received.
     pub responses: u64,
-    /// Requests given up.
+    /// Requests that reached the timeout.
     pub timeouts: u64,
 }
 
@@ -95,16 +95,16 @@ impl Recorder {
         self
     }
 
-    /// Records a round trip that began at `begun_ns` (sent or, in an open loop, scheduled) and ended at `now_ns`.
+    /// Records a round trip that began at `start_ns` (sent or, in an open loop, scheduled) and ended at `now_ns`.
     #[inline]
-    pub(crate) fn round_trip(&mut self, begun_ns: u64, now_ns: u64) {
-        self.count(begun_ns, now_ns);
-        if self.steady.contains(begun_ns) {
-            self.histogram.record(now_ns.saturating_sub(begun_ns));
+    pub(crate) fn round_trip(&mut self, start_ns: u64, now_ns: u64) {
+        self.count(start_ns, now_ns);
+        if self.steady.contains(start_ns) {
+            self.histogram.record(now_ns.saturating_sub(start_ns));
         } else if let Some((window, histogram)) = &mut self.idle
-            && window.contains(begun_ns)
+            && window.contains(start_ns)
         {
-            histogram.record(now_ns.saturating_sub(begun_ns));
+            histogram.record(now_ns.saturating_sub(start_ns));
         }
     }
 
@@ -112,25 +112,25 @@ impl Recorder {
     #[inline]
     pub(crate) fn trip(&mut self, trip: Trip, is_stamped: bool) {
         if is_stamped {
-            self.count(trip.begun_ns, trip.now_ns);
+            self.count(trip.start_ns, trip.now_ns);
         } else {
-            self.round_trip(trip.begun_ns, trip.now_ns);
+            self.round_trip(trip.start_ns, trip.now_ns);
         }
     }
 
     #[inline]
-    fn count(&mut self, begun_ns: u64, now_ns: u64) {
+    fn count(&mut self, start_ns: u64, now_ns: u64) {
         if now_ns >= self.interval_end_ns {
             self.end_intervals(now_ns);
         }
-        self.interval.record(now_ns.saturating_sub(begun_ns));
+        self.interval.record(now_ns.saturating_sub(start_ns));
         self.responses += 1;
     }
 
-    /// Whether a round trip that begins at `begun_ns` counts.
+    /// Whether a round trip that begins at `start_ns` counts.
     #[inline]
-    pub(crate) fn is_steady(&self, begun_ns: u64) -> bool {
-        self.steady.contains(begun_ns)
+    pub(crate) fn is_steady(&self, start_ns: u64) -> bool {
+        self.steady.contains(start_ns)
     }
 
     /// Records that a request due at `due_ns` leaves at `now_ns`.
@@ -210,8 +210,8 @@ mod tests {
     fn only_round_trips_that_begin_in_the_steady_window_enter_the_histogram() {
         let mut recorder = Recorder::new(1_000, timing(), false);
         let at = |ms: u64| 1_000 + ms * 1_000_000;
-        for (begun, over) in [(0, 1), (199, 250), (200, 201), (899, 950), (900, 901)] {
-            recorder.round_trip(at(begun), at(over));
+        for (started, over) in [(0, 1), (199, 250), (200, 201), (899, 950), (900, 901)] {
+            recorder.round_trip(at(started), at(over));
         }
         let report = recorder.finish();
         assert_eq!((report.responses, report.histogram.count), (5, 2));
@@ -226,8 +226,8 @@ mod tests {
         let loaded = Timing { warmup: Nanos::from_millis(600), ..timing() };
         let idle = Timing { duration: Nanos::from_millis(400), ..timing() };
         let mut recorder = Recorder::new(0, loaded, true).with_idle(Some(idle));
-        for begun_ms in [100, 200, 299, 300, 500, 600, 899] {
-            recorder.round_trip(begun_ms * 1_000_000, begun_ms * 1_000_000 + begun_ms);
+        for start_ms in [100, 200, 299, 300, 500, 600, 899] {
+            recorder.round_trip(start_ms * 1_000_000, start_ms * 1_000_000 + start_ms);
         }
         let report = recorder.finish();
         let idle = report.idle.unwrap();

@@ -1,5 +1,7 @@
 //! From counters to an `EndReport`: series, flows and streams. Pure.
-use netduel_model::sample::{Flow, IntervalSample, STREAMS_TOLD, StreamFairness, StreamReport, ThreadUse};
+use netduel_model::sample::{
+    Flow, IntervalSample, STREAM_REPORTS_MAX, StreamFairness, StreamReport, ThreadUse,
+};
 
 use crate::stream_counter::{self, CounterValues, StreamCounter};
 
@@ -94,9 +96,9 @@ pub(crate) fn spread(streams: &[StreamReport], sends: bool) -> Option<StreamFair
 
 /// The streams for the report: one by one, or in groups when there are many.
 pub(crate) fn grouped(mut streams: Vec<StreamReport>) -> Vec<StreamReport> {
-    let others = streams.split_off(streams.len().min(STREAMS_TOLD));
+    let others = streams.split_off(streams.len().min(STREAM_REPORTS_MAX));
     for other in others {
-        streams[other.index as usize % STREAMS_TOLD].take_in(&other);
+        streams[other.index as usize % STREAM_REPORTS_MAX].take_in(&other);
     }
     streams
 }
@@ -170,7 +172,7 @@ mod tests {
             ..StreamReport::default()
         };
         let grouped = grouped((0..2_500).map(stream).collect());
-        assert_eq!(grouped.len(), STREAMS_TOLD);
+        assert_eq!(grouped.len(), STREAM_REPORTS_MAX);
         assert_eq!((grouped[0].members, grouped[0].sent_bytes), (3, 1024 + 2048));
         let tcp = grouped[500].tcp.as_ref().unwrap();
         assert_eq!((grouped[500].members, tcp.retransmits, tcp.rtt_us), (2, Some(2), Some(500)));

@@ -59,12 +59,12 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
         listener
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the listener non-blocking", error))?;
-        if needs.later > 0 {
+        if needs.runtime_tcp > 0 {
             tcp::defer_accept(&listener, DEFER_ACCEPT)
                 .map_err(|error| LoadError::system("set TCP_DEFER_ACCEPT on the listener", error))?;
         }
         ports.push(port_of(listener.local_addr())?);
-        let (streams, incoming) = (needs.tcp as usize, needs.later > 0);
+        let (streams, incoming) = (needs.tcp as usize, needs.runtime_tcp > 0);
         acceptors.add(|wake, state| {
             Box::new(move || TcpAcceptor { listener, wake, state, token, streams, incoming }.run())
         })?;
@@ -143,8 +143,8 @@ impl ServerEnd {
         registration: Option<Registration>,
     ) -> Self {
         let facts = workload.traffic.facts();
-        let (counters, finish_cuts) = (facts.sockets.lanes(), facts.finish_cuts);
-        let control = Arc::new(Control::new(counters, finish_cuts, acceptors.wakes, acceptors.state));
+        let (counters, finish_shuts_down) = (facts.sockets.counters(), facts.finish_shuts_down);
+        let control = Arc::new(Control::new(counters, finish_shuts_down, acceptors.wakes, acceptors.state));
         let sockets = SocketSource::Accepting(acceptors.threads);
         let supervisor = Supervisor {
             control,

@@ -50,15 +50,15 @@ mod tests {
 
     #[test]
     fn no_thread_passes_before_all_have_arrived() {
-        let (barrier, is_begun) = (StartBarrier::default(), AtomicBool::new(false));
+        let (barrier, has_started) = (StartBarrier::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let thread = || {
                 barrier.arrive();
-                assert!(is_begun.load(SeqCst));
+                assert!(has_started.load(SeqCst));
             };
             (0..8).for_each(|_| drop(scope.spawn(thread)));
             barrier.wait_for(8);
-            is_begun.store(true, SeqCst);
+            has_started.store(true, SeqCst);
             barrier.open();
             scope.spawn(thread);
         });

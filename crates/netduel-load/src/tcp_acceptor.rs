@@ -99,13 +99,13 @@ pub(crate) fn connect(
     deadline_ns: u64,
     bind: &LocalBind,
 ) -> Result<(TcpStream, u64), LoadError> {
-    let begun_ns = clock::monotonic_ns();
+    let start_ns = clock::monotonic_ns();
     let mut connection =
         tcp::connect(address, congestion, mss, remaining(deadline_ns), bind).map_err(|error| {
             preflight::congestion_error(congestion, error)
                 .unwrap_or_else(|error| LoadError::connect_from(bind, address, error))
         })?;
-    let connect_ns = clock::monotonic_ns() - begun_ns;
+    let connect_ns = clock::monotonic_ns() - start_ns;
     let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
     let prepared = connection.set_nodelay(true).and_then(|()| {
         let hello = HandshakeMessage::new(token, Step::Hello, stream, &nonce, nonce);

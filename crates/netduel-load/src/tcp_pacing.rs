@@ -173,8 +173,8 @@ mod tests {
             let total: u64 = (0..streams)
                 .map(|stream| walk(&Pace::new(5, 5 + SECOND / 10, rate, (stream, streams), 1 << 30), late_ns).0)
                 .sum();
-            let asked = rate / 80;
-            prop_assert!(total <= asked && asked - total <= streams, "{} of {}", total, asked);
+            let due = rate / 80;
+            prop_assert!(total <= due && due - total <= streams, "{} of {}", total, due);
         }
     }
 }

@@ -108,7 +108,7 @@ impl Source {
             sends: counts.sends,
             completions: counts.completions,
             copied: counts.copied,
-            deferred: counts.put_off,
+            deferred: counts.deferred,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! DPDK as the generator or receiver of a `pps` workload: how testpmd is run, and what it told.
+//! DPDK as the generator or receiver of a `pps` workload: how testpmd is run, and what it reported.
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -171,7 +171,7 @@ pub enum DpdkFlows {
     SourceAddresses,
 }
 
-/// What testpmd told of itself and its port after a trial.
+/// testpmd's report of itself and its port after a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DpdkReport {
     /// DPDK's version.
@@ -190,8 +190,7 @@ pub struct DpdkReport {
     /// The driver's own counters (xstats) that are not zero, from the start of the program, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub xstats: BTreeMap<String, u64>,
-    /// The cores that forwarded, by DPDK's numbers, in the order of their streams: as many as there are queues at most, whatever was
-    /// asked for.
+    /// The cores that forwarded, by DPDK's numbers, in the order of their streams: at most one for each queue.
     pub cores: Vec<u16>,
 }
 

@@ -15,7 +15,7 @@ pub enum Event {
         /// Which host.
         host: HostName,
     },
-    /// A host, or a pair of hosts, has a problem that makes figures doubtful; told before the first trial.
+    /// A host, or a pair of hosts, has a problem that makes figures doubtful; sent before the first trial.
     ProblemFound {
         /// Where and what, in one line.
         text: String,

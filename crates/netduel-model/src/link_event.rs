@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::human_nanos;
 
-/// Something that changed on a link, as the kernel told it.
+/// A change of a link, as the kernel reported it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkEvent {
-    /// When it was heard, nanoseconds after the first reading of the observation; monotonic.
+    /// When it was received, nanoseconds after the first reading of the observation; monotonic.
     pub at_ns: u64,
     /// The interface; for [`LinkChange::EventsLost`] empty.
     pub interface: String,
@@ -28,11 +28,11 @@ pub enum LinkChange {
     Down,
     /// It has carrier again.
     CarrierGained,
-    /// It lost carrier: the far end or the host behind it went.
+    /// It lost carrier.
     CarrierLost,
-    /// It came (`RTM_NEWLINK` of an unknown index).
+    /// It was added (`RTM_NEWLINK` of an unknown index).
     Added,
-    /// It went (`RTM_DELLINK`).
+    /// It was removed (`RTM_DELLINK`).
     Removed,
     /// It was put under another interface.
     Enslaved {
@@ -41,7 +41,7 @@ pub enum LinkChange {
     },
     /// It was taken from under the interface above it.
     Released,
-    /// It was given another name.
+    /// It was renamed.
     Renamed {
         /// The name before.
         from: String,
@@ -51,7 +51,7 @@ pub enum LinkChange {
         /// The message.
         message: String,
     },
-    /// Events came faster than they were taken: what changed in between is not known.
+    /// Events arrived faster than they were read; changes in between are unknown.
     EventsLost,
 }
 

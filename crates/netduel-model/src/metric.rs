@@ -45,7 +45,7 @@ pub enum Metric {
     CpuPerRoundTrip,
     /// CPU microseconds per datagram received: all cores of both hosts, each machine once.
     CpuPerDatagram,
-    /// Segments that TCP sent again, per gigabyte received.
+    /// Retransmitted segments per gigabyte received.
     RetransmitsPerGigabyte,
     /// Longest time without a probe after an event of `failover`, less the probes' pace: of all events and both directions,
     /// nanoseconds.

@@ -32,13 +32,13 @@ pub struct Observation {
     pub driver: BTreeMap<String, BTreeMap<String, i64>>,
     /// Protocol counters (`/proc/net/snmp`, `/proc/net/snmp6`, `/proc/net/netstat`), as `Tcp.RetransSegs`.
     pub protocol: BTreeMap<String, i64>,
-    /// Tests of others that ran on a standing server at the same time, at most.
+    /// The largest number of tests of other clients that ran on a standing server at the same time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub concurrent_tests: u32,
-    /// The cores that this end chose for its threads; absent where it was told, or leaves that to the kernel.
+    /// The cores that this end chose for its threads; absent when the plan names the cores or leaves placement to the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    /// What changed on the host's links meanwhile, in order; absent where nobody listened.
+    /// Link events between the two readings, in order; absent when they were not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_events: Option<Vec<LinkEvent>>,
     /// On what the host ran; absent in runs of earlier versions.
@@ -53,7 +53,7 @@ pub struct Observation {
 pub struct Placement {
     /// Thread `i` runs on core `i mod len`; empty when none could be chosen, and the kernel placed them.
     pub cores: Vec<u16>,
-    /// By what they were chosen, for example `queues of eth0 on node 0`.
+    /// Why they were chosen, for example `queues of eth0 on node 0`.
     pub reason: String,
 }
 
@@ -64,7 +64,7 @@ pub struct HostIdentity {
     /// `/proc/sys/kernel/random/boot_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// The physical machine, where the hypervisor tells it (Hyper-V's key-value pool).
+    /// The physical machine, when the hypervisor reports it (Hyper-V's key-value pool).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub physical_host: Option<String>,
     /// Cores online.
@@ -90,7 +90,7 @@ pub struct NicIdentity {
     pub tx_queues: Option<u32>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
@@ -108,7 +108,7 @@ pub struct CoreTime {
     pub irq_ns: u64,
     /// Soft interrupts: most of the network's receive work.
     pub softirq_ns: u64,
-    /// Time that the hypervisor gave to somebody else.
+    /// Time in which the hypervisor ran other guests.
     pub steal_ns: u64,
     /// Idle, with waiting for IO.
     pub idle_ns: u64,
@@ -128,9 +128,9 @@ pub struct ProcessUsage {
     pub user_ns: u64,
     /// System time, nanoseconds.
     pub system_ns: u64,
-    /// Switches because it waited.
+    /// Voluntary context switches: the process waited.
     pub voluntary_switches: u64,
-    /// Switches because its turn was over.
+    /// Involuntary context switches: its time slice ended.
     pub involuntary_switches: u64,
 }
 
@@ -160,7 +160,7 @@ pub struct InterfaceDelta {
     pub is_master: bool,
     /// The interface above this one, when it is a port or slave.
     pub master: Option<String>,
-    /// Whether the device came or went between the two readings.
+    /// Whether the device was added or removed between the two readings.
     pub presence: Presence,
     /// Bytes received.
     pub rx_bytes: u64,
@@ -178,11 +178,11 @@ pub struct InterfaceDelta {
     pub rx_errors: u64,
     /// Send errors.
     pub tx_errors: u64,
-    /// Packets to be sent that the queueing discipline of the interface dropped (`TCA_STATS2`); absent when it was changed
-    /// meanwhile or the kernel did not tell.
+    /// Packets to be sent that the queueing discipline of the interface dropped (`TCA_STATS2`); absent when it was replaced
+    /// meanwhile or the kernel did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc_dropped: Option<u64>,
-    /// Times that the queueing discipline held packets back because of a rate (`overlimits`); absent as above.
+    /// Times that the queueing discipline delayed packets because of a rate (`overlimits`); absent in the same cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc_overlimits: Option<u64>,
     /// The bus of the device behind it (`IFLA_PARENT_DEV_BUS_NAME`, Linux 5.14 and later), for example `pci` or `vmbus`;
@@ -201,8 +201,8 @@ pub enum Presence {
     /// At both.
     #[default]
     Unchanged,
-    /// Only after: counters are those since it came.
+    /// Only after: counters are those since it was added.
     Added,
-    /// Only before: its counters are lost with it and stand as 0.
+    /// Only before: its counters are lost and recorded as 0.
     Removed,
 }

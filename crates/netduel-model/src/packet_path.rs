@@ -47,7 +47,7 @@ pub enum PacketReceiver {
     Xdp,
     /// An XDP program counts each packet in the driver and drops it.
     Count,
-    /// DPDK's testpmd, run as a program of its own. It counts whatever reaches its port.
+    /// DPDK's testpmd, run as a program of its own. It counts all packets that reach its port.
     Dpdk,
 }
 
@@ -92,7 +92,7 @@ pub struct PacketPath {
     /// Queues that either end drives by kernel bypass, from the first on; absent: all that its interface has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<u32>,
-    /// A trial is a search for the highest rate; absent: it sends once, as fast as asked.
+    /// A trial is a search for the highest rate; absent: a trial sends at the rate of the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
     /// Whether the receiver `xdp` has the kernel poll the driver in its own thread (`SO_PREFER_BUSY_POLL`).
@@ -191,7 +191,7 @@ pub struct PacketReport {
     /// at other ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segmentation: Option<bool>,
-    /// Where a receiver's XDP program runs; absent for a sender, and where the kernel does not tell (before Linux 6.3).
+    /// Where a receiver's XDP program runs; absent for a sender, and when the kernel does not report it (before Linux 6.3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<XdpMode>,
     /// Packets that this end counted as lost before its program had them, by the name of the counter.

@@ -35,7 +35,7 @@ pub struct EndReport {
     pub sent: Option<Flow>,
     /// What this end received, when it was a receiver.
     pub received: Option<Flow>,
-    /// Each stream or flow by itself; of more than [`STREAMS_TOLD`] the groups that they are told in.
+    /// One entry for each stream or flow; with more than [`STREAM_REPORTS_MAX`] streams, one for each group of streams.
     pub streams: Vec<StreamReport>,
     /// How evenly the streams were served, when there are several: of what each sent, or received at an end that sends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,12 +51,12 @@ pub struct EndReport {
     /// Packets of a `pps` workload, at an end past the network stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<PacketReport>,
-    /// What testpmd told, at an end where it made or took the packets.
+    /// testpmd's report, at an end where testpmd is the generator or receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpdk: Option<DpdkReport>,
     /// Round trips, at the client of a request-response workload.
     pub round_trips: Option<RoundTripReport>,
-    /// What else was measured under load, at the client of `loaded-latency`.
+    /// Other measurements under load, at the client of `loaded-latency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_load: Option<UnderLoad>,
     /// Probes, one by one, and a fine series of bulk data, of `failover`.
@@ -65,14 +65,14 @@ pub struct EndReport {
     /// Stamped round trips of a request-response workload with time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps: Option<StampReport>,
-    /// What became of sends that were to copy nothing, at a sender with the engine `zerocopy` or `io-uring`.
+    /// Completions of zero-copy sends, at a sender with the engine `zerocopy` or `io-uring`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_copy: Option<ZeroCopyReport>,
     /// Errors that send and receive calls returned, by call and kind. They are data, not failures of the program.
     pub errors: Vec<ErrorCount>,
     /// CPU time of the agent's process during the traffic, nanoseconds: user and system.
     pub process_cpu_ns: (u64, u64),
-    /// What the threads that moved the traffic had of their cores; absent where the kernel keeps no such account.
+    /// Core time of the threads that moved the traffic; absent when the kernel does not account for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_use: Option<ThreadUse>,
 }
@@ -114,17 +114,17 @@ pub struct ThreadUse {
     pub run_delay_ns: u64,
 }
 
-/// What became of sends that were to copy nothing: the kernel tells of each when it is done with the memory, and whether it copied
+/// Completions of zero-copy sends: the kernel reports for each that it no longer uses the memory, and whether it copied the data
 /// (`SO_EE_CODE_ZEROCOPY_COPIED`, `IORING_NOTIF_USAGE_ZC_COPIED`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ZeroCopyReport {
-    /// Calls that the kernel took, of all streams.
+    /// Send calls that the kernel accepted, of all streams.
     pub sends: u64,
-    /// Of these, how many the kernel told of. Fewer when the end was cut while some were under way.
+    /// Of these, completed sends. Fewer when the end was aborted while some were outstanding.
     pub completions: u64,
-    /// Of the completions, how many said that the kernel had copied.
+    /// Of the completed sends, those whose data the kernel copied.
     pub copied: u64,
-    /// Calls that the kernel put off until it is done with earlier ones (`ENOBUFS`, `ENOMEM`: net.core.optmem_max, RLIMIT_MEMLOCK).
+    /// Send calls that the kernel deferred until earlier ones complete (`ENOBUFS`, `ENOMEM`: net.core.optmem_max, RLIMIT_MEMLOCK).
     pub deferred: u64,
 }
 
@@ -138,8 +138,8 @@ impl ZeroCopyReport {
     }
 }
 
-/// Streams that are told one by one at most. Of more, the ones whose indexes are alike modulo this are told as one.
-pub const STREAMS_TOLD: usize = 1024;
+/// The largest number of entries for streams. With more streams, those whose indexes are equal modulo this number share an entry.
+pub const STREAM_REPORTS_MAX: usize = 1024;
 
 /// What the streams of an end moved, one by one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -182,7 +182,7 @@ fn is_one(count: &u32) -> bool {
 pub struct StreamReport {
     /// Index of the stream, the same at both ends.
     pub index: u32,
-    /// Streams that are told here.
+    /// Number of streams in this entry.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub members: u32,
     /// Payload bytes sent by this end.
@@ -227,7 +227,7 @@ impl Default for StreamReport {
 }
 
 impl StreamReport {
-    /// Takes another stream into this group.
+    /// Adds another stream to this group.
     pub fn take_in(&mut self, other: &Self) {
         self.members += other.members;
         self.sent_bytes += other.sent_bytes;
@@ -257,11 +257,11 @@ pub struct TcpInfo {
     pub min_rtt_us: Option<u32>,
     /// Congestion window at the end, segments.
     pub snd_cwnd: Option<u32>,
-    /// Segments sent again, whole connection.
+    /// Retransmitted segments, whole connection.
     pub retransmits: Option<u32>,
-    /// Of these, how many the peer says it had already (RFC 2883): spurious.
+    /// Spurious retransmits: the peer reported that it had received the segment before (DSACK, RFC 2883).
     pub dsack_dups: Option<u32>,
-    /// Segments taken for lost at the end.
+    /// Segments considered lost at the end.
     pub lost: Option<u32>,
     /// Reordering that was seen, segments.
     pub reord_seen: Option<u32>,
@@ -273,17 +273,17 @@ pub struct TcpInfo {
     pub bytes_acked: Option<u64>,
     /// Bytes received in order.
     pub bytes_received: Option<u64>,
-    /// What the send buffer takes at the end, as the kernel accounts for it, bytes.
+    /// Size of the send buffer at the end, as the kernel accounts for it, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sndbuf: Option<u64>,
     /// The window that this end offers its peer at the end, bytes; Linux 6.2 and later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rcv_wnd: Option<u32>,
-    /// Time with data under way, microseconds.
+    /// Time with data in flight, microseconds.
     pub busy_us: Option<u64>,
-    /// Of this, time in which the peer's window was the limit, microseconds.
+    /// Of this, time limited by the peer's receive window, microseconds.
     pub rwnd_limited_us: Option<u64>,
-    /// Of this, time in which the send buffer was the limit, microseconds.
+    /// Of this, time limited by the send buffer, microseconds.
     pub sndbuf_limited_us: Option<u64>,
 }
 
@@ -356,7 +356,7 @@ pub struct RoundTripReport {
     pub requests: u64,
     /// Responses received.
     pub responses: u64,
-    /// Requests given up after the time-out.
+    /// Requests without a response within the timeout.
     pub timeouts: u64,
     /// Every round trip of the steady window that was not stamped, nanoseconds. In an open loop from the scheduled time.
     pub histogram: HistogramRecord,
@@ -378,13 +378,13 @@ pub struct RoundTripReport {
 pub struct TransactionParts {
     /// Transactions that were started.
     pub attempted: u64,
-    /// Of these, transactions that ended with an error, counted by call among the errors of the end, or were given up.
+    /// Of these, transactions that ended with an error, counted by call among the errors of the end, or reached the timeout.
     pub failed: u64,
     /// From the connect call to its return (SYN, SYN-ACK), nanoseconds. Those of the steady window, as all histograms here.
     pub connect: HistogramRecord,
     /// From the first byte of the request to the last of the response, nanoseconds.
     pub exchange: HistogramRecord,
-    /// Congestion control that a connection of the client really used; absent when no transaction came about.
+    /// Congestion control in use on a connection of the client; absent without a completed connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
 }
@@ -424,7 +424,7 @@ pub struct ErrorCount {
     pub count: u64,
 }
 
-/// Figures of a trial under way, for the progress line.
+/// Figures of a running trial, for the progress line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFigures {
     /// Nanoseconds since the start; of traffic that is over, until the last byte was moved.
@@ -435,7 +435,7 @@ pub struct LiveFigures {
     pub received_bytes: u64,
     /// Datagrams received or round trips completed so far.
     pub messages: u64,
-    /// Segments sent again so far by this end's TCP connections.
+    /// Retransmitted segments so far of this end's TCP connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     /// Congestion window of this end's TCP connections together, bytes.
@@ -452,15 +452,15 @@ pub struct LiveFigures {
     pub round_trips: Option<LiveRoundTrips>,
 }
 
-/// Round trips of a moment of a trial under way, to 0.8 %. Those that are told are up to 0.1 s older than the figures.
+/// Recent round trips of a running trial, to 0.8 %. They are up to 0.1 s older than the other figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveRoundTrips {
     /// How many.
     pub count: u64,
-    /// Their median, nanoseconds.
+    /// Median, nanoseconds.
     pub p50_ns: u64,
-    /// What 99 of 100 did not exceed, nanoseconds.
+    /// 99th percentile, nanoseconds.
     pub p99_ns: u64,
-    /// The longest, nanoseconds.
+    /// Maximum, nanoseconds.
     pub max_ns: u64,
 }

@@ -163,7 +163,7 @@ pub enum SearchPurpose {
     Confirm,
 }
 
-/// A trial that a search asks for.
+/// A trial of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchInput {
     /// Packets per second to send; absent: as many as the generator can.
@@ -200,43 +200,43 @@ pub struct SearchStep {
     pub input: SearchInput,
     /// What the trial counted.
     pub output: SearchOutput,
-    /// The load, packets per second: as asked, or what was sent when nothing was.
+    /// The load, packets per second: the `load` of the input, or the sent rate when the input has none.
     pub load: u64,
     /// Packets per second that the generator sent.
     pub offered_load: f64,
-    /// Share of the packets that did not arrive, 0 to 1: of those sent, or of those that the load asks for when `generator_limited`.
+    /// Loss ratio, 0 to 1: of the packets sent, or of the packets of the load when `generator_limited`.
     pub loss_ratio: f64,
-    /// Whether the generator stayed so far below the load that what it did not send counts as lost.
+    /// Whether the generator stayed so far below the load that unsent packets count as lost.
     pub generator_limited: bool,
-    /// Whether more was lost than the goal allows that it was made for.
+    /// Whether the loss ratio exceeds that of the goal.
     pub high_loss: bool,
 }
 
 impl SearchStep {
-    /// How far the rate that was sent is from the load that was asked for, as a share of it; absent when none was.
+    /// Difference of the sent rate from the load of the input, as a share of that load; absent when the input has none.
     pub fn pacing_error(&self) -> Option<f64> {
         self.input.load.map(|load| self.offered_load / load as f64 - 1.0)
     }
 }
 
-/// How the search for a goal came out.
+/// How the search for a goal ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchState {
-    /// Both bounds are known and as close as asked.
+    /// Both bounds are known, and their distance is at most the goal width.
     Regular,
-    /// Even the highest load that the generator could send was carried.
+    /// The path carried even the highest load that the generator could send.
     MaxLoadReached,
-    /// Even the lowest load, a thousandth of the highest, was not.
+    /// The path did not carry even the lowest load, a thousandth of the highest.
     MinLoadFails,
-    /// The search ended before.
+    /// The search reached its time limit first.
     Unfinished,
 }
 
 /// What a search found for a goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchResult {
-    /// Whether it is what was asked for.
+    /// How the search for the goal ended.
     pub state: SearchState,
     /// Relevant lower bound, packets per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,7 @@ pub use device::{
 };
 pub use machine::{Cache, HugePages, NumaNode, Processor};
 
-/// The facts of a host at the beginning of a run. What a host does not tell is absent.
+/// The facts of a host at the beginning of a run. Facts that the host does not expose are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostSnapshot {
     /// Host name.
@@ -51,7 +51,7 @@ pub struct HostSnapshot {
     /// Hypervisor and its build as far as the guest can know, for example `Hyper-V 10.0.20348.1-1-0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hypervisor: Option<String>,
-    /// Who runs the machine, and what they tell of it.
+    /// The provider of the machine, and the data of its metadata service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud: Option<Cloud>,
     /// Network functions on the PCI bus, those without a driver or an interface too.

@@ -2,7 +2,7 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// The port of `netduel serve` when nobody says another.
+/// The default port of `netduel serve`.
 pub const SERVE_PORT: u16 = 5210;
 /// Longest host, bytes: a name by RFC 1035 section 2.3.4, or an address with its zone.
 const HOST_LEN_MAX: usize = 255;

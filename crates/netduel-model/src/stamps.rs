@@ -150,7 +150,7 @@ pub struct OneWayReport {
     pub offset_ns: i64,
     /// How fast the server's clock ran away from the client's, billionths.
     pub drift_ppb: f64,
-    /// Exchanges that came out shorter than nothing by the estimated clocks, and stand in the histograms as 0.
+    /// Exchanges with a negative time by the estimated clocks, recorded in the histograms as 0.
     pub negative: u64,
 }
 

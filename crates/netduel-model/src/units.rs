@@ -8,13 +8,13 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a text is not a quantity of the kind that is asked for.
+/// Why a text is not a quantity of the required kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {what}: {remedy}")]
 pub struct UnitError {
     /// The refused text.
     pub text: String,
-    /// What was asked for, with its article.
+    /// The required kind, with its article.
     pub what: &'static str,
     /// What to write instead.
     pub remedy: String,

@@ -84,7 +84,7 @@ pub fn set_up(interface: &str, up: bool) -> io::Result<()> {
     set_flag(interface, UP, up)
 }
 
-/// Whether the interface is set to take every frame (`IFF_PROMISC`): what a program asked for by the flag, not what
+/// Whether the interface is set to take every frame (`IFF_PROMISC`): what a program requested by the flag, not what
 /// the kernel counts of packet sockets.
 ///
 /// # Errors

@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(&bytes[..received.length], b"question");
         assert_eq!(received.peer, client.local_addr().unwrap());
         assert_eq!(send(&server, b"answer", received.local, received.peer).unwrap(), 6);
-        // The client is connected, so it hears answers from the address that it asked only.
+        // The client is connected, so it receives answers only from the address of its request.
         client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let length = client.recv(&mut bytes).unwrap();
         assert_eq!(&bytes[..length], b"answer");

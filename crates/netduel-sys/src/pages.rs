@@ -67,11 +67,11 @@ mod tests {
 
     #[test]
     fn pages_are_aligned_whole_and_filled() {
-        for (asked, got) in [(0, PAGE), (1, PAGE), (PAGE + 1, 2 * PAGE), (HUGE + 1, HUGE + PAGE)] {
-            let pages = Pages::with_pattern(asked).unwrap();
-            assert_eq!(pages.bytes().len(), got);
+        for (requested, allocated) in [(0, PAGE), (1, PAGE), (PAGE + 1, 2 * PAGE), (HUGE + 1, HUGE + PAGE)] {
+            let pages = Pages::with_pattern(requested).unwrap();
+            assert_eq!(pages.bytes().len(), allocated);
             assert_eq!(pages.bytes().as_ptr().align_offset(HUGE), 0);
-            let mut expected = vec![0; got];
+            let mut expected = vec![0; allocated];
             crate::pattern::fill(&mut expected);
             assert!(pages.bytes() == expected);
         }

@@ -36,12 +36,12 @@ impl SignalDescriptor {
             // SAFETY: `set` was initialised above, and `Signal` holds valid numbers only.
             unsafe { libc::sigaddset(set.as_mut_ptr(), signal.as_raw()) };
         }
-        // SAFETY: `set` is initialised; the old mask is not asked for.
+        // SAFETY: `set` is initialised; the old mask is not requested.
         let result = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
         if result != 0 {
             return Err(io::Error::from_raw_os_error(result));
         }
-        // SAFETY: `set` is initialised, and -1 asks for a new descriptor.
+        // SAFETY: `set` is initialised, and -1 requests a new descriptor.
         let raw = unsafe { libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if raw < 0 {
             return Err(io::Error::last_os_error());
@@ -199,7 +199,7 @@ fn block_all() -> io::Result<libc::sigset_t> {
 /// The program's own preparations.
 fn settle(signals_before: &libc::sigset_t) -> io::Result<()> {
     die_with_parent()?;
-    // SAFETY: the set was written by the kernel; the old mask is not asked for.
+    // SAFETY: the set was written by the kernel; the old mask is not requested.
     let result = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, signals_before, std::ptr::null_mut()) };
     if result != 0 {
         return Err(io::Error::from_raw_os_error(result));

@@ -55,7 +55,7 @@ fields! {
     rttvar: u32 = 72,
     /// Congestion window, segments.
     snd_cwnd: u32 = 80,
-    /// Segments sent again, whole connection.
+    /// Retransmitted segments, whole connection.
     total_retrans: u32 = 100,
     /// Bytes acknowledged by the peer; Linux 4.1 and later, as is all below.
     bytes_acked: u64 = 120,

@@ -1,6 +1,6 @@
 //! Time stamps that the kernel and the NIC put on packets (`SO_TIMESTAMPING`, Documentation/networking/timestamping.rst).
 //!
-//! Receive stamps come with the data. Transmit stamps are asked for message by message and come through the socket's error
+//! Receive stamps come with the data. Transmit stamps are requested for each message and come through the socket's error
 //! queue, with a number and without payload. Nothing here changes a device: a NIC stamps when an administrator has enabled it
 //! (`SIOCSHWTSTAMP`), and its stamps are passed on when they are there.
 use std::io;
@@ -286,7 +286,7 @@ mod tests {
         }
         let mut keys = Vec::new();
         for number in 0..90 {
-            let begun = clock::realtime_ns();
+            let started = clock::realtime_ns();
             let sent = if number % 3 == 0 {
                 send(from, &[7; 100], Waiting::Block)
             } else {
@@ -296,7 +296,7 @@ mod tests {
             let (count, stamp) = receive(to, &mut [0; 200], Waiting::Block).unwrap();
             let after = clock::realtime_ns();
             assert_eq!(count, 100);
-            let within = |ns: u64| assert!((begun..=after).contains(&ns), "{begun} {ns} {after}");
+            let within = |ns: u64| assert!((started..=after).contains(&ns), "{started} {ns} {after}");
             within(stamp.software_ns.unwrap());
             transmitted(from, 16, |transmitted| {
                 keys.push(transmitted.key);

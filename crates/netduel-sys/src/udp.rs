@@ -70,7 +70,7 @@ struct Batch {
     size: usize,
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
-    /// Room for control messages, [`CONTROL_LEN`] for each datagram; empty when none are asked for.
+    /// Room for control messages, [`CONTROL_LEN`] for each datagram; empty when none are requested.
     control: Vec<u8>,
 }
 

@@ -49,7 +49,7 @@ pub fn of_ended_child(child: &mut Child) -> io::Result<Option<(ExitStatus, Usage
     let mut raw = MaybeUninit::<libc::rusage>::zeroed();
     let mut status = 0;
     // SAFETY: both pointers are to writable memory of the right types, alive for the call; the id is that of a child, which
-    // `&mut Child` keeps anybody else from taking meanwhile.
+    // `&mut Child` excludes a second wait.
     let result =
         unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, libc::WNOHANG, raw.as_mut_ptr()) };
     match result {

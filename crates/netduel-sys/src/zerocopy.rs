@@ -32,7 +32,7 @@ pub struct Counts {
     /// Of these, how many it had copied.
     pub copied: u64,
     /// Calls that it put off until it is done with earlier ones.
-    pub put_off: u64,
+    pub deferred: u64,
 }
 
 /// Sends pages to one socket.
@@ -97,17 +97,17 @@ impl Sender {
         if error.raw_os_error() != Some(libc::ENOBUFS) {
             return Err(error);
         }
-        self.put_off(stream, timeout, error)
+        self.deferred(stream, timeout, error)
     }
 
     /// The kernel cannot take another send: waits for those in flight.
     #[cold]
-    fn put_off(&mut self, stream: &TcpStream, timeout: Duration, error: io::Error) -> io::Result<usize> {
+    fn deferred(&mut self, stream: &TcpStream, timeout: Duration, error: io::Error) -> io::Result<usize> {
         let before = self.in_flight();
         if before == 0 {
             return Err(error);
         }
-        self.counts.put_off += 1;
+        self.counts.deferred += 1;
         self.look(stream)?;
         if self.in_flight() == before {
             self.wait(stream, timeout)?;

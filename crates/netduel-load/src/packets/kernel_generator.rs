@@ -89,15 +89,15 @@ fn run(
 ) -> io::Result<()> {
     let mut count = FIRST;
     while control.is_running() {
-        let begun = clock::monotonic_ns();
-        if begun >= end_ns {
+        let started = clock::monotonic_ns();
+        if started >= end_ns {
             break;
         }
         match run_live(program, frame, Live { interface, count, batch: BATCH }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => other?,
         }
-        let took = (clock::monotonic_ns() - begun).max(1);
+        let took = (clock::monotonic_ns() - started).max(1);
         let left = end_ns.saturating_sub(clock::monotonic_ns()).min(CALL_NS);
         count = u32::try_from(u128::from(count) * u128::from(left) / u128::from(took))
             .unwrap_or(u32::MAX)

@@ -57,7 +57,8 @@ impl FlowSockets {
                     local.set_port(self.port);
                     let route = Route { peer: datagram.peer, local: Some(local) };
                     self.received.extend(
-                        HandshakeMessage::from_bytes(&bytes[..datagram.length]).map(|said| (said, route)),
+                        HandshakeMessage::from_bytes(&bytes[..datagram.length])
+                            .map(|message| (message, route)),
                     );
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -137,8 +138,9 @@ impl FlowSockets {
             match socket.recv_from(&mut bytes) {
                 Ok((length, peer)) => {
                     let route = Route { peer, local: Some(local) };
-                    self.received
-                        .extend(HandshakeMessage::from_bytes(&bytes[..length]).map(|said| (said, route)));
+                    self.received.extend(
+                        HandshakeMessage::from_bytes(&bytes[..length]).map(|message| (message, route)),
+                    );
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {}

@@ -115,8 +115,10 @@ impl Port {
         let mut trial = Trial::new(token, congestion);
         let mut acceptors = Acceptors::default();
         if needs.tcp > 0 {
-            let incoming = (needs.later > 0).then(|| {
-                Arc::new(ConnectionSource::Queue(AcceptQueue::new(needs.later as usize + ACCEPT_QUEUE_EXTRA)))
+            let incoming = (needs.runtime_tcp > 0).then(|| {
+                Arc::new(ConnectionSource::Queue(AcceptQueue::new(
+                    needs.runtime_tcp as usize + ACCEPT_QUEUE_EXTRA,
+                )))
             });
             trial.incoming.clone_from(&incoming);
             let (sender, arrivals) = channel();

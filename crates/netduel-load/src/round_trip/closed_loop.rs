@@ -137,7 +137,7 @@ pub(super) fn run<Q: Requests, R: Responses>(
                 belated += 1;
                 return None;
             };
-            let trip = Trip { begun_ns: sent_ns, now_ns: now };
+            let trip = Trip { start_ns: sent_ns, now_ns: now };
             recorder.trip(trip, is_stamped);
             worker.control.received[worker.stream].add(size, 1, now);
             Some(trip)

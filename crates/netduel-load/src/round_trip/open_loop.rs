@@ -185,7 +185,7 @@ fn receive_once<R: Responses>(
 ) -> io::Result<Received> {
     responses.receive(waiting, |number, is_stamped| {
         let now = clock::monotonic_ns();
-        let trip = Trip { begun_ns: open.schedule.due_ns(number), now_ns: now };
+        let trip = Trip { start_ns: open.schedule.due_ns(number), now_ns: now };
         recorder.trip(trip, is_stamped);
         worker.received().add(open.settings.size as u64, 1, now);
         Some(trip)

@@ -15,7 +15,7 @@ pub(crate) struct Settings {
     pub timing: Timing,
     /// The part before the load, where there is one: its round trips go into a histogram of their own.
     pub idle: Option<Timing>,
-    /// A UDP request is given up after this long, nanoseconds.
+    /// Timeout of a UDP request, nanoseconds.
     pub lost_after_ns: u64,
     pub timestamps: bool,
 }

@@ -50,11 +50,11 @@ pub(super) struct Shared {
     used_congestion: OnceLock<Option<String>>,
 }
 
-/// The next transaction; `begun` is now, nanoseconds of the monotonic clock.
+/// The next transaction; `started` is now, nanoseconds of the monotonic clock.
 struct Next {
     number: u64,
     due_ns: Option<u64>,
-    begun: u64,
+    started: u64,
 }
 
 /// The recorded transactions.
@@ -67,7 +67,7 @@ struct Figures {
 
 /// The times of a transaction, nanoseconds of the monotonic clock.
 struct Times {
-    begun: u64,
+    started: u64,
     connected: u64,
     responded: u64,
     closed: u64,
@@ -106,9 +106,9 @@ impl Shared {
     /// Waits for the next transaction to be due; absent after the last.
     fn next(&self, worker: &Worker, schedule: Option<Schedule>, end_ns: u64) -> Option<Next> {
         let Some(schedule) = schedule else {
-            let begun = clock::monotonic_ns();
-            let is_time = worker.control.is_running() && begun < end_ns;
-            return is_time.then(|| Next { number: self.next.fetch_add(1, Relaxed), due_ns: None, begun });
+            let started = clock::monotonic_ns();
+            let is_time = worker.control.is_running() && started < end_ns;
+            return is_time.then(|| Next { number: self.next.fetch_add(1, Relaxed), due_ns: None, started });
         };
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.next.load(Relaxed);
@@ -119,8 +119,8 @@ impl Shared {
         }
         self.next.store(number + 1, Relaxed);
         drop(turn);
-        let begun = clock::sleep_then_spin_until(due_ns);
-        Some(Next { number, due_ns: Some(due_ns), begun })
+        let started = clock::sleep_then_spin_until(due_ns);
+        Some(Next { number, due_ns: Some(due_ns), started })
     }
 
     /// Call it after the connect: connecting replaces the congestion control by that of the route, when it has one.
@@ -170,15 +170,15 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
     let mut request = vec![0; settings.request];
     pattern::fill(&mut request);
     let mut response = vec![0; READ_BYTES.max(RESPONSE_MIN)];
-    while let Some(Next { number, due_ns, begun }) = shared.next(worker, schedule, end_ns) {
+    while let Some(Next { number, due_ns, started }) = shared.next(worker, schedule, end_ns) {
         request[..REQUEST_MIN].copy_from_slice(&message::request_head(settings.token, number));
-        match transact(worker, shared, &request, &mut response, number, begun) {
+        match transact(worker, shared, &request, &mut response, number, started) {
             Ok(times) => {
                 worker.received().add(settings.response as u64, 1, times.closed);
                 shared.figures().as_mut().expect("created at the start").succeeded(due_ns, &times);
             }
             Err(failure) => {
-                shared.figures().as_mut().expect("created at the start").failed(due_ns, begun, &failure);
+                shared.figures().as_mut().expect("created at the start").failed(due_ns, started, &failure);
                 if !count(worker, shared, &failure) {
                     break;
                 }
@@ -190,21 +190,21 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
 impl Figures {
     fn succeeded(&mut self, due_ns: Option<u64>, times: &Times) {
         self.whole.requests += 1;
-        let begun = due_ns.unwrap_or(times.begun);
+        let started = due_ns.unwrap_or(times.started);
         if let Some(due) = due_ns {
-            self.whole.leaves(due, times.begun);
+            self.whole.leaves(due, times.started);
         }
-        if self.whole.is_steady(begun) {
-            self.connect.record(times.connected.saturating_sub(times.begun));
+        if self.whole.is_steady(started) {
+            self.connect.record(times.connected.saturating_sub(times.started));
             self.exchange.record(times.responded.saturating_sub(times.connected));
         }
-        self.whole.round_trip(begun, times.closed);
+        self.whole.round_trip(started, times.closed);
     }
 
-    fn failed(&mut self, due_ns: Option<u64>, begun: u64, failure: &Failure) {
+    fn failed(&mut self, due_ns: Option<u64>, started: u64, failure: &Failure) {
         self.whole.requests += 1;
         if let Some(due) = due_ns {
-            self.whole.leaves(due, begun);
+            self.whole.leaves(due, started);
         }
         match failure {
             Failure::GivenUp | Failure::Cut => self.whole.timeouts += 1,
@@ -242,10 +242,10 @@ fn transact(
     request: &[u8],
     response: &mut [u8],
     number: u64,
-    begun: u64,
+    started: u64,
 ) -> Result<Times, Failure> {
     let Shared { settings, peer, .. } = shared;
-    let deadline_ns = begun + GIVE_UP_NS;
+    let deadline_ns = started + GIVE_UP_NS;
     let limit = match settings.wait {
         // A plan does not allow busy polling here: a connection is closed before polling would pay.
         Wait::Block | Wait::BusyPoll => Some(CALL_LIMIT),
@@ -301,7 +301,7 @@ fn transact(
         && datagram::read_number(response) == Some(number);
     if is_ours {
         shared.used_congestion.get_or_init(|| tcp::congestion(&stream).ok());
-        Ok(Times { begun, connected, responded, closed })
+        Ok(Times { started, connected, responded, closed })
     } else {
         Err(Failure::Event("response to another request"))
     }

@@ -206,7 +206,7 @@ fn two_thousand_connections_are_reported_in_groups() {
         for (end, moved) in
             [(&client, client.sent.as_ref().unwrap()), (&server, server.received.as_ref().unwrap())]
         {
-            assert_eq!(end.streams.len(), netduel_model::sample::STREAMS_TOLD);
+            assert_eq!(end.streams.len(), netduel_model::sample::STREAM_REPORTS_MAX);
             assert_eq!(end.streams.iter().map(|group| group.members).sum::<u32>(), 2_000);
             let sum: u64 = end.streams.iter().map(|group| group.sent_bytes.max(group.received_bytes)).sum();
             assert_eq!(sum, moved.bytes);

@@ -306,7 +306,7 @@ pub struct Design {
     pub blocks_min: u32,
     /// Blocks at most.
     pub blocks_max: u32,
-    /// No block is begun after this time.
+    /// No block starts after this time.
     pub budget: Option<Nanos>,
     /// Half-width of the interval at which the run may stop.
     pub precision: Percent,
@@ -328,13 +328,13 @@ impl Design {
 
     /// The confidence that intervals and verdicts are made with, a fraction.
     pub fn tested_confidence(&self) -> f64 {
-        let asked = self.confidence.fraction();
-        if self.may_stop_early() { guarded(asked) } else { asked }
+        let confidence = self.confidence.fraction();
+        if self.may_stop_early() { guarded(confidence) } else { confidence }
     }
 }
 
 impl ResolvedPlan {
-    /// How many verdicts the plan asks for and the blocks without which none of them can be said, when it does not allow as many.
+    /// The number of verdicts of the plan and the number of blocks that any of them needs, when the block limit is lower.
     pub fn too_few_blocks(&self) -> Option<(usize, u32)> {
         let baseline = self.arms.first()?;
         let metrics: usize = baseline.workloads.iter().map(|workload| workload.metrics.len()).sum();
@@ -343,7 +343,7 @@ impl ResolvedPlan {
         (verdicts > 0 && needed > self.design.blocks_max).then_some((verdicts, needed))
     }
 
-    /// The baseline against a copy of itself. The copy is told apart by its name, NAME-again.
+    /// The baseline against a copy of itself. The copy is named NAME-again.
     #[must_use]
     pub fn into_aa(mut self) -> Self {
         let Some(baseline) = self.arms.first().cloned() else { return self };

@@ -182,7 +182,7 @@ pub(crate) fn read_choice<T: DeserializeOwned>(
 ) -> Option<T> {
     let text = match raw.get_ref() {
         DeValue::String(text) => text.as_ref(),
-        // No enum of a plan has an empty word, so this asks for the words that there are.
+        // No enum of a plan has an empty word, so the error lists the allowed words.
         _ => "",
     };
     match T::deserialize(StrDeserializer::<ChoiceError>::new(text)) {

@@ -18,9 +18,9 @@ pub enum Provider {
     HyperV,
     /// VMware.
     Vmware,
-    /// KVM or QEMU of nobody in particular.
+    /// KVM or QEMU without a known cloud.
     Kvm,
-    /// Xen of nobody in particular.
+    /// Xen without a known cloud.
     Xen,
     /// Another hypervisor, or one that does not name itself.
     OtherHypervisor,
@@ -51,7 +51,7 @@ impl fmt::Display for Provider {
     }
 }
 
-/// The provider and what it tells of the machine. Absent fields were not told.
+/// The provider, and the data of its metadata service about the machine. A field is absent when the service did not report it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cloud {
     /// Who.
@@ -85,7 +85,7 @@ pub struct Cloud {
     /// Image: publisher, offer and version as the provider writes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Why the metadata service told nothing, in words; absent when it answered or there is none to ask.
+    /// Why the metadata service did not answer; absent when it answered or the provider has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata_failure: Option<String>,
 }

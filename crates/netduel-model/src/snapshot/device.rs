@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::word::word;
 
-/// What the driver and the bus tell of an interface's device. Absent fields were not told, or the device has no such thing.
+/// Properties of an interface's device, from its driver and bus. A field is absent when it was not reported or the device has no such
+/// property.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
     /// Where on the bus, for example `0000:00:04.0` or a vmbus channel's GUID.
@@ -18,7 +19,7 @@ pub struct Device {
     /// Firmware version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firmware: Option<String>,
-    /// NUMA node; absent where the machine tells none (-1).
+    /// NUMA node; absent when the machine reports none (-1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u32>,
     /// Queues (`ethtool -l`).
@@ -45,10 +46,10 @@ pub struct Device {
     /// Kinds of queueing disciplines, the root's first and then those below it, each once: `mq`, `fq_codel`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub qdiscs: Vec<String>,
-    /// What its driver can do with XDP now; absent where the kernel does not tell (before Linux 6.3).
+    /// XDP features of its driver at present; absent when the kernel does not report them (before Linux 6.3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xdp: Option<Vec<XdpFeature>>,
-    /// Driver counters since the driver was loaded that tell of a virtual function's share or a provider's limit, by their own
+    /// Driver counters of a virtual function's traffic or a provider's limit, since the driver was loaded, by their own
     /// names; of a name that a driver has for each queue the sum.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, u64>,
@@ -172,7 +173,7 @@ pub struct QueueInterrupt {
     pub number: u32,
     /// As `/proc/interrupts` names it; empty for a vmbus channel.
     pub name: String,
-    /// The queue, where the name tells it.
+    /// The queue, when the name contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<u32>,
     /// Cores that serve it (effective affinity).

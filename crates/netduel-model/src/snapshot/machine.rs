@@ -2,7 +2,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What `/proc/cpuinfo`, `/sys/devices/system/cpu` and the scheduler tell of the processors.
+/// The processors, from `/proc/cpuinfo`, `/sys/devices/system/cpu` and the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Processor {
     /// Sockets, by the distinct `physical_package_id` of the cores online.

@@ -31,10 +31,10 @@ pub struct Facts<'a> {
     pub has_round_trips: bool,
     /// The end that starts first.
     pub starts_first: Role,
-    /// The ends that end by themselves; the other is told when they have.
+    /// The ends that end by themselves. When they have ended, the coordinator ends the other.
     pub deciders: &'static [Role],
-    /// Whether a server that is told to finish may be waiting for a message that never comes, so that its sockets are shut down.
-    pub finish_cuts: bool,
+    /// Whether the end of a trial shuts down the sockets of the server, which may be waiting for a message that never comes.
+    pub finish_shuts_down: bool,
     /// What ends it.
     pub end: End<'a>,
     /// What its costs and counters are divided by.
@@ -79,7 +79,7 @@ impl Default for Facts<'_> {
             has_round_trips: false,
             starts_first: Role::Server,
             deciders: &[Role::Client],
-            finish_cuts: false,
+            finish_shuts_down: false,
             end: End::Duration,
             unit: WorkUnit::Byte,
             wire: Wire::Mixed,
@@ -102,26 +102,26 @@ impl Default for Facts<'_> {
 /// Sockets and counters of each end of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sockets {
-    /// TCP connections that are greeted before the start; all come to one port.
+    /// TCP connections that are made and authenticated before the start, all to one port.
     pub tcp: u32,
-    /// UDP flows that are greeted before the start; each comes to a port of its own.
+    /// UDP flows that are authenticated before the start, each to a port of its own.
     pub udp: u32,
     /// ICMP sockets of the client. The kernel of the server's host answers them, without a port.
     pub echo: u32,
-    /// Connections in flight that are made while traffic runs; they come to the TCP port.
-    pub later: u32,
-    /// Counters of each direction: one for each thread that adds to it.
-    pub lanes: u32,
-    /// Of these, the first ones count the payload; the others count what was sent to measure it.
+    /// TCP connections that may be open at a time beside these, made to the same port while traffic runs.
+    pub runtime_tcp: u32,
+    /// Counters of each direction, one for each thread that adds to it.
+    pub counters: u32,
+    /// Of these, the first count payload; the others count probes.
     pub bulk: u32,
-    /// Of the greeted connections, in their order, those whose lane has the same index and whose `TCP_INFO` is reported.
+    /// Of the connections before the start, the first of this number have the counter of the same index, and their `TCP_INFO` is reported.
     pub accounted: u32,
 }
 
 impl Sockets {
-    /// Lanes in all, and those of the payload.
-    pub fn lanes(self) -> (usize, usize) {
-        (self.lanes as usize, self.bulk as usize)
+    /// Counters of a direction: all, and those of payload.
+    pub fn counters(self) -> (usize, usize) {
+        (self.counters as usize, self.bulk as usize)
     }
 
     /// Ports that the server reports to the client: that of TCP comes first, then those of the flows.
@@ -131,7 +131,7 @@ impl Sockets {
 
     /// Sockets in all.
     pub fn count(self) -> u64 {
-        [self.tcp, self.udp, self.echo, self.later].map(u64::from).iter().sum()
+        [self.tcp, self.udp, self.echo, self.runtime_tcp].map(u64::from).iter().sum()
     }
 }
 

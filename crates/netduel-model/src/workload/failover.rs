@@ -81,7 +81,7 @@ pub(super) fn facts(settings: &Failover) -> Facts<'_> {
         sockets: Sockets {
             tcp: streams,
             udp: 1,
-            lanes: streams + 1,
+            counters: streams + 1,
             bulk: streams,
             accounted: streams,
             ..Sockets::default()

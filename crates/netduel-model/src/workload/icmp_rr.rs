@@ -24,7 +24,7 @@ pub(super) const SETTINGS: &[Setting] = &[
 pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
     Facts {
         // The TCP connection carries no payload: its end tells the server that the client has ended.
-        sockets: Sockets { tcp: 1, echo: 1, lanes: 1, bulk: 1, ..Sockets::default() },
+        sockets: Sockets { tcp: 1, echo: 1, counters: 1, bulk: 1, ..Sockets::default() },
         // The reservation of the identifier of a raw socket.
         descriptors: Descriptors { fixed: 1, shared: (0, 0) },
         // The kernel that answers counts none for the server's end.

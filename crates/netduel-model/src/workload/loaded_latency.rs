@@ -99,13 +99,13 @@ pub(super) fn facts(settings: &LoadedLatency) -> Facts<'_> {
         ProbeProtocol::Udp => (0, 1),
         ProbeProtocol::Tcp => (1, 0),
     };
-    let later = LoadedLatency::FOREIGN_CONNECTIONS;
+    let runtime_tcp = LoadedLatency::FOREIGN_CONNECTIONS;
     Facts {
         sockets: Sockets {
             tcp: bulk + 1 + tcp,
             udp,
-            later,
-            lanes: bulk + 1 + later,
+            runtime_tcp,
+            counters: bulk + 1 + runtime_tcp,
             bulk,
             accounted: bulk,
             ..Sockets::default()
@@ -117,7 +117,7 @@ pub(super) fn facts(settings: &LoadedLatency) -> Facts<'_> {
         payload: Some(settings.direction),
         bulk: Some(settings.direction),
         has_round_trips: true,
-        finish_cuts: true,
+        finish_shuts_down: true,
         requests: Some(Requests { rate: Some(settings.rate), outstanding: 1, are_probes: true }),
         load_begins: Some(settings.idle),
         tcp: TcpFacts {

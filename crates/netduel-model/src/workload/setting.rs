@@ -236,7 +236,7 @@ pub(super) const BLOCK: Setting = Setting::within("block", Range::bytes(1, 64 <<
 pub(super) const WINDOW: Setting = Setting::within("window", Range::bytes(4096, 1 << 30));
 /// What 400 Gbit/s move in a day, the longest duration; and text with a unit is exact up to twice as much (2^53).
 pub(super) const VOLUME: Setting = Setting::within("volume", Range::bytes(1, 1 << 52));
-/// What is said of the window of sockets for datagrams, of the schedule, size, wait and number in flight of requests.
+/// Notes on settings that several types share.
 pub(super) const SHARED_WINDOW: &str = "default: the flows share 64 MiB for receiving";
 pub(super) const EXCLUDES_OUTSTANDING: &str = "excludes `outstanding`; default: a closed loop";
 pub(super) const SAME_SIZE: &str = "bytes of a request and of its response, default 64 B";
@@ -256,9 +256,9 @@ pub(super) const REQUEST_RATE: Setting = Setting::within("request_rate", Range::
 pub(super) const MESSAGE_MOST: u64 = 16 << 20;
 /// 65535 less the headers of IPv4 (20) and UDP (8).
 pub(super) const DATAGRAM_MOST: u64 = 65_507;
-/// What a datagram of a stream begins with: whose it is, its number and the time it was sent.
+/// The header of a stream's datagram: the magic of the trial, its number and its send time.
 pub(super) const DATAGRAM_LEAST: u64 = 24;
-/// What a message as a datagram begins with: whose it is and its number.
+/// The header of a message as a datagram: the magic of the trial and its number.
 pub(super) const MESSAGE_LEAST: u64 = 16;
 /// A probe fits an MTU of 1500.
 pub(super) const PROBE_MOST: u64 = 1472;

@@ -43,7 +43,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::DSCP,
     // A request on a connection of its own begins with what proves that it is the trial's.
     Setting::within("size", Range::bytes(48, setting::MESSAGE_MOST)).says("bytes of a request, default 64 B"),
-    // Its response begins with what tells it from any other program's.
+    // The response begins with a proof of the trial.
     Setting::within("response_size", Range::bytes(setting::MESSAGE_LEAST, setting::MESSAGE_MOST)),
     setting::OUTSTANDING.says("transactions, each in a thread at both ends, default 1; with `request_rate` the most in flight, default 64"),
     Setting::free("wait").says("both ends, default `block`; not `busy-poll`"),
@@ -66,13 +66,19 @@ pub(super) fn facts(settings: &Transaction) -> Facts<'_> {
     let threads = settings.outstanding;
     let requests = Requests { rate: settings.rate, outstanding: threads, are_probes: false };
     Facts {
-        // Its greeted connection moves nothing: it stands for the client as long as that is there.
-        sockets: Sockets { tcp: 1, later: threads, lanes: threads, bulk: threads, ..Sockets::default() },
+        // The first connection carries no payload: its end tells the server that the client has ended.
+        sockets: Sockets {
+            tcp: 1,
+            runtime_tcp: threads,
+            counters: threads,
+            bulk: threads,
+            ..Sockets::default()
+        },
         threads: Threads::RoundTrips(threads),
         concurrency: threads,
         payload: Some(Direction::Both),
         has_round_trips: true,
-        finish_cuts: true,
+        finish_shuts_down: true,
         unit: WorkUnit::Transaction,
         demand: Demand::of_requests(requests, settings.request.max(settings.response)),
         requests: Some(requests),

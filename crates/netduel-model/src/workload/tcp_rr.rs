@@ -22,7 +22,7 @@ pub(super) const SETTINGS: &[Setting] = &[
 
 pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
     Facts {
-        sockets: Sockets { tcp: 1, lanes: 1, bulk: 1, accounted: 1, ..Sockets::default() },
+        sockets: Sockets { tcp: 1, counters: 1, bulk: 1, accounted: 1, ..Sockets::default() },
         wire: Wire::Segments,
         tcp: TcpFacts { congestion: settings.congestion.as_deref(), ..TcpFacts::default() },
         ..round_trip::facts(settings)

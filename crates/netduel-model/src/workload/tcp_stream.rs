@@ -95,7 +95,7 @@ pub(super) fn facts(settings: &TcpStream) -> Facts<'_> {
     Facts {
         sockets: Sockets {
             tcp: *streams,
-            lanes: *streams,
+            counters: *streams,
             bulk: *streams,
             accounted: *streams,
             ..Sockets::default()
@@ -125,7 +125,7 @@ pub(super) fn facts(settings: &TcpStream) -> Facts<'_> {
 }
 
 /// The bytes a call of an engine when the plan does not say. `splice` of 1 MiB and `write` of 128 KiB were the fastest in measurements;
-/// the kernel tells the other engines when it is done with their memory, which costs a message a call.
+/// the other engines receive a completion for each call, when the kernel no longer uses their memory.
 pub(super) fn block(engine: TcpEngine) -> Bytes {
     match engine {
         TcpEngine::Lean => Bytes(1 << 20),

@@ -24,9 +24,9 @@ pub(super) const SETTINGS: &[Setting] = &[
 
 pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
     Facts {
-        sockets: Sockets { udp: 1, lanes: 1, bulk: 1, ..Sockets::default() },
+        sockets: Sockets { udp: 1, counters: 1, bulk: 1, ..Sockets::default() },
         wire: Wire::Datagrams { size: settings.size, offload: UdpOffload::None },
-        finish_cuts: true,
+        finish_shuts_down: true,
         ..round_trip::facts(settings)
     }
 }

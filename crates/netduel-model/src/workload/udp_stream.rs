@@ -85,7 +85,7 @@ pub(super) fn facts(settings: &UdpStream) -> Facts<'_> {
     let paced =
         |rate: BitRate| PacedRate { rate, grain: u64::from(*flows).saturating_mul(size.0), burst: size.0 };
     Facts {
-        sockets: Sockets { udp: *flows, lanes: *flows, bulk: *flows, ..Sockets::default() },
+        sockets: Sockets { udp: *flows, counters: *flows, bulk: *flows, ..Sockets::default() },
         descriptors: Descriptors { fixed: 0, shared: (*flows, 1) },
         threads: Threads::Bulk(*flows),
         concurrency: *flows,

@@ -226,10 +226,10 @@ fn a_standing_server_is_not_changed() {
         .replace("launch = \"command\"\ncommand = [\"ssh\", \"far\"]", "launch = \"paired\"\nserve = \"far\"")
         .replace("{ mtu = 1400,", "{ on = \"client\", mtu = 1400,");
     let error = parse(&plan, "p").unwrap_err().to_string();
-    let told = |index: u32| {
+    let is_refused = |index: u32| {
         error.contains(&format!(
             "arms[1].treatments[{index}]: changes the server, the `netduel serve` at far:5210, which makes no changes"
         ))
     };
-    assert!(!told(0) && told(1) && told(2) && told(3), "{error}");
+    assert!(!is_refused(0) && is_refused(1) && is_refused(2) && is_refused(3), "{error}");
 }

@@ -48,7 +48,7 @@ impl Ethtool {
             .collect())
     }
 
-    /// Asks for features by their kernel names (`ethtool -K`), all in one request. Whether the device did as asked has
+    /// Requests features by their kernel names (`ethtool -K`), all in one request. Whether the device applied them has
     /// to be read back: features depend on each other.
     ///
     /// # Errors

@@ -77,7 +77,7 @@ impl Ethtool {
     /// # Errors
     /// `EOPNOTSUPP` when the device has no link settings.
     pub fn speed(&mut self, interface: &str) -> io::Result<Option<u32>> {
-        // The first call asks with no room for bit maps and is answered with the negated number of words they need.
+        // The first call has no room for bit maps, so the kernel returns the negated number of words that they need.
         self.memory.clear(LINK_SETTINGS_LEN);
         self.exchange(interface, GET_LINK_SETTINGS)?;
         let words = self.memory.bytes()[15].cast_signed().unsigned_abs();

@@ -1,4 +1,4 @@
-//! Memory for exchanges with drivers that may write more than they were asked for. Must know nothing of what is exchanged.
+//! Memory for exchanges with drivers that may write more than was requested. Must know nothing of what is exchanged.
 use std::io;
 use std::ptr::NonNull;
 
@@ -85,7 +85,7 @@ mod tests {
     fn the_kernel_cannot_write_past_the_memory() {
         let mut ethtool = Ethtool::open().unwrap();
         let mut short = GuardedMemory::new(1).unwrap();
-        // The names of the features need some 2 KiB; they are asked for where 100 bytes are left.
+        // The names of the features need some 2 KiB; they are requested with room for 100 bytes.
         let room = short.len;
         for (field, value) in [GET_STRINGS, SET_FEATURE_NAMES, 0].into_iter().enumerate() {
             short.set_word(room - 100 + field * 4, value);

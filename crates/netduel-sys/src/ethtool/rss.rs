@@ -70,8 +70,8 @@ impl Ethtool {
         })
     }
 
-    /// Sets the table and leaves key and function as they are. An empty table asks for the driver's default, which is
-    /// spread evenly. The device is asked for its settings first, since the request holds them all.
+    /// Sets the table and leaves key and function as they are. An empty table selects the driver's default, an even
+    /// spread. The settings of the device are read first, because the request contains them all.
     ///
     /// # Errors
     /// `EINVAL` when the table's length is not the device's or a queue does not exist, `EOPNOTSUPP` without a table,

@@ -77,7 +77,7 @@ impl NetlinkSocket {
         self.batch([request.acknowledged()])
     }
 
-    /// Sends requests as one datagram, at least one of which asks for an acknowledgement.
+    /// Sends requests as one datagram, at least one of which requests an acknowledgement.
     ///
     /// # Errors
     /// The first refusal of one of them, with the kernel's words.

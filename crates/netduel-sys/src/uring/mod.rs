@@ -1,4 +1,4 @@
-//! Bulk data over one TCP connection through io_uring(7): a [`Sender`] with several sends in flight, which asks for no copy and
+//! Bulk data over one TCP connection through io_uring(7): a [`Sender`] with several sends in flight, which requests no copy and
 //! counts how often there was one (`IORING_OP_SEND_ZC`), and a [`Receiver`] that one request keeps supplied (multishot
 //! `IORING_OP_RECV`) from a ring of buffers. A request that is in flight is cancelled, and its result taken, before memory is freed.
 mod receiver;
@@ -74,7 +74,7 @@ fn cancel(ring: &IoUring) -> io::Result<()> {
     }
 }
 
-/// The result of a request as a number of bytes, or as the error that it stands for.
+/// The result of a request: a number of bytes or an error.
 fn bytes_of(result: i32) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(result.saturating_neg()))
 }

@@ -178,7 +178,7 @@ impl Sender {
                     // Linux 6.0 and 6.1 do not report whether they copied.
                     Some(libc::EINVAL) if name.is_zero_copy && counts.sends == 0 => *is_zero_copy = false,
                     Some(libc::ENOMEM | libc::ENOBUFS) if *unnotified > u64::from(is_notified_later) => {
-                        counts.put_off += 1;
+                        counts.deferred += 1;
                         *is_full = true;
                     }
                     _ => *failure = Some(error),

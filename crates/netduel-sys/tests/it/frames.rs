@@ -31,7 +31,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// `None`, said aloud, when this user cannot have it.
+    /// `None`, with a printed reason, when this user lacks the capability.
     fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             assert!(std::env::var_os("REQUIRE_ALL").is_none(), "AF_XDP needs root, and REQUIRE_ALL is set");

@@ -23,7 +23,7 @@ struct Sample {
     /// When the response was there; 0 before.
     received: u64,
     /// Start of the round trip: the send time, or in an open loop the scheduled time.
-    begun: u64,
+    started: u64,
     sent: u64,
     transmit: u64,
     receive: u64,
@@ -109,7 +109,7 @@ impl Collector {
         let carries = self.carries;
         let sample = self.sample(number);
         sample.stepped |= stepped;
-        (sample.begun, sample.received, sample.sent) = (trip.begun_ns, trip.now_ns, sent_ns);
+        (sample.started, sample.received, sample.sent) = (trip.start_ns, trip.now_ns, sent_ns);
         sample.receive = receive;
         sample.hardware.1 = stamp.hardware_ns.unwrap_or(0);
         if !carries {
@@ -144,11 +144,11 @@ impl Collector {
 
     /// Counts a request, when no more stamps are expected.
     fn settle(&mut self, sample: &Sample) {
-        if sample.number == 0 || sample.received == 0 || !self.steady.contains(sample.begun) {
+        if sample.number == 0 || sample.received == 0 || !self.steady.contains(sample.started) {
             return;
         }
         self.report.stamped += 1;
-        self.whole.record(sample.received.saturating_sub(sample.begun));
+        self.whole.record(sample.received.saturating_sub(sample.started));
         if let (from @ 1.., to) = sample.hardware
             && let Some(length) = to.checked_sub(from)
         {
@@ -238,13 +238,13 @@ pub(super) fn add(sum: &mut MissingStamps, other: MissingStamps) {
 
 /// The durations of the parts; absent when one is negative, or they do not add up to the round trip.
 fn lengths(sample: &Sample, carries: bool) -> Option<Lengths> {
-    let Sample { begun, sent, transmit, receive, received, server, server_transmit, .. } = *sample;
+    let Sample { started, sent, transmit, receive, received, server, server_transmit, .. } = *sample;
     let mut lengths = Lengths::default();
     let mut set = |part: Part, from: u64, to: u64| {
         lengths[part as usize] = to.checked_sub(from)?;
         Some(lengths[part as usize])
     };
-    set(Part::ScheduleDelay, begun, sent)?;
+    set(Part::ScheduleDelay, started, sent)?;
     set(Part::ClientSend, sent, transmit)?;
     set(Part::ClientReceive, receive, received)?;
     if carries {
@@ -256,7 +256,7 @@ fn lengths(sample: &Sample, carries: bool) -> Option<Lengths> {
     } else {
         set(Part::NetworkAndServer, transmit, receive)?;
     }
-    (lengths.iter().sum::<u64>() == received.checked_sub(begun)?).then_some(lengths)
+    (lengths.iter().sum::<u64>() == received.checked_sub(started)?).then_some(lengths)
 }
 
 /// One-way delays, with the estimated offset of the clocks; absent with too few exchanges.

@@ -107,7 +107,7 @@ pub(super) struct Sampler {
     number: Option<u64>,
     choice: Choice,
     /// Send time of the first, nanoseconds.
-    begun_ns: u64,
+    start_ns: u64,
     /// The request after which the next announcement is due.
     due: u64,
     /// The state of a xorshift generator (Marsaglia 2003).
@@ -117,7 +117,7 @@ pub(super) struct Sampler {
 impl Default for Sampler {
     fn default() -> Self {
         let chance = 0x9e37_79b9_7f4a_7c15;
-        Self { count: 0, number: None, choice: Choice::default(), begun_ns: 0, due: 1, chance }
+        Self { count: 0, number: None, choice: Choice::default(), start_ns: 0, due: 1, chance }
     }
 }
 
@@ -139,7 +139,7 @@ impl Sampler {
         }
         self.number = Some(number);
         if self.count == 0 {
-            self.begun_ns = now_ns;
+            self.start_ns = now_ns;
         }
         self.count += 1;
         let is_stamped = self.choice.announces;
@@ -154,7 +154,7 @@ impl Sampler {
     /// Distance to the next stamped request: at least 2, on average as the request rate so far allows.
     #[cold]
     fn distance(&mut self, now_ns: u64) -> u64 {
-        let elapsed_ns = now_ns.saturating_sub(self.begun_ns).max(1);
+        let elapsed_ns = now_ns.saturating_sub(self.start_ns).max(1);
         let per_second = u128::from(self.count - 1) * 1_000_000_000 / u128::from(elapsed_ns);
         let mean = (per_second / u128::from(STAMPED_PER_SECOND)).clamp(2, u128::from(STAMPED_EVERY)) as u64;
         self.chance ^= self.chance << 13;

@@ -11,7 +11,7 @@ use super::values::check_table;
 /// Block limit of a plan that names none: it ends within minutes.
 const BLOCKS_MAX: u32 = 30;
 
-/// Checks the design and fills in its defaults. `comparisons`: how many verdicts the plan asks for.
+/// Checks the design and fills in its defaults. `comparisons`: the number of verdicts of the plan.
 pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Problems<'_>) -> Design {
     let confidence = spec.confidence.unwrap_or(Percent(95.0));
     let enough = BLOCKS_MIN.max(blocks_needed(comparisons, confidence, true));

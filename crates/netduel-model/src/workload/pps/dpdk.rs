@@ -5,7 +5,7 @@ use crate::plan::problem::{Problems, key_path};
 use crate::plan::settings::{DpdkSpec, SettingsSpec};
 use crate::workload::terms::Family;
 
-/// The settings with every default; none where testpmd has no part and nothing is said of it.
+/// The settings with every default; none when testpmd is neither generator nor receiver and the plan has no `dpdk` table.
 pub(super) fn resolve(
     settings: &SettingsSpec,
     engine: PacketEngine,

@@ -55,10 +55,10 @@ fn feed(
 ) {
     let mut earlier = (0, 0);
     for index in 0..count {
-        let (number, begun) = (index * 16, 1_000_000 * (index + 1));
+        let (number, started) = (index * 16, 1_000_000 * (index + 1));
         let exchange = change(index, EXCHANGE);
-        let at = |after: u64| if after == 0 { 0 } else { begun + after };
-        let there = |after: u64| if after == 0 { 0 } else { begun + after + ahead };
+        let at = |after: u64| if after == 0 { 0 } else { started + after };
+        let there = |after: u64| if after == 0 { 0 } else { started + after + ahead };
         if exchange.transmit != 0 {
             let transmit = stamp(collector, at(exchange.transmit));
             collector.transmitted(number, transmit);
@@ -73,8 +73,8 @@ fn feed(
             earlier_number: earlier.0,
             clock: 77,
         };
-        let trip = Trip { begun_ns: begun, now_ns: at(exchange.over) };
-        collector.answered(number, begun, trip, receive, times);
+        let trip = Trip { start_ns: started, now_ns: at(exchange.over) };
+        collector.answered(number, started, trip, receive, times);
         earlier = (number, there(exchange.server_transmit));
     }
 }
