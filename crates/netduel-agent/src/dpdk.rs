@@ -243,8 +243,8 @@ impl Launched {
         // Without a socket on the port the kernel answers with ICMP errors, which would be counted as packets. When the bind fails
         // because the port is taken, another socket is there.
         let sink = sink.and_then(|own| UdpSocket::bind((own, DISCARD)).ok());
-        let begun = Running::begin(testpmd, traffic, deadline_ns, notify).map_err(dpdk_error);
-        let running = or_back(begun, &mut lent)?;
+        let started = Running::begin(testpmd, traffic, deadline_ns, notify).map_err(dpdk_error);
+        let running = or_back(started, &mut lent)?;
         Ok(Flowing { running, lent, _greeter: greeter, _sink: sink, outstays })
     }
 }

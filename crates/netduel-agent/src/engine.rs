@@ -110,7 +110,7 @@ impl RunningEnd for RunningEngine {
     }
 
     fn result(self: Box<Self>, reading: Reading<'_>) -> Result<EndResult, WorkError> {
-        // Before the traffic's own result: whatever became of it, the interface is given back.
+        // First, so that the interface is restored even if the traffic failed.
         let made = self.events.map(PathEvents::end);
         let mut report = self.running.join().map_err(traffic)?;
         if let Some((events, problems)) = made {

@@ -1,6 +1,6 @@
 //! The text of an error with its causes. It knows no error of its own.
 
-/// An error with its causes, in one line. Many of our messages hold their cause already; it is not said twice.
+/// An error with its causes, in one line. A cause that a message already contains is not repeated.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

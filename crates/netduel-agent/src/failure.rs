@@ -4,17 +4,17 @@ use netduel_load::LoadError;
 
 use crate::error_chain::chain;
 
-/// The host lacks something.
+/// The host lacks a requirement.
 pub(crate) fn environment(error: impl std::error::Error) -> WorkError {
     WorkError { kind: FailureKind::Environment, message: format!("failed to {}", chain(&error)) }
 }
 
-/// The plan asks for something that makes no sense on this host.
+/// This host cannot do what the plan requires.
 pub(crate) fn usage(message: String) -> WorkError {
     WorkError { kind: FailureKind::Usage, message }
 }
 
-/// Traffic was not possible.
+/// The traffic failed.
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 pub(crate) fn traffic(error: LoadError) -> WorkError {
     WorkError { kind: FailureKind::Traffic, message: format!("failed to {}", chain(&error)) }

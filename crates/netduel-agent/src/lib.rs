@@ -1,4 +1,4 @@
-//! The agent's work: traffic from `load` and `interop`, readings from `host`, treatments with their guard. `control` speaks the
+//! The agent's work: traffic from `load` and `interop`, readings from `host`, treatments with their guard. `control` has the
 //! protocol. Must not know the lab, the store or any report: an agent runs on hosts that have none of them.
 #![forbid(unsafe_code)]
 

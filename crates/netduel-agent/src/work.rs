@@ -1,4 +1,4 @@
-//! The agent's work as the protocol asks for it: one trial after the other, treatments around it, readings of the host. It knows ends of
+//! The agent's work as the protocol requests it: one trial after the other, treatments around it, readings of the host. It knows ends of
 //! trials by their traits alone.
 use std::io::Write as _;
 use std::net::IpAddr;

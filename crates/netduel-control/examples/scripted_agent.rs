@@ -1,5 +1,5 @@
 //! An agent whose work is a script, for the tests of the coordinator: it moves no byte. Words say what goes wrong; what it
-//! was asked to do is appended to the file that `SCRIPT_LOG` names.
+//! was requested is appended to the file that `SCRIPT_LOG` names.
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ use netduel_model::workload::{Role, UdpStream, Workload};
 const UNPACED: u64 = 3_000;
 const CARRIED: u64 = 1_000;
 
-/// Notes what was asked for.
+/// Records a request.
 fn log(line: &str) {
     if let Some(path) = std::env::var_os("SCRIPT_LOG") {
         let mut file =
@@ -169,7 +169,7 @@ impl Work for Script {
         let _ = self.refuse("finish");
     }
     fn is_done(&self) -> bool {
-        // Asked for the first time when it has been told that traffic runs: figures are expected from then on.
+        // The first live figures are due after the start of traffic.
         if self.says("babble") && !self.babbling.replace(true) {
             std::thread::spawn(babble);
         }
@@ -193,7 +193,7 @@ impl Work for Script {
 
 /// Tells figures of the first trial, as fast as they are taken and until this process ends.
 fn babble() {
-    // Many at once, so that it is faster than whoever has to read them one by one.
+    // Many at once, so that it writes faster than the coordinator reads.
     let lines = encode(&FromAgent::Progress { trial: 1, figures: LiveFigures::default() }).repeat(500);
     while std::io::stdout().write_all(lines.as_bytes()).is_ok() {}
 }

@@ -5,7 +5,7 @@ mod error;
 mod name;
 
 pub use agent::{AgentPeer, RUNNING_MARGIN_NS};
-pub use coordinator::{CoordinatorPeer, Heard};
+pub use coordinator::{AgentEvent, CoordinatorPeer};
 pub use error::{BANNER_LINES_MAX, PeerError};
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ mod tests {
         let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
         assert!(matches!(
             peer.input(hello.as_bytes(), 0).unwrap()[..],
-            [Heard::Answer(FromAgent::Hello { .. })]
+            [AgentEvent::Answer(FromAgent::Hello { .. })]
         ));
         peer
     }
@@ -50,7 +50,7 @@ mod tests {
         let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
         assert_eq!(peer.input(b"Welcome!\nLast login: yesterday\n", 0), Ok(vec![]));
         let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
-        assert_eq!(peer.input(hello.as_bytes(), 0).map(|heard| heard.len()), Ok(1));
+        assert_eq!(peer.input(hello.as_bytes(), 0).map(|events| events.len()), Ok(1));
         assert!(matches!(peer.input(b"Mail for you\n", 0), Err(PeerError::Garbage(_))));
 
         let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nobody_waits_for_is_an_error() {
+    fn answer_without_a_request_is_an_error() {
         let mut peer = greeted();
         let started = encode(&FromAgent::Started);
         let error = peer.input(started.as_bytes(), 0).unwrap_err();
@@ -80,9 +80,9 @@ mod tests {
     fn a_result_that_comes_before_it_is_asked_for_is_taken_and_no_deadline_is_left() {
         let mut peer = greeted();
         peer.request(&ToAgent::Start, 0, SECOND);
-        assert_eq!(peer.input(encode(&FromAgent::Started).as_bytes(), 0).map(|heard| heard.len()), Ok(1));
+        assert_eq!(peer.input(encode(&FromAgent::Started).as_bytes(), 0).map(|events| events.len()), Ok(1));
         let failed = FromAgent::Failed { kind: FailureKind::Traffic, message: "no".into() };
-        assert_eq!(peer.input(encode(&failed).as_bytes(), 0).map(|heard| heard.len()), Ok(1));
+        assert_eq!(peer.input(encode(&failed).as_bytes(), 0).map(|events| events.len()), Ok(1));
         peer.request(&ToAgent::Finish, 0, SECOND);
         assert_eq!(peer.deadline_ns(), None);
     }
@@ -96,7 +96,7 @@ mod tests {
             + &encode(&FromAgent::Progress { trial: 1, figures: LiveFigures::default() });
         assert_eq!(peer.input(late.as_bytes(), 0), Ok(vec![]));
         let aborted = encode(&FromAgent::Aborted);
-        assert_eq!(peer.input(aborted.as_bytes(), 0), Ok(vec![Heard::Answer(FromAgent::Aborted)]));
+        assert_eq!(peer.input(aborted.as_bytes(), 0), Ok(vec![AgentEvent::Answer(FromAgent::Aborted)]));
         assert_eq!(peer.deadline_ns(), None);
     }
 
@@ -173,10 +173,10 @@ mod tests {
             [FromAgent::Locked, FromAgent::Failed { kind: FailureKind::Usage, message: String::new() }]
         {
             let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
-            let heard = peer.input(encode(&early).as_bytes(), 0);
+            let events = peer.input(encode(&early).as_bytes(), 0);
             assert!(
-                matches!(heard, Err(PeerError::Unexpected { awaited: "the first message", .. })),
-                "{heard:?}"
+                matches!(events, Err(PeerError::Unexpected { awaited: "the first message", .. })),
+                "{events:?}"
             );
         }
         let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });

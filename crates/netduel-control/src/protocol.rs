@@ -11,7 +11,7 @@ use netduel_model::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Version of the protocol. Both ends must speak the same. `tests/golden/` holds every message of every version, and a
+/// Version of the protocol. Both ends must use the same. `tests/golden/` holds every message of every version, and a
 /// test fails when a message changes.
 ///
 /// - 1: the first.
@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 /// - 3: `pps` is a type of workload of its own; fields and words are renamed as in format 3 of the store.
 pub const PROTOCOL: u32 = 3;
 
-/// The newest version that a release of netduel speaks. Versions up to this never change.
+/// The newest version of a release of netduel. Versions up to this never change.
 pub const PROTOCOL_RELEASED: u32 = 2;
 
 /// The fingerprints of the messages to and from an agent in this version. A test compares them with those of the types.
 pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["80241b01e292732f", "e62f1282386af61d"];
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_false(value: &bool) -> bool {
     !*value
 }
@@ -37,9 +37,8 @@ pub const LINE_LEN_MAX: usize = 64 << 20;
 /// Number of a trial, from 1: a late message about an earlier trial is not taken for one about this trial.
 pub type TrialNumber = u64;
 
-/// What an agent does without being asked. It tells how traffic goes; and it gives its coordinator up and ends by itself,
-/// although its input stays open: the last resort against a host that keeps treatments because a connection was cut and nobody
-/// noticed.
+/// What an agent does without a request. It reports live figures; and it ends by itself after a silence of its coordinator although its
+/// input stays open: a cut connection that the host does not notice must not leave treatments in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// After this time in all.
@@ -71,8 +70,8 @@ impl Limits {
     }
 }
 
-/// What an agent grants its coordinator at most. An agent that was started by its coordinator's user grants whatever is asked
-/// for; one that serves many grants each its share.
+/// The limits that an agent grants its coordinator. An agent that the coordinator's user started grants every request; one that serves
+/// several coordinators grants each a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Time in all.
@@ -226,7 +225,7 @@ pub enum FromAgent {
     },
 }
 
-/// What became of settings that an earlier agent left behind because it and its guard were killed together.
+/// Whether settings that an earlier agent and its guard left behind, because both were killed, are restored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Recovery {
     /// What was changed and is restored, in words.

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn limit_counters_are_reported_and_traffic_counters_are_not() {
-        let told = [
+        let limits = [
             "vf_rx_bytes",
             "bw_out_allowance_exceeded",
             "queue_3_tx_queue_stop",
@@ -109,7 +109,7 @@ mod tests {
             "  pkts rx OOB",
             "rx_queue_drop_cnt[2]",
         ];
-        for name in told {
+        for name in limits {
             assert!(is_reported(name), "{name}");
         }
         for name in

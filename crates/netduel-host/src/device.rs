@@ -21,7 +21,7 @@ pub(crate) struct Surroundings {
     pub interrupts: Table,
     /// Kinds of queueing disciplines by the index of the interface.
     pub disciplines: BTreeMap<u32, Vec<String>>,
-    /// What drivers can do with XDP by the index of the interface; empty where the kernel does not tell.
+    /// XDP features of drivers by the index of the interface; empty when the kernel does not report them.
     pub xdp: BTreeMap<u32, Vec<XdpFeature>>,
     /// Whether `/sys/class/net` shows the network namespace that the links are of.
     pub sees_own_queues: bool,
@@ -64,41 +64,41 @@ pub(crate) fn device(
 }
 
 fn channels(interface: &str, source: &mut dyn DeviceSource) -> Option<Channels> {
-    let told = source.channels(interface).ok()?;
+    let counts = source.channels(interface).ok()?;
     Some(Channels {
-        rx: (told.rx, told.max_rx),
-        tx: (told.tx, told.max_tx),
-        combined: (told.combined, told.max_combined),
+        rx: (counts.rx, counts.max_rx),
+        tx: (counts.tx, counts.max_tx),
+        combined: (counts.combined, counts.max_combined),
     })
 }
 
 fn rings(interface: &str, source: &mut dyn DeviceSource) -> Option<Rings> {
-    let told = source.rings(interface).ok()?;
-    Some(Rings { rx: (told.rx, told.max_rx), tx: (told.tx, told.max_tx) })
+    let sizes = source.rings(interface).ok()?;
+    Some(Rings { rx: (sizes.rx, sizes.max_rx), tx: (sizes.tx, sizes.max_tx) })
 }
 
-fn coalescing(told: &Coalesce) -> Coalescing {
+fn coalescing(settings: &Coalesce) -> Coalescing {
     Coalescing {
-        rx_usecs: told.value(CoalesceParameter::RxUsecs),
-        rx_frames: told.value(CoalesceParameter::RxFrames),
-        tx_usecs: told.value(CoalesceParameter::TxUsecs),
-        tx_frames: told.value(CoalesceParameter::TxFrames),
-        adaptive_rx: told.value(CoalesceParameter::AdaptiveRx) != 0,
-        adaptive_tx: told.value(CoalesceParameter::AdaptiveTx) != 0,
+        rx_usecs: settings.value(CoalesceParameter::RxUsecs),
+        rx_frames: settings.value(CoalesceParameter::RxFrames),
+        tx_usecs: settings.value(CoalesceParameter::TxUsecs),
+        tx_frames: settings.value(CoalesceParameter::TxFrames),
+        adaptive_rx: settings.value(CoalesceParameter::AdaptiveRx) != 0,
+        adaptive_tx: settings.value(CoalesceParameter::AdaptiveTx) != 0,
     }
 }
 
-/// Entries of the indirection table for each queue; a queue that gets none has a 0.
+/// Entries of the indirection table for each queue; 0 for a queue without entries.
 fn rss_entries(interface: &str, channels: Option<Channels>, source: &mut dyn DeviceSource) -> Vec<u32> {
-    let Ok(told) = source.rss(interface) else { return Vec::new() };
-    let Some(highest) = told.indirection.iter().max() else { return Vec::new() };
+    let Ok(rss) = source.rss(interface) else { return Vec::new() };
+    let Some(highest) = rss.indirection.iter().max() else { return Vec::new() };
     let queues = channels.map_or(0, |channels| channels.rx.0.saturating_add(channels.combined.0));
-    // Numbers that no device has are a driver's mistake, and no reason to ask for that much memory.
+    // More queues than any device has are an error of the driver; do not allocate memory for them.
     if queues.max(*highest) >= QUEUES_MAX {
         return Vec::new();
     }
     let mut entries = vec![0; queues.max(highest + 1) as usize];
-    for queue in told.indirection {
+    for queue in rss.indirection {
         entries[queue as usize] += 1;
     }
     entries
@@ -143,7 +143,7 @@ fn counters(interface: &str, source: &mut dyn DeviceSource) -> BTreeMap<String, 
     found
 }
 
-/// Whether `/sys/class/net` shows these links and no others. It shows the network namespace of whoever mounted it, so names
+/// Whether `/sys/class/net` shows these links and no others. It shows the network namespace of the process that mounted it, so names
 /// alone would not do: index and address must be the same, too.
 pub(crate) fn shows_own_links(root: &Path, links: &[Link]) -> bool {
     let folder = root.join("sys/class/net");

@@ -60,7 +60,7 @@ fn protocols(before: &Reading, after: &Reading) -> BTreeMap<String, i64> {
     protocol::differences(texts(&first), texts(&last))
 }
 
-/// Links are matched by index: the same name under another index is another device, which is told as one that vanished
+/// Links are matched by index: the same name under another index is another device, which is reported as one that vanished
 /// and one that appeared.
 fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) -> Vec<InterfaceDelta> {
     let queueing = [queueing::dropped(&first.queueing), queueing::dropped(&last.queueing)];
@@ -89,7 +89,7 @@ fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) 
         .iter()
         .map(|link| {
             let old = before.iter().find(|old| old.index == link.index);
-            // Without counters (a namespace's oddity) nothing can be said but that it is there.
+            // An interface can lack counters (in some namespaces). Then only its presence is known.
             let last = link.counters.unwrap_or_default();
             let (presence, first) = match old {
                 None => (Presence::Added, Counters::default()),

@@ -1,8 +1,8 @@
 //! Interrupts out of `/proc/interrupts` (kernel/irq/proc.c). Pure: text in, differences out.
 use std::collections::{BTreeMap, HashMap};
 
-/// A counter that seems to have grown by more than this between two readings has begun anew instead: a device that gave
-/// its interrupt back and asked for it again. The counters have 32 bits.
+/// A counter that seems to have grown by more than this between two readings has started anew instead: a device that gave
+/// its interrupt back and requested it again. The counters have 32 bits.
 const PLAUSIBLE_MAX: u32 = 1 << 31;
 
 /// Lines that count errors of the host and not interrupts of a core.
@@ -106,8 +106,8 @@ pub(crate) fn differences(before: &str, after: &str) -> (BTreeMap<String, u64>, 
         for (column, last) in row.counts.iter().enumerate() {
             // A core that came online in between shows what it counted in an earlier life.
             let Some(place) = (if host_wide { Some(column) } else { places[column] }) else { continue };
-            let begun = old.and_then(|old| old.counts.get(place)).copied().unwrap_or(0);
-            let change = grown(begun, *last);
+            let started = old.and_then(|old| old.counts.get(place)).copied().unwrap_or(0);
+            let change = grown(started, *last);
             total += change;
             if !host_wide {
                 by_core[cores[column]] += change;

@@ -1,4 +1,4 @@
-//! What a Hyper-V host tells its guest by the key-value exchange: records that the guest's daemon keeps in a file
+//! The key-value exchange of a Hyper-V host with its guest: records that the guest's daemon keeps in a file
 //! (`tools/hv/hv_kvp_daemon.c`, pool 3: `KVP_POOL_AUTO_EXTERNAL`). Absent when the daemon does not run.
 use std::collections::BTreeMap;
 use std::fs::File;

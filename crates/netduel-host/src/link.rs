@@ -94,7 +94,7 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
             attribute::ADDRESS => link.mac = mac(value),
             attribute::NAME => link.name = text(value),
             attribute::MTU => link.mtu = u32_at(value, 0),
-            // 0 stands for "the driver names no limit".
+            // 0: the driver has no limit.
             attribute::MTU_MIN => link.mtu_min = u32_at(value, 0).filter(|mtu| *mtu > 0),
             attribute::MTU_MAX => link.mtu_max = u32_at(value, 0).filter(|mtu| *mtu > 0),
             attribute::LOWER => link.lower = u32_at(value, 0).filter(|lower| *lower > 0 && *lower != index),

@@ -51,7 +51,7 @@ impl Watch {
             stop: stop.try_clone()?,
             lists,
             known,
-            begun_ns: monotonic_ns(),
+            start_ns: monotonic_ns(),
             events: Vec::new(),
         };
         let thread = std::thread::Builder::new().name("link-watch".to_owned()).spawn(|| listener.run())?;
@@ -114,7 +114,7 @@ struct Listener {
     stop: OwnedFd,
     lists: RouteSocket,
     known: Known,
-    begun_ns: u64,
+    start_ns: u64,
     events: Vec<LinkEvent>,
 }
 
@@ -144,7 +144,7 @@ impl Listener {
         ];
         match poll(&mut sources, None) {
             Ok(_) | Err(Errno::INTR) => {}
-            // Nothing could be waited for any more; what was heard so far is kept.
+            // Waiting failed; events received so far are kept.
             Err(_) => return (true, false),
         }
         let ended = sources[2].revents().intersects(PollFlags::HUP | PollFlags::NVAL);
@@ -152,7 +152,7 @@ impl Listener {
     }
 
     fn note(&mut self, interface: String, master: Option<String>, change: LinkChange) {
-        let at_ns = monotonic_ns().saturating_sub(self.begun_ns);
+        let at_ns = monotonic_ns().saturating_sub(self.start_ns);
         self.events.push(LinkEvent { at_ns, interface, master, change });
     }
 

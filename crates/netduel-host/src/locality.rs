@@ -74,8 +74,8 @@ fn device(
 ) -> Option<(String, PathBuf)> {
     let beneath = all.iter().filter(|lower| lower.master == Some(link.index) && lower.up);
     beneath.chain([link]).find_map(|link| {
-        let told = devices.driver(&link.name).ok()?.bus;
-        Some((link.name.clone(), bus_address(root, &told)?.folder))
+        let bus = devices.driver(&link.name).ok()?.bus;
+        Some((link.name.clone(), bus_address(root, &bus)?.folder))
     })
 }
 

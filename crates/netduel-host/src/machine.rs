@@ -13,7 +13,7 @@ pub(crate) fn processor(root: &Path, allowed: Option<&[u16]>) -> Option<Processo
     let of = |core: u16, below: &str| folder.join(format!("cpu{core}")).join(below);
     let packages: BTreeSet<i32> =
         online.iter().filter_map(|core| number(&of(*core, "topology/physical_package_id"))).collect();
-    // A guest that is not told of its sockets says -1.
+    // -1: the hypervisor does not expose the sockets.
     let sockets = packages.iter().filter(|package| **package >= 0).count() as u32;
     let governors: BTreeSet<String> =
         online.iter().filter_map(|core| line(&of(*core, "cpufreq/scaling_governor"))).collect();

@@ -11,7 +11,7 @@ use rustix::net::AddressFamily;
 
 use crate::source::{FilterSource, LinkSource};
 
-/// Bytes of `struct ifinfomsg`, `struct tcmsg`, and of `struct rtmsg` and `struct ndmsg`. A body of zeros asks for everything.
+/// Bytes of `struct ifinfomsg`, `struct tcmsg`, and of `struct rtmsg` and `struct ndmsg`. A body of zeros requests everything.
 const LINK_BODY: [u8; 16] = [0; 16];
 const QDISC_BODY: [u8; 20] = [0; 20];
 const ROUTE_BODY: [u8; 12] = [0; 12];
@@ -57,7 +57,7 @@ impl RouteSocket {
     /// or a link, if they are given.
     ///
     /// # Errors
-    /// `ENETUNREACH` without one; what else the kernel said.
+    /// `ENETUNREACH` without one; other errors of the kernel.
     pub(crate) fn route_to(
         &mut self,
         address: IpAddr,

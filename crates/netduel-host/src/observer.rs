@@ -42,13 +42,13 @@ impl Observer {
     /// # Errors
     /// When the kernel refuses a list or a file.
     pub fn before(&mut self) -> Result<Before, HostError> {
-        let begun = thread_cpu_ns();
+        let started = thread_cpu_ns();
         // Without link notifications the events are unknown, which differs from none.
         let watch = if self.is_live { Watch::begin().ok() } else { None };
         let mut reading = self.spare.pop().unwrap_or_default();
         self.reader.before(&mut reading)?;
         let identity = self.reader.identity(&reading);
-        Ok(Before { watch, identity, reading, observer_cpu_ns: thread_cpu_ns().saturating_sub(begun) })
+        Ok(Before { watch, identity, reading, observer_cpu_ns: thread_cpu_ns().saturating_sub(started) })
     }
 }
 
@@ -66,7 +66,7 @@ impl Before {
     /// # Errors
     /// When the kernel refuses a list or a file.
     pub fn after(self, observer: &mut Observer) -> Result<Observation, HostError> {
-        let begun = thread_cpu_ns();
+        let started = thread_cpu_ns();
         let mut last = observer.spare.pop().unwrap_or_default();
         observer.reader.after(&mut last)?;
         let mut seen = observation(&self.reading, &last, observer.tick_ns);
@@ -74,7 +74,7 @@ impl Before {
         observer.spare.push(last);
         seen.identity = Some(self.identity);
         seen.link_events = self.watch.map(Watch::finish);
-        seen.observer_cpu_ns = self.observer_cpu_ns + thread_cpu_ns().saturating_sub(begun);
+        seen.observer_cpu_ns = self.observer_cpu_ns + thread_cpu_ns().saturating_sub(started);
         Ok(seen)
     }
 }

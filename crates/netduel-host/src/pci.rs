@@ -7,7 +7,7 @@ use crate::file::{hexadecimal, names_in, target_name};
 
 /// The base class of network controllers in the upper 8 of 24 bits (PCI Code and ID Assignment Specification).
 const CLASS_NETWORK: u32 = 0x02;
-/// Virtual functions that a guest meets, by vendor and device: in a guest they have no `physfn`, so their numbers tell.
+/// Virtual functions by vendor and device: in a guest they have no `physfn`, so only these numbers identify them.
 /// Sources: the kernel's `mlx4/main.c`, `mlx5/core/main.c`, `mana/gdma.h`, `ena_pci_id_tbl.h`, `iavf_type.h`, `ixgbe_type.h`, `e1000_hw.h`.
 const VIRTUAL_FUNCTIONS: &[(u16, &[u16])] = &[
     (0x15b3, &[0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3]),

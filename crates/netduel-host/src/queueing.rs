@@ -18,7 +18,7 @@ const KIND: u16 = 1;
 const STATISTICS: u16 = 7;
 /// `TCA_STATS_QUEUE` within it: `struct gnet_stats_queue`.
 const STATISTICS_QUEUE: u16 = 3;
-/// Where the drops stand in it.
+/// Offset of the drops in it.
 const DROPS: usize = 8;
 /// Where the times stand that it had a packet and did not give it out for the sake of a rate.
 const OVERLIMITS: usize = 16;

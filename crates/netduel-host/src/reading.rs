@@ -196,10 +196,10 @@ impl Reader {
         if link.bus.is_some() || link.kind.is_some() {
             return None;
         }
-        let mut told =
+        let mut from_driver =
             || self.drivers.driver(&link.name).ok().and_then(|info| bus_address(&self.root, &info.bus));
         let (bus, name) = bus_address_in_class(&self.root, link)
-            .or_else(|| told().map(|place| (place.bus.to_owned(), place.name)))?;
+            .or_else(|| from_driver().map(|place| (place.bus.to_owned(), place.name)))?;
         Some((link.index, bus, name))
     }
 

@@ -85,9 +85,9 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
     let service = sources.metadata.zip(cloud.as_ref().map(|cloud| cloud.provider));
     // The metadata service is queried in parallel. The thread is in the caller's network namespace.
     let (read, answer) = thread::scope(|scope| {
-        let asked = service.map(|(address, provider)| scope.spawn(move || metadata::ask(provider, address)));
+        let query = service.map(|(address, provider)| scope.spawn(move || metadata::ask(provider, address)));
         let read = facts(sources, &root, &cpuinfo);
-        (read, asked.and_then(|asked| asked.join().ok()).flatten())
+        (read, query.and_then(|query| query.join().ok()).flatten())
     });
     let cloud = cloud.map(|mut cloud| {
         if let Some(answer) = answer {
@@ -267,7 +267,7 @@ fn interface(
 ) -> Interface {
     let above = link.master.and_then(|index| all.iter().find(|link| link.index == index));
     let driver = devices.driver(&link.name).ok();
-    // Not every device has features or a speed, and one may go while it is asked: then they are absent.
+    // They are absent when the device has no features or speed, or is removed while it is read.
     let features = devices.features(&link.name).unwrap_or_default();
     Interface {
         name: link.name.clone(),

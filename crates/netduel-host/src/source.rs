@@ -136,7 +136,7 @@ pub struct MetadataService {
 
 impl MetadataService {
     /// Where that of every cloud listens: a link-local address, which no router carries further. It answers within some
-    /// milliseconds; EC2 and GCP are asked five or six times.
+    /// milliseconds; EC2 and GCP need five or six requests.
     pub const LINK_LOCAL: Self = Self {
         address: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80),
         try_ms: 300,
@@ -156,6 +156,6 @@ pub struct Sources {
     pub filter: Box<dyn FilterSource>,
     /// Cores that this process may run on (`sched_getaffinity(2)`); absent when unknown.
     pub allowed: Option<Vec<u16>>,
-    /// A cloud's metadata service, asked when the machine says that it runs there; absent to ask none.
+    /// A cloud's metadata service, queried when the machine's firmware names that cloud; absent: no service is queried.
     pub metadata: Option<MetadataService>,
 }

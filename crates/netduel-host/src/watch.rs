@@ -72,9 +72,9 @@ pub fn wait_for_links(
         if wanted(&link_states()?) {
             return Ok(true);
         }
-        let heard =
+        let has_event =
             heard_by(&news, deadline).map_err(|cause| HostError::List { what: "changes of links", cause })?;
-        if !heard {
+        if !has_event {
             return Ok(false);
         }
     }

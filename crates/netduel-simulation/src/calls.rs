@@ -57,7 +57,7 @@ impl World {
         let latency_ns = self.latency_ns();
         let now_ns = self.now_ns;
         let Some(agent) = self.agents.get_mut(&id) else { return };
-        agent.outstanding.asked(line, now_ns);
+        agent.outstanding.requested(line, now_ns);
         if agent.is_cut {
             return;
         }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::case::{Case, Verdict};
-use crate::shrink::told;
+use crate::shrink::describe;
 
 /// Failing seeds that are printed with their trace.
-const TOLD_MAX: usize = 3;
+const DESCRIBED_MAX: usize = 3;
 
 /// The results of many seeds.
 #[derive(Debug, Default)]
@@ -62,7 +62,8 @@ impl Outcome {
 
     /// The failing seeds, the first of them shrunk and with everything that happens; empty when there is none.
     pub fn report(&self) -> String {
-        let shrunk = self.broken.iter().take(TOLD_MAX).map(|(seed, _)| told(&Case::of(*seed)) + "\n");
+        let shrunk =
+            self.broken.iter().take(DESCRIBED_MAX).map(|(seed, _)| describe(&Case::of(*seed)) + "\n");
         let all = self.broken.iter().map(|(seed, violation)| format!("seed {seed}: {violation}\n"));
         shrunk.chain(all).collect()
     }

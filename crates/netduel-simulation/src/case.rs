@@ -141,12 +141,12 @@ fn judge_part(outside: &Rc<RefCell<Outside>>, end: &PartEnd, is_last: bool) -> b
     outside.world.coordinator_gone(true);
     let ledger = &outside.ledger;
     let mut truth = outside.world.truth.borrow_mut();
-    let told = match result {
+    let returned = match result {
         Ok(end) => end.clone(),
         Err(error) => RunEnd::Failed { detail: error.to_string() },
     };
-    if ledger.is_made && ledger.end.as_ref() != Some(&told) && !is_of_making(result) {
-        truth.broken(format!("the run ended as {told:?}, and its last event is {:?}", ledger.end));
+    if ledger.is_made && ledger.end.as_ref() != Some(&returned) && !is_of_making(result) {
+        truth.broken(format!("the run ended as {returned:?}, and its last event is {:?}", ledger.end));
     }
     let hits: Vec<Fault> = truth.hit.iter().map(|(_, fault)| fault.clone()).collect();
     let has = |wanted: fn(&Fault) -> bool| hits.iter().any(wanted);

@@ -1,4 +1,4 @@
-//! Promises of the coordinator that the world can check: messages, agents that are given up, locks, and restored hosts.
+//! Promises of the coordinator that the world can check: messages, abandoned agents, locks, and restored hosts.
 use netduel_control::agent::AgentError;
 use netduel_control::launcher::AgentId;
 use netduel_control::peer::PeerError;
@@ -22,12 +22,12 @@ impl World {
             });
             if !truth.locks.contains_key(network) && own.all(|agent| agent.session.is_some() && !agent.is_cut)
             {
-                truth.broken(format!("a trial begins and nobody has locked network {network}"));
+                truth.broken(format!("a trial begins on network {network}, which no host has locked"));
             }
         }
     }
 
-    /// An agent that has done nothing wrong, and still has time for its answer, is not given up.
+    /// An agent without a fault that still has time for its answer is not abandoned.
     pub fn judge_end(&mut self, id: AgentId) {
         let Some(agent) = self.agents.get(&id) else { return };
         let truth = self.truth.borrow();
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// An agent has given up its coordinator: a broken promise unless a fault explains it.
+    /// An agent has abandoned its coordinator: a broken promise unless a fault explains it.
     pub fn judge_error(&mut self, id: AgentId, error: &AgentError) {
         self.note(format_args!("agent {id} gives up: {error}"));
         let host = self.agents[&id].host.clone();

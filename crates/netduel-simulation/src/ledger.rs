@@ -18,7 +18,7 @@ const SECOND: u64 = 1_000_000_000;
 /// result, abort and undo at both ends, and the ends of all agents and their starts again.
 const TRIAL_MARGIN_NS: u64 = 700 * SECOND;
 
-/// A trial that is begun.
+/// A trial that has started.
 #[derive(Debug)]
 struct Current {
     slot: Slot,
@@ -43,7 +43,7 @@ pub struct Ledger {
     pub is_open: bool,
     /// Warnings that are stored and were not shown to the user yet.
     pub unshown: Vec<Warning>,
-    /// Arms that the user was told are dropped, in this part.
+    /// Arms that this part reported to the user as dropped.
     dropped: BTreeSet<ArmName>,
     /// When the blocks of this part began, nanoseconds.
     pub blocks_started_ns: Option<u64>,
@@ -55,8 +55,8 @@ pub struct Ledger {
     attempt: u32,
     upcoming: Vec<Slot>,
     current: Option<Current>,
-    begun_after_interrupt: u32,
-    enough_asked_for: Option<(usize, bool)>,
+    started_after_interrupt: u32,
+    checked_precision: Option<(usize, bool)>,
     warned_of_machines: BTreeSet<String>,
     events_running: bool,
 }
@@ -81,7 +81,7 @@ fn counting(trials: &[Trial]) -> Vec<&Trial> {
 }
 
 impl Ledger {
-    /// The books of a run that is not begun.
+    /// The record of a run that has not started.
     pub fn new(setting: Rc<Setting>) -> Self {
         Self {
             setting,
@@ -99,8 +99,8 @@ impl Ledger {
             attempt: 0,
             upcoming: Vec::new(),
             current: None,
-            begun_after_interrupt: 0,
-            enough_asked_for: None,
+            started_after_interrupt: 0,
+            checked_precision: None,
             warned_of_machines: BTreeSet::new(),
             events_running: false,
         }
@@ -119,7 +119,7 @@ impl Ledger {
             .collect();
         self.upcoming.reverse();
         (self.end, self.blocks_started_ns, self.interrupted_ns) = (None, None, None);
-        (self.current, self.begun_after_interrupt, self.enough_asked_for) = (None, 0, None);
+        (self.current, self.started_after_interrupt, self.checked_precision) = (None, 0, None);
         (self.events_running, self.is_open, self.stored_end) = (false, false, None);
         self.unshown.clear();
         self.dropped.clear();
@@ -136,8 +136,8 @@ impl Ledger {
         self.setting.enough_trials.is_some_and(|enough| valid() >= enough)
     }
 
-    /// The coordinator asks whether the run is precise enough.
-    pub fn asked_for_enough(
+    /// The coordinator checks whether the run is precise enough.
+    pub fn check_precision(
         &mut self,
         trials: &[Trial],
         dropped: &BTreeMap<ArmName, String>,
@@ -145,7 +145,7 @@ impl Ledger {
     ) -> bool {
         if !dropped.keys().eq(&self.dropped) {
             truth.broken(format!(
-                "{dropped:?} do not count for precision, told as dropped: {:?}",
+                "{dropped:?} do not count for precision, reported as dropped: {:?}",
                 self.dropped
             ));
         }
@@ -156,11 +156,11 @@ impl Ledger {
             truth.broken("precision is judged by other trials than those of all complete blocks".into());
         }
         let is_enough = self.is_enough(trials);
-        self.enough_asked_for = Some((complete as usize, is_enough));
+        self.checked_precision = Some((complete as usize, is_enough));
         is_enough
     }
 
-    /// A number for the traffic of the trial that is begun.
+    /// A number for the traffic of the current trial.
     pub fn serial(&mut self, truth: &mut Truth) -> Serial {
         let serial = self.next_serial;
         self.next_serial += 1;
@@ -178,7 +178,7 @@ impl Ledger {
     /// The lab's events begin or end.
     pub fn lab_events(&mut self, running: bool, truth: &mut Truth) {
         if running && self.events_running {
-            truth.broken("events of the lab are begun twice".to_owned());
+            truth.broken("events of the lab start twice".to_owned());
         }
         self.events_running = running;
     }
@@ -236,7 +236,10 @@ impl Ledger {
             Event::TrialFinished { trial } => {
                 let is_stored = self.stored.last() == Some(trial);
                 if !is_stored || self.current.take().is_none_or(|current| !current.is_stored) {
-                    truth.broken(format!("{:?} is told as finished and is not what was stored", trial.slot));
+                    truth.broken(format!(
+                        "{:?} is reported as finished and differs from the stored trial",
+                        trial.slot
+                    ));
                 }
             }
             Event::Warned { warning } => self.warned(warning, truth),
@@ -262,25 +265,25 @@ impl Ledger {
             truth.broken(format!("{:?} was not finished before {slot:?}", current.slot));
         }
         if self.events_running {
-            truth.broken(format!("{slot:?} is begun while the lab's events go on"));
+            truth.broken(format!("{slot:?} starts while the lab's events go on"));
         }
         let design = &self.setting.plan.design;
         let complete = self.complete_blocks();
         if slot.position == 0 {
-            let asked = self.enough_asked_for.take();
-            if slot.block >= design.blocks_min && asked != Some((complete as usize, false)) {
-                truth.broken(format!("block {} is begun without a look at the precision", slot.block));
+            let checked = self.checked_precision.take();
+            if slot.block >= design.blocks_min && checked != Some((complete as usize, false)) {
+                truth.broken(format!("block {} starts without a check of the precision", slot.block));
             }
             let started_ns = self.blocks_started_ns.unwrap_or(now_ns);
             let has_budget = design.budget.is_none_or(|budget| now_ns - started_ns < budget.0);
             if !has_budget && truth.paused_ns() == 0 {
-                truth.broken(format!("block {} is begun after the budget", slot.block));
+                truth.broken(format!("block {} starts after the budget", slot.block));
             }
         }
         if self.interrupted_ns.is_some() {
-            self.begun_after_interrupt += 1;
-            if self.begun_after_interrupt > 1 {
-                truth.broken(format!("{slot:?} is begun after an interrupt"));
+            self.started_after_interrupt += 1;
+            if self.started_after_interrupt > 1 {
+                truth.broken(format!("{slot:?} starts after an interrupt"));
             }
         }
         self.current =

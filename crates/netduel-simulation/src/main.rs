@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         words.get(at + 1)?.parse::<u64>().ok()
     };
     if words.iter().any(|word| word == "--lifeline") {
-        // The end of its input says that whoever started it is gone.
+        // The end of the input means that the starting process has ended.
         std::thread::spawn(|| {
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
             std::process::exit(1);

@@ -38,23 +38,23 @@ pub struct Endless;
 pub struct Outside {
     /// The world.
     pub world: World,
-    /// The books.
+    /// The record of the run.
     pub ledger: Ledger,
     /// Which part of the run this is, from 0.
     pub part: u64,
     steps: u64,
-    events_begun: bool,
+    events_started: bool,
 }
 
 impl Outside {
-    /// Around a run that is not begun.
+    /// Of a run that has not started.
     pub fn new(world: World, ledger: Ledger) -> Self {
-        Self { world, ledger, part: 0, steps: 0, events_begun: false }
+        Self { world, ledger, part: 0, steps: 0, events_started: false }
     }
 
     /// Begins a part of the run with its faults.
     pub fn begin_part(&mut self, part: u64, faults: Vec<Fault>) {
-        (self.part, self.steps, self.events_begun) = (part, 0, false);
+        (self.part, self.steps, self.events_started) = (part, 0, false);
         self.world.begin_part(faults);
         self.ledger.begin_part();
     }
@@ -248,7 +248,7 @@ impl Lab for Handle {
         self.local(LocalCall::BeginEvents)?;
         let outside = &mut *self.0.borrow_mut();
         outside.ledger.lab_events(true, &mut outside.world.truth.borrow_mut());
-        outside.events_begun = true;
+        outside.events_started = true;
         Ok(())
     }
 
@@ -256,9 +256,9 @@ impl Lab for Handle {
         let failed = self.local(LocalCall::EndEvents);
         let outside = &mut *self.0.borrow_mut();
         outside.ledger.lab_events(false, &mut outside.world.truth.borrow_mut());
-        let begun = std::mem::take(&mut outside.events_begun);
+        let started = std::mem::take(&mut outside.events_started);
         failed?;
-        Ok(begun.then(|| LabEvents { start: Vec::new(), events: Vec::new(), end: Vec::new() }))
+        Ok(started.then(|| LabEvents { start: Vec::new(), events: Vec::new(), end: Vec::new() }))
     }
 }
 
@@ -316,7 +316,7 @@ impl Policy for Handle {
         self.step();
         let outside = &mut *self.0.borrow_mut();
         let is_enough =
-            outside.ledger.asked_for_enough(trials, dropped, &mut outside.world.truth.borrow_mut());
+            outside.ledger.check_precision(trials, dropped, &mut outside.world.truth.borrow_mut());
         is_enough.then_some(RunEnd::PrecisionReached)
     }
 }

@@ -27,7 +27,7 @@ impl Outstanding {
     }
 
     /// The coordinator has sent a line.
-    pub fn asked(&mut self, line: &str, now_ns: u64) {
+    pub fn requested(&mut self, line: &str, now_ns: u64) {
         let kind = kind(line);
         if kind == "apply" {
             // Two waits for an interface of 20 s for each VF, of which no plan here has more than one.
@@ -51,7 +51,7 @@ impl Outstanding {
     }
 
     /// Something has arrived from the agent.
-    pub fn heard(&mut self, arrival: &Arrival, now_ns: u64) {
+    pub fn received(&mut self, arrival: &Arrival, now_ns: u64) {
         let Arrival::Bytes(bytes) = arrival else { return self.until_ns = None };
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
         match kind(&text) {
@@ -70,7 +70,7 @@ impl Outstanding {
         self.until_ns = self.until_ns.map(|until_ns| until_ns + time_ns);
     }
 
-    /// What the agent still has time for. While traffic runs it may be given up before, for its silence.
+    /// What the agent still has time for. While traffic runs it can be abandoned earlier, for its silence.
     pub fn has_time(&self, now_ns: u64) -> Option<&str> {
         let until_ns = self.until_ns?;
         let is_early = now_ns + SLACK_NS < until_ns;

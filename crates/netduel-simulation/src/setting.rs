@@ -130,7 +130,7 @@ impl Setting {
             schedule_seed: random.below(1 << 32),
             enough_trials: random.once_in(3).then(|| random.between(2, 12) as usize),
             latency_ns_max,
-            // Nothing tells the coordinator of a guard that works for longer behind a remote shell.
+            // The coordinator does not know of a guard that works for longer behind a remote shell.
             guard_ns: match random.below(6) {
                 0 if is_local => 90_000_000_000,
                 0 | 1 => 5_000_000_000,

@@ -32,7 +32,7 @@ pub fn shrink(case: &Case) -> (Case, Verdict) {
 }
 
 /// A failing case for people: the promises, the faults that are enough to break them, and all that happened.
-pub fn told(case: &Case) -> String {
+pub fn describe(case: &Case) -> String {
     let (smallest, verdict) = shrink(case);
     let mut text = format!("seed {} is broken\n", case.seed);
     for violation in &verdict.violations {

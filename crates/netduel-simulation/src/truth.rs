@@ -203,7 +203,7 @@ impl Truth {
         Some(format!("{:?} of agent {} is in place on {host}", left.action, left.agent))
     }
 
-    /// What speaks against the state of a host for the traffic that runs there.
+    /// What is wrong with the state of a host for the traffic that runs there.
     pub fn flaw(&self, plan: &ResolvedPlan, slot: &Slot, role: Role, host: &HostName) -> Option<String> {
         let arm = plan.arm(&slot.arm)?;
         let of_host = &self.hosts.get(host)?.applied;

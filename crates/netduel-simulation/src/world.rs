@@ -390,7 +390,7 @@ impl World {
             }
             Happening::Arrives(id, arrival) => {
                 if let Some(agent) = self.agents.get_mut(&id).filter(|agent| !agent.is_ended) {
-                    agent.outstanding.heard(&arrival, self.now_ns);
+                    agent.outstanding.received(&arrival, self.now_ns);
                     self.arrived.push_back((id, arrival));
                 }
             }

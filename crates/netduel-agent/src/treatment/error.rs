@@ -11,7 +11,7 @@ pub enum TreatmentError {
     /// No such interface in the agent's network namespace.
     #[error("find interface `{interface}` in the agent's network namespace{}", there_is(.known))]
     NoInterface {
-        /// The name that was asked for.
+        /// The requested name.
         interface: String,
         /// The interfaces that are there.
         known: Vec<String>,
@@ -21,7 +21,7 @@ pub enum TreatmentError {
     UnknownFeature {
         /// Interface.
         interface: String,
-        /// The name that was asked for.
+        /// The requested name.
         feature: String,
         /// Names like it.
         near: Vec<String>,
@@ -37,7 +37,7 @@ pub enum TreatmentError {
         interface: String,
         /// Feature.
         feature: String,
-        /// The state that was asked for.
+        /// The requested state.
         enabled: bool,
     },
     /// The driver does not take this MTU.
@@ -45,7 +45,7 @@ pub enum TreatmentError {
     MtuRange {
         /// Interface.
         interface: String,
-        /// Bytes asked for.
+        /// The requested MTU, bytes.
         mtu: u32,
         /// What it takes, in words.
         range: String,
@@ -58,7 +58,7 @@ pub enum TreatmentError {
     MtuDropsAddresses {
         /// Interface.
         interface: String,
-        /// Bytes asked for.
+        /// The requested MTU, bytes.
         mtu: u32,
         /// What would be lost.
         addresses: String,
@@ -97,7 +97,7 @@ pub enum TreatmentError {
     SysctlValue {
         /// Its name.
         name: String,
-        /// The value asked for.
+        /// The requested value.
         value: String,
         /// The error of the kernel.
         cause: io::Error,
@@ -107,7 +107,7 @@ pub enum TreatmentError {
     Range {
         /// What was being done, as a fragment.
         doing: String,
-        /// What may be asked for, in words.
+        /// The allowed values, in words.
         allowed: String,
     },
     /// The device cannot do this at all.

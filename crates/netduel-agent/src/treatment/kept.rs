@@ -50,7 +50,7 @@ impl Kept {
         self.0.iter().map(|entry| entry.undo.what()).collect()
     }
 
-    /// Undoes everything, the last change first; `undone` hears of each that is. What could not be undone.
+    /// Undoes all changes, the last first, and calls `undone` for each. Returns those that could not be undone.
     pub(super) fn undo_all(self, mut undone: impl FnMut(u64)) -> Vec<TreatmentError> {
         // A command that outlived its agent would go on changing what is undone here.
         self.0

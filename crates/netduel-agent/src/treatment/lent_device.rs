@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::device::RETURN_DEADLINE;
 use super::error::TreatmentError;
 
-/// How often a device is looked at: the files of `/sys` tell no changes.
+/// How often a device is checked: files of `/sys` do not report changes.
 const LOOK_NS: u64 = 5_000_000;
 
 /// A device as it was.
@@ -217,7 +217,7 @@ fn routes_of(interface: &str) -> io::Result<Vec<(String, String)>> {
 fn route(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_kernels = words.windows(2).any(|pair| pair[0] == "proto" && ["kernel", "ra"].contains(&pair[1]));
-    // One that ends by itself belongs to who renews it.
+    // The program that renews a route with a lifetime restores it.
     if is_kernels || words.contains(&"expires") || words.is_empty() {
         return None;
     }
@@ -230,8 +230,8 @@ fn ip(words: &[&str]) -> io::Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("`ip {}`: {said}", words.join(" "))))
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("`ip {}`: {message}", words.join(" "))))
 }
 
 #[cfg(test)]
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_that_somebody_added_are_kept_as_ip_takes_them() {
+    fn added_routes_are_recorded_in_the_syntax_of_ip() {
         let added = "10.5.0.0/16 via 10.0.1.1 table 100 proto static metric 100 linkdown ";
         let kept = "10.5.0.0/16 via 10.0.1.1 table 100 proto static metric 100";
         assert_eq!(route(added).as_deref(), Some(kept));

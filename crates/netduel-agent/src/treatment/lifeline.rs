@@ -103,7 +103,7 @@ impl Lifeline {
         requests.write_all(line.as_bytes()).map_err(|cause| format!("it does not listen: {cause}"))
     }
 
-    /// One line. The guard speaks only when asked, so nothing follows the line's end.
+    /// One line. The guard writes only in answer to a request, so nothing follows the end of the line.
     fn answer(&mut self) -> Result<Answer, String> {
         let deadline = monotonic_ns() + ANSWER_DEADLINE.as_nanos() as u64;
         let mut line = Vec::new();

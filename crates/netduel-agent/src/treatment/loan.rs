@@ -48,8 +48,8 @@ pub enum Loan {
 pub(super) enum Lent {
     /// An interface without an XDP program.
     Interface { interface: String, index: u32, promiscuous: bool },
-    /// Huge pages that were added. Other borrowers add and take away between, so no number that was found is put back. `token`: a file
-    /// that says how many were really added, and that whoever takes them away removes first, so that they go once.
+    /// Huge pages that were added. Other processes add and remove pages meanwhile, so the earlier number is not restored. `token`: a
+    /// file with the number of pages that were added. It is removed before the pages, so that they are removed once.
     HugePages { file: PathBuf, added: u64, token: PathBuf },
     /// A device with its driver.
     Device(LentDevice),

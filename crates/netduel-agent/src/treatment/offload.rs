@@ -178,7 +178,7 @@ impl Change for OffloadChange {
     }
 }
 
-/// Asks for the features as they had been asked for, and compares what is in force with what was.
+/// Requests the earlier features, and compares the active features with the earlier active ones.
 fn restore(
     interface: &str,
     requested: &[(String, bool)],

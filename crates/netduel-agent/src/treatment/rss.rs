@@ -97,8 +97,8 @@ impl Change for RssChange {
     }
 }
 
-/// Sets the table where it differs, and reads it back. One that is as the driver's own is asked for as such, so that the
-/// driver goes on to deal flows by itself when its queues change.
+/// Sets the table where it differs, and reads it back. The driver's default table is requested as the default, so that
+/// the driver adapts it when its queues change.
 pub(super) fn restore(interface: &str, wanted: &[u32]) -> Result<(), TreatmentError> {
     let doing = || format!("set the RSS table of {interface}");
     let about = |cause| TreatmentError::about_device(interface, doing(), cause);

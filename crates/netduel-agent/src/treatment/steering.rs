@@ -103,7 +103,7 @@ fn online(sysfs: &Sysfs) -> Result<Vec<u16>, TreatmentError> {
     cores(&text).map_err(|wrong| refused(io::Error::new(io::ErrorKind::InvalidData, wrong)))
 }
 
-/// Cores that are asked for have to be there.
+/// Rejects cores that the host does not have.
 pub(super) fn check(
     choice: &CoreChoice,
     online: &[u16],

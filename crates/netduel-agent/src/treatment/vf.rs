@@ -9,7 +9,7 @@ use super::change::{Change, Original};
 use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses};
 use super::error::TreatmentError;
 
-/// Drivers of interfaces that have virtual functions beneath them. Before Linux 5.14 their bus is not told with the link, and
+/// Drivers of interfaces that have virtual functions beneath them. Before Linux 5.14 the link has no bus, and
 /// the second is on none.
 const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", "net_failover"];
 

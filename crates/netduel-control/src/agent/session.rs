@@ -57,7 +57,7 @@ pub enum Progress {
     Ended,
 }
 
-/// The conversation with one coordinator, and the work that it asks for. Traffic is stopped and treatments are undone when this is
+/// The session of one coordinator, and the work that it requests. Traffic is stopped and treatments are undone when this is
 /// dropped, if they were not before.
 pub struct Session<W: DerefMut<Target: Work>, C, O> {
     output: O,
@@ -112,7 +112,7 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
     fn next_request(&mut self) -> Result<Option<ToAgent>, AgentError> {
         self.peer.next_request().map_err(|error| {
             if matches!(error, PeerError::Version { .. }) {
-                // The coordinator is the end that a user sees; it can name both versions when it hears this one.
+                // The coordinator is the end that a user sees; it can name both versions when it receives this one.
                 drop(self.write(&encode(&self.peer.greeting())));
             }
             error.into()

@@ -13,7 +13,7 @@ use super::host::HostLink;
 use super::surroundings::{Clock, Launcher, Listener};
 use super::timing::restore_timeout_ns;
 use crate::launcher::{AgentId, Agents, Arrival};
-use crate::peer::{Heard, PeerError};
+use crate::peer::{AgentEvent, PeerError};
 use crate::protocol::{FailureKind, FromAgent, Limits, Recovery, ToAgent};
 
 /// How long describing or locking a host may take, nanoseconds.
@@ -37,7 +37,7 @@ pub(super) struct Hosts<'a> {
     links: BTreeMap<HostName, HostLink>,
     last_id: AgentId,
     /// Messages of agents that were not read yet.
-    heard: VecDeque<(HostName, Heard)>,
+    events: VecDeque<(HostName, AgentEvent)>,
     /// Warnings that wait for [`Self::take_warnings`].
     warnings: Vec<Warning>,
     /// When agents give up their coordinator.
@@ -67,7 +67,7 @@ impl<'a> Hosts<'a> {
             agents,
             links: BTreeMap::new(),
             last_id: 0,
-            heard: VecDeque::new(),
+            events: VecDeque::new(),
             warnings: Vec::new(),
             limits,
             locks: BTreeMap::new(),
@@ -163,7 +163,7 @@ impl<'a> Hosts<'a> {
 
     /// Drops unread messages: they are about an earlier trial.
     pub(super) fn forget_messages(&mut self) {
-        self.heard.clear();
+        self.events.clear();
     }
 
     /// Whether the agent of a host runs.
@@ -217,8 +217,8 @@ impl<'a> Hosts<'a> {
         timeout_ns: u64,
     ) -> Result<FromAgent, Trouble> {
         // An unread failure of an earlier request would be taken for this answer.
-        self.heard.retain(|(from, heard)| {
-            from != host || !matches!(heard, Heard::Answer(_) | Heard::Failed { .. })
+        self.events.retain(|(from, event)| {
+            from != host || !matches!(event, AgentEvent::Answer(_) | AgentEvent::Failed { .. })
         });
         self.request(host, message, timeout_ns)?;
         self.answer(host)
@@ -248,7 +248,7 @@ impl<'a> Hosts<'a> {
     /// Stops all agents in parallel: each stops traffic, undoes its changes and ends. What it could not undo becomes a warning.
     pub(super) fn part(&mut self) {
         self.stopping = true;
-        self.heard.clear();
+        self.events.clear();
         // A process that never sent `hello` has changed nothing and would not answer `bye`.
         let strangers: Vec<HostName> =
             self.links.iter().filter(|(_, link)| !link.is_greeted()).map(|(host, _)| host.clone()).collect();
@@ -304,9 +304,9 @@ impl<'a> Hosts<'a> {
         message: &ToAgent,
         timeout_ns: u64,
     ) -> Result<FromAgent, Trouble> {
-        let asked = self.ask(host, message, timeout_ns);
+        let answer = self.ask(host, message, timeout_ns);
         let mut other = None;
-        let answer = self.of_this_host(host, asked, &mut other);
+        let answer = self.of_this_host(host, answer, &mut other);
         match other {
             Some(other) => Err(other),
             None => answer,
@@ -317,28 +317,28 @@ impl<'a> Hosts<'a> {
     fn of_this_host(
         &mut self,
         host: &HostName,
-        mut asked: Result<FromAgent, Trouble>,
+        mut answer: Result<FromAgent, Trouble>,
         other: &mut Option<Trouble>,
     ) -> Result<FromAgent, Trouble> {
-        while let Err(Trouble::Lost { host: lost, error }) = asked {
+        while let Err(Trouble::Lost { host: lost, error }) = answer {
             if lost == *host {
                 return Err(Trouble::Lost { host: lost, error });
             }
             other.get_or_insert(Trouble::Lost { host: lost, error });
-            asked = self.answer(host);
+            answer = self.answer(host);
         }
-        asked
+        answer
     }
 
     /// Waits for the answer of one host. Messages of other hosts are queued: one may be the result of a short trial.
     pub(super) fn answer(&mut self, host: &HostName) -> Result<FromAgent, Trouble> {
         loop {
-            let own = self.heard.iter().position(|(from, heard)| {
-                from == host && matches!(heard, Heard::Answer(_) | Heard::Failed { .. })
+            let own = self.events.iter().position(|(from, event)| {
+                from == host && matches!(event, AgentEvent::Answer(_) | AgentEvent::Failed { .. })
             });
-            match own.and_then(|index| self.heard.remove(index)) {
-                Some((_, Heard::Answer(answer))) => return Ok(answer),
-                Some((from, Heard::Failed { kind, message })) => {
+            match own.and_then(|index| self.events.remove(index)) {
+                Some((_, AgentEvent::Answer(answer))) => return Ok(answer),
+                Some((from, AgentEvent::Failed { kind, message })) => {
                     return Err(Trouble::Refused { host: from, kind, message });
                 }
                 _ => {
@@ -350,11 +350,11 @@ impl<'a> Hosts<'a> {
     }
 
     /// The next message of any agent; `None` when only time passed.
-    pub(super) fn pump(&mut self) -> Result<Option<(HostName, Heard)>, Trouble> {
-        if self.heard.is_empty() {
+    pub(super) fn pump(&mut self) -> Result<Option<(HostName, AgentEvent)>, Trouble> {
+        if self.events.is_empty() {
             self.listen()?;
         }
-        Ok(self.heard.pop_front())
+        Ok(self.events.pop_front())
     }
 
     /// Waits for output of an agent, a deadline, or the next check for an interrupt.
@@ -394,13 +394,13 @@ impl<'a> Hosts<'a> {
 
     fn arrived(&mut self, id: AgentId, arrival: Arrival) -> Result<(), Trouble> {
         let now_ns = self.clock.now_ns();
-        // Output of an agent that was given up may still arrive.
+        // Output of an abandoned agent may still arrive.
         let Some(link) = self.links.values_mut().find(|link| link.id == id) else { return Ok(()) };
         let host = link.name.clone();
         match arrival {
             Arrival::Bytes(bytes) => match link.input(&bytes, now_ns) {
-                Ok(heard) => {
-                    self.heard.extend(heard.into_iter().map(|heard| (host.clone(), heard)));
+                Ok(events) => {
+                    self.events.extend(events.into_iter().map(|event| (host.clone(), event)));
                     Ok(())
                 }
                 Err(source) => Err(self.lose(&host, Some(source))),
@@ -422,8 +422,9 @@ impl<'a> Hosts<'a> {
     /// taken for those of the agent that replaces it. A queued `bye` is kept.
     fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> Trouble {
         let (how, last_words) = self.end_agent(host);
-        self.heard
-            .retain(|(from, heard)| from != host || matches!(heard, Heard::Answer(FromAgent::Bye { .. })));
+        self.events.retain(|(from, event)| {
+            from != host || matches!(event, AgentEvent::Answer(FromAgent::Bye { .. }))
+        });
         let host = host.clone();
         let error = match error {
             Some(source) => RunError::Peer { host: host.clone(), source, last_words },

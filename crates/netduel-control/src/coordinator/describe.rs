@@ -73,7 +73,7 @@ impl Hosts<'_> {
 
 /// Notes why the requested host, or another, has no answer.
 fn note(
-    asked: &HostName,
+    requested: &HostName,
     trouble: Trouble,
     failed: &mut BTreeMap<HostName, RunError>,
 ) -> Result<(), Interrupted> {
@@ -81,8 +81,8 @@ fn note(
         Trouble::Interrupted => return Err(Interrupted),
         Trouble::Lost { host, error } => (host, *error),
         Trouble::Refused { host, kind, message } => (host.clone(), RunError::Refused { host, kind, message }),
-        Trouble::NotTreated(trouble) => return note(asked, *trouble, failed),
-        Trouble::Local(words) => (asked.clone(), RunError::Local(words)),
+        Trouble::NotTreated(trouble) => return note(requested, *trouble, failed),
+        Trouble::Local(words) => (requested.clone(), RunError::Local(words)),
     };
     failed.entry(host).or_insert(error);
     Ok(())

@@ -111,7 +111,7 @@ pub(super) enum Trouble {
     /// The user interrupted the run.
     #[error("stopped by the user")]
     Interrupted,
-    /// An agent was given up.
+    /// An agent was abandoned.
     #[error("{error}")]
     Lost {
         /// Its host.

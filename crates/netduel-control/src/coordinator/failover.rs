@@ -39,10 +39,10 @@ pub(super) fn judge(
     }
     let Some(events) = &trial.lab_events else { return };
     // The lab and its guests are on one machine, so they share a clock.
-    let begun = ends[Role::Client as usize].report.failover.as_ref().map(|report| report.started_ns);
+    let started = ends[Role::Client as usize].report.failover.as_ref().map(|report| report.started_ns);
     let planned = workload.traffic.facts().events.len();
-    if let Some(begun_ns) = begun
-        && let Some(reason) = late(planned, &events.events, begun_ns + workload.timing.duration.0)
+    if let Some(start_ns) = started
+        && let Some(reason) = late(planned, &events.events, start_ns + workload.timing.duration.0)
     {
         trial.validity = Validity::Failed { reason };
         return;

@@ -4,7 +4,7 @@ use std::time::Duration;
 use netduel_model::ids::HostName;
 
 use crate::launcher::{AgentId, Ended};
-use crate::peer::{CoordinatorPeer, Heard, PeerError};
+use crate::peer::{AgentEvent, CoordinatorPeer, PeerError};
 use crate::protocol::{Limits, ToAgent};
 
 /// How long an agent may take to answer its first message, nanoseconds: a remote shell has to log in.
@@ -12,7 +12,7 @@ const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How long an agent may take to end after its input was closed: it undoes treatments.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a process may take to end that never sent `hello`, or was given up for its silence: its last output may hold the reason. An
+/// How long a process without a `hello`, or one abandoned for its silence, may take to end: its last output may contain the reason. An
 /// unreachable agent undoes its changes when it notices the lost connection.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(1);
 /// This program, as it names itself.
@@ -46,7 +46,7 @@ impl HostLink {
     }
 
     /// Takes bytes.
-    pub fn input(&mut self, bytes: &[u8], now_ns: u64) -> Result<Vec<Heard>, PeerError> {
+    pub fn input(&mut self, bytes: &[u8], now_ns: u64) -> Result<Vec<AgentEvent>, PeerError> {
         self.peer.input(bytes, now_ns)
     }
 

@@ -70,11 +70,11 @@ impl Conductor<'_> {
                 Next::Ended(end) => return Ok(Stop::Over(end)),
             };
             self.tell(Event::SearchTries { input: ask });
-            let begun_ns = self.hosts.clock.now_ns();
+            let start_ns = self.hosts.clock.now_ns();
             self.hosts.clock.wait(search.settle());
             let of_step = step(workload, ask);
             let [client, server] = self.once(arm, &of_step)?;
-            let effective_duration_ns = self.hosts.clock.now_ns().saturating_sub(begun_ns);
+            let effective_duration_ns = self.hosts.clock.now_ns().saturating_sub(start_ns);
             let count = count(&of_step.traffic, ask, [&client.report, &server.report], effective_duration_ns);
             let count = count.map_err(|missing| {
                 Trouble::Local(format!("failed to judge a step of the search: {missing}"))

@@ -11,7 +11,7 @@ use super::conductor::Conductor;
 use super::error::Trouble;
 use super::timing::{CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, STEP_TIMEOUT_NS, return_ns, treatment_timeout_ns};
 use super::{arrival, failover};
-use crate::peer::Heard;
+use crate::peer::AgentEvent;
 use crate::protocol::{FromAgent, ToAgent};
 
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
@@ -97,8 +97,8 @@ impl Conductor<'_> {
             let treatments = arm.agent_treatments(role);
             if !treatments.is_empty() {
                 let timeout_ns = treatment_timeout_ns(&treatments);
-                let asked = self.hosts.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns);
-                asked.map_err(|trouble| match trouble {
+                let applied = self.hosts.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns);
+                applied.map_err(|trouble| match trouble {
                     refused @ Trouble::Refused { .. } => Trouble::NotTreated(Box::new(refused)),
                     other => other,
                 })?;
@@ -176,15 +176,15 @@ impl Conductor<'_> {
                     self.hosts.request(&host(role), &ToAgent::Finish, DONE_MARGIN_NS)?;
                 }
             }
-            let Some((from, heard)) = self.hosts.pump()? else { continue };
+            let Some((from, event)) = self.hosts.pump()? else { continue };
             let Some(role) = ROLES.into_iter().find(|role| *arm.pair.host(*role) == from) else { continue };
-            match heard {
-                Heard::Done(end) => ends[role as usize] = Some(*end),
-                Heard::Progress(figures) => self.tell(Event::TrialProgress { role, figures }),
-                Heard::Failed { kind, message } => {
+            match event {
+                AgentEvent::Done(end) => ends[role as usize] = Some(*end),
+                AgentEvent::Progress(figures) => self.tell(Event::TrialProgress { role, figures }),
+                AgentEvent::Failed { kind, message } => {
                     return Err(Trouble::Refused { host: from, kind, message });
                 }
-                Heard::Answer(_) => {}
+                AgentEvent::Answer(_) => {}
             }
         }
     }
@@ -195,7 +195,7 @@ impl Conductor<'_> {
         for role in ROLES {
             let host = arm.pair.host(role).clone();
             if self.hosts.is_running(&host) {
-                // The trial has failed already; an agent that does not stop is given up.
+                // The trial has failed already; an agent that does not stop is abandoned.
                 drop(self.hosts.ask_in_any_case(&host, &ToAgent::Abort, timeout_ns));
             }
         }

@@ -26,7 +26,7 @@ impl Input {
     }
 
     /// Has a line written after those before it, and returns at once. What waits is bounded by the protocol: a request is
-    /// made when the one before is answered or given up.
+    /// sent when the previous one is answered or abandoned.
     pub(super) fn send(&self, line: &str) {
         // The thread has gone when the agent has.
         drop(self.lines.send(line.to_owned()));

@@ -56,8 +56,8 @@ impl AgentProcess {
                 source,
             })?;
         let stdin = child.stdin.take().map(Input::new);
-        let stdout = child.stdout.take().expect("standard output was asked to be a pipe");
-        let stderr = child.stderr.take().expect("standard error was asked to be a pipe");
+        let stdout = child.stdout.take().expect("standard output is a pipe");
+        let stderr = child.stderr.take().expect("standard error is a pipe");
         std::thread::spawn(move || carry(stdout, id, &arrivals));
         let last_words = Arc::new(Mutex::new(VecDeque::new()));
         let kept = last_words.clone();
@@ -142,7 +142,7 @@ impl Remains {
 fn exit_of(mut child: Child) -> Receiver<Option<ExitStatus>> {
     let (ended, status) = channel();
     std::thread::spawn(move || {
-        // The receiver may have given up.
+        // The receiver may be gone.
         let _ = ended.send(child.wait().ok());
     });
     status

@@ -175,7 +175,7 @@ impl AgentPeer {
         }
     }
 
-    /// Tells the time. True when figures are to be sent with [`AgentPeer::progress`].
+    /// Passes the time. True when figures are to be sent with [`AgentPeer::progress`].
     pub fn tick(&mut self, now_ns: u64) -> Result<bool, PeerError> {
         let silent = |awaited, since_ns: u64| {
             Err(PeerError::Silent { awaited, waited_ms: now_ns.saturating_sub(since_ns) / 1_000_000 })

@@ -8,25 +8,25 @@ use crate::protocol::{
     FailureKind, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode, quote,
 };
 
-/// An agent whose traffic runs and that sends nothing for this long, nanoseconds, is given up. It is longer than an outage in a failover trial
-/// and than a thread waits for a core on a busy host. With a longer progress interval it is ten intervals.
+/// The coordinator abandons an agent that sends nothing for this long while its traffic runs, nanoseconds. It is longer than an outage in a
+/// failover trial, and longer than a thread waits for a core on a busy host. With a longer progress interval it is ten intervals.
 const QUIET_NS: u64 = 10_000_000_000;
 const QUIET_LINES: u64 = 10;
 
-/// A deadline is extended by this much at most, nanoseconds: an agent that sends so much that the coordinator hardly listens is given up all
-/// the same. An agent whose traffic is over gives up its coordinator after a minute.
+/// The largest extension of a deadline, nanoseconds: it also abandons an agent that sends more than the coordinator can read. An agent
+/// without traffic abandons its coordinator after a minute.
 const EXTENSION_NS_MAX: u64 = 120_000_000_000;
 
-/// What a coordinator learns from an agent.
+/// An event from an agent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum AgentEvent {
     /// The answer to the request.
     Answer(FromAgent),
-    /// Figures of the trial under way.
+    /// Live figures of the running trial.
     Progress(LiveFigures),
-    /// The trial is done at that end.
+    /// The trial has ended at that end.
     Done(Box<TrialEnd>),
-    /// The request, or the trial under way, failed.
+    /// The request or the running trial failed.
     Failed {
         /// The kind of failure.
         kind: FailureKind,
@@ -115,7 +115,7 @@ struct Await {
     extended_ns: u64,
 }
 
-/// The coordinator's side of one agent. One request at a time: an answer has to be heard, or an abort sent, before the next.
+/// The coordinator's side of one agent. One request at a time: the next needs the answer or an abort first.
 #[derive(Debug)]
 pub struct CoordinatorPeer {
     lines: Lines,
@@ -222,7 +222,7 @@ impl CoordinatorPeer {
         }
     }
 
-    /// Whether the agent was given up because it sent nothing while its traffic ran.
+    /// Whether the agent was abandoned because it sent nothing while its traffic ran.
     pub fn is_quiet(&self) -> bool {
         self.is_quiet
     }
@@ -238,20 +238,20 @@ impl CoordinatorPeer {
     }
 
     /// Takes bytes that the agent sent.
-    pub fn input(&mut self, bytes: &[u8], now_ns: u64) -> Result<Vec<Heard>, PeerError> {
+    pub fn input(&mut self, bytes: &[u8], now_ns: u64) -> Result<Vec<AgentEvent>, PeerError> {
         self.lines.push(bytes);
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         while let Some(line) = self.lines.next_line()? {
             if self.greeted {
-                heard.extend(self.message(decode(&line)?, now_ns)?);
+                events.extend(self.message(decode(&line)?, now_ns)?);
             } else {
-                heard.extend(self.first_line(&line, now_ns)?);
+                events.extend(self.first_line(&line, now_ns)?);
             }
         }
-        Ok(heard)
+        Ok(events)
     }
 
-    fn first_line(&mut self, line: &[u8], now_ns: u64) -> Result<Option<Heard>, PeerError> {
+    fn first_line(&mut self, line: &[u8], now_ns: u64) -> Result<Option<AgentEvent>, PeerError> {
         if let Some(Opening { protocol, program, .. }) = Opening::of(line) {
             if protocol != PROTOCOL {
                 return Err(PeerError::Version { theirs: protocol, program, ours: self.program.clone() });
@@ -272,7 +272,7 @@ impl CoordinatorPeer {
         Ok(None)
     }
 
-    fn message(&mut self, message: FromAgent, now_ns: u64) -> Result<Option<Heard>, PeerError> {
+    fn message(&mut self, message: FromAgent, now_ns: u64) -> Result<Option<AgentEvent>, PeerError> {
         let awaited = self.awaited.map(|awaited| awaited.what);
         let answers = awaited.is_some_and(|awaited| awaited.is_answered_by(&message));
         if !answers && awaited.is_some_and(Awaited::flushes) {
@@ -292,17 +292,17 @@ impl CoordinatorPeer {
             if let Some(awaited) = &mut self.awaited {
                 awaited.quiet_until_ns = now_ns.saturating_add(self.quiet_ns);
             }
-            return Ok(Some(Heard::Progress(figures)));
+            return Ok(Some(AgentEvent::Progress(figures)));
         }
         self.awaited = None;
         Ok(Some(match message {
-            FromAgent::Done { end, .. } => Heard::Done(end),
-            FromAgent::Failed { kind, message } => Heard::Failed { kind, message },
+            FromAgent::Done { end, .. } => AgentEvent::Done(end),
+            FromAgent::Failed { kind, message } => AgentEvent::Failed { kind, message },
             FromAgent::Started => {
                 self.expect(Awaited::Done, now_ns, self.done_timeout_ns);
-                Heard::Answer(FromAgent::Started)
+                AgentEvent::Answer(FromAgent::Started)
             }
-            answer => Heard::Answer(answer),
+            answer => AgentEvent::Answer(answer),
         }))
     }
 }

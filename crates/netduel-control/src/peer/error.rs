@@ -7,7 +7,7 @@ pub const BANNER_LINES_MAX: usize = 50;
 /// A violation by the other end. The conversation is over.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
-    /// It speaks another version.
+    /// It uses another version of the protocol.
     #[error(
         "it speaks protocol {theirs} ({program}), this is protocol {PROTOCOL} ({ours}): install the same version of netduel on both \
          hosts"

@@ -191,7 +191,7 @@ fn bytes_on_another_interface_at_both_ends_are_told_of_both() {
 #[test]
 fn an_agent_that_tells_figures_without_end_is_given_up_at_its_deadline() {
     // Fifteen thousand figures to the deadline: by then there is no moment any more in which nothing arrives.
-    // The other end is asked for few, so that it is not given up for its silence.
+    // The other end sends few figures, so that its silence is within the limit.
     let progress = Some(Nanos(10_000_000_000));
     let mut script = Script { jump_at_progress_ns: 1_000_000, progress, ..Script::default() }
         .host("a", &["never-done", "babble"]);
@@ -236,8 +236,8 @@ fn a_store_that_has_no_room_stops_the_run_before_the_next_trial() {
     let mut script = Script { reserve_fails_at: Some(2), ..Script::default() };
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     assert_eq!(error.kind(), RunErrorKind::Store);
-    let begun = script.events.iter().filter(|event| matches!(event, Event::TrialStarted { .. })).count();
-    assert_eq!((begun, script.stored.len()), (2, 2));
+    let started = script.events.iter().filter(|event| matches!(event, Event::TrialStarted { .. })).count();
+    assert_eq!((started, script.stored.len()), (2, 2));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_run_stops_when_it_is_precise_enough_but_not_before_its_least_blocks() {
 }
 
 #[test]
-fn no_block_is_begun_after_the_budget() {
+fn no_block_starts_after_the_budget() {
     let mut script = Script { step_ns: 100_000_000, ..Script::default() };
     let end = run(&plan("blocks_min = 9\nblocks_max = 9\nbudget = \"1 s\""), &mut script).unwrap();
     assert_eq!(end, RunEnd::BudgetReached);
@@ -390,7 +390,7 @@ fn hosts_describe_themselves_and_one_that_fails_keeps_no_other_from_it() {
     assert_eq!(answers, [("a", false), ("b", true)]);
     let reason = described.values().find_map(|answer| answer.as_ref().err()).unwrap().to_string();
     assert!(reason.contains("no such host"), "{reason}");
-    // Nothing but a question was asked: no lock, no treatment, no traffic. An agent stops and undoes at its end in any case.
+    // The only request was to describe the host: no lock, no treatment, no traffic. An agent stops and undoes at its end in any case.
     assert_eq!(lines(&log), ["describe", "abort", "undo"]);
     assert!(script.stored.is_empty() && script.events.is_empty());
 }

@@ -42,7 +42,7 @@ fn the_steps_of_a_search_run_under_one_application_of_the_treatments() {
     // Two hosts, four trials of four steps. Each agent undoes once more at its end.
     assert_eq!((count("apply"), count("undo"), count("start")), (8, 10, 32));
     assert_eq!(script.tokens.len(), 16, "each step has a secret of its own");
-    let told: Vec<bool> = script
+    let with_rate: Vec<bool> = script
         .events
         .iter()
         .filter_map(|event| match event {
@@ -51,7 +51,7 @@ fn the_steps_of_a_search_run_under_one_application_of_the_treatments() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, [false, true].repeat(16));
+    assert_eq!(with_rate, [false, true].repeat(16));
 }
 
 fn sent(trial: &Trial) -> Option<u64> {

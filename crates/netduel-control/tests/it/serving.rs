@@ -18,7 +18,7 @@ use netduel_model::workload::Workload;
 
 use crate::messages::{limits, requests};
 
-/// Work that notes what it is asked for, and whose traffic never ends.
+/// Work that records its requests, and whose traffic never ends.
 #[derive(Default)]
 struct Noted {
     notes: Arc<Mutex<Vec<&'static str>>>,

@@ -74,7 +74,7 @@ pub fn plan(design: &str) -> ResolvedPlan {
     parse(&text, "scripted.toml").unwrap()
 }
 
-/// What the coordinator is given, and what it did.
+/// The behavior of the surroundings, and a record of the coordinator's calls.
 #[derive(Default)]
 pub struct Script {
     pub words: BTreeMap<&'static str, Vec<String>>,
@@ -84,19 +84,19 @@ pub struct Script {
     pub events: Vec<Event>,
     pub tokens: BTreeSet<[u8; 16]>,
     pub interrupt_at_start_of: Option<usize>,
-    /// Somebody stops the run when as many steps of searches are done.
+    /// The user interrupts the run after this number of search steps.
     pub interrupt_after_steps: Option<usize>,
     pub stop_after: Option<usize>,
-    /// The arms that were dropped when the coordinator last asked whether to stop.
+    /// The dropped arms at the last check of the precision.
     pub dropped: Vec<ArmName>,
     pub store_fails_at: Option<usize>,
     pub reserve_fails_at: Option<usize>,
     pub now_ns: u64,
-    /// How far time goes on at each look at the clock, once a host is ready. Starting a process takes as long as it takes.
+    /// Time that passes with each reading of the clock after a host is ready. Before, processes start, which takes an unknown time.
     pub step_ns: u64,
-    /// How far time goes on whenever an agent tells of traffic under way.
+    /// Time that passes with each report of live figures.
     pub jump_at_progress_ns: u64,
-    /// How often figures are asked for, when not as usual.
+    /// The interval of live figures, when it differs from the default.
     pub progress: Option<Nanos>,
 }
 
@@ -141,7 +141,7 @@ impl Script {
     }
 }
 
-/// Runs a plan amid what the script says.
+/// Runs a plan in the surroundings of the script.
 pub fn run(plan: &ResolvedPlan, script: &mut Script) -> Result<RunEnd, RunError> {
     let handle = Handle(Rc::new(RefCell::new(script)));
     let [mut store, mut lab, mut policy] = [handle.clone(), handle.clone(), handle.clone()];
@@ -171,7 +171,7 @@ struct Handle<'a>(Rc<RefCell<&'a mut Script>>);
 impl Clock for Handle<'_> {
     fn now_ns(&self) -> u64 {
         let script = &mut **self.0.borrow_mut();
-        // Time goes on by a fixed step at each look, so that a wait that nobody answers ends without anybody waiting.
+        // Each reading advances the time by a fixed step, so that a wait without an answer reaches its timeout at once.
         if script.events.iter().any(|event| matches!(event, Event::HostReady { .. })) {
             script.now_ns += script.step_ns;
         }
@@ -184,9 +184,9 @@ impl Clock for Handle<'_> {
     fn interrupted(&self) -> bool {
         let script = self.0.borrow();
         let count = |is_of: fn(&Event) -> bool| script.events.iter().filter(|event| is_of(event)).count();
-        let begun = count(|event| matches!(event, Event::TrialStarted { .. }));
+        let started = count(|event| matches!(event, Event::TrialStarted { .. }));
         let tried = count(|event| matches!(event, Event::SearchTried { .. }));
-        script.interrupt_at_start_of.is_some_and(|trial| begun >= trial)
+        script.interrupt_at_start_of.is_some_and(|trial| started >= trial)
             || script.interrupt_after_steps.is_some_and(|steps| tried >= steps)
     }
 }

@@ -1,5 +1,5 @@
 //! Both sides of the protocol against each other in virtual time: delays, split bytes, silence and garbage from a seed.
-use netduel_control::peer::{AgentPeer, CoordinatorPeer, Heard, PeerError};
+use netduel_control::peer::{AgentEvent, AgentPeer, CoordinatorPeer, PeerError};
 use netduel_control::protocol::{FromAgent, PROTOCOL, Recovery, ToAgent};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::workload::Role;
@@ -55,18 +55,18 @@ impl Conversation {
         Ok(())
     }
 
-    /// Sends a request's line and brings back what the coordinator hears.
-    fn exchange(&mut self, line: &str) -> Result<Vec<Heard>, PeerError> {
-        let mut asked = Vec::new();
+    /// Sends a request's line and returns the events at the coordinator.
+    fn exchange(&mut self, line: &str) -> Result<Vec<AgentEvent>, PeerError> {
+        let mut requests = Vec::new();
         self.carry(line.as_bytes(), |conversation, piece| {
             conversation.agent.push(piece, conversation.now_ns);
             while let Some(message) = conversation.agent.next_request()? {
-                asked.push(message);
+                requests.push(message);
             }
             Ok(())
         })?;
-        let mut heard = Vec::new();
-        for message in asked {
+        let mut events = Vec::new();
+        for message in requests {
             for answer in answers_to(&message) {
                 let mut bytes = self.agent.answer(&answer, self.now_ns).into_bytes();
                 if self.answered == self.hit {
@@ -79,27 +79,27 @@ impl Conversation {
                 }
                 self.answered += 1;
                 self.carry(&bytes, |conversation, piece| {
-                    heard.extend(conversation.coordinator.input(piece, conversation.now_ns)?);
+                    events.extend(conversation.coordinator.input(piece, conversation.now_ns)?);
                     Ok(())
                 })?;
             }
         }
-        Ok(heard)
+        Ok(events)
     }
 
     fn run(&mut self, hello: &str) -> Result<(), PeerError> {
-        let mut heard = self.exchange(hello)?;
+        let mut events = self.exchange(hello)?;
         for request in requests().iter().skip(1).filter(|request| in_a_trial(request)) {
-            self.expect_answer(&heard)?;
+            self.expect_answer(&events)?;
             let line = self.coordinator.request(request, self.now_ns, TIMEOUT);
-            heard = self.exchange(&line)?;
+            events = self.exchange(&line)?;
         }
-        self.expect_answer(&heard)
+        self.expect_answer(&events)
     }
 
     /// Without an answer time goes on until the coordinator gives up.
-    fn expect_answer(&mut self, heard: &[Heard]) -> Result<(), PeerError> {
-        if heard.iter().any(|heard| matches!(heard, Heard::Answer(_) | Heard::Done(_))) {
+    fn expect_answer(&mut self, events: &[AgentEvent]) -> Result<(), PeerError> {
+        if events.iter().any(|event| matches!(event, AgentEvent::Answer(_) | AgentEvent::Done(_))) {
             return Ok(());
         }
         self.now_ns = self.coordinator.deadline_ns().expect("an answer is awaited, so there is a deadline");
@@ -172,7 +172,7 @@ fn silence_ends_a_conversation_at_its_deadline() {
         assert_eq!(
             conversation.answered,
             conversation.hit + 1,
-            "seed {seed}: something was asked after the silence"
+            "seed {seed}: a request was sent after the silence"
         );
     }
 }

@@ -7,7 +7,7 @@ use super::http::Client;
 const TOKEN: (&str, &str) = ("/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds: 30");
 /// Size, region, zone, image and the machine's own id in one document.
 const IDENTITY: &str = "/latest/dynamic/instance-identity/document";
-/// No token is longer; some 56 characters are usual.
+/// Limit of a token; about 56 characters are usual.
 const TOKEN_LEN_MAX: usize = 512;
 
 pub(super) fn ask(client: &mut Client) -> Answer {
@@ -15,7 +15,7 @@ pub(super) fn ask(client: &mut Client) -> Answer {
         Ok(found) => found,
         Err(failure) => return Answer::nothing(failure),
     };
-    let mut told = Answer {
+    let mut answer = Answer {
         size: text(&identity, &["instanceType"]),
         region: text(&identity, &["region"]),
         zone: text(&identity, &["availabilityZone"]),
@@ -24,22 +24,22 @@ pub(super) fn ask(client: &mut Client) -> Answer {
         ..Answer::default()
     };
     let header = format!("X-aws-ec2-metadata-token: {token}");
-    // What a machine does not have is not found, which is no failure.
+    // A machine without the property answers "not found", which is no failure.
     let mut placement = |name: &str| {
-        if told.failure.is_some() {
+        if answer.failure.is_some() {
             return None;
         }
         match client.get(&format!("/latest/meta-data/placement/{name}"), &[&header]) {
             Ok(value) => value.filter(|value| !value.is_empty()),
             Err(failure) => {
-                told.failure = Some(failure);
+                answer.failure = Some(failure);
                 None
             }
         }
     };
     let [physical_zone, group, partition, host] =
         ["availability-zone-id", "group-name", "partition-number", "host-id"].map(&mut placement);
-    Answer { physical_zone, placement: group, fault_domain: partition, physical_host: host, ..told }
+    Answer { physical_zone, placement: group, fault_domain: partition, physical_host: host, ..answer }
 }
 
 fn identity(client: &mut Client) -> Result<(String, serde_json::Value), String> {

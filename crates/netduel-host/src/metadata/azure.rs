@@ -1,14 +1,14 @@
 //! Azure's Instance Metadata Service (<https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service>). It does not
-//! tell of accelerated networking: that is for the guest's own devices to say.
+//! report accelerated networking; the devices of the guest show it.
 use super::answer::{Answer, object, text};
 use super::http::Client;
 
-/// One document; every version of the service since 2025-04-07 answers to it.
+/// One document; every version of the service since 2025-04-07 has it.
 const COMPUTE: &str = "/metadata/instance/compute?api-version=2025-04-07&format=json";
 
 pub(super) fn ask(client: &mut Client) -> Answer {
     match document(client) {
-        Ok(told) => told,
+        Ok(answer) => answer,
         Err(failure) => Answer::nothing(failure),
     }
 }
@@ -16,7 +16,7 @@ pub(super) fn ask(client: &mut Client) -> Answer {
 fn document(client: &mut Client) -> Result<Answer, String> {
     let body = client.get(COMPUTE, &["Metadata: true"])?.ok_or("the service has no `compute` (404)")?;
     let compute = object(&body, "the answer to `compute`")?;
-    let of = |way: &[&str]| text(&compute, way);
+    let of = |path: &[&str]| text(&compute, path);
     // A virtual machine is in a placement group, a scale set or neither.
     let placement = of(&["placementGroupId"]).or_else(|| of(&["vmScaleSetName"]));
     let image = ["publisher", "offer", "sku", "version"].map(|name| of(&[name]));

@@ -51,7 +51,7 @@ fn in_prepared_namespace(name: &str, prepare: &str, body: fn()) {
 
 #[test]
 fn this_machine_is_described() {
-    // Whoever runs this machine need not be asked for it.
+    // The test runs without a metadata service.
     let mut sources = Sources { metadata: None, ..Sources::live().unwrap() };
     let seen = snapshot_of(&mut sources).unwrap();
     assert!(seen.cores > 0 && seen.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));

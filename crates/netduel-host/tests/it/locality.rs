@@ -119,13 +119,13 @@ fn host_without_information_has_its_allowed_cores() {
     let near = read(&host, &[3, 1]);
     assert_eq!(near.physical, [[1], [3]]);
     assert_eq!((near.interface.as_deref(), near.device), (Some("veth0"), None));
-    // A guest that is not told its node, and a driver without a place.
+    // A guest without NUMA information, and a driver without a bus address.
     host.set_driver("veth0", "veth", "");
     host.write("sys/bus/pci/devices/0000:00:04.0/numa_node", "-1\n");
     assert_eq!(read(&host, &[1]).device, None);
     host.set_driver("veth0", "virtio_net", "0000:00:04.0");
     let near = read(&host, &[1]);
     assert_eq!((near.device.as_deref(), near.node, near.queue_cores), (Some("veth0"), None, vec![]));
-    let nobodys: IpAddr = Ipv4Addr::new(192, 0, 2, 99).into();
-    assert_eq!(Locality::read(&mut host.sources(), nobodys, &[1]).unwrap().interface, None);
+    let unassigned: IpAddr = Ipv4Addr::new(192, 0, 2, 99).into();
+    assert_eq!(Locality::read(&mut host.sources(), unassigned, &[1]).unwrap().interface, None);
 }

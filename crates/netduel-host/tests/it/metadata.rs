@@ -30,7 +30,7 @@ fn seen(host: &Host, service: MetadataService) -> Cloud {
     snapshot_of(&mut sources).unwrap().cloud.unwrap()
 }
 
-/// Why nothing was told.
+/// Why the service did not answer.
 fn failure(answer: impl Fn(&Request) -> Answer + Send + 'static) -> String {
     let cloud = cloud(&azure_machine(), answer);
     assert_eq!((cloud.provider, &cloud.size), (Provider::Azure, &None));
@@ -62,8 +62,8 @@ fn missing_answer_is_a_fact_and_no_error() {
 #[test]
 fn silent_or_stalled_service_is_limited_by_its_timeouts() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{";
-    for said in [&b""[..], &half[..]] {
-        let service = Service::start(move |_| Answer::Stall(said.to_vec()));
+    for part in [&b""[..], &half[..]] {
+        let service = Service::start(move |_| Answer::Stall(part.to_vec()));
         let failure = seen(&azure_machine(), service.as_in_a_cloud()).metadata_failure.unwrap();
         assert!(failure.contains("did not answer") && failure.contains("300 ms"), "{failure}");
     }
@@ -81,7 +81,7 @@ fn an_answer_without_an_end_is_cut_at_the_limit() {
 
 #[test]
 fn missing_service_is_reported_at_once() {
-    // A port that is taken and where nobody listens.
+    // A bound port without a listener.
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
@@ -94,41 +94,41 @@ fn missing_service_is_reported_at_once() {
 fn facts_before_a_failure_are_kept() {
     let host = Host::new();
     host.write("sys/class/dmi/id/product_name", "Google Compute Engine\n");
-    let told = cloud(&host, |request| match request.line.as_str() {
+    let seen = cloud(&host, |request| match request.line.as_str() {
         "GET /computeMetadata/v1/instance/machine-type" => ok("projects/1/machineTypes/e2-medium"),
         _ => status("503 Service Unavailable"),
     });
-    assert_eq!((told.size.as_deref(), told.zone), (Some("e2-medium"), None));
-    assert!(told.metadata_failure.unwrap().contains("503"));
+    assert_eq!((seen.size.as_deref(), seen.zone), (Some("e2-medium"), None));
+    assert!(seen.metadata_failure.unwrap().contains("503"));
 }
 
 #[test]
 fn a_token_that_would_break_the_next_request_is_not_sent_back() {
     let host = Host::new();
     host.write("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
-    let told = cloud(&host, |request| {
-        assert!(request.line.starts_with("PUT "), "nothing is asked after such a token: {}", request.line);
+    let seen = cloud(&host, |request| {
+        assert!(request.line.starts_with("PUT "), "no request follows such a token: {}", request.line);
         ok("abc\r\nX-Other: 1")
     });
-    assert!(told.metadata_failure.unwrap().contains("token"));
+    assert!(seen.metadata_failure.unwrap().contains("token"));
 }
 
 #[test]
 fn answers_contain_no_control_characters() {
-    let told = cloud(&azure_machine(), |_| {
+    let seen = cloud(&azure_machine(), |_| {
         ok(&format!(
             "{{\"vmSize\": \"D2\\u001b]0;x\\u0007\", \"zone\": \"\\n\", \"vmId\": \"{}\"}}",
             "a".repeat(5000)
         ))
     });
-    assert_eq!((told.size.as_deref(), told.zone), (Some("D2]0;x"), None));
-    assert_eq!(told.instance.unwrap().len(), 256);
+    assert_eq!((seen.size.as_deref(), seen.zone), (Some("D2]0;x"), None));
+    assert_eq!(seen.instance.unwrap().len(), 256);
 }
 
 #[test]
 fn machine_outside_clouds_queries_no_service() {
     let host = Host::new();
     host.write("sys/class/dmi/id/sys_vendor", "QEMU\n");
-    let told = cloud(&host, |request| panic!("asked for {}", request.line));
-    assert_eq!((told.provider, told.metadata_failure), (Provider::Kvm, None));
+    let seen = cloud(&host, |request| panic!("unexpected request {}", request.line));
+    assert_eq!((seen.provider, seen.metadata_failure), (Provider::Kvm, None));
 }

@@ -85,7 +85,7 @@ fn serve(mut stream: TcpStream, answer: impl Fn(&Request) -> Answer) {
     let mut lines = text.lines().map(str::to_owned);
     let line = lines.next().unwrap().strip_suffix(" HTTP/1.1").unwrap().to_owned();
     let request = Request { line, headers: lines.filter(|line| !line.is_empty()).collect() };
-    // A client that has heard enough may be gone before everything is said.
+    // The client may close the connection before it has read the whole answer.
     match answer(&request) {
         Answer::Say(bytes) => drop(stream.write_all(&bytes)),
         Answer::Stall(bytes) => {

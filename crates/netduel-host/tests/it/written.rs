@@ -127,7 +127,7 @@ fn link(index: u32, name: &'static str, packets: u64) -> Link {
     Link { index, name, counters, ..Link::default() }
 }
 
-fn told(seen: &Observation) -> Vec<(&str, u32, Presence, u64)> {
+fn interfaces(seen: &Observation) -> Vec<(&str, u32, Presence, u64)> {
     let words = |delta: &InterfaceDelta| (delta.index, delta.presence, delta.rx_packets);
     seen.interfaces
         .iter()
@@ -141,7 +141,7 @@ fn a_device_that_is_replaced_under_its_name_is_two_devices() {
     let seen =
         between(&[link(2, "eth0", 10), link(3, "vf0", 500)], &[link(2, "eth0", 11), link(7, "vf0", 20)]);
     assert_eq!(
-        told(&seen),
+        interfaces(&seen),
         [
             ("eth0", 2, Presence::Unchanged, 1),
             ("vf0", 7, Presence::Added, 20),
@@ -153,13 +153,13 @@ fn a_device_that_is_replaced_under_its_name_is_two_devices() {
 #[test]
 fn a_device_that_is_renamed_stays_one() {
     let seen = between(&[link(3, "eth1", 5)], &[link(3, "enP30832s1", 9)]);
-    assert_eq!(told(&seen), [("enP30832s1", 3, Presence::Unchanged, 4)]);
+    assert_eq!(interfaces(&seen), [("enP30832s1", 3, Presence::Unchanged, 4)]);
 }
 
 #[test]
 fn counters_that_are_set_back_are_those_since_then_and_the_device_counts_as_new() {
     let seen = between(&[link(3, "vf0", 5000)], &[link(3, "vf0", 30)]);
-    assert_eq!(told(&seen), [("vf0", 3, Presence::Added, 30)]);
+    assert_eq!(interfaces(&seen), [("vf0", 3, Presence::Added, 30)]);
     assert_eq!(seen.interfaces[0].rx_bytes, 3000);
 }
 
@@ -170,7 +170,7 @@ fn drops_that_step_back_are_no_event() {
     let mut last = link(3, "vf0", 8);
     last.counters[6] = 8;
     let seen = between(&[first], &[last]);
-    assert_eq!(told(&seen), [("vf0", 3, Presence::Unchanged, 3)]);
+    assert_eq!(interfaces(&seen), [("vf0", 3, Presence::Unchanged, 3)]);
     assert_eq!(seen.interfaces[0].rx_dropped, 0);
 }
 

@@ -210,7 +210,7 @@ pub fn hyper_v() -> Host {
         ("VirtualMachineId", "DA4A1C5E-2C0B-4F0E-9B66-0D3A10200007"),
         ("VirtualMachineName", "build-3"),
     ]);
-    // Every channel on one core: what a guest looks like whose channels nobody spread.
+    // Every channel on one core, as in a guest without spread channels.
     tree.vmbus(guid, &[(0, 500_000), (0, 400_000)]);
     tree.nic(&Nic {
         index: 2,

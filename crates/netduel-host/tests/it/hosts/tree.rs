@@ -19,7 +19,7 @@ pub const OFFLOADS: &[&str] = &[
     "rx-checksum",
 ];
 
-/// A network interface to be written. What is left out is not told.
+/// A network interface to be written. Omitted properties have no file.
 #[derive(Default)]
 pub struct Nic {
     pub index: u32,
@@ -180,7 +180,7 @@ impl Tree {
         }
     }
 
-    /// What the kernel said at boot.
+    /// The kernel log of the boot.
     pub fn log(&self, lines: &[&str]) {
         let record = |(number, line): (usize, &&str)| format!("6,{number},{number},-;{line}\n");
         self.host.write("dev/kmsg", &lines.iter().enumerate().map(record).collect::<String>());
@@ -346,7 +346,7 @@ impl Tree {
     }
 }
 
-/// Sysctls of a kernel that nobody tuned.
+/// Sysctls with the kernel's defaults.
 const SYSCTLS: &[(&str, &str)] = &[
     ("net/core/busy_poll", "0"),
     ("net/core/default_qdisc", "fq_codel"),
