@@ -103,15 +103,35 @@ pub(super) fn steady_bounds(workload: &Workload) -> (u64, u64) {
 
 /// Received units per second in the steady window; the sum of both directions with bidirectional traffic.
 fn steady_rate(workload: &Workload, trial: &Trial, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
-    let (from, to) = steady_bounds(workload);
     let mut rate = 0.0;
     for flow in receivers(workload, trial)? {
-        let samples: Vec<(u64, u64, u64)> =
-            flow.series.iter().map(|sample| (sample.end_ns, sample.length_ns, amount(sample))).collect();
-        let (amount, seconds) = steady_window(&samples, from, to)?;
-        rate += (seconds > 0.0).then(|| amount / seconds)?;
+        rate += steady_rate_of(flow, workload, &amount)?;
     }
     Some(rate)
+}
+
+fn steady_rate_of(flow: &Flow, workload: &Workload, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
+    let (from, to) = steady_bounds(workload);
+    let samples: Vec<(u64, u64, u64)> =
+        flow.series.iter().map(|sample| (sample.end_ns, sample.length_ns, amount(sample))).collect();
+    let (amount, seconds) = steady_window(&samples, from, to)?;
+    (seconds > 0.0).then(|| amount / seconds)
+}
+
+/// The throughput or the rate of datagrams of one direction, by the count of the end that received it; absent where that end received
+/// no bulk traffic, and for other metrics. [`value_of`] is the sum of both directions.
+pub fn rate_received_by(role: Role, metric: Metric, workload: &Workload, trial: &Trial) -> Option<f64> {
+    let direction = workload.traffic.facts().bulk?;
+    let is_receiver = match role {
+        Role::Client => direction.server_sends(),
+        Role::Server => direction.client_sends(),
+    };
+    let flow = trial.end(role)?.report.received.as_ref().filter(|_| is_receiver)?;
+    match metric {
+        Metric::Throughput => Some(steady_rate_of(flow, workload, |sample| sample.bytes)? * 8.0),
+        Metric::DatagramRate => steady_rate_of(flow, workload, |sample| sample.messages),
+        _ => None,
+    }
 }
 
 pub(super) fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {

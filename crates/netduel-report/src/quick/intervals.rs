@@ -2,12 +2,17 @@
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
 use netduel_model::trial::Trial;
 use netduel_model::units::{human_bit_rate, human_nanos, human_si};
-use netduel_model::workload::{Direction, Role, Traffic, Wire};
+use netduel_model::workload::{Direction, Role, Traffic, Wire, WorkUnit};
 
 use crate::words;
 
-/// A shorter last interval is merged into the one before it; a share of the interval length.
-const LAST_SHARE_MIN: f64 = 0.1;
+/// The rest of a test is merged into the last interval when it is shorter than this share of an interval.
+const REST_SHARE_MIN: f64 = 0.5;
+/// A share of the interval length: an interval that ends so close to the end of the test is the last, and waits for the rest. Rates of
+/// shorter intervals are not shown.
+const CLOSE_SHARE: f64 = 0.1;
+/// Intervals that a line of TCP streams waits at most for the sender's figures.
+const WAIT_MAX: f64 = 1.5;
 
 /// One interval of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,14 +35,22 @@ pub struct Interval {
     pub jitter_ns: Option<u64>,
     /// Round trips.
     pub round_trips: Option<LiveRoundTrips>,
+    /// Whether the test was over when the interval began: what was received then was in buffers and on the path.
+    pub is_drain: bool,
 }
 
 /// Builds intervals from the figures of the receiver; with bidirectional traffic their times are the client's.
 #[derive(Debug)]
 pub struct Intervals {
     receivers: &'static [Role],
+    /// Whether a line shows figures of the sender, too.
+    has_sender_figures: bool,
     length_s: f64,
-    /// The figures at the end of the last interval, by role.
+    /// When the test is to end, seconds after its start.
+    end_s: f64,
+    /// The last interval, until it is known what comes after it.
+    held: Option<Interval>,
+    /// What the last interval ended with, by role.
     last: [LiveFigures; 2],
     /// The latest figures, by role.
     newest: [LiveFigures; 2],
@@ -46,8 +59,8 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// For a test with this traffic; intervals are at least `length_s` seconds long.
-    pub fn new(traffic: &Traffic, length_s: f64) -> Self {
+    /// For a test that runs this traffic for `end_s` seconds; intervals are at least `length_s` seconds long.
+    pub fn new(traffic: &Traffic, length_s: f64, end_s: f64) -> Self {
         let facts = traffic.facts();
         let receivers: &'static [Role] = match facts.bulk.filter(|_| facts.is_stream()) {
             Some(Direction::Up) => &[Role::Server],
@@ -55,10 +68,19 @@ impl Intervals {
             Some(Direction::Down) | None => &[Role::Client],
         };
         let none = [LiveFigures::default(); 2];
-        Self { receivers, length_s, last: none, newest: none, round_trips: None }
+        Self {
+            receivers,
+            has_sender_figures: facts.is_stream() && facts.wire == Wire::Segments,
+            length_s,
+            end_s,
+            held: None,
+            last: none,
+            newest: none,
+            round_trips: None,
+        }
     }
 
-    /// Adds the figures of an end; returns the interval that they complete.
+    /// Takes the figures of an end; gives the interval that they end. The last one comes with [`Self::finish`].
     pub fn take(&mut self, role: Role, figures: LiveFigures) -> Option<Interval> {
         let before = self.newest[role as usize];
         self.newest[role as usize] = figures;
@@ -70,17 +92,38 @@ impl Intervals {
             (Some(before), Some(now)) => Some(both(before, now)),
             (before, now) => now.or(before),
         };
-        // The reporting thread may wake slightly late, never early. With bidirectional traffic the line waits for both ends, so
-        // that it has both directions.
-        let is_over = |role: &Role| {
+        // The end that reports is a thread that may wake late by a little, never early. With traffic both ways the line waits for
+        // both, or it would lack what the other received; a line of TCP streams waits for the sender's retransmits.
+        let has_lasted = |role: &Role, intervals: f64| {
             let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
-            newest.elapsed_ns.saturating_sub(last.elapsed_ns) as f64 / 1e9 >= self.length_s * 0.98
+            newest.elapsed_ns.saturating_sub(last.elapsed_ns) as f64 / 1e9 >= self.length_s * intervals
         };
-        (self.receivers.contains(&role) && self.receivers.iter().all(is_over)).then(|| self.cut())
+        let receivers_have_lasted = |intervals| self.receivers.iter().all(|role| has_lasted(role, intervals));
+        let waits = self.has_sender_figures
+            && ![Role::Client, Role::Server].iter().all(|role| has_lasted(role, 0.98))
+            && !receivers_have_lasted(WAIT_MAX);
+        if !receivers_have_lasted(0.98) || waits {
+            return None;
+        }
+        let interval = self.cut();
+        if interval.end_s >= self.end_s - self.length_s * CLOSE_SHARE {
+            return self.held.replace(interval);
+        }
+        Some(interval)
     }
 
-    /// The remaining interval after the test: totals come from the results.
-    pub fn finish(&mut self, trial: &Trial) -> Option<Interval> {
+    /// What is left when the test is over: totals come from the results.
+    pub fn finish(&mut self, trial: &Trial) -> Vec<Interval> {
+        let rest = self.rest(trial);
+        match (self.held.take(), rest) {
+            (Some(held), Some(rest)) if rest.end_s - rest.start_s < self.length_s * REST_SHARE_MIN => {
+                vec![merged(held, rest)]
+            }
+            (held, rest) => held.into_iter().chain(rest).collect(),
+        }
+    }
+
+    fn rest(&mut self, trial: &Trial) -> Option<Interval> {
         for role in [Role::Client, Role::Server] {
             let (Some(end), newest) = (trial.end(role), &mut self.newest[role as usize]) else { return None };
             if let Some(flow) = &end.report.received {
@@ -96,7 +139,7 @@ impl Intervals {
             let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
             newest.received_bytes > last.received_bytes || newest.messages > last.messages
         });
-        (rest > 0.0 && (unprinted || rest >= self.length_s * LAST_SHARE_MIN)).then(|| self.cut())
+        (rest > 0.0 && (unprinted || rest >= self.length_s * CLOSE_SHARE)).then(|| self.cut())
     }
 
     fn cut(&mut self) -> Interval {
@@ -111,8 +154,9 @@ impl Intervals {
             |field: fn(&LiveFigures) -> Option<u64>| newest.iter().filter_map(field).reduce(|a, b| a + b);
         let before: u64 = last.iter().filter_map(|figures| figures.retransmits).sum();
         let lost_before: u64 = last.iter().filter_map(|figures| figures.lost).sum();
+        let start_s = last[first].elapsed_ns as f64 / 1e9;
         let interval = Interval {
-            start_s: last[first].elapsed_ns as f64 / 1e9,
+            start_s,
             end_s: newest[first].elapsed_ns as f64 / 1e9,
             bytes: sum(|figures| figures.received_bytes),
             messages: sum(|figures| figures.messages),
@@ -121,14 +165,34 @@ impl Intervals {
             lost: senders(|figures| figures.lost).map(|now| now.saturating_sub(lost_before)),
             jitter_ns: newest.iter().filter_map(|figures| figures.jitter_ns).max(),
             round_trips: self.round_trips.take(),
+            is_drain: start_s >= self.end_s,
         };
         self.last = newest;
         interval
     }
 }
 
-/// Merges two parts of an interval. An interval has one part unless figures come early; then the percentiles are those of the
-/// larger part.
+/// An interval with the one after it.
+fn merged(held: Interval, rest: Interval) -> Interval {
+    let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(a + b.unwrap_or(0)));
+    let round_trips = match (held.round_trips, rest.round_trips) {
+        (Some(a), Some(b)) => Some(both(a, b)),
+        (a, b) => a.or(b),
+    };
+    Interval {
+        end_s: rest.end_s,
+        bytes: held.bytes + rest.bytes,
+        messages: held.messages + rest.messages,
+        retransmits: sum(held.retransmits, rest.retransmits),
+        cwnd_bytes: rest.cwnd_bytes.or(held.cwnd_bytes),
+        lost: sum(held.lost, rest.lost),
+        jitter_ns: rest.jitter_ns.or(held.jitter_ns),
+        round_trips,
+        ..held
+    }
+}
+
+/// Of two parts of an interval. An interval is one part unless figures come in early; then the percentiles are those of the larger.
 fn both(a: LiveRoundTrips, b: LiveRoundTrips) -> LiveRoundTrips {
     let larger = if a.count > b.count { a } else { b };
     LiveRoundTrips { count: a.count + b.count, max_ns: a.max_ns.max(b.max_ns), ..larger }
@@ -140,27 +204,40 @@ pub fn heading(traffic: &Traffic) -> String {
     let counted = match (facts.bulk.filter(|_| facts.is_stream()), facts.is_of_packets()) {
         (Some(_), true) => "packets received",
         (Some(_), false) => "payload received",
+        (None, _) if facts.unit == WorkUnit::Transaction => "transactions completed",
         (None, _) => "round trips completed",
     };
+    let ways = match facts.bulk {
+        Some(Direction::Both) if facts.is_stream() => ", both directions together",
+        _ => "",
+    };
+    let (requests, cwnd) = (
+        if facts.unit == WorkUnit::Transaction { "transactions" } else { "round trips" },
+        if facts.sockets.bulk > 1 { "total cwnd" } else { "cwnd" },
+    );
     let rest = match facts.wire {
         Wire::Segments if facts.is_stream() => {
-            format!("{:>12}{:>16}{:>13}{:>12}", "transfer", "rate", "retransmits", "cwnd")
+            format!("{:>12}{:>16}{:>13}{cwnd:>12}", "transfer", "rate", "retransmits")
         }
         _ if facts.is_datagram_stream() => {
             format!("{:>10}{:>14}{:>12}{:>16}{:>9}", "transfer", "rate", "per second", "lost", "jitter")
         }
-        _ => format!("{:>13}{:>13}{:>10}{:>10}{:>10}", "round trips", "per second", "p50", "p99", "max"),
+        _ => format!("{:>13}{:>13}{:>10}{:>10}{:>10}", requests, "per second", "p50", "p99", "max"),
     };
-    format!("  per interval: {counted}, warm-up included\n{:<19}{rest}", "  interval")
+    format!("  per interval: {counted}{ways}, warm-up included\n{:<19}{rest}", "  interval")
 }
 
-/// The line of an interval.
-pub fn line(traffic: &Traffic, interval: &Interval) -> String {
-    let seconds = (interval.end_s - interval.start_s).max(f64::MIN_POSITIVE);
-    let rate = human_bit_rate(interval.bytes as f64 * 8.0 / seconds);
+/// The line of an interval, of intervals that are `length_s` seconds long. A rate over a small part of an interval says nothing.
+pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
+    let seconds =
+        Some(interval.end_s - interval.start_s).filter(|seconds| *seconds >= length_s * CLOSE_SHARE);
+    let by_time = |amount: f64, show: &dyn Fn(f64) -> String| {
+        seconds.map_or_else(|| "-".to_owned(), |seconds| show(amount / seconds))
+    };
+    let rate = by_time(interval.bytes as f64 * 8.0, &human_bit_rate);
     let transfer = human_si(interval.bytes as f64, "B");
     let unit = if words::is_of_packets(traffic) { words::PPS } else { "/s" };
-    let per_second = human_si(interval.messages as f64 / seconds, unit);
+    let per_second = by_time(interval.messages as f64, &|rate| human_si(rate, unit));
     let known = |value: Option<u64>, show: &dyn Fn(f64) -> String| {
         value.map_or_else(|| "-".to_owned(), |value| show(value as f64))
     };
@@ -187,5 +264,6 @@ pub fn line(traffic: &Traffic, interval: &Interval) -> String {
             format!("{:>13}{per_second:>13}{p50:>10}{p99:>10}{max:>10}", interval.messages)
         }
     };
-    format!("{:>6.2} - {:>6.2} s  {rest}", interval.start_s, interval.end_s)
+    let drain = if interval.is_drain { "  received after the end of the test" } else { "" };
+    format!("{:>6.2} - {:>6.2} s  {rest}{drain}", interval.start_s, interval.end_s)
 }

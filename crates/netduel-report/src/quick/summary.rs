@@ -3,10 +3,10 @@ use std::fmt::Write as _;
 
 use netduel_model::metric::Metric;
 use netduel_model::observation::{InterfaceDelta, Observation};
-use netduel_model::sample::Flow;
+use netduel_model::sample::{Flow, StreamReport};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{human_bit_rate, human_nanos, human_si, three_digits};
-use netduel_model::workload::{Role, Wire, Workload};
+use netduel_model::workload::{Direction, Role, Wire, WorkUnit, Workload};
 
 use crate::analysis::{self, DatagramDirection, Expected, Limit, Lost, value_of};
 use crate::document::block::{Block, FactGroup};
@@ -18,9 +18,11 @@ use crate::{terminal, words};
 const STREAMS_SHOWN: usize = 16;
 /// Retransmission timeout of a SYN, nanoseconds (RFC 6298, section 2.1).
 const SYN_RETRY_NS: u64 = 1_000_000_000;
+/// Ethernet, a VLAN tag, IPv6, and TCP with all of its options, bytes.
+const HEADERS_MAX: u64 = 14 + 4 + 40 + 60;
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
 /// Heading of the table of streams, whose rates have another time base than those of the steady window.
-const STREAMS_TITLE: &str = "Whole test, from the first to the last byte, warm-up included";
+const STREAMS_TITLE: &str = "Whole test, from the first to the last byte, warm-up and drain included";
 
 /// Input of a summary.
 #[derive(Debug, Clone, Copy)]
@@ -108,8 +110,9 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         let placement = end.observation.placement.as_ref().map(words::placement);
         rows.extend(placement.map(|cores| ("cores", format!("{name}: {}", words::plain(&cores)))));
     }
+    let largest = largest_packet(input, client, server);
     for (name, end) in [("client", client), ("server", server)] {
-        rows.extend(packets(&end.observation).map(|words| ("packets", format!("{name}: {words}"))));
+        rows.extend(packets(&end.observation, largest).map(|words| ("packets", format!("{name}: {words}"))));
     }
     for (name, end) in [("client", client), ("server", server)] {
         for error in &end.report.errors {
@@ -143,11 +146,18 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
         value_of(metric, workload, trial, shared_machine).map(|value| human(metric, input, value))
     };
     let mut rows = Vec::new();
-    for metric in workload.traffic.facts().possible_metrics {
+    let facts = workload.traffic.facts();
+    // Packets are counted, their bytes are of little interest.
+    let (first, others): (Vec<&Metric>, Vec<&Metric>) = facts
+        .possible_metrics
+        .iter()
+        .partition(|metric| facts.is_of_packets() && **metric == Metric::DatagramRate);
+    for metric in first.into_iter().chain(others) {
         if let Some(words) =
             headline(*metric, input).and_then(|words| Some(format!("{} {words}", figure(*metric)?)))
         {
-            rows.push((label(*metric), words));
+            rows.push((label(*metric, input), words));
+            rows.extend(by_direction(*metric, input));
         }
     }
     if figure(Metric::Throughput).is_none()
@@ -157,7 +167,7 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
         rows.push((
             "throughput",
             format!(
-                "none: the test ended after {over}, within the warm-up; the rates above cover the whole test"
+                "none: the test ended after {over}, within the warm-up; the table above covers the whole test"
             ),
         ));
     }
@@ -191,10 +201,14 @@ fn window(input: SummaryInput<'_>) -> String {
 /// The metrics that have a row, with their explanation.
 fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
     let window = window(input);
+    let ways = match input.workload.traffic.facts().bulk {
+        Some(Direction::Both) => ", both directions together,",
+        _ => "",
+    };
     match metric {
-        Metric::Throughput => Some(format!("of payload received {window}")),
-        Metric::DatagramRate if is_of_packets(input) => Some(format!("received {window}")),
-        Metric::DatagramRate => Some(format!("of datagrams received {window}")),
+        Metric::Throughput => Some(format!("of payload received{ways} {window}")),
+        Metric::DatagramRate if is_of_packets(input) => Some(format!("received{ways} {window}")),
+        Metric::DatagramRate => Some(format!("of datagrams received{ways} {window}")),
         Metric::RoundTripRate => Some(window),
         Metric::Jitter => Some("(RFC 3550)".to_owned()),
         _ => None,
@@ -216,9 +230,25 @@ fn human(metric: Metric, input: SummaryInput<'_>, value: f64) -> String {
     words::metric_value(metric, is_of_packets(input), value)
 }
 
-fn label(metric: Metric) -> &'static str {
+/// The rate of each direction, when both have data.
+fn by_direction(metric: Metric, input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
+    let titles = [(Role::Server, "  to server"), (Role::Client, "  to client")];
+    let rates = titles.map(|(role, title)| {
+        let value = analysis::rate_received_by(role, metric, input.workload, input.trial)?;
+        Some((title, human(metric, input, value)))
+    });
+    // One direction alone is the headline itself.
+    rates.into_iter().collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+fn is_of_transactions(input: SummaryInput<'_>) -> bool {
+    input.workload.traffic.facts().unit == WorkUnit::Transaction
+}
+
+fn label(metric: Metric, input: SummaryInput<'_>) -> &'static str {
     match metric {
         Metric::DatagramRate => "delivered",
+        Metric::RoundTripRate if is_of_transactions(input) => "transactions",
         _ => metric.title(),
     }
 }
@@ -329,8 +359,13 @@ fn tcp(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
     if let Some(rtt) = first.rtt_us {
         let _ = write!(words, ", rtt {}", human_nanos(f64::from(rtt) * 1e3));
     }
-    if let (Some(cwnd), Some(mss)) = (first.snd_cwnd, first.snd_mss) {
-        let _ = write!(words, ", cwnd {}, mss {mss} B", human_si(f64::from(cwnd) * f64::from(mss), "B"));
+    let windows = sender.report.streams.iter().filter_map(|stream| {
+        let tcp = stream.tcp.as_ref()?;
+        Some(f64::from(tcp.snd_cwnd?) * f64::from(tcp.snd_mss?) * f64::from(stream.members))
+    });
+    let total = if connections.len() > 1 { "total cwnd" } else { "cwnd" };
+    if let (Some(cwnd), Some(mss)) = (windows.reduce(|a, b| a + b), first.snd_mss) {
+        let _ = write!(words, ", {total} {}, mss {mss} B", human_si(cwnd, "B"));
     }
     if let Some(congestion) = &first.congestion {
         let _ = write!(words, ", {congestion}");
@@ -397,17 +432,36 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
     };
     let per = [Metric::CpuPerGigabyte, Metric::CpuPerDatagram, Metric::CpuPerRoundTrip];
     let possible = input.workload.traffic.facts().possible_metrics;
-    for metric in per.into_iter().filter(|metric| possible.contains(metric)) {
+    let is_shown = |metric: &Metric| {
+        possible.contains(metric) && !(is_of_packets(input) && *metric == Metric::CpuPerGigabyte)
+    };
+    for metric in per.into_iter().filter(is_shown) {
         if let Some(value) = value_of(metric, input.workload, input.trial, input.shared_machine) {
-            let title = words::metric_title(metric, is_of_packets(input));
+            let title = match metric {
+                Metric::CpuPerRoundTrip if is_of_transactions(input) => "CPU per transaction",
+                _ => words::metric_title(metric, is_of_packets(input)),
+            };
             let _ = write!(text, "; {} ({title})", human(metric, input, value));
         }
     }
     Some(text)
 }
 
-/// Packets of the interface with the most bytes: datagrams and segments are not packets.
-fn packets(observation: &Observation) -> Option<String> {
+/// The most bytes that a packet of this test has on the wire. Absent where that is not known.
+fn largest_packet(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<u64> {
+    let payload = match input.workload.traffic.facts().wire {
+        Wire::Segments => {
+            let streams = client.report.streams.iter().chain(&server.report.streams);
+            streams.filter_map(|stream| stream.tcp.as_ref()?.snd_mss).max().map(u64::from)
+        }
+        Wire::Datagrams { size, .. } => Some(size.0),
+        _ => None,
+    };
+    payload.map(|bytes| bytes + HEADERS_MAX)
+}
+
+/// Packets of the interface with the most bytes: datagrams and segments are not packets. A mean length above `largest` shows GSO.
+fn packets(observation: &Observation, largest: Option<u64>) -> Option<String> {
     let carried = |interface: &&InterfaceDelta| interface.rx_bytes + interface.tx_bytes;
     let interface =
         observation.interfaces.iter().filter(|interface| !interface.is_master).max_by_key(carried)?;
@@ -416,8 +470,10 @@ fn packets(observation: &Observation) -> Option<String> {
             return "none".to_owned();
         }
         let lost = if dropped > 0 { format!(", {dropped} dropped") } else { String::new() };
-        let length = human_si((bytes as f64 / packets as f64).round(), "B");
-        format!("{packets} (mean {length}){lost}")
+        let mean = (bytes as f64 / packets as f64).round();
+        let is_gso = largest.is_some_and(|largest| mean > largest as f64);
+        let kind = if is_gso { ": unsegmented GSO packets" } else { "" };
+        format!("{packets} (mean {}{kind}){lost}", human_si(mean, "B"))
     };
     (carried(&interface) > 0).then(|| {
         format!(
@@ -429,43 +485,46 @@ fn packets(observation: &Observation) -> Option<String> {
     })
 }
 
-/// A row for each stream and end, and for their sum. Flows of packets have no rows, because their figures are alike.
+/// A row for each stream and end, and for their sum. Flows of packets have no rows, because their figures are alike. Single streams
+/// have a rate; that of all streams is the result below the table, over the steady window alone.
 fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> Table {
     let is_udp = workload.traffic.facts().is_datagram_stream();
     let of_packets = words::is_of_packets(&workload.traffic);
     let mut table =
         Table::new(vec![Column::key(if of_packets { "flows" } else { "stream" }), Column::key("end")]);
-    table.columns.extend(["transfer", "rate"].map(Column::number));
+    let counts = ROLES.map(|role| {
+        let sender = if role == Role::Client { client } else { server };
+        sender.report.streams.iter().map(|group| group.members as usize).sum::<usize>()
+    });
+    let one_by_one = |count: usize| count > 1 && count <= STREAMS_SHOWN && !of_packets;
+    let has_rates = counts.into_iter().any(one_by_one);
+    table.columns.push(Column::number("transfer"));
+    table.columns.extend(has_rates.then(|| Column::number("mean rate")));
     table.columns.push(Column::number(match (of_packets, is_udp) {
         (true, _) => "packets",
         (false, true) => "datagrams",
         (false, false) => "retransmits",
     }));
-    let mut row = |stream: String, end: &str, bytes: u64, seconds: f64, last: Option<u64>| {
-        let rate = (seconds > 0.0).then(|| match last.filter(|_| of_packets) {
-            Some(packets) => words::packet_rate(packets as f64 / seconds),
-            None => human_bit_rate(bytes as f64 * 8.0 / seconds),
-        });
-        table.rows.push(vec![
-            Cell::Text(stream),
-            end.into(),
-            Cell::Number(human_si(bytes as f64, "B")),
-            Cell::number(rate),
-            last.map_or(Cell::Absent, Cell::Count),
-        ]);
+    let mut row = |stream: String, end: &str, (bytes, seconds): (u64, Option<f64>), last: Option<u64>| {
+        let mut cells = vec![Cell::Text(stream), end.into(), Cell::Number(human_si(bytes as f64, "B"))];
+        let rate = seconds.filter(|seconds| *seconds > 0.0);
+        let rate = rate.map(|seconds| human_bit_rate(bytes as f64 * 8.0 / seconds));
+        cells.extend(has_rates.then(|| Cell::number(rate)));
+        cells.push(last.map_or(Cell::Absent, Cell::Count));
+        table.rows.push(cells);
     };
     for role in ROLES {
         let (sender, receiver) = if role == Role::Client { (client, server) } else { (server, client) };
         let (Some(sent), Some(received)) = (&sender.report.sent, &receiver.report.received) else { continue };
         let (from, to) = (format!("{role} sent"), format!("{} received", receiver.report.role));
-        let count = sender.report.streams.iter().map(|group| group.members as usize).sum::<usize>();
-        if count > 1 && count <= STREAMS_SHOWN && !of_packets {
+        let count = counts[role as usize];
+        if one_by_one(count) {
             for stream in &sender.report.streams {
                 let resent = stream.tcp.as_ref().and_then(|tcp| tcp.retransmits).map(u64::from);
-                row(stream.index.to_string(), &from, stream.sent_bytes, span(sent), resent);
+                row(number(stream), &from, (stream.sent_bytes, Some(span(sent))), resent);
             }
             for stream in &receiver.report.streams {
-                row(stream.index.to_string(), &to, stream.received_bytes, span(received), None);
+                row(number(stream), &to, (stream.received_bytes, Some(span(received))), None);
             }
         }
         let all = if count > 1 { format!("all {count}") } else { "1".to_owned() };
@@ -473,10 +532,15 @@ fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> Table {
         let resent =
             connections.map(|tcp| tcp.retransmits.map(u64::from)).reduce(|a, b| Some(a? + b?)).flatten();
         let messages = |flow: &Flow| if is_udp { Some(flow.messages) } else { None };
-        row(all.clone(), &from, sent.bytes, span(sent), messages(sent).or(resent));
-        row(all, &to, received.bytes, span(received), messages(received));
+        row(all.clone(), &from, (sent.bytes, None), messages(sent).or(resent));
+        row(all, &to, (received.bytes, None), messages(received));
     }
     table
+}
+
+/// Streams count from 1.
+fn number(stream: &StreamReport) -> String {
+    (u64::from(stream.index) + 1).to_string()
 }
 
 /// From the first to the last byte, seconds.

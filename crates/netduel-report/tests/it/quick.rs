@@ -15,7 +15,7 @@ fn traffic(workload: &'static str) -> Traffic {
 #[test]
 fn lost_datagrams_are_counted_per_interval() {
     let traffic = traffic("udp");
-    let mut intervals = Intervals::new(&traffic, 1.0);
+    let mut intervals = Intervals::new(&traffic, 1.0, f64::INFINITY);
     let figures = |elapsed_ns, messages, missing| LiveFigures {
         elapsed_ns,
         received_bytes: messages * 1000,
@@ -26,7 +26,7 @@ fn lost_datagrams_are_counted_per_interval() {
     };
     let mut line = |figures| {
         let interval = intervals.take(Role::Server, figures).unwrap();
-        (interval.messages, interval.lost, quick::line(&traffic, &interval))
+        (interval.messages, interval.lost, quick::line(&traffic, &interval, 1.0))
     };
     let (messages, missing, first) = line(figures(1_000_000_000, 995, 5));
     assert_eq!((messages, missing), (995, Some(5)));
@@ -38,7 +38,7 @@ fn lost_datagrams_are_counted_per_interval() {
 #[test]
 fn early_figures_belong_to_the_same_interval() {
     let traffic = traffic("rr");
-    let mut intervals = Intervals::new(&traffic, 1.0);
+    let mut intervals = Intervals::new(&traffic, 1.0, f64::INFINITY);
     let figures = |elapsed_ns, messages, round_trips| LiveFigures {
         elapsed_ns,
         messages,
@@ -51,12 +51,12 @@ fn early_figures_belong_to_the_same_interval() {
         intervals.take(Role::Client, figures(1_000_000_000, 100, trips(70, 50_000, 200_000))).unwrap();
     let LiveRoundTrips { count, p50_ns, p99_ns, max_ns } = interval.round_trips.unwrap();
     assert_eq!((count, p50_ns, p99_ns, max_ns), (100, 50_000, 100_000, 900_000));
-    let line = quick::line(&traffic, &interval);
+    let line = quick::line(&traffic, &interval, 1.0);
     assert!(line.contains("50.0 us") && line.contains("100 us") && line.contains("900 us"), "{line}");
     // An interval without responses has no round trips, not those of the previous interval.
     let silent = intervals.take(Role::Client, figures(2_000_000_000, 100, None)).unwrap();
     assert_eq!(silent.round_trips, None);
-    assert!(quick::line(&traffic, &silent).trim_end().ends_with('-'));
+    assert!(quick::line(&traffic, &silent, 1.0).trim_end().ends_with('-'));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn interval_of_both_directions_waits_for_both_ends() {
     if let Traffic::UdpStream(UdpStream { direction, .. }) = &mut traffic {
         *direction = Direction::Both;
     }
-    let mut intervals = Intervals::new(&traffic, 1.0);
+    let mut intervals = Intervals::new(&traffic, 1.0, f64::INFINITY);
     let figures = |seconds: u64, bytes| LiveFigures {
         elapsed_ns: seconds * 1_000_000_000,
         received_bytes: bytes,
@@ -110,11 +110,80 @@ fn interval_of_both_directions_waits_for_both_ends() {
 #[test]
 fn closed_connections_keep_their_last_figures() {
     let traffic = traffic("bulk");
-    let mut intervals = Intervals::new(&traffic, 1.0);
+    let mut intervals = Intervals::new(&traffic, 1.0, f64::INFINITY);
     let sender = |elapsed_ns, retransmits| LiveFigures { elapsed_ns, retransmits, ..LiveFigures::default() };
     intervals.take(Role::Client, sender(900_000_000, Some(7)));
     intervals.take(Role::Client, sender(1_000_000_000, None));
     let line =
         intervals.take(Role::Server, LiveFigures { elapsed_ns: 1_000_000_000, ..LiveFigures::default() });
     assert_eq!(line.unwrap().retransmits, Some(7));
+}
+
+#[test]
+fn rest_of_a_test_is_part_of_its_last_interval_and_a_long_drain_a_line_of_its_own() {
+    let run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    let traffic = run.header.plan.arms[0].workloads[0].traffic.clone();
+    let lines = |last_ns: u64| {
+        let mut trial = run.trials[0].clone();
+        let received = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
+        (received.bytes, received.last_ns) = (2_500, Some(last_ns));
+        let mut intervals = Intervals::new(&traffic, 1.0, 2.0);
+        let figures = |role, seconds: u64| LiveFigures {
+            elapsed_ns: seconds * 1_000_000_000,
+            received_bytes: if role == Role::Server { seconds * 1_000 } else { 0 },
+            retransmits: (role == Role::Client).then_some(seconds),
+            ..LiveFigures::default()
+        };
+        let mut shown = Vec::new();
+        for seconds in [1, 2] {
+            for role in [Role::Server, Role::Client] {
+                shown.extend(intervals.take(role, figures(role, seconds)));
+            }
+        }
+        shown.extend(intervals.finish(&trial));
+        shown
+    };
+    let all = |shown: &[quick::Interval]| -> Vec<(f64, u64, bool)> {
+        shown.iter().map(|interval| (interval.end_s, interval.bytes, interval.is_drain)).collect()
+    };
+    let short = lines(2_100_000_000);
+    assert_eq!(all(&short), [(1.0, 1_000, false), (2.1, 1_500, false)]);
+    // The sender's figures come after the receiver's; the line waits for them.
+    assert_eq!(short[0].retransmits, Some(1));
+    let long = lines(3_500_000_000);
+    assert_eq!(all(&long), [(1.0, 1_000, false), (2.0, 1_000, false), (3.5, 500, true)]);
+    assert!(quick::line(&traffic, &long[2], 1.0).ends_with("received after the end of the test"));
+}
+
+#[test]
+fn tiny_interval_has_no_rate() {
+    let run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    let traffic = run.header.plan.arms[0].workloads[0].traffic.clone();
+    let mut intervals = Intervals::new(&traffic, 1.0, 10.0);
+    let mut trial = run.trials[0].clone();
+    let received = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
+    (received.bytes, received.last_ns) = (1_050_000, Some(1_000));
+    let shown = intervals.finish(&trial);
+    let line = quick::line(&traffic, &shown[0], 1.0);
+    assert!(line.contains("1.05 MB") && !line.contains("bit/s"), "{line}");
+}
+
+#[test]
+fn test_of_both_directions_shows_the_rate_of_each() {
+    let run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    let mut workload = run.header.plan.arms[0].workloads[0].clone();
+    let mut trial = run.trials[0].clone();
+    let text = |workload: &Workload, trial: &_| {
+        quick::summary(SummaryInput { workload, trial, shared_machine: false, expected: None }, 200)
+    };
+    assert!(!text(&workload, &trial).contains("to server"), "one direction is the headline itself");
+    if let Traffic::TcpStream(stream) = &mut workload.traffic {
+        stream.direction = Direction::Both;
+    }
+    let received = trial.server.as_ref().unwrap().report.received.clone();
+    trial.client.as_mut().unwrap().report.received = received;
+    let both = text(&workload, &trial);
+    for words in ["both directions together", "to server", "to client"] {
+        assert!(both.contains(words), "{words}: {both}");
+    }
 }

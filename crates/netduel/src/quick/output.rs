@@ -51,6 +51,8 @@ pub struct Output {
     from: Option<String>,
     traffic: Traffic,
     intervals: Intervals,
+    /// Seconds; 0 without lines.
+    interval_s: f64,
     shown: Vec<Interval>,
     /// Whether lines are printed for intervals.
     lines: bool,
@@ -68,7 +70,8 @@ impl Output {
             quiet: common.quiet.quiet,
             from: common.bind.as_ref().map(ToString::to_string),
             traffic: workload.traffic.clone(),
-            intervals: Intervals::new(&workload.traffic, interval_s),
+            intervals: Intervals::new(&workload.traffic, interval_s, workload.timing.duration.as_secs_f64()),
+            interval_s,
             shown: Vec::new(),
             lines: interval_s > 0.0 && !is_search,
             newest: [LiveFigures::default(); 2],
@@ -138,7 +141,7 @@ impl Output {
                     [] => format!("{}\n", quick::heading(&self.traffic)),
                     _ => String::new(),
                 };
-                print_lines(&format!("{heading}{}\n", quick::line(&self.traffic, &interval)))
+                print_lines(&format!("{heading}{}\n", quick::line(&self.traffic, &interval, self.interval_s)))
             }
             Format::Json => Ok(()),
             Format::JsonStream => event(QuickEventKind::Interval { interval: json::Interval::of(&interval) }),
@@ -155,10 +158,10 @@ impl Output {
         run: Option<&RunId>,
         summary: SummaryInput<'_>,
     ) -> Result<Option<QuickTest>, Failure> {
-        if self.lines
-            && let Some(rest) = self.intervals.finish(summary.trial)
-        {
-            self.show(rest);
+        if self.lines {
+            for interval in self.intervals.finish(summary.trial) {
+                self.show(interval);
+            }
         }
         let run = run.map(RunId::as_str);
         let input = QuickInput { plan, run, format_version: FORMAT, summary, intervals: &self.shown };

@@ -71,6 +71,7 @@ fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {
         lost: None,
         jitter_ns: None,
         round_trips: None,
+        is_drain: false,
     }];
     let run_name = Some(run.header.id.as_str());
     QuickTest::of(QuickInput {
@@ -237,6 +238,7 @@ fn quick_tests_and_their_events_fit_the_schemas() {
         lost: None,
         jitter_ns: None,
         round_trips: None,
+        is_drain: false,
     });
     for event in [
         QuickEventKind::start("far:5210", input.workload),
