@@ -77,7 +77,9 @@ pub enum LabCommand {
         #[command(flatten)]
         json: JsonArgs,
     },
-    /// Run a command on a host of the lab: guest `a` or `b`, machine `h1` or `h2`.
+    /// Run a command in the lab: in guest `a` or `b`, or on the machine below it, `h1` (of a) or `h2` (of b), which has the switch.
+    ///
+    /// The lab shares the file system of this machine: any program that is installed here can be run.
     #[command(after_help = "Examples:\n  netduel lab exec a -- ping -c 1 10.77.0.2\n  \
         netduel lab exec --lab slow b -- ss -tin")]
     Exec {

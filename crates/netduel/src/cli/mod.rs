@@ -67,9 +67,9 @@ pub enum Command {
     Tcp(TcpArgs),
     /// Measure UDP throughput, datagram rate, loss and jitter to a host that runs `netduel serve`.
     #[command(
-        after_help = "Examples:\n  netduel udp far -b 1G             paced at 1 Gbit/s: all loss is on the path\n  \
+        after_help = "Examples:\n  netduel udp far -b 1G             paced at 1 Gbit/s; the result says where datagrams were lost\n  \
         netduel udp far -P 4 -b 250M      4 flows of 250 Mbit/s each\n  \
-        netduel udp far -l 64             64-byte datagrams at the maximum rate"
+        netduel udp far -l 64 --offload none   one packet per 64-byte datagram, at the maximum rate"
     )]
     Udp(UdpArgs),
     /// Measure round-trip latency to a host that runs `netduel serve`: request and response over one connection.
@@ -87,7 +87,7 @@ pub enum Command {
     /// `count` attach a program to the receiver's interface for the duration of the test; it takes the packets of this test only.
     #[command(
         after_help = "Examples:\n  netduel pps far                       64-byte frames from UDP sockets\n  \
-        netduel pps far --rate 200k           paced: all loss is on the path\n  \
+        netduel pps far --rate 200k           paced; the result says where packets were lost\n  \
         netduel pps far --generator xdp --queues 1,2,4\n  \
         netduel pps far --generator kernel    upper bound of the path: generated in the kernel, counted in the driver\n  \
         netduel pps far --frame 64,128,256,512,1024,1280,1518 --generator xdp -t 3"
@@ -160,7 +160,7 @@ pub enum Command {
     /// Write the man pages into a folder.
     #[command(after_help = "Example:\n  netduel man ~/.local/share/man/man1")]
     Man {
-        /// The folder; made when it is missing.
+        /// The folder; netduel creates it when it does not exist.
         folder: PathBuf,
     },
     /// Print names for completions, one per line.

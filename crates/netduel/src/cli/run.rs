@@ -24,7 +24,8 @@ pub struct OutcomeArgs {
 /// `netduel demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Folder for report.html, or the name of the page; made when it is missing. A name with an extension is a file.
+    /// Folder for report.html, which netduel creates when it does not exist; or, with an extension, the file to write (report.html,
+    /// report.md ...).
     #[arg(long, value_name = "PATH", default_value = "netduel-report")]
     pub out: PathBuf,
     #[command(flatten)]
@@ -50,7 +51,7 @@ pub struct RunArgs {
     /// workload, for example --set blocks_max=12 --set bulk.duration="5 s"; may be repeated. Settings of an arm have precedence.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Write report.html into this folder, or a report to this file. A name with an extension is a file: .html, .md, .json, .csv or .txt.
+    /// Write report.html into this folder. A name that ends with .html, .md, .json, .csv or .txt is the file to write.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

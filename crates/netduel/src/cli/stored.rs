@@ -13,7 +13,7 @@ pub struct ReportArgs {
     /// The format [default: from the extension of --out, else text]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Write to this file, or as report.EXTENSION into this folder, in place of standard output. A name with an extension is a file.
+    /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
     /// The same as `--format json`.

@@ -21,7 +21,7 @@ pub struct InspectArgs {
     /// Do not query the cloud's metadata service.
     #[arg(long)]
     pub no_metadata: bool,
-    /// Exit with 8 when there is a finding at or above this severity.
+    /// Exit with code 8 when there is a finding at or above this severity.
     #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Problem)]
     pub fail_on: FailOn,
 }

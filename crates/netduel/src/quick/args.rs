@@ -43,7 +43,8 @@ pub struct CommonArgs {
     /// Duration of the test: seconds, or with a unit as in "500 ms".
     #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = test_time)]
     pub time: Nanos,
-    /// Warm-up before --time, excluded from all figures [default: none; the first tenth of --time is excluded instead]
+    /// Warm-up before --time: rates and latency exclude it; transfer, loss, CPU time and packets cover the whole test [default: none;
+    /// rates and latency exclude the first tenth and the last twentieth of --time]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time)]
     pub omit: Option<Nanos>,
     /// Print a line at this interval; 0 prints none.
@@ -111,10 +112,10 @@ pub struct BulkArgs {
     pub bytes: Option<Bytes>,
 }
 
-/// Buffers of sockets.
+/// Buffers of UDP sockets.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct WindowArgs {
-    /// Send and receive buffer of each socket [default: TCP: the kernel's, which grows; UDP: a share of 64 MiB for receiving]
+    /// Send and receive buffer of each socket [default: for receiving, the flows share 64 MiB]
     #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
     pub window: Option<Bytes>,
 }
@@ -135,12 +136,13 @@ pub struct TcpArgs {
     /// Bytes per write, for example 128K (1024, as in iperf3) or "128 KiB" [default: the engine's]
     #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes)]
     pub length: Option<Bytes>,
-    #[command(flatten)]
-    pub window: WindowArgs,
+    /// Send and receive buffer of each socket [default: the kernel's, which grows]
+    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
+    pub window: Option<Bytes>,
     /// Maximum segment size, bytes [default: from the path's MTU]
     #[arg(short = 'M', long, value_name = "BYTES", value_parser = count(WorkloadType::TcpStream, "mss"))]
     pub set_mss: Option<u32>,
-    /// Congestion control, for example cubic or bbr [default: the sender's]
+    /// Congestion control, for example cubic or bbr [default: net.ipv4.tcp_congestion_control of the sender]
     #[arg(short = 'C', long, value_name = "NAME")]
     pub congestion: Option<String>,
     /// How data moves between program and kernel: lean (neither end copies or reads it), copy (write and read, as most programs
@@ -191,8 +193,8 @@ pub struct PpsArgs {
     /// Parallel flows, each from a port of its own [default: 16, or 1 from the kernel]
     #[arg(short = 'P', long, value_name = "N", value_parser = count(WorkloadType::Pps, "flows"))]
     pub parallel: Option<u32>,
-    /// Packet generator: socket (UDP), xdp (AF_XDP, kernel bypass), kernel (upper bound of the path); xdp and kernel need root
-    /// [default: socket]
+    /// Packet generator: socket (UDP), xdp (AF_XDP, kernel bypass), kernel (upper bound of the path); xdp and kernel need root; dpdk
+    /// works in plans only [default: socket]
     #[arg(long, value_name = "ENGINE", value_parser = word::<PacketEngine>)]
     pub generator: Option<PacketEngine>,
     /// Packet receiver: socket, xdp, or count (an XDP program that counts and drops) [default: like the generator]
@@ -218,6 +220,9 @@ pub struct NoBitrateArgs {
     /// Refused: -b is a bit rate.
     #[arg(short = 'b', long = "bitrate", hide = true, value_name = "RATE", value_parser = no_bitrate)]
     pub no_bitrate: Option<String>,
+    /// Refused: a volume ends tests of bulk data only.
+    #[arg(short = 'n', long = "bytes", hide = true, value_name = "BYTES", value_parser = no_bytes)]
+    pub no_bytes: Option<String>,
 }
 
 /// How an end waits for a message.
@@ -256,7 +261,7 @@ pub struct RequestArgs {
     /// How both ends wait for a message.
     #[arg(long, value_enum, default_value_t = WaitArg::Block)]
     pub wait: WaitArg,
-    /// TCP congestion control, for example cubic or bbr [default: each host's]
+    /// TCP congestion control, for example cubic or bbr [default: net.ipv4.tcp_congestion_control of each host]
     #[arg(short = 'C', long, value_name = "NAME")]
     pub congestion: Option<String>,
     #[command(flatten)]
@@ -290,6 +295,10 @@ pub struct CrrArgs {
 fn no_bitrate(_: &str) -> Result<String, String> {
     Err("this test counts events, not bits; use --rate, in events per second, for example --rate 200k"
         .to_owned())
+}
+
+fn no_bytes(_: &str) -> Result<String, String> {
+    Err("this test counts events, not bytes; use -t, its duration, for example -t 10".to_owned())
 }
 
 fn no_length(_: &str) -> Result<String, String> {
@@ -461,6 +470,7 @@ mod tests {
         assert!(refusal::<Pps>("pps far -b 200k").contains("--rate"));
         assert!(refusal::<Pps>("pps far -l 64").contains("--frame"));
         assert!(refusal::<Rr>("rr far -b 1M").contains("--rate"));
+        assert!(refusal::<Rr>("rr far -n 1M").contains("use -t"));
         assert_eq!(refusal::<Pps>("pps far --rate 200k --frame 64,128"), "");
         assert_eq!(refusal::<Rr>("rr far -u -l 100 --rate 1k"), "");
     }
