@@ -174,7 +174,15 @@ pub enum LabError {
         /// The lab.
         name: LabName,
     },
-    /// A step in this process failed.
+    /// The program is not installed.
+    #[error(
+        "{operation}: this machine has no such program; install it, or name it with its path (the lab shares this machine's files)"
+    )]
+    NoProgram {
+        /// The operation and its object.
+        operation: String,
+    },
+    /// A step on this side failed.
     #[error("{operation}: {errno}")]
     Local {
         /// The operation and its object.

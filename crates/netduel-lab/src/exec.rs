@@ -1,5 +1,6 @@
 //! Runs a program inside a host of a lab.
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::process::Command;
 
 use netduel_model::ids::LabName;
@@ -14,7 +15,8 @@ use crate::handle::Lab;
 /// its exit code, or 128 + the signal that killed it.
 ///
 /// # Errors
-/// [`LabError::NoSuchLab`], [`LabError::NoSuchHost`], and [`LabError::Local`] when the program cannot be started.
+/// [`LabError::NoSuchLab`], [`LabError::NoSuchHost`], [`LabError::NoProgram`] when the program is not installed, and [`LabError::Local`]
+/// when it cannot be started for another reason.
 pub fn exec(name: &LabName, host: &str, argv: &[OsString]) -> Result<i32, LabError> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(LabError::local("run a program in the lab: no program given")(
@@ -27,7 +29,10 @@ pub fn exec(name: &LabName, host: &str, argv: &[OsString]) -> Result<i32, LabErr
     let operation = format!("run {} in host {host} of lab {name}", program.display());
     let mut command = Command::new(program);
     command.args(arguments);
-    let mut child = spawn_inside(&mut command, namespaces).map_err(LabError::local(operation.clone()))?;
+    let mut child = spawn_inside(&mut command, namespaces).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => LabError::NoProgram { operation: operation.clone() },
+        _ => LabError::local(operation.clone())(error),
+    })?;
     let _ignored = KeyboardSignalsIgnored::begin();
     let status = child.wait().map_err(LabError::local(operation))?;
     Ok(std::os::unix::process::ExitStatusExt::signal(&status)
