@@ -96,6 +96,7 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspection, Failure> {
 /// Hosts from the command line.
 fn of_targets(args: &InspectArgs) -> Result<Inspection, Failure> {
     let targets = target::targets(&args.hosts)?;
+    target::check_labs(&targets)?;
     let hosts = targets.keys().map(|name| {
         (name.clone(), Host { launch: Launch::Local, addresses: Vec::new(), size: None, expect_mbps: None })
     });

@@ -8,6 +8,9 @@ use crate::exit::{Failure, Kind};
 use crate::program;
 use crate::quick::known;
 
+/// The lab of a guest that is named without one.
+const LAB_DEFAULT: &str = "local";
+
 /// A host of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -37,6 +40,34 @@ fn name(word: &str, index: usize) -> Result<HostName, Failure> {
     HostName::new(text).map_err(|error| Failure::new(Kind::Internal, error))
 }
 
+/// Checks that the labs of the words are up: the agent of a guest would only end.
+pub fn check_labs(targets: &BTreeMap<HostName, Target>) -> Result<(), Failure> {
+    let mut words =
+        targets.values().map(|target| &target.word).filter_map(|word| Some((word, lab_of(word)?)));
+    if targets.values().all(|target| lab_of(&target.word).is_none()) {
+        return Ok(());
+    }
+    let up = netduel_lab::list().map_err(crate::lab::failed)?;
+    match words.find(|(_, lab)| !up.iter().any(|name| name.as_str() == *lab)) {
+        Some((word, lab)) => Err(no_lab(word, lab, &up)),
+        None => Ok(()),
+    }
+}
+
+/// The lab of a word for a guest.
+fn lab_of(word: &str) -> Option<&str> {
+    let rest = word.strip_prefix("lab:")?;
+    Some(rest.split_once('/').map_or(LAB_DEFAULT, |(lab, _)| lab))
+}
+
+fn no_lab(word: &str, lab: &str, up: &[LabName]) -> Failure {
+    let names: Vec<&str> = up.iter().map(LabName::as_str).collect();
+    let which =
+        if names.is_empty() { "no lab is up".to_owned() } else { format!("up: {}", names.join(", ")) };
+    Failure::message(Kind::Lab, format!("failed to inspect {word}: there is no lab {lab}; {which}"))
+        .remedy(format!("make it with `netduel lab up --lab {lab}`, or name another one as lab:LAB/GUEST"))
+}
+
 fn argv(word: &str) -> Result<Vec<String>, Failure> {
     let own = program::path().display().to_string();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -61,7 +92,7 @@ fn argv(word: &str) -> Result<Vec<String>, Failure> {
         }
         "netns" => Ok(words(&["ip", "netns", "exec", rest, &own, "agent"])),
         _ => {
-            let (lab, guest) = rest.split_once('/').unwrap_or(("local", rest));
+            let (lab, guest) = rest.split_once('/').unwrap_or((LAB_DEFAULT, rest));
             let lab = LabName::new(lab).map_err(|_| wrong("names no lab"))?;
             if guest.is_empty() || guest.starts_with('-') {
                 return Err(wrong("names no guest of a lab"));
@@ -103,7 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn host_argument_like_an_option_is_rejected() {
+    fn lab_that_does_not_exist_is_named_with_those_that_do() {
+        assert_eq!(["lab:a", "lab:mine/b", "local"].map(lab_of), [Some("local"), Some("mine"), None]);
+        let up = [LabName::new("mine").expect("a name")];
+        let text = no_lab("lab:a", "local", &up).to_string();
+        assert!(text.contains("no lab local") && text.contains("up: mine"), "{text}");
+        assert!(no_lab("lab:a", "local", &[]).to_string().contains("no lab is up"));
+    }
+
+    #[test]
+    fn a_word_that_would_be_an_option_is_refused() {
         for word in ["ssh:-oProxyCommand=x", "ssh:", "netns:../x", "netns:-x", "lab:-x", "lab:a b/c"] {
             assert!(of(word).is_err(), "{word}");
         }
