@@ -1,6 +1,9 @@
 //! `netduel plan`: check a plan, print the schema.
-use netduel_model::plan::ResolvedPlan;
+use std::fmt::Write as _;
+
+use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_report::json::plan::CheckedPlan;
+use netduel_report::words;
 
 use crate::cli::PlanCommand;
 use crate::console::{print, print_json};
@@ -22,9 +25,6 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 ));
             }
             let design = &resolved.design;
-            let arms: Vec<&str> = resolved.arms.iter().map(|arm| arm.name.as_str()).collect();
-            let workloads: Vec<&str> =
-                resolved.workloads.iter().map(netduel_model::ids::WorkloadName::as_str).collect();
             let traffic_s: f64 = resolved
                 .arms
                 .iter()
@@ -32,26 +32,79 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 .map(|workload| workload.timing.duration.as_secs_f64())
                 .sum();
             print(&format!(
-                "{} is a valid plan: {}\n  arms       {} (baseline {})\n  workloads  {}\n  trials     {} in a block, {} to {} blocks, \
-                 {:.0} s to {:.0} s of traffic\n",
+                "{} is a valid plan: {}\n{}  trials     {} in a block, {} to {} blocks, {:.0} s to {:.0} s of traffic, plus about 1 s per \
+                 trial{}\n",
                 plan.display(),
                 resolved.question,
-                arms.join(", "),
-                arms.first().unwrap_or(&"none"),
-                workloads.join(", "),
+                contents(&resolved),
                 resolved.trials_per_block(),
                 design.blocks_min,
                 design.blocks_max,
                 traffic_s * f64::from(design.blocks_min),
                 traffic_s * f64::from(design.blocks_max),
+                design.budget.map(|budget| format!("; no block begins after {budget}")).unwrap_or_default(),
             ))?;
             warn_of_few_blocks(&resolved);
+            for text in equal_arms(&resolved) {
+                crate::console::tell(&text);
+            }
             Ok(())
         }
     }
 }
 
-/// Warns before the run when its blocks cannot yield a verdict for any difference.
+/// The arms with their changes and proofs, and the workloads with their settings and metrics. Where arms run a workload differently, it
+/// stands there for each of them.
+fn contents(plan: &ResolvedPlan) -> String {
+    let mut text = String::new();
+    for (index, arm) in plan.arms.iter().enumerate() {
+        let title = if index == 0 { "arms" } else { "" };
+        let mut parts = vec![format!("{} -> {}", arm.pair.client, arm.pair.server)];
+        parts.extend(arm.treatments.iter().map(words::treatment));
+        for (end, interface) in [("client", &arm.expect_client), ("server", &arm.expect_server)] {
+            parts.extend(interface.as_ref().map(|name| format!("proven by {name} at the {end}")));
+        }
+        let baseline = if index == 0 { " (baseline)" } else { "" };
+        let _ = writeln!(text, "  {title:<9}  {}{baseline}: {}", arm.name, parts.join(", "));
+    }
+    for (index, name) in plan.workloads.iter().enumerate() {
+        let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+        for arm in &plan.arms {
+            let Some(workload) = arm.workload(name) else { continue };
+            let metrics: Vec<&str> = workload.metrics.iter().map(|metric| metric.key()).collect();
+            let words = format!("{}; verdicts: {}", words::workload(workload), metrics.join(", "));
+            match told.iter_mut().find(|(other, _)| *other == words) {
+                Some((_, arms)) => arms.push(arm.name.as_str()),
+                None => told.push((words, vec![arm.name.as_str()])),
+            }
+        }
+        let differs = told.len() > 1;
+        for (nth, (words, arms)) in told.iter().enumerate() {
+            let title = if index + nth == 0 { "workloads" } else { "" };
+            let of = if differs { format!(" ({})", arms.join(", ")) } else { String::new() };
+            let _ = writeln!(text, "  {title:<9}  {name}{of}: {words}");
+        }
+    }
+    text
+}
+
+/// A warning for each arm that is the same as an earlier one but for its name.
+fn equal_arms(plan: &ResolvedPlan) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (index, arm) in plan.arms.iter().enumerate() {
+        let is_equal = |other: &&Arm| Arm { name: other.name.clone(), ..arm.clone() } == **other;
+        if let Some(other) = plan.arms[..index].iter().find(is_equal).filter(|_| !plan.design.aa) {
+            warnings.push(format!(
+                "warning: the arms {} and {} are the same: give one of them other treatments, another pair or a `set`; for an A/A run \
+                 write aa = true in [design]",
+                other.name, arm.name
+            ));
+        }
+    }
+    warnings
+}
+
+/// Warns before the run when its blocks cannot give a verdict, however large a difference is.
 pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
     if let Some((verdicts, needed)) = plan.too_few_blocks() {
         let verdicts =
@@ -61,5 +114,42 @@ pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
              raise blocks_max, or list fewer metrics",
             plan.design.blocks_max
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::plan;
+
+    use super::*;
+
+    fn resolved(second: &str) -> ResolvedPlan {
+        let text = format!(
+            "name = \"x\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
+             [[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{{ path = \"synthetic\" }}]\n\
+             [[arms]]\nname = \"other\"\nclient = \"a\"\nserver = \"b\"\n{second}\n\
+             [[workloads]]\nname = \"bulk\"\ntype = \"tcp-stream\"\nduration = \"2 s\"\n"
+        );
+        plan::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    #[test]
+    fn arms_without_a_difference_have_a_warning() {
+        let synthetic = "treatments = [{ path = \"synthetic\" }]";
+        let same = resolved(synthetic);
+        assert!(equal_arms(&same)[0].contains("one and other are the same"), "{:?}", equal_arms(&same));
+        assert!(equal_arms(&resolved(&format!("{synthetic}\nset = {{ streams = 8 }}"))).is_empty());
+        assert!(equal_arms(&resolved("treatments = [{ path = \"accelerated\" }]")).is_empty());
+        assert!(equal_arms(&same.into_aa()).is_empty());
+    }
+
+    #[test]
+    fn contents_show_path_duration_and_metrics() {
+        let text = contents(&resolved("treatments = [{ path = \"accelerated\" }]\nset = { streams = 8 }"));
+        for words in
+            ["one (baseline): a -> b", "accelerated", "2 s", "throughput", "bulk (one)", "bulk (other)"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
     }
 }
