@@ -110,7 +110,7 @@ fn checked(plan: &ResolvedPlan, trial: &Trial) -> (bool, String) {
                 .iter()
                 .map(|proof| {
                     format!(
-                        "{:.1} % by {} at the {}",
+                        "{:.1} % of the bytes by {} at the {}",
                         proof.share.unwrap_or(0.0) * 100.0,
                         proof.expected,
                         proof.role

@@ -1,4 +1,6 @@
 //! The store of this user, as commands open it; its errors with their exit codes.
+use std::path::Path;
+
 use netduel_model::ids::RunId;
 use netduel_store::{Store, StoreError};
 
@@ -27,5 +29,11 @@ pub fn store_failure(error: StoreError) -> Failure {
 
 /// The command that resumes a run.
 pub fn resume_hint(id: &RunId) -> String {
-    format!("netduel run --resume {id}")
+    resume_hint_to(id, None)
+}
+
+/// The command that resumes a run and writes its report to a file, which a run does not record.
+pub fn resume_hint_to(id: &RunId, out: Option<&Path>) -> String {
+    let out = out.map(|path| format!(" --out {}", path.display())).unwrap_or_default();
+    format!("netduel run --resume {id}{out}")
 }

@@ -10,7 +10,7 @@ use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::report_file::{Destination, render, summary, text};
-use crate::run_store::resume_hint;
+use crate::run_store::resume_hint_to;
 
 /// Destinations and form of a run's output.
 pub struct Output {
@@ -46,14 +46,16 @@ pub fn finish(
     } else {
         show(&run, &analysis, output)?;
     }
+    // The same --out: the report of the stopped run is written again when the run ends.
+    let resume = resume_hint_to(id, output.out.as_ref().map(|destination| destination.path.as_path()));
     match result {
         Ok(RunEnd::Interrupted) => Err(Failure::message(
             Kind::Interrupted,
             format!("stopped by the user: {} finished trials are kept", run.trials.len()),
         )
-        .remedy(format!("continue with `{}`", resume_hint(id)))),
+        .remedy(format!("continue with `{resume}`"))),
         Ok(RunEnd::Failed { detail }) => Err(Failure::message(Kind::Host, detail)
-            .remedy(format!("correct the cause, then continue with `{}`", resume_hint(id)))),
+            .remedy(format!("correct the cause, then continue with `{resume}`"))),
         Ok(_) if analysis.verdict_possible() => Ok(()),
         Ok(_) => {
             Err(Failure::message(Kind::NoVerdict, "the run ended, but too few trials count for a verdict")
@@ -63,8 +65,7 @@ pub fn finish(
             let failure = run_failure(error);
             Err(Failure {
                 error: failure.error.context(format!(
-                    "the run {id} stopped; finished trials are kept; continue with `{}`",
-                    resume_hint(id)
+                    "the run {id} stopped; finished trials are kept; continue with `{resume}`"
                 )),
                 ..failure
             })

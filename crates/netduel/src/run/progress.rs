@@ -24,7 +24,12 @@ use crate::figure::trial_value;
 /// Assumed width of a terminal that does not report its own.
 const WIDTH_DEFAULT: usize = 80;
 
-/// Shows the trial in flight, the progress of the run, and the current medians.
+/// A live rate is over at least so many seconds: half of the interval between the figures of an agent.
+const LIVE_MIN_S: f64 = 0.25;
+/// No live rate begins in this last share of a trial.
+const LIVE_REST_SHARE: f64 = 0.1;
+
+/// Shows the trial in flight, what is done and left, and the figures so far.
 pub struct Progress {
     bars: Option<Bars>,
     /// Warnings and failures only.
@@ -39,6 +44,10 @@ pub struct Progress {
     previous: LiveFigures,
     /// Payload of a packet of the trial in flight, bytes, for packet workloads.
     packet_bytes: Option<u64>,
+    /// Duration of the trial in flight, nanoseconds.
+    duration_ns: u64,
+    /// Columns of the longest names of workloads and arms.
+    widths: (usize, usize),
     /// Block, workload and arm of the trial in flight.
     trial: String,
 }
@@ -83,6 +92,11 @@ impl Progress {
             figures: BTreeMap::new(),
             previous: LiveFigures::default(),
             packet_bytes: None,
+            duration_ns: 0,
+            widths: (
+                plan.workloads.iter().map(|name| name.as_str().len()).max().unwrap_or(0),
+                plan.arms.iter().map(|arm| arm.name.as_str().len()).max().unwrap_or(0),
+            ),
             trial: String::new(),
         }
     }
@@ -93,9 +107,8 @@ impl Progress {
             Event::HostReady { host } => self.line(&format!("host {host} is ready")),
             Event::ProblemFound { text } => self.important(text),
             Event::RunStarted { id, trials_max, trials_done } => {
+                let again = self.words_of_earlier(*trials_done);
                 self.run_started(*trials_max, *trials_done);
-                let again =
-                    if *trials_done > 0 { format!(", {trials_done} done before") } else { String::new() };
                 self.line(&format!("run {id}: at most {trials_max} trials{again}"));
                 self.show_figures();
                 self.show_run();
@@ -128,6 +141,19 @@ impl Progress {
             bars.figures.finish_and_clear();
             // Nothing is left to draw; an error here could only come from the terminal.
             drop(bars.all.clear());
+        }
+    }
+
+    /// What a resumed run has and repeats: an interrupted block is repeated as a whole.
+    fn words_of_earlier(&self, done: u32) -> String {
+        let repeated = self.earlier.len().saturating_sub(done as usize);
+        match (done, repeated) {
+            (0, 0) => String::new(),
+            (done, 0) => format!(", {done} done before"),
+            (done, repeated) => format!(
+                ", {done} done before; the {repeated} of an interrupted block {} repeated",
+                if repeated == 1 { "is" } else { "are" }
+            ),
         }
     }
 
@@ -165,13 +191,11 @@ impl Progress {
 
     fn trial_started(&mut self, slot: &Slot) {
         self.previous = LiveFigures::default();
-        self.packet_bytes = self.packet_bytes(slot);
+        let workload = self.plan.arm(&slot.arm).and_then(|arm| arm.workload(&slot.workload));
+        self.packet_bytes = workload.and_then(|workload| workload.traffic.facts().packet_bytes());
+        self.duration_ns = workload.map_or(0, |workload| workload.timing.duration.0);
         self.trial = format!("block {}: {} over {}", slot.block + 1, slot.workload, slot.arm);
         self.now("");
-    }
-
-    fn packet_bytes(&self, slot: &Slot) -> Option<u64> {
-        self.plan.arm(&slot.arm)?.workload(&slot.workload)?.traffic.facts().packet_bytes()
     }
 
     fn trial_progress(&mut self, role: Role, figures: LiveFigures) {
@@ -180,7 +204,10 @@ impl Progress {
         }
         let seconds = figures.elapsed_ns.saturating_sub(self.previous.elapsed_ns) as f64 / 1e9;
         let bytes = figures.received_bytes.max(figures.sent_bytes);
-        if role == Role::Client && seconds > 0.0 {
+        // What comes at the end of a trial is of a short time, or of a time in which buffers drain: no rate of the path.
+        let is_rest = seconds < LIVE_MIN_S
+            || self.previous.elapsed_ns as f64 > self.duration_ns as f64 * (1.0 - LIVE_REST_SHARE);
+        if role == Role::Client && !is_rest {
             let rate =
                 bytes.saturating_sub(self.previous.received_bytes.max(self.previous.sent_bytes)) as f64;
             let messages = figures.messages.saturating_sub(self.previous.messages) as f64;
@@ -226,14 +253,15 @@ impl Progress {
             (Validity::WrongPath { reason }, ..) => format!("invalid, wrong path: {reason}"),
             (Validity::Failed { reason }, ..) => format!("failed: {reason}"),
         };
+        let (workload, arm) = self.widths;
         if self.bars.is_none() || !trial.is_valid() {
             self.line(&format!(
-                "trial {:>3}/{}  block {:>2}  {:<10} {:<12} {outcome}",
+                "trial {:>3}/{}  block {:>2}  {:<workload$} {:<arm$}  {outcome}",
                 self.done,
                 self.total,
                 slot.block + 1,
-                slot.workload,
-                slot.arm
+                slot.workload.as_str(),
+                slot.arm.as_str()
             ));
         }
         self.show_figures();
