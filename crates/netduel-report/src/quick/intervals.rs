@@ -6,11 +6,11 @@ use netduel_model::workload::{Direction, Role, Traffic, Wire, WorkUnit};
 
 use crate::words;
 
-/// The rest of a test is merged into the last interval when it is shorter than this share of an interval.
+/// The rest of a test is merged into the last interval when it is shorter than this share of an interval. An interval that ends so
+/// close to the end of the test waits for the rest.
 const REST_SHARE_MIN: f64 = 0.5;
-/// A share of the interval length: an interval that ends so close to the end of the test is the last, and waits for the rest. Rates of
-/// shorter intervals are not shown.
-const CLOSE_SHARE: f64 = 0.1;
+/// No rate is shown over less than this share of an interval.
+const RATE_SHARE_MIN: f64 = 0.1;
 /// Intervals that a line of TCP streams waits at most for the sender's figures.
 const WAIT_MAX: f64 = 1.5;
 
@@ -106,7 +106,7 @@ impl Intervals {
             return None;
         }
         let interval = self.cut();
-        if interval.end_s >= self.end_s - self.length_s * CLOSE_SHARE {
+        if interval.end_s > self.end_s - self.length_s * REST_SHARE_MIN {
             return self.held.replace(interval);
         }
         Some(interval)
@@ -139,7 +139,7 @@ impl Intervals {
             let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
             newest.received_bytes > last.received_bytes || newest.messages > last.messages
         });
-        (rest > 0.0 && (unprinted || rest >= self.length_s * CLOSE_SHARE)).then(|| self.cut())
+        (rest > 0.0 && (unprinted || rest >= self.length_s * RATE_SHARE_MIN)).then(|| self.cut())
     }
 
     fn cut(&mut self) -> Interval {
@@ -230,7 +230,7 @@ pub fn heading(traffic: &Traffic) -> String {
 /// The line of an interval, of intervals that are `length_s` seconds long. A rate over a small part of an interval says nothing.
 pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
     let seconds =
-        Some(interval.end_s - interval.start_s).filter(|seconds| *seconds >= length_s * CLOSE_SHARE);
+        Some(interval.end_s - interval.start_s).filter(|seconds| *seconds >= length_s * RATE_SHARE_MIN);
     let by_time = |amount: f64, show: &dyn Fn(f64) -> String| {
         seconds.map_or_else(|| "-".to_owned(), |seconds| show(amount / seconds))
     };
