@@ -19,7 +19,8 @@ pub fn trials(run: &Run) -> String {
             };
             let fields = [
                 run.header.id.to_string(),
-                trial.slot.block.to_string(),
+                // Reports and progress count blocks from 1.
+                (u64::from(trial.slot.block) + 1).to_string(),
                 trial.slot.position.to_string(),
                 trial.attempt.to_string(),
                 trial.slot.arm.to_string(),

@@ -183,9 +183,9 @@ fn table(arms: &[(Stamped, &Stamps)]) -> Table {
         let cost = stamps.cost?;
         Some(format!("{} ({} to {})", signed(cost.median_ns), signed(cost.min_ns), signed(cost.max_ns)))
     });
-    row("stamped, complete share", &|stamps| {
+    row("stamped requests (complete)", &|stamps| {
         let share = stamps.complete as f64 / stamps.stamped.max(1) as f64;
-        Some(format!("{}, {}", stamps.stamped, percent(share)))
+        Some(format!("{} ({})", stamps.stamped, percent(share)))
     });
     row("inconsistent", &|stamps| Some(stamps.inconsistent.to_string()));
     table.notes = notes(arms);
@@ -220,7 +220,8 @@ fn error(one_way: &OneWay) -> String {
 fn notes(arms: &[(Stamped, &Stamps)]) -> Vec<String> {
     let mut notes = vec![
         "Parts are means over the middle half of the stamped round trips (in brackets: over their slowest 1 %); they add up to the total. \
-         Only some requests are stamped; the metrics above cover the others. Cost of a stamp: difference of the medians by trial (min to max)."
+         Only some requests are stamped; the metrics above cover the others. Cost of a stamp: difference of the medians by trial (min to max); \
+         within the noise of the trials it can be negative."
             .to_owned(),
     ];
     let ways: Vec<&OneWay> = arms.iter().filter_map(|(_, stamps)| stamps.one_way.as_ref()).collect();

@@ -36,7 +36,14 @@ pub fn tried(step: &SearchStep) -> String {
         if step.output.sent == step.output.received { "no loss".to_owned() } else { format!("{lost} lost") };
     let sent = match step.input.load {
         None => format!(", sent {}", rate(step.offered_load)),
-        Some(_) if step.generator_limited => format!(", sent only {}", rate(step.offered_load)),
+        // Packets that were not sent count as lost.
+        Some(_) if step.generator_limited => {
+            return format!(
+                "{}: not reached, the generator sent {}; {lost}",
+                tries(&step.input),
+                rate(step.offered_load)
+            );
+        }
         Some(_) => String::new(),
     };
     format!("{}: {lost}{sent}", tries(&step.input))

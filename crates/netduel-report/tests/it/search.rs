@@ -182,7 +182,10 @@ fn every_format_shows_bounds_cost_pacing_and_steps_of_a_search() {
 fn slow_generator_is_distinguished_from_loss() {
     let mut short = step(Some(5_000_000), SearchPurpose::Confirm, [8_000_000, 8_000_000]);
     (short.generator_limited, short.high_loss, short.loss_ratio) = (true, true, 0.2);
-    assert_eq!(words::search::tried(&short), "trying 5.00 Mpps for 2 s: no loss, sent only 4.00 Mpps");
+    assert_eq!(
+        words::search::tried(&short),
+        "trying 5.00 Mpps for 2 s: not reached, the generator sent 4.00 Mpps; no loss"
+    );
     let result =
         SearchResult { generator_limited: true, ..found(4_000_000, SearchState::Regular).results[0].clone() };
     let words = words::search::found(&result);

@@ -329,7 +329,7 @@ impl Evidence<'_> {
             && facts.wire == Wire::Segments
         {
             let words = format!(
-                "data was in flight {} of the time; for the rest the program had no data to send",
+                "data was in flight {} of the time; for the rest the sender's threads supplied no data",
                 percent(tcp.busy)
             );
             found.push((Cause::Application, words));
