@@ -176,7 +176,8 @@ shape! {
     pub struct EventSpec {
         /// Time after the start of the traffic: later than the previous event, earlier than the end of the duration.
         required at: Nanos,
-        /// The event. Hosts that are not lab guests support `remove` (of the PCI device), `down` and `return`.
+        /// `remove`, `graceful`, `carrier`, `down`, `return`, `add-nic` or `remove-nic`. Hosts that are not lab guests have `remove` (of
+        /// the PCI device), `down` and `return` only.
         required kind as "do": PathEventKind,
         /// The host whose interface is changed. Default: the client.
         optional on: Side,

@@ -50,6 +50,7 @@ fn reference() -> String {
         ("`expect_interface` of an arm", Some("ExpectSpec")),
         ("`[[workloads]]`", Some("WorkloadSpec")),
         ("`search` of a workload, as a list of tables", Some("SearchGoalSpec")),
+        ("`events` of a `failover` workload", Some("EventSpec")),
         ("`set` of an arm", Some("SettingsSpec")),
         ("`[workloads.dpdk]`", Some("DpdkSpec")),
         ("`[design]`", Some("DesignSpec")),
