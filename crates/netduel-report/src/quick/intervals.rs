@@ -50,7 +50,7 @@ pub struct Intervals {
     end_s: f64,
     /// The last interval, until it is known what comes after it.
     held: Option<Interval>,
-    /// What the last interval ended with, by role.
+    /// The figures at the end of the last interval, by role.
     last: [LiveFigures; 2],
     /// The latest figures, by role.
     newest: [LiveFigures; 2],
@@ -59,7 +59,7 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// For a test that runs this traffic for `end_s` seconds; intervals are at least `length_s` seconds long.
+    /// For a test with this traffic for `end_s` seconds; intervals are at least `length_s` seconds long.
     pub fn new(traffic: &Traffic, length_s: f64, end_s: f64) -> Self {
         let facts = traffic.facts();
         let receivers: &'static [Role] = match facts.bulk.filter(|_| facts.is_stream()) {
@@ -80,7 +80,7 @@ impl Intervals {
         }
     }
 
-    /// Takes the figures of an end; gives the interval that they end. The last one comes with [`Self::finish`].
+    /// Adds the figures of an end; returns the interval that they complete. The last one comes with [`Self::finish`].
     pub fn take(&mut self, role: Role, figures: LiveFigures) -> Option<Interval> {
         let before = self.newest[role as usize];
         self.newest[role as usize] = figures;
@@ -112,7 +112,7 @@ impl Intervals {
         Some(interval)
     }
 
-    /// What is left when the test is over: totals come from the results.
+    /// The remaining intervals after the test: totals come from the results.
     pub fn finish(&mut self, trial: &Trial) -> Vec<Interval> {
         let rest = self.rest(trial);
         match (self.held.take(), rest) {
@@ -192,7 +192,8 @@ fn merged(held: Interval, rest: Interval) -> Interval {
     }
 }
 
-/// Of two parts of an interval. An interval is one part unless figures come in early; then the percentiles are those of the larger.
+/// Merges two parts of an interval. An interval has one part unless figures come early; then the percentiles are those of the
+/// larger part.
 fn both(a: LiveRoundTrips, b: LiveRoundTrips) -> LiveRoundTrips {
     let larger = if a.count > b.count { a } else { b };
     LiveRoundTrips { count: a.count + b.count, max_ns: a.max_ns.max(b.max_ns), ..larger }
