@@ -104,7 +104,7 @@ fn equal_arms(plan: &ResolvedPlan) -> Vec<String> {
     warnings
 }
 
-/// Warns before the run when its blocks cannot give a verdict, however large a difference is.
+/// Warns before the run when its blocks cannot yield a verdict for any difference.
 pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
     if let Some((verdicts, needed)) = plan.too_few_blocks() {
         let verdicts =

@@ -29,7 +29,7 @@ const LIVE_MIN_S: f64 = 0.25;
 /// No live rate begins in this last share of a trial.
 const LIVE_REST_SHARE: f64 = 0.1;
 
-/// Shows the trial in flight, what is done and left, and the figures so far.
+/// Shows the trial in flight, the progress of the run, and the current medians.
 pub struct Progress {
     bars: Option<Bars>,
     /// Warnings and failures only.
