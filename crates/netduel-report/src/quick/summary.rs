@@ -455,7 +455,7 @@ fn largest_packet(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd)
             streams.filter_map(|stream| stream.tcp.as_ref()?.snd_mss).max().map(u64::from)
         }
         Wire::Datagrams { size, .. } => Some(size.0),
-        _ => None,
+        Wire::Mixed => None,
     };
     payload.map(|bytes| bytes + HEADERS_MAX)
 }
