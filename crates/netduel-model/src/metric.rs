@@ -175,6 +175,16 @@ impl Metric {
         )
     }
 
+    /// Whether it comes from the round trips that began in the steady window.
+    pub fn is_of_round_trips(self) -> bool {
+        self == Self::RoundTripRate || self.is_latency() && self != Self::LatencyIdleP50
+    }
+
+    /// Whether it is CPU time per unit of work.
+    pub fn is_cpu(self) -> bool {
+        matches!(self, Self::CpuPerGigabyte | Self::CpuPerRoundTrip | Self::CpuPerDatagram)
+    }
+
     /// Which way is better.
     pub fn better(self) -> Better {
         match self {

@@ -283,6 +283,17 @@ pub enum Warning {
         /// Trials with the metric.
         trials_total: u32,
     },
+    /// Trials had no round trip in the steady window; they count with the length of the window, as a bound.
+    NoRoundTrips {
+        /// The arm.
+        arm: ArmName,
+        /// The workload.
+        workload: WorkloadName,
+        /// Trials without a round trip in the steady window.
+        trials: u32,
+        /// Valid trials.
+        trials_total: u32,
+    },
     /// A host refused the treatments of an arm repeatedly, and the run continued without the arm.
     ArmDropped {
         /// The arm.
@@ -327,11 +338,11 @@ impl Warning {
     fn about_figures(&self) -> Option<String> {
         Some(match self {
             Self::Drift { arm, workload, metric, change } => format!(
-                "drift: {} of {arm} in {workload} moved by {:.2} times its median {} over the blocks; conditions changed during the \
+                "drift: {} of {arm} in {workload} {} by {:.0} % of its median over the blocks; conditions changed during the \
                  run: look at the series over blocks and repeat the run",
                 metric.title(),
-                change.abs(),
-                if *change < 0.0 { "downwards" } else { "upwards" }
+                if *change < 0.0 { "fell" } else { "rose" },
+                (change.abs() * 100.0).max(1.0)
             ),
             Self::Autocorrelation { arm, workload, metric, lag1 } => format!(
                 "autocorrelation: {} of {arm} in {workload} is correlated between successive blocks (lag 1: {lag1:.2}), so its \
@@ -346,9 +357,10 @@ impl Warning {
                 metric.human(*high)
             ),
             Self::OutlierBlock { arm, workload, metric, block, ratio_to_median } => format!(
-                "outlier block: {} of {arm} in {workload} was {ratio_to_median:.2} times the median in block {}; the block is not \
+                "outlier block: {} of {arm} in {workload} was {} the median in block {}; the block is not \
                  excluded: check what else ran at that time",
                 metric.title(),
+                multiple(*ratio_to_median),
                 block + 1
             ),
             Self::RateCapped { arm, workload, rate_bps } => format!(
@@ -404,6 +416,9 @@ impl Warning {
             ),
             Self::LowerBound { arm, workload, metric, trials, trials_total } => {
                 lower_bound::words(*metric, arm, workload, [*trials, *trials_total])
+            }
+            Self::NoRoundTrips { arm, workload, trials, trials_total } => {
+                lower_bound::of_round_trips(arm, workload, [*trials, *trials_total])
             }
             _ => return None,
         })
@@ -518,10 +533,21 @@ impl Warning {
             | Self::TimestampsDiffer { .. }
             | Self::TimestampsIncomplete { .. }
             | Self::LowerBound { .. }
+            | Self::NoRoundTrips { .. }
             | Self::ArmDropped { .. }
             | Self::SettingsRestored { .. }
             | Self::UndoFailed { .. } => unreachable!("other functions have the sentences of these"),
         }
+    }
+}
+
+/// A multiple of the median: `51 times`, `1/560 of`.
+fn multiple(ratio: f64) -> String {
+    match ratio {
+        r if r >= 9.95 => format!("{r:.0} times"),
+        r if r > 0.1 => format!("{r:.2} times"),
+        r if r > 0.0 => format!("1/{:.0} of", r.recip()),
+        _ => "0 times".to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use netduel_model::metric::Scale;
 use crate::paired::{Estimate, Paired, no_difference};
 
 /// Above this number of further blocks the estimate is too uncertain to be shown.
-const MORE_AT_MOST: f64 = 10_000.0;
+pub const MORE_AT_MOST: f64 = 10_000.0;
 /// Minimum number of blocks with a known spread: below it, the number of missing blocks cannot be estimated.
 pub const SPREAD_KNOWN_FROM: usize = 3;
 /// The power for which the number of missing blocks is computed, for an effect as large as the observed one.
@@ -39,10 +39,27 @@ pub enum Verdict {
     NotEnough {
         /// The current effect; absent without a usable pair.
         estimate: Option<Estimate>,
-        /// Estimated number of further blocks for a verdict, whichever it is; absent when the spread is unknown or there is no
-        /// margin; limited to a maximum.
-        more: Option<u32>,
+        /// The further blocks that a verdict needs; absent without a usable pair or without a margin.
+        more: Option<Forecast>,
     },
+}
+
+/// The further blocks that a verdict needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forecast {
+    /// About this number, from the observed spread. Never less than the rule needs; cut at [`MORE_AT_MOST`].
+    About(u32),
+    /// At least this number: with fewer pairs no figures, however clear, reach the level of the rule.
+    AtLeast(u32),
+}
+
+impl Forecast {
+    /// The number of blocks.
+    pub fn blocks(self) -> u32 {
+        match self {
+            Self::About(blocks) | Self::AtLeast(blocks) => blocks,
+        }
+    }
 }
 
 impl Verdict {
@@ -178,9 +195,13 @@ impl Open {
     /// Number of further blocks after which an interval excludes either "no difference" or the margin, wherever the effect lies
     /// between them: when the half-widths of both together do not exceed the margin. An effect already further from "no
     /// difference" than its standard error needs only enough blocks for its own interval, with a power of 95 %.
-    fn more(&self, differ_level: f64, alike_level: f64) -> Option<u32> {
-        if self.paired.walsh.n() < SPREAD_KNOWN_FROM {
-            return None;
+    fn more(&self, differ_level: f64, alike_level: f64) -> Option<Forecast> {
+        let n = self.paired.walsh.n();
+        // Fewer signs than this cannot reach the levels at all.
+        let by_signs = (1.0 - differ_level.log2()).max(-alike_level.log2()).ceil() as usize;
+        let missing = by_signs.max(SPREAD_KNOWN_FROM).saturating_sub(n) as u32;
+        if n < SPREAD_KNOWN_FROM {
+            return self.margin.map(|_| Forecast::AtLeast(missing));
         }
         let spread = self.paired.walsh.spread()?;
         let (differ_score, alike_score) =
@@ -189,18 +210,18 @@ impl Open {
         // With few blocks the intervals are wider than the normal distribution predicts, by about this many blocks (Guenther
         // 1981).
         let for_few = differ_score.max(alike_score).powi(2) / 2.0;
-        // Fewer signs than this cannot reach the levels at all.
-        let by_signs = (1.0 - differ_level.log2()).max(-alike_level.log2());
-        let clear = self.paired.walsh.centre().abs() - spread / (self.paired.walsh.n() as f64).sqrt();
+        let clear = self.paired.walsh.centre().abs() - spread / (n as f64).sqrt();
         let by_effect = if clear > 0.0 {
             ((differ_score + normal::quantile(POWER)) * spread / clear).powi(2)
         } else {
             f64::INFINITY
         };
-        let needed = (by_spread.min(by_effect) + for_few).max(by_signs).ceil();
-        let more = (needed - self.paired.walsh.n() as f64).max(1.0);
+        let more = (by_spread.min(by_effect) + for_few).ceil() - n as f64;
+        if missing > 0 && more <= f64::from(missing) {
+            return Some(Forecast::AtLeast(missing));
+        }
         // A very large number is still reported: the spread is known, and the design cannot decide.
-        Some(more.min(MORE_AT_MOST) as u32)
+        Some(Forecast::About(more.clamp(1.0, MORE_AT_MOST) as u32))
     }
 }
 
@@ -226,7 +247,10 @@ mod tests {
     fn very_large_spread_still_yields_a_number_of_blocks() {
         let wild: Vec<f64> = (0..12).map(|place| if place % 2 == 0 { 40.0 } else { 0.03 }).collect();
         let verdict = only(Question { margin: 0.05, ..ratios(&wild) }).verdict;
-        assert!(matches!(verdict, Verdict::NotEnough { more: Some(10_000), .. }), "{verdict:?}");
+        assert!(
+            matches!(verdict, Verdict::NotEnough { more: Some(Forecast::About(10_000)), .. }),
+            "{verdict:?}"
+        );
     }
 
     #[test]
@@ -245,7 +269,7 @@ mod tests {
             panic!("alike within 2 %")
         };
         assert!((estimate.confidence - 0.9).abs() < 1e-12 && larger_than == RULE.equivalence, "{estimate:?}");
-        let Verdict::NotEnough { estimate: Some(estimate), more: Some(more) } =
+        let Verdict::NotEnough { estimate: Some(estimate), more: Some(Forecast::About(more)) } =
             only(ratios(&around(1.0, 0.05))).verdict
         else {
             panic!("spread far beyond the margin")
@@ -263,13 +287,31 @@ mod tests {
     fn few_blocks_are_inconclusive() {
         assert_eq!(only(ratios(&[])).verdict, Verdict::NotEnough { estimate: None, more: None });
         assert_eq!(only(ratios(&[])).adjusted_p, None);
-        let Verdict::NotEnough { estimate: Some(one), more: None } = only(ratios(&[2.0])).verdict else {
+        let Verdict::NotEnough { estimate: Some(one), more } = only(ratios(&[2.0])).verdict else {
             panic!("one block")
         };
         assert_eq!((one.n, one.low, one.high), (1, 0.0, f64::INFINITY));
+        assert_eq!(more, Some(Forecast::AtLeast(5)));
         // Five equal blocks lack only the sixth.
-        assert!(matches!(only(ratios(&[2.0; 5])).verdict, Verdict::NotEnough { more: Some(1), .. }));
+        assert!(matches!(
+            only(ratios(&[2.0; 5])).verdict,
+            Verdict::NotEnough { more: Some(Forecast::AtLeast(1)), .. }
+        ));
         assert!(matches!(only(ratios(&[2.0; 6])).verdict, Verdict::Higher { .. }));
+    }
+
+    #[test]
+    fn forecast_is_never_less_than_the_rule_needs() {
+        // Nine comparisons at 95 %: 1 + log2(9 / 0.05) signs.
+        for (blocks, missing) in [(1, 8), (2, 7), (3, 6), (6, 3), (8, 1)] {
+            for judged in judge(&vec![ratios(&vec![2.0; blocks]); 9], &RULE) {
+                let Verdict::NotEnough { more: Some(more), .. } = judged.verdict else {
+                    panic!("{judged:?}")
+                };
+                assert_eq!(more, Forecast::AtLeast(missing), "{blocks} blocks");
+            }
+        }
+        assert!(matches!(judge(&vec![ratios(&[2.0; 9]); 9], &RULE)[8].verdict, Verdict::Higher { .. }));
     }
 
     #[test]

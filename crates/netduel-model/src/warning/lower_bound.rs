@@ -1,4 +1,4 @@
-//! The sentence of a figure that is a lower bound.
+//! The sentences of figures that are lower bounds.
 use crate::ids::{ArmName, WorkloadName};
 use crate::metric::Metric;
 
@@ -21,4 +21,13 @@ pub(super) fn words(
              next event began: leave more time after each event"
         ),
     }
+}
+
+/// For `trials` of `total` trials without a round trip in the steady window.
+pub(super) fn of_round_trips(arm: &ArmName, workload: &WorkloadName, [trials, total]: [u32; 2]) -> String {
+    format!(
+        "no round trips: {trials} of {total} trials of {arm} in {workload} had no round trip in the steady window; they count with \
+         a latency of at least the whole window and less than one round trip: look for a stalled path, a busy host or a firewall, or \
+         set a longer `duration`"
+    )
 }

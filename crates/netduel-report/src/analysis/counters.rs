@@ -114,7 +114,8 @@ impl CounterKind {
         }
     }
 
-    fn is_cpu(self) -> bool {
+    /// Whether it is CPU time.
+    pub(super) fn is_cpu(self) -> bool {
         matches!(self, Self::Busy | Self::User | Self::System | Self::HardInterrupt | Self::SoftInterrupt)
     }
 

@@ -38,6 +38,9 @@ pub(super) fn at_least(
         let is_bound = |trial: &&&Trial| search::is_at_least(metric, workload, trial);
         return trials.iter().filter(is_bound).map(|trial| trial.slot.block).collect();
     }
+    if metric.is_of_round_trips() {
+        return stalled_blocks(workload, trials);
+    }
     let of_trial = match metric {
         Metric::RecoveryTime => super::failover::recovery,
         Metric::Outage => super::failover::outage,
@@ -60,9 +63,9 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::Loss => loss(trial)?,
         Metric::Jitter => jitter(trial)?,
         // Loaded-latency workloads: the histogram of the loaded phase.
-        Metric::LatencyP50 | Metric::LatencyLoadedP50 => percentile(trial, 50.0)?,
-        Metric::LatencyP99 | Metric::LatencyLoadedP99 => percentile(trial, 99.0)?,
-        Metric::LatencyP999 => percentile(trial, 99.9)?,
+        Metric::LatencyP50 | Metric::LatencyLoadedP50 => percentile(workload, trial, 50.0)?,
+        Metric::LatencyP99 | Metric::LatencyLoadedP99 => percentile(workload, trial, 99.0)?,
+        Metric::LatencyP999 => percentile(workload, trial, 99.9)?,
         Metric::LatencyIdleP50 => idle(trial)?.percentile(50.0)? as f64,
         Metric::Responsiveness => responsiveness::of_trial(trial)?,
         Metric::CpuPerGigabyte => busy_ns(trial, shared_machine)? / 1e9 / gigabytes(trial)?,
@@ -138,13 +141,34 @@ pub(super) fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {
     trial.client.as_ref()?.report.round_trips.as_ref()
 }
 
-/// The histograms hold every round trip of the steady window (timestamped ones separately), so the rate is their count over its
-/// length.
+/// Round trips that began in the steady window, stamped ones included.
+fn round_trip_count(trial: &Trial) -> Option<u64> {
+    let stamped = trial.client.as_ref()?.report.stamps.as_ref().map_or(0, |stamps| stamps.stamped);
+    Some(round_trips(trial)?.histogram.count + stamped)
+}
+
+/// The histograms hold every round trip of the steady window, so their counts over its length are the rate. Without any it is
+/// less than one in the window, which stands for it.
 fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
     let (from, to) = steady_bounds(workload);
-    let stamped = trial.client.as_ref()?.report.stamps.as_ref().map_or(0, |stamps| stamps.stamped);
-    let count = round_trips(trial)?.histogram.count + stamped;
+    let count = match round_trip_count(trial)? {
+        0 if is_stalled(trial) => 1,
+        count => count,
+    };
     (to > from && count > 0).then(|| count as f64 / ((to - from) as f64 / 1e9))
+}
+
+/// Whether a trial had round trips, but none in the steady window.
+fn is_stalled(trial: &Trial) -> bool {
+    round_trip_count(trial) == Some(0) && round_trips(trial).is_some_and(|trips| trips.responses > 0)
+}
+
+/// Blocks whose trial had no round trip in the steady window: the path, or a host, stalled for all of it.
+pub(super) fn stalled_blocks(workload: &Workload, trials: &[&Trial]) -> BTreeSet<u32> {
+    if !workload.traffic.facts().possible_metrics.iter().any(|metric| metric.is_of_round_trips()) {
+        return BTreeSet::new();
+    }
+    trials.iter().filter(|trial| is_stalled(trial)).map(|trial| trial.slot.block).collect()
 }
 
 /// The round trips of a trial.
@@ -152,7 +176,13 @@ pub fn histogram(trial: &Trial) -> Option<Histogram> {
     of_record(&round_trips(trial)?.histogram)
 }
 
-fn percentile(trial: &Trial, percentile: f64) -> Option<f64> {
+/// A percentile of the steady window. Without a round trip in it each of them took at least as long as the window, which stands
+/// for it: without the trial the arm that stalls would look better than it is.
+fn percentile(workload: &Workload, trial: &Trial, percentile: f64) -> Option<f64> {
+    if is_stalled(trial) {
+        let (from, to) = steady_bounds(workload);
+        return (to > from).then(|| (to - from) as f64);
+    }
     Some(histogram(trial)?.percentile(percentile)? as f64)
 }
 

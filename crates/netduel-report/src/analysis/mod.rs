@@ -57,7 +57,7 @@ pub use parts::{Part, added_by_load};
 pub use paths::{Moved, PathShares};
 pub use placements::Placed;
 pub use queues::QueueUse;
-pub use result::{Analysis, ArmAnalysis, ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
+pub use result::{Analysis, ArmAnalysis, ArmValues, Comparison, MetricAnalysis, Withheld, WorkloadAnalysis};
 pub use search::ArmSearch;
 pub use series::SeriesPoint;
 pub use spread::{DpdkEnd, PacketSpread, Uneven};
@@ -135,6 +135,9 @@ fn workload(
             arm: arm.name.clone(),
             workload: settings.clone(),
             trials: trials.len() as u32,
+            blocks: all.iter().map(|trial| trial.slot.block).collect(),
+            stalled: figures::stalled_blocks(settings, &trials),
+            contended: warnings::contended_blocks(settings, &trials, shared),
             latency: figures::merged_latency(&trials),
             parts: parts::of_trials(&settings.traffic, &trials),
             probes_lost: parts::probes_lost(&settings.traffic, &trials),
@@ -219,15 +222,15 @@ impl Analysis {
         comparisons.peek().is_some() && comparisons.all(|comparison| !comparison.pairs.is_empty())
     }
 
-    /// Whether the interval of every metric is narrower than the plan requires, so that the run may stop. Dropped arms do not
-    /// count, because more blocks do not narrow their intervals. False without comparisons.
+    /// Whether the interval of every metric is narrower than the plan requires, so that the run may stop. Dropped arms and CPU
+    /// metrics with CPU contention do not count, because more blocks do not narrow their intervals. False without comparisons.
     pub fn precise_enough(&self, is_dropped: impl Fn(&ArmName) -> bool) -> bool {
         let mut comparisons = self
             .workloads
             .iter()
             .flat_map(|workload| &workload.judged)
             .flat_map(|metric| metric.comparisons.iter().map(move |comparison| (metric.metric, comparison)))
-            .filter(|(_, comparison)| !is_dropped(&comparison.arm))
+            .filter(|(_, comparison)| !is_dropped(&comparison.arm) && comparison.contention.is_none())
             .peekable();
         comparisons.peek().is_some()
             && comparisons.all(|(metric, comparison)| {

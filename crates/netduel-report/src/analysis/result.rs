@@ -1,5 +1,5 @@
 //! Types of everything that is derived from a run: values by workload and arm, comparisons, warnings. Nothing is computed here.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
@@ -77,6 +77,13 @@ pub struct ArmAnalysis {
     pub workload: Workload,
     /// Number of valid trials.
     pub trials: u32,
+    /// Blocks in which it has a trial, valid or not.
+    pub blocks: BTreeSet<u32>,
+    /// Blocks whose valid trial had no round trip in the steady window.
+    pub stalled: BTreeSet<u32>,
+    /// Blocks in whose valid trial other processes used so much CPU time that a warning says so, with the share of the CPU time
+    /// of the host.
+    pub contended: BTreeMap<u32, f64>,
     /// Histogram of all round trips of all valid trials; absent for workloads without round trips.
     pub latency: Option<Histogram>,
     /// The parts of its round trips; empty for workloads without parts.
@@ -176,6 +183,24 @@ pub struct Comparison {
     pub at_least: [bool; 2],
     /// The smallest relevant difference: a fraction of the ratio, or an absolute difference in the metric's unit.
     pub margin: f64,
+    /// Blocks in which both arms have a trial, valid or not.
+    pub blocks: usize,
+    /// For CPU time: the largest share of a host's CPU time that other processes used, when too many pairs are affected.
+    pub contention: Option<f64>,
     /// Verdict and interval; absent for a metric that is not judged.
     pub judged: Option<Judged>,
+    /// Why there is no verdict although there are enough pairs.
+    pub withheld: Option<Withheld>,
+}
+
+/// Why a verdict is withheld.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Withheld {
+    /// It would rest on values that are lower bounds.
+    LowerBounds,
+    /// The CPU time contains that of other processes.
+    CpuContention {
+        /// The largest share of a host's CPU time that they used, a fraction.
+        share_max: f64,
+    },
 }

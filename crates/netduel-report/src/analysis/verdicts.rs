@@ -9,7 +9,12 @@ use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, Question, Rule, Verdict, judge};
 
 use super::identities::Spans;
-use super::{ArmValues, Comparison, Counter, MetricAnalysis, WorkloadAnalysis};
+use super::result::Withheld;
+use super::{ArmAnalysis, ArmValues, Comparison, Counter, MetricAnalysis, WorkloadAnalysis};
+
+/// From this share of the pairs on, pairs with CPU contention could decide the estimate: the breakdown point of the
+/// Hodges-Lehmann estimator is 29 %.
+const CONTENDED_PAIRS_MAX: f64 = 0.25;
 
 /// The smallest relevant loss when the baseline loses nothing: 1 datagram in 1000.
 pub(super) const LOSS_MARGIN_MIN: f64 = 0.001;
@@ -31,15 +36,16 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     let equivalence = design.equivalence.fraction();
     for workload in workloads.iter_mut() {
         let name = workload.name.clone();
+        let arms = &workload.arms;
         for metric in workload.judged.iter_mut().chain(&mut workload.unjudged) {
             metric.comparisons =
-                comparisons(metric, equivalence, |block, arms| spans.paired(&name, block, arms));
+                comparisons(metric, arms, equivalence, |block, arms| spans.paired(&name, block, arms));
         }
     }
     for workload in workloads.iter_mut() {
         let name = workload.name.clone();
         for counter in &mut workload.counters {
-            counter.ratios = ratios(counter, |block, arms| spans.paired(&name, block, arms));
+            counter.ratios = ratios(counter, &workload.arms, |block, arms| spans.paired(&name, block, arms));
         }
     }
     let questions: Vec<Question> = judged(workloads)
@@ -51,14 +57,21 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
         .collect();
     let rule = Rule { confidence: design.tested_confidence(), equivalence };
     let answers = judge(&questions, &rule);
-    for ((_, comparison), answer) in judged(workloads).zip(answers) {
-        comparison.judged = Some(borne_out(answer, comparison.at_least));
+    for ((metric, comparison), answer) in judged(workloads).zip(answers) {
+        let (answer, withheld) = borne_out(metric, answer, comparison);
+        comparison.judged = Some(answer);
+        comparison.withheld = withheld;
     }
 }
 
-/// Ratio of each arm to the baseline, with the estimator of the verdicts.
-fn ratios(counter: &Counter, paired: impl Fn(u32, [&ArmName; 2]) -> bool) -> Vec<Option<f64>> {
-    // The point estimate does not depend on the confidence level.
+/// Ratio of each arm to the baseline by the estimate of the verdicts. Absent where a median is 0, and for CPU time that other
+/// processes used.
+fn ratios(
+    counter: &Counter,
+    arms: &[ArmAnalysis],
+    paired: impl Fn(u32, [&ArmName; 2]) -> bool,
+) -> Vec<Option<f64>> {
+    // The centre does not depend on the confidence.
     const CONFIDENCE: f64 = 0.95;
     let baseline: BTreeMap<u32, f64> = counter.by_block.first().into_iter().flatten().copied().collect();
     let Some((name, _)) = counter.arms.first() else { return Vec::new() };
@@ -68,15 +81,48 @@ fn ratios(counter: &Counter, paired: impl Fn(u32, [&ArmName; 2]) -> bool) -> Vec
             .filter(|(block, _)| paired(*block, [name, arm]))
             .filter_map(|(block, value)| Some((*baseline.get(block)?, *value)))
             .collect();
+        let is_positive = |arm: &ArmName| counter.of(arm).is_some_and(|spread| spread.median > 0.0);
+        if !is_positive(name) || !is_positive(arm) {
+            return None;
+        }
+        let blocks: Vec<u32> = values.iter().map(|(block, _)| *block).collect();
+        if counter.kind.is_cpu() && contention(arms, [name, arm], &blocks).is_some() {
+            return None;
+        }
         Some(estimate(&pairs, Scale::Ratio, CONFIDENCE)?.centre)
     };
-    let arms = counter.arms.iter().map(|(arm, _)| arm).zip(&counter.by_block);
-    [None].into_iter().chain(arms.skip(1).map(of_arm)).collect()
+    let values = counter.arms.iter().map(|(arm, _)| arm).zip(&counter.by_block);
+    [None].into_iter().chain(values.skip(1).map(of_arm)).collect()
 }
 
-/// The verdict, or inconclusive when it depends on censored values (lower bounds) of the baseline or of the arm.
-fn borne_out(answer: Judged, at_least: [bool; 2]) -> Judged {
-    let [of_baseline, of_arm] = at_least;
+/// The largest share of the CPU time of a host that other processes used in one of these blocks, if that happened in so many of
+/// them that CPU times of the two arms cannot be compared.
+fn contention(arms: &[ArmAnalysis], pair: [&ArmName; 2], blocks: &[u32]) -> Option<f64> {
+    let of_block = |block: &u32| {
+        let own = arms.iter().filter(|arm| pair.contains(&&arm.arm));
+        own.filter_map(|arm| arm.contended.get(block).copied()).reduce(f64::max)
+    };
+    let shares: Vec<f64> = blocks.iter().filter_map(of_block).collect();
+    let share_max = shares.iter().copied().reduce(f64::max)?;
+    (shares.len() as f64 > blocks.len() as f64 * CONTENDED_PAIRS_MAX).then_some(share_max)
+}
+
+/// The answer, unless it rests on values that may have been larger (those of the baseline and those of the arm), or on the CPU
+/// time of other processes.
+fn borne_out(metric: Metric, answer: Judged, comparison: &Comparison) -> (Judged, Option<Withheld>) {
+    if let Some(share_max) = comparison.contention {
+        let judged = Judged {
+            verdict: Verdict::NotEnough { estimate: None, more: None },
+            estimate: None,
+            adjusted_p: None,
+        };
+        return (judged, Some(Withheld::CpuContention { share_max }));
+    }
+    let [mut of_baseline, mut of_arm] = comparison.at_least;
+    // A rate of a trial without a round trip is an upper bound.
+    if metric == Metric::RoundTripRate {
+        std::mem::swap(&mut of_baseline, &mut of_arm);
+    }
     let may_be_wrong = match answer.verdict {
         Verdict::Higher { .. } => of_baseline,
         Verdict::Lower { .. } => of_arm,
@@ -85,9 +131,9 @@ fn borne_out(answer: Judged, at_least: [bool; 2]) -> Judged {
     };
     if may_be_wrong {
         let verdict = Verdict::NotEnough { estimate: answer.estimate, more: None };
-        return Judged { verdict, ..answer };
+        return (Judged { verdict, ..answer }, Some(Withheld::LowerBounds));
     }
-    answer
+    (answer, None)
 }
 
 fn judged(workloads: &mut [WorkloadAnalysis]) -> impl Iterator<Item = (Metric, &mut Comparison)> {
@@ -100,27 +146,39 @@ fn judged(workloads: &mut [WorkloadAnalysis]) -> impl Iterator<Item = (Metric, &
 /// `paired`: whether the trials of both arms in a block ran on the same hosts.
 fn comparisons(
     metric: &MetricAnalysis,
+    arms: &[ArmAnalysis],
     equivalence: f64,
     paired: impl Fn(u32, [&ArmName; 2]) -> bool,
 ) -> Vec<Comparison> {
     let Some((baseline, others)) = metric.arms.split_first() else { return Vec::new() };
     let margin = margin(metric.metric, baseline, equivalence);
     let by_block: BTreeMap<u32, f64> = baseline.values.iter().copied().collect();
-    others
-        .iter()
-        .map(|arm| Comparison {
+    let blocks_of = |name: &ArmName| arms.iter().find(|arm| arm.arm == *name).map(|arm| &arm.blocks);
+    let compared = |arm: &ArmValues| {
+        let pairs: Vec<(u32, f64, f64)> = arm
+            .values
+            .iter()
+            .filter(|(block, _)| paired(*block, [&baseline.arm, &arm.arm]))
+            .filter_map(|(block, value)| Some((*block, *by_block.get(block)?, *value)))
+            .collect();
+        let blocks: Vec<u32> = pairs.iter().map(|(block, ..)| *block).collect();
+        let tried = blocks_of(&baseline.arm).zip(blocks_of(&arm.arm));
+        Comparison {
             arm: arm.arm.clone(),
-            pairs: arm
-                .values
-                .iter()
-                .filter(|(block, _)| paired(*block, [&baseline.arm, &arm.arm]))
-                .filter_map(|(block, value)| Some((*block, *by_block.get(block)?, *value)))
-                .collect(),
+            blocks: tried.map_or(0, |(one, other)| one.intersection(other).count()),
             at_least: [baseline, arm].map(|values| !values.at_least.is_empty()),
             margin,
+            contention: if metric.metric.is_cpu() {
+                contention(arms, [&baseline.arm, &arm.arm], &blocks)
+            } else {
+                None
+            },
+            pairs,
             judged: None,
-        })
-        .collect()
+            withheld: None,
+        }
+    };
+    others.iter().map(compared).collect()
 }
 
 /// A metric that may be zero has no ratio. Its margin is the plan's share of the baseline's median, with a floor for a baseline

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
 use netduel_model::metric::Scale;
+use netduel_model::packet_path::PacketEngine;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
@@ -56,6 +57,14 @@ pub(super) fn derive(
             warnings.extend(of_metric(workload, metric));
         }
         for arm in &workload.arms {
+            if !arm.stalled.is_empty() {
+                warnings.push(Warning::NoRoundTrips {
+                    arm: arm.arm.clone(),
+                    workload: workload.name.clone(),
+                    trials: arm.stalled.len() as u32,
+                    trials_total: arm.trials,
+                });
+            }
             let trials: Vec<&Trial> = counting
                 .iter()
                 .copied()
@@ -120,7 +129,8 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
     let mut warnings = Vec::new();
     for arm in &analysis.arms {
         let values = arm.numbers();
-        if !arm.at_least.is_empty() {
+        // A trial without a round trip has a warning of its own, not one by metric.
+        if !arm.at_least.is_empty() && !metric.is_of_round_trips() {
             warnings.push(Warning::LowerBound {
                 arm: arm.arm.clone(),
                 workload: name.clone(),
@@ -374,6 +384,26 @@ pub fn busy_hosts(trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
         .filter_map(|role| Some((role, others_share(trial.end(role)?, neighbour)?)))
         .filter(|(_, share)| *share > OTHERS_SHARE_MAX)
         .collect()
+}
+
+/// Blocks whose trial had hosts with CPU contention, and the largest share. Generators outside netduel (the kernel's, testpmd)
+/// are not other processes, but their time cannot be told from that of others.
+pub(super) fn contended_blocks(
+    workload: &Workload,
+    trials: &[&Trial],
+    shared_machine: bool,
+) -> BTreeMap<u32, f64> {
+    let is_outside = workload
+        .traffic
+        .packets()
+        .is_some_and(|packets| matches!(packets.engine, PacketEngine::Kernel | PacketEngine::Dpdk));
+    if is_outside {
+        return BTreeMap::new();
+    }
+    let share_max = |trial: &&Trial| {
+        busy_hosts(trial, shared_machine).into_iter().map(|(_, share)| share).reduce(f64::max)
+    };
+    trials.iter().filter_map(|trial| Some((trial.slot.block, share_max(trial)?))).collect()
 }
 
 fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Vec<Warning> {

@@ -24,7 +24,7 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
     for (index, arm) in workload.arms.iter().enumerate() {
         columns.push(Column::number(arm.arm.as_str()));
         if index > 0 {
-            columns.push(Column::number("ratio"));
+            columns.push(Column::number("paired ratio"));
         }
     }
     let mut table = Table::new(columns);
@@ -40,7 +40,11 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
         table.rows.push(row(["busiest core, busy", "%"], &busiest, &[], |share| three_digits(share * 100.0)));
     }
     if workload.arms.len() > 1 {
-        table.notes.push("ratio: paired estimate within blocks, as in the verdicts".to_owned());
+        table.notes.push(
+            "paired ratio: estimate from the pairs within blocks, as in the verdicts; it can differ from the ratio of the medians. Absent \
+             where a median is 0, and for CPU time that other processes used"
+                .to_owned(),
+        );
     }
     table.notes.extend(workload.explanation.iter().cloned());
     table

@@ -30,7 +30,7 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
         header.annotations.title.iter().cloned().chain([header.id.to_string(), when, header.program.clone()]);
     let source = source.collect();
     Document {
-        title: analysis.plan.question.clone(),
+        title: words::question(&analysis.plan),
         source,
         basis: format!("{}. {}", words::trials(analysis), words::end(analysis.end.as_ref())),
         arms: analysis.plan.arms.iter().map(|arm| arm.name.to_string()).collect(),
@@ -42,10 +42,15 @@ fn section(anchor: &str, title: &str, scope: Scope, blocks: Vec<Block>) -> Secti
     Section { anchor: anchor.to_owned(), title: title.to_owned(), scope, blocks }
 }
 
-/// Summary, verdicts, and the number of warnings.
+/// Summary, verdicts, and each kind of warning in a line.
 fn result(analysis: &Analysis) -> Section {
     let mut blocks = vec![Block::Headlines(headlines(analysis)), Block::Verdicts(verdicts(analysis))];
-    blocks.extend(attention(analysis).map(Block::Paragraph));
+    if let Some(attention) = attention(analysis) {
+        let found = analysis.inspection.lines(Severity::Warning);
+        let found = found.iter().map(|line| line.split(';').next().unwrap_or_default().to_owned());
+        blocks.push(Block::Paragraph(attention));
+        blocks.push(list(words::warning_heads(analysis).into_iter().chain(found)));
+    }
     section("verdicts", "Verdicts", Scope::Result, blocks)
 }
 
@@ -103,8 +108,7 @@ fn folded<'a>(
 /// The number of warnings and findings with links, so that readers of the result see them; absent without any.
 fn attention(analysis: &Analysis) -> Option<Text> {
     let count = words::warnings(analysis).len();
-    let problems =
-        analysis.inspection.findings().filter(|(_, one)| one.severity >= Severity::Warning).count();
+    let problems = analysis.inspection.lines(Severity::Warning).len();
     let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let warnings = (count > 0).then(|| (counted(count, "warning"), "warnings"));
     let findings = (problems > 0).then(|| (counted(problems, "finding") + " on the hosts", "hosts"));
@@ -115,7 +119,7 @@ fn attention(analysis: &Analysis) -> Option<Text> {
             .and(if index == 0 { "" } else { ", " }, Style::Plain)
             .and(words.clone(), Style::Link(anchor));
     }
-    (!parts.is_empty()).then(|| text.and(".", Style::Plain))
+    (!parts.is_empty()).then(|| text.and(":", Style::Plain))
 }
 
 fn verdicts(analysis: &Analysis) -> Verdicts {
@@ -152,7 +156,7 @@ fn rows(metric: &MetricAnalysis) -> Vec<VerdictRow> {
         Some(Compared {
             measure: words::measure(metric, own),
             tone: words::tone(metric.metric, judged),
-            verdict: words::verdict(metric.metric, judged),
+            verdict: words::verdict(metric.metric, comparison),
             effect: words::shown_effect(metric.metric, judged),
         })
     };

@@ -74,10 +74,12 @@ impl Axis {
         }
     }
 
-    /// An interval with lower end, estimate and upper end as dot and bar; the shape of the dot shows the tone.
+    /// One interval, lower end, estimate and upper end: dot and bar, the shape of the dot by tone. An end beyond the axis has an
+    /// arrow. Without an interval there is only the dot.
     pub(super) fn interval(&self, ends: [f64; 3], tone: Tone, words: &str) -> Markup {
-        let [low, centre, high] = ends.map(|ratio| self.x(ratio.max(1e-9)));
         let is_bounded = ends.iter().all(|ratio| ratio.is_finite());
+        let is_beyond = [ends[0] < 1.0 / self.reach, ends[2] > self.reach];
+        let [low, centre, high] = ends.map(|ratio| self.x(ratio.max(1e-9)));
         let (band_from, band_to) = (self.x(1.0 / (1.0 + self.equivalence)), self.x(1.0 + self.equivalence));
         html! {
             svg.interval viewBox={ "0 0 " (WIDTH) " 24" } width=(WIDTH) height="24" role="img" aria-label={ "ratio " (words) } {
@@ -86,10 +88,15 @@ impl Axis {
                     line.grid x1=(self.x(tick)) x2=(self.x(tick)) y1="0" y2="24" {}
                 }
                 line.one x1=(self.x(1.0)) x2=(self.x(1.0)) y1="0" y2="24" {}
-                line.bar x1=(low) x2=(high) y1="12" y2="12" {}
                 @if is_bounded {
-                    line.bar x1=(low) x2=(low) y1="8" y2="16" {}
-                    line.bar x1=(high) x2=(high) y1="8" y2="16" {}
+                    line.bar x1=(low) x2=(high) y1="12" y2="12" {}
+                    @for (end, beyond, outward) in [(low, is_beyond[0], -1.0), (high, is_beyond[1], 1.0)] {
+                        @if beyond {
+                            polyline.bar fill="none" points={ (end) ",7 " (end + outward * 6.0) ",12 " (end) ",17" } {}
+                        } @else {
+                            line.bar x1=(end) x2=(end) y1="8" y2="16" {}
+                        }
+                    }
                 }
                 @match tone {
                     Tone::Better => circle.dot cx=(centre) cy="12" r="4.5" {},
@@ -106,4 +113,19 @@ impl Axis {
 fn label(tick: f64) -> String {
     let parts = 1.0 / tick;
     if parts > 1.5 && parts.fract() == 0.0 { format!("1/{parts}") } else { format!("{tick}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interval_beyond_the_axis_ends_in_an_arrow_and_none_has_no_bar() {
+        let axis = Axis { reach: RATIO_MAX * 1.02, equivalence: 0.05 };
+        let drawn = |ends| axis.interval(ends, Tone::Open, "").into_string();
+        assert_eq!(drawn([4.5, 40.0, 313.0]).matches("<polyline").count(), 1);
+        assert_eq!(drawn([0.001, 1.0, 313.0]).matches("<polyline").count(), 2);
+        assert_eq!(drawn([4.5, 20.0, 60.0]).matches("<polyline").count(), 0);
+        assert!(!drawn([0.0, 2.0, f64::INFINITY]).contains("class=\"bar\""));
+    }
 }

@@ -88,7 +88,7 @@ fn row(row: &VerdictRow, axis: &Axis) -> Markup {
                         Effect::Unknown => span.difference { "no estimate" },
                     }
                 }
-                td.verdict { span.mark aria-hidden="true" { (tone.mark()) } (unbroken(verdict)) }
+                td.verdict { span.mark { (tone.mark()) } (unbroken(verdict)) }
             },
         }
     }

@@ -2,7 +2,7 @@
 use netduel_model::metric::{Metric, Scale};
 use netduel_stats::paired;
 use netduel_stats::summary;
-use netduel_stats::verdict::{Judged, Verdict as StatsVerdict};
+use netduel_stats::verdict::{Forecast, Judged, Verdict as StatsVerdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -90,7 +90,7 @@ pub struct Verdict {
     pub tone: VerdictTone,
     /// The verdict in words.
     pub text: String,
-    /// Estimated number of further blocks for a verdict; null when it is not `inconclusive` or not known.
+    /// Further blocks for a verdict: about this number, or at least; null when not `inconclusive` or not known.
     pub more_blocks: Option<u32>,
     /// Two-sided p value of "no difference", corrected for all verdicts of the run (Holm).
     pub adjusted_p: Option<f64>,
@@ -108,7 +108,7 @@ pub enum VerdictKind {
     Lower,
     /// A difference, if any, is smaller than the margin.
     NoDifference,
-    /// The interval holds both "no difference" and a difference that matters.
+    /// The interval holds both "no difference" and a difference that matters, or the verdict is withheld; `text` states why.
     Inconclusive,
 }
 
@@ -196,23 +196,23 @@ impl Comparison {
                 Scale::Difference => ComparisonScale::Difference,
             },
             margin: comparison.margin,
-            verdict: comparison.judged.as_ref().map(|judged| Verdict::of(metric, judged)),
+            verdict: comparison.judged.as_ref().map(|judged| Verdict::of(metric, comparison, judged)),
         }
     }
 }
 
 impl Verdict {
-    fn of(metric: Metric, judged: &Judged) -> Self {
+    fn of(metric: Metric, comparison: &analysis::Comparison, judged: &Judged) -> Self {
         let (kind, more_blocks) = match judged.verdict {
             StatsVerdict::Higher { .. } => (VerdictKind::Higher, None),
             StatsVerdict::Lower { .. } => (VerdictKind::Lower, None),
             StatsVerdict::NoDifference { .. } => (VerdictKind::NoDifference, None),
-            StatsVerdict::NotEnough { more, .. } => (VerdictKind::Inconclusive, more),
+            StatsVerdict::NotEnough { more, .. } => (VerdictKind::Inconclusive, more.map(Forecast::blocks)),
         };
         Self {
             kind,
             tone: VerdictTone::of(words::tone(metric, Some(judged))),
-            text: words::verdict(metric, Some(judged)),
+            text: words::verdict(metric, comparison),
             more_blocks,
             adjusted_p: judged.adjusted_p,
             estimate: judged.estimate.as_ref().map(Estimate::of),

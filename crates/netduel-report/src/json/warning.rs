@@ -126,6 +126,8 @@ kinds! {
     TimestampsIncomplete,
     /// Some values are minimums: the event was not over.
     LowerBound,
+    /// Trials had no round trip in the steady window.
+    NoRoundTrips,
     /// The run went on without an arm.
     ArmDropped,
     /// Trials are excluded.

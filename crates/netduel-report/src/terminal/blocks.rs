@@ -137,11 +137,10 @@ fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> 
     };
     // The name of a single other arm is in the column title; of several, each line has its own.
     let several = verdicts.others.len() > 1;
-    let other = if several { String::new() } else { verdicts.others.concat() };
-    let mut lines = vec![Line {
-        cells: [String::new(), String::new(), plain(&verdicts.baseline), plain(&other)],
-        verdict: None,
-    }];
+    let other = if several { "value".to_owned() } else { verdicts.others.concat() };
+    let arm = if several { "arm".to_owned() } else { String::new() };
+    let mut lines =
+        vec![Line { cells: [String::new(), arm, plain(&verdicts.baseline), plain(&other)], verdict: None }];
     let mut last = "";
     for row in rows {
         let is_first = row.metric != last;
@@ -149,7 +148,7 @@ fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> 
         let named = |measure: &Measure| if several { plain(&measure.arm) } else { String::new() };
         let (arm, own, verdict) = match &row.arm {
             Some(Compared { measure, tone, verdict, .. }) => {
-                (named(measure), value(measure), Some((*tone, format!("{} {}", tone.mark(), plain(verdict)))))
+                (named(measure), value(measure), Some((*tone, format!("{}{}", tone.mark(), plain(verdict)))))
             }
             None => (String::new(), String::new(), None),
         };

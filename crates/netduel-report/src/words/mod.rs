@@ -4,6 +4,7 @@ mod environment;
 pub mod failover;
 mod host;
 mod limits;
+mod measure;
 pub(crate) mod metric;
 mod packets;
 mod placements;
@@ -21,17 +22,19 @@ pub use environment::{
 };
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{QueueRow, limit_shares, queues};
+pub use measure::{measure, value};
 pub use metric::{PPS, is_of_packets, metric_title, metric_value, packet_rate};
 pub use netduel_model::units::plural;
 pub(crate) use packets::{of_way as packets_of_way, rule as packets_rule};
 pub use packets::{packets_commentary, published};
 pub use placements::{placement, placements};
 pub use run::{
-    commands, end, load_effects, parts_title, proofs, rules, trials, workload, workload_of_arms, zero_copy,
+    commands, end, load_effects, parts_title, proofs, question, rules, trials, workload, workload_of_arms,
+    zero_copy,
 };
 pub(crate) use text::ranges;
 pub use text::{date, date_and_time, percent, percent_at_least, plain, times};
 pub use tone::Tone;
 pub use treatment::{changes, treatment};
-pub use verdict::{answer, interval, is_inconclusive, listed, measure, shown_effect, tone, value, verdict};
-pub use warnings::{warning_text, warnings};
+pub use verdict::{answer, interval, is_inconclusive, listed, shown_effect, tone, verdict};
+pub use warnings::{warning_heads, warning_text, warnings};

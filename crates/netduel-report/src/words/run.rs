@@ -6,7 +6,7 @@ use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
-use netduel_model::units::human_nanos;
+use netduel_model::units::{human_nanos, plural};
 use netduel_model::workload::{Facts, Role, Wire, Workload};
 
 use super::text::{percent_at_least, plain, shell_word};
@@ -145,7 +145,8 @@ pub fn end(end: Option<&RunEnd>) -> String {
 pub fn trials(analysis: &Analysis) -> String {
     let blocks =
         if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
-    format!("{blocks}, {} valid trials, {} excluded", analysis.trials_valid, analysis.trials_left_out)
+    let valid = plural(analysis.trials_valid, "valid trial");
+    format!("{blocks}, {valid}, {} excluded", analysis.trials_left_out)
 }
 
 /// Proof of the path of each arm at each end by interface counters, over all workloads.
@@ -203,12 +204,33 @@ pub fn commands(run: &Run) -> Vec<String> {
     if run.header.plan.design.seed != Some(run.header.seed) {
         lines.push(format!("# for the same order write seed = {} under [design]", run.header.seed));
     }
-    lines.push(format!("netduel run {}", shell_word(&plan)));
+    let mut command = vec!["netduel".to_owned(), "run".to_owned(), shell_word(&plan)];
+    // The text of the plan has neither the options of the command line nor the second arm of an A/A run.
+    if run.header.plan.design.aa && !sets_aa(&run.header.plan_text) {
+        command.push("--aa".to_owned());
+    }
+    for setting in &run.header.annotations.overrides {
+        command.extend(["--set".to_owned(), shell_word(setting)]);
+    }
+    lines.push(command.join(" "));
     lines.push(format!(
         "# this run was: {}",
         run.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
     ));
     lines.iter().map(|line| plain(line)).collect()
+}
+
+/// Whether the text of a plan makes every run of it an A/A run.
+fn sets_aa(plan: &str) -> bool {
+    plan.lines().any(|line| line.split('#').next().unwrap_or_default().replace(' ', "") == "aa=true")
+}
+
+/// The question of a run: that of the plan, or that of an A/A run.
+pub fn question(plan: &ResolvedPlan) -> String {
+    match plan.arms.first().filter(|_| plan.design.aa) {
+        Some(arm) => format!("A/A run of arm {}: are two identical arms equal?", arm.name),
+        None => plan.question.clone(),
+    }
 }
 
 /// The rules of counting.

@@ -37,10 +37,9 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A share rounded down to two decimals, for "at least": `99.98 %`.
+/// A share rounded down, for "at least": `99 %`.
 pub fn percent_at_least(share: f64) -> String {
-    let percent = (share * 1e4).floor() / 100.0;
-    if percent >= 100.0 { "100 %".to_owned() } else { format!("{percent:.2} %") }
+    format!("{:.0} %", (share * 100.0).floor())
 }
 
 /// A round percentage as a plan gives it: `5 %`, `2.5 %`.
@@ -143,7 +142,7 @@ mod tests {
         ] {
             assert_eq!(percent(share), text);
         }
-        assert_eq!(percent_at_least(0.999_999), "99.99 %");
+        assert_eq!(percent_at_least(0.999_999), "99 %");
     }
 
     #[test]

@@ -24,13 +24,12 @@ impl Tone {
         }
     }
 
-    /// A mark that distinguishes the tones without colour.
+    /// What stands before a verdict, so that the tones differ without colour. The words of the other verdicts need none.
     pub fn mark(self) -> &'static str {
         match self {
-            Self::Better => "+",
-            Self::Worse => "-",
-            Self::Same => "=",
-            Self::Open => "?",
+            Self::Better => "better: ",
+            Self::Worse => "worse: ",
+            Self::Same | Self::Open => "",
         }
     }
 }

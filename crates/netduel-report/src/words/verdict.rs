@@ -5,14 +5,13 @@ use netduel_model::ids::ArmName;
 use netduel_model::metric::{Better, Metric, Scale};
 use netduel_model::units::{count, three_digits};
 use netduel_stats::paired::Estimate;
-use netduel_stats::summary;
-use netduel_stats::verdict::{Judged, SPREAD_KNOWN_FROM, Verdict};
+use netduel_stats::verdict::{Forecast, Judged, Verdict};
 
-use super::text::{figure, percent_exact, times};
+use super::text::{figure, percent, percent_exact, times};
 use super::tone::Tone;
-use crate::analysis::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, Comparison, MetricAnalysis, Withheld, WorkloadAnalysis};
 use crate::document::block::{Style, Text};
-use crate::document::verdicts::{Effect, Measure};
+use crate::document::verdicts::Effect;
 
 /// Above this number of missing blocks the design cannot decide, and the exact number is meaningless.
 const BLOCKS_WORTH_NAMING: u32 = 1000;
@@ -29,26 +28,41 @@ pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
 }
 
 /// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `65 % lower [61, 68]`, `no difference beyond 5 %`, `inconclusive: about 12 more blocks`.
-pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
-    let Some(judged) = judged else { return "not judged".to_owned() };
-    match judged.verdict {
+/// Where blocks lack a pair their number follows: `65 % lower [61, 68] (9 of 10 pairs)`.
+pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
+    let Some(judged) = comparison.judged.as_ref() else { return "not judged".to_owned() };
+    if let Some(Withheld::CpuContention { share_max }) = comparison.withheld {
+        let share = percent(share_max);
+        return format!("not comparable: other processes used up to {share} of the CPU time");
+    }
+    let (pairs, blocks) = (comparison.pairs.len(), comparison.blocks);
+    let words = match judged.verdict {
         Verdict::Higher { estimate } | Verdict::Lower { estimate } => effect(metric, &estimate),
         Verdict::NoDifference { larger_than, .. } => {
             format!("no difference beyond {}", amount(metric, larger_than))
         }
-        Verdict::NotEnough { more: Some(1), .. } => "inconclusive: about 1 more block".to_owned(),
-        Verdict::NotEnough { more: Some(more), .. } if more > BLOCKS_WORTH_NAMING => {
-            format!("inconclusive: more than {BLOCKS_WORTH_NAMING} more blocks")
+        Verdict::NotEnough { estimate: None, .. } => {
+            return "inconclusive: no block with both arms".to_owned();
         }
-        Verdict::NotEnough { more: Some(more), .. } => format!("inconclusive: about {more} more blocks"),
-        Verdict::NotEnough { estimate: None, .. } => "inconclusive: no block with both arms".to_owned(),
-        Verdict::NotEnough { estimate: Some(estimate), more: None } if estimate.n < SPREAD_KNOWN_FROM => {
-            let missing = SPREAD_KNOWN_FROM - estimate.n;
-            format!("inconclusive: at least {missing} more {}", if missing == 1 { "block" } else { "blocks" })
+        Verdict::NotEnough { more: Some(Forecast::AtLeast(more)), .. } if pairs < blocks => {
+            let needed = pairs + more as usize;
+            return format!("inconclusive: {pairs} of {blocks} blocks have a pair, at least {needed} needed");
         }
-        // With enough blocks a number is missing only where a verdict was withdrawn: outages and searches that did not end.
-        Verdict::NotEnough { more: None, .. } => "inconclusive: some values are only lower bounds".to_owned(),
-    }
+        Verdict::NotEnough { more: Some(more), .. } if more.blocks() > BLOCKS_WORTH_NAMING => {
+            "inconclusive: the spread is too large; use longer trials or quieter hosts".to_owned()
+        }
+        Verdict::NotEnough { more: Some(Forecast::About(more)), .. } => further("about", more),
+        Verdict::NotEnough { more: Some(Forecast::AtLeast(more)), .. } => further("at least", more),
+        Verdict::NotEnough { more: None, .. } if comparison.withheld == Some(Withheld::LowerBounds) => {
+            "inconclusive: some values are only lower bounds".to_owned()
+        }
+        Verdict::NotEnough { more: None, .. } => "inconclusive".to_owned(),
+    };
+    if pairs < blocks { format!("{words} ({pairs} of {blocks} pairs)") } else { words }
+}
+
+fn further(about: &str, blocks: u32) -> String {
+    format!("inconclusive: {about} {blocks} more {}", if blocks == 1 { "block" } else { "blocks" })
 }
 
 /// How the effect of a metric is expressed.
@@ -78,7 +92,7 @@ fn manner(metric: Metric) -> Manner {
 
 /// An effect with its interval, in the direction of the effect, smaller end first.
 fn effect(metric: Metric, estimate: &Estimate) -> String {
-    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let in_percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let manner = manner(metric);
     let worded = |[more, less, as_much]: [&str; 3], unit: &str| {
         let Estimate { centre, low, high, .. } = *estimate;
@@ -88,18 +102,22 @@ fn effect(metric: Metric, estimate: &Estimate) -> String {
                 format!("{} {as_much}{unit}{}", times(centre), bracket(low, high, times))
             }
             _ => {
-                let [centre, low, high] = [centre, low, high].map(percent);
+                let [centre, low, high] = [centre, low, high].map(in_percent);
                 let word = if centre < 0.0 { less } else { more };
                 format!("{} % {word}{unit}{}", figure(centre.abs()), sides(centre, low, high, figure))
             }
         }
     };
     match manner {
+        // From here on a percentage says no more than the factor.
+        Manner::Times if estimate.centre >= 9.95 => {
+            format!("{}{}", times(estimate.centre), bracket(estimate.low, estimate.high, times))
+        }
         Manner::Times => format!(
             "{} ({}{} %){}",
             times(estimate.centre),
             if estimate.centre < 1.0 { "-" } else { "+" },
-            figure(percent(estimate.centre).abs()),
+            figure(in_percent(estimate.centre).abs()),
             bracket(estimate.low, estimate.high, times)
         ),
         Manner::Share => worded(["higher", "lower", "as high"], ""),
@@ -183,35 +201,6 @@ pub fn shown_effect(metric: Metric, judged: Option<&Judged>) -> Effect {
     }
 }
 
-/// Median and quartiles of an arm's valid trials.
-pub fn measure(metric: &MetricAnalysis, values: &ArmValues) -> Measure {
-    let numbers = values.numbers();
-    let at = |share: f64| summary::quantile(&numbers, share).map(|value| metric.human(value));
-    let median = at(0.5);
-    let quartiles = match (at(0.25), &median, at(0.75)) {
-        (Some(low), Some(median), Some(high)) if numbers.len() > 1 => within(&low, median, &high),
-        _ => String::new(),
-    };
-    Measure { arm: values.arm.to_string(), median, quartiles, n: numbers.len() }
-}
-
-/// Two values in brackets, without their unit if the median has the same.
-fn within(low: &str, middle: &str, high: &str) -> String {
-    let unit = middle.split_once(' ').map(|(_, unit)| unit);
-    let bare = |end: &str| match end.split_once(' ') {
-        // Zero needs no unit, and its unit would differ when values are scaled: `0 ns` among milliseconds.
-        Some(("0", own)) if Some(own) != unit => "0".to_owned(),
-        Some((number, own)) if Some(own) == unit => number.to_owned(),
-        _ => end.to_owned(),
-    };
-    format!("[{}, {}]", bare(low), bare(high))
-}
-
-/// Median, quartiles and number of trials: `6.12 Gbit/s [6.02, 6.31] (n 8)`.
-pub fn value(metric: &MetricAnalysis, values: &ArmValues) -> String {
-    measure(metric, values).words()
-}
-
 /// One verdict of one or more metrics.
 struct Clause {
     metrics: Vec<&'static str>,
@@ -227,7 +216,7 @@ fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = Vec::new();
     for (analysis, comparison) in comparisons(workload, arm) {
         let judged = comparison.judged.as_ref();
-        let (tone, verdict) = (tone(analysis.metric, judged), verdict(analysis.metric, judged));
+        let (tone, verdict) = (tone(analysis.metric, judged), verdict(analysis.metric, comparison));
         // `CPU 62 % less per GB`: the verdict names the unit itself.
         let title = match (manner(analysis.metric), tone) {
             (Manner::Cost(_), Tone::Better | Tone::Worse) if verdict.contains(" per ") => {
@@ -251,10 +240,11 @@ pub fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Whether no judged metric of an arm in a workload has a result.
+/// Whether no judged metric of an arm in a workload has a result, and no trial stalled.
 pub fn is_inconclusive(workload: &WorkloadAnalysis, arm: &ArmName) -> bool {
     let clauses = clauses(workload, arm);
-    !clauses.is_empty() && clauses.iter().all(|clause| clause.tone == Tone::Open)
+    let is_open = !clauses.is_empty() && clauses.iter().all(|clause| clause.tone == Tone::Open);
+    is_open && stalls(workload, arm).is_empty()
 }
 
 /// The summary sentence of one arm in one workload: all judged metrics against the baseline; absent without judged metrics.
@@ -283,7 +273,19 @@ pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
         text = text.and(joint, Style::Plain).and("inconclusive", Style::Tone(Tone::Open));
         text = text.and(format!(": {}", open.join(", ")), Style::Plain);
     }
-    (!clauses.is_empty()).then(|| text.and(".", Style::Plain))
+    (!clauses.is_empty()).then(|| text.and(format!("{}.", stalls(workload, arm)), Style::Plain))
+}
+
+/// Trials without a round trip, of an arm and of the baseline: `; 4 of 10 trials of synthetic without a round trip in the steady
+/// window`.
+fn stalls(workload: &WorkloadAnalysis, arm: &ArmName) -> String {
+    let baseline = workload.arms.first().map(|first| &first.arm);
+    let is_compared = |one: &&ArmAnalysis| one.arm == *arm || Some(&one.arm) == baseline;
+    let words = |one: &ArmAnalysis| {
+        let (stalled, trials) = (one.stalled.len(), one.trials);
+        format!("; {stalled} of {trials} trials of {} without a round trip in the steady window", one.arm)
+    };
+    workload.arms.iter().filter(is_compared).filter(|one| !one.stalled.is_empty()).map(words).collect()
 }
 
 /// Every judged metric of a workload with the comparison of one arm.
@@ -308,29 +310,55 @@ mod tests {
         Judged { verdict, estimate: verdict.estimate(), adjusted_p: None }
     }
 
+    fn comparison(verdict: Verdict, [pairs, blocks]: [usize; 2]) -> Comparison {
+        Comparison {
+            arm: "a".parse().unwrap(),
+            pairs: vec![(0, 1.0, 1.0); pairs],
+            at_least: [false; 2],
+            margin: 0.05,
+            blocks,
+            contention: None,
+            judged: Some(judged(verdict)),
+            withheld: None,
+        }
+    }
+
+    fn inconclusive(more: Option<Forecast>) -> Verdict {
+        Verdict::NotEnough { estimate: Some(estimate(1.0, 0.0, f64::INFINITY)), more }
+    }
+
     #[test]
     fn inconclusive_verdicts_state_the_missing_blocks() {
-        let more = |more| Verdict::NotEnough { estimate: None, more };
-        for (metric, given, words) in [
-            (Metric::Loss, more(Some(12)), "inconclusive: about 12 more blocks"),
-            (Metric::Loss, more(Some(9819)), "inconclusive: more than 1000 more blocks"),
-            (Metric::Loss, more(Some(1)), "inconclusive: about 1 more block"),
-            (Metric::Loss, more(None), "inconclusive: no block with both arms"),
+        for (more, pairs, words) in [
+            (Some(Forecast::About(12)), 8, "inconclusive: about 12 more blocks"),
             (
-                Metric::Throughput,
-                Verdict::NotEnough {
-                    estimate: Some(Estimate { n: 1, ..estimate(2.0, 0.0, f64::INFINITY) }),
-                    more: None,
-                },
-                "inconclusive: at least 2 more blocks",
+                Some(Forecast::About(9819)),
+                8,
+                "inconclusive: the spread is too large; use longer trials or quieter hosts",
             ),
+            (Some(Forecast::About(1)), 8, "inconclusive: about 1 more block"),
+            (Some(Forecast::AtLeast(7)), 8, "inconclusive: at least 7 more blocks"),
+            (Some(Forecast::AtLeast(2)), 6, "inconclusive: 6 of 8 blocks have a pair, at least 8 needed"),
+            (Some(Forecast::About(12)), 6, "inconclusive: about 12 more blocks (6 of 8 pairs)"),
+            (None, 8, "inconclusive"),
+        ] {
+            assert_eq!(verdict(Metric::LatencyP50, &comparison(inconclusive(more), [pairs, 8])), words);
+        }
+        let none = comparison(Verdict::NotEnough { estimate: None, more: None }, [0, 8]);
+        assert_eq!(verdict(Metric::Loss, &none), "inconclusive: no block with both arms");
+    }
+
+    #[test]
+    fn withheld_verdicts_state_the_reason() {
+        for (withheld, words) in [
+            (Withheld::LowerBounds, "inconclusive: some values are only lower bounds"),
             (
-                Metric::Throughput,
-                Verdict::NotEnough { estimate: Some(estimate(1.0, 1.0, 1.0)), more: None },
-                "inconclusive: some values are only lower bounds",
+                Withheld::CpuContention { share_max: 0.741 },
+                "not comparable: other processes used up to 74 % of the CPU time",
             ),
         ] {
-            assert_eq!(verdict(metric, Some(&judged(given))), words);
+            let withheld = Comparison { withheld: Some(withheld), ..comparison(inconclusive(None), [8, 8]) };
+            assert_eq!(verdict(Metric::CpuPerGigabyte, &withheld), words);
         }
     }
 
@@ -356,15 +384,8 @@ mod tests {
             (Metric::Throughput, same([1.0, 0.99, 1.01], 0.05), "no difference beyond 5 %"),
             (Metric::Loss, same([0.0, 0.0, 0.0], 0.001), "no difference beyond 0.10 percentage points"),
         ] {
-            assert_eq!(verdict(metric, Some(&judged(given))), words);
+            assert_eq!(verdict(metric, &comparison(given, [8, 8])), words);
         }
-    }
-
-    #[test]
-    fn quartiles_have_a_unit_only_if_it_differs_from_the_median() {
-        assert_eq!(within("6.02 Gbit/s", "6.12 Gbit/s", "6.31 Gbit/s"), "[6.02, 6.31]");
-        assert_eq!(within("990 Mbit/s", "1.01 Gbit/s", "1.20 Gbit/s"), "[990 Mbit/s, 1.20]");
-        assert_eq!(within("0 ns", "5.59 ms", "92.9 ms"), "[0, 92.9]");
     }
 
     #[test]

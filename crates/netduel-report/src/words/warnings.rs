@@ -24,6 +24,24 @@ pub fn warnings(analysis: &Analysis) -> Vec<String> {
     sentences
 }
 
+/// Each kind of warning in a line, its first sentence without the advice: the closing lines of a run have no room for all.
+pub fn warning_heads(analysis: &Analysis) -> Vec<String> {
+    let mut heads: Vec<(String, String, usize)> = Vec::new();
+    for sentence in warnings(analysis) {
+        let kind = sentence.split(':').next().unwrap_or_default().to_owned();
+        let first = sentence.split(';').next().unwrap_or_default().to_owned();
+        match heads.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((.., more)) => *more += 1,
+            None => heads.push((kind, first, 0)),
+        }
+    }
+    let line = |(_, first, more): (String, String, usize)| match more {
+        0 => first,
+        more => format!("{first} (and {more} more)"),
+    };
+    heads.into_iter().map(line).collect()
+}
+
 /// A warning in a sentence; for workloads of packets in terms of packets.
 pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
     let packet_bytes = |workload| packet_bytes(analysis, workload);

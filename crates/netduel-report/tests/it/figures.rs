@@ -166,7 +166,7 @@ fn precision_requires_a_narrow_interval_of_every_metric() {
 }
 
 /// The kinds of warnings of a run.
-fn kinds(run: &netduel_model::run::Run) -> Vec<String> {
+pub fn kinds(run: &netduel_model::run::Run) -> Vec<String> {
     let warnings = analyse_run(run).warnings;
     warnings.iter().map(|warning| warning.to_string().split(':').next().unwrap().to_owned()).collect()
 }

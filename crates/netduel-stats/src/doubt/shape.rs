@@ -29,6 +29,13 @@ const FAR_DEVIATIONS: f64 = 26.0;
 /// a median of pairs.
 const FAR_TIMES: f64 = 1.5;
 
+/// A value so many times the median of the others, or its inverse, is also an outlier by its logarithm: the distance of a small
+/// value from the median is never more than the median itself, whatever the spread.
+const VERY_FAR_TIMES: f64 = 10.0;
+
+/// How many robust standard deviations of the logarithms that takes. Among 8 values of exponential noise 0.5 % reach it.
+const FAR_LOG_DEVIATIONS: f64 = 13.0;
+
 /// Factor from the median absolute deviation to the standard deviation of a normal distribution.
 const PER_MEDIAN_DEVIATION: f64 = 1.482_6;
 
@@ -96,9 +103,10 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum())
 }
 
-/// Outliers of at least 5 values: further from the median than 26 robust standard deviations (1.4826 times the median absolute
-/// deviation, or 1.2533 times the mean absolute deviation when more than half of the values are equal), and at least 1.5 times
-/// the median of the others or at most its inverse.
+/// Values further from the median than 26 robust standard deviations (1.4826 times the median absolute deviation, or when more
+/// than half of the values are equal 1.2533 times the mean one) that are also 1.5 times the median of the others, or less than
+/// its inverse; of at least 5 values. So are positive values 10 times the median of the others, or a tenth of it, that are further than 13
+/// robust standard deviations by their logarithms.
 pub fn outliers(values: &[f64]) -> Vec<Outlier> {
     let n = values.len();
     let Some(centre) = median(values).filter(|_| n >= FEWEST_FOR_OUTLIERS) else { return Vec::new() };
@@ -107,18 +115,32 @@ pub fn outliers(values: &[f64]) -> Vec<Outlier> {
         || PER_MEAN_DEVIATION * distances.iter().sum::<f64>() / n as f64,
         |typical| PER_MEDIAN_DEVIATION * typical,
     );
-    let far = |&(_, distance): &(usize, &f64)| *distance > FAR_DEVIATIONS * typical;
-    let material = |outlier: &Outlier| !(1.0 / FAR_TIMES..=FAR_TIMES).contains(&outlier.ratio_to_median);
-    distances
-        .iter()
-        .enumerate()
-        .filter(far)
-        .filter_map(|(index, _)| {
+    let by_logarithm = far_by_logarithm(values);
+    let is_far = |index: usize| distances[index] > FAR_DEVIATIONS * typical;
+    let is_beyond = |times: f64, ratio: f64| !(1.0 / times..=times).contains(&ratio);
+    (0..n)
+        .filter(|index| is_far(*index) || by_logarithm[*index])
+        .filter_map(|index| {
             let others = [&values[..index], &values[index + 1..]].concat();
             Some(Outlier { index, ratio_to_median: values[index] / median(&others)? })
         })
-        .filter(material)
+        .filter(|one| {
+            let times = if is_far(one.index) { FAR_TIMES } else { VERY_FAR_TIMES };
+            is_beyond(times, one.ratio_to_median)
+        })
         .collect()
+}
+
+/// Whether the logarithm of each value is far from that of the median; none is where a value is not positive.
+fn far_by_logarithm(values: &[f64]) -> Vec<bool> {
+    if values.iter().any(|value| *value <= 0.0) {
+        return vec![false; values.len()];
+    }
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let centre = median(&logarithms).unwrap_or_default();
+    let distances: Vec<f64> = logarithms.iter().map(|value| (value - centre).abs()).collect();
+    let typical = median(&distances).unwrap_or_default() * PER_MEDIAN_DEVIATION;
+    distances.iter().map(|distance| typical > 0.0 && *distance > FAR_LOG_DEVIATIONS * typical).collect()
 }
 
 #[cfg(test)]
@@ -162,6 +184,18 @@ mod tests {
         values[5] = 2.0;
         assert_eq!(outliers(&values), [Outlier { index: 5, ratio_to_median: 0.2 }]);
         assert_eq!(outliers(&[1.0, 1.0, 1.0, 9.0]), []);
+    }
+
+    #[test]
+    fn small_value_is_an_outlier_among_values_with_a_wide_spread() {
+        let mut values = vec![2.9, 2.4, 3.4, 2.7, 3.1, 2.2, 3.6, 2.8, 3.0, 2.5];
+        assert_eq!(outliers(&values), []);
+        values[7] = 0.0051;
+        let found = outliers(&values);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].index == 7 && found[0].ratio_to_median < 0.002, "{found:?}");
+        values[7] = 0.9;
+        assert_eq!(outliers(&values), [], "a third of the others is within the noise of such values");
     }
 
     #[test]

@@ -100,8 +100,8 @@ fn estimated_further_blocks_suffice_without_much_excess() {
                 )
             };
             asked += 1;
-            decided += u32::from(with(&mut chance, more as usize));
-            decided_early += u32::from(with(&mut chance, more as usize / 5));
+            decided += u32::from(with(&mut chance, more.blocks() as usize));
+            decided_early += u32::from(with(&mut chance, more.blocks() as usize / 5));
         }
         let (decided, early) =
             (f64::from(decided) / f64::from(asked), f64::from(decided_early) / f64::from(asked));

@@ -13,11 +13,13 @@ fn paths_of_a_lab_are_distinguished_and_the_lab_is_removed() {
     for metric in ["throughput", "latency-p50"] {
         let (_, tone, words) = verdicts.iter().find(|(name, ..)| name == metric).unwrap();
         assert_eq!(tone, "better", "{metric}: {words}");
-        assert!(words.contains("(+") || words.contains(" % lower"), "{metric}: {words}");
+        assert!(words.contains("x ") || words.contains(" % lower"), "{metric}: {words}");
     }
     let page = std::fs::read_to_string(bench.path().join("out/report.html")).unwrap();
     assert!(page.contains("Which path is faster?") && page.ends_with("</html>"), "the page is not whole");
-    for (format, needle) in [("md", "| "), ("csv", "throughput"), ("json", "\"verdict\""), ("text", "(+")] {
+    for (format, needle) in
+        [("md", "| "), ("csv", "throughput"), ("json", "\"verdict\""), ("text", "better: ")]
+    {
         let text = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
         assert!(text.contains(needle), "{format}:\n{text}");
     }

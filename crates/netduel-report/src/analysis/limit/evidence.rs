@@ -115,6 +115,9 @@ impl<'a> Evidence<'a> {
         // A few lost packets are not a limit; the table of both ends shows them.
         let socket_later = socket_later.filter(|_| self.is_worth(at_receiver));
         found.extend(socket_first);
+        // A thread that waits for a core explains a slow round trip and a queue that is not emptied.
+        let threads = self.threads();
+        found.extend(threads.iter().filter(|(cause, _)| *cause == Cause::CpuContention).cloned());
         if let Some(outstanding) = self.outstanding {
             let plural = if outstanding == 1 { "request" } else { "requests" };
             found.push((Cause::RoundTrip, format!("{outstanding} outstanding {plural}")));
@@ -135,7 +138,7 @@ impl<'a> Evidence<'a> {
         found.extend(window_first);
         found.extend(self.back_pressure());
         found.extend(self.generator());
-        found.extend(self.threads());
+        found.extend(threads.into_iter().filter(|(cause, _)| *cause != Cause::CpuContention));
         found.extend(self.full_core());
         found.extend(self.queue_held_back());
         // A cap fills a queue, and a full queue fills the window: then the cap is the cause.

@@ -129,7 +129,10 @@ pub fn limit_of(
     let evidence = Evidence::gather(workload, trial, [client, server], shared_machine, expected);
     let found = evidence.findings();
     let cause = found.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-    let mut words: Vec<String> = found.into_iter().map(|(_, words)| words).collect();
+    // A closed loop is bound by its round trips only where nothing else is found, so other causes are no evidence for it.
+    let supports = |of: Cause| cause != Cause::RoundTrip || of == cause;
+    let mut words: Vec<String> =
+        found.into_iter().filter(|(of, _)| supports(*of)).map(|(_, words)| words).collect();
     if cause == Cause::Unknown {
         words = evidence.background();
     }
@@ -146,7 +149,7 @@ pub struct ArmLimit {
     pub trials: u32,
     /// Number of valid trials.
     pub of: u32,
-    /// The evidence of the middle one of these trials, in the order of the schedule.
+    /// The evidence of the median one of these trials, by the first metric of the workload.
     pub evidence: Vec<String>,
     /// The causes in other trials, most frequent first.
     pub others: Vec<(Cause, u32)>,
@@ -159,8 +162,17 @@ pub(super) fn of_arm(
     shared_machine: bool,
     expected: Option<&Expected>,
 ) -> Option<ArmLimit> {
-    let limits: Vec<Limit> =
-        trials.iter().filter_map(|trial| limit_of(workload, trial, shared_machine, expected)).collect();
+    let value = |trial: &Trial| {
+        let first = workload.metrics.first()?;
+        super::figures::value_of(*first, workload, trial, shared_machine)
+    };
+    let mut by_value: Vec<(f64, &Trial)> =
+        trials.iter().map(|trial| (value(trial).unwrap_or_default(), *trial)).collect();
+    by_value.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let limits: Vec<Limit> = by_value
+        .iter()
+        .filter_map(|(_, trial)| limit_of(workload, trial, shared_machine, expected))
+        .collect();
     let count = |cause: Cause| limits.iter().filter(|limit| limit.cause == cause).count() as u32;
     let mut causes: Vec<Cause> = limits.iter().map(|limit| limit.cause).collect();
     causes.sort_unstable();

@@ -1,0 +1,79 @@
+//! The value of an arm in words: median, quartiles and number of trials.
+use netduel_model::metric::Metric;
+use netduel_model::units::three_digits;
+use netduel_stats::summary;
+
+use crate::analysis::{ArmValues, MetricAnalysis};
+use crate::document::verdicts::Measure;
+
+/// Median and quartiles of an arm's valid trials.
+pub fn measure(metric: &MetricAnalysis, values: &ArmValues) -> Measure {
+    let numbers = values.numbers();
+    let quantile = |share: f64| summary::quantile(&numbers, share).unwrap_or_default();
+    let at = |share: f64| summary::quantile(&numbers, share).map(|value| metric.human(value));
+    let median = at(0.5);
+    // A median of trials without a round trip is their bound.
+    let is_bound = metric.metric.is_of_round_trips() && values.at_least.len() * 2 > numbers.len();
+    let bound = match metric.metric {
+        _ if !is_bound => "",
+        Metric::RoundTripRate => "less than ",
+        _ => "at least ",
+    };
+    let quartiles = match (at(0.25), &median, at(0.75)) {
+        (Some(low), Some(words), Some(high)) if numbers.len() > 1 => {
+            let ends = [(0.25, low), (0.75, high)].map(|(share, words)| (quantile(share), words));
+            within((quantile(0.5), words), ends)
+        }
+        _ => String::new(),
+    };
+    let median = median.map(|median| format!("{bound}{median}"));
+    Measure { arm: values.arm.to_string(), median, quartiles, n: numbers.len() }
+}
+
+/// Two ends in brackets, in the unit of the middle, which they share. Each is a value and its words.
+fn within((middle, words): (f64, &str), ends: [(f64, String); 2]) -> String {
+    let [low, high] = ends.map(|(value, own)| {
+        let Some((number, unit)) = words.split_once(' ') else { return own };
+        match own.split_once(' ') {
+            Some((number, own)) if own == unit => number.to_owned(),
+            _ if value == 0.0 => "0".to_owned(),
+            _ => {
+                let number: f64 = number.parse().unwrap_or_default();
+                if number <= 0.0 || middle <= 0.0 {
+                    return own;
+                }
+                // Units differ by powers of ten; the words of the middle are rounded.
+                let size = 10_f64.powf((middle / number).log10().round());
+                three_digits(value / size)
+            }
+        }
+    });
+    format!("[{low}, {high}]")
+}
+
+/// Median, quartiles and number of trials: `6.12 Gbit/s [6.02, 6.31] (n 8)`.
+pub fn value(metric: &MetricAnalysis, values: &ArmValues) -> String {
+    measure(metric, values).words()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_have_the_unit_of_the_median() {
+        let quartiles = |metric: Metric, values: [f64; 3]| {
+            let values = ArmValues {
+                arm: "a".parse().unwrap(),
+                values: values.into_iter().enumerate().map(|(block, value)| (block as u32, value)).collect(),
+                at_least: std::collections::BTreeSet::new(),
+            };
+            let metric =
+                MetricAnalysis { metric, of_packets: false, arms: Vec::new(), comparisons: Vec::new() };
+            measure(&metric, &values).words()
+        };
+        assert_eq!(quartiles(Metric::LatencyP50, [125e3, 1.48e6, 3.78e6]), "1.48 ms [0.802, 2.63] (n 3)");
+        assert_eq!(quartiles(Metric::Throughput, [9e8, 1e9, 2e9]), "1.00 Gbit/s [0.950, 1.50] (n 3)");
+        assert_eq!(quartiles(Metric::Outage, [0.0, 0.0, 598.0]), "0 ns [0, 299] (n 3)");
+    }
+}
