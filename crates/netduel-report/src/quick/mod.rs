@@ -3,6 +3,7 @@
 //! The layout is that of iperf3: interval, transfer, rate, errors. Units differ: SI prefixes are powers of 1000 everywhere, and
 //! bits and bytes never share a word.
 mod intervals;
+mod streams;
 mod summary;
 mod sweep;
 
