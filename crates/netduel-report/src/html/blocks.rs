@@ -76,15 +76,16 @@ pub(super) fn styled(text: &Text) -> Markup {
 /// A table that scrolls within its own box.
 pub(super) fn table(table: &Table) -> Markup {
     let is_wordy = is_wordy(table);
+    let is_wide = !is_wordy && is_wide(table);
     html! {
         div.scroll tabindex="0" {
-            table.wordy[is_wordy] {
+            table.wordy[is_wordy].wide[is_wide] {
                 @if table.columns.iter().any(|column| !column.heading().is_empty()) {
                     thead { tr { @for column in &table.columns {
                         th.number[column.kind == ColumnKind::Number] scope="col" { (plain(&column.heading())) }
                     } } }
                 }
-                tbody { @for row in &table.rows { tr { @for (column, one) in table.columns.iter().zip(row) { (cell(column, one, is_wordy)) } } } }
+                tbody { @for row in &table.rows { tr { @for (column, one) in table.columns.iter().zip(row) { (cell(column, one, is_wordy || is_wide)) } } } }
             }
         }
         @if !table.notes.is_empty() { ul.notes { @for note in &table.notes { li { (plain(note)) } } } }
@@ -99,6 +100,21 @@ fn is_wordy(table: &Table) -> bool {
     let is_text = table.columns.last().is_some_and(|column| column.kind == ColumnKind::Text);
     let is_long = |row: &Vec<Cell>| row.last().is_some_and(|cell| cell.text().chars().count() > WORDS_LONG);
     is_text && table.columns.len() > 2 && table.rows.iter().any(is_long)
+}
+
+/// Characters of a line on a narrow page.
+const LINE_NARROW: usize = 44;
+/// Space between two columns, in characters.
+const GAP: usize = 2;
+
+/// Whether a row does not fit in a line of a narrow page.
+fn is_wide(table: &Table) -> bool {
+    let width = |text: &str| text.chars().count();
+    let columns = table.columns.iter().enumerate().map(|(index, column)| {
+        let cells = table.rows.iter().filter_map(|row| row.get(index)).map(|cell| width(&cell.text()));
+        GAP + cells.max().unwrap_or(0).max(width(&column.heading()))
+    });
+    table.columns.len() > 2 && columns.sum::<usize>() > LINE_NARROW
 }
 
 /// `is_titled`: numbers carry the title of their column, for pages without room for the table head.
