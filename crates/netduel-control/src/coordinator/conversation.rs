@@ -419,9 +419,14 @@ impl<'a> Hosts<'a> {
     }
 
     /// Gives up an agent after a protocol error, silence, or the end of its process. Its queued messages are dropped, because they would be
-    /// taken for those of the agent that replaces it. A queued `bye` is kept.
+    /// taken for those of the agent that replaces it. A queued `bye` is kept, and a queued failure is the reason for the end.
     fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> Trouble {
-        let (how, last_words) = self.end_agent(host);
+        let (how, mut last_words) = self.end_agent(host);
+        let failure = self.events.iter().find_map(|(from, event)| match event {
+            AgentEvent::Failed { message, .. } if from == host => Some(message),
+            _ => None,
+        });
+        last_words = failure.cloned().unwrap_or(last_words);
         self.events.retain(|(from, event)| {
             from != host || matches!(event, AgentEvent::Answer(FromAgent::Bye { .. }))
         });
