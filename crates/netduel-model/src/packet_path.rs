@@ -160,7 +160,7 @@ fn overhead(family: Family) -> u32 {
     14 + ip + 8 + CHECK_SEQUENCE
 }
 
-/// The interface and next hop of packets of kernel bypass.
+/// Where an XDP program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpMode {

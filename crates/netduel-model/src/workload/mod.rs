@@ -326,13 +326,4 @@ impl Traffic {
             settings.packets.server_interface = server.cloned();
         }
     }
-
-    /// The same, to change them.
-    pub fn udp_mut(&mut self) -> Option<&mut UdpStream> {
-        match self {
-            Self::UdpStream(settings) => Some(settings),
-            Self::Pps(settings) => Some(&mut settings.udp),
-            _ => None,
-        }
-    }
 }

@@ -177,11 +177,6 @@ impl XdpSocket {
         self.is_zero_copy
     }
 
-    /// Whether this socket has preferred busy polling of the queue (`busy_poll_us`).
-    pub fn is_preferred_poller(&self) -> bool {
-        self.is_preferred
-    }
-
     /// Frames that may be written now.
     pub fn free_frames(&self) -> usize {
         self.free.len()
