@@ -215,7 +215,7 @@ fn share_of_a_stated_limit_is_printed() {
 }
 
 #[test]
-fn unpaired_clients_get_nothing_and_block_nobody() {
+fn unpaired_clients_get_nothing_and_block_no_other_client() {
     let mut served = Served::start("strangers", &["--port", "0"]);
     let string = served.string(false).to_owned();
     served.client(&["pair", &string]).expect_code(0);
