@@ -1,7 +1,7 @@
 //! Evidence in synthetic trials: hosts with a changed identity, known limits, and causes that no lab produces.
 use std::collections::BTreeMap;
 
-use netduel_model::observation::{HostIdentity, NicIdentity, Observation};
+use netduel_model::observation::{CoreTime, HostIdentity, NicIdentity, Observation};
 use netduel_model::run::Run;
 use netduel_model::sample::TcpInfo;
 use netduel_model::snapshot::Cloud;
@@ -262,6 +262,37 @@ fn waiting_threads_are_cpu_contention_and_idle_threads_are_not() {
     let starved = waited(0, 800);
     assert_eq!(starved.cause, Cause::CpuContention, "{starved:?}");
     assert!(starved.evidence[0].contains("the server's threads ran 10 % of the time"), "{starved:?}");
+}
+
+#[test]
+fn a_core_without_idle_time_is_full_whatever_the_hypervisor_stole() {
+    use netduel_model::sample::ThreadUse;
+    let stolen = |percent: u64, idle: u64| {
+        changed(|trial| {
+            let mut stream = trial.client.as_ref().unwrap().report.streams[0].clone();
+            stream.core = Some(1);
+            let end = trial.server.as_mut().unwrap();
+            let wall_ns = end.observation.wall_ns;
+            end.report.thread_use =
+                Some(ThreadUse { threads: 1, run_ns: wall_ns / 12, run_delay_ns: wall_ns / 4 * 3 });
+            end.report.streams = vec![stream];
+            let part = wall_ns / 100;
+            for core in &mut end.observation.cores {
+                *core = CoreTime {
+                    core: core.core,
+                    user_ns: part * (100 - percent - idle),
+                    steal_ns: part * percent,
+                    idle_ns: part * idle,
+                    ..CoreTime::default()
+                };
+            }
+        })
+    };
+    let shared = stolen(20, 0);
+    assert_eq!(shared.cause, Cause::ReceiverCore, "{shared:?}");
+    assert!(shared.evidence[0].contains("pinned to core 1, 80 % busy, 20 % stolen"), "{shared:?}");
+    let idle = stolen(20, 20);
+    assert_eq!(idle.cause, Cause::CpuContention, "{idle:?}");
 }
 
 #[test]

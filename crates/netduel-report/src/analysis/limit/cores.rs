@@ -30,31 +30,64 @@ const BACKLOG_LOST: f64 = 0.01;
 /// From this share on, stolen time is part of the evidence.
 const STOLEN: f64 = 0.01;
 
-/// Load of a core.
+/// Load of a core, as shares of the time that the kernel accounted for. A virtual machine that was not scheduled may account for
+/// less than the time of the clock.
 #[derive(Debug, Clone, Copy)]
 struct Core {
     number: u16,
     busy: f64,
     softirq: f64,
+    stolen: f64,
+}
+
+impl Core {
+    /// A core without idle time. Stolen time was not available to this host.
+    fn is_full(&self) -> bool {
+        self.busy + self.stolen >= CORE_FULL
+    }
+
+    /// For example `82 % busy, 14 % stolen by the hypervisor`.
+    fn words(&self) -> String {
+        format!("{} busy{}", percent(self.busy), self.stolen_words())
+    }
+
+    fn stolen_words(&self) -> String {
+        if self.stolen >= STOLEN {
+            format!(", {} stolen by the hypervisor", percent(self.stolen))
+        } else {
+            String::new()
+        }
+    }
 }
 
 fn cores(observation: &Observation) -> Vec<Core> {
-    let wall = observation.wall_ns.max(1) as f64;
-    let share = |core: &CoreTime| Core {
-        number: core.core,
-        busy: core.busy_ns() as f64 / wall,
-        softirq: (core.softirq_ns + core.irq_ns) as f64 / wall,
+    let share = |core: &CoreTime| {
+        let accounted = (core.busy_ns() + core.steal_ns + core.idle_ns).max(1) as f64;
+        Core {
+            number: core.core,
+            busy: core.busy_ns() as f64 / accounted,
+            softirq: (core.softirq_ns + core.irq_ns) as f64 / accounted,
+            stolen: core.steal_ns as f64 / accounted,
+        }
     };
     observation.cores.iter().map(share).collect()
 }
 
 fn busiest(observation: &Observation) -> Option<Core> {
-    cores(observation).into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy))
+    let load = |core: &Core| core.busy + core.stolen;
+    cores(observation).into_iter().max_by(|a, b| load(a).total_cmp(&load(b)))
 }
 
-fn share_of_all(observation: &Observation, part: impl Fn(&CoreTime) -> u64) -> f64 {
-    let sum: u64 = observation.cores.iter().map(part).sum();
-    sum as f64 / observation.wall_ns.max(1) as f64 / observation.cores.len().max(1) as f64
+/// Load of all cores together.
+fn whole(observation: &Observation) -> Core {
+    let cores = cores(observation);
+    let mean = |part: fn(&Core) -> f64| cores.iter().map(part).sum::<f64>() / cores.len().max(1) as f64;
+    Core {
+        number: 0,
+        busy: mean(|core| core.busy),
+        softirq: mean(|core| core.softirq),
+        stolen: mean(|core| core.stolen),
+    }
 }
 
 /// Mean shares of the time in which the threads of an end ran, and waited for a core. Runs of earlier versions lack the second.
@@ -75,7 +108,7 @@ fn pinned_full(end: &TrialEnd) -> Option<Core> {
     pinned.sort_unstable();
     pinned.dedup();
     let [core] = pinned.as_slice() else { return None };
-    cores(&end.observation).into_iter().find(|seen| seen.number == *core && seen.busy >= CORE_FULL)
+    cores(&end.observation).into_iter().find(|seen| seen.number == *core && seen.is_full())
 }
 
 impl Evidence<'_> {
@@ -101,7 +134,7 @@ impl Evidence<'_> {
                     String::new()
                 };
                 let pinned = pinned_full(end)
-                    .map(|core| format!(" (pinned to core {}, {} busy)", core.number, percent(core.busy)));
+                    .map(|core| format!(" (pinned to core {}, {})", core.number, core.words()));
                 let words = format!(
                     "the {name}'s threads ran {} of the time{waiting}{}",
                     percent(ran),
@@ -130,16 +163,16 @@ impl Evidence<'_> {
             return Vec::new();
         };
         let dropped = self.sent > 0 && most.dropped as f64 >= self.sent as f64 * BACKLOG_LOST;
-        let full = core.busy >= CORE_FULL && core.softirq >= SOFTIRQ_MUCH;
+        let full = core.is_full() && core.softirq >= SOFTIRQ_MUCH;
         let Some(queue) = one_queue(observation) else { return Vec::new() };
         if !dropped && !full {
             return Vec::new();
         }
         let mut words = format!(
-            "core {} processed {} of the packets at the {name}: {} busy, {} of the time in softirq; {queue}",
+            "core {} processed {} of the packets at the {name}: {}, {} of the time in softirq; {queue}",
             core.number,
             percent(share),
-            percent(core.busy),
+            core.words(),
             percent(core.softirq)
         );
         if dropped {
@@ -152,7 +185,7 @@ impl Evidence<'_> {
     pub(super) fn full_core(&self) -> Vec<Finding> {
         let mut found = Vec::new();
         for (end, name) in self.ends() {
-            let Some(core) = busiest(&end.observation).filter(|core| core.busy >= CORE_FULL) else {
+            let Some(core) = busiest(&end.observation).filter(Core::is_full) else {
                 continue;
             };
             let is_softirq = core.softirq >= core.busy / 2.0;
@@ -171,10 +204,11 @@ impl Evidence<'_> {
             };
             let whose = if self.shared_machine { "this machine".to_owned() } else { format!("the {name}") };
             let words = format!(
-                "core {} of {whose} was {} busy, {} of it in softirq",
+                "core {} of {whose} was {} busy, {} of it in softirq{}",
                 core.number,
                 percent(core.busy),
-                percent(core.softirq / core.busy)
+                percent(core.softirq / core.busy.max(f64::MIN_POSITIVE)),
+                core.stolen_words()
             );
             found.push((if is_softirq { Cause::SoftirqCore } else { own }, words));
         }
@@ -183,7 +217,6 @@ impl Evidence<'_> {
 
     /// A machine with all cores saturated.
     pub(super) fn all_cores(&self) -> Vec<Finding> {
-        let full = |end: &TrialEnd| share_of_all(&end.observation, CoreTime::busy_ns);
         // Load of other processes does not limit threads that never waited for a core.
         let waited = [self.sender, self.receiver]
             .map(|end| end.report.thread_use.is_none() || thread_shares(end).1 >= WAITED_MUCH);
@@ -192,14 +225,15 @@ impl Evidence<'_> {
         }
         self.ends()
             .into_iter()
-            .filter(|(end, _)| full(end) >= CORE_FULL)
-            .map(|(end, name)| {
+            .map(|(end, name)| (end, name, whole(&end.observation)))
+            .filter(|(_, _, all)| all.is_full())
+            .map(|(end, name, all)| {
                 let whose =
                     if self.shared_machine { "this machine".to_owned() } else { format!("the {name}") };
                 let words = format!(
-                    "all {} cores of {whose} were {} busy on average",
+                    "all {} cores of {whose} were {} on average",
                     end.observation.cores.len(),
-                    percent(full(end))
+                    all.words()
                 );
                 (Cause::AllCores, words)
             })
@@ -212,9 +246,9 @@ impl Evidence<'_> {
         for (end, name) in self.ends() {
             if let Some(core) = busiest(&end.observation) {
                 let whose = if self.shared_machine { "this machine" } else { name };
-                words.push(format!("busiest core of {whose} {} busy", percent(core.busy)));
+                words.push(format!("busiest core of {whose} {}", core.words()));
             }
-            let stolen = share_of_all(&end.observation, |core| core.steal_ns);
+            let stolen = whole(&end.observation).stolen;
             if stolen >= STOLEN {
                 words.push(format!("{} of the {name}'s CPU time stolen by the hypervisor", percent(stolen)));
             }

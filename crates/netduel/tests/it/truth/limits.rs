@@ -3,7 +3,6 @@
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use netduel_model::observation::CoreTime;
 use netduel_model::run::Run;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::Role;
@@ -75,8 +74,9 @@ fn few_but(run: &Run, limits: &[Limit], right: impl Fn(&(&Trial, &Limit)) -> boo
 /// Whether other programs may have used the cores.
 fn is_disturbed(trial: &Trial) -> bool {
     let full = |end: &TrialEnd| {
-        let busy: u64 = end.observation.cores.iter().map(CoreTime::busy_ns).sum();
-        busy as f64 >= end.observation.wall_ns as f64 * end.observation.cores.len() as f64 * ALL_BUSY
+        // Stolen time was not available either.
+        let idle: u64 = end.observation.cores.iter().map(|core| core.idle_ns).sum();
+        idle as f64 <= end.observation.wall_ns as f64 * end.observation.cores.len() as f64 * (1.0 - ALL_BUSY)
     };
     is_starved(trial) || [&trial.client, &trial.server].into_iter().flatten().any(full)
 }
