@@ -32,19 +32,27 @@ fn rendered(run: &Run) -> Option<String> {
 
 /// Width of the window and of the page in a frame of this width, pixels.
 fn widths(browser: &str, run: &Run, frame: u32) -> (u32, u32) {
+    let page = html::page(&document(run));
+    let widths = in_a_frame(browser, &page, frame, "`${root.clientWidth} ${root.scrollWidth}`");
+    let (window, page) = widths.split_once(' ').unwrap_or_else(|| panic!("no widths: {widths:?}"));
+    (window.parse().unwrap(), page.parse().unwrap())
+}
+
+/// The value of a script's expression about the root element of a page in a frame of this width.
+fn in_a_frame(browser: &str, page: &str, frame: u32, expression: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("report.html"), html::page(&document(run))).unwrap();
+    std::fs::write(directory.path().join("report.html"), page).unwrap();
     let outer = directory.path().join("outer.html");
-    let script = "frame.onload = () => { const root = frame.contentDocument.documentElement; \
-                  document.documentElement.dataset.widths = `${root.clientWidth} ${root.scrollWidth}`; }";
+    let script = format!(
+        "frame.onload = () => {{ const root = frame.contentDocument.documentElement; \
+         document.documentElement.dataset.value = {expression}; }}"
+    );
     let outer_page = format!(
-        "<html data-widths=\"\"><head></head><body><iframe id=\"frame\" style=\"width:{frame}px;height:2000px;border:0\"></iframe>\
+        "<html data-value=\"\"><head></head><body><iframe id=\"frame\" style=\"width:{frame}px;height:2000px;border:0\"></iframe>\
          <script>{script}; frame.src = 'report.html'</script></body></html>"
     );
     std::fs::write(&outer, outer_page).unwrap();
-    let widths = root_attribute(&dump(browser, directory.path(), &outer), "data-widths");
-    let (window, page) = widths.split_once(' ').unwrap_or_else(|| panic!("no widths: {widths:?}"));
-    (window.parse().unwrap(), page.parse().unwrap())
+    root_attribute(&dump(browser, directory.path(), &outer), "data-value")
 }
 
 fn dump(browser: &str, directory: &Path, page: &Path) -> String {
@@ -98,6 +106,23 @@ fn page_is_never_wider_than_its_window() {
             assert!(page <= window, "a frame of {frame}: the page has {page} of {window}");
         }
     }
+}
+
+#[test]
+fn printed_page_cuts_off_no_line() {
+    let Some(browser) = chromium() else {
+        assert!(std::env::var_os("REQUIRE_ALL").is_none(), "no chromium, and REQUIRE_ALL is set");
+        eprintln!("skipped: no chromium to render the page");
+        return;
+    };
+    let mut run = build(&Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() });
+    run.header.hosts = hosts::of_a_run();
+    run.header.plan_text = format!("# {}\n{}", "a long line ".repeat(30), run.header.plan_text);
+    let page = html::page(&document(&run)).replace("@media print", "@media all");
+    // The width of A4 within the margins of the page.
+    let cut = "[...root.querySelectorAll('pre')].map(box => box.scrollWidth > box.clientWidth).join()";
+    let cut = in_a_frame(browser, &page, 688, cut);
+    assert!(cut.contains("false") && !cut.contains("true"), "blocks of text that are cut off: {cut}");
 }
 
 #[test]
