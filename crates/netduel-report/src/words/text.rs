@@ -22,14 +22,16 @@ pub fn times(ratio: f64) -> String {
     }
 }
 
-/// A share for people: `99.98 %`, `64 %`, `0.3 %`. Never rounds a share up to 100 % or down to 0 %.
+/// A share for people, with at most two digits: `64 %`, `8.3 %`, `0.3 %`. From 99 % on, only the leading nines: `99 %`, `99.9 %`. Never
+/// rounds a share up to 100 % or down to 0 %.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
         p if p <= 0.0 => "0 %".to_owned(),
         p if p >= 100.0 => "100 %".to_owned(),
         p if p > 99.99 => "more than 99.99 %".to_owned(),
-        p if p > 99.0 => format!("{:.2} %", (p * 100.0).floor() / 100.0),
+        p if p >= 99.9 => "99.9 %".to_owned(),
+        p if p >= 99.0 => "99 %".to_owned(),
         p if p >= 9.95 => format!("{p:.0} %"),
         p if p >= 0.095 => format!("{p:.1} %"),
         p if p >= 0.001 => format!("{p:.3} %"),
@@ -134,7 +136,11 @@ mod tests {
         for (share, text) in [
             (1.0, "100 %"),
             (0.999_999_9, "more than 99.99 %"),
-            (0.999_87, "99.98 %"),
+            (0.999_87, "99.9 %"),
+            (0.998_9, "99 %"),
+            (0.990_4, "99 %"),
+            (0.986, "99 %"),
+            (0.083_4, "8.3 %"),
             (0.42, "42 %"),
             (0.004, "0.4 %"),
             (1e-9, "less than 0.001 %"),
