@@ -130,6 +130,15 @@ impl Metric {
         }
     }
 
+    /// The words for people in a workload of packets, where each datagram is a packet.
+    pub fn packet_title(self) -> &'static str {
+        match self {
+            Self::DatagramRate => "packets delivered",
+            Self::CpuPerDatagram => "CPU per packet",
+            _ => self.title(),
+        }
+    }
+
     /// The name in plans, JSON and CSV, for example `latency-p50`.
     pub fn key(self) -> &'static str {
         word(&self)

@@ -3,6 +3,7 @@
 //! Long because: it is one enum with one sentence for each of its variants.
 mod counts_cause;
 mod lower_bound;
+mod subject;
 
 use std::fmt;
 
@@ -328,38 +329,43 @@ pub enum Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sentence = self.about_figures().or_else(|| self.about_treatments());
-        f.write_str(&sentence.unwrap_or_else(|| self.about_the_run()))
+        f.write_str(&self.words(Metric::title))
     }
 }
 
 impl Warning {
+    /// The warning in a sentence, with the titles that its workload has for metrics: [`Metric::title`] or [`Metric::packet_title`].
+    pub fn words(&self, title: fn(Metric) -> &'static str) -> String {
+        let sentence = self.about_figures(title).or_else(|| self.about_treatments());
+        sentence.unwrap_or_else(|| self.about_the_run())
+    }
+
     /// The sentence of a warning about the figures of one workload.
-    fn about_figures(&self) -> Option<String> {
+    fn about_figures(&self, title: fn(Metric) -> &'static str) -> Option<String> {
         Some(match self {
             Self::Drift { arm, workload, metric, change } => format!(
                 "drift: {} of {arm} in {workload} {} by {:.0} % of its median over the blocks; conditions changed during the \
                  run: look at the series over blocks and repeat the run",
-                metric.title(),
+                title(*metric),
                 if *change < 0.0 { "fell" } else { "rose" },
                 (change.abs() * 100.0).max(1.0)
             ),
             Self::Autocorrelation { arm, workload, metric, lag1 } => format!(
                 "autocorrelation: {} of {arm} in {workload} is correlated between successive blocks (lag 1: {lag1:.2}), so its \
                  confidence interval is too narrow; run longer trials",
-                metric.title()
+                title(*metric)
             ),
             Self::Bimodal { arm, workload, metric, low, high } => format!(
                 "bimodal: {} of {arm} in {workload} falls into two groups, about {} and {}; the usual cause is the placement of threads \
                  on cores: set `pin_client` and `pin_server`",
-                metric.title(),
+                title(*metric),
                 metric.human(*low),
                 metric.human(*high)
             ),
             Self::OutlierBlock { arm, workload, metric, block, ratio_to_median } => format!(
                 "outlier block: {} of {arm} in {workload} was {} the median in block {}; the block is not \
                  excluded: check what else ran at that time",
-                metric.title(),
+                title(*metric),
                 multiple(*ratio_to_median),
                 block + 1
             ),
@@ -394,11 +400,11 @@ impl Warning {
                 human_bit_rate(*requested_bps),
                 (1.0 - sent_bps / requested_bps) * 100.0
             ),
-            _ => return self.about_polling_and_stamps(),
+            _ => return self.about_polling_and_stamps(title),
         })
     }
 
-    fn about_polling_and_stamps(&self) -> Option<String> {
+    fn about_polling_and_stamps(&self, title: fn(Metric) -> &'static str) -> Option<String> {
         Some(match self {
             Self::NoNapiInstance { arm, workload, trials } => format!(
                 "no NAPI instance: in {workload} of {arm} the packets came from a device without NAPI (veth, loopback) in {}, so \
@@ -415,7 +421,7 @@ impl Warning {
                 share * 100.0
             ),
             Self::LowerBound { arm, workload, metric, trials, trials_total } => {
-                lower_bound::words(*metric, arm, workload, [*trials, *trials_total])
+                lower_bound::words((*metric, title(*metric)), arm, workload, [*trials, *trials_total])
             }
             Self::NoRoundTrips { arm, workload, trials, trials_total } => {
                 lower_bound::of_round_trips(arm, workload, [*trials, *trials_total])
@@ -428,10 +434,11 @@ impl Warning {
     fn about_datagrams(&self) -> Option<String> {
         Some(match self {
             Self::ReceiverOverrun { arm, workload, datagrams, lost } => format!(
-                "receiver overrun: in {workload} of {arm} {datagrams} datagrams{} reached the receiver and were dropped because its \
-                 socket buffer was full; the receiver is the bottleneck for them, not the path: set `pin_server`, more `flows`, \
-                 `offload = \"gso-gro\"` or a `rate`",
-                lost.map(|lost| format!(" of {lost} lost")).unwrap_or_default()
+                "receiver overrun: the receiver of {arm} in {workload} dropped {datagrams} datagrams{} because its socket buffer was \
+                 full; the receiver is the bottleneck for them, not the path: set `pin_server`, more `flows`, `offload = \"gso-gro\"` \
+                 or a `rate`",
+                lost.map(|lost| format!(", which are {}", part_of_loss(*datagrams, lost)))
+                    .unwrap_or_default()
             ),
             Self::DatagramsNotPackets { arm, workload, datagrams_per_packet }
                 if *datagrams_per_packet > 1.0 =>
@@ -538,6 +545,16 @@ impl Warning {
             | Self::SettingsRestored { .. }
             | Self::UndoFailed { .. } => unreachable!("other functions have the sentences of these"),
         }
+    }
+}
+
+/// The drops of a receiver as a part of all lost datagrams or packets: `all lost ones`, `12 % of the lost ones`.
+pub fn part_of_loss(dropped: u64, lost: u64) -> String {
+    match dropped as f64 / lost.max(1) as f64 * 100.0 {
+        _ if dropped >= lost => "all lost ones".to_owned(),
+        percent if percent >= 99.0 => "more than 99 % of the lost ones".to_owned(),
+        percent if percent < 1.0 => "less than 1 % of the lost ones".to_owned(),
+        percent => format!("{percent:.0} % of the lost ones"),
     }
 }
 

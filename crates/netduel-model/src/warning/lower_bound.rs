@@ -2,14 +2,14 @@
 use crate::ids::{ArmName, WorkloadName};
 use crate::metric::Metric;
 
-/// For `trials` of `total` trials.
+/// For `trials` of `total` trials. `title`: that of the metric in its workload.
 pub(super) fn words(
-    metric: Metric,
+    (metric, title): (Metric, &str),
     arm: &ArmName,
     workload: &WorkloadName,
     [trials, total]: [u32; 2],
 ) -> String {
-    let (title, trials) = (metric.title(), format!("in {trials} of {total} trials of {arm} in {workload}"));
+    let trials = format!("in {trials} of {total} trials of {arm} in {workload}");
     match metric {
         Metric::NoDropRate | Metric::PartialDropRate => format!(
             "lower bound: the {title} is at least the value shown; {trials} the search found no rate that is too high, because the \

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 
 use netduel_model::observation::InterfaceDelta;
 use netduel_model::trial::Trial;
+use netduel_model::workload::Role;
 
 use super::DatagramDirection;
 use super::packets::{interface_of, opposite};
@@ -12,6 +13,8 @@ use super::packets::{interface_of, opposite};
 pub struct LostPackets {
     /// The counter; `None` for packets without a counter at either host.
     pub place: Option<String>,
+    /// The end that dropped them; `None` without a counter.
+    pub end: Option<Role>,
     /// Number, over all valid trials.
     pub packets: u64,
 }
@@ -23,44 +26,45 @@ pub(super) fn of_trials(
     ways: &[&DatagramDirection],
     shared: bool,
 ) -> Option<Vec<LostPackets>> {
-    let mut places: BTreeMap<String, u64> = BTreeMap::new();
+    let mut places: BTreeMap<(String, Role), u64> = BTreeMap::new();
     let mut unnamed = 0;
     for way in ways {
         let lost = way.lost?;
         let Some(trial) = trials.iter().find(|trial| trial.slot.block == way.block) else { continue };
         let mut left = lost.all;
-        for (place, count) in named(trial, way, lost.at_socket, shared) {
+        for (place, end, count) in named(trial, way, lost.at_socket, shared) {
             let count = count.min(left);
             left -= count;
             if count > 0 {
-                *places.entry(place).or_default() += count;
+                *places.entry((place, end)).or_default() += count;
             }
         }
         unnamed += left;
     }
-    let mut all: Vec<LostPackets> =
-        places.into_iter().map(|(place, packets)| LostPackets { place: Some(place), packets }).collect();
+    let counted = |((place, end), packets)| LostPackets { place: Some(place), end: Some(end), packets };
+    let mut all: Vec<LostPackets> = places.into_iter().map(counted).collect();
     all.sort_by(|one, other| other.packets.cmp(&one.packets).then_with(|| one.place.cmp(&other.place)));
-    all.extend((unnamed > 0).then_some(LostPackets { place: None, packets: unnamed }));
+    all.extend((unnamed > 0).then_some(LostPackets { place: None, end: None, packets: unnamed }));
     Some(all)
 }
 
-/// Drop counters of a trial, from the receiver's program to the sender.
-fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -> Vec<(String, u64)> {
-    let (Some(sender), Some(receiver)) = (trial.end(way.sender), trial.end(opposite(way.sender))) else {
+/// Drop counters of a trial with the end that dropped, from the receiver's program to the sender.
+fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -> Vec<(String, Role, u64)> {
+    let (from, to) = (way.sender, opposite(way.sender));
+    let (Some(sender), Some(receiver)) = (trial.end(from), trial.end(to)) else {
         return Vec::new();
     };
     let ring_drops = |end: &netduel_model::trial::TrialEnd| {
         end.report.packets.as_ref().map(|packets| packets.drops.clone()).unwrap_or_default()
     };
     let own: u64 = ring_drops(receiver).values().sum();
-    let mut named: Vec<(String, u64)> = ring_drops(receiver)
+    let mut named: Vec<(String, Role, u64)> = ring_drops(receiver)
         .into_iter()
-        .map(|(counter, count)| (format!("{counter} at the receiver"), count))
+        .map(|(counter, count)| (format!("{counter} at the receiver"), to, count))
         .collect();
     // An AF_XDP receiver's drops are among those of its sockets.
-    named.push(("the receiver's socket".to_owned(), at_socket.saturating_sub(own)));
-    named.extend(ring_drops(sender));
+    named.push(("the receiver's socket".to_owned(), to, at_socket.saturating_sub(own)));
+    named.extend(ring_drops(sender).into_iter().map(|(counter, count)| (counter, from, count)));
     let by_name = |end: &netduel_model::trial::TrialEnd| -> Option<InterfaceDelta> {
         let name = interface_of(end)?;
         end.observation.interfaces.iter().find(|interface| interface.name == name).cloned()
@@ -71,17 +75,21 @@ fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -
     let refused = way.refused.unwrap_or(0);
     if let Some(interface) = &leaving {
         // Packets that the qdisc refused with an error to the sender were sent later.
-        named.push((format!("the qdisc of {} at the sender", interface.name), queue.saturating_sub(refused)));
+        named.push((
+            format!("the qdisc of {} at the sender", interface.name),
+            from,
+            queue.saturating_sub(refused),
+        ));
         let at_ring: u64 = ring_drops(sender).values().sum();
-        named.push((format!("{} at the sender", interface.name), sent.saturating_sub(at_ring)));
+        named.push((format!("{} at the sender", interface.name), from, sent.saturating_sub(at_ring)));
     }
     if let Some(interface) = &coming {
         let received = interface.rx_dropped + interface.rx_errors;
         // A veth counts drops at its peer on both ends, and drops at a full ring as its own.
         let counted = own + if shared { sent } else { 0 };
-        named.push((format!("{} at the receiver", interface.name), received.saturating_sub(counted)));
+        named.push((format!("{} at the receiver", interface.name), to, received.saturating_sub(counted)));
         let ingress = interface.ingress_dropped.unwrap_or(0);
-        named.push((format!("the ingress filter of {} at the receiver", interface.name), ingress));
+        named.push((format!("the ingress filter of {} at the receiver", interface.name), to, ingress));
     }
     named
 }

@@ -52,7 +52,7 @@ pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, 
 pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate};
 pub use loss_by_counter::LostPackets;
 pub use machine::{CoreShare, Machine, Machines, busiest_core};
-pub use packets::{ArmPackets, LineShare, PacketRates};
+pub use packets::{ArmPackets, LineShare, PacketRates, opposite};
 pub use parts::{Part, added_by_load};
 pub use paths::{Moved, PathShares};
 pub use placements::Placed;

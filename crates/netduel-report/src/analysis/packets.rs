@@ -168,7 +168,8 @@ fn one_direction(
     }
 }
 
-pub(super) fn opposite(role: Role) -> Role {
+/// The other end.
+pub fn opposite(role: Role) -> Role {
     match role {
         Role::Client => Role::Server,
         Role::Server => Role::Client,

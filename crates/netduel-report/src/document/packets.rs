@@ -1,12 +1,12 @@
 //! Packets: both ends of each arm, and the sections of a packet report (environment, test, results, commentary).
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
-use netduel_model::workload::Role;
+use netduel_stats::summary;
 
 use super::block::{Block, FactGroup, Scope, Section, list};
 use super::sweep;
 use super::table::{Cell, Column, Table};
-use crate::analysis::{Analysis, ArmPackets, PacketRates, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis, opposite};
 use crate::words;
 
 /// Rates and loss at both ends of each arm; empty for workloads that do not measure packets.
@@ -45,13 +45,6 @@ fn rows(arm: &str, way: &ArmPackets) -> [Vec<Cell>; 2] {
             Cell::Text(counted),
         ]
     })
-}
-
-fn opposite(role: Role) -> Role {
-    match role {
-        Role::Client => Role::Server,
-        Role::Server => Role::Client,
-    }
 }
 
 /// The page of a packet report; absent for a run without packets.
@@ -109,8 +102,13 @@ fn environment(run: &Run, analysis: &Analysis) -> Table {
 
 fn results(workloads: &[&WorkloadAnalysis]) -> Table {
     let mut table = Table::new(vec![Column::key("workload"), Column::key("arm")]);
-    table.columns.extend(["frame", "sent, median", "received, median", "loss", "trials"].map(Column::number));
+    table.columns.extend(
+        ["frame", "sent, median", "received, median", "loss, median of trials", "lost in total", "trials"]
+            .map(Column::number),
+    );
     for workload in workloads {
+        let metrics = workload.judged.iter().chain(&workload.unjudged);
+        let loss = metrics.clone().find(|metric| metric.metric == Metric::Loss);
         for arm in workload.arms.iter().filter(|arm| arm.search.is_none()) {
             table.rows.extend(arm.packets.iter().map(|way| {
                 let rate = |rates: Option<PacketRates>| {
@@ -122,6 +120,7 @@ fn results(workloads: &[&WorkloadAnalysis]) -> Table {
                     Cell::Number(format!("{} B", way.path.frame)),
                     rate(way.sent),
                     rate(way.received),
+                    Cell::number(loss_median(loss, arm.arm.as_str())),
                     Cell::number(way.loss().map(words::percent)),
                     Cell::Count(u64::from(arm.trials)),
                 ]
@@ -129,6 +128,12 @@ fn results(workloads: &[&WorkloadAnalysis]) -> Table {
         }
     }
     table
+}
+
+/// The median of an arm's loss over its trials, as the verdicts have it; of both directions together.
+fn loss_median(loss: Option<&MetricAnalysis>, arm: &str) -> Option<String> {
+    let values = loss?.arms.iter().find(|values| values.arm.as_str() == arm)?;
+    summary::median(&values.numbers()).map(words::percent)
 }
 
 /// The results of the searches of each arm.

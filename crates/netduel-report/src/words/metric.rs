@@ -8,11 +8,12 @@ pub const PPS: &str = "pps";
 
 /// The title of a metric: [`Metric::title`], or the one for packets.
 pub fn metric_title(metric: Metric, of_packets: bool) -> &'static str {
-    match (metric, of_packets) {
-        (Metric::DatagramRate, true) => "packets delivered",
-        (Metric::CpuPerDatagram, true) => "CPU per packet",
-        _ => metric.title(),
-    }
+    title_of(of_packets)(metric)
+}
+
+/// The titles of metrics in a workload, by [`is_of_packets`].
+pub fn title_of(of_packets: bool) -> fn(Metric) -> &'static str {
+    if of_packets { Metric::packet_title } else { Metric::title }
 }
 
 /// A value for people, with its unit.

@@ -1,13 +1,18 @@
 //! Texts about packets: loss by location, queue and CPU distribution, commentary.
 use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Role, Workload};
 
 use super::limits::{QueueRow, spread};
 use super::metric::packet_rate;
 use super::text::percent;
-use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis, opposite};
 use crate::published;
+
+/// With a smaller share of lost packets the sender, not the path, is the limit.
+const LOSS_OF_CAPACITY: f64 = 0.001;
+/// A received rate that exceeds the sent one by this fraction is explained.
+const RECEIVED_MORE: f64 = 0.01;
 
 /// How packets are counted.
 pub(super) const RULE: &str = "Workloads of type pps count every packet at both ends; each datagram is a packet. Loss is packets sent \
@@ -33,6 +38,7 @@ pub(crate) fn rule(settings: &Workload) -> String {
 /// Loss of one direction by location, back-pressure and share of the line rate.
 pub(crate) fn of_way(way: &ArmPackets) -> Vec<String> {
     let mut notes = vec![lost(way)];
+    notes.extend(received_more(way));
     notes.extend(way.back_pressure.filter(|times| *times > 0).map(|times| {
         format!(
             "the {} waited {times} times for a full ring or queue of its interface: back-pressure, not loss",
@@ -56,6 +62,16 @@ pub(crate) fn of_way(way: &ArmPackets) -> Vec<String> {
     notes
 }
 
+/// The reason for a received rate above the sent rate.
+fn received_more(way: &ArmPackets) -> Option<String> {
+    let (sent, received) = (way.sent?.median, way.received?.median);
+    (received > sent * (1.0 + RECEIVED_MORE)).then(|| {
+        "the received rate exceeds the sent rate because each end measures a steady window from its own start, and packets that waited \
+         in buffers count when they are read; the totals are exact"
+            .to_owned()
+    })
+}
+
 /// Loss by location.
 fn lost(way: &ArmPackets) -> String {
     let (sent, received) = (way.sent_count, way.received_count);
@@ -63,7 +79,7 @@ fn lost(way: &ArmPackets) -> String {
         return format!("{received} packets received of {sent} sent: the record is inconsistent");
     };
     if missing == 0 {
-        return format!("0 of {sent} packets lost");
+        return format!("lost in total: 0 of {sent} packets");
     }
     let share = percent(missing as f64 / sent.max(1) as f64);
     let places: Vec<String> = places
@@ -73,7 +89,7 @@ fn lost(way: &ArmPackets) -> String {
             None => format!("{} not counted by either host", lost.packets),
         })
         .collect();
-    format!("{missing} of {sent} packets lost ({share}): {}", places.join(", "))
+    format!("lost in total: {missing} of {sent} packets ({share}): {}", places.join(", "))
 }
 
 /// Queue and CPU distribution of an arm's packets at each end; empty for other workloads.
@@ -132,6 +148,31 @@ fn remarks(end: &PacketSpread) -> Vec<String> {
     parts
 }
 
+/// What the received rate is the capacity of: the part that dropped most of the lost packets. Absent below [`LOSS_OF_CAPACITY`].
+fn capacity_of(way: &ArmPackets) -> Option<String> {
+    way.loss().filter(|loss| *loss >= LOSS_OF_CAPACITY)?;
+    let lost = way.lost.as_ref()?;
+    let all: u64 = lost.iter().map(|lost| lost.packets).sum();
+    let dropped_by = |end: Option<Role>| -> u64 {
+        lost.iter().filter(|lost| lost.end == end).map(|lost| lost.packets).sum()
+    };
+    let parts = [None, Some(way.sender), Some(opposite(way.sender))].map(|end| (end, dropped_by(end)));
+    let (end, packets) = parts.into_iter().max_by_key(|(_, packets)| *packets)?;
+    let share = percent(packets as f64 / all.max(1) as f64);
+    Some(match end {
+        None => format!(
+            "{share} of the lost packets were not counted by either host: the received rate is the capacity of the path between them"
+        ),
+        Some(end) if end == way.sender => format!(
+            "{share} of the lost packets were dropped at the sender: the received rate is the capacity of the sender's interface, not \
+             of the path"
+        ),
+        Some(_) => format!(
+            "{share} of the lost packets were dropped at the receiver: the received rate is the capacity of the receiver, not of the path"
+        ),
+    })
+}
+
 /// Nodes of the cores against that of the interface.
 fn away(end: &PacketSpread) -> Option<String> {
     let node = end.interface_node?;
@@ -171,11 +212,12 @@ pub fn packets_commentary(analysis: &Analysis) -> Vec<String> {
             }));
         }
     }
-    if arms().flat_map(|(_, arm)| &arm.packets).any(|way| way.loss().is_some_and(|loss| loss > 0.0)) {
-        sentences.push(
-            "Where the sent rate exceeds the received rate, the received rate is the capacity of the path."
-                .to_owned(),
-        );
+    for (workload, arm) in arms() {
+        let ends = arm.packets.iter().filter_map(|way| {
+            let what = capacity_of(way)?;
+            Some(format!("In {} of {}, {what}.", workload.name, arm.arm))
+        });
+        sentences.extend(ends);
     }
     let ends = || arms().flat_map(|(_, arm)| &arm.packets).flat_map(|way| &way.spread);
     let is_veth = |interface: &Interface| {

@@ -1,9 +1,9 @@
 //! Warnings as sentences. Outlier blocks of one workload share a sentence, because a noisy machine has many.
 use netduel_model::ids::{ArmName, WorkloadName};
-use netduel_model::warning::Warning;
+use netduel_model::warning::{Warning, part_of_loss};
 
-use super::metric::{metric_title, metric_value, packet_rate};
-use super::times;
+use super::metric::{metric_title, metric_value, packet_rate, title_of};
+use super::{percent, times};
 use crate::analysis::Analysis;
 
 /// Every warning of a run, one sentence each, in the order in which they are stored and derived.
@@ -47,10 +47,11 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
     let packet_bytes = |workload| packet_bytes(analysis, workload);
     match warning {
         Warning::ReceiverOverrun { arm, workload, datagrams, lost } if packet_bytes(workload).is_some() => {
+            let part = lost.map(|lost| format!(", which are {}", part_of_loss(*datagrams, lost)));
             format!(
-                "receiver overrun: {arm} in {workload} lost {datagrams} packets{} at the receiver because its socket or ring was full; this \
-                 part of the loss is not a property of the path: use more queues or cores at the receiver, or set a `packet_rate`",
-                lost.map(|lost| format!(" (of {lost} in total)")).unwrap_or_default()
+                "receiver overrun: the receiver of {arm} in {workload} dropped {datagrams} packets{} because its socket or ring was full; \
+                 the receiver is the bottleneck for them, not the path: use more queues or cores at the receiver, or set a `packet_rate`",
+                of_sent(analysis, arm, workload).unwrap_or_default() + &part.unwrap_or_default()
             )
         }
         Warning::Bimodal { arm, workload, metric, low, high } => {
@@ -69,16 +70,26 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
         }
         Warning::RateMissed { arm, workload, requested_bps, sent_bps } => match packet_bytes(workload) {
             Some(bytes) => format!(
-                "rate missed: {arm} in {workload} sent {} instead of the configured {} ({:.1} % less); the path or a core is the limit, so \
+                "rate missed: {arm} in {workload} sent {} instead of the configured {} ({} less); the path or a core is the limit, so \
                  the arms are not compared at the same rate",
                 packet_rate(sent_bps / 8.0 / bytes),
                 packet_rate(requested_bps / 8.0 / bytes),
-                (1.0 - sent_bps / requested_bps) * 100.0
+                percent(1.0 - sent_bps / requested_bps)
             ),
             None => warning.to_string(),
         },
-        other => other.to_string(),
+        other => {
+            let of_packets = other.subject().workload.and_then(packet_bytes).is_some();
+            other.words(title_of(of_packets))
+        }
     }
+}
+
+/// ` of 12000 sent`; absent when the workload has no such arm.
+fn of_sent(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> Option<String> {
+    let workload = analysis.workloads.iter().find(|one| one.name == *workload)?;
+    let arm = workload.arms.iter().find(|one| one.arm == *arm)?;
+    Some(format!(" of {} sent", arm.datagrams.iter().map(|way| way.sent).sum::<u64>()))
 }
 
 /// Payload of a packet, bytes, of a workload that is about packets.
@@ -114,7 +125,7 @@ fn outliers(workload: &WorkloadName, warnings: &[Warning], of_packets: bool) -> 
         })
         .collect();
     match own.as_slice() {
-        [(one, _)] => one.to_string(),
+        [(one, _)] => one.words(title_of(of_packets)),
         many => format!(
             "outlier blocks: in {workload} these values are far from the median of the other blocks: {}; they stay in the result; check \
              for other load at that time",

@@ -8,7 +8,8 @@ use netduel_model::run::Run;
 use netduel_model::sample::{DatagramSendReport, IntervalSample};
 use netduel_model::search::{Search, SearchEnd, SearchPreset, SearchReport, SearchResult, SearchState};
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::workload::{Pps, SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_model::warning::Warning;
+use netduel_model::workload::{Pps, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_report::analysis::{ArmPackets, Cause, LostPackets, SweptBy, WorkloadAnalysis, limit_of};
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal, words};
 
@@ -68,7 +69,11 @@ fn ends(trial: &mut Trial) -> [&mut TrialEnd; 2] {
 /// A kernel-bypass run: 100 000 packets were sent each 100 ms, with more and fewer outside of the steady window. 1 of 1000
 /// packets was lost.
 fn run() -> Run {
-    let mut run = build(&Recipe { workloads: vec!["udp"], blocks: 2, loss: [0.0, 0.0], ..Recipe::default() });
+    run_of(2)
+}
+
+fn run_of(blocks: u32) -> Run {
+    let mut run = build(&Recipe { workloads: vec!["udp"], blocks, loss: [0.0, 0.0], ..Recipe::default() });
     for arm in &mut run.header.plan.arms {
         set_path(&mut arm.workloads[0], 64, PacketEngine::Xdp, PacketReceiver::Xdp);
     }
@@ -126,8 +131,11 @@ fn each_lost_packet_is_assigned_to_exactly_one_counter() {
         run.trials.iter_mut().for_each(change);
         only(&analyse_run(&run).workloads[0]).lost.clone()
     };
-    let named = |place: &str, packets| LostPackets { place: Some(place.to_owned()), packets };
-    let unnamed = |packets| LostPackets { place: None, packets };
+    let named = |place: &str, packets| {
+        let end = if place.contains("sender") { Role::Client } else { Role::Server };
+        LostPackets { place: Some(place.to_owned()), end: Some(end), packets }
+    };
+    let unnamed = |packets| LostPackets { place: None, end: None, packets };
     assert_eq!(
         lost(|_| ()),
         Some(vec![
@@ -180,13 +188,102 @@ fn every_format_uses_packet_terms() {
         }
     }
     let overrun = words::warnings(&analysis).into_iter().find(|text| text.starts_with("receiver overrun: "));
-    assert!(overrun.unwrap().contains("lost 6000 packets (of 10000 in total) at the receiver"));
+    let overrun = overrun.unwrap();
+    let words = "the receiver of synthetic in udp dropped 6000 packets of 10000000 sent, which are 60 % of the lost ones because";
+    assert!(overrun.contains(words), "{overrun}");
     let value = json::report(&run);
     let packets = &value["workloads"][0]["arms"][0]["packets"][0];
     assert_eq!(packets["received_pps"]["intervals"], 86);
     assert_eq!(packets["lost"][0]["counted_as"], "rx_ring_full at the receiver");
     assert_eq!(value["workloads"][0]["metrics"][0]["title"], "packets delivered");
     assert!(csv::trials(&run).contains(",datagram-rate,/s,"), "keys are those of datagrams");
+}
+
+#[test]
+fn warnings_about_metrics_use_packet_terms() {
+    let analysis = analyse_run(&run());
+    let workload = analysis.workloads[0].name.clone();
+    let arm = analysis.workloads[0].arms[0].arm.clone();
+    for metric in [Metric::CpuPerDatagram, Metric::DatagramRate] {
+        let of = (arm.clone(), workload.clone());
+        for warning in [
+            Warning::Drift { arm: of.0.clone(), workload: of.1.clone(), metric, change: 0.2 },
+            Warning::Autocorrelation { arm: of.0.clone(), workload: of.1.clone(), metric, lag1: 0.5 },
+            Warning::OutlierBlock { arm: of.0, workload: of.1, metric, block: 1, ratio_to_median: 3.0 },
+        ] {
+            let mut analysis = analysis.clone();
+            analysis.warnings = vec![warning];
+            for text in [words::warnings(&analysis), words::warning_heads(&analysis)].concat() {
+                assert!(text.contains("packet") && !text.contains("datagram"), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn received_rate_is_the_capacity_of_the_part_that_dropped_most() {
+    let commentary = |drops_at_receiver: u64, drops_at_sender: u64| {
+        let mut run = run();
+        for trial in &mut run.trials {
+            let [client, server] = ends(trial);
+            let count = server.report.datagrams.as_mut().unwrap();
+            count.socket_drops = Some(drops_at_receiver);
+            server.report.packets = Some(packet_report(&[4_995_000], &[("rx_ring_full", drops_at_receiver)]));
+            client.report.packets = Some(packet_report(&[5_000_000], &[("rejected", drops_at_sender)]));
+        }
+        words::packets_commentary(&analyse_run(&run)).join(" ")
+    };
+    for (drops, capacity) in [
+        (
+            (4_000, 500),
+            "80 % of the lost packets were dropped at the receiver: the received rate is the capacity of the receiver, not",
+        ),
+        (
+            (500, 4_000),
+            "80 % of the lost packets were dropped at the sender: the received rate is the capacity of the sender's",
+        ),
+        (
+            (1_000, 1_000),
+            "60 % of the lost packets were not counted by either host: the received rate is the capacity of the path",
+        ),
+    ] {
+        let text = commentary(drops.0, drops.1);
+        assert!(text.contains(capacity), "{text}");
+    }
+}
+
+#[test]
+fn received_rate_above_the_sent_rate_has_its_reason() {
+    let page = |received_more: bool| {
+        let mut run = run();
+        for trial in &mut run.trials {
+            let [client, _] = ends(trial);
+            if received_more {
+                // The sender's series begins 100 ms later, as if its start was that much earlier than that of the receiver.
+                client.report.sent.as_mut().unwrap().series =
+                    series(|index| if index < 10 { 0 } else { 100_000 });
+            }
+        }
+        markdown::page(&document(&run))
+    };
+    let reason = "the received rate exceeds the sent rate because each end measures a steady window from its own start";
+    assert!(page(true).contains(reason));
+    assert!(!page(false).contains(reason));
+}
+
+#[test]
+fn results_name_the_median_loss_and_the_total_loss() {
+    let mut run = run_of(3);
+    // One trial of each arm loses 40 %, the others nothing.
+    for trial in &mut run.trials {
+        let unique = if trial.slot.block == 0 { 3_000_000 } else { 5_000_000 };
+        let [_, server] = ends(trial);
+        server.report.datagrams.as_mut().unwrap().unique = unique;
+    }
+    let page = markdown::page(&document(&run));
+    assert!(page.contains("| loss, median of trials | lost in total |"), "{page}");
+    assert!(page.contains("| 0 % | 13 % | 3 |"), "{page}");
+    assert!(page.contains("lost in total: 2000000 of 15000000 packets (13 %)"), "{page}");
 }
 
 #[test]
