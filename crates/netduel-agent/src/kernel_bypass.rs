@@ -20,7 +20,12 @@ pub fn server_over(
         return Ok(end);
     };
     let own = address.own().map_err(environment)?;
-    let path = DataPath::at(own, packets.interface(Role::Server)).map_err(environment)?;
+    let named = packets.interface(Role::Server);
+    let path = match address {
+        DataAddress::Own(_) => DataPath::at(own, named),
+        DataAddress::Towards(peer, bind) => DataPath::from_peer(own, (peer, bind), named),
+    };
+    let path = path.map_err(environment)?;
     end.with_bypass(&raw(path, Role::Server)).map_err(traffic)
 }
 

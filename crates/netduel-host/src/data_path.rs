@@ -22,10 +22,13 @@ const ROUTE_VIA: u16 = 18;
 /// `NDA_DST` and `NDA_LLADDR`.
 const NEIGHBOUR_ADDRESS: u16 = 1;
 const NEIGHBOUR_HARDWARE: u16 = 2;
+/// `NDA_MASTER`: the bridge of a forwarding entry.
+const NEIGHBOUR_MASTER: u16 = 9;
 /// `NUD_INCOMPLETE | NUD_FAILED | NUD_NOARP`: no hardware address is known, or there is none.
 const STATES_WITHOUT: u16 = 0x01 | 0x20 | 0x40;
 
-/// An interface, and the next hop of its frames.
+/// An interface, and the next hop of its frames. Below a bridge it is the port that the bridge forwards them to: the bridge itself has no
+/// queues and no driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataPath {
     /// Name of the interface.
@@ -76,11 +79,30 @@ impl DataPath {
         let own_mac = routed.mac.as_deref().and_then(hardware).unwrap_or_default();
         let link = match named {
             Some(name) => by_name(&all, name).map_err(failed)?,
-            None => routed,
+            None => port(&mut socket, &all, routed, peer_mac)?.unwrap_or(routed),
         };
         let (rx_queues, tx_queues) = queues(link);
         let (interface, index, xdp) = (link.name.clone(), link.index, xdp_of(link));
         Ok(Self { interface, index, xdp, rx_queues, tx_queues, own_mac, peer_mac })
+    }
+
+    /// Where frames of a peer to an address of this network namespace arrive: as [`DataPath::at`], or, where that is a bridge, at its
+    /// port towards the peer.
+    ///
+    /// # Errors
+    /// As [`DataPath::at`].
+    pub fn from_peer(
+        own: IpAddr,
+        (peer, bind): (IpAddr, &LocalBind),
+        named: Option<&str>,
+    ) -> Result<Self, HostError> {
+        let at = Self::at(own, named)?;
+        let (_, all) = listed()?;
+        let is_port =
+            |path: &Self| all.iter().any(|link| link.index == path.index && link.master == Some(at.index));
+        // Without a route back, or over the loopback, the interface of the address takes the frames.
+        let port = Self::to_peer(peer, bind, named).ok().filter(is_port);
+        Ok(port.map_or(at, |port| Self { peer_mac: [0; 6], ..port }))
     }
 
     /// Where frames to an address of this network namespace arrive: at the named interface, or at the one that has the address.
@@ -161,6 +183,41 @@ fn route(payload: &[u8]) -> Option<(u32, Option<IpAddr>)> {
     Some((index?, gateway))
 }
 
+/// The port to which a bridge forwards frames for a hardware address; absent for other links, and where the bridge would flood.
+fn port<'a>(
+    socket: &mut RouteSocket,
+    all: &'a [Link],
+    link: &Link,
+    to: [u8; 6],
+) -> Result<Option<&'a Link>, HostError> {
+    if link.kind.as_deref() != Some("bridge") {
+        return Ok(None);
+    }
+    let mut entries = Vec::new();
+    socket
+        .forwarding(&mut entries)
+        .map_err(|cause| HostError::List { what: "forwarding entries of bridges", cause })?;
+    let index = forwarded(&entries, link.index, to);
+    Ok(all.iter().find(|link| Some(link.index) == index))
+}
+
+/// The index of the port of a bridge with the forwarding entry of a hardware address.
+fn forwarded(list: &[u8], bridge: u32, to: [u8; 6]) -> Option<u32> {
+    messages(list).filter(|message| message.kind == RTM_NEWNEIGH).find_map(|message| {
+        let port = u32_at(message.payload, 4)?;
+        let (mut is_of_bridge, mut is_wanted) = (false, false);
+        for (kind, value) in message.attributes(HEAD_LEN) {
+            match kind {
+                NEIGHBOUR_MASTER => is_of_bridge = u32_at(value, 0) == Some(bridge),
+                NEIGHBOUR_HARDWARE => is_wanted = value == to,
+                _ => {}
+            }
+        }
+        // An entry on the bridge itself is its own address.
+        (is_of_bridge && is_wanted && port != bridge).then_some(port)
+    })
+}
+
 /// The hardware address of a neighbour on a link.
 fn neighbour(list: &[u8], index: u32, address: IpAddr) -> Option<[u8; 6]> {
     messages(list).filter(|message| message.kind == RTM_NEWNEIGH).find_map(|message| {
@@ -224,6 +281,27 @@ mod tests {
         assert_eq!(neighbour(&list, 4, "10.0.0.3".parse().unwrap()), None);
         for cut in 0..list.len() {
             let _ = neighbour(&list[..cut], 4, "10.0.0.1".parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn bridge_forwards_to_the_port_of_the_entry_for_the_address() {
+        let mac = |last: u8| [2, 0, 0, 0, 0, last];
+        let entry = |port: u8, bridge: u32, last: u8| {
+            message(
+                RTM_NEWNEIGH,
+                &[7, 0, 0, 0, port, 0, 0, 0],
+                &[(NEIGHBOUR_HARDWARE, &mac(last)), (NEIGHBOUR_MASTER, &bridge.to_ne_bytes())],
+            )
+        };
+        let multicast = message(RTM_NEWNEIGH, &[7, 0, 0, 0, 8, 0, 0, 0], &[(NEIGHBOUR_HARDWARE, &mac(1))]);
+        // The address is also forwarded by another bridge; the bridge has its own address.
+        let list = [multicast, entry(5, 9, 1), entry(3, 3, 2), entry(6, 3, 1), entry(7, 3, 4)].concat();
+        assert_eq!(forwarded(&list, 3, mac(1)), Some(6));
+        assert_eq!(forwarded(&list, 3, mac(2)), None);
+        assert_eq!(forwarded(&list, 3, mac(3)), None);
+        for cut in 0..list.len() {
+            let _ = forwarded(&list[..cut], 3, mac(1));
         }
     }
 

@@ -15,6 +15,8 @@ use crate::source::{FilterSource, LinkSource};
 const LINK_BODY: [u8; 16] = [0; 16];
 const QDISC_BODY: [u8; 20] = [0; 20];
 const ROUTE_BODY: [u8; 12] = [0; 12];
+/// `AF_BRIDGE` (include/linux/socket.h).
+const AF_BRIDGE: u8 = 7;
 /// `struct nfgenmsg`; zeros ask for every family.
 const NETFILTER_BODY: [u8; 4] = [0; 4];
 /// `NFT_MSG_NEWRULE` and `NFT_MSG_GETRULE` of the subsystem `NFNL_SUBSYS_NFTABLES`.
@@ -87,6 +89,14 @@ impl RouteSocket {
     /// Replaces `into` by the `RTM_NEWNEIGH` messages of every neighbour.
     pub(crate) fn neighbours(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         self.list(RTM_GETNEIGH, &ROUTE_BODY, into)
+    }
+
+    /// Replaces `into` by the `RTM_NEWNEIGH` messages of the forwarding entries of every bridge (`struct ndmsg` of the family
+    /// `AF_BRIDGE`).
+    pub(crate) fn forwarding(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        let mut body = ROUTE_BODY;
+        body[0] = AF_BRIDGE;
+        self.list(RTM_GETNEIGH, &body, into)
     }
 }
 

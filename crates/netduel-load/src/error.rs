@@ -111,8 +111,8 @@ pub enum LoadError {
     #[error(
         "send with the kernel generator (`generator = \"kernel\"`) on {interface}: its driver has no XDP transmit (`ndo-xmit` is not \
          among its XDP features, see `netduel inspect`); on a veth, enable GRO on its peer while that is up (`ethtool -K PEER gro off`, \
-         then `gro on`) or attach an XDP program there; in the lab, use a plan whose arms have the path `direct` (a \
-         quick test sends on the bridge `eth0`); otherwise use the generator `xdp` or `socket`"
+         then `gro on`) or attach an XDP program there; in the lab, only the path `direct` has it (`netduel lab path direct`, or \
+         `path = \"direct\"` in an arm); otherwise use the generator `xdp` or `socket`"
     )]
     NoXdpTransmit {
         /// The interface.

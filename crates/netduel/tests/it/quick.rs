@@ -41,6 +41,11 @@ impl Served {
         self.bench.netduel(exec.iter().chain(words))
     }
 
+    /// Selects the path between both guests.
+    pub fn select_path(&self, path: &str) {
+        self.bench.run(["lab", "path", "--lab", &self.lab, path]).expect_code(0);
+    }
+
     /// The next line of the server's log.
     fn event(&mut self) -> Value {
         next_event(&mut self.lines)

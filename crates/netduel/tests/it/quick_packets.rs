@@ -48,11 +48,30 @@ fn every_engine_receives_a_sustainable_rate_without_loss() {
             } else {
                 let queues = report["queues"].as_array().unwrap();
                 let taken: u64 = queues.iter().map(|queue| number(&queue["packets"])).sum();
-                assert_eq!((taken, &report["interface"]), (received, &Value::from("eth0")), "{report}");
-                // A bridge has no native XDP.
-                assert_eq!(report["mode"], "generic", "{report}");
+                // The port by which the bridge reaches the peer, not the bridge, which has no native XDP.
+                assert_eq!((taken, &report["interface"]), (received, &Value::from("vf0")), "{report}");
+                assert_eq!(report["mode"], "native", "{report}");
             }
         }
+    }
+    served.end();
+}
+
+#[test]
+fn kernel_bypass_uses_the_port_of_the_bridge_that_leads_to_the_peer() {
+    let served = Served::start("ppsport", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    let words = ["pps", &string, "-t", "0.3", "--generator", "kernel", "-J"];
+    // Only the direct path takes frames of the kernel's generator.
+    let refused = served.client(&words).expect_code(4);
+    assert!(refused.stderr.contains("on vf0: its driver has no XDP transmit"), "{}", refused.stderr);
+    served.select_path("direct");
+    let document = served.client(&words).expect_code(0).quick_test();
+    let (sent, received, others) = counts(&document);
+    assert!(sent > 0 && received > 0 && received <= sent && others == 0, "{document}");
+    for role in ["client", "server"] {
+        let packets = &document["record"]["trial"][role]["report"]["packets"];
+        assert_eq!(packets["interface"], "dir0", "{packets}");
     }
     served.end();
 }
@@ -102,6 +121,6 @@ fn invalid_packet_options_are_rejected_in_terms_of_the_command_line() {
     }
     let queues = ["pps", &string, "-t", "0.2", "--generator", "xdp", "--queues", "9"];
     let refused = served.client(&queues).expect_code(4);
-    assert!(refused.stderr.contains("open 9 queues of eth0: it has 1;"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("open 9 queues of vf0: it has 1;"), "{}", refused.stderr);
     served.end();
 }
