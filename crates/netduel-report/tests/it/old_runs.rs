@@ -7,12 +7,23 @@ use netduel_store::Store;
 
 use crate::json;
 
-/// The runs that a program of format 2 wrote, by name: each beside the CSV that the same program made of it.
-const OF_FORMAT_2: [&str; 7] = ["dpdk", "failover", "latency", "packets", "resumed", "search", "treatments"];
+/// The runs that programs of older formats wrote, by format and name: each beside the CSV that the same program made of it.
+const RUNS: [&str; 10] = [
+    "1-real-excluded",
+    "1-real-resumed",
+    "1-real-types",
+    "2-real-dpdk",
+    "2-real-failover",
+    "2-real-latency",
+    "2-real-packets",
+    "2-real-resumed",
+    "2-real-search",
+    "2-real-treatments",
+];
 
 fn golden(name: &str, extension: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../netduel-store/tests/golden");
-    folder.join(format!("format-2-real-{name}.{extension}"))
+    folder.join(format!("format-{name}.{extension}"))
 }
 
 fn read(name: &str) -> Run {
@@ -33,7 +44,7 @@ fn with_block_from_1(row: &str) -> String {
 /// A later program may know more metrics of an old trial. It must not know fewer, or give another value.
 #[test]
 fn every_figure_that_the_old_program_reported_is_reported_unchanged() {
-    for name in OF_FORMAT_2 {
+    for name in RUNS {
         let now = csv::trials(&read(name));
         let then = std::fs::read_to_string(golden(name, "csv")).unwrap();
         assert!(then.lines().count() > 1, "{name} has no figures");
@@ -45,7 +56,7 @@ fn every_figure_that_the_old_program_reported_is_reported_unchanged() {
 
 #[test]
 fn runs_of_an_older_program_are_shown_in_every_format() {
-    for name in OF_FORMAT_2 {
+    for name in RUNS {
         let run = read(name);
         let report = document(&run);
         let arms = run.header.plan.arms.iter().map(|arm| arm.name.as_str());

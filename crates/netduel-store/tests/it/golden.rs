@@ -148,14 +148,29 @@ fn format_2_is_read_as_the_original_records() {
     assert_eq!(run.warnings, [warnings(), newer_warnings()].concat());
 }
 
-/// The files were written by a program of format 2 and shortened by whole trials.
+/// The files were written by programs of these formats and shortened by whole trials.
+#[test]
+fn runs_of_a_program_of_format_1_are_read_whole() {
+    let types = types_of_whole_runs(1, &["excluded", "resumed", "types"]);
+    assert_eq!(types, ["tcp-rr", "tcp-stream", "udp-rr", "udp-stream"]);
+}
+
 #[test]
 fn runs_of_a_program_of_format_2_are_read_whole() {
+    let names = ["dpdk", "failover", "latency", "packets", "resumed", "search", "treatments"];
+    let types = types_of_whole_runs(2, &names);
+    let expected =
+        ["failover", "loaded-latency", "pps", "tcp-crr", "tcp-rr", "tcp-stream", "udp-rr", "udp-stream"];
+    assert_eq!(types, expected);
+}
+
+/// Reads runs of a program of this format and checks that no record is missing. Returns the types of their workloads.
+fn types_of_whole_runs(format: u32, names: &[&str]) -> Vec<&'static str> {
     let store =
         Store::open(golden_file(2).parent().expect("it is in a folder")).expect("the folder is there");
     let mut types = std::collections::BTreeSet::new();
-    for name in ["dpdk", "failover", "latency", "packets", "resumed", "search", "treatments"] {
-        let file = golden_file(format!("2-real-{name}"));
+    for name in names {
+        let file = golden_file(format!("{format}-real-{name}"));
         let text = std::fs::read_to_string(&file).expect("it is there");
         let (run, torn) = store.read_with_note(file.to_str().expect("a plain path")).expect("it can be read");
         assert_eq!(
@@ -167,10 +182,7 @@ fn runs_of_a_program_of_format_2_are_read_whole() {
         assert!(torn.is_none() && run.end.is_some(), "{name}");
         types.extend(run.header.plan.arms[0].workloads.iter().map(|workload| workload.traffic.kind().word()));
     }
-    // All types that format 2 had.
-    let expected =
-        ["failover", "loaded-latency", "pps", "tcp-crr", "tcp-rr", "tcp-stream", "udp-rr", "udp-stream"];
-    assert_eq!(types.into_iter().collect::<Vec<_>>(), expected);
+    types.into_iter().collect()
 }
 
 /// In format 2, packets were a flag of `udp-stream`.
