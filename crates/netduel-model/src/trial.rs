@@ -9,7 +9,7 @@ use crate::sample::EndReport;
 use crate::search::SearchReport;
 use crate::workload::Role;
 
-pub use crate::path_proof::{PATH_SHARE_MIN, PathProof};
+pub use crate::path_proof::{OwnPackets, OwnTraffic, PATH_SHARE_MIN, PathFailure, PathProof};
 
 /// Where a trial stands in the schedule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -86,14 +86,44 @@ impl Trial {
     }
 }
 
+impl Validity {
+    /// Why the trial enters no verdict; absent for a valid trial.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Valid => None,
+            Self::WrongPath { reason } | Self::PathUnproven { reason } | Self::Failed { reason } => {
+                Some(reason)
+            }
+        }
+    }
+
+    /// That of a trial whose path has these failures: a wrong path outweighs one that is unproven.
+    pub fn of_path(failures: &[PathFailure]) -> Self {
+        let reasons: Vec<&str> = failures.iter().map(PathFailure::reason).collect();
+        let reason = reasons.join("; ");
+        if failures.is_empty() {
+            Self::Valid
+        } else if failures.iter().any(|failure| matches!(failure, PathFailure::WrongPath(_))) {
+            Self::WrongPath { reason }
+        } else {
+            Self::PathUnproven { reason }
+        }
+    }
+}
+
 /// Whether a trial enters a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Validity {
     /// It does.
     Valid,
-    /// The bytes did not go where the label says.
+    /// The bytes did not use the path that the arm names.
     WrongPath {
+        /// What was seen.
+        reason: String,
+    },
+    /// The counters cannot tell which path the bytes used: the trial has too few packets beside background traffic.
+    PathUnproven {
         /// What was seen.
         reason: String,
     },
@@ -102,4 +132,23 @@ pub enum Validity {
         /// What, and why.
         reason: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_path_outweighs_too_few_packets() {
+        let few = PathFailure::TooFewPackets("few".to_owned());
+        let wrong = PathFailure::WrongPath("wrong".to_owned());
+        assert_eq!(Validity::of_path(&[]), Validity::Valid);
+        assert_eq!(
+            Validity::of_path(std::slice::from_ref(&few)),
+            Validity::PathUnproven { reason: "few".to_owned() }
+        );
+        let both = Validity::of_path(&[few, wrong]);
+        assert_eq!(both.reason(), Some("few; wrong"));
+        assert!(matches!(both, Validity::WrongPath { .. }));
+    }
 }

@@ -1,6 +1,6 @@
 //! CSV with one row per trial and metric. Raw numbers in the metric's unit, not rounded.
 use netduel_model::run::Run;
-use netduel_model::trial::{Trial, Validity};
+use netduel_model::trial::Trial;
 
 use crate::analysis::{DatagramDirection, Machines, datagrams_of, in_schedule_order, value_of};
 
@@ -13,10 +13,7 @@ pub fn trials(run: &Run) -> String {
     let mut text = format!("{HEADER}\n");
     for trial in in_schedule_order(run) {
         for (metric, unit, value) in figures(run, trial, &machines) {
-            let reason = match &trial.validity {
-                Validity::Valid => "",
-                Validity::WrongPath { reason } | Validity::Failed { reason } => reason,
-            };
+            let reason = trial.validity.reason().unwrap_or_default();
             let fields = [
                 run.header.id.to_string(),
                 // Reports and progress count blocks from 1.

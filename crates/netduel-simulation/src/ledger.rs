@@ -363,7 +363,7 @@ fn judge(trial: &Trial, serials: &[Serial], truth: &mut Truth) {
                 truth.broken(format!("{:?} failed without a fault: {reason}", trial.slot));
             }
         }
-        Validity::WrongPath { reason } => {
+        Validity::WrongPath { reason } | Validity::PathUnproven { reason } => {
             if !truth.was_on_wrong_path() {
                 truth.broken(format!("{:?} is called wrong: {reason}", trial.slot));
             }

@@ -27,7 +27,7 @@ pub const FORMAT: u32 = 3;
 pub const FORMAT_RELEASED: u32 = 2;
 
 /// The fingerprint of [`schema`] in this version. A test compares it with that of the types.
-pub const FORMAT_FINGERPRINT: &str = "694e60fda3fbb48c";
+pub const FORMAT_FINGERPRINT: &str = "2e580e0cf0d57369";
 
 /// The program that reads and writes, for example `netduel 0.1.0`.
 pub(crate) const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));

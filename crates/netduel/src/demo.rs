@@ -122,7 +122,7 @@ fn checked(plan: &ResolvedPlan, trial: &Trial) -> (bool, String) {
             });
             (true, format!("{head}  ok: {}{latency}", ways.join(", ")))
         }
-        Validity::WrongPath { reason } | Validity::Failed { reason } => {
+        Validity::WrongPath { reason } | Validity::PathUnproven { reason } | Validity::Failed { reason } => {
             (false, format!("{head}  FAILED: {reason}"))
         }
     }

@@ -3,7 +3,7 @@ use netduel_model::event::Event;
 use netduel_model::ids::{HostName, Token};
 use netduel_model::link_event::LinkEvent;
 use netduel_model::plan::{Arm, TreatmentAction};
-use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
+use netduel_model::trial::{OwnTraffic, PathFailure, PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, Role, Workload};
 
@@ -217,13 +217,18 @@ fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEn
     let (proofs, failures) = path_of(arm, workload, ends);
     trial.proofs.extend(proofs);
     if !failures.is_empty() {
-        trial.validity = Validity::WrongPath { reason: failures.join("; ") };
+        trial.validity = Validity::of_path(&failures);
     }
 }
 
 /// The proofs of the path of two ends, and the failures.
-pub(super) fn path_of(arm: &Arm, workload: &Workload, ends: [&TrialEnd; 2]) -> (Vec<PathProof>, Vec<String>) {
+pub(super) fn path_of(
+    arm: &Arm,
+    workload: &Workload,
+    ends: [&TrialEnd; 2],
+) -> (Vec<PathProof>, Vec<PathFailure>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
+    let own = OwnTraffic::of(&workload.traffic.facts(), &ends[Role::Client as usize].report);
     let seen = |role: &Role| {
         let dpdk = workload.traffic.packets().and_then(|packets| packets.dpdk(*role));
         dpdk.is_none_or(|dpdk| dpdk.device.is_counted_by_the_interface())
@@ -232,17 +237,20 @@ pub(super) fn path_of(arm: &Arm, workload: &Workload, ends: [&TrialEnd; 2]) -> (
         let observation = &end.observation;
         let mut proofs = Vec::new();
         if let Some(expected) = arm.expected(role) {
-            proofs.push(PathProof::from_interfaces(role, expected, &observation.interfaces));
+            proofs.push(PathProof::from_interfaces(role, expected, &observation.interfaces, own));
         }
         if let Some(kind) = arm.expect_path {
-            proofs.push(PathProof::from_kinds(role, kind, observation));
+            proofs.push(PathProof::from_kinds(role, kind, observation, own));
         }
         failures.extend(proofs.iter().filter_map(PathProof::failure));
         all.extend(proofs);
         let events = observation.link_events_on_path(arm.expected(role));
         if !events.is_empty() {
             let words: Vec<String> = events.into_iter().map(LinkEvent::words).collect();
-            failures.push(format!("at the {role} the path changed during the trial: {}", shortened(&words)));
+            failures.push(PathFailure::WrongPath(format!(
+                "at the {role} the path changed during the trial: {}",
+                shortened(&words)
+            )));
         }
     }
     (all, failures)

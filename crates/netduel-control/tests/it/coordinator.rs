@@ -4,7 +4,7 @@ use netduel_model::event::Event;
 use netduel_model::ids::ArmName;
 use netduel_model::plan::TreatmentAction;
 use netduel_model::run::RunEnd;
-use netduel_model::trial::{Trial, Validity};
+use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
@@ -29,11 +29,7 @@ fn once(marker: &tempfile::NamedTempFile) -> String {
 }
 
 fn reasons(trials: &[Trial]) -> Vec<String> {
-    let failed = |trial: &Trial| match &trial.validity {
-        Validity::Failed { reason } | Validity::WrongPath { reason } => Some(reason.clone()),
-        Validity::Valid => None,
-    };
-    trials.iter().filter_map(failed).collect()
+    trials.iter().filter_map(|trial| trial.validity.reason().map(str::to_owned)).collect()
 }
 
 #[test]

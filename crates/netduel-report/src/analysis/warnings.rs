@@ -99,7 +99,9 @@ fn left_out(arm: &Arm, trials: &[&Trial]) -> Vec<Warning> {
             .iter()
             .filter_map(|trial| match &trial.validity {
                 Validity::WrongPath { reason } if wrong_path => Some(reason),
-                Validity::Failed { reason } if !wrong_path => Some(reason),
+                Validity::PathUnproven { reason } | Validity::Failed { reason } if !wrong_path => {
+                    Some(reason)
+                }
                 _ => None,
             })
             .collect()

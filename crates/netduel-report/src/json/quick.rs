@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::search::SearchStep;
-use netduel_model::trial::{Trial, Validity};
+use netduel_model::trial::Trial;
 use netduel_model::workload;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -138,10 +138,7 @@ impl QuickTest {
             workload: Workload::of(workload),
             addresses: input.plan.hosts.values().flat_map(|host| &host.addresses).copied().collect(),
             shared_machine,
-            invalid: match &trial.validity {
-                Validity::Valid => None,
-                Validity::WrongPath { reason } | Validity::Failed { reason } => Some(reason.clone()),
-            },
+            invalid: trial.validity.reason().map(str::to_owned),
             metrics: workload.traffic.facts().possible_metrics.iter().map(value).collect(),
             latency: analysis::round_trip_histogram(trial).as_ref().map(Latency::of),
             stamps: analysis::stamps_of(trial).as_ref().map(Stamps::of),

@@ -125,6 +125,9 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     if let Validity::WrongPath { reason } = &trial.validity {
         rows.push(("path changed", format!("{}; the values cover more than one path", words::plain(reason))));
     }
+    if let Validity::PathUnproven { reason } = &trial.validity {
+        rows.push(("path", words::plain(reason)));
+    }
     let rate = value_of(Metric::Throughput, workload, trial, shared_machine);
     rows.extend(expected.zip(rate).map(|(expected, rate)| ("limit share", expected.share_words(rate))));
     if let Some(Limit { cause, evidence }) = analysis::limit_of(workload, trial, shared_machine, expected) {

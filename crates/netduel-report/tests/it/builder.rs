@@ -327,7 +327,7 @@ fn trial(
     });
     let expected = plan.arms[arm].expect_client.clone().unwrap();
     let proofs = [(Role::Client, &client), (Role::Server, &server)]
-        .map(|(role, end)| PathProof::from_interfaces(role, &expected, &end.observation.interfaces))
+        .map(|(role, end)| PathProof::from_interfaces(role, &expected, &end.observation.interfaces, None))
         .to_vec();
     Trial {
         lab_events: None,
@@ -357,7 +357,7 @@ fn swap_path(trial: &mut Trial, arm: usize) {
         proof.share = Some(0.0001);
     }
     if let Some(reason) = trial.proofs.iter().find_map(PathProof::failure) {
-        trial.validity = Validity::WrongPath { reason };
+        trial.validity = Validity::WrongPath { reason: reason.reason().to_owned() };
     }
 }
 

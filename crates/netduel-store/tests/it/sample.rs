@@ -174,6 +174,7 @@ pub fn trial(block: u32) -> Trial {
         client: Some(TrialEnd { report: report(Role::Client), observation: observation() }),
         server: Some(TrialEnd { report: report(Role::Server), observation: observation() }),
         proofs: vec![PathProof {
+            own_packets: None,
             kind: None,
             role: Role::Client,
             expected: "syn0".to_owned(),

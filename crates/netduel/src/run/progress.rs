@@ -251,6 +251,7 @@ impl Progress {
             }
             (Validity::Valid, ..) => "no figure".to_owned(),
             (Validity::WrongPath { reason }, ..) => format!("invalid, wrong path: {reason}"),
+            (Validity::PathUnproven { reason }, ..) => format!("invalid, path not proven: {reason}"),
             (Validity::Failed { reason }, ..) => format!("failed: {reason}"),
         };
         let (workload, arm) = self.widths;
