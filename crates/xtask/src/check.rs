@@ -1,5 +1,6 @@
 //! `check`: everything that CI runs, fastest checks first. A failing step does not hide the next one.
 use anyhow::Result;
+use netduel_test_support::requires_all;
 
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
@@ -43,8 +44,7 @@ pub fn run() -> bool {
     timed(&mut rows, "licences", licences);
     let mut tests = None;
     timed(&mut rows, "tests", || {
-        let finished =
-            TestRun::perform(&[], workspace::in_ci() || workspace::requires_all(), Display::Everything)?;
+        let finished = TestRun::perform(&[], workspace::in_ci() || requires_all(), Display::Everything)?;
         let ending = Ending::from(finished.passed());
         tests = Some(finished);
         Ok(ending)

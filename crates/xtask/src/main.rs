@@ -34,7 +34,7 @@ usage: cargo xtask <command>
   bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
   setup           install the system packages that tests need (Debian, Ubuntu)
 
-REQUIRE_ALL=1 makes a failure of everything that would be skipped.
+REQUIRE_ALL=1 makes a failure of each skip.
 ";
 
 fn main() -> ExitCode {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
+use netduel_test_support::requires_all;
 
 use crate::busy::{self, BusyLoops};
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
-use crate::workspace;
 
 /// Maximum number of printed lines per failure.
 const FAILURE_LINES: usize = 60;
@@ -63,7 +63,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     for number in 1..=runs {
         let watch = Stopwatch::start();
         let load = options.is_busy.then(BusyLoops::start);
-        let finished = TestRun::perform(&options.for_cargo, workspace::requires_all(), Display::Failures)?;
+        let finished = TestRun::perform(&options.for_cargo, requires_all(), Display::Failures)?;
         drop(load);
         println!("run {number} of {runs}: {}, {watch}", test_run::totals(&finished.transcript));
         tally.add(&finished);

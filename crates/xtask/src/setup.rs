@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use netduel_test_support::{REQUIRE_ALL, requires_all};
 
 use crate::{step, workspace};
 
@@ -47,8 +48,8 @@ pub fn run() -> Result<()> {
         println!("  {}: {}", package.name, package.reason);
     }
     println!("by hand: apt-get install --no-install-recommends {}", names(&missing).join(" "));
-    if workspace::requires_all() {
-        bail!("REQUIRE_ALL=1 and {} packages are missing", missing.len());
+    if requires_all() {
+        bail!("{REQUIRE_ALL}=1 and {} packages are missing", missing.len());
     }
     Ok(())
 }

@@ -4,10 +4,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, bail};
+use netduel_test_support::{REQUIRE_ALL, SKIPPED, requires_all};
 
 use crate::leftovers::{MARK_VARIABLE, Snapshot};
 use crate::transcript::Transcript;
-use crate::{setup, step, workspace};
+use crate::{setup, step};
 
 /// Number of the slowest test binaries that are listed.
 const SLOWEST: usize = 10;
@@ -34,7 +35,7 @@ pub enum Display {
 
 /// Runs the tests and prints the result; `false` when anything failed.
 pub fn run(arguments: &[String]) -> Result<bool> {
-    let finished = TestRun::perform(arguments, workspace::requires_all(), Display::Everything)?;
+    let finished = TestRun::perform(arguments, requires_all(), Display::Everything)?;
     print_closing(&finished);
     Ok(finished.passed())
 }
@@ -58,7 +59,7 @@ impl TestRun {
         let mut command = test_command(arguments, None);
         command.env(MARK_VARIABLE, &mark);
         if requires_all {
-            command.env("REQUIRE_ALL", "1");
+            command.env(REQUIRE_ALL, "1");
         }
         println!("$ {}", step::shown(&command));
         let mut transcript = Transcript::default();
@@ -86,7 +87,7 @@ impl TestRun {
         );
         if self.requires_all {
             let skips = transcript.skips.iter();
-            found.extend(skips.map(|skip| (skip.test.clone(), format!("skipped: {}", skip.reason))));
+            found.extend(skips.map(|skip| (skip.test.clone(), format!("{SKIPPED} {}", skip.reason))));
         }
         if !self.left_behind.is_empty() {
             found.push(("left behind".to_owned(), self.left_behind.join("\n")));
@@ -183,9 +184,9 @@ pub fn print_closing(finished: &TestRun) {
     print_list("ended without a result:", &transcript.died);
     let skips: Vec<String> =
         transcript.skips.iter().map(|skip| format!("{}: {}", skip.test, skip.reason)).collect();
-    print_list("skipped:", &skips);
+    print_list(SKIPPED, &skips);
     if finished.requires_all && !skips.is_empty() {
-        println!("REQUIRE_ALL=1: what was skipped is a failure\n");
+        println!("{REQUIRE_ALL}=1: each skip is a failure\n");
     }
     print_list("left behind:", &finished.left_behind);
     if !finished.cargo_succeeded && transcript.failed() == 0 {

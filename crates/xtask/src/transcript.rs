@@ -1,6 +1,8 @@
 //! Parser of the output of `cargo test -- --show-output`: results, skips, failures with their texts, crashed binaries. No IO.
 use std::collections::BTreeMap;
 
+use netduel_test_support::SKIPPED;
+
 /// Start of the line that cargo prints before it tests the documentation of a crate.
 const DOC_TESTS: &str = "   Doc-tests ";
 
@@ -142,7 +144,7 @@ impl Transcript {
             Section::Successes(test) => {
                 if let Some(name) = captured_of(line) {
                     *test = Some(name.to_owned());
-                } else if let Some(reason) = line.trim_start().strip_prefix("skipped:") {
+                } else if let Some(reason) = line.trim_start().strip_prefix(SKIPPED) {
                     let test = test.clone();
                     self.skip(test.as_deref(), reason, true);
                 }
@@ -152,7 +154,7 @@ impl Transcript {
     }
 
     fn take_running(&mut self, line: &str) {
-        if let Some(reason) = line.trim_start().strip_prefix("skipped:") {
+        if let Some(reason) = line.trim_start().strip_prefix(SKIPPED) {
             self.skip(None, reason, true);
             return;
         }

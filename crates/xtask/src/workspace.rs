@@ -13,11 +13,6 @@ pub fn cargo() -> PathBuf {
     std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from)
 }
 
-/// Whether a skip is a failure (`REQUIRE_ALL=1`).
-pub fn requires_all() -> bool {
-    std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1")
-}
-
 /// Whether this runs without a person watching (`CI=true`).
 pub fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")

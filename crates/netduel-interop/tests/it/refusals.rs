@@ -6,6 +6,7 @@ use std::time::Duration;
 use netduel_interop::dpdk_host::HugePages;
 use netduel_interop::testpmd::{Command, Device, DpdkError, Memory, Mode, Testpmd};
 use netduel_model::units::Nanos;
+use netduel_test_support::skip;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::traffic::{SOON, begin, command};
@@ -74,8 +75,7 @@ fn missing_huge_pages_are_reported_with_the_remedy() {
     }
     let pages = HugePages::read("/sys".as_ref(), None).unwrap();
     if pages.free > 0 {
-        println!("skipped: {} huge pages are free", pages.free);
-        return;
+        return skip(format!("{} huge pages are free", pages.free));
     }
     let error = refusal(&Command { memory: Memory::Huge, ..null() });
     assert!(error.contains("nr_hugepages"), "{error}");
@@ -117,9 +117,7 @@ peer.recv(100)
 #[test]
 fn unknown_version_is_rejected_and_quoted() {
     if std::process::Command::new("python3").arg("-V").output().is_err() {
-        assert!(std::env::var_os("REQUIRE_ALL").is_none(), "python3 is needed, and REQUIRE_ALL is set");
-        println!("skipped: python3 plays testpmd");
-        return;
+        return skip("python3, which plays testpmd, is not installed");
     }
     let folder = tempfile::tempdir().unwrap();
     for (greeting, quoted) in [

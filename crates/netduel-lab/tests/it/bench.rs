@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use netduel_test_support::skip;
 use rustix::process::{Pid, PidfdFlags};
 use serde_json::Value;
 
@@ -29,12 +30,6 @@ pub fn users() -> Vec<User> {
     }
     skip("an ordinary user's lab needs setpriv (util-linux)");
     vec![User::Own]
-}
-
-/// Prints that a test is skipped; fails when all tests are required.
-pub fn skip(reason: &str) {
-    assert!(std::env::var_os("REQUIRE_ALL").is_none(), "cannot be tested: {reason}");
-    println!("skipped: {reason}");
 }
 
 /// A unique name.
@@ -65,7 +60,7 @@ impl Bench {
         let up = bench.lab(["up", &name, "0"]).output().unwrap();
         let stderr = String::from_utf8_lossy(&up.stderr).into_owned();
         if stderr.contains("create the namespaces of the lab") {
-            skip(&format!("{user:?}: {stderr}"));
+            skip(format!("{user:?}: {stderr}"));
             return None;
         }
         assert!(up.status.success(), "{stderr}");

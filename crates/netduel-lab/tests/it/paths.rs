@@ -1,8 +1,9 @@
 //! Each path carries traffic on its own interface with its configured properties.
+use netduel_test_support::skip;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use crate::bench::{Bench, Standing, printed, skip, users};
+use crate::bench::{Bench, Standing, printed, users};
 
 const ADDRESSES: [&str; 2] = ["10.77.0.2", "fd77::2"];
 const PATHS: [(&str, &str, &str); 3] =

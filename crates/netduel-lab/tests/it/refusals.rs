@@ -4,8 +4,9 @@ use std::process::Command;
 use netduel_lab::{KeeperCommand, Lab, LabError, Lifetime};
 use netduel_model::ids::LabName;
 use netduel_model::plan::resolved;
+use netduel_test_support::skip;
 
-use crate::bench::{Bench, Standing, name_for, skip, users};
+use crate::bench::{Bench, Standing, name_for, users};
 
 const SPEC: resolved::Lab = resolved::Lab { rules: 0, cap: None, mtu: 1500, queues: 1 };
 

@@ -24,9 +24,3 @@ pub fn command(prefix: &[&str], test: &str, folder: &Path) -> Command {
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
-
-/// Prints that a test is skipped; fails when all tests are required.
-pub fn skip(reason: &str) {
-    assert!(std::env::var_os("REQUIRE_ALL").is_none_or(|value| value != "1"), "cannot run: {reason}");
-    println!("skipped: {reason}");
-}

@@ -4,13 +4,14 @@ use std::io::Write;
 
 use netduel_model::run::RunEnd;
 use netduel_store::{Store, StoreError};
+use netduel_test_support::skip;
 
 use crate::{child, sample};
 
 /// Runs a child test on a small file system of the given type in its own mount namespace.
 fn on_small_filesystem(kind: &str, test: &str) {
     if !rustix::process::geteuid().is_root() {
-        return child::skip("mounting a small filesystem needs root");
+        return skip("mounting a small filesystem needs root");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let mount =
@@ -18,11 +19,11 @@ fn on_small_filesystem(kind: &str, test: &str) {
     let output = child::command(&["unshare", "--mount", "sh", "-c", &mount], test, folder.path()).output();
     let output = match output {
         Ok(output) => output,
-        Err(error) => return child::skip(&format!("unshare cannot be run: {error}")),
+        Err(error) => return skip(format!("unshare cannot be run: {error}")),
     };
     let errors = String::from_utf8_lossy(&output.stderr);
     if errors.contains("unshare failed") || errors.contains("mount:") {
-        return child::skip(&format!("a filesystem cannot be mounted here: {errors}"));
+        return skip(format!("a filesystem cannot be mounted here: {errors}"));
     }
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && printed.contains("1 passed"), "{printed}\n{errors}");

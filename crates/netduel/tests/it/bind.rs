@@ -3,10 +3,11 @@ use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Command, Stdio};
 
+use netduel_test_support::skip;
 use serde_json::Value;
 
 use crate::serve::Server;
-use crate::support::{Bench, Finished, skip};
+use crate::support::{Bench, Finished};
 
 const BOUND: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 

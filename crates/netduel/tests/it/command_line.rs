@@ -3,9 +3,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 
+use netduel_test_support::skip;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::support::{Bench, Finished, skip};
+use crate::support::{Bench, Finished};
 
 /// A finished run of an earlier version, stored under this name in the test's store.
 fn stored(bench: &Bench, name: &str) -> PathBuf {
@@ -25,7 +26,7 @@ fn on_a_terminal(bench: &Bench, words: &str) -> Option<Finished> {
     match command.output() {
         Ok(output) => Some(Finished::from(output)),
         Err(error) => {
-            skip(&format!("`script` makes the terminal, and cannot be run: {error}"));
+            skip(format!("`script` makes the terminal, and cannot be run: {error}"));
             None
         }
     }

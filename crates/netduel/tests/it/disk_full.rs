@@ -1,7 +1,8 @@
 //! A full disk is detected before a trial, never after it.
+use netduel_test_support::skip;
 use std::process::Command;
 
-use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, skip};
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan};
 
 #[test]
 fn full_disk_stops_the_run_before_a_trial_and_keeps_finished_trials() {

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use netduel_sys::bpf::{Attach, Code, Link, Program, ProgramKind};
 use netduel_sys::xdp::{Settings, XdpSocket};
+use netduel_test_support::skip;
 use rustix::process::Signal;
 
-use crate::support::{Bench, Finished, UnderWay, signal, skip, until};
+use crate::support::{Bench, Finished, UnderWay, signal, until};
 use crate::truth::bed::{Hosts, Namespace, skipped_without_root, stored, turn};
 
 /// From `enum xdp_action` (include/uapi/linux/bpf.h).

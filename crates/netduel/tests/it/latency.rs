@@ -1,9 +1,10 @@
 //! Time stamps and busy-polling from the plan to the report, with agents in namespaces.
 use std::process::Command;
 
+use netduel_test_support::skip;
 use serde_json::Value;
 
-use crate::support::{Bench, TWO_PATHS, short_plan, skip};
+use crate::support::{Bench, TWO_PATHS, short_plan};
 
 /// Timestamped round trips of both protocols and both families, one of them in an open loop.
 const STAMPED: &str = r#"
@@ -178,7 +179,7 @@ impl Spaces {
             let words: Vec<&str> = line.split(' ').collect();
             let output = Command::new(words[0]).args(&words[1..]).output();
             if !output.as_ref().is_ok_and(|output| output.status.success()) {
-                skip(&format!("`{line}`: {output:?}"));
+                skip(format!("`{line}`: {output:?}"));
                 return None;
             }
         }

@@ -1,8 +1,9 @@
 //! Without root: an ordinary user builds the lab, runs the comparison and leaves nothing behind.
+use netduel_test_support::skip;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, skip, verdicts};
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, verdicts};
 
 #[test]
 fn ordinary_user_runs_a_comparison() {

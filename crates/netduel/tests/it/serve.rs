@@ -5,10 +5,11 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use netduel_test_support::skip;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-use crate::support::{Bench, Finished, assert_fits, signal, skip, wait_gone};
+use crate::support::{Bench, Finished, assert_fits, signal, wait_gone};
 
 /// Longer than any time limit of a server for unpaired clients.
 const LIMIT: Duration = Duration::from_secs(60);

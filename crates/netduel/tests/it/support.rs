@@ -265,12 +265,6 @@ pub fn until(mut seen: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Prints that a test is skipped; fails when all tests are required.
-pub fn skip(reason: &str) {
-    assert!(std::env::var_os("REQUIRE_ALL").is_none(), "cannot run, and REQUIRE_ALL is set: {reason}");
-    println!("skipped: {reason}");
-}
-
 /// A plan in a small lab with short trials; `design` is added to its design table.
 pub fn short_plan(arms: &str, workloads: &str, design: &str) -> String {
     format!(

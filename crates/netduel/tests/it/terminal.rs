@@ -4,9 +4,10 @@ use std::io::{ErrorKind, Read as _};
 use std::process::{Command, Stdio};
 
 use netduel_sys::pty::Pty;
+use netduel_test_support::skip;
 
 use crate::serve::Server;
-use crate::support::{Bench, TWO_PATHS, short_plan, skip};
+use crate::support::{Bench, TWO_PATHS, short_plan};
 
 /// Words that a terminal of this width would break, and the complete output. A terminal continues in the next line after its last
 /// column (ECMA-48; xterm's auto-wrap).

@@ -1,7 +1,8 @@
 //! Instrument test: a queue of known size before a link of known rate adds the expected delay, and a short queue adds little.
+use netduel_test_support::skip;
 use serde_json::Value;
 
-use crate::support::{Bench, skip};
+use crate::support::Bench;
 
 /// Rate of both links.
 const RATE_BPS: f64 = 100e6;

@@ -9,6 +9,7 @@ use std::thread;
 use netduel_agent::treatment::{Roots, Treatments};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::tuning::Ring;
+use netduel_test_support::skip;
 
 use super::{Agent, ROOTS, assert_treated, guard, in_namespace, kill_and_wait, must, offload, state};
 
@@ -229,8 +230,7 @@ fn killing_the_guard_leaves_the_agent_able_to_undo_every_kind() {
 fn settings_of_a_removed_queue_are_restored() {
     in_namespace("kinds::settings_of_a_removed_queue_are_restored", || {
         if !owns_the_machine() {
-            println!("skipped: without the right over the whole machine no file of a queue can be written");
-            return;
+            return skip("without the right over the whole machine no file of a queue can be written");
         }
         let bench = Bench::new();
         let mut treatments = Treatments::new(guard());

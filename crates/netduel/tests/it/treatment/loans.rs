@@ -9,6 +9,7 @@ use netduel_agent::treatment::{Loan, Treatments};
 use netduel_interop::testpmd::{self, Cores, Device, Memory, Mode, Testpmd};
 use netduel_sys::link;
 use netduel_sys::xdp::attachment;
+use netduel_test_support::skip;
 use rustix::fs::{CWD, FileType, mknodat};
 
 use super::{LENDER, guard, in_namespace, must};
@@ -50,8 +51,8 @@ fn borrow() -> bool {
     match Testpmd::start(&command, Duration::from_secs(60)) {
         Ok(testpmd) => drop(testpmd),
         Err(error) => {
-            assert!(std::env::var_os("REQUIRE_ALL").is_none(), "{error}");
-            println!("without testpmd: {error}");
+            // The rest of the test then judges a change that testpmd would have made.
+            skip(format!("no testpmd: {error}"));
             link::set_promiscuous("va", true).unwrap();
             return false;
         }

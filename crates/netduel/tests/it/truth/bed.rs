@@ -11,9 +11,10 @@ use netduel_store::Store;
 use netduel_sys::ethtool::Ethtool;
 use netduel_sys::namespace::{self, Kind};
 
+use netduel_test_support::skip;
 use rustix::process::setpriority_process;
 
-use crate::support::{Bench, Finished, skip};
+use crate::support::{Bench, Finished};
 
 /// Runs one of these tests at a time: each needs the machine's cores for its comparison.
 pub fn turn() -> MutexGuard<'static, ()> {

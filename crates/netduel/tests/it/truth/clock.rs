@@ -2,11 +2,12 @@
 //! second per run, and is restored from the monotonic clock, even if the test fails.
 use netduel_model::run::Run;
 use netduel_sys::clock;
+use netduel_test_support::skip;
 use rustix::time::{ClockId, Timespec, clock_settime};
 
 use super::bed::{Hosts, skipped_without_root, stored, turn};
 use super::cap::{check_run, tcp};
-use crate::support::{Bench, UnderWay, skip};
+use crate::support::{Bench, UnderWay};
 
 const STEP_NS: i64 = 200_000_000;
 /// Tolerance between a measured step and the actual one: both are read at slightly different times.
