@@ -64,6 +64,9 @@ const ROOMS: [(&str, &[&str]); 17] = [
 /// The only crates that tests of every crate may import.
 const TEST_SUPPORT: [&str; 2] = ["netduel-formats", "netduel-test-support"];
 
+/// The page with the table of crates. Its last column is the same as [`ROOMS`].
+const CODE_MAP: &str = "ARCHITECTURE.md";
+
 /// The tables of a manifest that name dependencies. Tests have the same limits as the code that they test.
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
@@ -98,6 +101,42 @@ pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
         }
     }
     check_reasons(tree, &foreign, found);
+    if let Some(text) = tree.text(CODE_MAP) {
+        check_code_map(text, found);
+    }
+}
+
+/// Every crate has a row in the code map, whose last column lists the crates that it may import, by their names without `netduel-`.
+fn check_code_map(text: &str, found: &mut Vec<Violation>) {
+    let rows: BTreeMap<&str, (usize, BTreeSet<&str>)> = text
+        .lines()
+        .enumerate()
+        .filter_map(|(index, line)| {
+            let cells: Vec<&str> = line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').collect();
+            let [name, _, imports] = cells[..] else { return None };
+            let name = name.trim().strip_prefix('`')?.strip_suffix('`')?;
+            let imports = imports.split(',').map(str::trim).filter(|word| *word != "none").collect();
+            ROOMS.iter().any(|(room, _)| *room == name).then_some((name, (index + 1, imports)))
+        })
+        .collect();
+    for (room, allowed) in ROOMS {
+        let Some((line, documented)) = rows.get(room) else {
+            let message =
+                format!("the code map has no row for `{room}`: add it, with the crates that it may import");
+            found.push(violation(CODE_MAP, 1, "code map", message));
+            continue;
+        };
+        let allowed: BTreeSet<&str> =
+            allowed.iter().map(|name| name.strip_prefix("netduel-").unwrap_or(name)).collect();
+        if *documented != allowed {
+            let allowed: Vec<&str> = allowed.into_iter().collect();
+            let message = format!(
+                "`{room}` may import {}, but its row has another list: make the row equal to ROOMS",
+                if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") }
+            );
+            found.push(violation(CODE_MAP, *line, "code map", message));
+        }
+    }
 }
 
 fn check_folder(path: &str, name: &str, found: &mut Vec<Violation>) {
@@ -255,6 +294,24 @@ mod tests {
             "[dependencies]\nfoo = { package = \"netduel-load\", path = \"x\" }\n",
         );
         assert_eq!(of_manifest(CONTROL, &text), [("import", 5)]);
+    }
+
+    #[test]
+    fn code_map_has_the_same_imports_as_the_table() {
+        let mut rows = String::new();
+        for (name, allowed) in ROOMS {
+            let short: Vec<&str> =
+                allowed.iter().map(|name| name.strip_prefix("netduel-").unwrap()).collect();
+            let list = if short.is_empty() { "none".to_owned() } else { short.join(", ") };
+            rows += &["| `", name, "` | words and `control`, lab | ", &list, " |\n"].concat();
+        }
+        let found = |text: &str| rules(&[(CODE_MAP, text)]);
+        assert_eq!(found(&rows), []);
+        let (first, rest) = rows.split_once('\n').unwrap();
+        assert!(first.contains("netduel-model"));
+        assert_eq!(found(rest), [("code map", CODE_MAP.to_owned(), 1)]);
+        let other = rows.replacen("| none |", "| sys |", 1);
+        assert_eq!(found(&other), [("code map", CODE_MAP.to_owned(), 1)]);
     }
 
     #[test]
