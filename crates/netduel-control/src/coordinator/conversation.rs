@@ -423,10 +423,10 @@ impl<'a> Hosts<'a> {
     fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> Trouble {
         let (how, mut last_words) = self.end_agent(host);
         let failure = self.events.iter().find_map(|(from, event)| match event {
-            AgentEvent::Failed { message, .. } if from == host => Some(message),
+            AgentEvent::Failed { message, .. } if from == host => Some(format!("; it reported: {message}")),
             _ => None,
         });
-        last_words = failure.cloned().unwrap_or(last_words);
+        last_words = failure.unwrap_or(last_words);
         self.events.retain(|(from, event)| {
             from != host || matches!(event, AgentEvent::Answer(FromAgent::Bye { .. }))
         });

@@ -1,5 +1,10 @@
 //! The coordinator over real child processes that follow a script.
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use netduel_control::coordinator::{RunError, RunErrorKind};
+use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError};
+use netduel_control::protocol::{FailureKind, FromAgent, PROTOCOL, ToAgent, decode, encode};
 use netduel_model::event::Event;
 use netduel_model::ids::ArmName;
 use netduel_model::plan::TreatmentAction;
@@ -8,7 +13,7 @@ use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
-use crate::surroundings::{Script, describe, plan, run};
+use crate::surroundings::{Script, describe, plan, run, run_over};
 
 const FOUR_TRIALS: &str = "blocks_min = 2\nblocks_max = 2";
 
@@ -398,4 +403,49 @@ fn a_host_that_refuses_to_describe_itself_is_told_with_its_words() {
     let reasons: Vec<String> =
         described.values().filter_map(|answer| Some(answer.as_ref().err()?.to_string())).collect();
     assert_eq!(reasons, ["host b: the script refuses to describe"]);
+}
+
+/// Agents that greet, and answer a description with a failure after which their output ends. Both arrive before the coordinator
+/// listens again.
+#[derive(Default)]
+struct FailingAgents(VecDeque<(AgentId, Arrival)>);
+
+impl Agents for FailingAgents {
+    fn start(&mut self, id: AgentId, _: &str, _: &[String]) -> Result<(), LaunchError> {
+        let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "failing".to_owned() });
+        self.0.push_back((id, Arrival::Bytes(hello.into_bytes())));
+        Ok(())
+    }
+
+    fn send(&mut self, id: AgentId, line: &str) {
+        let answer = match decode(line.trim_end().as_bytes()).unwrap() {
+            ToAgent::Describe { .. } => {
+                let message = "failed to list links: no such device".to_owned();
+                FromAgent::Failed { kind: FailureKind::Environment, message }
+            }
+            ToAgent::Bye => FromAgent::Bye { problems: Vec::new() },
+            _ => return,
+        };
+        let bytes = encode(&answer).into_bytes();
+        self.0.extend([(id, Arrival::Bytes(bytes)), (id, Arrival::End)]);
+    }
+
+    fn next_arrival(&mut self, _: Duration) -> Option<(AgentId, Arrival)> {
+        self.0.pop_front()
+    }
+
+    fn end(&mut self, _: AgentId, _: Duration) -> Ended {
+        Ended { is_over: true, ..Ended::default() }
+    }
+
+    fn is_over(&mut self, _: AgentId, _: Duration) -> bool {
+        true
+    }
+}
+
+#[test]
+fn failure_that_arrives_with_the_end_of_its_agent_is_the_reason() {
+    let agents = Box::new(FailingAgents::default());
+    let error = run_over(&plan(FOUR_TRIALS), &mut Script::default(), agents).unwrap_err().to_string();
+    assert!(error.ends_with("; it reported: failed to list links: no such device"), "{error}");
 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use netduel_control::coordinator::{
     self, Clock, Described, KnownRun, Lab, Policy, RunError, Store, StoreProblem, Surroundings,
 };
+use netduel_control::launcher::{Agents, Processes};
 use netduel_control::protocol::Limits;
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
@@ -143,6 +144,15 @@ impl Script {
 
 /// Runs a plan in the surroundings of the script.
 pub fn run(plan: &ResolvedPlan, script: &mut Script) -> Result<RunEnd, RunError> {
+    run_over(plan, script, Box::new(Processes::new()))
+}
+
+/// As [`run`], over other agents than processes.
+pub fn run_over(
+    plan: &ResolvedPlan,
+    script: &mut Script,
+    agents: Box<dyn Agents>,
+) -> Result<RunEnd, RunError> {
     let handle = Handle(Rc::new(RefCell::new(script)));
     let [mut store, mut lab, mut policy] = [handle.clone(), handle.clone(), handle.clone()];
     let surroundings = Surroundings {
@@ -154,7 +164,7 @@ pub fn run(plan: &ResolvedPlan, script: &mut Script) -> Result<RunEnd, RunError>
         lab: &mut lab,
         policy: &mut policy,
     };
-    coordinator::run(plan, surroundings)
+    coordinator::run_over(plan, surroundings, agents)
 }
 
 /// Has the hosts of a plan describe themselves.
