@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
-use netduel_control::protocol::Recovery;
+use netduel_control::protocol::{DESCRIBE_TIMEOUT_NS, Recovery};
 use netduel_host::{Before, HostError, Observer, Sources};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{Observation, Placement};
@@ -32,9 +32,10 @@ impl Clock for Monotonic {
     }
 }
 
-/// How long the guard of a killed run may take to restore its settings before another run is refused. Less than the time in which the
-/// coordinator expects an answer, 30 s.
+/// How long the guard of a killed run may take to restore its settings before another run is refused.
 const GUARD_PATIENCE: Duration = Duration::from_secs(20);
+// The agent waits while the coordinator waits for the lock of the host.
+const _: () = assert!(GUARD_PATIENCE.as_nanos() < DESCRIBE_TIMEOUT_NS as u128);
 
 /// How far a trial has come on this host.
 #[derive(Default)]

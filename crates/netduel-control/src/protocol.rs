@@ -34,6 +34,10 @@ fn is_false(value: &bool) -> bool {
 /// Longest line that is taken, bytes: a result with a long series and a wide histogram is some 100 kB; one of 24 h some 50 MB.
 pub const LINE_LEN_MAX: usize = 64 << 20;
 
+/// How long the coordinator waits for the description of a host, or for its lock, nanoseconds. What an agent waits for in between must
+/// take less.
+pub const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
+
 /// Number of a trial, from 1: a late message about an earlier trial is not taken for one about this trial.
 pub type TrialNumber = u64;
 

@@ -14,10 +14,8 @@ use super::surroundings::{Clock, Launcher, Listener};
 use super::timing::restore_timeout_ns;
 use crate::launcher::{AgentId, Agents, Arrival};
 use crate::peer::{AgentEvent, PeerError};
-use crate::protocol::{FailureKind, FromAgent, Limits, Recovery, ToAgent};
+use crate::protocol::{DESCRIBE_TIMEOUT_NS, FailureKind, FromAgent, Limits, Recovery, ToAgent};
 
-/// How long describing or locking a host may take, nanoseconds.
-pub(super) const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How long stopping and undoing everything at the end may take, nanoseconds.
 const BYE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Pieces of output that are processed before deadlines are checked.

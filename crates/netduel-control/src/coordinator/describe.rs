@@ -5,9 +5,9 @@ use netduel_model::event::Event;
 use netduel_model::ids::HostName;
 use netduel_model::snapshot::HostSnapshot;
 
-use super::conversation::{DESCRIBE_TIMEOUT_NS, Hosts};
+use super::conversation::Hosts;
 use super::error::{RunError, Trouble};
-use crate::protocol::{FromAgent, ToAgent};
+use crate::protocol::{DESCRIBE_TIMEOUT_NS, FromAgent, ToAgent};
 
 /// What each host answered, or why it did not.
 pub type Described = BTreeMap<HostName, Result<HostSnapshot, RunError>>;
