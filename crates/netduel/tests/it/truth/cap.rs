@@ -9,6 +9,7 @@ use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::sample::Flow;
 use netduel_report::analysis::value_of;
+use netduel_test_support::skip;
 
 use super::bed::{Hosts, skipped_without_root, turn};
 use super::queue::{Reading, Sampler, cap};
@@ -109,12 +110,15 @@ pub fn check_run(case: &Case, run: impl FnOnce(&Hosts, &Bench, &str) -> Run) -> 
     let run = run(&hosts, &bench, &workload);
     let readings = sampler.finish();
     let settings = &run.header.plan.arms[0].workloads[0];
-    let mut received = 0;
+    let (mut received, mut compared) = (0, 0);
     for trial in &run.trials {
         let seen = value_of(Metric::Throughput, settings, trial, true).unwrap();
         let flow = trial.server.as_ref().unwrap().report.received.as_ref().unwrap();
-        judge(case, &steady_readings(case, &readings, received, flow), seen);
+        compared += u32::from(judge(case, &steady_readings(case, &readings, received, flow), seen));
         received += flow.bytes;
+    }
+    if compared == 0 {
+        skip(format!("{}: the machine stalled in every trial, so no rate was compared", case.rate));
     }
     // Greetings, markers, and spurious retransmits: at most 0.1 % on any machine.
     let left = case.payload_of(readings.first().unwrap(), readings.last().unwrap());
@@ -188,8 +192,9 @@ fn steady_readings<'a>(case: &Case, readings: &'a [Reading], received: u64, flow
 
 /// Compares the measured value with the queue's counters, and with its nominal rate if its own counters reached it. CPU
 /// contention, as reported by the kernel, widens the tolerance: data that waited at the edges of the window in the receiver's
-/// queues for more than its maximum sleep, late readings, and rate changes within the intervals cut by the edges.
-fn judge(case: &Case, window: &Steady<'_>, seen: f64) {
+/// queues for more than its maximum sleep, late readings, and rate changes within the intervals cut by the edges. Returns whether the
+/// values were compared: false after a stall. How close they are on a quiet machine is measured by the bench `precision`.
+fn judge(case: &Case, window: &Steady<'_>, seen: f64) -> bool {
     let steady = window.readings;
     let (first, last) = (steady.first().unwrap(), steady.last().unwrap());
     let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
@@ -221,10 +226,12 @@ fn judge(case: &Case, window: &Steady<'_>, seen: f64) {
     );
     assert_eq!(first.drops, last.drops, "the queue is long enough: {what}");
     if allowed > STANDSTILL || gap_s > GAP_S {
-        return println!("not judged, the machine stood still: {what}");
+        println!("not compared, the machine stalled: {what}");
+        return false;
     }
     println!("{what}");
     assert!((seen / counted - 1.0).abs() <= allowed, "{what}");
     assert!(seen <= nominal * (1.0 + allowed), "{what}");
     assert!(counted < nominal * FULL || seen >= nominal * (1.0 - allowed), "{what}");
+    true
 }
