@@ -48,6 +48,29 @@ fn assert_sound(step: &Value) {
     assert!(count("effective_duration_ns") >= count("elapsed_ns"), "{step}");
 }
 
+/// Duration of the final trials of [`SEARCH`], nanoseconds. One of them decides a load.
+const FINAL_NS: u64 = 300_000_000;
+
+/// The bounds by RFC 9971 for goals that allow no trial to exceed their loss ratio: a load fails with its first lossy trial, and meets
+/// the goal with a final trial and no lossy one.
+fn bounds_of(steps: &[Value], allowed: f64) -> (Option<u64>, Option<u64>) {
+    let loss = |step: &Value| step["loss_ratio"].as_f64().unwrap();
+    // The highest rate of the generator is no load that a search could find.
+    let evidence: Vec<(u64, bool, bool)> = steps
+        .iter()
+        .filter(|step| !step["input_pps"].is_null() || loss(step) > 0.0)
+        .map(|step| {
+            let is_final = step["duration_ns"].as_u64().unwrap() >= FINAL_NS;
+            (step["load_pps"].as_u64().unwrap(), loss(step) > allowed, is_final)
+        })
+        .collect();
+    let fails = |load: u64| evidence.iter().any(|(at, is_lossy, _)| *at == load && *is_lossy);
+    let upper = evidence.iter().filter(|step| step.1).map(|step| step.0).min();
+    let is_below = |load: u64| upper.is_none_or(|upper| load < upper);
+    let meets = evidence.iter().filter(|step| step.2 && !fails(step.0) && is_below(step.0));
+    (meets.map(|step| step.0).max(), upper)
+}
+
 #[test]
 fn search_bounds_match_a_known_limit_and_reports_have_the_steps() {
     let bench = Bench::new();
@@ -62,17 +85,21 @@ fn search_bounds_match_a_known_limit_and_reports_have_the_steps() {
         let steps = search["steps"].as_array().unwrap();
         steps.iter().for_each(assert_sound);
         assert!(steps.iter().any(|step| step["high_loss"] == true), "the limit was met: {search}");
-        for (result, width) in search["results"].as_array().unwrap().iter().zip([0.01, 0.02]) {
-            let bound = |key: &str| result[key].as_f64();
-            if let Some(lower) = bound("lower_pps") {
+        let goals = [(0.0, 0.01), (0.02, 0.02)];
+        for (result, (allowed, width)) in search["results"].as_array().unwrap().iter().zip(goals) {
+            let found = (result["lower_pps"].as_u64(), result["upper_pps"].as_u64());
+            assert_eq!(found, bounds_of(steps, allowed), "{result} of {search}");
+            let arrives = result["conditional_throughput_pps"].as_f64();
+            assert_eq!(arrives.is_some(), found.0.is_some(), "{result}");
+            if let (Some(lower), Some(arrives)) = (found.0, arrives) {
+                let lower = lower as f64;
                 assert!(lower <= TAKEN / 0.98, "more than the wire can take: {result}");
-                let arrives = bound("conditional_throughput_pps").unwrap();
                 assert!(arrives <= lower && arrives >= 0.98 * lower, "{result}");
             }
-            if result["state"] == "regular" {
-                let (lower, upper) = (bound("lower_pps").unwrap(), bound("upper_pps").unwrap());
-                assert!(lower < upper && upper - lower <= (width * upper).max(1.0), "{result}");
-            }
+            let is_narrow = |(lower, upper): (u64, u64)| {
+                lower < upper && (upper - lower) as f64 <= (width * upper as f64).max(1.0)
+            };
+            assert_eq!(result["state"] == "regular", found.0.zip(found.1).is_some_and(is_narrow), "{result}");
         }
     }
     let metrics = document["workloads"][0]["metrics"].as_array().unwrap();
@@ -113,7 +140,9 @@ fn quick_test_searches_and_prints_the_result() {
     let search = &found["search"];
     search["steps"].as_array().unwrap().iter().for_each(assert_sound);
     let result = &search["results"][0];
-    if let Some(arrives) = result["conditional_throughput_pps"].as_f64() {
+    let arrives = result["conditional_throughput_pps"].as_f64();
+    assert_eq!(arrives.is_some(), result["lower_pps"].is_u64(), "{result}");
+    if let Some(arrives) = arrives {
         assert!((metric(&found, "no-drop-rate") - arrives).abs() < 1e-9, "{result}");
     }
     let words = ["pps", &string, "--search", "partial-drop", "--search-time", "10", "-P", "2"];
