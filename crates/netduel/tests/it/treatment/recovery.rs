@@ -1,14 +1,16 @@
 //! Settings left behind when an agent and its guard were killed together, and the next run on that host.
 use std::path::Path;
+use std::sync::mpsc::channel;
 
 use netduel_agent::AgentWork;
 use netduel_agent::treatment::recover;
 use netduel_control::agent::Work as _;
 use netduel_control::protocol::Recovery;
 use netduel_model::ids::RunId;
+use rustix::thread::gettid;
 
 use super::{Agent, all, assert_treated, command, in_namespace, kill_and_wait, mtu, must, state};
-use crate::support::Bench;
+use crate::support::{Bench, until};
 
 /// An agent with every treatment, killed together with its guard.
 fn left_behind() {
@@ -46,10 +48,17 @@ fn run_that_starts_while_a_guard_restores_settings_waits_for_it() {
         assert_eq!(agent.word(), "well");
         agent.child.kill().unwrap();
         agent.child.wait().unwrap();
-        let next = std::thread::spawn(|| {
+        let (sender, thread) = channel();
+        let next = std::thread::spawn(move || {
+            sender.send(gettid()).unwrap();
             let locked = AgentWork::new().lock(&RunId::new("next").unwrap());
             (locked, state().mtu)
         });
+        // The next run has seen the guard and sleeps until it looks again.
+        let wait = format!("/proc/self/task/{}/wchan", thread.recv().unwrap().as_raw_nonzero());
+        let is_asleep = || std::fs::read_to_string(&wait).is_ok_and(|name| name.contains("nanosleep"));
+        assert!(until(|| next.is_finished() || is_asleep()));
+        assert!(!next.is_finished(), "it did not wait: {:?}", next.join());
         // Opens when the guard reads.
         std::fs::write(&gate, "now\n").unwrap();
         assert_eq!(next.join().unwrap(), (Ok(()), 1500));
