@@ -20,6 +20,8 @@ pub enum Metric {
     PacketsOut,
     /// Packets received by the server's interface, per second.
     PacketsIn,
+    /// Packets received by the server's interface, divided by the datagrams that the tool counted as sent.
+    PacketsPerSent,
     /// CPU microseconds of both ends per delivered datagram.
     CpuPerDatagram,
     /// CPU microseconds of both ends per packet received by the server's interface.
@@ -54,6 +56,7 @@ impl Metric {
             Self::Delivered => "datagrams delivered",
             Self::PacketsOut => "packets out",
             Self::PacketsIn => "packets in",
+            Self::PacketsPerSent => "packets in / datagrams sent",
             Self::CpuPerDatagram => "CPU per datagram",
             Self::CpuPerPacket => "CPU per packet",
             Self::P50 => "p50",
@@ -79,7 +82,9 @@ impl Metric {
                 format!("{} us", three_digits(value))
             }
             Self::P50 | Self::P99 | Self::Mean | Self::PacingP50 | Self::PacingP99 => human_nanos(value),
-            Self::ScheduleKept | Self::StallLongest | Self::StallShown => format!("{value:.4}"),
+            Self::PacketsPerSent | Self::ScheduleKept | Self::StallLongest | Self::StallShown => {
+                format!("{value:.4}")
+            }
         }
     }
 
@@ -101,6 +106,9 @@ impl Metric {
             Self::Delivered => per_second(reading.delivered)?,
             Self::PacketsOut => per_second(Some(outcome.interface.packets_out))?,
             Self::PacketsIn => per_second(Some(outcome.interface.packets_in))?,
+            Self::PacketsPerSent => {
+                outcome.interface.packets_in as f64 / reading.sent.filter(|sent| *sent > 0)? as f64
+            }
             Self::CpuPerDatagram | Self::CpuPerRoundTrip => micros_per(reading.delivered)?,
             Self::CpuPerPacket => micros_per(Some(outcome.interface.packets_in))?,
             Self::P50 => reading.latency.as_ref()?.p50_ns?,
@@ -151,6 +159,7 @@ impl Kind {
                 Metric::Delivered,
                 Metric::PacketsOut,
                 Metric::PacketsIn,
+                Metric::PacketsPerSent,
                 Metric::CpuPerDatagram,
                 Metric::CpuPerPacket,
             ],

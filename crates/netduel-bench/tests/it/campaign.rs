@@ -87,10 +87,11 @@ fn tool_reports_agree_with_interface_counters() {
             let packets = interface["packets_in"].as_f64().unwrap();
             let delivered = reading["delivered"].as_f64().unwrap();
             if result["kind"] == "datagrams" {
-                // With segmentation off a datagram is a packet; set-up and control add a few packets. A tool that waits for a core
-                // sends some after the time that it counts.
+                // With segmentation off a datagram is a packet; set-up and control add a few packets. Another tool that waits for a
+                // core sends some after the time that it counts; how many on a quiet machine is a target of the case.
                 let sent = reading["sent"].as_f64().unwrap();
-                assert!(sent <= packets && packets < sent * 1.2 + 500.0, "{side}: {reading} {interface}");
+                let excess = if side == "ours" { 0.0 } else { sent * 0.2 };
+                assert!(sent <= packets && packets < sent + excess + 500.0, "{side}: {reading} {interface}");
                 assert!(delivered <= sent, "{side}: {reading}");
             } else {
                 // A request is a packet, and a response carries the acknowledgement. qperf reports a mean and no count.
