@@ -39,7 +39,7 @@ enum Form {
 }
 
 /// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate, or a crate with a program.
-const BENCHES: [Bench; 6] = [
+const BENCHES: [Bench; 7] = [
     Bench {
         name: "aa",
         what: "how often 200 comparisons of a path with itself say faster or slower (about six minutes)",
@@ -49,6 +49,12 @@ const BENCHES: [Bench; 6] = [
     Bench {
         name: "overhead",
         what: "CPU that the control channel and the observers cost a trial",
+        package: "netduel",
+        form: Form::Target,
+    },
+    Bench {
+        name: "precision",
+        what: "delays of queues and rates of token buckets of known size, each as a share of the truth (about three minutes)",
         package: "netduel",
         form: Form::Target,
     },

@@ -58,7 +58,7 @@ fn added(document: &Value, arm: usize, percentile: &str) -> f64 {
 /// Tolerance: the deep queue's median lies between half and one and a half of what a full queue adds (the sawtooth of cubic, and
 /// probes that wait for a core), and its 99th percentile is at most 15 % less than that, because senders that fill it until it drops
 /// leave it full now and then. How much more it is depends on what else the machine does, so only the median has an upper bound.
-/// The shallow queue adds less than half of what the deep one adds.
+/// The shallow queue adds less than half of what the deep one adds. The bench `precision` measures both delays on a quiet machine.
 #[test]
 fn queue_of_known_size_adds_the_expected_delay() {
     if std::process::Command::new("tc").arg("-V").output().is_err() {
