@@ -437,7 +437,7 @@ impl Warning {
                 "receiver overrun: the receiver of {arm} in {workload} dropped {datagrams} datagrams{} because its socket buffer was \
                  full; the receiver is the bottleneck for them, not the path: set `pin_server`, more `flows`, `offload = \"gso-gro\"` \
                  or a `rate`",
-                lost.map(|lost| format!(", which are {}", part_of_loss(*datagrams, lost)))
+                lost.map(|lost| format!(", which are {},", part_of_loss(*datagrams, lost)))
                     .unwrap_or_default()
             ),
             Self::DatagramsNotPackets { arm, workload, datagrams_per_packet }

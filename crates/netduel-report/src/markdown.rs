@@ -66,14 +66,13 @@ fn table(table: &Table) -> Vec<String> {
 }
 
 fn verdicts(verdicts: &Verdicts) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = vec![text(&verdicts.legend)];
     for group in &verdicts.groups {
-        if !lines.is_empty() {
-            lines.push(String::new());
-        }
-        let title = format!("**{}**, medians of the valid trials \\[quartiles\\]:", text(&group.title));
-        lines.extend([title, String::new()]);
-        lines.push(format!("| metric | {} | arm | value | verdict | estimate |", text(&verdicts.baseline)));
+        lines.extend([String::new(), format!("**{}**:", text(&group.title)), String::new()]);
+        lines.push(format!(
+            "| metric | {} | arm | value | verdict | estimate \\[interval\\] |",
+            text(&verdicts.baseline)
+        ));
         lines.push("|---|---:|---|---:|---|---|".to_owned());
         for row in &group.rows {
             let (arm, value, verdict, estimate) = match &row.arm {
@@ -86,7 +85,8 @@ fn verdicts(verdicts: &Verdicts) -> Vec<String> {
                 }
                 None => ("", String::new(), "", ""),
             };
-            let cells = [&row.metric, &row.baseline.words(), arm, &value, verdict, estimate].map(text);
+            let verdict = format!("{verdict} {}", row.mark);
+            let cells = [&row.metric, &row.baseline.words(), arm, &value, verdict.trim(), estimate].map(text);
             lines.push(format!("| {} |", cells.join(" | ")));
         }
     }

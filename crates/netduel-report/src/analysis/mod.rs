@@ -1,6 +1,7 @@
 //! Everything that is derived from a run: values by workload and arm, comparisons, warnings, and notes on counters.
 //!
 //! Only this module computes. The renderers print its results and derive no value of their own.
+mod affected;
 mod counters;
 mod counts;
 mod datagrams;
@@ -42,6 +43,7 @@ use netduel_stats::sequential;
 use crate::inspect::Inspection;
 use crate::words::metric::is_of_packets;
 
+pub use affected::warnings_about;
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{
     DatagramDirection, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of,

@@ -91,7 +91,8 @@ pub(super) fn not_judged(workload: &WorkloadAnalysis) -> Option<Block> {
         return None;
     }
     let arms = workload.arms.iter().map(|arm| Column::number(arm.arm.as_str()));
-    let mut table = Table::new([Column::key("metric")].into_iter().chain(arms).collect());
+    let mut table =
+        Table::new([Column::key("metric, median [quartiles] (n)")].into_iter().chain(arms).collect());
     for metric in &workload.unjudged {
         let values = metric.arms.iter().map(|arm| Cell::Number(words::value(metric, arm)));
         table.rows.push([Cell::from(metric.title())].into_iter().chain(values).collect());

@@ -81,7 +81,11 @@ fn folded<'a>(
     analysis: &Analysis,
     arms: impl Iterator<Item = (&'a ArmName, Vec<&'a WorkloadAnalysis>)>,
 ) -> Vec<Headline> {
-    let mut groups: Vec<(String, Vec<&str>, Vec<&str>)> = Vec::new();
+    let is_withheld = |workload: &&WorkloadAnalysis| {
+        let comparisons = workload.judged.iter().flat_map(|metric| &metric.comparisons);
+        comparisons.into_iter().any(|comparison| comparison.contention.is_some())
+    };
+    let mut groups: Vec<(String, Vec<&str>, Vec<&str>, bool)> = Vec::new();
     for (arm, open) in arms.filter(|(_, open)| !open.is_empty()) {
         let title = open.iter().map(|workload| workload.name.to_string()).collect::<Vec<_>>().join(", ");
         let mut metrics: Vec<&str> = Vec::new();
@@ -91,14 +95,15 @@ fn folded<'a>(
             }
         }
         match groups.iter_mut().find(|(other, ..)| *other == title) {
-            Some((_, names, _)) => names.push(arm.as_str()),
-            None => groups.push((title, vec![arm.as_str()], metrics)),
+            Some((_, names, ..)) => names.push(arm.as_str()),
+            None => groups.push((title, vec![arm.as_str()], metrics, open.iter().any(is_withheld))),
         }
     }
     let baseline = &analysis.plan.arms[0].name;
-    let headline = |(title, arms, metrics): (String, Vec<&str>, Vec<&str>)| {
+    let headline = |(title, arms, metrics, is_withheld): (String, Vec<&str>, Vec<&str>, bool)| {
+        let word = if is_withheld { "inconclusive or not comparable" } else { "inconclusive" };
         let text = Text::from(format!("{} against {baseline}: ", words::listed(&arms)))
-            .and("inconclusive", Style::Tone(words::Tone::Open))
+            .and(word, Style::Tone(words::Tone::Open))
             .and(format!(" for all metrics ({}).", words::listed(&metrics)), Style::Plain);
         Headline { title, text }
     };
@@ -107,7 +112,9 @@ fn folded<'a>(
 
 /// The number of warnings and findings with links, so that readers of the result see them; absent without any.
 fn attention(analysis: &Analysis) -> Option<Text> {
-    let count = words::warnings(analysis).len();
+    let sentences = words::warning_sentences(analysis);
+    let count = sentences.len();
+    let is_marked = sentences.iter().any(|sentence| sentence.number.is_some());
     let problems = analysis.inspection.lines(Severity::Warning).len();
     let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let warnings = (count > 0).then(|| (counted(count, "warning"), "warnings"));
@@ -119,51 +126,66 @@ fn attention(analysis: &Analysis) -> Option<Text> {
             .and(if index == 0 { "" } else { ", " }, Style::Plain)
             .and(words.clone(), Style::Link(anchor));
     }
-    (!parts.is_empty()).then(|| text.and(":", Style::Plain))
+    let legend = if is_marked { " (*1: concerns the verdicts with this mark):" } else { ":" };
+    (!parts.is_empty()).then(|| text.and(legend, Style::Plain))
 }
 
 fn verdicts(analysis: &Analysis) -> Verdicts {
+    let warnings = words::warning_sentences(analysis);
     let names = || analysis.plan.arms.iter().map(|arm| arm.name.to_string());
     Verdicts {
         baseline: names().next().unwrap_or_default(),
         others: names().skip(1).collect(),
         equivalence: analysis.plan.design.equivalence.fraction(),
+        legend: words::verdict_legend(&analysis.plan),
+        legend_brief: words::verdict_legend_brief(&analysis.plan),
         groups: analysis
             .workloads
             .iter()
             .map(|workload| VerdictGroup {
                 title: workload.name.to_string(),
                 settings: words::workload_of_arms(workload),
-                rows: workload.judged.iter().flat_map(rows).collect(),
+                rows: workload
+                    .judged
+                    .iter()
+                    .flat_map(|metric| rows(analysis, &warnings, workload, metric))
+                    .collect(),
             })
             .collect(),
     }
 }
 
 /// A row for each comparison of a metric; for a single arm, a row without a verdict.
-fn rows(metric: &MetricAnalysis) -> Vec<VerdictRow> {
+fn rows(
+    analysis: &Analysis,
+    warnings: &[words::Sentence],
+    workload: &WorkloadAnalysis,
+    metric: &MetricAnalysis,
+) -> Vec<VerdictRow> {
     let Some(baseline) = metric.arms.first().map(|arm| words::measure(metric, arm)) else {
         return Vec::new();
     };
-    let row = |arm: Option<Compared>| VerdictRow {
+    let row = |arm: Option<Compared>, name: &ArmName| VerdictRow {
         metric: metric.title().to_owned(),
         baseline: baseline.clone(),
         arm,
+        mark: words::marks(&words::warning_numbers(analysis, warnings, workload, metric.metric, name)),
     };
     let compared = |comparison: &Comparison| {
         let own = metric.arms.iter().find(|arm| arm.arm == comparison.arm)?;
         let judged = comparison.judged.as_ref();
-        Some(Compared {
+        let compared = Compared {
             measure: words::measure(metric, own),
             tone: words::tone(metric.metric, judged),
             verdict: words::verdict(metric.metric, comparison),
             effect: words::shown_effect(metric.metric, judged),
-        })
+        };
+        Some(row(Some(compared), &comparison.arm))
     };
     if metric.comparisons.is_empty() {
-        return vec![row(None)];
+        return metric.arms.first().map(|arm| row(None, &arm.arm)).into_iter().collect();
     }
-    metric.comparisons.iter().filter_map(compared).map(|compared| row(Some(compared))).collect()
+    metric.comparisons.iter().filter_map(compared).collect()
 }
 
 /// The treatments of each arm; absent when arms differ only in the path of the lab.
@@ -177,10 +199,16 @@ fn treatments(analysis: &Analysis) -> Option<Section> {
 
 /// All warnings, and findings at warning severity.
 fn warnings(analysis: &Analysis) -> Section {
-    let mut blocks = match words::warnings(analysis) {
-        none if none.is_empty() => vec![Block::Paragraph("None.".into())],
-        some => vec![counters::headed_list(some)],
-    };
+    let sentences = words::warning_sentences(analysis);
+    let mut blocks = if sentences.is_empty() { vec![Block::Paragraph("None.".into())] } else { Vec::new() };
+    if sentences.iter().any(|sentence| sentence.number.is_some()) {
+        blocks.push(Block::Reading(
+            "A warning with a mark (*1) concerns the verdicts with the same mark.".to_owned(),
+        ));
+    }
+    if !sentences.is_empty() {
+        blocks.push(counters::headed_list(sentences.iter().map(words::Sentence::marked).collect()));
+    }
     let found = analysis.inspection.lines(Severity::Warning);
     if !found.is_empty() {
         blocks.extend([Block::Heading("Findings on the hosts".to_owned()), list(found)]);

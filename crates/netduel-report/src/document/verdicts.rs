@@ -10,6 +10,10 @@ pub struct Verdicts {
     pub others: Vec<String>,
     /// The margin of the plan, a fraction.
     pub equivalence: f64,
+    /// What the brackets of values and verdicts hold.
+    pub legend: String,
+    /// The same for a renderer that omits quartiles; empty without a comparison.
+    pub legend_brief: &'static str,
     /// Comparisons by workload.
     pub groups: Vec<VerdictGroup>,
 }
@@ -34,6 +38,8 @@ pub struct VerdictRow {
     pub baseline: Measure,
     /// The other arm; absent in a run of one arm.
     pub arm: Option<Compared>,
+    /// The mark that the warnings about this row have in their lists, for example `*2,5`; empty without any.
+    pub mark: String,
 }
 
 /// The value of an arm.

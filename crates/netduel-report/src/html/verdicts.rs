@@ -29,8 +29,7 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
     };
     html! {
         p.reading {
-            "Each row compares an arm with " b { (baseline) } " within the blocks. Values are medians of the valid trials with their \
-             quartiles and number of trials."
+            "Each row compares an arm with " b { (baseline) } " within the blocks. " (plain(&verdicts.legend))
             @if has_ratios {
                 " Dot: paired estimate of the ratio; bar: interval of the verdict, logarithmic axis; line: ratio 1; band: no difference \
                  by the margin of the plan."
@@ -75,7 +74,7 @@ fn row(row: &VerdictRow, axis: &Axis) -> Markup {
             None => tr {
                 th scope="row" { (plain(&row.metric)) }
                 td.number { (measure(&row.baseline)) }
-                td {} td {} td { "single arm, no comparison" }
+                td {} td {} td { "single arm, no comparison" (mark(&row.mark)) }
             },
             Some(Compared { measure: own, tone, verdict, effect }) => tr class=(tone.word()) {
                 th scope="row" { (plain(&row.metric)) }
@@ -88,10 +87,15 @@ fn row(row: &VerdictRow, axis: &Axis) -> Markup {
                         Effect::Unknown => span.difference { "no estimate" },
                     }
                 }
-                td.verdict { span.mark { (tone.mark()) } (unbroken(verdict)) }
+                td.verdict { span.mark { (tone.mark()) } (unbroken(verdict)) (mark(&row.mark)) }
             },
         }
     }
+}
+
+/// The mark of the warnings about a row, with a link to them.
+fn mark(mark: &str) -> Markup {
+    html! { @if !mark.is_empty() { " " a.warned href="#warnings" title="warnings about this verdict" { (mark) } } }
 }
 
 /// Median, and below it quartiles and n.

@@ -6,7 +6,9 @@ use netduel_stats::verdict::{Forecast, Judged, Verdict as StatsVerdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::analysis::{self, ArmLimit, ArmValues, Cause, CounterKind, MetricAnalysis};
+use crate::analysis::{
+    self, Analysis, ArmLimit, ArmValues, Cause, CounterKind, MetricAnalysis, Withheld, WorkloadAnalysis,
+};
 use crate::words;
 
 /// A metric of a workload, over all arms.
@@ -69,6 +71,8 @@ pub struct Comparison {
     pub margin: f64,
     /// Verdict.
     pub verdict: Option<Verdict>,
+    /// Warnings that concern this comparison: their positions in `warnings` of the document, from 0.
+    pub warnings: Vec<usize>,
 }
 
 /// Scale of a comparison.
@@ -108,8 +112,10 @@ pub enum VerdictKind {
     Lower,
     /// A difference, if any, is smaller than the margin.
     NoDifference,
-    /// The interval holds both "no difference" and a difference that matters, or the verdict is withheld; `text` states why.
+    /// The interval holds both "no difference" and a difference that matters, or some values are only lower bounds; `text` states why.
     Inconclusive,
+    /// The values cannot be compared, and more blocks do not change this: CPU time contains that of other processes; `text` states why.
+    NotComparable,
 }
 
 /// What a verdict means for the arm.
@@ -122,7 +128,7 @@ pub enum VerdictTone {
     Worse,
     /// No difference that matters.
     Same,
-    /// Inconclusive.
+    /// Inconclusive or not comparable.
     Open,
 }
 
@@ -155,15 +161,24 @@ pub struct Estimate {
 }
 
 impl MetricReport {
-    pub(super) fn of(analysis: &MetricAnalysis, judged: bool) -> Self {
+    pub(super) fn of(
+        run: &Analysis,
+        workload: &WorkloadAnalysis,
+        analysis: &MetricAnalysis,
+        judged: bool,
+    ) -> Self {
         let metric = analysis.metric;
+        let comparison = |one: &analysis::Comparison| Comparison {
+            warnings: analysis::warnings_about(run, workload, metric, &one.arm),
+            ..Comparison::of(metric, one)
+        };
         Self {
             metric,
             title: analysis.title().to_owned(),
             unit: metric.unit(),
             judged,
             arms: analysis.arms.iter().map(MetricValues::of).collect(),
-            comparisons: analysis.comparisons.iter().map(|one| Comparison::of(metric, one)).collect(),
+            comparisons: analysis.comparisons.iter().map(comparison).collect(),
         }
     }
 }
@@ -197,6 +212,7 @@ impl Comparison {
             },
             margin: comparison.margin,
             verdict: comparison.judged.as_ref().map(|judged| Verdict::of(metric, comparison, judged)),
+            warnings: Vec::new(),
         }
     }
 }
@@ -204,6 +220,9 @@ impl Comparison {
 impl Verdict {
     fn of(metric: Metric, comparison: &analysis::Comparison, judged: &Judged) -> Self {
         let (kind, more_blocks) = match judged.verdict {
+            _ if matches!(comparison.withheld, Some(Withheld::CpuContention { .. })) => {
+                (VerdictKind::NotComparable, None)
+            }
             StatsVerdict::Higher { .. } => (VerdictKind::Higher, None),
             StatsVerdict::Lower { .. } => (VerdictKind::Lower, None),
             StatsVerdict::NoDifference { .. } => (VerdictKind::NoDifference, None),

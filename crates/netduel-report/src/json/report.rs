@@ -292,7 +292,7 @@ impl ReportDocument {
             blocks: analysis.blocks,
             trials_valid: analysis.trials_valid,
             trials_excluded: analysis.trials_left_out,
-            workloads: analysis.workloads.iter().map(WorkloadReport::of).collect(),
+            workloads: analysis.workloads.iter().map(|one| WorkloadReport::of(analysis, one)).collect(),
             path_proofs: words::proofs(analysis),
             warnings: analysis.warnings.iter().map(|one| Warning::of(analysis, one)).collect(),
             hosts: inspection.hosts.iter().map(Host::of).collect(),
@@ -322,13 +322,14 @@ impl RunInfo {
 }
 
 impl WorkloadReport {
-    fn of(workload: &WorkloadAnalysis) -> Self {
+    fn of(analysis: &Analysis, workload: &WorkloadAnalysis) -> Self {
         let answer = |arm: &ArmAnalysis| {
             let text = words::answer(workload, &arm.arm)?.characters();
             Some(Answer { arm: arm.arm.to_string(), text })
         };
-        let judged = workload.judged.iter().map(|metric| MetricReport::of(metric, true));
-        let unjudged = workload.unjudged.iter().map(|metric| MetricReport::of(metric, false));
+        let judged = workload.judged.iter().map(|metric| MetricReport::of(analysis, workload, metric, true));
+        let unjudged =
+            workload.unjudged.iter().map(|metric| MetricReport::of(analysis, workload, metric, false));
         Self {
             name: workload.name.to_string(),
             answers: workload.arms.iter().skip(1).filter_map(answer).collect(),

@@ -108,6 +108,11 @@ fn table(page: &mut Page, table: &Table) {
 
 /// Comparisons: a line for each with metric, values and verdict, under column titles.
 fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
+    match detail {
+        Detail::Full => page.paragraph("", &plain(&verdicts.legend)),
+        Detail::Brief if verdicts.legend_brief.is_empty() => {}
+        Detail::Brief => page.paragraph("", verdicts.legend_brief),
+    }
     for group in &verdicts.groups {
         if detail == Detail::Full {
             page.gap();
@@ -128,6 +133,8 @@ struct Line {
     /// Metric, arm, the baseline's value, the arm's value.
     cells: [String; 4],
     verdict: Option<(Tone, String)>,
+    /// The mark of the warnings about it.
+    mark: String,
 }
 
 fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> {
@@ -139,8 +146,11 @@ fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> 
     let several = verdicts.others.len() > 1;
     let other = if several { "value".to_owned() } else { verdicts.others.concat() };
     let arm = if several { "arm".to_owned() } else { String::new() };
-    let mut lines =
-        vec![Line { cells: [String::new(), arm, plain(&verdicts.baseline), plain(&other)], verdict: None }];
+    let mut lines = vec![Line {
+        cells: [String::new(), arm, plain(&verdicts.baseline), plain(&other)],
+        verdict: None,
+        mark: String::new(),
+    }];
     let mut last = "";
     for row in rows {
         let is_first = row.metric != last;
@@ -160,6 +170,7 @@ fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> 
                 own,
             ],
             verdict,
+            mark: row.mark.clone(),
         });
     }
     lines
@@ -175,12 +186,13 @@ fn verdict_line(page: &mut Page, line: &Line, widths: &[usize; 4]) {
         .map(|(cell, width)| padded(cell, *width))
         .collect();
     let text = format!("  {}", cells.join("  "));
+    let mark = if line.mark.is_empty() { String::new() } else { format!(" {}", line.mark) };
     let Some((tone, verdict)) = &line.verdict else {
-        page.line(&text);
+        page.line(&format!("{}{mark}", text.trim_end()));
         return;
     };
-    let fits = columns(&text) + 2 + columns(verdict) <= page.width();
-    let verdict = page.toned(*tone, verdict);
+    let fits = columns(&text) + 2 + columns(verdict) + columns(&mark) <= page.width();
+    let verdict = format!("{}{mark}", page.toned(*tone, verdict));
     if fits {
         page.line(&format!("{text}  {verdict}"));
     } else {

@@ -36,5 +36,10 @@ pub(crate) use text::ranges;
 pub use text::{date, date_and_time, percent, percent_at_least, plain, times};
 pub use tone::Tone;
 pub use treatment::{changes, treatment};
-pub use verdict::{answer, interval, is_inconclusive, listed, shown_effect, tone, verdict};
-pub use warnings::{warning_heads, warning_text, warnings};
+pub use verdict::{
+    answer, interval, is_inconclusive, listed, shown_effect, tone, verdict, verdict_legend,
+    verdict_legend_brief,
+};
+pub use warnings::{
+    Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,
+};

@@ -3,6 +3,7 @@
 //! All use the estimates of the verdict: medians of trials, and the median of pairs within blocks.
 use netduel_model::ids::ArmName;
 use netduel_model::metric::{Better, Metric, Scale};
+use netduel_model::plan::ResolvedPlan;
 use netduel_model::units::{count, three_digits};
 use netduel_stats::paired::Estimate;
 use netduel_stats::verdict::{Forecast, Judged, Verdict};
@@ -33,7 +34,7 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
     let Some(judged) = comparison.judged.as_ref() else { return "not judged".to_owned() };
     if let Some(Withheld::CpuContention { share_max }) = comparison.withheld {
         let share = percent(share_max);
-        return format!("not comparable: other processes used up to {share} of the CPU time");
+        return format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time");
     }
     let (pairs, blocks) = (comparison.pairs.len(), comparison.blocks);
     let words = match judged.verdict {
@@ -201,6 +202,21 @@ pub fn shown_effect(metric: Metric, judged: Option<&Judged>) -> Effect {
     }
 }
 
+/// What the brackets of values and verdicts hold.
+pub fn verdict_legend(plan: &ResolvedPlan) -> String {
+    let value = "Value: median [quartiles] (n valid trials).";
+    if plan.arms.len() < 2 {
+        return value.to_owned();
+    }
+    let confidence = plan.design.confidence;
+    format!("{value} Verdict: paired estimate [interval, {confidence} confidence for all verdicts together].")
+}
+
+/// The same for a table without quartiles; empty for a plan without a comparison.
+pub fn verdict_legend_brief(plan: &ResolvedPlan) -> &'static str {
+    if plan.arms.len() < 2 { "" } else { "Value: median. Verdict: paired estimate [interval]." }
+}
+
 /// One verdict of one or more metrics.
 struct Clause {
     metrics: Vec<&'static str>,
@@ -210,6 +226,8 @@ struct Clause {
 
 /// The start of a verdict without a result.
 const INCONCLUSIVE: &str = "inconclusive: ";
+/// The start of a verdict that more blocks do not change.
+const NOT_COMPARABLE: &str = "not comparable: ";
 
 /// The verdicts of one arm in one workload; metrics with the same verdict share one.
 fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
@@ -248,7 +266,8 @@ pub fn is_inconclusive(workload: &WorkloadAnalysis, arm: &ArmName) -> bool {
 }
 
 /// The summary sentence of one arm in one workload: all judged metrics against the baseline; absent without judged metrics.
-/// Inconclusive metrics share the last clause: `inconclusive: throughput (about 5 more blocks), CPU per GB (about 12 more blocks)`.
+/// Inconclusive metrics share a clause: `inconclusive: throughput (about 5 more blocks), CPU per GB (about 12 more blocks)`; so do those
+/// that are not comparable.
 pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
     let clauses = clauses(workload, arm);
     let baseline = workload.arms.first().map(|arm| arm.arm.to_string()).unwrap_or_default();
@@ -261,17 +280,24 @@ pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
         text = text.and(verdict.clone(), Style::Tone(*tone));
         joint = "; ";
     }
-    let open: Vec<String> = clauses
-        .iter()
-        .filter(|clause| clause.tone == Tone::Open)
-        .map(|clause| {
-            let reason = clause.verdict.strip_prefix(INCONCLUSIVE).unwrap_or(&clause.verdict);
-            format!("{} ({reason})", listed(&clause.metrics))
-        })
-        .collect();
-    if !open.is_empty() {
-        text = text.and(joint, Style::Plain).and("inconclusive", Style::Tone(Tone::Open));
-        text = text.and(format!(": {}", open.join(", ")), Style::Plain);
+    let open = || clauses.iter().filter(|clause| clause.tone == Tone::Open);
+    let is_withheld = |clause: &&Clause| clause.verdict.starts_with(NOT_COMPARABLE);
+    let inconclusive: Vec<&Clause> = open().filter(|clause| !is_withheld(clause)).collect();
+    let withheld: Vec<&Clause> = open().filter(is_withheld).collect();
+    for (start, clauses) in [(INCONCLUSIVE, inconclusive), (NOT_COMPARABLE, withheld)] {
+        let reasons: Vec<String> = clauses
+            .iter()
+            .map(|clause| {
+                let reason = clause.verdict.strip_prefix(start).unwrap_or(&clause.verdict);
+                format!("{} ({reason})", listed(&clause.metrics))
+            })
+            .collect();
+        if !reasons.is_empty() {
+            let word = start.trim_end_matches(": ");
+            text = text.and(joint, Style::Plain).and(word, Style::Tone(Tone::Open));
+            text = text.and(format!(": {}", reasons.join(", ")), Style::Plain);
+            joint = "; ";
+        }
     }
     (!clauses.is_empty()).then(|| text.and(format!("{}.", stalls(workload, arm)), Style::Plain))
 }

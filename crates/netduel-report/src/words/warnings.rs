@@ -1,43 +1,116 @@
 //! Warnings as sentences. Outlier blocks of one workload share a sentence, because a noisy machine has many.
+use std::collections::BTreeSet;
+
 use netduel_model::ids::{ArmName, WorkloadName};
+use netduel_model::metric::Metric;
 use netduel_model::warning::{Warning, part_of_loss};
 
 use super::metric::{metric_title, metric_value, packet_rate, title_of};
 use super::{percent, times};
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, WorkloadAnalysis, warnings_about};
+
+/// A warning for readers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sentence {
+    /// Its number, when it concerns a verdict; the verdict has the same number as its mark. Counted from 1.
+    pub number: Option<usize>,
+    /// The sentence.
+    pub text: String,
+    /// Positions of its warnings in [`Analysis::warnings`].
+    indices: Vec<usize>,
+}
+
+impl Sentence {
+    /// The mark and the sentence: `*2 CPU contention: ...`.
+    pub fn marked(&self) -> String {
+        let mark = marks(&self.number.into_iter().collect::<Vec<_>>());
+        if mark.is_empty() { self.text.clone() } else { format!("{mark} {}", self.text) }
+    }
+}
+
+/// The mark of a verdict that warnings concern: `*2,5`; empty without any.
+pub fn marks(numbers: &[usize]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    if numbers.is_empty() { String::new() } else { format!("*{}", numbers.join(",")) }
+}
+
+/// The numbers of the warnings that concern a metric of an arm, compared with the baseline.
+pub fn warning_numbers(
+    analysis: &Analysis,
+    sentences: &[Sentence],
+    workload: &WorkloadAnalysis,
+    metric: Metric,
+    arm: &ArmName,
+) -> Vec<usize> {
+    let about = warnings_about(analysis, workload, metric, arm);
+    let concerns = |sentence: &&Sentence| sentence.indices.iter().any(|index| about.contains(index));
+    sentences.iter().filter(concerns).filter_map(|sentence| sentence.number).collect()
+}
 
 /// Every warning of a run, one sentence each, in the order in which they are stored and derived.
-pub fn warnings(analysis: &Analysis) -> Vec<String> {
-    let mut sentences = Vec::new();
+pub fn warning_sentences(analysis: &Analysis) -> Vec<Sentence> {
+    let mut sentences: Vec<(Vec<usize>, String)> = Vec::new();
     let mut done: Vec<&WorkloadName> = Vec::new();
-    for warning in &analysis.warnings {
+    for (index, warning) in analysis.warnings.iter().enumerate() {
         match warning {
             Warning::OutlierBlock { workload, .. } if done.contains(&workload) => {}
             Warning::OutlierBlock { workload, .. } => {
                 done.push(workload);
                 let of_packets = packet_bytes(analysis, workload).is_some();
-                sentences.push(outliers(workload, &analysis.warnings, of_packets));
+                let is_alike = |other: &Warning| matches!(other, Warning::OutlierBlock { workload: of, .. } if of == workload);
+                let all = analysis.warnings.iter().enumerate();
+                let indices = all.filter(|(_, other)| is_alike(other)).map(|(index, _)| index).collect();
+                sentences.push((indices, outliers(workload, &analysis.warnings, of_packets)));
             }
-            other => sentences.push(warning_text(analysis, other)),
+            other => sentences.push((vec![index], warning_text(analysis, other))),
         }
     }
-    sentences
+    let concerned = concerned(analysis);
+    let mut numbers = 1..;
+    let numbered = |(indices, text): (Vec<usize>, String)| {
+        let is_about_a_verdict = indices.iter().any(|index| concerned.contains(index));
+        Sentence { number: if is_about_a_verdict { numbers.next() } else { None }, text, indices }
+    };
+    sentences.into_iter().map(numbered).collect()
+}
+
+/// Every warning of a run, one sentence each.
+pub fn warnings(analysis: &Analysis) -> Vec<String> {
+    warning_sentences(analysis).into_iter().map(|sentence| sentence.text).collect()
+}
+
+/// The warnings that concern at least one judged metric.
+fn concerned(analysis: &Analysis) -> BTreeSet<usize> {
+    let rows = analysis.workloads.iter().flat_map(|workload| {
+        workload
+            .judged
+            .iter()
+            .flat_map(move |metric| workload.arms.iter().map(move |arm| (workload, metric.metric, &arm.arm)))
+    });
+    rows.flat_map(|(workload, metric, arm)| warnings_about(analysis, workload, metric, arm)).collect()
 }
 
 /// Each kind of warning in a line, its first sentence without the advice: the closing lines of a run have no room for all.
 pub fn warning_heads(analysis: &Analysis) -> Vec<String> {
-    let mut heads: Vec<(String, String, usize)> = Vec::new();
-    for sentence in warnings(analysis) {
-        let kind = sentence.split(':').next().unwrap_or_default().to_owned();
-        let first = sentence.split(';').next().unwrap_or_default().to_owned();
+    let mut heads: Vec<(String, String, usize, Vec<usize>)> = Vec::new();
+    for Sentence { number, text, .. } in warning_sentences(analysis) {
+        let kind = text.split(':').next().unwrap_or_default().to_owned();
+        let first = text.split(';').next().unwrap_or_default().to_owned();
         match heads.iter_mut().find(|(known, ..)| *known == kind) {
-            Some((.., more)) => *more += 1,
-            None => heads.push((kind, first, 0)),
+            Some((.., more, numbers)) => {
+                *more += 1;
+                numbers.extend(number);
+            }
+            None => heads.push((kind, first, 0, number.into_iter().collect())),
         }
     }
-    let line = |(_, first, more): (String, String, usize)| match more {
-        0 => first,
-        more => format!("{first} (and {more} more)"),
+    let line = |(_, first, more, numbers): (String, String, usize, Vec<usize>)| {
+        let mark = marks(&numbers);
+        let gap = if mark.is_empty() { "" } else { " " };
+        match more {
+            0 => format!("{mark}{gap}{first}"),
+            more => format!("{mark}{gap}{first} (and {more} more)"),
+        }
     };
     heads.into_iter().map(line).collect()
 }
@@ -47,7 +120,7 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
     let packet_bytes = |workload| packet_bytes(analysis, workload);
     match warning {
         Warning::ReceiverOverrun { arm, workload, datagrams, lost } if packet_bytes(workload).is_some() => {
-            let part = lost.map(|lost| format!(", which are {}", part_of_loss(*datagrams, lost)));
+            let part = lost.map(|lost| format!(", which are {},", part_of_loss(*datagrams, lost)));
             format!(
                 "receiver overrun: the receiver of {arm} in {workload} dropped {datagrams} packets{} because its socket or ring was full; \
                  the receiver is the bottleneck for them, not the path: use more queues or cores at the receiver, or set a `packet_rate`",

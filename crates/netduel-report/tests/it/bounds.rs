@@ -1,13 +1,18 @@
 //! Values that a trial does not have, or shares with other processes: they must not flatter an arm.
 use netduel_model::metric::Metric;
-use netduel_report::analyse_run;
+use netduel_model::run::Run;
+use netduel_model::warning::Warning;
+use netduel_report::analysis::warnings_about;
+use netduel_report::{analyse_run, document, html, markdown, terminal};
 use netduel_stats::histogram::Histogram;
+use serde_json::Value;
 
 use crate::builder::{Recipe, build};
 use crate::figures::kinds;
+use crate::json;
 
 /// Round trips of some blocks, in which the path of an arm stalled in the first `stalled` blocks.
-fn with_stalls(blocks: u32, stalled: [u32; 2]) -> netduel_model::run::Run {
+fn with_stalls(blocks: u32, stalled: [u32; 2]) -> Run {
     let recipe = Recipe { workloads: vec!["rr"], effect: 3.0, blocks, ..Recipe::default() };
     let mut run = build(&recipe);
     for trial in &mut run.trials {
@@ -22,7 +27,7 @@ fn with_stalls(blocks: u32, stalled: [u32; 2]) -> netduel_model::run::Run {
 
 #[test]
 fn trials_without_a_round_trip_count_as_bounds() {
-    let words = |run: &netduel_model::run::Run| {
+    let words = |run: &Run| {
         let analysis = analyse_run(run);
         let workload = &analysis.workloads[0];
         let p50 = &workload.judged[0];
@@ -62,20 +67,25 @@ fn rate_of_a_trial_without_a_round_trip_is_an_upper_bound() {
     assert!(rate.values[0].1 < 0.25, "{:?}", rate.values[0]);
 }
 
+/// A run of bulk data in whose first blocks other processes used the cores.
+fn with_contention(contended: u32) -> Run {
+    let recipe = Recipe { workloads: vec!["bulk"], ..Recipe::default() };
+    let mut run = build(&recipe);
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.block < contended) {
+        for end in [trial.client.as_mut().unwrap(), trial.server.as_mut().unwrap()] {
+            for core in &mut end.observation.cores {
+                core.user_ns += core.idle_ns / 2;
+                core.idle_ns /= 2;
+            }
+        }
+    }
+    run
+}
+
 #[test]
 fn cpu_metrics_have_no_verdict_with_cpu_contention() {
     let words = |contended: u32| {
-        let recipe = Recipe { workloads: vec!["bulk"], ..Recipe::default() };
-        let mut run = build(&recipe);
-        for trial in run.trials.iter_mut().filter(|trial| trial.slot.block < contended) {
-            for end in [trial.client.as_mut().unwrap(), trial.server.as_mut().unwrap()] {
-                for core in &mut end.observation.cores {
-                    core.user_ns += core.idle_ns / 2;
-                    core.idle_ns /= 2;
-                }
-            }
-        }
-        let analysis = analyse_run(&run);
+        let analysis = analyse_run(&with_contention(contended));
         let workload = &analysis.workloads[0];
         let counter = workload.counters.iter().find(|one| one.title == "CPU time, user").unwrap();
         let verdicts: Vec<String> = workload
@@ -92,4 +102,89 @@ fn cpu_metrics_have_no_verdict_with_cpu_contention() {
     assert!(contended[0].contains("x (+"), "{contended:?}");
     assert!(contended[1].starts_with("not comparable: other processes used up to "), "{contended:?}");
     assert_eq!(ratio, None, "user time contains that of other processes");
+}
+
+#[test]
+fn withheld_cpu_verdict_is_in_every_format_and_is_not_inconclusive() {
+    let run = with_contention(8);
+    let document = document(&run);
+    let verdict = "not comparable: other processes used up to ";
+    let page = html::page(&document).replace('\u{a0}', " ");
+    for (format, text) in [
+        ("terminal", terminal::report(&document, 120, false)),
+        ("closing lines", terminal::summary(&document, 80, false)),
+        ("markdown", markdown::page(&document)),
+        ("html", page),
+    ] {
+        assert!(text.contains(verdict), "{format}: {text}");
+        assert!(!text.contains("per GB ["), "{format}: {text}");
+    }
+    let json = json::report(&run);
+    let metrics = json["workloads"][0]["metrics"].as_array().unwrap();
+    let cpu = metrics.iter().find(|metric| metric["metric"] == "cpu-per-gigabyte").unwrap();
+    let verdict = &cpu["comparisons"][0]["verdict"];
+    assert_eq!((&verdict["kind"], &verdict["tone"]), (&"not-comparable".into(), &"open".into()), "{verdict}");
+    assert_eq!((&verdict["estimate"], &verdict["more_blocks"]), (&Value::Null, &Value::Null), "{verdict}");
+    let answer = json["workloads"][0]["answers"][0]["text"].as_str().unwrap();
+    assert!(answer.contains("; not comparable: CPU per GB (other processes used up to "), "{answer}");
+    assert!(!answer.contains("inconclusive"), "{answer}");
+}
+
+#[test]
+fn verdicts_that_a_warning_concerns_have_its_mark_in_every_format() {
+    // Contention in the first block only: the verdicts stand, with a mark.
+    let run = with_contention(1);
+    let document = document(&run);
+    let markdown = markdown::page(&document).replace('\\', "");
+    let row = markdown.lines().find(|line| line.starts_with("| throughput |")).unwrap();
+    let mark =
+        row.split(" *").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{row}"));
+    let warning = format!("*{mark} CPU contention");
+    let page = html::page(&document);
+    for (format, text, in_verdict) in [
+        ("terminal", terminal::report(&document, 160, false), format!("] *{mark}")),
+        ("closing lines", terminal::summary(&document, 80, false), format!("] *{mark}")),
+        ("markdown", markdown.clone(), format!("*{mark} |")),
+        ("html", page, format!(">*{mark}</a>")),
+    ] {
+        assert!(text.contains(&warning), "{format} without `{warning}`: {text}");
+        assert!(text.contains(&in_verdict), "{format} without `{in_verdict}`: {text}");
+    }
+    let json = json::report(&run);
+    let index = json["warnings"].as_array().unwrap().iter().position(|one| one["kind"] == "cpu-contention");
+    for metric in json["workloads"][0]["metrics"].as_array().unwrap() {
+        let own = metric["comparisons"][0]["warnings"].as_array().unwrap();
+        assert!(own.contains(&index.unwrap().into()), "{metric}");
+    }
+}
+
+#[test]
+fn warning_marks_only_the_verdicts_that_it_concerns() {
+    let recipe = Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() };
+    let marked = |warning: Warning| {
+        let mut run = build(&recipe);
+        run.warnings = vec![warning];
+        let analysis = analyse_run(&run);
+        let rows = analysis
+            .workloads
+            .iter()
+            .flat_map(|workload| workload.judged.iter().map(move |metric| (workload, metric.metric)));
+        let arm = "accelerated".parse().unwrap();
+        rows.filter(|(workload, metric)| warnings_about(&analysis, workload, *metric, &arm).contains(&0))
+            .map(|(workload, metric)| format!("{} {}", workload.name, metric.title()))
+            .collect::<Vec<_>>()
+    };
+    let (arm, baseline) = ("accelerated".parse().unwrap(), "synthetic".parse().unwrap());
+    let [bulk, rr] = ["bulk", "rr"].map(|name| name.parse().unwrap());
+    let all = ["bulk throughput", "bulk CPU per GB", "rr round trip p50", "rr round trip p99"];
+    let metric = Metric::LatencyP99;
+    let of_metric = Warning::Autocorrelation { arm, workload: rr, metric, lag1: 0.5 };
+    assert_eq!(marked(of_metric), ["rr round trip p99"]);
+    let of_workload = Warning::RateCapped { arm: baseline, workload: bulk, rate_bps: 1e9 };
+    assert_eq!(marked(of_workload), all[..2]);
+    let host = |name: &str| name.parse().unwrap();
+    let stolen = |name: &str| Warning::StealTime { host: host(name), share_max: 0.1, trials: 3 };
+    assert_eq!(marked(stolen("a")), all);
+    assert!(marked(stolen("other")).is_empty());
+    assert!(marked(Warning::ClockStep { host: host("a"), step_ns: 5_000_000 }).is_empty());
 }

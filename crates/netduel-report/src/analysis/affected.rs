@@ -1,0 +1,68 @@
+//! Which warnings concern which comparisons.
+//!
+//! A warning concerns a comparison when it names the workload, the metric, or one of the two arms, or a host of one of them. Warnings
+//! that change no value concern none.
+use netduel_model::ids::ArmName;
+use netduel_model::metric::Metric;
+use netduel_model::warning::Warning;
+use netduel_model::workload::Role;
+
+use super::result::{Analysis, WorkloadAnalysis};
+
+/// Positions in [`Analysis::warnings`] of the warnings that concern a metric of an arm, compared with the baseline.
+pub fn warnings_about(
+    analysis: &Analysis,
+    workload: &WorkloadAnalysis,
+    metric: Metric,
+    arm: &ArmName,
+) -> Vec<usize> {
+    let all = analysis.warnings.iter().enumerate();
+    let about = all.filter(|(_, warning)| concerns(analysis, warning, workload, metric, arm));
+    about.map(|(index, _)| index).collect()
+}
+
+fn concerns(
+    analysis: &Analysis,
+    warning: &Warning,
+    workload: &WorkloadAnalysis,
+    metric: Metric,
+    arm: &ArmName,
+) -> bool {
+    let compared: Vec<&ArmName> =
+        workload.arms.first().map(|first| &first.arm).into_iter().chain([arm]).collect();
+    let subject = warning.subject();
+    let names_it = subject.workload.is_none_or(|name| *name == workload.name)
+        && subject.metric.is_none_or(|named| named == metric)
+        && subject.arm.is_none_or(|name| compared.contains(&name));
+    // A warning without an arm concerns those that use its host.
+    let has_host = |name: &&ArmName| {
+        let pair = analysis.plan.arm(name).map(|arm| &arm.pair);
+        pair.is_some_and(|pair| {
+            [Role::Client, Role::Server].into_iter().any(|role| subject.hosts.contains(&pair.host(role)))
+        })
+    };
+    let is_of_arms = subject.arm.is_some() || compared.iter().any(has_host);
+    names_it && is_of_arms && changes_values(warning, workload, metric, &compared)
+}
+
+/// Whether it may have changed values of a metric of these arms.
+fn changes_values(
+    warning: &Warning,
+    workload: &WorkloadAnalysis,
+    metric: Metric,
+    compared: &[&ArmName],
+) -> bool {
+    match warning {
+        // The two arms share the machine alike, no figure uses the wall clock, and the rest are about other figures or other runs.
+        Warning::SharedMachine { .. }
+        | Warning::ClockStep { .. }
+        | Warning::SettingsRestored { .. }
+        | Warning::TimestampsIncomplete { .. } => false,
+        Warning::NoRoundTrips { .. } => metric.is_of_round_trips(),
+        // It names the host for the whole run; the trials with contention are known by workload and arm.
+        Warning::CpuContention { .. } => {
+            workload.arms.iter().any(|arm| compared.contains(&&arm.arm) && !arm.contended.is_empty())
+        }
+        _ => true,
+    }
+}
