@@ -291,7 +291,7 @@
   // A row for each part and arm: a dot at the median, a line to the 99th percentile.
   function parts(data, plot, width) {
     const { unit } = plot;
-    const rows = plot.rows.map(([part, arm, p50, p99, count]) => ({ part, arm, p50, p99, count, name: data.arms[arm] }));
+    const rows = plot.rows.map(([part, arm, p50, p99, count, end]) => ({ part, arm, p50, p99, count, end, name: data.arms[arm] }));
     if (!rows.length) return null;
     const low = Math.max(Math.min(...rows.map((row) => row.p50)) / 1.25, 1e-3), high = Math.max(...rows.map((row) => row.p99)) * 1.25;
     const ticks = logTicks(low, high, width / 60);
@@ -311,7 +311,7 @@
           const arm = data.arms.indexOf(name);
           return Plot.dot(rows.filter((row) => row.arm === arm), { y: "name", fy: "part", x: "p50", symbol: SYMBOLS[arm % 6], r: 4.5,
             stroke: colour(arm), strokeWidth: 1.75, fill: fill(arm),
-            title: (row) => `${row.name}, ${row.part}\np50 ${row.p50} ${unit}\np99 ${row.p99} ${unit}\nn ${row.count}`, tip: true });
+            title: (row) => `${row.name}, ${row.part}\np50 ${row.p50} ${unit}\n${row.end} ${row.p99} ${unit}\nn ${row.count}`, tip: true });
         }),
         Plot.text(rows, { y: "name", fy: "part", text: (row) => fitted(row.name, room - 14), frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
           fill: (row) => `var(--arm-${row.arm % 6}-text)` }),

@@ -165,6 +165,14 @@ impl Histogram {
         Some(if value == CLAMPED { self.max } else { value.clamp(self.min, self.max) })
     }
 
+    /// [`Self::percentile`] where the samples resolve it: n >= 1 / (1 - p / 100), so p99 of at least 100 samples. With fewer it would be the
+    /// maximum. Minimum (0) and maximum (100) are always resolved.
+    pub fn resolved_percentile(&self, p: f64) -> Option<u64> {
+        let beyond = (1.0 - p / 100.0) * self.count() as f64;
+        // 0.1 % of 1000 is 1; rounding errors of the product would make it less.
+        self.percentile(p).filter(|_| p >= 100.0 || beyond >= 1.0 - 1e-9)
+    }
+
     /// Value and count of each non-empty bucket, ascending; the value is the highest of the bucket.
     pub fn pairs(&self) -> Vec<(u64, u64)> {
         self.buckets
@@ -272,6 +280,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn percentile_is_resolved_by_one_sample_beyond_it() {
+        for (samples, p, resolved) in [
+            (10, 50.0, true),
+            (10, 90.0, true),
+            (9, 90.0, false),
+            (10, 99.0, false),
+            (99, 99.0, false),
+            (100, 99.0, true),
+            (999, 99.9, false),
+            (1000, 99.9, true),
+            (1, 100.0, true),
+            (1, 0.0, true),
+            (0, 50.0, false),
+        ] {
+            let mut histogram = Histogram::new();
+            (0..samples).for_each(|value| histogram.record(value));
+            assert_eq!(histogram.resolved_percentile(p).is_some(), resolved, "p{p} of {samples}");
+        }
+    }
 
     #[test]
     fn trimmed_mean_excludes_the_largest_samples() {

@@ -51,7 +51,7 @@ fn columns(own: &[&str]) -> Vec<Column> {
 }
 
 fn outage_table() -> Table {
-    let own = ["n", "outage p50", "p90", "max", "no-event baseline", "lost", "duplicate", "reordered"];
+    let own = ["trials", "outage p50", "p90", "max", "no-event baseline", "lost", "duplicate", "reordered"];
     Table::new(columns(&own))
 }
 
@@ -103,7 +103,8 @@ fn outage_row(way: &DirectionFigures) -> Vec<Cell> {
     vec![
         Cell::Count(outage.len() as u64),
         nanos(quantile(&outage, 0.5)),
-        nanos(quantile(&outage, 0.9)),
+        // The 90th percentile of fewer than 10 is the maximum.
+        nanos(quantile(&outage, 0.9).filter(|_| outage.len() >= 10)),
         Cell::number(max),
         nanos(quantile(&sorted(&way.baseline_ns), 0.5)),
         total(&way.lost),
@@ -140,7 +141,11 @@ fn rate_row(way: &DirectionFigures) -> Vec<Cell> {
 
 fn event_table() -> Table {
     let mut table = Table::new(vec![Column::key("arm"), Column::key("event")]);
-    table.columns.extend([Column::number("kernel time, p50"), Column::number("n"), Column::text("effect")]);
+    table.columns.extend([
+        Column::number("kernel time, p50"),
+        Column::number("trials"),
+        Column::text("effect"),
+    ]);
     table
 }
 

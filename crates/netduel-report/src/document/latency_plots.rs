@@ -68,11 +68,12 @@ fn percentiles(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
         p if p >= 100.0 => "max".to_owned(),
         p => format!("p{p}"),
     };
-    let mut table = Table::new(vec![Column::key("arm"), Column::number("n")]);
+    let mut table = Table::new(vec![Column::key("arm"), Column::number("round trips")]);
     table.columns.extend(PERCENTILES.map(|percentile| Column::of(name(percentile), scale.unit)));
     for (arm, histogram) in workload.arms.iter().filter_map(|arm| Some((arm, arm.latency.as_ref()?))) {
-        let values = PERCENTILES
-            .map(|percentile| number(histogram.percentile(percentile).map(|value| value as f64), scale));
+        let values = PERCENTILES.map(|percentile| {
+            number(histogram.resolved_percentile(percentile).map(|value| value as f64), scale)
+        });
         let head = [Cell::from(arm.arm.as_str()), Cell::Count(histogram.count())];
         table.rows.push(head.into_iter().chain(values).collect());
     }
@@ -131,6 +132,12 @@ fn parts_of(workload: &WorkloadAnalysis) -> Vec<(&'static str, &ArmAnalysis, &Hi
     parts.collect()
 }
 
+/// What the histograms of the parts count.
+fn samples(workload: &WorkloadAnalysis) -> &'static str {
+    let is_set_up = |arm: &ArmAnalysis| arm.parts.iter().any(|part| part.key == "set-up");
+    if workload.arms.iter().any(is_set_up) { "connections" } else { "samples" }
+}
+
 /// The parts of round trips; absent for workloads without parts.
 pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     let parts = parts_of(workload);
@@ -139,23 +146,27 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     }
     let medians = parts.iter().filter_map(|(_, _, histogram)| histogram.percentile(50.0));
     let scale = scaled(Metric::LatencyP50, medians.map(|value| value as f64));
-    let mut table = Table::new(vec![Column::key("part"), Column::key("arm"), Column::number("n")]);
-    table.columns.extend(["p50", "p90", "p99", "p99.9"].map(Column::number));
+    let mut table =
+        Table::new(vec![Column::key("part"), Column::key("arm"), Column::number(samples(workload))]);
+    table.columns.extend(["p50", "p90", "p99", "p99.9", "max"].map(Column::number));
     let mut rows = Vec::new();
     for (title, arm, histogram) in parts {
-        let at = |percentile| histogram.percentile(percentile).map(|value| value as f64);
+        let at = |percentile| histogram.resolved_percentile(percentile).map(|value| value as f64);
         let head = [title.into(), Cell::from(arm.arm.as_str()), Cell::Count(histogram.count())];
         // Parts differ by orders of magnitude: each value has its own unit.
-        let cells = [50.0, 90.0, 99.0, 99.9].map(|percentile| Cell::number(at(percentile).map(human_nanos)));
+        let cells =
+            [50.0, 90.0, 99.0, 99.9, 100.0].map(|percentile| Cell::number(at(percentile).map(human_nanos)));
         table.rows.push(head.into_iter().chain(cells).collect());
         let plotted = |percentile| at(percentile).map(|value| scale.plotted(value));
         let position = workload.arms.iter().position(|other| other.arm == arm.arm);
-        rows.push(json!([title, position, plotted(50.0), plotted(99.0), histogram.count()]));
+        // Too few samples for a 99th percentile: the line ends at the maximum.
+        let end = plotted(99.0).map_or((plotted(100.0), "max"), |end| (Some(end), "p99"));
+        rows.push(json!([title, position, plotted(50.0), end.0, histogram.count(), end.1]));
     }
     table.notes = words::load_effects(workload);
     Some(Figure {
         title: words::parts_title(workload).to_owned(),
-        reading: "Dot: median over all valid trials; line: to the 99th percentile.".to_owned(),
+        reading: "Dot: median over all valid trials; line: to the 99th percentile, or to the maximum with fewer than 100 samples.".to_owned(),
         alternative: in_words(&table),
         chart: Chart::Plot("parts", json!({ "unit": scale.unit, "rows": rows })),
         data: Some(table),

@@ -84,7 +84,7 @@ pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
     let scale = scaled_intervals(workload);
     let of_packets = workload.arms.iter().any(|arm| !arm.packets.is_empty());
     let title = if of_packets { "Packet rate distribution" } else { "Throughput distribution" };
-    let mut table = Table::new(vec![Column::key("Arm"), Column::number("n")]);
+    let mut table = Table::new(vec![Column::key("Arm"), Column::number("intervals")]);
     table.columns.extend(
         ["min", "first quartile", "median", "third quartile", "max"]
             .map(|title| Column::of(title, scale.unit)),

@@ -95,14 +95,14 @@ const fn paint(part: Part) -> Paint {
 
 /// Percentiles of every part.
 fn percentiles(arms: &[(Stamped, &Stamps)]) -> Table {
-    let mut table = Table::new(vec![Column::key("Arm"), Column::key("Part"), Column::number("n")]);
+    let mut table = Table::new(vec![Column::key("Arm"), Column::key("Part"), Column::number("round trips")]);
     table.columns.extend(["p50", "p90", "p99", "p99.9", "max"].map(Column::number));
     for (arm, stamps) in arms {
         for (title, histogram, error) in histograms(stamps) {
             let at = |percentile| {
                 Cell::number(
                     histogram
-                        .percentile(percentile)
+                        .resolved_percentile(percentile)
                         .map(|value| format!("{}{error}", human_nanos(value as f64))),
                 )
             };

@@ -43,7 +43,7 @@ fn table(sweep: &Sweep, what: &str, scale: Scaled) -> Table {
     let mut table = Table::new(vec![Column::key(what), Column::key("arm")]);
     let titles = ["sent, median", "received, median", "lowest trial", "highest trial"];
     table.columns.extend(titles.map(|title| Column::of(title, scale.unit)));
-    table.columns.push(Column::number("n"));
+    table.columns.push(Column::number("trials"));
     for point in &sweep.points {
         table.rows.push(vec![
             Cell::Text(point.label.clone()),

@@ -71,7 +71,7 @@ fn series_table() -> Table {
         Column::key("Arm"),
         Column::key("Series"),
         Column::of("Time", "s"),
-        Column::number("n"),
+        Column::number("trials"),
     ]);
     table.columns.extend(["median", "min", "max"].map(Column::number));
     table

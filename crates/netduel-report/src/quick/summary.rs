@@ -7,6 +7,7 @@ use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{human_nanos, human_si, three_digits};
 use netduel_model::workload::{Direction, Role, Wire, WorkUnit, Workload};
+use netduel_stats::histogram::Histogram;
 
 use crate::analysis::{self, DatagramDirection, Expected, Limit, Lost, value_of};
 use crate::document::block::{Block, FactGroup};
@@ -255,13 +256,9 @@ fn label(metric: Metric, input: SummaryInput<'_>) -> &'static str {
 /// The distribution of round trips in one line.
 fn tail(workload: &Workload, trial: &Trial) -> Option<String> {
     let histogram = analysis::round_trip_histogram(trial)?;
-    let at = |percentile: f64| histogram.percentile(percentile).map(|value| human_nanos(value as f64));
     let mut words = format!(
-        "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}  (min {}, n {})",
-        at(50.0)?,
-        at(90.0)?,
-        at(99.0)?,
-        at(99.9)?,
+        "{}  max {}  (min {}, n {})",
+        percentiles(&histogram, &[50.0, 90.0, 99.0, 99.9]),
         human_nanos(histogram.max()? as f64),
         human_nanos(histogram.min()? as f64),
         histogram.count()
@@ -276,14 +273,20 @@ fn tail(workload: &Workload, trial: &Trial) -> Option<String> {
     Some(words)
 }
 
+/// `p50 25 us  p90 31 us`: those of the percentiles that the samples resolve.
+fn percentiles(histogram: &Histogram, percentiles: &[f64]) -> String {
+    let known = percentiles.iter().filter_map(|p| Some((p, histogram.resolved_percentile(*p)?)));
+    let words: Vec<String> = known.map(|(p, value)| format!("p{p} {}", human_nanos(value as f64))).collect();
+    words.join("  ")
+}
+
 /// The parts of transactions on new connections, and failed transactions.
 fn parts(trial: &Trial) -> Vec<(&'static str, String)> {
     let report = trial.client.as_ref().and_then(|end| end.report.round_trips.as_ref());
     let Some(parts) = report.and_then(|report| report.parts.as_ref()) else { return Vec::new() };
     let words = |record| {
         let histogram = analysis::histogram_of(record)?;
-        let at = |percentile: f64| histogram.percentile(percentile).map(|value| human_nanos(value as f64));
-        Some(format!("p50 {}  p90 {}  p99 {}", at(50.0)?, at(90.0)?, at(99.0)?))
+        (histogram.count() > 0).then(|| percentiles(&histogram, &[50.0, 90.0, 99.0]))
     };
     let mut rows = Vec::new();
     rows.extend(words(&parts.connect).map(|words| ("connect", words)));
@@ -376,7 +379,6 @@ fn tcp(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
 fn connections(client: &TrialEnd) -> Option<String> {
     let report = client.report.connections.as_ref()?;
     let histogram = analysis::histogram_of(&report.connect)?;
-    let at = |percentile: f64| histogram.percentile(percentile).map(|value| human_nanos(value as f64));
     let longest = human_nanos(histogram.max()? as f64);
     if histogram.count() == 1 {
         return Some(format!("connected in {longest}"));
@@ -389,13 +391,12 @@ fn connections(client: &TrialEnd) -> Option<String> {
         late => format!("; {late} took 1 s or more: a SYN was lost, or the accept queue was full"),
     };
     Some(format!(
-        "{} in {} ({}, {} at a time); connect time p50 {}  p99 {}  max {longest}{late}",
+        "{} in {} ({}, {} at a time); connect time {}  max {longest}{late}",
         histogram.count(),
         human_nanos(report.elapsed_ns as f64),
         human_si(rate, "/s"),
         report.concurrency,
-        at(50.0)?,
-        at(99.0)?,
+        percentiles(&histogram, &[50.0, 99.0]),
     ))
 }
 

@@ -2,13 +2,13 @@
 use netduel_model::metric::Metric;
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Launch;
-use netduel_model::sample::{DatagramReport, EndReport, ErrorCount, Flow, IntervalSample};
+use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, ErrorCount, Flow, IntervalSample};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, TcpStream, Traffic, UdpStream, Workload};
-use netduel_report::analyse_run;
 use netduel_report::analysis::{analyse, value_of};
+use netduel_report::{analyse_run, document, markdown};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
@@ -465,4 +465,29 @@ fn counter_ratios_use_the_estimate_of_the_verdicts() {
     let verdict = cpu.comparisons[0].judged.unwrap().estimate.unwrap();
     let [None, Some(ratio)] = busy.ratios[..] else { panic!("{:?}", busy.ratios) };
     assert!((ratio - verdict.centre).abs() < 1e-9, "{ratio} against {verdict:?}");
+}
+
+#[test]
+fn percentiles_are_printed_only_where_the_samples_resolve_them() {
+    // Ten trials with one connection each: a 99th percentile would be the maximum.
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 10, ..Recipe::default() });
+    for (index, trial) in run.trials.iter_mut().enumerate() {
+        let mut histogram = Histogram::new();
+        histogram.record(200_000 + 1_000 * index as u64);
+        let report = &mut trial.client.as_mut().unwrap().report;
+        report.connections =
+            Some(ConnectionReport { connect: histogram.to_record(), elapsed_ns: 1_000_000, concurrency: 1 });
+    }
+    let page = markdown::page(&document(&run));
+    let row = page
+        .lines()
+        .find(|line| line.starts_with("| connect, from SYN to established | synthetic |"))
+        .unwrap();
+    let titles = page.lines().find(|line| line.contains("| part | arm | connections | p50 |")).unwrap();
+    let cell = |title: &str| {
+        let index = titles.split(" | ").position(|other| other.trim_matches([' ', '|']) == title).unwrap();
+        row.split(" | ").nth(index).unwrap().trim_matches([' ', '|'])
+    };
+    assert_eq!((cell("connections"), cell("p99"), cell("p99.9")), ("10", "-", "-"), "{row}");
+    assert!(cell("p90").ends_with(" us") && cell("max").ends_with(" us"), "{row}");
 }
