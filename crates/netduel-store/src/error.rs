@@ -1,4 +1,4 @@
-//! Why a run could not be kept or found, with what to do about it.
+//! Errors of storing and finding runs, each with its remedy.
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,69 +7,69 @@ use crate::format::{FORMAT, PROGRAM};
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The filesystem has no room. What was stored before is whole.
+    /// The file system is full. Records stored before are intact.
     #[error(
         "failed to {operation} {}: the disk is full or the quota is used up ({needed_bytes} bytes are needed); make room \
          and resume the run, or choose another disk with --store: {source}", path.display()
     )]
     Full {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// How much was asked for, bytes.
+        /// Bytes that the operation needed.
         needed_bytes: u64,
-        /// What the system said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The user may not do this.
+    /// The user lacks the permission.
     #[error(
         "failed to {operation} {}: permission denied; give this user the right to it, or choose another folder with --store",
         path.display()
     )]
     Permission {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Any other answer of the system.
+    /// Any other error of the kernel.
     #[error("failed to {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// No run of this name.
+    /// No run has this name.
     #[error("failed to find run `{wanted}` in {}: {}", folder.display(), near_words(near))]
     NotFound {
-        /// What was asked for.
+        /// The requested name.
         wanted: String,
         /// The store's folder.
         folder: PathBuf,
-        /// Runs that may have been meant.
+        /// Runs with similar names.
         near: Vec<String>,
     },
-    /// More than one run begins so.
+    /// The prefix matches more than one run.
     #[error("failed to find run `{wanted}`: more than one begins so; write more of its name: {}", matches.join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// The requested name.
         wanted: String,
-        /// The runs that begin so.
+        /// The matching runs.
         matches: Vec<String>,
     },
-    /// The run is there already.
+    /// A run of this name exists.
     #[error("failed to create run {}: there is one of this name; resume it, or take another name", path.display())]
     Exists {
         /// Its file.
         path: PathBuf,
     },
-    /// The file is of a later version.
+    /// The file has a newer format.
     #[error(
         "failed to read {}: it has format {format}, written by {}, and {PROGRAM} reads formats 1 to {FORMAT}; update to {} or later",
         path.display(), program.as_deref().unwrap_or("a newer netduel"), program.as_deref().unwrap_or("the version that wrote it")
@@ -77,20 +77,20 @@ pub enum StoreError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Its format.
         format: u32,
         /// The program that wrote it, when the file names it.
         program: Option<String>,
     },
-    /// The file is no run.
+    /// The file is not a run.
     #[error("failed to read {}: it is not the file of a netduel run: {reason}", path.display())]
     NotARun {
         /// The file.
         path: PathBuf,
-        /// How that shows.
+        /// The evidence.
         reason: String,
     },
-    /// A line within the file cannot be read. A torn last line is no error.
+    /// A line before the last cannot be read. An incomplete last line is not an error.
     #[error(
         "failed to read {} at line {line}: the line is damaged; restore the file from a copy, or remove the line to go \
          without it: {source}", path.display()
@@ -100,7 +100,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error of the parser.
         source: serde_json::Error,
     },
     /// Another process writes this run.
@@ -111,14 +111,14 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// A record that could not be read again must not be written: a number in it is not finite.
+    /// The record contains a number that is not finite. It is not written, because it could not be read again.
     #[error("failed to {operation} {}: the record could not be read again: {source}", path.display())]
     Record {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// What reading it said.
+        /// The error of the parser.
         source: serde_json::Error,
     },
 }
@@ -132,13 +132,12 @@ fn near_words(near: &[String]) -> String {
 }
 
 impl StoreError {
-    /// Sorts an answer of the system by what can be done about it. The room that was needed is only known by who asks for
-    /// it: see [`Self::for_room`].
+    /// The error with the remedy for this error of the kernel. For an operation that needs disk space: [`Self::for_room`].
     pub(crate) fn of(operation: &'static str, path: &Path, source: io::Error) -> Self {
         Self::for_room(operation, path, 0, source)
     }
 
-    /// As [`Self::of`], for an operation that needs room.
+    /// As [`Self::of`], for an operation that needs this number of bytes on disk.
     pub(crate) fn for_room(
         operation: &'static str,
         path: &Path,

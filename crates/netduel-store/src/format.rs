@@ -1,5 +1,4 @@
-//! The format of a run's file: its version, its first line, its records. A change here, or in a type of `netduel-model`
-//! that is stored, is a change of the format.
+//! The format of a run file: version, first line, records. A change here, or in a stored type of `netduel-model`, changes the format.
 use std::borrow::Cow;
 
 use netduel_model::run::{RunEnd, RunHeader};
@@ -14,13 +13,13 @@ use serde_json::Value;
 ///
 /// Changelog:
 /// - 1: the first. Line 1 is the header; then records `trial`, `warning`, `end`, `resumed`, one a line.
-/// - 2: new words: workloads `tcp-crr` and `loaded-latency`, engines, ways to wait, warnings and metrics that 1 did not
-///   know; limits of a trial by volume. Everything that 1 has means what it meant.
+/// - 2: new values: workloads `tcp-crr` and `loaded-latency`, engines, wait modes, warnings and metrics; limits of a trial by volume. Fields of
+///   format 1 keep their meaning.
 /// - 3: `pps` is a type of its own; it was a `udp-stream` with `packets`. Some sixty fields and words have the standard term of their
-///   field: the table in `upgrade` lists them. A run that is resumed by a newer version says from where on its records are of that version.
+///   field: the table in `upgrade` lists them. When a newer version resumes a run, a record states the format of all later records.
 ///
-/// Every change of a stored type needs a new version, with a step in `upgrade` for what has another name, once the version is released;
-/// `docs/design/0029-formats.md` has the rules. Every version has golden files in `tests/golden`, which stay when the next one comes.
+/// Once a version is released, every change of a stored type needs a new version, with a step in `upgrade` for each renamed field;
+/// `docs/design/0029-formats.md` has the rules. Every version has golden files in `tests/golden`, which later versions keep.
 pub const FORMAT: u32 = 3;
 
 /// The newest version that a release of netduel writes. Versions up to this never change.
@@ -29,29 +28,29 @@ pub const FORMAT_RELEASED: u32 = 2;
 /// The fingerprint of [`schema`] in this version. A test compares it with that of the types.
 pub const FORMAT_FINGERPRINT: &str = "2e580e0cf0d57369";
 
-/// The program that reads and writes, for example `netduel 0.1.0`.
+/// Name and version of this program, for example `netduel 0.1.0`.
 pub(crate) const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 
-/// What the first line says the file is.
+/// The kind of file that the first line names.
 pub const KIND: &str = "run";
 
-/// The ending of a run's file.
+/// File name extension of a run file.
 pub const EXTENSION: &str = "netduel";
 
-/// What every version has in its first line, read before anything else of it is believed.
+/// The part of the first line that is the same in every version. It is read first, because it decides how the rest is read.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Preamble {
     /// [`KIND`].
     pub netduel: String,
     /// The version.
     pub format: u32,
-    /// The header, of whatever form.
+    /// The header, in the form of its version.
     #[serde(default)]
     header: Value,
 }
 
 impl Preamble {
-    /// The program that wrote the file, name and version, when the header names it.
+    /// Name and version of the program that wrote the file; absent when the header has none.
     pub(crate) fn program(&self) -> Option<String> {
         self.header.get("program").and_then(Value::as_str).map(str::to_owned)
     }
@@ -77,16 +76,16 @@ pub(crate) enum Record<'r> {
     Trial(Cow<'r, Trial>),
     /// A warning that arose during the run.
     Warning(Cow<'r, Warning>),
-    /// The run ended; it may be resumed after this.
+    /// The run ended. It may be resumed after this record.
     End(Cow<'r, RunEnd>),
-    /// The run was resumed: an `end` before this line is void.
+    /// The run was resumed: an `end` before this line no longer applies.
     Resumed {
         /// Number of trials before this line.
         trials: u64,
-        /// The version of the format from this line on; absent when it is that of the lines before.
+        /// Format of this line and later ones; absent when it is that of the lines before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<u32>,
-        /// The program that resumed the run, name and version; absent when `format` is.
+        /// Name and version of the program that resumed the run; absent when `format` is absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         program: Option<String>,
     },
@@ -106,7 +105,7 @@ impl JsonSchema for Line {
     }
 }
 
-/// The JSON Schema (2020-12) of a line as it is written.
+/// The JSON Schema (2020-12) of a written line.
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<Line>().to_value();
@@ -114,10 +113,10 @@ pub fn schema() -> Value {
     schema
 }
 
-/// How a line with a trial begins: enough to count trials without reading them.
+/// Start of a line with a trial. Trials are counted by it without parsing the line.
 pub(crate) const TRIAL_PREFIX: &[u8] = b"{\"trial\":";
 
-/// How the line begins with which a run goes on.
+/// Start of a line with which a run is resumed.
 pub(crate) const RESUMED_PREFIX: &[u8] = b"{\"resumed\":";
 
 #[cfg(test)]

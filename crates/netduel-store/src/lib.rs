@@ -1,7 +1,7 @@
 //! Runs on disk: one append-only file of JSON lines for each run, durable trial by trial.
 //!
-//! Nothing here knows how a trial is run or what it means; no clock is read, and nothing is derived. The format and its
-//! versions are in [`mod@format`], and `docs/design/0007-plans-and-store.md` says why it is as it is.
+//! This crate runs no trials, derives no values and reads no clock. [`mod@format`] has the format and its versions,
+//! `docs/design/0007-plans-and-store.md` the reasons.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,12 +1,12 @@
-//! Names of runs: the plan's name, the time in UTC, and four digits against two runs in one second.
+//! Names of runs: the name of the plan, the time in UTC, and four random digits that distinguish runs of one second.
 use netduel_model::ids::{NAME_LEN_MAX, RunId};
 
 /// `-20261121-104501-7f3a`.
 const STAMP_LEN: usize = 21;
-/// Milliseconds of the last second of the year 9999: later times have no room in a name.
+/// The last second of the year 9999, milliseconds: the year of a name has four digits.
 const UNIX_MS_MAX: u64 = 253_402_300_799_000;
 
-/// The name of a run. Letters that a name may not have become `-`; a long plan's name is cut.
+/// The name of a run. Characters that a name may not contain become `-`; the name of a plan is shortened if necessary.
 pub(crate) fn run_id(plan: &str, unix_ms: u64, random: u16) -> RunId {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
     let plan: String = plan.chars().map(allowed).collect();

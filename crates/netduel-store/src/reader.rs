@@ -1,4 +1,4 @@
-//! Reading a run's file line by line. A torn last line is passed over and told; any other damage is an error.
+//! Reads a run file line by line. An incomplete last line is skipped and reported; any other damage is an error.
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,12 +12,12 @@ use crate::error::StoreError;
 use crate::format::{FORMAT, FirstLine, KIND, Preamble, RESUMED_PREFIX, Record, TRIAL_PREFIX};
 use crate::upgrade;
 
-/// A last record that was not written to its end: its writer was killed, the power went, or it is being written now.
+/// An incomplete last record: its writer was killed, the power failed, or it is being written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TornTail {
-    /// Where it begins, bytes from the start of the file: the length of what is whole.
+    /// Its offset, bytes from the start of the file: the length of all complete records.
     pub offset: u64,
-    /// How long it is, bytes.
+    /// Its length, bytes.
     pub bytes: u64,
 }
 
@@ -32,31 +32,31 @@ impl fmt::Display for TornTail {
     }
 }
 
-/// A file as far as it is whole.
+/// The complete records of a file.
 pub(crate) struct Whole {
-    /// What it says.
+    /// The run.
     pub run: Run,
-    /// Its length up to the last whole record, bytes.
+    /// Length of the complete records, bytes.
     pub length: u64,
-    /// What follows.
+    /// The incomplete record after them.
     pub torn: Option<TornTail>,
     /// The format of its last record.
     pub format: u32,
 }
 
-/// What a listing tells of a run.
+/// The facts of a run in a listing.
 pub(crate) struct Outline {
-    /// What was known before.
+    /// The facts known before the first trial.
     pub header: RunHeader,
     /// Trials, all attempts.
     pub trials: u64,
     /// How it ended.
     pub end: Option<RunEnd>,
-    /// A torn last record.
+    /// An incomplete last record.
     pub torn: Option<TornTail>,
 }
 
-/// Reads everything.
+/// Reads all records.
 pub(crate) fn read_whole(file: &File, path: &Path) -> Result<Whole, StoreError> {
     let mut lines = Lines::new(file, path);
     let header = lines.header()?;
@@ -72,7 +72,7 @@ pub(crate) fn read_whole(file: &File, path: &Path) -> Result<Whole, StoreError> 
     Ok(Whole { run, length: lines.offset, torn: lines.torn, format: lines.format })
 }
 
-/// Reads what a listing tells. Trials are counted and not read, so damage within them is not found.
+/// Reads the facts for a listing. Trials are counted but not parsed, so damage within them is not detected.
 pub(crate) fn read_outline(file: &File, path: &Path) -> Result<Outline, StoreError> {
     let mut lines = Lines::new(file, path);
     let mut outline = Outline { header: lines.header()?, trials: 0, end: None, torn: None };
@@ -92,7 +92,7 @@ pub(crate) fn read_outline(file: &File, path: &Path) -> Result<Outline, StoreErr
     Ok(outline)
 }
 
-/// What the record `resumed` says of its format, read before anything else of it is believed.
+/// The format of a record `resumed`. It is read first, because it decides how the rest is read.
 #[derive(Deserialize)]
 struct Resumed {
     resumed: Format,
@@ -104,7 +104,7 @@ struct Format {
     program: Option<String>,
 }
 
-/// The whole lines of a file.
+/// The complete lines of a file.
 struct Lines<'p> {
     reader: BufReader<&'p File>,
     path: &'p Path,
@@ -129,7 +129,7 @@ impl<'p> Lines<'p> {
         }
     }
 
-    /// The next line without its end; `None` at the end of the file or at a torn line.
+    /// The next line without its line end; `None` at the end of the file or at an incomplete line.
     fn next_line(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         let mut line = Vec::new();
         let failed = |source| StoreError::of("read", self.path, source);
@@ -174,7 +174,7 @@ impl<'p> Lines<'p> {
     }
 
     fn record(&mut self, line: &[u8]) -> Result<Record<'static>, StoreError> {
-        // A run that a newer version went on with is of two formats, and each of its parts is read as its own.
+        // A run that a newer version resumed has two formats: each line is read in the format that holds for it.
         if line.starts_with(RESUMED_PREFIX)
             && let Ok(Resumed { resumed: Format { format: Some(format), program } }) =
                 serde_json::from_slice(line)
@@ -187,7 +187,7 @@ impl<'p> Lines<'p> {
         self.read(line)
     }
 
-    /// Reads a line, that of an older format by way of the newest.
+    /// Reads a line. A line of an older format is first upgraded to the newest.
     fn read<T: DeserializeOwned>(&self, line: &[u8]) -> Result<T, StoreError> {
         let value = if self.format == FORMAT {
             serde_json::from_slice(line)

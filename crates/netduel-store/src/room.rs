@@ -1,4 +1,4 @@
-//! Room on the disk for the next trial, taken before it runs: a full disk is found then, and never after it.
+//! Reserves disk space for the next trial before it runs, so that a full disk is detected before the trial and not after it.
 use std::fs::File;
 use std::io;
 
@@ -7,20 +7,20 @@ use netduel_model::workload::SAMPLE_INTERVAL_NS;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::{Errno, retry_on_intr};
 
-/// Whatever a trial is: two observations with driver counters, and histograms of some thousand pairs at worst.
+/// The parts that every trial has: two observations with driver counters, and histograms of at most some thousand pairs.
 const BASE_BYTES: u64 = 1 << 20;
-/// A sample of a series as JSON, three 20-digit numbers and their names: 96 bytes; there are four such series (sent and
+/// Samples of one interval. A sample as JSON is three 20-digit numbers and their names, 96 bytes; there are four such series (sent and
 /// received at both ends) and one of round trips.
 const INTERVAL_BYTES: u64 = 5 * 96;
 /// The reports of a stream at both ends, each with the kernel's account of the connection.
 const STREAM_BYTES: u64 = 2 * 1024;
 
-/// An arrival of a probe that is kept: three numbers of 8 digits; each may come twice.
+/// A stored arrival of a probe: three numbers of 8 digits; each may arrive twice.
 const ARRIVAL_BYTES: u64 = 2 * 27;
 /// A second of the fine series of a failover, at both ends.
 const FINE_BYTES: u64 = 2 * 100 * 96;
 
-/// Room that the largest trial of a plan may need, bytes.
+/// Disk space that the largest trial of a plan may need, bytes.
 pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
     let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
     let largest = workloads.map(|workload| {
@@ -35,10 +35,10 @@ pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
     BASE_BYTES + largest.max().unwrap_or_default()
 }
 
-/// Takes room beyond the end of a file without changing its length. Where the filesystem cannot, its free room is looked at,
-/// which is less: somebody else may take it.
+/// Reserves space beyond the end of a file without changing its length. On a file system without reservation only the free space is checked,
+/// which another program may use before the trial is stored.
 pub(crate) fn take(file: &File, end: u64, bytes: u64) -> io::Result<()> {
-    // Ctrl-C while room is being taken must not end the run before it is asked whether it should.
+    // A signal (Ctrl-C) during the call must not fail it: the coordinator decides how a run is interrupted.
     match retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, end, bytes)) {
         Ok(()) => Ok(()),
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => check_free(file, bytes),
@@ -48,7 +48,7 @@ pub(crate) fn take(file: &File, end: u64, bytes: u64) -> io::Result<()> {
 
 fn check_free(file: &File, bytes: u64) -> io::Result<()> {
     let filesystem = fstatvfs(file)?;
-    // A filesystem of no blocks (ramfs, some network ones) does not tell how much is free.
+    // A file system without blocks (ramfs, some network file systems) does not report its free space.
     let tells = filesystem.f_blocks > 0;
     if tells && filesystem.f_bavail.saturating_mul(filesystem.f_frsize) < bytes {
         return Err(io::ErrorKind::StorageFull.into());

@@ -16,9 +16,9 @@ use crate::name;
 use crate::reader::{self, TornTail, Whole};
 use crate::writer::{self, RunWriter};
 
-/// The word for the run that was started last.
+/// The name for the run that was started last.
 const LAST: &str = "last";
-/// How many runs an error names.
+/// Maximum number of runs that an error names.
 const NEAR_MAX: usize = 3;
 
 /// A folder of runs.
@@ -34,27 +34,27 @@ pub struct RunSummary {
     pub id: RunId,
     /// Its file.
     pub path: PathBuf,
-    /// What is in it, or why it cannot be read: one damaged file does not hide the others.
+    /// Its facts, or why it cannot be read: one damaged file does not hide the others.
     pub contents: Result<RunContents, StoreError>,
 }
 
-/// What a listing tells of a run.
+/// The facts of a run in a listing.
 #[derive(Debug)]
 pub struct RunContents {
-    /// What was known before its first trial.
+    /// The facts known before its first trial.
     pub header: RunHeader,
     /// Trials, all attempts.
     pub trials: u64,
-    /// How it ended; absent while it runs, and when its coordinator was killed.
+    /// Why it ended; absent while it runs, and when its coordinator was killed.
     pub end: Option<RunEnd>,
-    /// A last record that is incomplete.
+    /// An incomplete last record.
     pub torn: Option<TornTail>,
-    /// A process writes the run at this moment.
+    /// Whether a process writes the run now.
     pub in_use: bool,
 }
 
 impl Store {
-    /// Opens the store in a folder, which is created when it is not there.
+    /// Opens the store in a folder; creates the folder if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`] when the folder cannot be created.
@@ -65,7 +65,7 @@ impl Store {
         Ok(Self { folder })
     }
 
-    /// The folder of a user who names none: `NETDUEL_STORE`, else `$XDG_DATA_HOME/netduel`, else
+    /// The default folder: `NETDUEL_STORE`, else `$XDG_DATA_HOME/netduel`, else
     /// `~/.local/share/netduel`; `None` without a home. Empty variables count as unset, and a relative `XDG_DATA_HOME` too
     /// (XDG Base Directory Specification).
     pub fn default_dir(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -84,7 +84,7 @@ impl Store {
         &self.folder
     }
 
-    /// A name for a new run that no run of this store has.
+    /// An unused name for a new run.
     pub fn new_id(&self, plan_name: &str, unix_ms: u64, random: u16) -> RunId {
         let mut random = random;
         loop {
@@ -99,7 +99,7 @@ impl Store {
     /// Creates a run with its header. It appears in the folder under its name only when the header is on the disk.
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Full`], [`StoreError::Permission`], or what the system said.
+    /// [`StoreError::Exists`], [`StoreError::Full`], [`StoreError::Permission`], or [`StoreError::Io`].
     pub fn create(&self, header: &RunHeader) -> Result<RunWriter, StoreError> {
         let path = self.file_of(header.id.as_str());
         if path.exists() {
@@ -115,7 +115,7 @@ impl Store {
                 .map_err(|source| StoreError::of("make durable the store's folder", &self.folder, source))
         });
         if let Err(error) = finished {
-            // Best effort: a draft that stays is never read, and is taken over by the next run of its name.
+            // Best effort: a remaining draft is never read, and the next run of this name reuses it.
             let _ = fs::remove_file(&draft);
             return Err(error);
         }
@@ -123,7 +123,7 @@ impl Store {
         Ok(writer)
     }
 
-    /// Goes on with a run: what a killed writer left unfinished is cut off ([`RunWriter::cut_off`] tells).
+    /// Opens a run to resume it. An incomplete record of a killed writer is removed; [`RunWriter::cut_off`] returns its position.
     ///
     /// # Errors
     /// [`StoreError::InUse`] when another process writes it; otherwise as [`Self::read`] and [`Self::create`].
@@ -144,16 +144,16 @@ impl Store {
         Ok((run, writer))
     }
 
-    /// Reads a run: by its name, the beginning of it when no other begins so, `last`, or the path of its file.
+    /// Reads a run: by its name, a unique prefix of it, `last`, or the path of its file.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] with near names, [`StoreError::Ambiguous`], [`StoreError::Newer`],
-    /// [`StoreError::NotARun`], [`StoreError::Damaged`], or what the system said.
+    /// [`StoreError::NotFound`] with similar names, [`StoreError::Ambiguous`], [`StoreError::Newer`],
+    /// [`StoreError::NotARun`], [`StoreError::Damaged`], or [`StoreError::Io`].
     pub fn read(&self, name_or_path: &str) -> Result<Run, StoreError> {
         self.read_with_note(name_or_path).map(|(run, _)| run)
     }
 
-    /// As [`Self::read`], and tells of a last record that is incomplete.
+    /// As [`Self::read`], and returns an incomplete last record as well.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -164,7 +164,7 @@ impl Store {
         Ok((whole.run, whole.torn))
     }
 
-    /// Deletes a run: by its name, the beginning of it, or `last`. Gives its full name.
+    /// Deletes a run: by its name, a unique prefix of it, or `last`. Returns its full name.
     ///
     /// # Errors
     /// [`StoreError::InUse`] when a process writes it; a path of a file is [`StoreError::NotFound`]; otherwise as [`Self::read`].
@@ -177,7 +177,7 @@ impl Store {
         Ok(id)
     }
 
-    /// The full name of a run of this store: of its name, the beginning of it, or `last`.
+    /// The full name of a run of this store, from its name, a unique prefix of it, or `last`.
     ///
     /// # Errors
     /// As [`Self::read`]; a path of a file is [`StoreError::NotFound`].
@@ -190,13 +190,13 @@ impl Store {
         }
     }
 
-    /// Whether a process writes this run at this moment. A run that cannot be opened is not in use.
+    /// Whether a process writes this run now. A run that cannot be opened is not in use.
     pub fn is_in_use(&self, id: &RunId) -> bool {
         let path = self.file_of(id.as_str());
         File::open(&path).is_ok_and(|file| writer::is_locked(&file))
     }
 
-    /// All runs, the last started first. Runs that cannot be read come at the end.
+    /// All runs, newest start first. Runs that cannot be read come last.
     ///
     /// # Errors
     /// [`StoreError`] when the folder cannot be read.
@@ -217,7 +217,7 @@ impl Store {
         Ok(runs)
     }
 
-    /// The file of the run that is meant.
+    /// The file of a run, from its name, a unique prefix, `last`, or a path.
     fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
         if wanted == LAST {
             let newest = self.list()?.into_iter().find(|run| run.contents.is_ok());
@@ -244,7 +244,7 @@ impl Store {
         }
     }
 
-    /// The error for a run that is not there, with those that may have been meant.
+    /// The error for a run that does not exist, with similar names.
     fn not_found(&self, wanted: &str) -> Result<StoreError, StoreError> {
         let ids = self.ids()?;
         let names: Vec<&str> = ids.iter().map(RunId::as_str).collect();
@@ -290,7 +290,7 @@ fn outline(path: &Path) -> Result<RunContents, StoreError> {
     Ok(RunContents { header, trials, end, torn, in_use })
 }
 
-/// Creates an empty draft. One that a killed process left is removed first; one that is being written is not.
+/// Creates an empty draft. A draft of a killed process is removed first; a draft that is being written is not.
 fn create_draft(draft: &Path) -> Result<File, StoreError> {
     let create = || OpenOptions::new().read(true).write(true).create_new(true).open(draft);
     let created = match create() {
@@ -305,12 +305,12 @@ fn create_draft(draft: &Path) -> Result<File, StoreError> {
     created.map_err(|source| StoreError::of("create", draft, source))
 }
 
-/// Gives a draft its name, and never takes the name from another run.
+/// Renames a draft to its final name without replacing another run.
 fn rename_new(draft: &Path, path: &Path) -> Result<(), StoreError> {
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         Err(Errno::EXIST) => Err(StoreError::Exists { path: path.to_owned() }),
-        // A filesystem without this flag: the name was free a moment ago, and names end in random digits.
+        // A file system without this flag: the name was just checked to be free, and it ends in random digits.
         Err(Errno::INVAL | Errno::NOSYS) => {
             fs::rename(draft, path).map_err(|source| StoreError::of("create run", path, source))
         }

@@ -1,18 +1,21 @@
-//! Lines of older formats in the words of the newest: a step for each version, which is a table of changes by place. A line is changed as
-//! JSON, before any type is read from it. A step must not depend on other lines.
+//! Upgrades lines of older formats to the newest: one step per version, which is a table of changes by place. A line is changed as
+//! JSON, before it is parsed into a type. A step must not depend on other lines.
 use serde_json::{Map, Value};
 
 use crate::format::FORMAT;
 
 /// A change of a line.
 enum Change {
-    /// Keys of an object have other names: from, to.
+    /// Renamed keys of an object: from, to.
     Keys { at: &'static str, names: &'static [(&'static str, &'static str)] },
-    /// A word, which is a text or the only key of an object, is another one: from, to.
+    /// Renamed values, which are texts or the only key of an object: from, to.
     Words { at: &'static str, names: &'static [(&'static str, &'static str)] },
-    /// Anything else.
+    /// Any other change.
     With { at: &'static str, change: fn(&mut Value) },
 }
+
+/// Keys of the parts of transactions, which two reports contain.
+const TRANSACTION_PARTS: &[(&str, &str)] = &[("begun", "attempted"), ("failures", "failed")];
 
 /// Changes from version 2 to 3. A place is the keys that lead to it from the line, with dots between; `*` is every element of a list or
 /// object. The changes are made in this order, so a place below a renamed key has the new name.
@@ -64,14 +67,8 @@ const TO_3: &[Change] = &[
             ("send_errors", "tx_errors"),
         ],
     },
-    Change::Keys {
-        at: "trial.*.report.round_trips.parts",
-        names: &[("begun", "attempted"), ("failures", "failed")],
-    },
-    Change::Keys {
-        at: "trial.*.report.under_load.foreign",
-        names: &[("begun", "attempted"), ("failures", "failed")],
-    },
+    Change::Keys { at: "trial.*.report.round_trips.parts", names: TRANSACTION_PARTS },
+    Change::Keys { at: "trial.*.report.under_load.foreign", names: TRANSACTION_PARTS },
     Change::Keys { at: "trial.*.report.zero_copy", names: &[("put_off", "deferred")] },
     Change::Keys {
         at: "trial.*.report.thread_use",
@@ -128,10 +125,10 @@ const TO_3: &[Change] = &[
     },
 ];
 
-/// The changes to each version, the first being version 2.
+/// The changes to each version, from version 2.
 const STEPS: &[&[Change]] = &[&[], TO_3];
 
-/// A line of an older format as the newest has it.
+/// Upgrades a line of an older format to the newest.
 pub(crate) fn to_newest(line: &mut Value, format: u32) {
     for changes in STEPS.iter().take(FORMAT as usize - 1).skip(format as usize - 1) {
         apply(line, changes);
@@ -176,7 +173,7 @@ fn rename(value: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// Calls for every value at a place.
+/// Calls `change` with every value at a place.
 fn visit(value: &mut Value, at: &str, change: &mut dyn FnMut(&mut Value)) {
     let (key, rest) = at.split_once('.').unwrap_or((at, ""));
     match key {
@@ -232,7 +229,7 @@ mod tests {
         assert_eq!(STEPS.len(), FORMAT as usize - 1);
     }
 
-    /// A place that is misspelled would change nothing, and the reader would take the field for absent.
+    /// A misspelled place would change nothing, and the field would be read as absent.
     #[test]
     fn every_change_applies_to_a_line_of_a_golden_file() {
         let mut lines: Vec<Value> = ["format-1.netduel", "format-2.netduel", "format-2-every.netduel"]
@@ -272,7 +269,7 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
     }
 
-    /// A field under a name that no type knows is absent in what is written again. `format-2-every` has every place of format 2, but with
+    /// A field with an unknown name is absent after the line is parsed and written again. `format-2-every` has every place of format 2, but with
     /// the names of this table reversed; `format-1-real-*` and `format-2-real-*` are from programs of these formats, so they also contain
     /// what the table lacks.
     #[test]

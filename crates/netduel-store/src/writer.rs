@@ -1,4 +1,4 @@
-//! Writing a run's file: each record is on the disk when the call returns, or the file is as it was before.
+//! Writes a run file. When a call returns, its record is on disk, or the file is unchanged.
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
@@ -16,20 +16,20 @@ use crate::format::{FORMAT, FirstLine, KIND, PROGRAM, Record};
 use crate::reader::TornTail;
 use crate::room;
 
-/// Appends to a run. While it lives nobody else can write the run; the lock goes with the process, however that ends.
+/// Appends to a run. It holds a lock, so no other process can write the run; the kernel releases the lock when the process ends.
 #[derive(Debug)]
 pub struct RunWriter {
     file: File,
     path: PathBuf,
-    /// Length of what is whole, bytes: the next record goes there.
+    /// Length of the complete records, bytes: the offset of the next record.
     length: u64,
-    /// Room to take before a trial, bytes.
+    /// Disk space to reserve before a trial, bytes.
     trial_bytes_max: u64,
     cut_off: Option<TornTail>,
 }
 
 impl RunWriter {
-    /// Takes a locked file whose first `length` bytes are whole records.
+    /// For a locked file whose first `length` bytes are complete records.
     pub(crate) fn new(file: File, path: PathBuf, length: u64, header: &RunHeader) -> Self {
         Self { file, path, length, trial_bytes_max: room::trial_bytes_max(&header.plan), cut_off: None }
     }
@@ -44,7 +44,7 @@ impl RunWriter {
         self.append(operation, line)
     }
 
-    /// Cuts off what a writer before left unfinished and notes that the run goes on, after records of `format`.
+    /// Removes an incomplete record of an earlier writer and records that the run is resumed after records of `format`.
     pub(crate) fn resumed(
         &mut self,
         torn: Option<TornTail>,
@@ -65,10 +65,10 @@ impl RunWriter {
         self.record("resume run", &resumed)
     }
 
-    /// Takes room for the next trial. To be called before the trial runs: a trial whose call succeeded will be stored.
+    /// Reserves disk space for the next trial. Call it before the trial runs: after success the trial can be stored.
     ///
     /// # Errors
-    /// [`StoreError::Full`] when there is no room.
+    /// [`StoreError::Full`] when there is not enough space.
     pub fn reserve(&mut self) -> Result<(), StoreError> {
         let bytes = self.trial_bytes_max;
         room::take(&self.file, self.length, bytes).map_err(|source| {
@@ -79,12 +79,12 @@ impl RunWriter {
     /// Stores a finished trial.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be made durable; the file is then as before, and the call may be repeated.
+    /// [`StoreError`] when it could not be made durable; the file is then unchanged, and the call may be repeated.
     pub fn trial(&mut self, trial: &Trial) -> Result<(), StoreError> {
         self.record("store a trial in", &Record::Trial(Cow::Borrowed(trial)))
     }
 
-    /// Stores a doubt.
+    /// Stores a warning.
     ///
     /// # Errors
     /// As [`Self::trial`].
@@ -92,7 +92,7 @@ impl RunWriter {
         self.record("store a warning in", &Record::Warning(Cow::Borrowed(warning)))
     }
 
-    /// Stores how the run ended, and gives back room that was taken and not used.
+    /// Stores why the run ended, and releases unused reserved space.
     ///
     /// # Errors
     /// As [`Self::trial`].
@@ -106,7 +106,7 @@ impl RunWriter {
         &self.path
     }
 
-    /// What was cut off when the run was resumed: a record that the writer before did not finish.
+    /// The incomplete record of an earlier writer that was removed when the run was resumed.
     pub fn cut_off(&self) -> Option<TornTail> {
         self.cut_off
     }
@@ -117,7 +117,7 @@ impl RunWriter {
     }
 
     fn record(&mut self, operation: &'static str, record: &Record<'_>) -> Result<(), StoreError> {
-        // A number that is not finite is written as null and would make the file unreadable from here on, so every line
+        // A number that is not finite is written as null, which makes the file unreadable from this line on. Therefore every line
         // is read once before it is written.
         let line = serde_json::to_vec(record)
             .and_then(|line| serde_json::from_slice::<Record<'_>>(&line).map(|_| line))
@@ -129,7 +129,7 @@ impl RunWriter {
         line.push(b'\n');
         let written = self.file.write_all_at(&line, self.length).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
-            // What was written of the line goes again. If that fails too the reader knows a torn line.
+            // Removes the incomplete line. If that fails too, readers recognize an incomplete line.
             let _ = self.truncate();
             return Err(StoreError::for_room(operation, &self.path, line.len() as u64, source));
         }
@@ -137,7 +137,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Cuts everything behind the whole records, room that was taken included.
+    /// Truncates the file after the complete records and releases reserved space.
     fn truncate(&mut self) -> io::Result<()> {
         self.file.set_len(self.length)
     }
@@ -145,7 +145,7 @@ impl RunWriter {
 
 impl Drop for RunWriter {
     fn drop(&mut self) {
-        // Room that was taken lies beyond the end of the file: left there it would be lost until the file goes.
+        // Reserved space lies beyond the end of the file and would stay allocated until the file is deleted.
         let _ = self.truncate();
     }
 }
@@ -159,7 +159,7 @@ pub(crate) fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Whether another process is the writer of a file. Asks for a shared lock, which readers do not refuse each other, and gives it back.
+/// Whether another process is the writer of a file: tries a shared lock, which other readers do not block, and releases it.
 pub(crate) fn is_locked(file: &File) -> bool {
     if flock(file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
         return true;
