@@ -1,5 +1,5 @@
-//! An agent whose work is a script, for the tests of the coordinator: it moves no byte. Words say what goes wrong; what it
-//! was requested is appended to the file that `SCRIPT_LOG` names.
+//! An agent that follows a script, for the tests of the coordinator: it sends no traffic. Words on its command line select the faults; each
+//! request is appended to the file that `SCRIPT_LOG` names.
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::{Role, UdpStream, Workload};
 
-/// Packets a second that the script sends without a rate, and that it lets through.
+/// Packets a second that the script sends without a rate, and that its path carries.
 const UNPACED: u64 = 3_000;
 const CARRIED: u64 = 1_000;
 
@@ -25,7 +25,7 @@ fn log(line: &str) {
     if let Some(path) = std::env::var_os("SCRIPT_LOG") {
         let mut file =
             OpenOptions::new().append(true).create(true).open(path).expect("the log can be opened");
-        // In one piece: agents that part side by side write to the same file, and `writeln!` writes the line's end by itself.
+        // A single write: agents that end at the same time append to one file, and `writeln!` writes the line end separately.
         file.write_all(format!("{line}\n").as_bytes()).expect("the log can be written");
     }
 }
@@ -39,12 +39,12 @@ struct Script {
 }
 
 impl Script {
-    /// Whether the word was given.
+    /// Whether the script has this word.
     fn says(&self, word: &str) -> bool {
         self.words.iter().any(|own| own == word)
     }
 
-    /// What the workload has it send, packets.
+    /// Packets that the workload sends.
     fn packets_per_second(&self) -> u64 {
         match self.workload.as_ref().and_then(|workload| workload.traffic.udp()) {
             Some(UdpStream { rate: Some(rate), size, .. }) => rate.0 / 8 / size.0,
@@ -52,7 +52,7 @@ impl Script {
         }
     }
 
-    /// What it counted of packets: the path carries [`CARRIED`] a second. Nothing of other workloads.
+    /// Packets counted at this end: the path carries [`CARRIED`] a second. None for other workloads.
     fn count(&self, report: &mut EndReport) {
         let Some(workload) = self.workload.as_ref().filter(|workload| workload.traffic.packets().is_some())
         else {
@@ -61,7 +61,7 @@ impl Script {
         let in_all = |rate: u64| rate * workload.timing.duration.0 / 1_000_000_000;
         let sent = in_all(self.packets_per_second());
         let flow = |messages| {
-            // A generator that does not keep up sends the rest after the end.
+            // A generator that falls behind sends the rest after the end.
             let behind = if self.says("behind") { workload.timing.duration.0 / 4 } else { 0 };
             let last_ns = Some(workload.timing.duration.0 + behind);
             Flow { messages, first_ns: Some(0), last_ns, ..Flow::default() }
@@ -84,7 +84,7 @@ impl Script {
                 message: format!("the script refuses to {word}"),
             });
         }
-        // A marker file makes the death happen once: the agent that is started again lives.
+        // A marker file makes the agent die once only: the restarted agent continues.
         if let Some(path) = self.words.iter().find_map(|own| own.strip_prefix("once="))
             && self.says(&format!("die-{word}"))
             && std::fs::remove_file(path).is_ok()
@@ -191,9 +191,9 @@ impl Work for Script {
     }
 }
 
-/// Tells figures of the first trial, as fast as they are taken and until this process ends.
+/// Sends live figures of the first trial as fast as the coordinator reads them, until this process ends.
 fn babble() {
-    // Many at once, so that it writes faster than the coordinator reads.
+    // Many in each write, so that it writes faster than the coordinator reads.
     let lines = encode(&FromAgent::Progress { trial: 1, figures: LiveFigures::default() }).repeat(500);
     while std::io::stdout().write_all(lines.as_bytes()).is_ok() {}
 }

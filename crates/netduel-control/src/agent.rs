@@ -1,6 +1,6 @@
 //! The agent's loop: messages in, work done, messages out. The caller provides the work ([`Work`]) and the clock.
 //!
-//! It ends with its input, with a limit that the coordinator set, or with an error of the protocol, and leaves nothing behind.
+//! It ends at the end of its input, at a limit that the coordinator set, or at a protocol error. In every case it restores the host.
 mod session;
 mod work;
 
@@ -24,7 +24,7 @@ pub fn serve(
     serve_within(Bounds::default(), input, output, work, program, clock)
 }
 
-/// The same for a coordinator that may ask for no more than `bounds`.
+/// As [`serve`], for a coordinator whose requests are limited by `bounds`.
 pub fn serve_within(
     bounds: Bounds,
     input: impl Read + Send + 'static,

@@ -1,5 +1,5 @@
-//! The coordinator: one linear loop that takes a plan through its blocks over agents. It knows no clock, no disk, no terminal, and no
-//! process: those are behind [`Surroundings`] and [`Agents`].
+//! The coordinator: one linear loop that runs the blocks of a plan with agents. Clock, disk, terminal and processes are behind
+//! [`Surroundings`] and [`Agents`].
 mod arrival;
 mod conductor;
 mod conversation;
@@ -25,8 +25,8 @@ pub use surroundings::{
     Clock, KnownRun, Lab, Launcher, Listener, Policy, Store, StoreProblem, Surroundings, Tokens,
 };
 
-/// Starts an agent process for each host of a plan, has the hosts describe themselves side by side, and ends the agents. `metadata`:
-/// whether each may ask its cloud's metadata service. `None` when the user interrupts it.
+/// Starts an agent process for each host of a plan, collects the descriptions of the hosts in parallel, and ends the agents. `metadata`:
+/// whether the agents may query the cloud's metadata service. `None` when the user interrupts it.
 pub fn describe<'a>(
     plan: &'a ResolvedPlan,
     clock: &'a dyn Clock,

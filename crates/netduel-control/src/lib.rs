@@ -1,4 +1,4 @@
-//! Agent protocol without IO, launchers, the agent's loop, the schedule and the coordinator. Sees neither traffic nor disk.
+//! Agent protocol without IO, launchers, the agent's loop, the schedule and the coordinator. It does not depend on traffic or disk.
 #![forbid(unsafe_code)]
 
 pub mod agent;

@@ -1,4 +1,4 @@
-//! The protocol as two state machines without IO: bytes and the time go in, lines, messages and the next deadline come out.
+//! The protocol as two state machines without IO: inputs are bytes and the time, outputs are lines, messages and the next deadline.
 mod agent;
 mod coordinator;
 mod error;
@@ -146,13 +146,13 @@ mod tests {
     fn time_in_which_the_coordinator_did_not_listen_is_no_silence() {
         let mut peer = greeted();
         peer.start(5 * SECOND, SECOND, 7 * SECOND);
-        // Of this absence only the end was after the request.
+        // Only the end of this absence was after the request.
         peer.postpone(2 * SECOND, 25 * SECOND);
         assert_eq!((peer.deadline_ns(), peer.tick(25 * SECOND)), (Some(26 * SECOND), Ok(())));
         peer.input(encode(&FromAgent::Started).as_bytes(), 25 * SECOND).unwrap();
         peer.postpone(26 * SECOND, 86 * SECOND);
         assert_eq!((peer.deadline_ns(), peer.tick(86 * SECOND)), (Some(92 * SECOND), Ok(())));
-        // A coordinator that is kept from listening for ever gives the agent up all the same.
+        // A coordinator that never listens again still abandons the agent.
         peer.postpone(86 * SECOND, 1000 * SECOND);
         assert_eq!(peer.deadline_ns(), Some((92 + 60) * SECOND));
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(agent.tick(SECOND + SECOND / 2), Ok(true));
         agent.progress(LiveFigures::default(), SECOND + SECOND / 2);
         assert_eq!(agent.deadline_ns(), 2 * SECOND);
-        // This trial has no duration, so only the margin is left.
+        // This trial has no duration, so only the margin remains.
         assert_eq!(agent.tick(SECOND + RUNNING_MARGIN_NS - 1), Ok(true));
         let error = agent.tick(SECOND + RUNNING_MARGIN_NS).unwrap_err();
         assert_eq!(error, PeerError::Silent { awaited: "the end of traffic", waited_ms: 60_000 });

@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 /// test fails when a message changes.
 ///
 /// - 1: the first.
-/// - 2: how often figures of a trial under way are sent is the coordinator's choice; workloads, engines and results that 1
-///   did not know.
+/// - 2: the coordinator sets the interval of live figures; new workloads, engines and results.
 /// - 3: `pps` is a type of workload of its own; fields and words are renamed as in format 3 of the store.
 pub const PROTOCOL: u32 = 3;
 
@@ -31,25 +30,24 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// Longest line that is taken, bytes: a result with a long series and a wide histogram is some 100 kB; one of 24 h some 50 MB.
+/// Maximum length of a line, bytes: a result with a long series and a wide histogram is some 100 kB; one of 24 h some 50 MB.
 pub const LINE_LEN_MAX: usize = 64 << 20;
 
-/// How long the coordinator waits for the description of a host, or for its lock, nanoseconds. What an agent waits for in between must
-/// take less.
+/// Timeout of describing or locking a host, nanoseconds. The agent's own waits during these must be shorter.
 pub const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
 
-/// Number of a trial, from 1: a late message about an earlier trial is not taken for one about this trial.
+/// Number of a trial, from 1. It distinguishes late messages about an earlier trial.
 pub type TrialNumber = u64;
 
-/// What an agent does without a request. It reports live figures; and it ends by itself after a silence of its coordinator although its
-/// input stays open: a cut connection that the host does not notice must not leave treatments in place.
+/// Actions of an agent without a request. It reports live figures. It also ends by itself after a silence of its coordinator while its
+/// input stays open: a broken connection that the host does not detect must not leave treatments in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
-    /// After this time in all.
+    /// Maximum total time, after which it ends.
     pub total: Nanos,
-    /// After this time without a word from the coordinator while no traffic runs.
+    /// Maximum silence of the coordinator while no traffic runs, after which it ends.
     pub idle: Nanos,
-    /// How often figures of a trial under way are sent, not an end: 10 ms at least.
+    /// Interval of live figures of a running trial, at least 10 ms.
     #[serde(default = "Limits::default_progress")]
     pub progress: Nanos,
 }
@@ -57,14 +55,14 @@ pub struct Limits {
 impl Limits {
     /// The default progress interval.
     pub const PROGRESS: Nanos = Nanos(500_000_000);
-    /// The shortest interval that an agent heeds: a line costs it some microseconds.
+    /// The minimum interval: a line costs the agent some microseconds.
     pub const PROGRESS_MIN: Nanos = Nanos(10_000_000);
 
     fn default_progress() -> Nanos {
         Self::PROGRESS
     }
 
-    /// The lesser of each.
+    /// The smaller of each value.
     pub(crate) fn within(self, most: Self) -> Self {
         Self {
             total: self.total.min(most.total),
@@ -78,9 +76,9 @@ impl Limits {
 /// several coordinators grants each a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Time in all.
+    /// Total time.
     pub total: Nanos,
-    /// Time without a word while no traffic runs.
+    /// Silence while no traffic runs.
     pub idle: Nanos,
     /// Bytes of a line.
     pub line_len: usize,
@@ -96,7 +94,7 @@ impl Default for Bounds {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum ToAgent {
-    /// The first line. `protocol` and `program` are read alone first, so they stay what they are in every version.
+    /// The first line. `protocol` and `program` are read first and have the same form in every version.
     Hello {
         /// Version of the protocol.
         protocol: u32,
@@ -105,13 +103,13 @@ pub enum ToAgent {
         /// When the agent ends by itself.
         limits: Limits,
     },
-    /// What is this host?
+    /// Describe this host.
     Describe {
         /// Do not query the cloud's metadata service; omit what only it provides.
         #[serde(default, skip_serializing_if = "is_false")]
         without_metadata: bool,
     },
-    /// Keep other runs from this host.
+    /// Lock this host against other runs.
     LockHost {
         /// For this run.
         run: RunId,
@@ -125,9 +123,9 @@ pub enum ToAgent {
     Undo,
     /// Bind the server's sockets.
     PrepareServer {
-        /// Which trial.
+        /// The trial.
         trial: TrialNumber,
-        /// What will run.
+        /// The workload.
         workload: Workload,
         /// Address to bind.
         bind: IpAddr,
@@ -136,9 +134,9 @@ pub enum ToAgent {
     },
     /// Connect to the server.
     PrepareClient {
-        /// Which trial.
+        /// The trial.
         trial: TrialNumber,
-        /// What will run.
+        /// The workload.
         workload: Workload,
         /// The server's address.
         peer: IpAddr,
@@ -146,16 +144,16 @@ pub enum ToAgent {
         ports: Vec<u16>,
         /// Secret of the trial.
         token: Token,
-        /// How long connecting may take.
+        /// Timeout of connecting.
         deadline: Nanos,
     },
-    /// Begin.
+    /// Start traffic.
     Start,
-    /// The other end is done: drain and end.
+    /// The other end has finished: receive what is in flight and end.
     Finish,
-    /// Stop at once; no result is wanted.
+    /// Stop at once, without a result.
     Abort,
-    /// The run is over: stop, undo all changes, and end.
+    /// The run has ended: stop, undo all changes, and end.
     Bye,
 }
 
@@ -163,7 +161,7 @@ pub enum ToAgent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum FromAgent {
-    /// The first line. `protocol` and `program` are read alone first, so they stay what they are in every version.
+    /// The first line. `protocol` and `program` are read first and have the same form in every version.
     Hello {
         /// Version of the protocol.
         protocol: u32,
@@ -178,18 +176,18 @@ pub enum FromAgent {
         #[serde(default, skip_serializing_if = "Recovery::is_empty")]
         recovery: Recovery,
     },
-    /// The host is this run's.
+    /// The host is locked for this run.
     Locked,
-    /// The host is another run's.
+    /// Another run has locked the host.
     HostBusy {
-        /// Which run, and the remedy.
+        /// The other run, and the remedy.
         by: String,
     },
     /// The changes are made.
     Applied,
-    /// The changes are undone, or as many as could be.
+    /// The changes are undone, as far as possible.
     Undone {
-        /// What could not be undone, and how to undo it by hand.
+        /// Changes that could not be undone, and how to undo them by hand.
         problems: Vec<String>,
     },
     /// Sockets are ready; a server names its ports.
@@ -201,14 +199,14 @@ pub enum FromAgent {
     Started,
     /// Figures so far.
     Progress {
-        /// Of this trial.
+        /// The trial.
         trial: TrialNumber,
         /// The figures.
         figures: LiveFigures,
     },
-    /// This end is done.
+    /// This end has finished.
     Done {
-        /// With this trial.
+        /// The trial.
         trial: TrialNumber,
         /// Its measurements.
         end: Box<TrialEnd>,
@@ -224,24 +222,24 @@ pub enum FromAgent {
     },
     /// Everything is stopped and undone; the agent ends.
     Bye {
-        /// What could not be undone, and how to undo it by hand.
+        /// Changes that could not be undone, and how to undo them by hand.
         problems: Vec<String>,
     },
 }
 
-/// Whether settings that an earlier agent and its guard left behind, because both were killed, are restored.
+/// Settings that an earlier agent and its guard left changed because both were killed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Recovery {
-    /// What was changed and is restored, in words.
+    /// The restored settings, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restored: Vec<String>,
-    /// What could not be restored, and how to do it by hand.
+    /// Settings that could not be restored, and how to restore them by hand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
 impl Recovery {
-    /// Whether nothing was found.
+    /// Whether there were none.
     pub fn is_empty(&self) -> bool {
         self.restored.is_empty() && self.problems.is_empty()
     }
@@ -253,11 +251,11 @@ impl Recovery {
 pub enum FailureKind {
     /// The plan is invalid on this host.
     Usage,
-    /// The host lacks something.
+    /// The host lacks a permission, a kernel feature or a program.
     Environment,
     /// Traffic failed.
     Traffic,
-    /// Another run has the host.
+    /// Another run has locked the host.
     Busy,
     /// A bug.
     Internal,
@@ -275,7 +273,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Reads a line as the beginning of a conversation of any version.
+    /// Parses a first line of any version.
     pub(crate) fn of(line: &[u8]) -> Option<Self> {
         serde_json::from_slice::<Self>(line).ok().filter(|opening| opening.kind == "hello")
     }
@@ -284,38 +282,38 @@ impl Opening {
 /// Why a line is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// It does not end.
+    /// It is too long.
     #[error("the line `{start}` is longer than {len_max} bytes")]
     TooLong {
         /// Its first characters.
         start: String,
-        /// What is taken.
+        /// Maximum length, bytes.
         len_max: usize,
     },
-    /// It is not what this protocol knows.
+    /// It is not a message of this protocol.
     #[error("`{start}` is no message of protocol {PROTOCOL}: {reason}")]
     NotAMessage {
         /// Its first characters.
         start: String,
-        /// What the parser says.
+        /// The error of the parser.
         reason: String,
     },
 }
 
-/// A message as its line, with the line's end.
+/// A message as a line, with its line end.
 pub fn encode<M: Serialize>(message: &M) -> String {
     let mut line = serde_json::to_string(message).expect("messages hold no map with keys that are not text");
     line.push('\n');
     line
 }
 
-/// Reads a line as a message.
+/// Parses a line.
 pub fn decode<M: for<'a> Deserialize<'a>>(line: &[u8]) -> Result<M, LineError> {
     serde_json::from_slice(line)
         .map_err(|error| LineError::NotAMessage { start: quote(line), reason: error.to_string() })
 }
 
-/// How much of a wrong line is shown, characters.
+/// Characters of an invalid line that an error shows.
 const QUOTE_LEN: usize = 80;
 
 /// The beginning of a line, safe to print.
@@ -327,7 +325,7 @@ pub fn quote(line: &[u8]) -> String {
         .collect()
 }
 
-/// Cuts a stream of bytes into lines, however they arrive.
+/// Splits a stream of bytes into lines.
 #[derive(Debug)]
 pub struct Lines {
     pending: Vec<u8>,
@@ -342,17 +340,17 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Lines of this many bytes at most.
+    /// For lines of at most this many bytes.
     pub(crate) fn bounded(len_max: usize) -> Self {
         Self { pending: Vec::new(), searched: 0, len_max }
     }
 
-    /// Takes bytes as they come.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// The next whole line without its end.
+    /// The next complete line without its line end.
     pub fn next_line(&mut self) -> Result<Option<Vec<u8>>, LineError> {
         let found = memchr::memchr(b'\n', &self.pending[self.searched..]);
         let end = found.map_or(self.pending.len(), |found| self.searched + found);

@@ -26,7 +26,7 @@ pub fn block(plan: &ResolvedPlan, seed: u64, block: u32) -> Vec<Slot> {
     slots
 }
 
-/// A number below `bound`, each equally likely: draws that would favour small numbers are thrown away.
+/// A uniform number below `bound`, by rejection sampling.
 fn below(generator: &mut ChaCha8Rng, bound: u32) -> u32 {
     let limit = u32::MAX - u32::MAX % bound;
     loop {

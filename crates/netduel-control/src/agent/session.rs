@@ -1,4 +1,4 @@
-//! The agent's side of a run without threads: inputs and the time go in, work is done, lines come out. The caller waits for inputs.
+//! The agent's side of a run without threads: it receives inputs and the time, does the work, and returns lines. The caller waits for inputs.
 use std::io::Write;
 use std::ops::{Deref, DerefMut};
 
@@ -6,7 +6,7 @@ use super::work::{Clock, Input, Waker, Work, WorkError};
 use crate::peer::{AgentPeer, PeerError};
 use crate::protocol::{Bounds, FailureKind, FromAgent, ToAgent, encode};
 
-/// Why an agent ended other than by the end of its input or the end of the run.
+/// Why an agent ended before the end of its input and of the run.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The coordinator violated the protocol or a deadline.
@@ -15,7 +15,7 @@ pub enum AgentError {
     /// The answer could not be written.
     #[error("failed to answer the coordinator: {0}; it seems to have gone")]
     Write(#[source] std::io::Error),
-    /// The thread that reads could not be started.
+    /// The reading thread could not be started.
     #[error(
         "failed to start the thread that listens to the coordinator: {0}; the host may have too many threads"
     )]
@@ -48,17 +48,17 @@ impl<W: DerefMut<Target: Work>> Drop for Cleaned<W> {
     }
 }
 
-/// Whether a session goes on.
+/// Whether a session continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// It does.
+    /// It continues.
     GoesOn,
-    /// It is over.
+    /// It has ended.
     Ended,
 }
 
-/// The session of one coordinator, and the work that it requests. Traffic is stopped and treatments are undone when this is
-/// dropped, if they were not before.
+/// The session of one coordinator, and the work that it requests. Dropping it stops traffic and undoes treatments, unless this was
+/// done before.
 pub struct Session<W: DerefMut<Target: Work>, C, O> {
     output: O,
     work: Cleaned<W>,
@@ -68,7 +68,7 @@ pub struct Session<W: DerefMut<Target: Work>, C, O> {
 }
 
 impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C, O> {
-    /// A session with a coordinator that may ask for no more than `bounds`; `program` is the name and version of this program.
+    /// A session with a coordinator whose requests are limited by `bounds`; `program` is the name and version of this program.
     pub fn new(output: O, work: W, waker: Waker, clock: C, (program, bounds): (&str, Bounds)) -> Self {
         let peer = AgentPeer::bounded(program, bounds, clock.now_ns());
         Self { output, work: Cleaned { work, is_clean: false }, waker, peer, clock }
@@ -99,7 +99,7 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
         self.time_passed()
     }
 
-    /// Looks for the end of traffic, and sends figures when they are due. To be called at the deadline at the latest.
+    /// Checks for the end of traffic, and sends live figures when they are due. Call it at the deadline at the latest.
     pub fn time_passed(&mut self) -> Result<Progress, AgentError> {
         self.look_for_the_end_of_traffic()?;
         if self.peer.tick(self.clock.now_ns())? {
@@ -112,7 +112,7 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
     fn next_request(&mut self) -> Result<Option<ToAgent>, AgentError> {
         self.peer.next_request().map_err(|error| {
             if matches!(error, PeerError::Version { .. }) {
-                // The coordinator is the end that a user sees; it can name both versions when it receives this one.
+                // The user sees the coordinator's output only. With this answer the coordinator can name both versions.
                 drop(self.write(&encode(&self.peer.greeting())));
             }
             error.into()

@@ -1,4 +1,4 @@
-//! What an agent does on its host, and with which clock: the traits that the agent's loop calls.
+//! The traits that the agent's loop calls: the work on its host, and the clock.
 use std::net::IpAddr;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use crate::protocol::{FailureKind, Recovery};
 
 /// The agent's clock.
 pub trait Clock {
-    /// Nanoseconds of a clock that never steps back.
+    /// Monotonic time, nanoseconds.
     fn now_ns(&self) -> u64;
 }
 
-/// What an agent does on its host.
+/// The work of an agent on its host.
 pub trait Work {
-    /// Restores what an earlier agent left behind on this host; called before the host is described. Most work finds nothing.
+    /// Restores settings that a killed agent left changed on this host. It is called before the host is described.
     fn recover(&mut self) -> Recovery {
         Recovery::default()
     }
     /// The facts of this host; with `metadata`, also those of the cloud's metadata service.
     fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError>;
-    /// Keeps other runs from this host until the agent ends.
+    /// Locks this host against other runs until the agent ends.
     fn lock(&mut self, run: &RunId) -> Result<(), WorkError>;
     /// Applies treatments, all or none.
     fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError>;
-    /// Undoes all changes and gives what could not be undone.
+    /// Undoes all changes and returns those that could not be undone.
     fn undo(&mut self) -> Vec<String>;
     /// Binds the server's sockets and returns their ports.
     fn prepare_server(
@@ -48,21 +48,21 @@ pub trait Work {
         token: Token,
         deadline: Duration,
     ) -> Result<(), WorkError>;
-    /// Takes the reading before and begins; returns at once. The waker is used when this end is done by itself.
+    /// Reads the counters and starts traffic; returns at once. The waker is called when this end finishes by itself.
     fn start(&mut self, waker: Waker) -> Result<(), WorkError>;
     /// Figures so far.
     fn live(&self) -> LiveFigures;
-    /// The other end is done: drain and end. Returns at once.
+    /// The other end has finished: receive what is in flight and end. Returns at once.
     fn finish(&mut self);
     /// Whether the traffic has ended.
     fn is_done(&self) -> bool;
-    /// Takes the reading after and the results.
+    /// Reads the counters again and returns the results.
     fn take_result(&mut self) -> Result<TrialEnd, WorkError>;
     /// Stops and discards what is prepared or in progress.
     fn abort(&mut self);
 }
 
-/// Why work could not be done.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct WorkError {
@@ -82,18 +82,18 @@ impl Waker {
         Self(inputs)
     }
 
-    /// Wakes it; once it has ended this does nothing.
+    /// Wakes the loop; does nothing after the loop has ended.
     pub fn wake(&self) {
         drop(self.0.send(Input::Wake));
     }
 }
 
-/// What happens to an agent.
+/// An input of an agent.
 #[derive(Debug)]
 pub enum Input {
-    /// Bytes of its coordinator.
+    /// Bytes from its coordinator.
     Bytes(Vec<u8>),
-    /// Its coordinator is gone.
+    /// Its coordinator has ended.
     End,
     /// Its work has ended.
     Wake,

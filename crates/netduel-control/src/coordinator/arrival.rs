@@ -1,9 +1,10 @@
-//! Whether packets of the kernel's generator left the host: the kernel hands them to the driver and does not learn when the driver takes none.
+//! Checks that packets of the kernel's generator left the host: the kernel passes them to the driver and gets no error when the driver drops
+//! them.
 use netduel_model::packet_path::PacketEngine;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::workload::Workload;
 
-/// Fails a trial of round trips without a single one: there is nothing to take a percentile of.
+/// Fails a trial of round trips without a completed round trip: it has no percentiles.
 pub(super) fn judge_round_trips(trial: &mut Trial, client: &TrialEnd) {
     if let Some(trips) = &client.report.round_trips
         && trips.responses == 0
@@ -16,7 +17,7 @@ pub(super) fn judge_round_trips(trial: &mut Trial, client: &TrialEnd) {
     }
 }
 
-/// Fewer packets than this prove nothing.
+/// Minimum number of packets for a judgment.
 const PROOF_MIN: u64 = 1_000;
 
 /// Fails a trial whose packets neither the sender's interface nor the receiver counted: they were not lost on the path.
@@ -42,7 +43,7 @@ pub(super) fn judge(workload: &Workload, trial: &mut Trial, [client, server]: [&
     }
 }
 
-/// Why packets were never sent, instead of lost: the kernel made `sent`, the sender's interface counted `counted`, the receiver `taken`.
+/// Why packets were never sent, as opposed to lost: the kernel generated `sent`, the sender's interface counted `counted`, the receiver `taken`.
 fn unseen(interface: &str, sent: u64, counted: Option<u64>, taken: u64) -> Option<String> {
     // The handshake and the end markers are a few packets.
     let counted = counted.filter(|counted| counted.saturating_mul(100) < sent)?;

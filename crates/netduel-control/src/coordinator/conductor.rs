@@ -1,4 +1,4 @@
-//! The loop of a run: agents are started, blocks run, failures are handled, and everything is closed in every case.
+//! The loop of a run: starts agents, runs blocks, handles failures, and ends all agents in every case.
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::event::Event;
@@ -33,11 +33,11 @@ pub(super) struct Conductor<'a> {
     names: BTreeSet<HostName>,
     restarted: BTreeSet<HostName>,
     failures: BTreeMap<ArmName, u32>,
-    /// Arms that are not tried any more, each with the reason.
+    /// Dropped arms, each with the reason.
     dropped: BTreeMap<ArmName, String>,
     trials: Vec<Trial>,
     run: Option<RunId>,
-    /// What a resumed run has used of its budget before, nanoseconds.
+    /// Budget that a resumed run used before it was resumed, nanoseconds.
     used_before_ns: u64,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Conductor<'a> {
         (self.hosts.listener)(event);
     }
 
-    /// Stores and shows the warnings that came up on hosts.
+    /// Stores and shows the warnings about hosts.
     pub(super) fn warn(&mut self) {
         for warning in self.hosts.take_warnings() {
             self.warned(warning);
@@ -163,7 +163,7 @@ impl<'a> Conductor<'a> {
             let own_ns = self.hosts.clock.now_ns().saturating_sub(started_ns);
             let is_used =
                 design.budget.is_some_and(|budget| used_before_ns.saturating_add(own_ns) >= budget.0);
-            // A block that an interrupted run began is repeated in any case: it began within the budget.
+            // A block that was interrupted is always repeated: it began within the budget.
             if is_used && attempt == 0 {
                 return Ok(RunEnd::BudgetReached);
             }
@@ -227,8 +227,8 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Drops an arm whose treatments are refused, for the rest of the run: its trials fail without being tried. `false` when that is
-    /// not the trouble, or when too little would be left to compare: the baseline and another arm.
+    /// Drops an arm whose treatments are refused, for the rest of the run: its trials fail without an attempt. `false` when that is
+    /// not the cause, or when fewer than two arms, the baseline among them, would remain.
     fn drop_arm(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
         let Trouble::NotTreated(refused) = trouble else { return false };
         let left = self.hosts.plan.arms.len() - self.dropped.len() - 1;
@@ -242,8 +242,8 @@ impl<'a> Conductor<'a> {
         true
     }
 
-    /// Ends the agents of an arm that were not restarted yet: a new agent may succeed where one refuses again and again. `false` when there
-    /// is none, or when the trouble is not a refusal.
+    /// Ends the agents of an arm that were not restarted yet: a new agent may succeed where the old one refuses repeatedly. `false` when there
+    /// is no such agent, or when the cause is not a refusal.
     fn give_up_agents(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
         let (Trouble::Refused { .. } | Trouble::NotTreated(_)) = trouble else { return false };
         let hosts = [&arm.pair.client, &arm.pair.server];
@@ -255,7 +255,7 @@ impl<'a> Conductor<'a> {
         !old.is_empty()
     }
 
-    /// Restarts lost agents, each once in a run. Other trouble concerned the trial alone.
+    /// Restarts lost agents, each once in a run. Other failures affect the trial only.
     fn mend(&mut self, mut trouble: Trouble) -> Result<(), Trouble> {
         // Another agent may be lost while one is started.
         loop {
@@ -315,8 +315,8 @@ impl<'a> Conductor<'a> {
     }
 }
 
-/// The time of the traffic of stored trials, nanoseconds, those of superseded attempts included: what a resumed run has used of its
-/// budget. The time between trials is not stored, so it is less than the time that the run took.
+/// Duration of the traffic of all stored trials, superseded attempts included, nanoseconds: the budget that a resumed run has already used.
+/// The time between trials is not stored, so the run took longer.
 pub fn traffic_ns(plan: &ResolvedPlan, trials: &[Trial]) -> u64 {
     let of = |trial: &Trial| {
         let workload = plan.arm(&trial.slot.arm)?.workload(&trial.slot.workload)?;

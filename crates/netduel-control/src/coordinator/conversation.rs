@@ -1,4 +1,4 @@
-//! The coordinator's conversation with its agents: starting them, requests, answers, deadlines, and giving them up.
+//! The coordinator's conversation with its agents: starting them, requests, answers, deadlines, and abandoning them.
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::launcher::{AgentId, Agents, Arrival};
 use crate::peer::{AgentEvent, PeerError};
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, FailureKind, FromAgent, Limits, Recovery, ToAgent};
 
-/// How long stopping and undoing everything at the end may take, nanoseconds.
+/// Timeout of stopping and undoing everything at the end, nanoseconds.
 const BYE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Pieces of output that are processed before deadlines are checked.
 const ARRIVALS_MAX: usize = 256;
@@ -34,11 +34,11 @@ pub(super) struct Hosts<'a> {
     agents: Box<dyn Agents + 'a>,
     links: BTreeMap<HostName, HostLink>,
     last_id: AgentId,
-    /// Messages of agents that were not read yet.
+    /// Unread messages of agents.
     events: VecDeque<(HostName, AgentEvent)>,
-    /// Warnings that wait for [`Self::take_warnings`].
+    /// Warnings for the next [`Self::take_warnings`].
     warnings: Vec<Warning>,
-    /// When agents give up their coordinator.
+    /// When agents abandon their coordinator.
     limits: Limits,
     /// The hosts whose agents hold the locks of their network stacks, each with the run.
     locks: BTreeMap<HostName, RunId>,
@@ -98,8 +98,8 @@ impl<'a> Hosts<'a> {
         Ok(snapshots)
     }
 
-    /// Starts the agents of hosts that have lost theirs and locks what those had locked. Trouble with one of them is an error; an agent of
-    /// another host that is lost meanwhile is the trouble that is returned.
+    /// Starts new agents for hosts that lost theirs, and locks the network stacks that those had locked. A failure of one of them is an error;
+    /// the loss of another host's agent meanwhile is returned.
     pub(super) fn restart(&mut self, gone: &BTreeSet<HostName>) -> Result<Option<Trouble>, Trouble> {
         for host in gone {
             self.wait_for_remains(host)?;
@@ -126,7 +126,7 @@ impl<'a> Hosts<'a> {
         Ok(other)
     }
 
-    /// Waits until nothing is left of the killed agent of a host: its guard would undo what the next agent does.
+    /// Waits until all processes of the killed agent of a host have ended: its guard would undo the changes of the next agent.
     fn wait_for_remains(&mut self, host: &HostName) -> Result<(), Trouble> {
         let Some(id) = self.remains.remove(host) else { return Ok(()) };
         let patience = Duration::from_nanos(restore_timeout_ns(self.plan));
@@ -138,7 +138,7 @@ impl<'a> Hosts<'a> {
         Err(Trouble::Lost { host, error: Box::new(error) })
     }
 
-    /// Keeps the warnings about what an earlier agent had left behind, until there is a run that they can be stored with.
+    /// Keeps the warnings about settings that an earlier agent left changed, until a run exists that can store them.
     pub(super) fn recovered(&mut self, host: &HostName, recovery: Recovery) {
         let Recovery { restored, problems } = recovery;
         if !restored.is_empty() {
@@ -148,7 +148,7 @@ impl<'a> Hosts<'a> {
         self.not_undone(host, problems);
     }
 
-    /// Keeps the warnings about what could not be undone on a host.
+    /// Keeps the warnings about changes of a host that could not be undone.
     pub(super) fn not_undone(&mut self, host: &HostName, problems: Vec<String>) {
         self.warnings
             .extend(problems.into_iter().map(|detail| Warning::UndoFailed { host: host.clone(), detail }));
@@ -236,14 +236,14 @@ impl<'a> Hosts<'a> {
         self.answer(host).map(drop)
     }
 
-    /// Keeps other runs from a host's network stack.
+    /// Locks the network stack of a host against other runs.
     pub(super) fn lock_host(&mut self, host: &HostName, run: &RunId) -> Result<(), Trouble> {
         self.locks.insert(host.clone(), run.clone());
         let answer = self.ask(host, &ToAgent::LockHost { run: run.clone() }, DESCRIBE_TIMEOUT_NS)?;
         not_busy(host, answer)
     }
 
-    /// Stops all agents in parallel: each stops traffic, undoes its changes and ends. What it could not undo becomes a warning.
+    /// Stops all agents in parallel: each stops traffic, undoes its changes and ends. A change that it could not undo becomes a warning.
     pub(super) fn part(&mut self) {
         self.stopping = true;
         self.events.clear();
@@ -283,8 +283,8 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Ends the agent of a host, if it runs: closes its input, waits for its end, and kills it when that does not come. Gives how it
-    /// ended and its last output.
+    /// Ends the agent of a host, if it runs: closes its input, waits for its end, and kills it after a timeout. Returns its exit status and
+    /// its last output.
     pub(super) fn end_agent(&mut self, host: &HostName) -> (String, String) {
         let Some(link) = self.links.remove(host) else { return <(String, String)>::default() };
         let ended = self.agents.end(link.id, link.patience());
@@ -294,8 +294,8 @@ impl<'a> Hosts<'a> {
         link.obituary(&ended)
     }
 
-    /// As [`Hosts::ask`], but an agent of another host that is lost meanwhile does not end the wait for this answer, which would
-    /// otherwise be taken for the answer to the next request. That loss is the error that is returned.
+    /// As [`Hosts::ask`], but the loss of another host's agent does not end the wait for this answer; otherwise this answer would be taken for
+    /// the answer to the next request. That loss is the returned error.
     pub(super) fn ask_in_any_case(
         &mut self,
         host: &HostName,
@@ -311,7 +311,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The answer of a host, although agents of other hosts may be lost while it is awaited. The first of those is put into `other`.
+    /// The answer of a host. Agents of other hosts may be lost during the wait; the first such loss is put into `other`.
     fn of_this_host(
         &mut self,
         host: &HostName,
@@ -374,7 +374,7 @@ impl<'a> Hosts<'a> {
             }
         }
         self.forgive_absence();
-        // Deadlines are checked after output, too: an agent that sends without end must not hide that another is silent.
+        // Deadlines are checked after output, too: an agent that sends continuously must not hide the silence of another.
         self.tick()
     }
 
@@ -416,7 +416,7 @@ impl<'a> Hosts<'a> {
         silent.map_or(Ok(()), |(host, error)| Err(self.lose(&host, Some(error))))
     }
 
-    /// Gives up an agent after a protocol error, silence, or the end of its process. Its queued messages are dropped, because they would be
+    /// Abandons an agent after a protocol error, silence, or the end of its process. Its queued messages are dropped, because they would be
     /// taken for those of the agent that replaces it. A queued `bye` is kept, and a queued failure is the reason for the end.
     fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> Trouble {
         let (how, mut last_words) = self.end_agent(host);

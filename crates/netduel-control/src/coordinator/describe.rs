@@ -1,4 +1,4 @@
-//! Descriptions of hosts without a run, a lock or a change. A host that fails does not prevent the answers of the others.
+//! Descriptions of hosts without a run, a lock or a change. The failure of one host does not affect the others.
 use std::collections::BTreeMap;
 
 use netduel_model::event::Event;
@@ -9,7 +9,7 @@ use super::conversation::Hosts;
 use super::error::{RunError, Trouble};
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, FromAgent, ToAgent};
 
-/// What each host answered, or why it did not.
+/// The description of each host, or why there is none.
 pub type Described = BTreeMap<HostName, Result<HostSnapshot, RunError>>;
 
 /// The user interrupted it.
@@ -55,7 +55,7 @@ impl Hosts<'_> {
         Ok(described)
     }
 
-    /// The answer of a host; `None` when it has failed. Other hosts that fail meanwhile are noted.
+    /// The answer of a host; `None` when it failed. Failures of other hosts meanwhile are recorded.
     fn heard_from(
         &mut self,
         host: &HostName,
@@ -71,7 +71,7 @@ impl Hosts<'_> {
     }
 }
 
-/// Notes why the requested host, or another, has no answer.
+/// Records why this host, or another, has no answer.
 fn note(
     requested: &HostName,
     trouble: Trouble,

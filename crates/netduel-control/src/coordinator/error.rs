@@ -1,4 +1,4 @@
-//! Why a run, or one trial of it, cannot go on.
+//! Errors that end a run or one of its trials.
 use netduel_model::ids::HostName;
 
 use super::surroundings::StoreProblem;
@@ -6,7 +6,7 @@ use crate::launcher::LaunchError;
 use crate::peer::PeerError;
 use crate::protocol::FailureKind;
 
-/// Why a run could not start or go on. Finished trials are stored in every case.
+/// Why a run could not start or continue. Finished trials are stored in every case.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// An agent could not be started.
@@ -15,15 +15,15 @@ pub enum RunError {
     /// No launcher for a host.
     #[error("failed to start the agent of host {host}: {reason}")]
     NoLauncher {
-        /// Which host.
+        /// The host.
         host: HostName,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// An agent violated the protocol or a deadline.
     #[error("host {host}: {source}{last_words}")]
     Peer {
-        /// Which host.
+        /// The host.
         host: HostName,
         /// The violation.
         source: PeerError,
@@ -33,7 +33,7 @@ pub enum RunError {
     /// An agent ended.
     #[error("host {host} vanished: its agent ended ({how}){last_words}")]
     Vanished {
-        /// Which host.
+        /// The host.
         host: HostName,
         /// Its exit status.
         how: String,
@@ -46,15 +46,15 @@ pub enum RunError {
          no netduel process runs there"
     )]
     NotOver {
-        /// Which host.
+        /// The host.
         host: HostName,
-        /// How long that was waited for, seconds.
+        /// Duration of the wait, seconds.
         seconds: u64,
     },
     /// An agent refused a request.
     #[error("host {host}: {message}")]
     Refused {
-        /// Which host.
+        /// The host.
         host: HostName,
         /// The kind of failure.
         kind: FailureKind,
@@ -64,7 +64,7 @@ pub enum RunError {
     /// The store failed.
     #[error("failed to keep the run: {0}")]
     Store(#[from] StoreProblem),
-    /// Something on the coordinator's own machine failed: the lab, a secret.
+    /// A failure on the coordinator's machine: the lab, a secret.
     #[error("{0}")]
     Local(String),
 }
@@ -74,7 +74,7 @@ pub enum RunError {
 pub enum RunErrorKind {
     /// The plan is invalid on this host.
     Usage,
-    /// A host lacks something.
+    /// A host lacks a permission, a kernel feature or a program.
     Environment,
     /// A host or its agent failed.
     Host,
@@ -105,7 +105,7 @@ impl RunError {
     }
 }
 
-/// What can go wrong in a trial.
+/// Why a trial failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
     /// The user interrupted the run.
@@ -116,13 +116,13 @@ pub(super) enum Trouble {
     Lost {
         /// Its host.
         host: HostName,
-        /// Why.
+        /// The reason.
         error: Box<RunError>,
     },
     /// An agent refused a request; it still runs.
     #[error("host {host}: {message}")]
     Refused {
-        /// Which host.
+        /// The host.
         host: HostName,
         /// The kind of failure.
         kind: FailureKind,
@@ -132,7 +132,7 @@ pub(super) enum Trouble {
     /// An agent could not apply the treatments of an arm.
     #[error("{0}")]
     NotTreated(Box<Self>),
-    /// Something on the coordinator's machine.
+    /// A failure on the coordinator's machine.
     #[error("{0}")]
     Local(String),
 }

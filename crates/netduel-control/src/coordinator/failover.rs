@@ -1,4 +1,4 @@
-//! Whether a failover was what its plan says: every event was made, and the bytes moved where the events left them.
+//! Judges a failover trial: every planned event was made, and the bytes used the interfaces that the events left in use.
 use netduel_model::failover::PathEventRecord;
 use netduel_model::lab::SYNTHETIC_INTERFACE;
 use netduel_model::plan::spec::Side;
@@ -6,7 +6,7 @@ use netduel_model::plan::{Arm, Launch, Pair, ResolvedPlan};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::workload::{Role, Workload};
 
-/// The guest of the lab that a host of a pair is; absent for other hosts.
+/// The lab guest of a host of a pair; absent for other hosts.
 fn guest<'a>(plan: &'a ResolvedPlan, pair: &Pair, role: Role) -> Option<&'a str> {
     match &plan.hosts.get(pair.host(role))?.launch {
         Launch::Lab { guest } => Some(guest),
@@ -19,8 +19,8 @@ pub(super) fn is_in_lab(plan: &ResolvedPlan, pair: &Pair) -> bool {
     [Role::Client, Role::Server].into_iter().all(|role| guest(plan, pair, role).is_some())
 }
 
-/// Judges a trial in which both interfaces carry bytes by design: it counts when all events were made while the traffic ran, and when
-/// between them the bytes of each guest went through the interface that they left in use.
+/// Judges a trial in which both interfaces carry bytes by design. It is valid when all events were made while the traffic ran, and when
+/// between events the bytes of each guest used the interface that the events left in use.
 pub(super) fn judge(
     plan: &ResolvedPlan,
     arm: &Arm,
@@ -64,7 +64,7 @@ pub(super) fn judge(
     }
 }
 
-/// Why the events say nothing of the traffic, which ended at `end_ns`: a busy machine may make them late.
+/// Why the events did not affect the traffic, which ended at `end_ns`: on a busy machine they may be late.
 fn late(planned: usize, events: &[PathEventRecord], end_ns: u64) -> Option<String> {
     let cause = "this machine is too busy: run fewer programs beside it, or set a longer duration";
     if let Some(event) = events.iter().find(|event| event.began_ns >= end_ns) {

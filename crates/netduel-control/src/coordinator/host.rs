@@ -7,15 +7,15 @@ use crate::launcher::{AgentId, Ended};
 use crate::peer::{AgentEvent, CoordinatorPeer, PeerError};
 use crate::protocol::{Limits, ToAgent};
 
-/// How long an agent may take to answer its first message, nanoseconds: a remote shell has to log in.
+/// Timeout of the first answer of an agent, nanoseconds: a remote shell has to log in.
 const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
-/// How long an agent may take to end after its input was closed: it undoes treatments.
+/// Timeout of the end of an agent after its input was closed: it undoes treatments.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a process without a `hello`, or one abandoned for its silence, may take to end: its last output may contain the reason. An
+/// Timeout of the end of a process without a `hello`, or one abandoned for its silence: its last output may contain the reason. An
 /// unreachable agent undoes its changes when it notices the lost connection.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(1);
-/// This program, as it names itself.
+/// Name and version of this program.
 const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 
 /// An agent's number and conversation.
@@ -23,13 +23,13 @@ const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 pub struct HostLink {
     /// The host's name in the plan.
     pub name: HostName,
-    /// Number under which its bytes arrive; a restarted agent has another.
+    /// Number of the agent whose bytes these are; a restarted agent has another.
     pub id: AgentId,
     peer: CoordinatorPeer,
 }
 
 impl HostLink {
-    /// Opens the conversation with an agent that was started. Gives the first line to send.
+    /// Opens the conversation with a started agent. Returns the first line to send.
     pub fn open(name: &HostName, id: AgentId, limits: Limits, now_ns: u64) -> (Self, String) {
         let (peer, line) = CoordinatorPeer::open(PROGRAM, limits, now_ns, HELLO_TIMEOUT_NS);
         (Self { name: name.clone(), id, peer }, line)
@@ -45,12 +45,12 @@ impl HostLink {
         self.peer.start(now_ns, timeout_ns, done_timeout_ns)
     }
 
-    /// Takes bytes.
+    /// Processes received bytes.
     pub fn input(&mut self, bytes: &[u8], now_ns: u64) -> Result<Vec<AgentEvent>, PeerError> {
         self.peer.input(bytes, now_ns)
     }
 
-    /// Takes the time from `from_ns` to `to_ns`, in which the coordinator did not listen, off its deadline.
+    /// Extends its deadline by the time from `from_ns` to `to_ns`, in which the coordinator did not listen.
     pub fn postpone(&mut self, from_ns: u64, to_ns: u64) {
         self.peer.postpone(from_ns, to_ns);
     }
@@ -60,22 +60,22 @@ impl HostLink {
         self.peer.tick(now_ns)
     }
 
-    /// Whether it has shown that it is an agent.
+    /// Whether it has sent the `hello` of an agent.
     pub fn is_greeted(&self) -> bool {
         self.peer.is_greeted()
     }
 
-    /// When the next wait is over.
+    /// The next deadline.
     pub fn deadline_ns(&self) -> Option<u64> {
         self.peer.deadline_ns()
     }
 
-    /// How long the agent may take to end after its input was closed.
+    /// Timeout of the end of the agent after its input was closed.
     pub fn patience(&self) -> Duration {
         if self.peer.is_greeted() && !self.peer.is_quiet() { END_PATIENCE } else { STRANGER_PATIENCE }
     }
 
-    /// How the agent ended, and its last output, as parts of a message.
+    /// The exit status of the agent and its last output, as parts of a message.
     pub fn obituary(&self, ended: &Ended) -> (String, String) {
         let banner = self.peer.unanswered_banner().join(" / ");
         let how = match ended.status {

@@ -17,7 +17,7 @@ use super::conductor::Conductor;
 use super::error::Trouble;
 use super::trial::path_of;
 
-/// Steps whose ends may be the search's.
+/// Steps whose ends may become those of the trial.
 #[derive(Default)]
 struct Kept {
     /// By load: the last trial that [`stands_for`] the first goal.
@@ -26,7 +26,7 @@ struct Kept {
 }
 
 impl Conductor<'_> {
-    /// Searches, and gives the ends of the step that represents the search. After a failed step, earlier results are kept.
+    /// Searches, and returns the ends of the step that represents the search. After a failed step, earlier results are kept.
     pub(super) fn search(
         &mut self,
         arm: &Arm,
@@ -119,7 +119,7 @@ fn step(workload: &Workload, ask: SearchInput) -> Workload {
     workload
 }
 
-/// What both ends counted in a step; the error names what is missing.
+/// The counts of both ends in a step; the error names a missing count.
 fn count(
     traffic: &Traffic,
     ask: SearchInput,

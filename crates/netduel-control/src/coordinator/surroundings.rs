@@ -1,4 +1,4 @@
-//! What the coordinator needs of the program around it, one trait for each concern. No logic of a run.
+//! The interfaces of the coordinator to the rest of the program, one trait for each concern. No logic of a run.
 use std::collections::BTreeMap;
 
 use netduel_model::event::Event;
@@ -14,14 +14,14 @@ use netduel_model::warning::Warning;
 
 use crate::protocol::Limits;
 
-/// Gives the argv that starts the agent of a host, or why there is none.
+/// Returns the argv that starts the agent of a host, or why there is none.
 pub type Launcher<'a> = dyn FnMut(&HostName, &Host) -> Result<Vec<String>, String> + 'a;
 /// Shows an event to the user.
 pub type Listener<'a> = dyn FnMut(Event) + 'a;
-/// Draws a new secret of a trial.
+/// Generates a new secret of a trial.
 pub type Tokens<'a> = dyn FnMut() -> Result<Token, String> + 'a;
 
-/// Everything around a run.
+/// The surroundings of a run.
 pub struct Surroundings<'a> {
     /// Time.
     pub clock: &'a dyn Clock,
@@ -35,7 +35,7 @@ pub struct Surroundings<'a> {
     pub store: &'a mut dyn Store,
     /// The plan's lab.
     pub lab: &'a mut dyn Lab,
-    /// What the kind of run decides.
+    /// The policy of this kind of run.
     pub policy: &'a mut dyn Policy,
 }
 
@@ -82,15 +82,15 @@ pub trait Policy {
 
 /// The run's file.
 pub trait Store {
-    /// Makes or reopens the run of hosts that have described themselves.
+    /// Creates or reopens the run, with the descriptions of its hosts.
     fn open(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem>;
-    /// Reserves room for the next trial, before it runs.
+    /// Reserves disk space for the next trial, before it runs.
     fn reserve(&mut self) -> Result<(), StoreProblem>;
     /// Stores a trial durably.
     fn trial(&mut self, trial: &Trial) -> Result<(), StoreProblem>;
-    /// Stores a warning. A failure does not end the run: the user has the warning.
+    /// Stores a warning. A failure does not end the run: the warning was already shown.
     fn warning(&mut self, warning: &Warning);
-    /// Stores how the run ended. A failure does not change how it ended.
+    /// Stores why the run ended. A failure does not change the result.
     fn end(&mut self, end: &RunEnd);
 }
 
@@ -100,20 +100,20 @@ pub trait Lab {
     fn set_path(&mut self, path: LabPath) -> Result<(), String>;
     /// Starts the events of a failover between guests of the lab, each at its time from now, while traffic runs.
     fn begin_events(&mut self, pair: &Pair, events: &[PathEvent]) -> Result<(), String>;
-    /// Ends what [`Self::begin_events`] started and restores the path. Gives the events; absent when none were started.
+    /// Ends the events of [`Self::begin_events`] and restores the path. Returns the events; absent when none were started.
     fn end_events(&mut self) -> Result<Option<LabEvents>, String>;
 }
 
-/// A run that was made or reopened.
+/// A created or reopened run.
 #[derive(Debug)]
 pub struct KnownRun {
     /// Its name.
     pub id: RunId,
     /// The seed of its schedule.
     pub seed: u64,
-    /// Whether it goes on after an end. Warnings about its hosts are stored already.
+    /// Whether it is resumed. Warnings about its hosts are already stored.
     pub is_resumed: bool,
-    /// The trials that are stored.
+    /// The stored trials.
     pub trials: Vec<Trial>,
 }
 

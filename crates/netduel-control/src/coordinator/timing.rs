@@ -1,4 +1,4 @@
-//! How long the steps of a trial may take. Pure.
+//! Timeouts of the steps of a trial. Pure.
 use netduel_model::failover::{PathEventKind, RETURN_DEADLINE_NS};
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
@@ -6,11 +6,11 @@ use netduel_model::workload::{Role, Traffic};
 
 use crate::protocol::Limits;
 
-/// How long a treatment, its undoing or the binding of sockets may take, nanoseconds.
+/// Timeout of a treatment, its undoing, or the binding of sockets, nanoseconds.
 pub(super) const STEP_TIMEOUT_NS: u64 = 30_000_000_000;
-/// How long all streams may take to connect, nanoseconds.
+/// Timeout of connecting all streams, nanoseconds.
 pub(super) const CONNECT_TIMEOUT_NS: u64 = 10_000_000_000;
-/// How much longer than its duration a trial may take, nanoseconds.
+/// Time that a trial may take beyond its duration, nanoseconds.
 pub(super) const DONE_MARGIN_NS: u64 = 15_000_000_000;
 
 /// The longest time of a trial beside its traffic, when every step ends just before its deadline, nanoseconds.
@@ -18,7 +18,7 @@ const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
 /// The longest time between two trials, nanoseconds: restarts, storing, judging.
 const PAUSE_MAX_NS: u64 = 600_000_000_000;
 
-/// When agents give up their coordinator: later than any plan needs. A host may be idle for almost two blocks, when its arm comes first in
+/// When agents abandon their coordinator: later than any plan needs. A host may be idle for almost two blocks, when its arm comes first in
 /// one and last in the next.
 pub(super) fn agent_limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
     let block_ns = plan
@@ -32,7 +32,7 @@ pub(super) fn agent_limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
     Limits { total: Nanos(blocks_ns.saturating_add(idle_ns)), idle: Nanos(idle_ns), progress }
 }
 
-/// How long treatments, or undoing them, may take. Applying one may wait for an interface, and undoing it, when another fails, waits again.
+/// Timeout of treatments, or of undoing them. Applying one may wait for an interface, and undoing it, when another fails, waits again.
 pub(super) fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
     let waits = |action: &&TreatmentAction| {
         matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
@@ -40,8 +40,8 @@ pub(super) fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
     STEP_TIMEOUT_NS + 2 * RETURN_DEADLINE_NS * treatments.iter().filter(waits).count() as u64
 }
 
-/// How long an agent may still change its own interfaces after the traffic of a failover: an event in progress, and the return of what was
-/// removed.
+/// Time in which an agent may still change its own interfaces after the traffic of a failover: an event in progress, and the return of a
+/// removed interface.
 pub(super) fn return_ns(traffic: &Traffic) -> u64 {
     let events = traffic.facts().events;
     let own = || events.iter().filter(|event| event.interface.is_some());
@@ -49,7 +49,7 @@ pub(super) fn return_ns(traffic: &Traffic) -> u64 {
     if own().next().is_none() { 0 } else { (1 + taken) * RETURN_DEADLINE_NS }
 }
 
-/// How long restoring a host of a plan may take.
+/// Timeout of restoring a host of a plan.
 pub(super) fn restore_timeout_ns(plan: &ResolvedPlan) -> u64 {
     let of_arm = |arm: &Arm| {
         [Role::Client, Role::Server].map(|role| treatment_timeout_ns(&arm.agent_treatments(role)))
@@ -95,7 +95,7 @@ mod tests {
 
         let (down, back) = (PathEventKind::Down, PathEventKind::Return);
         let own = failover(&[(down, Some("vf0")), (back, Some("vf0"))]);
-        // A return that is under way at the end of the traffic, and the same once more when it failed.
+        // A return in progress at the end of the traffic, and its repetition when it failed.
         assert!(DONE_MARGIN_NS + return_ns(&own) > 2 * RETURN_DEADLINE_NS);
         assert_eq!(return_ns(&failover(&[(down, None), (back, None)])), 0, "the lab's are the coordinator's");
     }

@@ -1,4 +1,4 @@
-//! One trial over two agents: treatments, sockets, start, the two results, and everything undone.
+//! One trial with two agents: treatments, sockets, start, the two results, and the undoing of all changes.
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, Token};
 use netduel_model::link_event::LinkEvent;
@@ -17,7 +17,7 @@ use crate::protocol::{FromAgent, ToAgent};
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
 
 impl Conductor<'_> {
-    /// Runs the trial of a slot. A failure of the trial is part of its result; trouble with a host is returned as well.
+    /// Runs the trial of a slot. A failure of the trial is part of its result; a failure of a host is returned as well.
     pub(super) fn trial(
         &mut self,
         arm: &Arm,
@@ -27,7 +27,7 @@ impl Conductor<'_> {
     ) -> (Trial, Option<Trouble>) {
         self.tell(Event::TrialStarted { slot: slot.clone(), duration_ns: workload.timing.duration.0 });
         let mut trial = self.blank(slot, attempt);
-        // Messages about an earlier trial that failed.
+        // Unread messages are about an earlier trial that failed.
         self.hosts.forget_messages();
         let mut result = self.perform(arm, workload, &mut trial);
         self.hosts.stopping = true;
@@ -52,7 +52,7 @@ impl Conductor<'_> {
                 arrival::judge_round_trips(&mut trial, &client);
                 trial.client = Some(client);
                 trial.server = Some(server);
-                // An agent that is lost while it undoes does not invalidate what was measured before.
+                // The loss of an agent while it undoes changes does not invalidate the results.
                 (trial, undone.err())
             }
             Err(trouble) => {
@@ -62,7 +62,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// A trial of which nothing is known yet.
+    /// A trial without results.
     pub(super) fn blank(&self, slot: Slot, attempt: u32) -> Trial {
         Trial::new(slot, attempt, self.hosts.clock.unix_ms())
     }
@@ -107,7 +107,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Undoes the treatments at both ends, even when one of them fails, and gives the first trouble.
+    /// Undoes the treatments at both ends, even when one of them fails, and returns the first error.
     fn undo(&mut self, arm: &Arm) -> Result<(), Trouble> {
         let mut undone = Ok(());
         for role in ROLES {
@@ -202,7 +202,7 @@ impl Conductor<'_> {
     }
 }
 
-/// Both ends, this one first.
+/// Both ends, beginning with `first`.
 fn starting_order(first: Role) -> [Role; 2] {
     match first {
         Role::Client => [Role::Client, Role::Server],
@@ -211,8 +211,8 @@ fn starting_order(first: Role) -> [Role; 2] {
 }
 
 /// Proves the path at each end for which the arm names an interface or a kind of path, and checks for changes of the links that carried
-/// the bytes. A trial without proof, or with a path that changed, is invalid. No interface counts what testpmd sends by a device of its
-/// own, so that end has no proof.
+/// the bytes. A trial without proof, or with a path that changed, is invalid. No interface counts the packets of testpmd on a device of
+/// its own, so that end has no proof.
 fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEnd; 2]) {
     let (proofs, failures) = path_of(arm, workload, ends);
     trial.proofs.extend(proofs);

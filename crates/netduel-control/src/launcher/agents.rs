@@ -1,5 +1,5 @@
-//! The seam between the coordinator and its agents: starting them, and carrying bytes both ways. The product has [`super::Processes`]
-//! behind it, a simulation its own agents. It knows no messages.
+//! The interface between the coordinator and its agents: starting them, and carrying bytes both ways. [`super::Processes`] implements it
+//! with processes, the simulation with its own agents. It does not depend on messages.
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub enum LaunchError {
     /// The launcher names no program.
     #[error("failed to start the agent of host {host}: its launcher is empty")]
     Empty {
-        /// Which host.
+        /// The host.
         host: String,
     },
     /// The program could not be run.
@@ -17,18 +17,18 @@ pub enum LaunchError {
         "failed to start the agent of host {host} with `{command}`: {source}; is `{program}` installed and in the search path?"
     )]
     Spawn {
-        /// Which host.
+        /// The host.
         host: String,
         /// The whole command.
         command: String,
         /// Its first word.
         program: String,
-        /// The system's reason.
+        /// The kernel's error.
         source: std::io::Error,
     },
 }
 
-/// What arrives from an agent's process.
+/// Output of an agent's process.
 #[derive(Debug)]
 pub enum Arrival {
     /// Bytes of its standard output.
@@ -40,14 +40,14 @@ pub enum Arrival {
 /// Number of an agent within a run. An agent that is started again has a new one.
 pub type AgentId = u64;
 
-/// How an agent ended.
+/// The end of an agent.
 #[derive(Debug, Default)]
 pub struct Ended {
     /// The exit status of its launcher, when it is known.
     pub status: Option<ExitStatus>,
     /// The last lines of its standard error.
     pub last_words: String,
-    /// Whether everything that it started has ended, its guard among that. A guard that has not may still restore its host.
+    /// Whether all processes that it started have ended, its guard among them. A running guard may still restore the host.
     pub is_over: bool,
 }
 
@@ -56,15 +56,15 @@ pub trait Agents {
     /// Starts the agent of `host` with `argv` under the number `id`.
     fn start(&mut self, id: AgentId, host: &str, argv: &[String]) -> Result<(), LaunchError>;
 
-    /// Sends a line and returns at once. An agent that is gone is noticed by [`Arrival::End`], not here.
+    /// Sends a line and returns at once. The end of an agent is reported by [`Arrival::End`], not here.
     fn send(&mut self, id: AgentId, line: &str);
 
-    /// What arrived next from any agent. Waits for `timeout` at most; `None` when nothing arrived in that time.
+    /// The next output of any agent. Waits for `timeout` at most; `None` when nothing arrived in that time.
     fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)>;
 
     /// Closes the input of an agent, waits `patience` for its end, and kills it when it has not ended by then.
     fn end(&mut self, id: AgentId, patience: Duration) -> Ended;
 
-    /// Waits `patience` for the end of everything that an ended agent started; `false` when something of it still runs.
+    /// Waits `patience` for the end of all processes that an ended agent started; `false` when one of them still runs.
     fn is_over(&mut self, id: AgentId, patience: Duration) -> bool;
 }

@@ -1,21 +1,21 @@
-//! An agent's standard input, written by its own thread: an agent that does not read must not block the coordinator's loop. It knows no
-//! messages and waits for no answers.
+//! An agent's standard input, written by its own thread: an agent that does not read must not block the coordinator's loop. It does not
+//! depend on messages and waits for no answers.
 use std::io::Write as _;
 use std::process::ChildStdin;
 use std::sync::mpsc::{Sender, channel};
 
-/// What is still to be written. Dropping it closes the input, once everything before is written.
+/// The queue of lines. Dropping it closes the input after the queued lines are written.
 #[derive(Debug)]
 pub(super) struct Input {
     lines: Sender<String>,
 }
 
 impl Input {
-    /// Takes over the pipe.
+    /// Starts the thread that owns the pipe.
     pub(super) fn new(mut stdin: ChildStdin) -> Self {
         let (lines, waiting) = channel::<String>();
         std::thread::spawn(move || {
-            // The agent is gone; the end of its output shows that.
+            // The agent has ended; the end of its output reports it.
             for line in waiting {
                 if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
                     return;
@@ -25,10 +25,9 @@ impl Input {
         Self { lines }
     }
 
-    /// Has a line written after those before it, and returns at once. What waits is bounded by the protocol: a request is
-    /// sent when the previous one is answered or abandoned.
+    /// Queues a line and returns at once. The protocol bounds the queue: a request is sent when the previous one is answered or abandoned.
     pub(super) fn send(&self, line: &str) {
-        // The thread has gone when the agent has.
+        // The thread ends with the agent.
         drop(self.lines.send(line.to_owned()));
     }
 }

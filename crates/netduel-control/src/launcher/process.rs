@@ -1,7 +1,7 @@
-//! Starts an agent behind any argv prefix and carries bytes between it and the coordinator's channel. It knows no messages.
+//! Starts an agent with any argv prefix and carries bytes between it and the coordinator's channel. It does not depend on messages.
 //!
-//! `ip netns exec`, `ssh`, `srun` and `kubectl exec -i` differ in their prefix alone: all carry standard input and output, and
-//! all end the far program, or its input, when they end.
+//! `ip netns exec`, `ssh`, `srun` and `kubectl exec -i` differ in the prefix only: all carry standard input and output, and
+//! all end the remote program, or its input, when they end.
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read};
 use std::os::unix::process::CommandExt as _;
@@ -17,9 +17,9 @@ use super::input::Input;
 
 /// Lines of an agent's standard error that are kept for the message when it dies.
 const LAST_WORDS_LINES: usize = 12;
-/// How long the end of standard error is waited for once the process has ended or is killed, and then the end of a killed process.
+/// Timeout of the end of standard error after the process has ended or was killed, and of the end of a killed process after that.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
-/// Longest such line that is kept, bytes.
+/// Maximum length of such a line, bytes.
 const LAST_WORDS_LEN: usize = 400;
 
 /// A running agent process.
@@ -32,7 +32,7 @@ pub struct AgentProcess {
 }
 
 impl AgentProcess {
-    /// Starts `argv`; what arrives goes to `arrivals` under the number `id`.
+    /// Starts `argv`; its output goes to `arrivals` under the number `id`.
     pub fn start(
         host: &str,
         argv: &[String],
@@ -46,7 +46,7 @@ impl AgentProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C at the terminal is for the coordinator alone: it stops its agents in order.
+            // Ctrl-C at the terminal must reach the coordinator only, which stops its agents in order.
             .process_group(0)
             .spawn()
             .map_err(|source| LaunchError::Spawn {
@@ -64,26 +64,26 @@ impl AgentProcess {
         let (done, stderr_done) = channel::<()>();
         std::thread::spawn(move || {
             keep_last_words(stderr, &kept);
-            // Its receiver learns the end by this.
+            // The receiver learns of the end by this message.
             drop(done);
         });
         Ok(Self { child, stdin, last_words, stderr_done: Some(stderr_done) })
     }
 
-    /// Sends a line without waiting for the agent to read it. An agent that is gone is noticed by the end of its output, not here.
+    /// Sends a line without waiting for the agent to read it. The end of an agent is detected by the end of its output, not here.
     pub fn send(&mut self, line: &str) {
         if let Some(stdin) = &self.stdin {
             stdin.send(line);
         }
     }
 
-    /// Closes its input. It undoes what it did and ends; [`AgentProcess::end`] waits for that.
+    /// Closes its input. The agent undoes its changes and ends; [`AgentProcess::end`] waits for that.
     pub fn close_input(&mut self) {
         self.stdin = None;
     }
 
-    /// Closes its input and waits for its end; kills it with all that it started when it does not end in time. Gives how it
-    /// ended, and what may be left of it.
+    /// Closes its input and waits for its end; kills its process group after a timeout. Returns how it ended, and its remaining
+    /// processes, if any.
     pub fn end(mut self, patience: Duration) -> (Ended, Remains) {
         self.close_input();
         let remains = Remains(self.stderr_done.take());
@@ -91,23 +91,23 @@ impl AgentProcess {
         let exit = exit_of(self.child);
         let mut status = exit.recv_timeout(patience).ok();
         let is_over = match status {
-            // It has undone its changes. What still has its standard error is not its guard but, for example, the master process of an
-            // ssh connection that is kept open (ControlPersist): only the last output of the agent is waited for.
+            // It has undone its changes, so no guard remains. Another process may still hold its standard error, for example the master
+            // process of a persistent ssh connection (ControlPersist): only the last output of the agent is awaited.
             Some(Some(exited)) if exited.success() => {
                 remains.are_gone(KILL_PATIENCE);
                 true
             }
-            // Its guard, which has its standard error, may be at work.
+            // Its guard, which holds its standard error, may still run.
             Some(_) => remains.are_gone(patience),
             None if remains.are_gone(Duration::ZERO) => true,
             None => {
                 kill(group);
-                // Its last output may hold the reason. A process outside of the group may keep the pipe open.
+                // Its last output may contain the reason. A process outside the group may keep the pipe open.
                 remains.are_gone(KILL_PATIENCE)
             }
         };
         if status.is_none() {
-            // A process that could not be killed, because its launcher made it another user's, is not waited for.
+            // A process that could not be killed, because its launcher changed its user, is not awaited.
             status = exit.recv_timeout(KILL_PATIENCE).ok();
         }
         let status = status.flatten();
@@ -117,32 +117,32 @@ impl AgentProcess {
     }
 }
 
-/// Kills the process group: a launcher that is a shell has the agent for a child. The guard that undoes treatments after an agent was
-/// killed is in a session of its own.
+/// Kills the process group: if the launcher is a shell, the agent is its child. The guard that undoes treatments after an agent was
+/// killed has its own session.
 fn kill(group: Pid) {
-    // The error says that the group is gone, or another user's. Its number alone is not killed instead: a thread waits for the child,
-    // so that it may be another process by now.
+    // On error the group has ended, or another user owns it. The process is not killed by its number instead: a thread waits for the child,
+    // so the number may already belong to another process.
     let _ = kill_process_group(group, Signal::KILL);
 }
 
-/// What a killed agent may have left running: its guard, which is in a session of its own. It holds the agent's standard error.
+/// The remaining process of a killed agent: its guard, which has its own session. It holds the agent's standard error.
 #[derive(Debug)]
 pub struct Remains(Option<Receiver<()>>);
 
 impl Remains {
-    /// Waits for their end, `patience` at most.
+    /// Waits for its end, `patience` at most.
     pub fn are_gone(&self, patience: Duration) -> bool {
-        // No message is ever sent: the thread that reads drops its end of the channel at the end of the output.
+        // No message is ever sent: the reading thread drops its end of the channel at the end of the output.
         let ended = self.0.as_ref().map(|done| done.recv_timeout(patience));
         ended != Some(Err(RecvTimeoutError::Timeout))
     }
 }
 
-/// How a process ended, once it has: its receiver decides how long to wait.
+/// Delivers the exit status of a process; the receiver decides how long to wait.
 fn exit_of(mut child: Child) -> Receiver<Option<ExitStatus>> {
     let (ended, status) = channel();
     std::thread::spawn(move || {
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         let _ = ended.send(child.wait().ok());
     });
     status
@@ -162,7 +162,7 @@ fn carry(mut stdout: impl Read, id: u64, arrivals: &SyncSender<(u64, Arrival)>) 
             }
         }
     }
-    // Without a receiver the end does not matter.
+    // Without a receiver the end is not needed.
     drop(arrivals.send((id, Arrival::End)));
 }
 
@@ -172,7 +172,7 @@ fn keep_last_words(stderr: impl Read, kept: &Mutex<VecDeque<String>>) {
     let mut line = Vec::new();
     loop {
         line.clear();
-        // A program that writes without ending its lines is read piece by piece.
+        // A program that writes no line ends is read in pieces.
         match stderr.by_ref().take(64 << 10).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}

@@ -1,4 +1,4 @@
-//! The agents of a run as processes: a bounded channel carries their output. It knows no messages.
+//! The agents of a run as processes: a bounded channel carries their output. It does not depend on messages.
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::agents::{AgentId, Agents, Arrival, Ended, LaunchError};
 use super::process::{AgentProcess, Remains};
 
-/// Pieces of output, of 64 KiB at most, that wait to be read. A program that prints without end is blocked, not buffered.
+/// Maximum number of unread pieces of output, each of at most 64 KiB. A program that prints continuously is blocked, not buffered.
 const ARRIVALS_MAX: usize = 64;
 
 /// Agent processes and the channel of their output.
 #[derive(Debug)]
 pub struct Processes {
     running: BTreeMap<AgentId, AgentProcess>,
-    /// Of agents that were killed.
+    /// Guards of killed agents.
     remains: BTreeMap<AgentId, Remains>,
     arrivals: Receiver<(AgentId, Arrival)>,
     sender: SyncSender<(AgentId, Arrival)>,
@@ -27,7 +27,7 @@ impl Default for Processes {
 }
 
 impl Processes {
-    /// No process yet.
+    /// Without processes.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,8 +1,8 @@
 //! The agent's side of the conversation with its coordinator. No IO, no clock, no thread.
 //!
-//! Requests are taken one at a time with [`AgentPeer::next_request`]; each is answered with [`AgentPeer::answer`] before the
-//! next is taken. What makes no sense at this point of the conversation is an error: the two programs are of one version, so
-//! it is a bug or a stranger, and an agent that goes on with either could leave a host changed.
+//! [`AgentPeer::next_request`] returns one request at a time; each is answered with [`AgentPeer::answer`] before the next.
+//! A request out of order is an error: both programs have one version, so it is a bug or another program, and an agent that continued
+//! could leave a host changed.
 use netduel_model::sample::LiveFigures;
 use netduel_model::units::Nanos;
 
@@ -12,13 +12,13 @@ use crate::protocol::{
     Bounds, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode,
 };
 
-/// How much longer than its duration traffic may run before the agent gives up, nanoseconds. Longer than the coordinator's deadline, so that
+/// Time that traffic may run beyond its duration before the agent abandons it, nanoseconds. Longer than the coordinator's deadline, so that
 /// the coordinator's error reaches the user first.
 pub const RUNNING_MARGIN_NS: u64 = 60_000_000_000;
-/// How long the first message may take, nanoseconds.
+/// Timeout of the first message, nanoseconds.
 const HELLO_TIMEOUT_NS: u64 = 60_000_000_000;
 
-/// Where the conversation stands.
+/// State of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Before the first message.
@@ -37,7 +37,7 @@ pub struct AgentPeer {
     lines: Lines,
     program: String,
     limits: Limits,
-    /// What a coordinator may ask for at most.
+    /// Limits of the coordinator's requests.
     limits_max: Limits,
     opened_ns: u64,
     /// Time of the last request or answer, nanoseconds.
@@ -53,7 +53,7 @@ impl AgentPeer {
         Self::bounded(program, Bounds::default(), now_ns)
     }
 
-    /// The same for a coordinator that is not wholly trusted.
+    /// As [`AgentPeer::new`], for a coordinator with limited trust.
     pub fn bounded(program: &str, bounds: Bounds, now_ns: u64) -> Self {
         let hello = Nanos(HELLO_TIMEOUT_NS);
         let limits_max = Limits { total: bounds.total, idle: bounds.idle, progress: Nanos(u64::MAX) };
@@ -70,13 +70,13 @@ impl AgentPeer {
         }
     }
 
-    /// Takes bytes that the coordinator sent.
+    /// Processes bytes from the coordinator.
     pub fn push(&mut self, bytes: &[u8], now_ns: u64) {
         self.spoken_ns = now_ns;
         self.lines.push(bytes);
     }
 
-    /// The next request. A first message of another version is an error too, but one that is to be answered all the same, with
+    /// The next request. A first message of another version is an error, but the caller still answers it with
     /// [`AgentPeer::greeting`], so that the coordinator can name both versions.
     pub fn next_request(&mut self) -> Result<Option<ToAgent>, PeerError> {
         while let Some(line) = self.lines.next_line()? {
@@ -144,7 +144,7 @@ impl AgentPeer {
             FromAgent::Started => {
                 Stage::Running { since_ns: now_ns, next_progress_ns: now_ns + self.progress_ns() }
             }
-            // What failed to start or to run is over; the agent is ready for the next request.
+            // A failed start or trial has ended; the agent is ready for the next request.
             FromAgent::Failed { .. } => Stage::Idle,
             FromAgent::Described { .. }
             | FromAgent::Locked
@@ -156,12 +156,12 @@ impl AgentPeer {
         encode(message)
     }
 
-    /// Whether traffic runs, so that its end has to be looked for.
+    /// Whether traffic runs, so that its end must be checked for.
     pub fn is_running(&self) -> bool {
         matches!(self.stage, Stage::Running { .. })
     }
 
-    /// The trial under way, or the last.
+    /// The running trial, or the last one.
     pub fn trial(&self) -> TrialNumber {
         self.trial
     }
@@ -175,7 +175,7 @@ impl AgentPeer {
         }
     }
 
-    /// Passes the time. True when figures are to be sent with [`AgentPeer::progress`].
+    /// Processes the time. True when live figures are due, which [`AgentPeer::progress`] sends.
     pub fn tick(&mut self, now_ns: u64) -> Result<bool, PeerError> {
         let silent = |awaited, since_ns: u64| {
             Err(PeerError::Silent { awaited, waited_ms: now_ns.saturating_sub(since_ns) / 1_000_000 })

@@ -35,7 +35,7 @@ pub enum AgentEvent {
     },
 }
 
-/// What a peer waits for.
+/// State of a peer: what it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaited {
     Hello,
@@ -93,7 +93,7 @@ impl Awaited {
             FromAgent::Progress { .. } | FromAgent::Done { .. } => self == Self::Done,
             FromAgent::Aborted => self == Self::Aborted,
             FromAgent::Bye { .. } => self == Self::Bye,
-            // Greeting, stopping and leaving are not refused.
+            // `hello`, `abort` and `bye` cannot be refused.
             FromAgent::Failed { .. } => !matches!(self, Self::Hello | Self::Aborted | Self::Bye),
         }
     }
@@ -109,9 +109,9 @@ struct Await {
     what: Awaited,
     since_ns: u64,
     deadline_ns: u64,
-    /// When the agent must have sent something.
+    /// When the agent must have sent a message.
     quiet_until_ns: u64,
-    /// By how much the deadline was extended.
+    /// Total extension of the deadline.
     extended_ns: u64,
 }
 
@@ -124,9 +124,9 @@ pub struct CoordinatorPeer {
     greeted: bool,
     banner: Vec<String>,
     trial: TrialNumber,
-    /// How long the result may take once traffic runs, nanoseconds.
+    /// Timeout of the result after traffic started, nanoseconds.
     done_timeout_ns: u64,
-    /// How long the agent may say nothing while traffic runs, nanoseconds.
+    /// Maximum silence of the agent while traffic runs, nanoseconds.
     quiet_ns: u64,
     is_quiet: bool,
 }
@@ -170,7 +170,7 @@ impl CoordinatorPeer {
         if *message == ToAgent::Start {
             self.done_timeout_ns = timeout_ns;
         }
-        // After a result that came by itself no other follows.
+        // A result that was sent without a request is the only one.
         if *message != ToAgent::Finish || awaited == Some(Awaited::Done) {
             let what = Awaited::of(message);
             // The agent reads this request after the abandoned one, which keeps its own deadline. Traffic stops at once.
@@ -183,8 +183,8 @@ impl CoordinatorPeer {
         encode(message)
     }
 
-    /// The line that starts traffic. Its answer is awaited for `timeout_ns`, and from then on, without a gap in which it could
-    /// be missed, the result for `done_timeout_ns`.
+    /// The line that starts traffic. Its answer is awaited for `timeout_ns`, and immediately after it the result for
+    /// `done_timeout_ns`.
     pub fn start(&mut self, now_ns: u64, timeout_ns: u64, done_timeout_ns: u64) -> String {
         let line = self.request(&ToAgent::Start, now_ns, timeout_ns);
         self.done_timeout_ns = done_timeout_ns;
@@ -232,12 +232,12 @@ impl CoordinatorPeer {
         self.greeted
     }
 
-    /// What the agent printed before its first message, when it never came to that: often the reason.
+    /// The output of an agent that ended before its first message: often the reason.
     pub fn unanswered_banner(&self) -> &[String] {
         if self.greeted { &[] } else { &self.banner }
     }
 
-    /// Takes bytes that the agent sent.
+    /// Processes bytes from the agent.
     pub fn input(&mut self, bytes: &[u8], now_ns: u64) -> Result<Vec<AgentEvent>, PeerError> {
         self.lines.push(bytes);
         let mut events = Vec::new();

@@ -1,10 +1,10 @@
-//! What can be wrong with the other end of a conversation.
+//! Violations of the protocol by the other end.
 use crate::protocol::{LineError, PROTOCOL};
 
 /// Lines before the first message that are ignored: login banners of remote shells.
 pub const BANNER_LINES_MAX: usize = 50;
 
-/// A violation by the other end. The conversation is over.
+/// A violation by the other end. It ends the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
     /// It uses another version of the protocol.
@@ -35,17 +35,17 @@ pub enum PeerError {
     /// It sent a message out of order.
     #[error("it sent `{got}` while {awaited} was awaited")]
     Unexpected {
-        /// What came.
+        /// The received message.
         got: &'static str,
-        /// What was awaited.
+        /// The expected message.
         awaited: &'static str,
     },
     /// It did not answer in time.
     #[error("it did not answer in time: {awaited} was awaited for {waited_ms} ms")]
     Silent {
-        /// What was awaited.
+        /// The expected message.
         awaited: &'static str,
-        /// For how long, milliseconds.
+        /// Duration of the wait, milliseconds.
         waited_ms: u64,
     },
     /// It sent nothing while its traffic ran.
@@ -53,7 +53,7 @@ pub enum PeerError {
         "it has sent nothing for {seconds} s while traffic runs: its process is stopped, its host hangs, or the network path to it is down"
     )]
     Quiet {
-        /// For how long, seconds.
+        /// Duration of the silence, seconds.
         seconds: u64,
     },
 }

@@ -17,7 +17,7 @@ use crate::surroundings::{Script, describe, plan, run, run_over};
 
 const FOUR_TRIALS: &str = "blocks_min = 2\nblocks_max = 2";
 
-/// A file that agents append to, and its lines.
+/// A log file of agents, and its lines.
 fn logged(script: &mut Script) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
     script.environment.push(("SCRIPT_LOG".to_owned(), file.path().display().to_string()));
@@ -28,7 +28,7 @@ fn lines(file: &tempfile::NamedTempFile) -> Vec<String> {
     std::fs::read_to_string(file.path()).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// The word that makes a death happen once: until this file is gone.
+/// The word of a script for a single death: the agent dies only while this file exists.
 fn once(marker: &tempfile::NamedTempFile) -> String {
     format!("once={}", marker.path().display())
 }
@@ -143,14 +143,14 @@ fn arm_with_a_refused_treatment_is_dropped_while_two_arms_remain() {
     let mut script = Script::default().host("b", &["refuse-value-2"]);
     let log = logged(&mut script);
     assert_eq!(run(&plan, &mut script).unwrap(), RunEnd::BlockLimitReached);
-    // Every slot has its trial, so that a resumed run finds complete blocks.
+    // Every slot has a trial, so a resumed run finds complete blocks.
     assert_eq!(script.stored.len(), 27);
     let of =
         |name: &str| script.stored.iter().filter(|trial| trial.slot.arm.as_str() == name).collect::<Vec<_>>();
     assert!(of("off").iter().chain(&of("on")).all(|trial| trial.is_valid()));
     let reasons = reasons(&script.stored);
     assert_eq!(reasons.len(), 9);
-    // Three trials, three more with other agents, and then none that is tried.
+    // Three trials, three more with new agents, and then none.
     assert_eq!(reasons.iter().filter(|reason| reason.starts_with("the arm was dropped: host b")).count(), 3);
     let dropped = |event: &&Event| {
         matches!(event, Event::Warned { warning: Warning::ArmDropped { arm, reason } }
@@ -191,7 +191,7 @@ fn bytes_on_another_interface_at_both_ends_are_told_of_both() {
 
 #[test]
 fn an_agent_that_tells_figures_without_end_is_given_up_at_its_deadline() {
-    // Fifteen thousand figures to the deadline: by then there is no moment any more in which nothing arrives.
+    // Fifteen thousand live figures to the deadline: messages arrive without a pause.
     // The other end sends few figures, so that its silence is within the limit.
     let progress = Some(Nanos(10_000_000_000));
     let mut script = Script { jump_at_progress_ns: 1_000_000, progress, ..Script::default() }
@@ -334,7 +334,7 @@ fn what_is_left_by_an_undo_is_told_with_its_host() {
         matches!(event, Event::Warned { warning: Warning::UndoFailed { host, detail } }
             if host.as_str() == "b" && detail.contains("refuses to undo"))
     };
-    // After each trial, and in the farewell.
+    // After each trial, and in `bye`.
     assert_eq!(script.events.iter().filter(warned).count(), 5);
 }
 
@@ -342,7 +342,7 @@ fn what_is_left_by_an_undo_is_told_with_its_host() {
 fn trials_that_are_superseded_do_not_decide_whether_to_stop() {
     let mut whole = Script::default();
     run(&plan(FOUR_TRIALS), &mut whole).unwrap();
-    // Block 1 is incomplete and runs again. Five trials that count are there after block 2 only.
+    // Block 1 is incomplete and runs again. Five valid trials exist after block 2 only.
     let done_before = whole.stored[..3].to_vec();
     let mut script = Script { done_before, stop_after: Some(5), ..Script::default() };
     let end = run(&plan("blocks_min = 2\nblocks_max = 9"), &mut script).unwrap();

@@ -1,4 +1,4 @@
-//! Every message of the newest protocol as it goes over the wire: a type that changes its form fails here, and needs a new version.
+//! Every message of the newest protocol in its form on the wire: a changed type fails here and needs a new version.
 use std::path::{Path, PathBuf};
 
 use netduel_control::protocol::{
@@ -74,7 +74,7 @@ fn golden_file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.jsonl"))
 }
 
-/// A golden file, which is what is written now.
+/// Compares a golden file with the messages as they are written now.
 fn current(path: &Path, written: &str) -> String {
     let is_blessed = std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1");
     if is_blessed && PROTOCOL > PROTOCOL_RELEASED {

@@ -1,4 +1,4 @@
-//! Agents as processes: how they end, and what is left of them.
+//! Agents as processes: how they end, and which of their processes remain.
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
@@ -12,15 +12,15 @@ fn start(script: &str) -> (AgentProcess, Receiver<(u64, Arrival)>) {
     (AgentProcess::start("a", &argv, 7, sender).unwrap(), arrivals)
 }
 
-/// How an agent ended, and its last output.
+/// The exit status of an agent and its last output.
 fn ended((ended, _): (Ended, Remains)) -> (Option<ExitStatus>, String) {
     (ended.status, ended.last_words)
 }
 
-/// Everything that arrives until the last process that holds standard output has closed it.
+/// All output until the last process with the standard output has closed it.
 fn output(arrivals: &Receiver<(u64, Arrival)>) -> String {
     let mut bytes = Vec::new();
-    // The time is no expectation but the end of a test that would otherwise hang.
+    // Not an expectation: the timeout ends a test that would otherwise hang.
     while let Ok((7, Arrival::Bytes(more))) = arrivals.recv_timeout(Duration::from_secs(60)) {
         bytes.extend(more);
     }
@@ -50,7 +50,7 @@ fn an_agent_that_does_not_end_is_killed_with_its_children() {
     assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
     let (status, words) = ended(agent.end(Duration::ZERO));
     assert_eq!((status.and_then(|status| status.signal()), words.as_str()), (Some(9), "last words"));
-    // The sleeping child holds standard output: it ends only with it.
+    // The sleeping child holds standard output, which closes only when the child ends.
     let last = arrivals.recv_timeout(Duration::from_secs(60));
     assert!(matches!(last, Ok((7, Arrival::End))), "{last:?}");
 }
@@ -75,7 +75,7 @@ fn an_agent_that_reads_nothing_does_not_block_the_one_who_sends() {
         agent.send(&"x".repeat(4 << 20));
         sent.send(agent)
     });
-    // The time is no expectation but the end of a test that would otherwise hang.
+    // Not an expectation: the timeout ends a test that would otherwise hang.
     let agent = returned.recv_timeout(Duration::from_secs(60)).expect("sending waits for a reader");
     let (status, _) = ended(agent.end(Duration::ZERO));
     assert_eq!(status.and_then(|status| status.signal()), Some(9));
@@ -92,7 +92,7 @@ fn what_was_sent_before_the_input_is_closed_is_written_to_its_end() {
 
 #[test]
 fn what_a_killed_agent_leaves_running_is_waited_for() {
-    // In a session of its own, as a guard is, with the agent's standard error: it ends with its input.
+    // It has its own session and the agent's standard error, as a guard has, and ends with its input.
     let (gate, holder) = std::io::pipe().unwrap();
     let gate = format!("/proc/{}/fd/{}", std::process::id(), std::os::fd::AsRawFd::as_raw_fd(&gate));
     let script = format!("setsid sh -c 'echo up; exec cat > /dev/null' < {gate} & wait");
@@ -108,7 +108,7 @@ fn what_a_killed_agent_leaves_running_is_waited_for() {
 
 #[test]
 fn process_that_keeps_standard_error_open_does_not_delay_the_end() {
-    // As the master of an ssh connection that is kept open: it has the standard error of its ssh, which has ended.
+    // Like the master of a persistent ssh connection: it holds the standard error of an ssh that has ended.
     let (gate, holder) = std::io::pipe().unwrap();
     let gate = format!("/proc/{}/fd/{}", std::process::id(), std::os::fd::AsRawFd::as_raw_fd(&gate));
     let script = format!(
@@ -119,7 +119,7 @@ fn process_that_keeps_standard_error_open_does_not_delay_the_end() {
     assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
     let (sent, returned) = channel();
     std::thread::spawn(move || sent.send(agent.end(Duration::from_secs(86_400))));
-    // The time is no expectation but the end of a test that would otherwise wait for the other process.
+    // Not an expectation: the timeout ends a test that would otherwise wait for the other process.
     let (ended, remains) = returned.recv_timeout(Duration::from_secs(60)).expect("the end is not delayed");
     assert!(ended.is_over && ended.status.is_some_and(|status| status.success()), "{ended:?}");
     assert_eq!(ended.last_words, "last words");

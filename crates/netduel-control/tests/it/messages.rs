@@ -1,4 +1,4 @@
-//! One of every message, and the parts they are made of.
+//! One message of each kind, and their parts.
 use netduel_control::protocol::{FailureKind, FromAgent, Limits, PROTOCOL, Recovery, ToAgent};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::Observation;
@@ -21,12 +21,12 @@ pub fn trial_end(role: Role) -> TrialEnd {
     TrialEnd { report, observation: Observation::default() }
 }
 
-/// Limits that no test comes to.
+/// Limits that no test reaches.
 pub fn limits() -> Limits {
     Limits { total: Nanos(3_600_000_000_000), idle: Nanos(600_000_000_000), progress: Limits::PROGRESS }
 }
 
-/// One of every request.
+/// One request of each kind.
 pub fn requests() -> Vec<ToAgent> {
     let token = Token([0x5a; 16]);
     vec![
@@ -51,7 +51,7 @@ pub fn requests() -> Vec<ToAgent> {
     ]
 }
 
-/// One of every answer.
+/// One answer of each kind.
 pub fn answers() -> Vec<FromAgent> {
     vec![
         FromAgent::Hello { protocol: PROTOCOL, program: "netduel 0.1.0".into() },

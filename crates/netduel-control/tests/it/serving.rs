@@ -1,4 +1,4 @@
-//! The agent's loop in this process: how it ends, and that it leaves nothing behind.
+//! The agent's loop in this process: how it ends, and that it stops traffic and undoes changes.
 use std::cell::Cell;
 use std::io::{PipeWriter, Write as _};
 use std::net::IpAddr;
@@ -79,7 +79,7 @@ impl Work for Noted {
     }
 }
 
-/// A clock that goes on by a fixed step at each look.
+/// A clock that advances by a fixed step at each reading.
 struct Stepping(Cell<u64>, u64);
 
 impl Clock for Stepping {
@@ -93,7 +93,7 @@ fn hello(limits: Limits) -> ToAgent {
     ToAgent::Hello { protocol: PROTOCOL, program: "test".into(), limits }
 }
 
-/// Serves requests, and then silence with the input left open when `stays` is true. Gives the end, the answers and the notes.
+/// Serves requests; when `stays` is true, the input then stays open and silent. Returns the end, the answers and the recorded requests.
 fn served(
     lines: &[String],
     stays: bool,

@@ -102,7 +102,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Has the agent of a host follow these words.
+    /// Sets the script of the agent of a host.
     pub fn host(mut self, name: &'static str, words: &[&str]) -> Self {
         self.words.insert(name, words.iter().map(|word| (*word).to_owned()).collect());
         self
@@ -167,7 +167,7 @@ pub fn run_over(
     coordinator::run_over(plan, surroundings, agents)
 }
 
-/// Has the hosts of a plan describe themselves.
+/// Collects the descriptions of the hosts of a plan.
 pub fn describe(plan: &ResolvedPlan, script: &mut Script, metadata: bool) -> Option<Described> {
     let handle = Handle(Rc::new(RefCell::new(script)));
     let launcher = &mut |name: &HostName, _: &Host| Ok(handle.0.borrow().argv(name));

@@ -1,4 +1,4 @@
-//! Both sides of the protocol against each other in virtual time: delays, split bytes, silence and garbage from a seed.
+//! Both sides of the protocol in virtual time: delays, split bytes, silence and garbage from a seed.
 use netduel_control::peer::{AgentEvent, AgentPeer, CoordinatorPeer, PeerError};
 use netduel_control::protocol::{FromAgent, PROTOCOL, Recovery, ToAgent};
 use netduel_model::snapshot::HostSnapshot;
@@ -9,10 +9,10 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use crate::messages::{limits, requests, trial_end};
 
 const SECOND: u64 = 1_000_000_000;
-/// How long every answer is waited for.
+/// Timeout of every answer.
 const TIMEOUT: u64 = 10 * SECOND;
 
-/// What goes wrong on the way from the agent.
+/// A fault of the connection from the agent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     None,
@@ -21,14 +21,14 @@ enum Fault {
     Duplicate,
 }
 
-/// One conversation: requests in their order, each answered by the agent, over a wire with faults.
+/// One conversation: requests in order, each answered by the agent, over a connection with faults.
 struct Conversation {
     generator: ChaCha8Rng,
     now_ns: u64,
     coordinator: CoordinatorPeer,
     agent: AgentPeer,
     fault: Fault,
-    /// The answer, counted from 0, that the fault hits.
+    /// Index of the answer that the fault affects, from 0.
     hit: u32,
     answered: u32,
 }
@@ -38,7 +38,7 @@ impl Conversation {
         self.generator.next_u64() % bound
     }
 
-    /// Carries bytes in pieces of random length, each some time later, and hands each piece on.
+    /// Delivers bytes in pieces of random length, each after a random delay.
     fn carry(
         &mut self,
         bytes: &[u8],
@@ -97,7 +97,7 @@ impl Conversation {
         self.expect_answer(&events)
     }
 
-    /// Without an answer time goes on until the coordinator gives up.
+    /// Without an answer, time advances until the coordinator abandons the agent.
     fn expect_answer(&mut self, events: &[AgentEvent]) -> Result<(), PeerError> {
         if events.iter().any(|event| matches!(event, AgentEvent::Answer(_) | AgentEvent::Done(_))) {
             return Ok(());
