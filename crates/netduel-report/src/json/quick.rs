@@ -5,6 +5,7 @@ use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::search::SearchStep;
 use netduel_model::trial::Trial;
+use netduel_model::warning::Warning;
 use netduel_model::workload;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -13,6 +14,7 @@ use super::envelope::{Document, Envelope, ErrorInfo, Origin, iso_8601};
 use super::figures::Bottleneck;
 use super::parts::{Expected, Interval, Latency, Stamps, Workload};
 use super::search::{SearchTrial, Step};
+use super::warning::WarningKind;
 use crate::analysis::{self, value_of};
 use crate::quick::SummaryInput;
 
@@ -73,10 +75,33 @@ pub struct QuickTest {
     pub bottleneck: Option<Bottleneck>,
     /// Known limit of the hosts; null when none is known.
     pub expected: Option<Expected>,
+    /// Warnings about the test and its hosts.
+    pub warnings: Vec<QuickWarning>,
     /// The intervals; empty with `--json-stream`, which prints each as a line.
     pub intervals: Vec<Interval>,
     /// Everything that both ends recorded.
     pub record: TrialRecord,
+}
+
+/// A warning about a quick test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct QuickWarning {
+    /// Kind; null for a problem of a host's configuration.
+    pub kind: Option<WarningKind>,
+    /// The warning in words, with what to do.
+    pub text: String,
+}
+
+impl QuickWarning {
+    /// Of a warning of the test.
+    pub fn of(warning: &Warning) -> Self {
+        Self { kind: Some(WarningKind::of(warning)), text: warning.to_string() }
+    }
+
+    /// Of a problem of a host or of a pair of hosts.
+    pub fn of_host(text: &str) -> Self {
+        Self { kind: None, text: text.to_owned() }
+    }
 }
 
 /// The value of a metric.
@@ -119,6 +144,8 @@ pub struct QuickInput<'a> {
     pub summary: SummaryInput<'a>,
     /// The intervals.
     pub intervals: &'a [crate::quick::Interval],
+    /// Warnings about the test and its hosts.
+    pub warnings: &'a [QuickWarning],
 }
 
 impl QuickTest {
@@ -145,6 +172,7 @@ impl QuickTest {
             search: trial.search.as_ref().map(|report| SearchTrial::of(trial.slot.block, report)),
             bottleneck: limit.as_ref().map(Bottleneck::of_trial),
             expected: expected.map(Expected::of),
+            warnings: input.warnings.to_vec(),
             intervals: input.intervals.iter().map(Interval::of).collect(),
             record: TrialRecord { format_version: input.format_version, trial: trial.clone() },
         }

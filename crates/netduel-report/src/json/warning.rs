@@ -66,7 +66,7 @@ macro_rules! kinds {
         }
 
         impl WarningKind {
-            fn of(warning: &Stored) -> Self {
+            pub(super) fn of(warning: &Stored) -> Self {
                 match warning {
                     $(Stored::$kind { .. } => Self::$kind,)+
                 }

@@ -10,7 +10,9 @@ use netduel_model::units::{BitRate, human_bit_rate, human_si};
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_report::json::error::ErrorDocument;
 use netduel_report::json::parts as json;
-use netduel_report::json::quick::{QuickDocument, QuickEvent, QuickEventKind, QuickInput, QuickTest};
+use netduel_report::json::quick::{
+    QuickDocument, QuickEvent, QuickEventKind, QuickInput, QuickTest, QuickWarning,
+};
 use netduel_report::quick::{self, Interval, Intervals, SummaryInput};
 use netduel_report::words;
 use netduel_store::format::FORMAT;
@@ -54,6 +56,7 @@ pub struct Output {
     /// Seconds; 0 without lines.
     interval_s: f64,
     shown: Vec<Interval>,
+    warnings: Vec<QuickWarning>,
     /// Whether lines are printed for intervals.
     lines: bool,
     newest: [LiveFigures; 2],
@@ -73,6 +76,7 @@ impl Output {
             intervals: Intervals::new(&workload.traffic, interval_s, workload.timing.duration.as_secs_f64()),
             interval_s,
             shown: Vec::new(),
+            warnings: Vec::new(),
             lines: interval_s > 0.0 && !is_search,
             newest: [LiveFigures::default(); 2],
         }
@@ -105,8 +109,14 @@ impl Output {
         match event {
             Event::TrialProgress { role, figures } => self.progress(*role, *figures),
             Event::SearchTried { step } => self.tried(step),
-            Event::Warned { warning } => tell(&format!("warning: {warning}")),
-            Event::ProblemFound { text } => tell(text),
+            Event::Warned { warning } => {
+                tell(&format!("warning: {warning}"));
+                self.warnings.push(QuickWarning::of(warning));
+            }
+            Event::ProblemFound { text } => {
+                tell(text);
+                self.warnings.push(QuickWarning::of_host(text));
+            }
             _ => {}
         }
     }
@@ -164,7 +174,14 @@ impl Output {
             }
         }
         let run = run.map(RunId::as_str);
-        let input = QuickInput { plan, run, format_version: FORMAT, summary, intervals: &self.shown };
+        let input = QuickInput {
+            plan,
+            run,
+            format_version: FORMAT,
+            summary,
+            intervals: &self.shown,
+            warnings: &self.warnings,
+        };
         match self.format {
             Format::Text => {
                 print(&format!("\n{}", quick::summary(summary, page_layout().0)))?;

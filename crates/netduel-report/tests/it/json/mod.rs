@@ -6,6 +6,7 @@ mod reference;
 use jsonschema::Registry;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::Run;
+use netduel_model::warning::Warning;
 use netduel_report::inspect::Inspection;
 use netduel_report::json::envelope::{Document, Envelope, ErrorInfo, Origin};
 use netduel_report::json::error::ErrorDocument;
@@ -17,7 +18,9 @@ use netduel_report::json::listing::{
 };
 use netduel_report::json::parts::Interval;
 use netduel_report::json::plan::{CheckedPlan, PlanLab};
-use netduel_report::json::quick::{QuickDocument, QuickEvent, QuickEventKind, QuickInput, QuickTest};
+use netduel_report::json::quick::{
+    QuickDocument, QuickEvent, QuickEventKind, QuickInput, QuickTest, QuickWarning,
+};
 use netduel_report::json::report::ReportDocument;
 use netduel_report::json::schema::DOCUMENTS;
 use netduel_report::json::serve::{Moved, ServerEvent, ServerEventKind, ServerPairing};
@@ -80,6 +83,13 @@ fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {
         format_version: netduel_store::format::FORMAT,
         summary,
         intervals: &intervals,
+        warnings: &[
+            QuickWarning::of(&Warning::SharedMachine {
+                client: "a".parse().unwrap(),
+                server: "b".parse().unwrap(),
+            }),
+            QuickWarning::of_host("host a has a problem"),
+        ],
     })
 }
 
