@@ -16,7 +16,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::message(Kind::Environment, format!("failed to write to standard output: {error}")))
+            let text = format!("failed to write to standard output: {error}");
+            Err(Failure::caused(Kind::Environment, text, error))
         }
         _ => Ok(()),
     }

@@ -1,4 +1,5 @@
 //! How a command fails: an error for people and a documented exit code for scripts (`docs/exit-codes.md`).
+use std::error::Error;
 use std::fmt;
 
 use netduel_report::json::envelope::ErrorInfo;
@@ -48,6 +49,18 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (Kind::Interrupted as i32, "interrupted; finished trials are kept"),
 ];
 
+/// Start of a message that a lower-case fragment completes.
+const FAILED_TO: &str = "failed to ";
+
+/// A message with the text of its cause.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Caused {
+    message: String,
+    #[source]
+    cause: Box<dyn Error + Send + Sync>,
+}
+
 /// An error for `main`.
 #[derive(Debug)]
 pub struct Failure {
@@ -68,6 +81,14 @@ impl Failure {
     pub fn message(kind: Kind, message: impl fmt::Display) -> Self {
         Self { kind, error: anyhow::anyhow!("{message}"), remedy: None }
     }
+    /// A failure of a kind from a message that contains the text of its cause, which a JSON document names separately.
+    pub fn caused(
+        kind: Kind,
+        message: impl fmt::Display,
+        cause: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::new(kind, Caused { message: message.to_string(), cause: cause.into() })
+    }
     /// The same with a remedy.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
@@ -75,12 +96,11 @@ impl Failure {
     }
     /// The error of a JSON document.
     pub fn info(&self) -> ErrorInfo {
-        let root = self.error.chain().skip(1).last();
-        ErrorInfo {
-            message: self.to_string(),
-            cause: root.map(ToString::to_string),
-            exit_code: self.kind as i32,
-        }
+        let message = self.to_string();
+        let root = self.error.chain().skip(1).last().map(ToString::to_string);
+        // An error without a source of its own is the message.
+        let cause = root.filter(|root| !message.trim_start_matches(FAILED_TO).starts_with(root.as_str()));
+        ErrorInfo { message, cause, exit_code: self.kind as i32 }
     }
 }
 
@@ -125,6 +145,18 @@ mod tests {
         assert_eq!(info.message, "failed to open x: no such thing; make x");
         assert_eq!(info.cause.as_deref(), Some("no such thing"));
         assert_eq!((info.exit_code, Failure::message(Kind::Usage, "x").info().cause), (5, None));
+    }
+
+    #[test]
+    fn message_with_the_text_of_its_cause_keeps_the_cause_apart() {
+        let denied = std::io::Error::other("permission denied");
+        let info = Failure::caused(Kind::Store, format!("failed to write x: {denied}; use y"), denied).info();
+        assert_eq!(
+            (info.message.as_str(), info.cause.as_deref()),
+            ("failed to write x: permission denied; use y", Some("permission denied"))
+        );
+        let whole = std::io::Error::other("find lab x");
+        assert_eq!(Failure::caused(Kind::Lab, format!("failed to {whole}"), whole).info().cause, None);
     }
 
     #[test]

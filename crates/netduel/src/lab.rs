@@ -23,9 +23,8 @@ fn failure_kind(error: &LabError) -> Kind {
 }
 
 /// A lab's error for `main`; its message completes "failed to ...".
-#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 pub fn failed(error: LabError) -> Failure {
-    Failure::message(failure_kind(&error), format!("failed to {error}"))
+    Failure::caused(failure_kind(&error), format!("failed to {error}"), error)
 }
 
 /// Runs the command; `Ok` contains the exit code of a command that ran on a host.

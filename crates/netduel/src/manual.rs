@@ -42,10 +42,8 @@ pub fn names(what: Completable) -> Result<(), Failure> {
 /// Writes a man page for the program and for each command.
 pub fn pages(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).and_then(|()| write_pages(folder)).map_err(|error| {
-        Failure::message(
-            Kind::Environment,
-            format!("failed to write man pages to {}: {error}", folder.display()),
-        )
+        let text = format!("failed to write man pages to {}: {error}", folder.display());
+        Failure::caused(Kind::Environment, text, error)
     })?;
     print(&format!("man pages are in {}\n", folder.display()))
 }

@@ -45,10 +45,8 @@ impl Destination {
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|error| {
-                Failure::message(
-                    Kind::Store,
-                    format!("failed to create the folder {}: {error}", folder.display()),
-                )
+                let text = format!("failed to create the folder {}: {error}", folder.display());
+                Failure::caused(Kind::Store, text, error)
             })?;
         }
         write_whole(&self.path, text.as_bytes())
@@ -87,7 +85,7 @@ fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, path));
     written.map_err(|error| {
         drop(std::fs::remove_file(&beside));
-        Failure::message(Kind::Store, format!("failed to write {}: {error}", path.display()))
+        Failure::caused(Kind::Store, format!("failed to write {}: {error}", path.display()), error)
             .remedy("choose another place with --out")
     })
 }

@@ -64,7 +64,7 @@ fn counted(inspection: &Inspection) -> String {
 /// This host, read by this process.
 fn of_this_host(args: &InspectArgs) -> Result<Inspection, Failure> {
     let snapshot = netduel_agent::snapshot(!args.no_metadata)
-        .map_err(|error| Failure::message(Kind::Environment, format!("failed to {}", chain(&error))))?;
+        .map_err(|error| Failure::caused(Kind::Environment, format!("failed to {}", chain(&error)), error))?;
     let name = snapshot.hostname.clone().unwrap_or_else(|| "this host".to_owned());
     Ok(Inspection::of_hosts(vec![(name, snapshot)]))
 }

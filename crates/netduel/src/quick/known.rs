@@ -1,5 +1,6 @@
 //! The pairings of this user: one file each, readable only by this user, so that a secret is typed once and appears in no plan,
 //! stored run or list of processes.
+use std::fmt::Display;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -29,10 +30,10 @@ fn file_of(name: &SocketName) -> Result<PathBuf, Failure> {
 
 /// Reads a pairing string from a file that only its owner may read.
 pub fn read(path: &Path) -> Result<Pairing, Failure> {
-    let failed = |why: String| {
-        Failure::message(Kind::Usage, format!("failed to read the pairing {}: {why}", path.display()))
-    };
-    let metadata = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?;
+    let text_of = |why: &dyn Display| format!("failed to read the pairing {}: {why}", path.display());
+    let failed = |why: String| Failure::message(Kind::Usage, text_of(&why));
+    let unread = |error: std::io::Error| Failure::caused(Kind::Usage, text_of(&error), error);
+    let metadata = std::fs::metadata(path).map_err(unread)?;
     if metadata.permissions().mode() & 0o077 != 0 {
         let why = format!("other users can read it and use the pairing; run `chmod 600 {}`", path.display());
         return Err(failed(why));
@@ -43,7 +44,7 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
     if metadata.len() > FILE_LEN_MAX {
         return Err(failed(format!("it is longer than {FILE_LEN_MAX} bytes")));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(unread)?;
     text.trim().parse::<Pairing>().map_err(|error| failed(error.to_string()))
 }
 
@@ -62,7 +63,7 @@ pub fn keep(name: &SocketName, pairing: &Pairing) -> Result<PathBuf, Failure> {
             "failed to {what} {}: {error}; name a file with the pairing with --pairing-file",
             path.display()
         );
-        Failure::message(Kind::Store, text)
+        Failure::caused(Kind::Store, text, error)
     };
     DirBuilder::new()
         .recursive(true)
@@ -91,7 +92,8 @@ pub fn forget(name: &SocketName) -> Result<bool, Failure> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => {
-            Err(Failure::message(Kind::Store, format!("failed to remove {}: {error}", path.display())))
+            let text = format!("failed to remove {}: {error}", path.display());
+            Err(Failure::caused(Kind::Store, text, error))
         }
     }
 }
@@ -103,10 +105,8 @@ pub fn list() -> Result<Vec<SocketName>, Failure> {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => {
-            return Err(Failure::message(
-                Kind::Store,
-                format!("failed to list {}: {error}", folder.display()),
-            ));
+            let text = format!("failed to list {}: {error}", folder.display());
+            return Err(Failure::caused(Kind::Store, text, error));
         }
     };
     // Files without a valid server name are ignored.
@@ -151,7 +151,7 @@ pub fn command(args: &PairArgs) -> Result<(), Failure> {
     if text == "-" {
         text.clear();
         std::io::stdin().take(FILE_LEN_MAX).read_to_string(&mut text).map_err(|error| {
-            Failure::message(Kind::Usage, format!("failed to read standard input: {error}"))
+            Failure::caused(Kind::Usage, format!("failed to read standard input: {error}"), error)
         })?;
     }
     let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;

@@ -27,13 +27,15 @@ pub fn command(at: &str, bind: &LocalBind) -> Result<(), Failure> {
     let addresses: Vec<SocketAddr> = (name.host.as_str(), name.port)
         .to_socket_addrs()
         .map_err(|error| {
-            Failure::message(Kind::Host, format!("failed to find the address of {}: {error}", name.host))
+            let text = format!("failed to find the address of {}: {error}", name.host);
+            Failure::caused(Kind::Host, text, error)
         })?
         .filter(|found| bind.address.is_none_or(|address| address.is_ipv4() == found.is_ipv4()))
         .collect();
     let (stream, address) = tls::connect(&pairing, &addresses, CONNECT_LIMIT, bind).kind(Kind::Host)?;
-    let ending = carry(stream)
-        .map_err(|error| Failure::message(Kind::Host, format!("the connection to {name} broke: {error}")))?;
+    let ending = carry(stream).map_err(|error| {
+        Failure::caused(Kind::Host, format!("the connection to {name} broke: {error}"), error)
+    })?;
     match ending {
         Ending::Bye => Ok(()),
         Ending::Cut => Err(Failure::message(

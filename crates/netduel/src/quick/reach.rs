@@ -96,13 +96,11 @@ fn not_a_host(text: &str) -> Failure {
 /// The first address of the server at `name` that answers, in the order of the resolver (RFC 6724).
 fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failure> {
     let resolved = (name.host.as_str(), name.port).to_socket_addrs().map_err(|error| {
-        Failure::message(
-            Kind::Host,
-            format!(
-                "failed to find the address of {}: {error}; check the name, or give an address",
-                name.host
-            ),
-        )
+        let text = format!(
+            "failed to find the address of {}: {error}; check the name, or give an address",
+            name.host
+        );
+        Failure::caused(Kind::Host, text, error)
     })?;
     let bind = common.bind.clone().unwrap_or(LocalBind::ANY);
     let is_bound_to = |is_ipv4: bool| bind.address.is_none_or(|address| address.is_ipv4() == is_ipv4);

@@ -62,7 +62,8 @@ pub fn read_plan(path: &Path) -> Result<(String, ResolvedPlan), Failure> {
 /// Reads and checks a plan with overrides, each KEY=VALUE or WORKLOAD.KEY=VALUE.
 fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, ResolvedPlan), Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::message(Kind::Usage, format!("failed to read the plan {}: {error}", path.display()))
+        let text = format!("failed to read the plan {}: {error}", path.display());
+        Failure::caused(Kind::Usage, text, error)
     })?;
     let plan = plan::parse_with(&text, &path.display().to_string(), overrides).kind(Kind::Usage)?;
     Ok((text, plan))

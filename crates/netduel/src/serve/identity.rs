@@ -90,7 +90,7 @@ impl Identity {
     pub fn draw() -> Result<Self, Failure> {
         let made =
             rcgen::generate_simple_self_signed(vec![CERTIFICATE_NAME.to_owned()]).map_err(|error| {
-                Failure::message(Kind::Environment, format!("failed to create a certificate: {error}"))
+                Failure::caused(Kind::Environment, format!("failed to create a certificate: {error}"), error)
             })?;
         let secret = netduel_sys::random::bytes16().kind(Kind::Environment)?;
         let certificate = made.cert.der().to_vec();

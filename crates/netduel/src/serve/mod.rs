@@ -108,7 +108,10 @@ fn in_use(address: SocketAddr) -> Failure {
 fn port_failure(error: LoadError, address: SocketAddr) -> Failure {
     match error {
         LoadError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => in_use(address),
-        error => Failure::message(Kind::Environment, format!("failed to {}", crate::exit::chain(&error))),
+        error => {
+            let text = format!("failed to {}", crate::exit::chain(&error));
+            Failure::caused(Kind::Environment, text, error)
+        }
     }
 }
 
