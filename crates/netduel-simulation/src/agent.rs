@@ -16,20 +16,20 @@ use crate::work::{Body, Process, SimulatedWork};
 
 type AgentSession = Session<Box<SimulatedWork>, Box<Process>, Process>;
 
-/// Whether a process lives.
+/// State of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// It runs.
     Running,
-    /// It was killed, and its guard works.
+    /// It was killed, and its guard restores the host.
     Killed,
-    /// It and its guard are gone.
+    /// It and its guard have ended.
     Gone,
 }
 
 /// An agent.
 pub struct Agent {
-    /// Where it runs.
+    /// Its host.
     pub host: HostName,
     /// Its process.
     pub body: Rc<RefCell<Body>>,
@@ -37,32 +37,32 @@ pub struct Agent {
     pub session: Option<AgentSession>,
     /// Inputs that it has not processed.
     pub inbox: VecDeque<Input>,
-    /// When it can go on, nanoseconds.
+    /// When it can continue, nanoseconds.
     pub free_ns: u64,
-    /// When it is run next, nanoseconds.
+    /// When it runs next, nanoseconds.
     pub next_run_ns: u64,
-    /// When its end of traffic is scheduled for, nanoseconds.
+    /// Scheduled end of its traffic, nanoseconds.
     pub wake_ns: Option<u64>,
-    /// When the last bytes on the way to it arrive, nanoseconds.
+    /// Arrival of the last bytes in flight to it, nanoseconds.
     pub to_agent_ns: u64,
-    /// When the last bytes on the way from it arrive, nanoseconds.
+    /// Arrival of the last bytes in flight from it, nanoseconds.
     pub to_coordinator_ns: u64,
-    /// Whether it lives.
+    /// State of its process.
     pub life: Life,
     /// Its exit status, as wait(2) has it.
     pub status: i32,
-    /// It has no connection any more.
+    /// Whether its connection is closed.
     pub is_cut: bool,
-    /// The coordinator has no further interest.
+    /// Whether the coordinator has abandoned it.
     pub is_ended: bool,
-    /// Something was wrong with its lines, its process or its connection.
+    /// Whether its lines, its process or its connection had a fault.
     pub is_hampered: bool,
-    /// What the coordinator waits for.
+    /// The outstanding request of the coordinator.
     pub outstanding: Outstanding,
 }
 
 impl Agent {
-    /// An agent that is started now and can go on at `free_ns`.
+    /// An agent that starts now and can continue at `free_ns`.
     pub fn new(
         (id, host): (AgentId, &HostName),
         (now_ns, free_ns): (u64, u64),
@@ -110,7 +110,7 @@ impl Agent {
         }
     }
 
-    /// Whether it and its guard are gone.
+    /// Whether it and its guard have ended.
     pub fn is_gone(&self) -> bool {
         self.life == Life::Gone
     }

@@ -1,4 +1,4 @@
-//! What the coordinator does in the world: it starts agents, sends, listens, waits and ends them.
+//! Calls of the coordinator to the world: starting and ending agents, sending, receiving and waiting.
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
@@ -12,7 +12,7 @@ use crate::fault::StartFault;
 use crate::setting::Reach;
 use crate::world::{Happening, MS, World, short, shown};
 
-/// What killing a process leaves to its guard, as the launcher waits for it, nanoseconds.
+/// Time for which the launcher waits for the guard of a killed process, nanoseconds.
 const KILL_PATIENCE_NS: u64 = 1_000 * MS;
 
 impl World {
@@ -64,7 +64,7 @@ impl World {
         let partition_ns = self.partitions.get(&agent.host).copied().unwrap_or_default();
         agent.to_agent_ns = agent.to_agent_ns.max(now_ns.max(partition_ns) + latency_ns);
         let at_ns = agent.to_agent_ns;
-        // In two pieces now and then: what arrives need not be a line.
+        // Sometimes in two pieces: received bytes need not end at a line end.
         let bytes = line.as_bytes();
         let cut = if self.wire.once_in(8) { self.wire.below(bytes.len() as u64) as usize } else { 0 };
         for piece in [&bytes[..cut], &bytes[cut..]].into_iter().filter(|piece| !piece.is_empty()) {
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// What arrived next at the coordinator, which waits for `timeout_ns` at most.
+    /// The next arrival at the coordinator, which waits for `timeout_ns` at most.
     pub fn next_arrival(&mut self, timeout_ns: u64) -> Option<(AgentId, Arrival)> {
         let until_ns = self.now_ns.saturating_add(timeout_ns);
         self.pass(until_ns, |world| !world.arrived.is_empty());
@@ -96,22 +96,22 @@ impl World {
         next
     }
 
-    /// The coordinator stands still.
+    /// The coordinator is paused.
     pub fn pause(&mut self, time_ns: u64) {
         self.note(format_args!("the coordinator stands still for {} ms", time_ns / MS));
         self.pass(self.now_ns + time_ns, |_| false);
         self.postpone(time_ns);
     }
 
-    /// Time in which the coordinator did not listen is taken off all deadlines.
+    /// Extends all deadlines by the time in which the coordinator did not listen.
     fn postpone(&mut self, time_ns: u64) {
         for agent in self.agents.values_mut() {
             agent.outstanding.postpone(time_ns);
         }
     }
 
-    /// Waits for the end of an agent and its guard, as far as they are on the coordinator's machine: a connection that is closed says
-    /// nothing of what runs behind it.
+    /// Waits for the end of an agent and its guard if they are on the coordinator's machine: a closed connection does not show whether
+    /// remote processes still run.
     pub fn is_over(&mut self, id: AgentId, patience_ns: u64) -> bool {
         let from_ns = self.now_ns;
         let is_near = self.setting.reach == Reach::Near;
@@ -123,12 +123,12 @@ impl World {
         !is_near || is_gone(self)
     }
 
-    /// The coordinator waits for nothing but time.
+    /// The coordinator waits for a time.
     pub fn idle(&mut self, time_ns: u64) {
         self.pass(self.now_ns + time_ns, |_| false);
     }
 
-    /// The coordinator ends an agent and waits for that.
+    /// The coordinator ends an agent and waits for its end.
     pub fn end(&mut self, id: AgentId, patience_ns: u64) -> Ended {
         self.note(format_args!("the coordinator ends agent {id}"));
         self.judge_end(id);
@@ -171,8 +171,8 @@ impl World {
         }
     }
 
-    /// The coordinator is gone, in order or not: every connection is closed. Agents that it should have ended are a broken promise
-    /// when it went in order.
+    /// The coordinator has ended, regularly or by a fault: every connection is closed. After a regular end, agents that still run are a
+    /// broken promise.
     pub fn coordinator_gone(&mut self, in_order: bool) {
         let left: Vec<AgentId> =
             self.agents.iter().filter(|(_, agent)| !agent.is_ended).map(|(id, _)| *id).collect();

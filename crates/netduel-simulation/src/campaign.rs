@@ -1,4 +1,4 @@
-//! Many seeds, on as many threads as there are cores. Each seed is played on one thread from its beginning to its end.
+//! Plays many seeds, on one thread per core. Each seed runs on one thread from start to end.
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +17,9 @@ pub struct Outcome {
     pub seeds: u64,
     /// Faults that occurred.
     pub hits: u64,
-    /// How the parts of runs ended, by the first word, and how often.
+    /// Counts of how parts of runs ended, by the first word.
     pub ends: BTreeMap<String, u64>,
-    /// Seeds that broke something.
+    /// Seeds that broke a promise.
     pub broken: Vec<(u64, String)>,
 }
 
@@ -60,7 +60,7 @@ impl Outcome {
         }
     }
 
-    /// The failing seeds, the first of them shrunk and with everything that happens; empty when there is none.
+    /// The failing seeds, the first of them shrunk and with its trace; empty when there is none.
     pub fn report(&self) -> String {
         let shrunk =
             self.broken.iter().take(DESCRIBED_MAX).map(|(seed, _)| describe(&Case::of(*seed)) + "\n");
@@ -69,7 +69,7 @@ impl Outcome {
     }
 }
 
-/// One seed with everything that happens, whether it breaks something or not.
+/// One seed with its trace, whether it breaks a promise or not.
 pub fn trace(seed: u64) -> String {
     let case = Case::of(seed);
     let verdict = case.play(true);

@@ -1,4 +1,4 @@
-//! One seed: a run with its parts, and the promises that it breaks.
+//! One seed: a run with its parts, and the broken promises.
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,10 +15,10 @@ use crate::setting::{Reach, Setting};
 use crate::world::World;
 
 const SECOND: u64 = 1_000_000_000;
-/// How long a run may take to end after an interrupt, nanoseconds: abort and undo at both ends, a goodbye, and all agents' ends.
+/// Maximum time from an interrupt to the end of a run, nanoseconds: abort and undo at both ends, `bye`, and the ends of all agents.
 const STOP_NS_MAX: u64 = 400 * SECOND;
 
-/// A seed, and its faults: all of those that it draws, or fewer.
+/// A seed with its faults: all that it generates, or fewer.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// The seed.
@@ -30,13 +30,13 @@ pub struct Case {
 /// The result of a seed.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// The promises that were broken.
+    /// The broken promises.
     pub violations: Vec<String>,
     /// How each part ended.
     pub ends: Vec<String>,
     /// Faults that occurred.
     pub hits: usize,
-    /// What happened, when it was wanted.
+    /// The trace, if requested.
     pub trace: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ enum PartEnd {
 }
 
 impl Case {
-    /// All that a seed draws.
+    /// A seed with all faults that it generates.
     pub fn of(seed: u64) -> Self {
         let setting = Setting::of(seed);
         let parts = draw(&mut Random::new(seed, Stream::Faults), &setting);
@@ -67,8 +67,8 @@ impl Case {
         let count = self.parts.len();
         for (part, faults) in parts.enumerate() {
             let is_last = part == count;
-            // A quick test locks no host and is never resumed. Of agents on one network stack only one holds its lock, so that another
-            // that lives on, because its process is stopped, does not keep a resumed run from the stack.
+            // A quick test locks no host and is never resumed. Of the agents on one network stack only one holds the lock, so an agent that
+            // survives because its process is stopped may not block a resumed run.
             if is_last || setting.is_quick || setting.shares_network {
                 outside.borrow_mut().world.settle();
             }
@@ -123,7 +123,7 @@ fn described(end: &PartEnd) -> String {
     }
 }
 
-/// Judges how a part ended; true when the run is over.
+/// Judges how a part ended; true when the run has ended.
 fn judge_part(outside: &Rc<RefCell<Outside>>, end: &PartEnd, is_last: bool) -> bool {
     let outside = &mut *outside.borrow_mut();
     outside.world.note(format_args!("this part of the run is over: {}", described(end)));
@@ -185,13 +185,13 @@ fn judge_part(outside: &Rc<RefCell<Outside>>, end: &PartEnd, is_last: bool) -> b
     false
 }
 
-/// Whether the run was not even made or reopened in this part.
+/// Whether the run was neither created nor reopened in this part.
 fn is_of_making(result: &Result<RunEnd, RunError>) -> bool {
-    // The event is for a run that this coordinator knows; an interrupt or an error before that has none.
+    // Only a run that this coordinator has created or reopened has the event.
     result.is_err() || matches!(result, Ok(RunEnd::Interrupted))
 }
 
-/// Whether a run has to get over its faults: one at most at each host, and such as an agent that is started again is free of.
+/// Whether a run must survive its faults: at most one at each host, and only faults that a restarted agent does not have.
 fn is_bearable(hits: &[Fault], setting: &Setting) -> bool {
     let is_bearable = |fault: &Fault| match fault {
         Fault::Task { task, fault, .. } => {
@@ -204,7 +204,7 @@ fn is_bearable(hits: &[Fault], setting: &Setting) -> bool {
             HostFault::Freeze(_) => setting.reach == Reach::Near,
             HostFault::Partition(_) => false,
         },
-        // Agents whose traffic runs give up a coordinator that stands still for a minute.
+        // Agents with running traffic abandon a coordinator that is paused for a minute.
         Fault::Coordinator { fault, .. } => {
             matches!(fault, CoordinatorFault::Pause(time_ns) if *time_ns < 60 * SECOND)
         }

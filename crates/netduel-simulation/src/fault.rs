@@ -1,4 +1,4 @@
-//! Faults of a simulated run, drawn from a seed. Faults are independent, so that a failing seed can be shrunk to a few of them.
+//! Faults of a simulated run, generated from a seed. Faults are independent, so a failing seed can be shrunk to a few of them.
 use std::fmt;
 
 use netduel_model::ids::HostName;
@@ -24,7 +24,7 @@ pub enum Task {
     Prepare,
     /// Traffic.
     Start,
-    /// Figures so far.
+    /// Live figures.
     Live,
     /// The result.
     Result,
@@ -35,36 +35,36 @@ pub enum Task {
 /// A fault in a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskFault {
-    /// It is refused; an undoing leaves the treatments in place and says so.
+    /// It is refused. A refused undo leaves the treatments in place and reports this.
     Refuse,
-    /// The agent dies before it does anything.
+    /// The agent dies before the task.
     CrashBefore,
-    /// The agent dies when it is done, before it answers.
+    /// The agent dies after the task, before its answer.
     CrashAfter,
     /// It takes this long, nanoseconds.
     Slow(u64),
-    /// The bytes take another interface.
+    /// The bytes use another interface.
     WrongPath,
 }
 
 /// A fault in a line that an agent sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineFault {
-    /// It comes once more, this much later.
+    /// It is repeated after this time, nanoseconds.
     Repeat(u64),
-    /// It comes this much later, after those behind it.
+    /// It is delayed by this time, nanoseconds, and arrives after later lines.
     Late(u64),
-    /// It never comes.
+    /// It is lost.
     Lost,
-    /// Text that is no message comes before it.
+    /// Text that is not a message precedes it.
     Garbage,
-    /// Half of it comes, and then the end of the output.
+    /// Half of it arrives, then the output ends.
     Torn,
-    /// A line without end comes instead.
+    /// A line without a line end arrives instead.
     Endless,
 }
 
-/// A fault of a host's agent at some time.
+/// A fault of the agent of a host at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostFault {
     /// The agent is killed.
@@ -84,28 +84,28 @@ pub enum StartFault {
     NoLauncher,
     /// The launcher cannot be run.
     NotRun,
-    /// The agent is of another version.
+    /// The agent has another version.
     OtherVersion,
-    /// It never says anything.
+    /// It never sends anything.
     Mute,
-    /// A login banner of this many lines comes first.
+    /// A login banner of this number of lines precedes it.
     Banner(usize),
     /// It ends at once.
     EndsAtOnce,
-    /// Another run has the host.
+    /// Another run has locked the host.
     Busy,
 }
 
-/// What fails on the coordinator's own machine.
+/// A call that fails on the coordinator's machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LocalCall {
-    /// Making or reopening the run.
+    /// Creating or reopening the run.
     HostsKnown,
-    /// Making room for a trial.
+    /// Reserving disk space for a trial.
     Reserve,
     /// Storing a trial.
     Store,
-    /// Drawing a secret.
+    /// Generating a secret.
     Token,
     /// Setting the lab's path.
     SetPath,
@@ -122,7 +122,7 @@ pub enum CoordinatorFault {
     Interrupt,
     /// It is killed.
     Kill,
-    /// It stands still for this long, nanoseconds.
+    /// It is paused for this long, nanoseconds.
     Pause(u64),
 }
 
@@ -133,18 +133,18 @@ pub enum Fault {
     Task { host: HostName, task: Task, nth: u32, fault: TaskFault },
     /// In the `nth` line from a host, from 0.
     Line { host: HostName, nth: u32, fault: LineFault },
-    /// At some time after the start of this part of the run, nanoseconds.
+    /// At this time after the start of this part of the run, nanoseconds.
     Host { host: HostName, at_ns: u64, fault: HostFault },
     /// In the `nth` start of the agent of a host, from 0.
     Start { host: HostName, nth: u32, fault: StartFault },
     /// In the `nth` such call, from 0.
     Local { call: LocalCall, nth: u32 },
-    /// At the `step`th call of the coordinator to what surrounds it.
+    /// At the `step`th call of the coordinator to its surroundings.
     Coordinator { step: u64, fault: CoordinatorFault },
 }
 
 impl Fault {
-    /// The host that it concerns.
+    /// The affected host.
     pub fn host(&self) -> Option<&HostName> {
         match self {
             Self::Task { host, .. }
@@ -155,7 +155,7 @@ impl Fault {
         }
     }
 
-    /// Draws one that fits a setting.
+    /// Generates one that fits a setting.
     fn draw(random: &mut Random, setting: &Setting) -> Self {
         let hosts: Vec<&HostName> = setting.plan.hosts.keys().collect();
         let host = random.pick(&hosts).clone();
@@ -241,7 +241,7 @@ fn task_fault(random: &mut Random, task: Task) -> TaskFault {
 
 fn line_fault(random: &mut Random) -> LineFault {
     let time = random.pick(&[0, MS, 300 * MS, 2 * SECOND, 6 * SECOND, 20 * SECOND]);
-    // 64 MiB are much work, so this one is seldom.
+    // 64 MiB take long, so this fault is rare.
     if random.once_in(60) {
         return LineFault::Endless;
     }

@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::world::{MS, World};
 
 impl World {
-    /// A trial begins: every network stack with agents that live is locked by one of them.
+    /// A trial begins: every network stack with running agents is locked by one of them.
     pub fn judge_locks(&mut self) {
         if self.setting.is_quick {
             return;
@@ -27,11 +27,11 @@ impl World {
         }
     }
 
-    /// An agent without a fault that still has time for its answer is not abandoned.
+    /// An agent without a fault is not abandoned before its deadline.
     pub fn judge_end(&mut self, id: AgentId) {
         let Some(agent) = self.agents.get(&id) else { return };
         let truth = self.truth.borrow();
-        // Agents whose traffic runs give up a coordinator that stands still for a minute.
+        // Agents with running traffic abandon a coordinator that is paused for a minute.
         let is_faulty = |(_, fault): &(u64, Fault)| fault.host() == Some(&agent.host);
         let is_faultless = !truth.hit.iter().any(is_faulty) && truth.paused_ns() < 60_000 * MS;
         if agent.session.is_some()
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// Whether all hosts are as they were.
+    /// Checks that all hosts are restored.
     pub fn judge_rest(&mut self) {
         let truth = self.truth.borrow();
         let left: Vec<String> = truth

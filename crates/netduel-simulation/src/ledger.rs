@@ -1,5 +1,4 @@
-//! The ledger of a run: checks the promises that show in the coordinator's events and in the stored trials, at every step. It compares
-//! them with the [`Truth`].
+//! The ledger of a run: checks the promises about events and stored trials at every step, by comparison with the [`Truth`].
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -14,8 +13,8 @@ use crate::setting::Setting;
 use crate::truth::{Serial, Truth};
 
 const SECOND: u64 = 1_000_000_000;
-/// What a trial may take beside its traffic when everything comes just before its deadline, nanoseconds: treatments, sockets, start,
-/// result, abort and undo at both ends, and the ends of all agents and their starts again.
+/// Maximum time of a trial beside its traffic, when every step ends just before its deadline, nanoseconds: treatments, sockets, start,
+/// result, abort and undo at both ends, and the ends and restarts of all agents.
 const TRIAL_MARGIN_NS: u64 = 700 * SECOND;
 
 /// A trial that has started.
@@ -27,21 +26,21 @@ struct Current {
     is_stored: bool,
 }
 
-/// The books.
+/// The ledger.
 #[derive(Debug)]
 pub struct Ledger {
     setting: Rc<Setting>,
-    /// What is stored, over all parts of the run.
+    /// The stored trials of all parts of the run.
     pub stored: Vec<Trial>,
     /// Whether the run exists.
     pub is_made: bool,
-    /// How the run ended, as its last event says.
+    /// How the run ended, by its last event.
     pub end: Option<RunEnd>,
-    /// How the run ended, as it is stored.
+    /// How the run ended, as stored.
     pub stored_end: Option<RunEnd>,
-    /// Whether this part has the run's file.
+    /// Whether this part has opened the run's file.
     pub is_open: bool,
-    /// Warnings that are stored and were not shown to the user yet.
+    /// Stored warnings that the user has not seen yet.
     pub unshown: Vec<Warning>,
     /// Arms that this part reported to the user as dropped.
     dropped: BTreeSet<ArmName>,
@@ -61,7 +60,7 @@ pub struct Ledger {
     events_running: bool,
 }
 
-/// The block with which a run goes on, and which attempt at it that is.
+/// The block with which a run is resumed, and the number of the attempt.
 fn resume_point(stored: &[Trial], per_block: usize) -> (u32, u32) {
     for block in 0.. {
         let attempts = || stored.iter().filter(|trial| trial.slot.block == block).map(|trial| trial.attempt);
@@ -73,7 +72,7 @@ fn resume_point(stored: &[Trial], per_block: usize) -> (u32, u32) {
     (0, 0)
 }
 
-/// The trials that count: those of the last attempt at each block.
+/// The valid records: trials of the last attempt at each block.
 fn counting(trials: &[Trial]) -> Vec<&Trial> {
     let last =
         |block| trials.iter().filter(|trial| trial.slot.block == block).map(|trial| trial.attempt).max();

@@ -1,4 +1,4 @@
-//! Many seeds of the simulation, or one: `cargo xtask bench simulate --seeds N`.
+//! Plays many seeds of the simulation, or one: `cargo xtask bench simulate --seeds N`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! What surrounds the simulated coordinator: its traits over the [`World`] and the [`Ledger`]. Each of its calls is a step, at
-//! which it may be interrupted, stopped or killed.
+//! The surroundings of the simulated coordinator: its traits, implemented by the [`World`] and the [`Ledger`]. Each call is a step, at
+//! which the coordinator may be interrupted, paused or killed.
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -26,21 +26,21 @@ use crate::ledger::Ledger;
 use crate::work::token_of;
 use crate::world::World;
 
-/// Agents of a part are numbered from this many times its number.
+/// Agents of a part are numbered from its number times this.
 const AGENTS_OF_A_PART: u64 = 1_000;
 
 /// The coordinator is killed.
 pub struct Killed;
-/// The run does not come to its end.
+/// The run does not end.
 pub struct Endless;
 
-/// The world and the ledger, with the faults of the coordinator itself.
+/// The world and the ledger, with the faults of the coordinator.
 pub struct Outside {
     /// The world.
     pub world: World,
     /// The record of the run.
     pub ledger: Ledger,
-    /// Which part of the run this is, from 0.
+    /// Index of this part of the run, from 0.
     pub part: u64,
     steps: u64,
     events_started: bool,
@@ -77,7 +77,7 @@ impl Outside {
 pub struct Handle(pub Rc<RefCell<Outside>>);
 
 impl Handle {
-    /// A call of the coordinator: its own faults at this step occur now.
+    /// A call of the coordinator. Its faults at this step occur now.
     fn step(&self) {
         let mut outside = self.0.borrow_mut();
         let at = outside.steps;

@@ -1,18 +1,18 @@
-//! How long the coordinator may wait for an agent: the deadlines of the protocol once more, as its documentation has them.
+//! Deadlines of the coordinator for an agent, implemented independently from the documentation of the protocol.
 use netduel_control::launcher::Arrival;
 
 const SECOND: u64 = 1_000_000_000;
-/// Beyond a deadline: what ending another agent may take meanwhile.
+/// Time beyond a deadline in which the coordinator may be ending another agent.
 const SLACK_NS: u64 = 2 * SECOND;
 
-/// The request of an agent that has no answer yet.
+/// The unanswered request to an agent.
 #[derive(Debug, Default)]
 pub struct Outstanding {
     until_ns: Option<u64>,
     what: String,
-    /// How long the traffic that is prepared runs, nanoseconds.
+    /// Duration of the prepared traffic, nanoseconds.
     duration_ns: u64,
-    /// How long the treatments of the trial may take.
+    /// Timeout of the treatments of the trial.
     treatment_seconds: u64,
 }
 
@@ -50,7 +50,7 @@ impl Outstanding {
         self.until_ns = Some(from_ns + seconds * SECOND);
     }
 
-    /// Something has arrived from the agent.
+    /// Output of the agent has arrived.
     pub fn received(&mut self, arrival: &Arrival, now_ns: u64) {
         let Arrival::Bytes(bytes) = arrival else { return self.until_ns = None };
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
@@ -58,19 +58,19 @@ impl Outstanding {
             "progress" => {}
             "started" => {
                 "the result".clone_into(&mut self.what);
-                // 15 s after its end, and before that up to 30 s in which the other end starts.
+                // 15 s after its end, and up to 30 s before its start for the other end.
                 self.until_ns = Some(now_ns + self.duration_ns + 45 * SECOND);
             }
             _ => self.until_ns = None,
         }
     }
 
-    /// The coordinator was kept from looking at the time.
+    /// The coordinator could not check the time.
     pub fn postpone(&mut self, time_ns: u64) {
         self.until_ns = self.until_ns.map(|until_ns| until_ns + time_ns);
     }
 
-    /// What the agent still has time for. While traffic runs it can be abandoned earlier, for its silence.
+    /// The deadline of the agent. While traffic runs it can be abandoned earlier because of its silence.
     pub fn has_time(&self, now_ns: u64) -> Option<&str> {
         let until_ns = self.until_ns?;
         let is_early = now_ns + SLACK_NS < until_ns;
@@ -78,7 +78,7 @@ impl Outstanding {
             .then_some(self.what.as_str())
     }
 
-    /// What the agent is waited for, once it has shown that it is one.
+    /// The awaited message, after the `hello` of the agent.
     pub fn of_an_agent(&self) -> Option<&str> {
         self.until_ns.filter(|_| !["hello", "bye"].contains(&self.what.as_str())).map(|_| self.what.as_str())
     }

@@ -1,4 +1,4 @@
-//! Random numbers of a simulation. Every stream of a seed is independent, so that removing a fault changes nothing else.
+//! Random numbers of a simulation. The streams of a seed are independent, so removing a fault changes nothing else.
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
@@ -6,14 +6,14 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 #[derive(Debug)]
 pub struct Random(ChaCha8Rng);
 
-/// What a stream is for.
+/// Purpose of a stream.
 #[derive(Debug, Clone, Copy)]
 pub enum Stream {
     /// The plan and the hosts.
     Setting,
     /// Faults.
     Faults,
-    /// Latencies and how bytes are cut.
+    /// Latencies and the splitting of bytes.
     Wire,
 }
 
@@ -27,7 +27,7 @@ impl Random {
 
     /// A number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // The bias of a remainder does not matter here: every seed is as good as another.
+        // The bias of the remainder is irrelevant here: no distribution is assumed.
         self.0.next_u64() % bound
     }
 

@@ -1,4 +1,4 @@
-//! What a seed runs: the plan, how far its hosts are, and when its run is precise enough.
+//! The setting of a seed: the plan, how its hosts are reached, and when its run is precise enough.
 use std::sync::LazyLock;
 
 use netduel_model::plan::{ResolvedPlan, parse};
@@ -6,35 +6,35 @@ use netduel_model::units::Nanos;
 
 use crate::random::{Random, Stream};
 
-/// How a host is reached: whether killing the launcher kills the agent.
+/// How a host is reached. It decides whether killing the launcher kills the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// A process on the coordinator's machine: killing it ends it.
     Near,
-    /// Behind a remote shell: killing that closes the connection and nothing else.
+    /// Behind a remote shell: killing the shell closes the connection only.
     Far,
 }
 
-/// What a seed runs.
+/// The setting of a seed.
 #[derive(Debug, Clone)]
 pub struct Setting {
     /// The plan.
     pub plan: ResolvedPlan,
     /// How the hosts are reached.
     pub reach: Reach,
-    /// Whether all hosts share one network stack, and with it one lock.
+    /// Whether all hosts share one network stack and one lock.
     pub shares_network: bool,
     /// The seed of the schedule.
     pub schedule_seed: u64,
-    /// Trials that make the run precise enough; `None`: it never is.
+    /// Number of trials after which the run is precise enough; `None`: never.
     pub enough_trials: Option<usize>,
-    /// The longest latency of a link, nanoseconds.
+    /// Maximum latency of a link, nanoseconds.
     pub latency_ns_max: u64,
-    /// How long a guard takes to restore its host, nanoseconds.
+    /// Time in which a guard restores its host, nanoseconds.
     pub guard_ns: u64,
     /// Whether the server's traffic fails when its client is lost.
     pub resets: bool,
-    /// Whether agents that were lost are started again, and hosts are locked: not in a quick test.
+    /// Whether lost agents are restarted and hosts are locked; false for a quick test.
     pub is_quick: bool,
 }
 
@@ -52,7 +52,7 @@ const SEARCH: &str = "[[workloads]]\nname = \"search\"\ntype = \"pps\"\n\
     search = [{ final_trial = \"200 ms\", duration_sum = \"200 ms\", initial_trial = \"200 ms\" }]\n";
 const EVENTS: &str = "[[workloads]]\nname = \"events\"\ntype = \"failover\"\nduration = \"3 s\"\nstreams = 0\nrequest_rate = \"1 k/s\"\n";
 
-/// Hosts of the plan, each with an address of its own.
+/// Hosts of the plan, each with its own address.
 fn hosts(names: &[&str]) -> String {
     let host = |(index, name): (usize, &&str)| {
         format!("[hosts.{name}]\n{COMMAND}addresses = [\"10.0.0.{}\"]\n", index + 1)
@@ -98,7 +98,7 @@ fn texts() -> Vec<String> {
     ]
 }
 
-/// The plans, read once: reading one takes longer than a simulated run.
+/// The plans, parsed once: parsing one takes longer than a simulated run.
 static PLANS: LazyLock<Vec<ResolvedPlan>> = LazyLock::new(|| {
     let design = "[design]\nblocks_min = 2\nblocks_max = 4\n";
     let read = |text: String| match parse(&(text + design), "simulated.toml") {
@@ -130,7 +130,7 @@ impl Setting {
             schedule_seed: random.below(1 << 32),
             enough_trials: random.once_in(3).then(|| random.between(2, 12) as usize),
             latency_ns_max,
-            // The coordinator does not know of a guard that works for longer behind a remote shell.
+            // The coordinator cannot detect a guard that runs longer behind a remote shell.
             guard_ns: match random.below(6) {
                 0 if is_local => 90_000_000_000,
                 0 | 1 => 5_000_000_000,

@@ -1,9 +1,9 @@
-//! Makes a failing seed small: faults are taken away as long as something is still broken.
+//! Shrinks a failing seed: removes faults as long as a promise is still broken.
 use std::fmt::Write as _;
 
 use crate::case::{Case, Verdict};
 
-/// The fewest faults with which a case is still broken, and its result with a trace.
+/// A minimal set of faults with which a promise is still broken, and the result with its trace.
 pub fn shrink(case: &Case) -> (Case, Verdict) {
     let mut best = case.clone();
     let mut has_shrunk = true;
@@ -31,7 +31,7 @@ pub fn shrink(case: &Case) -> (Case, Verdict) {
     (best, verdict)
 }
 
-/// A failing case for people: the promises, the faults that are enough to break them, and all that happened.
+/// A failing case as text: the broken promises, the faults that break them, and the trace.
 pub fn describe(case: &Case) -> String {
     let (smallest, verdict) = shrink(case);
     let mut text = format!("seed {} is broken\n", case.seed);

@@ -18,7 +18,7 @@ pub type Serial = u64;
 pub struct Applied {
     /// The agent that applied it.
     pub agent: AgentId,
-    /// What it is.
+    /// The treatment.
     pub action: TreatmentAction,
     /// Its undoing has failed.
     pub is_stuck: bool,
@@ -29,9 +29,9 @@ pub struct Applied {
 pub struct HostTruth {
     /// Its network stack.
     pub network: u64,
-    /// What is changed there.
+    /// Its treatments.
     pub applied: Vec<Applied>,
-    /// Another run has it.
+    /// Whether another run has locked it.
     pub is_busy: bool,
     tasks: BTreeMap<Task, u32>,
     lines: u32,
@@ -43,13 +43,13 @@ pub struct HostTruth {
 pub struct EndTruth {
     /// Its agent.
     pub agent: AgentId,
-    /// Where.
+    /// Its host.
     pub host: HostName,
-    /// Traffic runs.
+    /// Whether traffic runs.
     pub is_running: bool,
-    /// The result was taken.
+    /// Whether the result was taken.
     pub is_done: bool,
-    /// What was wrong with the host at some time of the traffic.
+    /// A wrong state of the host at some time of the traffic.
     pub flaw: Option<String>,
 }
 
@@ -69,19 +69,19 @@ pub struct Truth {
     pub hosts: BTreeMap<HostName, HostTruth>,
     /// All traffic.
     pub traffic: BTreeMap<Serial, TrafficTruth>,
-    /// What each agent has prepared or runs.
+    /// The prepared or running traffic of each agent.
     pub current: BTreeMap<AgentId, Serial>,
     /// The agent that holds the lock of a network stack.
     pub locks: BTreeMap<u64, AgentId>,
     /// The path of the lab.
     pub path: Option<LabPath>,
-    /// Hosts of which the run has recorded that treatments are left there.
+    /// Hosts with a stored warning about remaining treatments.
     pub warned: BTreeSet<HostName>,
     /// The faults of this part of the run.
     pub faults: Vec<Fault>,
     /// Those that occurred, with the time.
     pub hit: Vec<(u64, Fault)>,
-    /// What the coordinator broke.
+    /// The broken promises.
     pub violations: Vec<String>,
     /// Trials that were stored as failed, over all parts.
     pub failed: usize,
@@ -91,7 +91,7 @@ pub struct Truth {
 }
 
 impl HostTruth {
-    /// How often an agent was started here in this part.
+    /// Starts of an agent on this host in this part.
     pub fn starts(&self) -> u32 {
         self.starts
     }
@@ -121,7 +121,7 @@ impl Truth {
         }
     }
 
-    /// For how long the coordinator stood still in this part, nanoseconds.
+    /// Time for which the coordinator was paused in this part, nanoseconds.
     pub fn paused_ns(&self) -> u64 {
         let pauses = self.hit.iter().map(|(_, fault)| match fault {
             Fault::Coordinator { fault: CoordinatorFault::Pause(time_ns), .. } => *time_ns,
@@ -130,14 +130,14 @@ impl Truth {
         pauses.sum()
     }
 
-    /// Whether bytes took another path in this part.
+    /// Whether bytes used another path in this part.
     pub fn was_on_wrong_path(&self) -> bool {
         let wrong =
             |(_, fault): &(u64, Fault)| matches!(fault, Fault::Task { fault: TaskFault::WrongPath, .. });
         self.hit.iter().any(wrong)
     }
 
-    /// The host of a name.
+    /// The host with this name.
     pub fn host(&mut self, name: &HostName) -> &mut HostTruth {
         self.hosts.entry(name.clone()).or_default()
     }
@@ -149,7 +149,7 @@ impl Truth {
         Some(fault)
     }
 
-    /// The fault of the task that now begins.
+    /// The fault of the task that begins now.
     pub fn task(&mut self, name: &HostName, wanted: Task, now_ns: u64) -> Option<TaskFault> {
         let number = next(self.host(name).tasks.entry(wanted).or_default());
         let found = self.faults.iter().position(|fault| {
@@ -161,7 +161,7 @@ impl Truth {
         }
     }
 
-    /// The fault of the line that is now sent.
+    /// The fault of the line that is sent now.
     pub fn line(&mut self, name: &HostName, now_ns: u64) -> Option<crate::fault::LineFault> {
         let number = next(&mut self.host(name).lines);
         let found = self.faults.iter().position(
@@ -173,7 +173,7 @@ impl Truth {
         }
     }
 
-    /// The fault of the agent that is now started.
+    /// The fault of the agent that is started now.
     pub fn start(&mut self, name: &HostName, now_ns: u64) -> Option<crate::fault::StartFault> {
         let number = next(&mut self.host(name).starts);
         let found = self.faults.iter().position(
@@ -194,7 +194,7 @@ impl Truth {
         self.strike(now_ns, found).is_some()
     }
 
-    /// A treatment of an earlier trial on a host that no warning names.
+    /// A remaining treatment of an earlier trial on a host without a warning.
     pub fn left_over(&self, host: &HostName, agent: AgentId) -> Option<String> {
         let left =
             self.hosts.get(host)?.applied.iter().find(|applied| {
@@ -203,7 +203,7 @@ impl Truth {
         Some(format!("{:?} of agent {} is in place on {host}", left.action, left.agent))
     }
 
-    /// What is wrong with the state of a host for the traffic that runs there.
+    /// Why the state of a host is wrong for the traffic that runs there; absent when it is right.
     pub fn flaw(&self, plan: &ResolvedPlan, slot: &Slot, role: Role, host: &HostName) -> Option<String> {
         let arm = plan.arm(&slot.arm)?;
         let of_host = &self.hosts.get(host)?.applied;
@@ -221,7 +221,7 @@ impl Truth {
         (path.is_some() && path != self.path).then(|| format!("the lab is on {:?}", self.path))
     }
 
-    /// Looks at the hosts of running traffic again after a change of one of them.
+    /// Checks the hosts of running traffic again after a change of one of them.
     pub fn look_at_traffic(&mut self, plan: &ResolvedPlan) {
         let serials: Vec<Serial> = self.traffic.keys().rev().take(2).copied().collect();
         for serial in serials {
@@ -239,7 +239,7 @@ impl Truth {
         }
     }
 
-    /// An agent is gone: its locks go with it, and its traffic.
+    /// An agent has ended: its locks are released, and its traffic ends.
     pub fn agent_gone(&mut self, agent: AgentId) {
         self.locks.retain(|_, holder| *holder != agent);
         self.current.remove(&agent);
@@ -250,7 +250,7 @@ impl Truth {
         }
     }
 
-    /// What an agent changed is undone.
+    /// The changes of an agent are undone.
     pub fn restore(&mut self, host: &HostName, agent: AgentId) {
         self.host(host).applied.retain(|applied| applied.agent != agent);
     }

@@ -1,4 +1,4 @@
-//! The work of a simulated agent: it changes nothing but the [`Truth`], takes virtual time, and fails where the faults say so.
+//! The work of a simulated agent: it changes only the [`Truth`], takes virtual time, and fails according to the faults.
 use std::cell::RefCell;
 use std::io;
 use std::net::IpAddr;
@@ -18,9 +18,9 @@ use netduel_model::workload::{Role, Workload};
 use crate::fault::{Task, TaskFault};
 use crate::truth::{Applied, EndTruth, Serial, Truth};
 
-/// What a task takes when nothing is wrong, nanoseconds.
+/// Duration of a task without faults, nanoseconds.
 const TASK_NS: u64 = 200_000;
-/// What an end takes to finish when the other is done, nanoseconds.
+/// Time in which an end finishes after the other, nanoseconds.
 const DRAIN_NS: u64 = 2_000_000;
 /// The port of every server.
 const PORT: u16 = 40_000;
@@ -32,13 +32,13 @@ pub struct Body {
     pub id: AgentId,
     /// Its host.
     pub host: HostName,
-    /// Its own time: ahead of the world's while it works.
+    /// Its time, which is ahead of the world's while it works.
     pub local_ns: u64,
-    /// It was killed: nothing that it would do at its end is done.
+    /// Whether it was killed: it does not clean up at its end.
     pub is_dead: bool,
-    /// When its traffic ends by itself.
+    /// Scheduled end of its traffic.
     pub done_ns: Option<u64>,
-    /// The other end of its traffic is gone.
+    /// Whether the other end of its traffic has ended.
     pub is_reset: bool,
     /// Its output, each line with its time.
     pub output: Vec<(u64, Vec<u8>)>,
@@ -79,11 +79,11 @@ pub struct SimulatedWork {
     pub truth: Rc<RefCell<Truth>>,
     /// The plan.
     pub plan: Rc<ResolvedPlan>,
-    /// What it has prepared or runs.
+    /// Its prepared or running traffic.
     pub job: Option<Job>,
 }
 
-/// What an agent has prepared or runs.
+/// Prepared or running traffic of an agent.
 #[derive(Debug)]
 pub struct Job {
     serial: Serial,
@@ -256,7 +256,7 @@ impl SimulatedWork {
     }
 }
 
-/// A result that carries the number of its trial where nothing looks at it: in the CPU time.
+/// A result that carries the number of its trial in the CPU time, which the coordinator does not read.
 fn trial_end(job: &Job, interface: &str) -> TrialEnd {
     let carried = InterfaceDelta { name: interface.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
     let observation = Observation { interfaces: vec![carried], ..Observation::default() };

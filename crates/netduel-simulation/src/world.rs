@@ -18,25 +18,25 @@ use crate::truth::Truth;
 
 /// A millisecond, nanoseconds.
 pub const MS: u64 = 1_000_000;
-/// How a killed process ends, as wait(2) has it.
+/// Exit status of a killed process, as in wait(2).
 const SIGKILL: i32 = 9;
-/// More events than any run has: a world that comes to it never ends.
+/// Limit of events, more than any run has: a world that reaches it never ends.
 const EVENTS_MAX: u64 = 2_000_000;
 
-/// Something that will happen.
+/// A scheduled event.
 #[derive(Debug)]
 pub enum Happening {
-    /// Something reaches an agent.
+    /// Bytes reach an agent.
     Reaches(AgentId, Input),
-    /// An agent looks at what reached it, and at the time.
+    /// An agent processes its inputs and the time.
     Runs(AgentId),
     /// The end of an agent's traffic wakes it.
     Wakes(AgentId),
-    /// Something reaches the coordinator.
+    /// Bytes reach the coordinator.
     Arrives(AgentId, Arrival),
-    /// The guard of an agent is done.
+    /// The guard of an agent ends.
     Restored(AgentId),
-    /// A host is hit.
+    /// A fault of a host occurs.
     Befalls(HostName, HostFault),
 }
 
@@ -48,23 +48,23 @@ pub struct World {
     pub truth: Rc<RefCell<Truth>>,
     /// The time, nanoseconds.
     pub now_ns: u64,
-    /// A protocol of what happened, when it is wanted.
+    /// The trace, if requested.
     pub trace: Option<Vec<String>>,
     /// Its plan.
     pub plan: Rc<ResolvedPlan>,
-    /// Chances of the links.
+    /// Random numbers of the links.
     pub wire: Random,
     queue: BinaryHeap<Reverse<(u64, u64, Wrapped)>>,
     events: u64,
     /// All agents that were ever started.
     pub agents: BTreeMap<AgentId, Agent>,
-    /// What the coordinator has not listened to yet.
+    /// Output that the coordinator has not received yet.
     pub arrived: VecDeque<(AgentId, Arrival)>,
-    /// Until when nothing reaches a host, nanoseconds.
+    /// Time until which no bytes reach a host, nanoseconds.
     pub partitions: BTreeMap<HostName, u64>,
 }
 
-/// A happening in the queue, which is ordered by time and number alone.
+/// An event in the queue, which is ordered by time and number.
 struct Wrapped(Happening);
 
 impl PartialEq for Wrapped {
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// Notes something in the protocol.
+    /// Adds a line to the trace.
     pub fn note(&mut self, what: impl Display) {
         let now_ns = self.now_ns;
         if let Some(trace) = &mut self.trace {
@@ -135,7 +135,7 @@ impl World {
         self.truth.borrow_mut().begin_part(faults);
     }
 
-    /// Whether too much has happened for a run that ends.
+    /// Whether the limit of events is reached.
     pub fn is_endless(&self) -> bool {
         self.events > EVENTS_MAX
     }
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// Lets an agent look at what reached it, and at the time.
+    /// Lets an agent process its inputs and the time.
     fn run_agent(&mut self, id: AgentId) {
         loop {
             let now_ns = self.now_ns;
@@ -260,7 +260,7 @@ impl World {
         let host = agent.host.clone();
         let is_stuck = self.truth.borrow().hosts[&host].applied.iter().any(|applied| applied.agent == id);
         if is_stuck {
-            // It says so on its standard error.
+            // It reports this on its standard error.
             self.truth.borrow_mut().warned.insert(host);
         }
         let Some(agent) = self.agents.get_mut(&id) else { return };
@@ -269,7 +269,7 @@ impl World {
         self.gone(id);
     }
 
-    /// An agent is killed; its guard goes to work.
+    /// An agent is killed; its guard starts to restore the host.
     pub(crate) fn crash(&mut self, id: AgentId) {
         let guard_ns = self.setting.guard_ns;
         let Some(agent) = self.agents.get_mut(&id) else { return };
@@ -304,7 +304,7 @@ impl World {
         }
     }
 
-    /// An agent and its guard are gone.
+    /// An agent and its guard have ended.
     pub(crate) fn gone(&mut self, id: AgentId) {
         let Some(agent) = self.agents.get_mut(&id) else { return };
         agent.life = Life::Gone;
@@ -399,7 +399,7 @@ impl World {
         }
     }
 
-    /// Lets time go by until `until_ns` or until `is_enough` says so.
+    /// Advances the time to `until_ns`, or until `is_enough` returns true.
     pub(crate) fn pass(&mut self, until_ns: u64, mut is_enough: impl FnMut(&Self) -> bool) {
         while !is_enough(self) && !self.is_endless() {
             let next_ns = self.queue.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
@@ -413,13 +413,13 @@ impl World {
         }
     }
 
-    /// Lets guards come to their end: they do not hold the lock of their host, so that a run that is started while they work is disturbed.
+    /// Waits for the guards: they do not hold the lock of their host, so they would disturb a run that starts before their end.
     pub fn await_guards(&mut self) {
         let until_ns = self.now_ns.saturating_add(self.setting.guard_ns);
         self.pass(until_ns, |world| world.agents.values().all(|agent| agent.life != Life::Killed));
     }
 
-    /// Lets everything come to rest.
+    /// Processes all remaining events.
     pub fn settle(&mut self) {
         self.pass(u64::MAX, |_| false);
         if self.is_endless() {
@@ -428,12 +428,12 @@ impl World {
     }
 }
 
-/// A fault, ready to be put after a text.
+/// A fault as the end of a sentence.
 pub fn shown(fault: Option<&impl std::fmt::Debug>) -> String {
     fault.map_or_else(String::new, |fault| format!(": {fault:?}"))
 }
 
-/// The beginning of a line.
+/// The start of a line.
 pub fn short(line: &str) -> String {
     line.trim_end().chars().take(100).map(|c| if c.is_control() { '.' } else { c }).collect()
 }

@@ -1,5 +1,5 @@
-//! Ten thousand runs in virtual time, each with faults of its own. A seed that breaks a promise is printed with the fewest faults that
-//! do it and with everything that happens; `NETDUEL_SEED=N` plays that seed alone.
+//! Ten thousand runs in virtual time, each with its own faults. A seed that breaks a promise is printed with a minimal set of faults and
+//! with its trace; `NETDUEL_SEED=N` plays that seed only.
 use netduel_simulation::campaign;
 
 const SEEDS: u64 = 10_000;
@@ -15,7 +15,7 @@ fn runs_keep_their_promises_whatever_fails() {
     let outcome = campaign::play(0, SEEDS);
     assert!(outcome.broken.is_empty(), "{}", outcome.report());
     assert_eq!(outcome.seeds, SEEDS);
-    // Seeds that exercise nothing would pass, too.
+    // Seeds without faults would pass, too.
     assert!(outcome.hits > SEEDS, "only {} faults came about", outcome.hits);
     for end in ["BlockLimitReached", "BudgetReached", "PrecisionReached", "Interrupted", "error", "killed"] {
         let count = outcome.ends.get(end).copied().unwrap_or_default();
