@@ -96,7 +96,7 @@ fn channels(folder: &Path) -> Vec<QueueInterrupt> {
 
 /// Which queue each interrupt of a device serves, by their names; none for those of the link's state and of commands.
 pub fn interrupt_queues(names: &[&str]) -> Vec<Option<u32>> {
-    // `eth0` serves all when it is alone. Beside `eth0-TxRx-0` it is the link's, and its number the interface's.
+    // An interrupt `eth0` alone serves all queues. Beside `eth0-TxRx-0` it is for the link state, and its number is that of the interface.
     let is_plain = |name: &str| name.chars().all(char::is_alphanumeric);
     let has_parts = names.iter().any(|name| !is_plain(name) && queue_number(name).is_some());
     names.iter().map(|name| queue_number(name).filter(|_| !has_parts || !is_plain(name))).collect()

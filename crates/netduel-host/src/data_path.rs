@@ -35,7 +35,7 @@ pub struct DataPath {
     pub interface: String,
     /// Its index.
     pub index: u32,
-    /// What its driver can do with XDP now; absent where the kernel does not report it (before Linux 6.3).
+    /// XDP features of its driver now; absent where the kernel does not report it (before Linux 6.3).
     pub xdp: Option<Vec<XdpFeature>>,
     /// Queues that it receives by.
     pub rx_queues: u32,
@@ -44,13 +44,13 @@ pub struct DataPath {
     /// The hardware address of this host towards the peer: of the interface that the route names, which may lie above the one that
     /// carries the frames.
     pub own_mac: [u8; 6],
-    /// That of the next hop; zeros for [`DataPath::at`].
+    /// The hardware address of the next hop; zeros for [`DataPath::at`].
     pub peer_mac: [u8; 6],
 }
 
 impl DataPath {
     /// The path from this network namespace to a peer, over the named interface or the one that its route names; the route is that of
-    /// sockets with this `bind`. The peer has been spoken to: its next hop is known.
+    /// sockets with this `bind`. Send to the peer before, so that its next hop is resolved.
     ///
     /// # Errors
     /// Without a route, over the loopback, without the named interface, without the next hop's hardware address.
@@ -129,7 +129,7 @@ impl DataPath {
     }
 }
 
-/// Packets that an interface of this network namespace has sent, as it counts them.
+/// Sent packets by the counter of an interface of this network namespace.
 ///
 /// # Errors
 /// When links cannot be listed.

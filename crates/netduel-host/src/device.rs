@@ -12,10 +12,10 @@ use crate::interrupts::Table;
 use crate::link::Link;
 use crate::source::DeviceSource;
 
-/// More queues than devices have, by far.
+/// Limit of queues, far more than devices have.
 const QUEUES_MAX: u32 = 1 << 16;
 
-/// What is read once for all interfaces.
+/// Facts that are read once for all interfaces.
 pub(crate) struct Surroundings {
     pub root: PathBuf,
     pub interrupts: Table,
@@ -23,11 +23,11 @@ pub(crate) struct Surroundings {
     pub disciplines: BTreeMap<u32, Vec<String>>,
     /// XDP features of drivers by the index of the interface; empty when the kernel does not report them.
     pub xdp: BTreeMap<u32, Vec<XdpFeature>>,
-    /// Whether `/sys/class/net` shows the network namespace that the links are of.
+    /// Whether `/sys/class/net` shows the network namespace of the links.
     pub sees_own_queues: bool,
 }
 
-/// What is known of an interface's device. `driver`: as `ethtool -i` has it, when there is one.
+/// The facts of the device of an interface. `driver`: from `ethtool -i`, when there is one.
 pub(crate) fn device(
     link: &Link,
     driver: Option<&DriverInfo>,
@@ -41,9 +41,9 @@ pub(crate) fn device(
         around.sees_own_queues.then(|| around.root.join("sys/class/net").join(&link.name).join("queues"));
     Device {
         bus_address: place.as_ref().map(|place| place.name.clone()),
-        // Filled in by who knows all interfaces of the function.
+        // Set by the caller, which has all interfaces of the function.
         pci: None,
-        // Drivers without firmware report so in three ways.
+        // Drivers report missing firmware in three ways.
         firmware: driver
             .map(|info| info.firmware.trim().to_owned())
             .filter(|version| !version.is_empty() && version != "N/A"),
@@ -125,7 +125,7 @@ fn transmit_steering(queues: &Path) -> Vec<Vec<u16>> {
     numbers_in(queues, "tx-").into_iter().map(of).collect()
 }
 
-/// The telling counters of a driver. Some drivers use one name for every queue: those are added up.
+/// The selected counters of a driver. Some drivers use one name for every queue: these are summed.
 fn counters(interface: &str, source: &mut dyn DeviceSource) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     let names = source.statistic_names(interface).unwrap_or_default();
@@ -144,7 +144,7 @@ fn counters(interface: &str, source: &mut dyn DeviceSource) -> BTreeMap<String, 
 }
 
 /// Whether `/sys/class/net` shows these links and no others. It shows the network namespace of the process that mounted it, so names
-/// alone would not do: index and address must be the same, too.
+/// are not sufficient: index and address must match, too.
 pub(crate) fn shows_own_links(root: &Path, links: &[Link]) -> bool {
     let folder = root.join("sys/class/net");
     // Files such as `bonding_masters` lie beside the links.

@@ -1,4 +1,4 @@
-//! Two readings in, one observation out. Pure; the traps of counters that wrap, begin anew or go away are handled here.
+//! Computes an observation from two readings. Pure. Handles counters that wrap, are reset, or disappear.
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::link::{Counters, Link};
 use crate::reading::Reading;
 use crate::{interrupts, processor, protocol, queueing, softnet};
 
-/// What happened between two readings. `tick_ns` is the length of a clock tick; `observer_cpu_ns` is filled in by the caller.
+/// The differences between two readings. `tick_ns` is the length of a clock tick; `observer_cpu_ns` is filled in by the caller.
 pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Observation {
     let (stat_before, stat_after) = (text(&before.stat), text(&after.stat));
     let (links_before, links_after) = (before.present(), after.present());
@@ -60,8 +60,8 @@ fn protocols(before: &Reading, after: &Reading) -> BTreeMap<String, i64> {
     protocol::differences(texts(&first), texts(&last))
 }
 
-/// Links are matched by index: the same name under another index is another device, which is reported as one that vanished
-/// and one that appeared.
+/// Links are matched by index: the same name under another index is another device, which is reported as one removed and one
+/// added device.
 fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) -> Vec<InterfaceDelta> {
     let queueing = [queueing::dropped(&first.queueing), queueing::dropped(&last.queueing)];
     let dropped = |index: u32| {
@@ -114,8 +114,8 @@ fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) 
     found
 }
 
-/// Whether the driver set its counters back: packets and bytes never fall otherwise. Such a device counts as one that
-/// came during the trial, with what it counted since.
+/// Whether the driver reset its counters: packets and bytes never decrease otherwise. Such a device counts as added during the trial,
+/// with its counts since the reset.
 fn began_anew(first: &Counters, last: &Counters) -> bool {
     last.rx_packets < first.rx_packets
         || last.tx_packets < first.tx_packets
@@ -128,7 +128,7 @@ fn counted(mut delta: InterfaceDelta, first: &Counters, last: &Counters) -> Inte
     delta.tx_bytes = last.tx_bytes.saturating_sub(first.tx_bytes);
     delta.rx_packets = last.rx_packets.saturating_sub(first.rx_packets);
     delta.tx_packets = last.tx_packets.saturating_sub(first.tx_packets);
-    // Drops and errors are sums that some drivers gather without a lock: a step back by a few is no event.
+    // Drops and errors are sums that some drivers compute without a lock: a small decrease is not a reset.
     delta.rx_dropped = last.rx_dropped.saturating_sub(first.rx_dropped);
     delta.tx_dropped = last.tx_dropped.saturating_sub(first.tx_dropped);
     delta.rx_errors = last.rx_errors.saturating_sub(first.rx_errors);
@@ -136,8 +136,8 @@ fn counted(mut delta: InterfaceDelta, first: &Counters, last: &Counters) -> Inte
     delta
 }
 
-/// Raw differences of the drivers' counters: some are gauges and may fall. A device that vanished has none, and one that
-/// appeared counts from 0; a counter that was not there before (more queues) too.
+/// Raw differences of the drivers' counters: some are gauges and may decrease. A removed device has none; an added device and a new
+/// counter (more queues) count from 0.
 fn drivers(before: &Reading, after: &Reading, links: &[Link]) -> BTreeMap<String, BTreeMap<String, i64>> {
     let mut found = BTreeMap::new();
     for last in &after.drivers {

@@ -1,4 +1,4 @@
-//! Small files of procfs and sysfs, and the formats that the kernel writes into them. A file that is not there is absent.
+//! Small files of procfs and sysfs, and the kernel's formats in them. A missing file is absent.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) fn hexadecimal(path: &Path) -> Option<u32> {
     u32::from_str_radix(line(path)?.strip_prefix("0x")?, 16).ok()
 }
 
-/// The last part of what a symbolic link points to, for example the name of a `driver`.
+/// The last component of the target of a symbolic link, for example the name of a `driver`.
 pub(crate) fn target_name(path: &Path) -> Option<String> {
     Some(fs::read_link(path).ok()?.file_name()?.to_str()?.to_owned())
 }
@@ -62,7 +62,7 @@ pub(crate) fn cores_of_mask(mask: &str) -> Vec<u16> {
     cores
 }
 
-/// A foreign text, made safe for one line: no control characters, at most 256 characters.
+/// A text from outside, made safe for one line: no control characters, at most 256 characters.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(256).collect::<String>().trim().to_owned()
 }

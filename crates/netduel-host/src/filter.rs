@@ -1,4 +1,4 @@
-//! What packets are matched against on their way: nftables, iptables, connection tracking. Counts only.
+//! Firewall facts: nftables, iptables, connection tracking. Counts only.
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::source::FilterSource;
 /// The firewall tables of a network namespace; absent when unknown.
 pub(crate) fn filter(root: &Path, source: &mut dyn FilterSource) -> Option<Firewall> {
     let network = root.join("proc/thread-self/net");
-    // Of either family; a table that both have is named once.
+    // Of both families; a table of both is listed once.
     let tables: BTreeSet<String> = ["ip_tables_names", "ip6_tables_names"]
         .iter()
         .filter_map(|file| whole(&network.join(file)))
@@ -26,9 +26,9 @@ pub(crate) fn filter(root: &Path, source: &mut dyn FilterSource) -> Option<Firew
     (found != Firewall::default()).then_some(found)
 }
 
-/// Whether the kernel has nftables now. A question to it would load the module, and a reader must not change a host.
+/// Whether the kernel has nftables now. A query would load the module, and a reader must not change a host.
 fn has_nftables(root: &Path) -> bool {
-    // A kernel that cannot load modules has it or has it not.
+    // A kernel without modules cannot load it later.
     let Some(loaded) = whole(&root.join("proc/modules")) else { return true };
     let release = line(&root.join("proc/sys/kernel/osrelease")).unwrap_or_default();
     let builtin = whole(&root.join(format!("lib/modules/{release}/modules.builtin"))).unwrap_or_default();
@@ -36,8 +36,8 @@ fn has_nftables(root: &Path) -> bool {
         || builtin.lines().any(|line| line.ends_with("/nf_tables.ko"))
 }
 
-/// Whether irqbalance runs. Not seeing it means something only where every process can be seen: in the first namespace of
-/// processes, whose number is fixed (`PROC_PID_INIT_INO`), and when another user's process may be read.
+/// Whether irqbalance runs. Its absence is certain only where every process is visible: in the initial pid namespace, whose number is
+/// fixed (`PROC_PID_INIT_INO`), and when processes of other users are readable.
 pub(crate) fn irqbalance(root: &Path) -> Option<bool> {
     const FIRST_NAMESPACE: &str = "pid:[4026531836]";
     if irqbalance_process(&root.join("proc")).is_some() {
@@ -48,7 +48,7 @@ pub(crate) fn irqbalance(root: &Path) -> Option<bool> {
     sees_all.then_some(false)
 }
 
-/// The number of an irqbalance that is seen to run. `proc` is `/proc`.
+/// The pid of a visible irqbalance process. `proc` is `/proc`.
 pub fn irqbalance_process(proc: &Path) -> Option<u32> {
     let is_it = |process: &u32| line(&proc.join(format!("{process}/comm"))).as_deref() == Some("irqbalance");
     numbers_in(proc, "").into_iter().find(is_it)

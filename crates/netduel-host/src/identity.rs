@@ -11,7 +11,7 @@ use crate::source::DeviceSource;
 
 /// The key of Hyper-V's pool for the machine on which the guest runs.
 const PHYSICAL_HOST: &str = "PhysicalHostName";
-/// The interface of a host's talk with itself.
+/// The loopback interface.
 const LOOPBACK: &str = "lo";
 
 /// The identity of the host of these links. `stat` is `/proc/stat`.
@@ -22,7 +22,7 @@ pub(crate) fn of(root: &Path, links: &[Link], stat: &[u8], devices: &mut dyn Dev
     let is_hardware = |link: &&Link| if any_bus { link.bus.is_some() } else { link.kind.is_none() };
     let any_hardware = others().any(|link| is_hardware(&link));
     let mut nics: Vec<NicIdentity> = others()
-        // Virtual interfaces of containers come and go, and do not identify the host.
+        // Virtual interfaces of containers change and do not identify the host.
         .filter(|link| !any_hardware || is_hardware(link))
         .filter_map(|link| nic(root, link, devices))
         .collect();

@@ -1,11 +1,11 @@
-//! Interrupts out of `/proc/interrupts` (kernel/irq/proc.c). Pure: text in, differences out.
+//! Interrupts from `/proc/interrupts` (kernel/irq/proc.c). Pure: text in, differences out.
 use std::collections::{BTreeMap, HashMap};
 
-/// A counter that seems to have grown by more than this between two readings has started anew instead: a device that gave
-/// its interrupt back and requested it again. The counters have 32 bits.
+/// A larger apparent increase between two readings is a reset: the device released its interrupt and requested it again. The counters
+/// have 32 bits.
 const PLAUSIBLE_MAX: u32 = 1 << 31;
 
-/// Lines that count errors of the host and not interrupts of a core.
+/// Lines that count errors of the host, not interrupts of a core.
 const NOT_BY_CORE: [&str; 2] = ["ERR", "MIS"];
 
 struct Row<'a> {
@@ -15,7 +15,7 @@ struct Row<'a> {
     counts: Vec<u32>,
 }
 
-/// Core numbers of the header: cores that are offline have no column.
+/// Core numbers of the header: offline cores have no column.
 fn header(text: &str) -> Vec<usize> {
     let names = text.lines().next().unwrap_or_default().split_ascii_whitespace();
     names.filter_map(|name| name.strip_prefix("CPU")?.parse().ok()).collect()
@@ -54,7 +54,7 @@ fn name(label: &str, tail: &str) -> String {
     }
 }
 
-/// Whether this is the column before the name: a line whose device is gone ends with it.
+/// Whether this is the column before the name: the line of a removed device ends with it.
 fn is_trigger(text: &str) -> bool {
     let ends = ["-edge", "-level", "-fasteoi", "-Edge", "-Level"];
     ends.iter().any(|end| text.ends_with(end)) || matches!(text, "Edge" | "Level")
@@ -64,7 +64,7 @@ fn is_trigger(text: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interrupt {
     pub name: String,
-    /// Times it came since boot, on the cores that are online.
+    /// Its counts since boot, on the online cores.
     pub total: u64,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn differences(before: &str, after: &str) -> (BTreeMap<String, u64>, 
     }
     let first: HashMap<&str, Row<'_>> =
         rows(before, cores_before.len()).map(|row| (row.label, row)).collect();
-    // Where a core of the second reading stood in the first one.
+    // Column of a core of the second reading in the first one.
     let places: Vec<Option<usize>> =
         cores.iter().map(|core| cores_before.iter().position(|other| other == core)).collect();
     for row in rows(after, cores.len()) {
@@ -104,7 +104,7 @@ pub(crate) fn differences(before: &str, after: &str) -> (BTreeMap<String, u64>, 
         let host_wide = row.counts.len() < cores.len() || NOT_BY_CORE.contains(&row.label);
         let mut total = 0;
         for (column, last) in row.counts.iter().enumerate() {
-            // A core that came online in between shows what it counted in an earlier life.
+            // A core that came online in between shows its counts from before it went offline.
             let Some(place) = (if host_wide { Some(column) } else { places[column] }) else { continue };
             let started = old.and_then(|old| old.counts.get(place)).copied().unwrap_or(0);
             let change = grown(started, *last);
@@ -155,7 +155,7 @@ MIS:          0
                 ("Hypervisor callback interrupts", 1),
                 // A new line counts from 0.
                 ("mlx5_comp1@pci:abcd:00:02.0", 3),
-                // Begun anew.
+                // Reset.
                 ("mlx5_comp2@pci:abcd:00:02.0", 20),
                 ("mlx5_comp0@pci:abcd:00:02.0", 12),
                 // Wrapped at 32 bits.

@@ -1,23 +1,23 @@
-//! What the kernel's log says of the hypervisor (`/dev/kmsg`, Documentation/ABI/testing/dev-kmsg). It may be forbidden
-//! (`kernel.dmesg_restrict`), and its beginning goes with time: then nothing is known.
+//! Messages of the kernel's log about the hypervisor (`/dev/kmsg`, Documentation/ABI/testing/dev-kmsg). The log may be forbidden
+//! (`kernel.dmesg_restrict`), and its start is overwritten with time: then the facts are absent.
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// `arch/x86/kernel/cpu/hypervisor.c`: what the kernel found at boot.
+/// `arch/x86/kernel/cpu/hypervisor.c`: the hypervisor that the kernel detected at boot.
 const DETECTED: &str = "Hypervisor detected: ";
 /// `drivers/hv/hv_common.c`, before 6.8 `arch/x86/kernel/cpu/mshyperv.c`: `Hyper-V: Host Build 10.0.20348.1-1-0`, in the newest
 /// kernels `Hypervisor Build`, in old ones `Hyper-V Host Build:20348-10.0-1-0.1`.
 const BUILDS: [&str; 3] = ["Hyper-V: Host Build ", "Hyper-V: Hypervisor Build ", "Hyper-V Host Build:"];
-/// No log is longer (`CONFIG_LOG_BUF_SHIFT` goes up to 25, most have 17 to 20); what lies beyond is not read.
+/// Maximum length of a log (`CONFIG_LOG_BUF_SHIFT` is at most 25, usually 17 to 20); the rest is not read.
 const READ_MAX: usize = 4 << 20;
 /// Microseconds since boot: on every kernel the hypervisor is found in the first second.
 const BOOT_US: u64 = 10_000_000;
-/// A record is no longer (`PRINTK_MESSAGE_MAX`).
+/// Maximum length of a record (`PRINTK_MESSAGE_MAX`).
 const RECORD_MAX: usize = 2048;
 
-/// What the kernel logged at boot.
+/// Facts that the kernel logged at boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hypervisor {
     /// For example `KVM` or `Microsoft Hyper-V`.
@@ -34,7 +34,7 @@ impl Hypervisor {
     }
 }
 
-/// Reads the log from its beginning, as far as it goes without waiting.
+/// Reads the log from its start to the last available record.
 pub(crate) fn hypervisor(root: &Path) -> Option<Hypervisor> {
     let path = root.join("dev/kmsg");
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -45,7 +45,7 @@ pub(crate) fn hypervisor(root: &Path) -> Option<Hypervisor> {
         match file.read(&mut record) {
             Ok(0) => break,
             Ok(length) if is_of_boot(&record[..length]) => text.extend_from_slice(&record[..length]),
-            // EPIPE: records that were not read yet made room for new ones; the next read goes on behind them.
+            // EPIPE: unread records were overwritten; the next read continues after them.
             Err(cause) if matches!(cause.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
             _ => break,
         }
@@ -53,7 +53,7 @@ pub(crate) fn hypervisor(root: &Path) -> Option<Hypervisor> {
     found(&String::from_utf8_lossy(&text))
 }
 
-/// Whether a record is of the time in which the kernel finds its hypervisor; the log of a busy host has thousands of later ones.
+/// Whether a record is from the time in which the kernel detects its hypervisor; the log of a busy host has thousands of later ones.
 fn is_of_boot(record: &[u8]) -> bool {
     let head = String::from_utf8_lossy(record.split(|byte| *byte == b';').next().unwrap_or_default());
     let microseconds = head.split(',').nth(2).and_then(|time| time.parse::<u64>().ok());

@@ -10,7 +10,7 @@ use crate::file::shown;
 /// `HV_KVP_EXCHANGE_MAX_KEY_SIZE` and `HV_KVP_EXCHANGE_MAX_VALUE_SIZE` (include/uapi/linux/hyperv.h).
 const KEY_LEN: usize = 512;
 const VALUE_LEN: usize = 2048;
-/// A host writes some twenty; more are not read.
+/// Maximum number of records; a host writes about twenty.
 const RECORDS_MAX: usize = 1024;
 
 /// The pool's values by their keys.

@@ -1,6 +1,6 @@
-//! Readers of what a host is and does: netlink, ethtool, procfs, sysfs, DMI, a cloud's metadata service.
+//! Readers of the facts and counters of a host: netlink, ethtool, procfs, sysfs, DMI, a cloud's metadata service.
 //!
-//! Readers hold no policy and never change a host. What a host does not report is absent, not 0. Facts of the network come
+//! Readers hold no policy and never change a host. A fact that a host does not report is absent, not 0. Facts of the network come
 //! from netlink and ioctl: an agent runs in a network namespace, and `/sys/class/net` may show another one. Only what the kernel
 //! shows nowhere else, the steering of queues, comes from there, and only when it shows the same links.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Links and addresses out of the kernel's netlink lists. Pure: bytes in, facts out.
+//! Links and addresses from the kernel's netlink lists. Pure: bytes in, facts out.
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netduel_sys::netlink::{self, RTM_NEWADDR, RTM_NEWLINK, attributes, messages, u32_at, u64_at};
@@ -37,7 +37,7 @@ const LINK_HEAD_LEN: usize = 16;
 /// Bytes of `struct ifaddrmsg`.
 const ADDRESS_HEAD_LEN: usize = 8;
 
-/// What the kernel counts on a link (`struct rtnl_link_stats64`).
+/// Counters of a link (`struct rtnl_link_stats64`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counters {
     pub rx_packets: u64,
@@ -113,7 +113,7 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
             _ => {}
         }
     }
-    // The number is of the other namespace then.
+    // The index is one of the other namespace.
     link.lower = link.lower.filter(|_| !lower_is_elsewhere);
     (!link.name.is_empty()).then_some(link)
 }
@@ -137,7 +137,7 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(&value[..end]).into_owned()
 }
 
-/// A link-layer address; the loopback's zeros and a tunnel's IPv4 address are none.
+/// A link-layer address; the zeros of the loopback and the IPv4 address of a tunnel are not link-layer addresses.
 fn mac(value: &[u8]) -> Option<String> {
     let real = value.len() >= 6 && value.iter().any(|byte| *byte != 0);
     real.then(|| value.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"))
@@ -163,7 +163,7 @@ pub(crate) fn ip(value: &[u8]) -> Option<IpAddr> {
     <[u8; 16]>::try_from(value).ok().map(|sixteen| Ipv6Addr::from(sixteen).into())
 }
 
-/// The limits that a link's driver names for its MTU, bytes.
+/// Limits of the MTU of a link by its driver, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MtuRange {
     /// Smallest.

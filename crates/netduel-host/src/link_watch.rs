@@ -1,5 +1,5 @@
-//! Listens to what changes on the links of a network namespace while traffic runs: netlink's group of links, and the kernel's
-//! log where it may be read. A thread that sleeps until a notification comes; must not read counters.
+//! Listens to changes of the links of a network namespace while traffic runs: netlink's group of links, and the kernel's log if it is
+//! readable. A thread sleeps until a notification arrives; must not read counters.
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -17,24 +17,24 @@ use crate::link::{Link, link, links};
 use crate::netlink::RouteSocket;
 use crate::source::LinkSource as _;
 
-/// The kernel's notices are far shorter than a list's datagrams, which have 32 KiB.
+/// Buffer of a notification, which is far shorter than the datagrams of a list (32 KiB).
 const RECEIVE_LEN: usize = 32 << 10;
 /// A record of `/dev/kmsg` is 1 KiB at most, with its tags 8 KiB.
 const RECORD_LEN: usize = 8 << 10;
-/// What `hv_netvsc` says when its data path moves or its VF comes or goes (drivers/net/hyperv/netvsc_drv.c).
+/// Messages of `hv_netvsc` when its data path moves or its VF is added or removed (drivers/net/hyperv/netvsc_drv.c).
 const PATH_WORDS: [&str; 5] =
     ["Data path switched", "VF slot", "VF registering", "VF unregistering", "joined to"];
 /// The driver of these messages.
 const PATH_DRIVER: &str = "hv_netvsc";
 
-/// A listener at work. It ends, and its thread with it, when it goes out of sight.
+/// A running listener. Dropping it ends its thread.
 pub(crate) struct Watch {
     stop: OwnedFd,
     thread: Option<JoinHandle<Vec<LinkEvent>>>,
 }
 
 impl Watch {
-    /// Begins to listen in the calling thread's network namespace; times count from now.
+    /// Starts to listen in the calling thread's network namespace; times count from now.
     pub fn begin() -> io::Result<Self> {
         Self::with_log(kernel_log())
     }
@@ -42,7 +42,7 @@ impl Watch {
     fn with_log(log: Option<OwnedFd>) -> io::Result<Self> {
         let notices = link_notifications()?;
         let mut lists = RouteSocket::open()?;
-        // After the group was joined: a change while the list is made is notified again, and is then no change.
+        // After joining the group: a change during the listing is notified again and is then already known.
         let known = known(&mut lists)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let listener = Listener {
@@ -64,7 +64,7 @@ impl Watch {
     }
 
     fn join(&mut self) -> Vec<LinkEvent> {
-        // The counter of an eventfd that is never read has room for one more.
+        // The counter of an eventfd that is never read cannot overflow here.
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl Drop for Watch {
     }
 }
 
-/// The kernel's log from here on; absent where this user may not read it.
+/// The kernel's log from now on; absent when this user may not read it.
 fn kernel_log() -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let log = open("/dev/kmsg", flags, Mode::empty()).ok()?;
@@ -90,7 +90,7 @@ fn known(lists: &mut RouteSocket) -> io::Result<Known> {
     Ok(links(&list).into_iter().map(|link| (link.index, State::of(&link))).collect())
 }
 
-/// What is known of a link, by index.
+/// Known state of each link, by index.
 type Known = BTreeMap<u32, State>;
 
 /// The parts of a link whose changes are events.
@@ -183,7 +183,7 @@ impl Listener {
         loop {
             let Some(log) = &self.log else { return };
             match rustix::io::read(log.as_fd(), &mut *buffer) {
-                // No log ends: containers have another file in its place, such as `/dev/null`.
+                // A log never ends: this is another file in its place, such as `/dev/null` in a container.
                 Ok(0) => {
                     self.log = None;
                     return;
@@ -198,7 +198,7 @@ impl Listener {
                 // Records were overwritten before they were read (EPIPE): the next one follows.
                 Err(Errno::INTR | Errno::PIPE) => {}
                 Err(Errno::AGAIN) => return,
-                // One that cannot be read would be ready for ever.
+                // A log that cannot be read would always be ready.
                 Err(_) => {
                     self.log = None;
                     return;
@@ -208,8 +208,8 @@ impl Listener {
     }
 }
 
-/// What a notice changes of what is known. A bridge notifies about its ports with messages of its own, which are no links' and are not
-/// taken for links by [`link`].
+/// Applies a notification to the known state and returns the changes. Messages of a bridge about its ports (`AF_BRIDGE`) are not about links;
+/// [`link`] ignores them.
 fn apply(known: &mut Known, kind: u16, notified: &Link) -> Vec<(String, Option<String>, LinkChange)> {
     let name_of = |known: &Known, index: u32| {
         known.get(&index).map_or_else(|| index.to_string(), |state| state.name.clone())
@@ -243,7 +243,7 @@ fn apply(known: &mut Known, kind: u16, notified: &Link) -> Vec<(String, Option<S
             match (before.up, now.up) {
                 (true, false) => changes.push(LinkChange::Down),
                 (false, true) => changes.push(LinkChange::Up),
-                // A link that is set down loses carrier with it, which is one change and not two.
+                // A link that is set down also loses its carrier: one change, not two.
                 (true, true) if before.carrier == Some(true) && now.carrier == Some(false) => {
                     changes.push(LinkChange::CarrierLost);
                 }
@@ -259,7 +259,7 @@ fn apply(known: &mut Known, kind: u16, notified: &Link) -> Vec<(String, Option<S
     changes.into_iter().map(|change| (name.clone(), above.clone(), change)).collect()
 }
 
-/// Interface and words of a record of the kernel's log about a synthetic NIC's data path, as in
+/// Interface and text of a record of the kernel's log about the data path of a synthetic NIC, as in
 /// `6,1,2,-;hv_netvsc 000d3a eth0: Data path switched to VF: enP1s1`.
 fn path_message(record: &str) -> Option<(String, String)> {
     let (_, text) = record.split_once(';')?;
@@ -279,7 +279,7 @@ mod tests {
         Link { index, name: name.into(), up, carrier: Some(carrier), master, ..Link::default() }
     }
 
-    /// The changes of a course of notices, each as `interface: change`.
+    /// The changes of a sequence of notifications, each as `interface: change`.
     fn course(notices: &[(u16, Link)]) -> Vec<String> {
         let first = [changed(1, "eth0", true, true, None), changed(2, "vf0", true, true, Some(1))];
         let mut known: Known = first.iter().map(|link| (link.index, State::of(link))).collect();

@@ -8,7 +8,7 @@ use crate::netlink::{NetfilterSocket, RouteSocket};
 use crate::source::{MetadataService, Sources};
 
 impl Sources {
-    /// Those of this host and of the calling thread's network namespace.
+    /// The sources of this host and of the calling thread's network namespace.
     ///
     /// # Errors
     /// When a socket cannot be opened.

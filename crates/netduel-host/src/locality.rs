@@ -1,6 +1,6 @@
 //! CPU locality of the interface that carries a trial's data: physical cores, NUMA node, queue interrupts.
 //!
-//! Uses the readers of a snapshot, and keeps what an end needs to choose its cores.
+//! Uses the readers of a snapshot and keeps the facts for the choice of cores.
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct Locality {
 /// A NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// As the kernel numbers it.
+    /// The kernel's number.
     pub number: u32,
     /// All of its cores, usable or not.
     pub cores: Vec<u16>,
@@ -42,7 +42,7 @@ impl Locality {
     /// that this process may run on (`sched_getaffinity(2)`).
     ///
     /// # Errors
-    /// When links or addresses cannot be listed. Everything else that is missing is absent.
+    /// When links or addresses cannot be listed. Other missing facts are absent.
     pub fn read(sources: &mut Sources, address: IpAddr, allowed: &[u16]) -> Result<Self, HostError> {
         let mut locality = Self { physical: physical_cores(&sources.root, allowed), ..Self::default() };
         let mut list = Vec::new();

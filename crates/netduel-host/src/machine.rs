@@ -1,4 +1,4 @@
-//! Processors, caches and memory nodes, out of `/proc/cpuinfo` and `/sys/devices/system`.
+//! Processors, caches and memory nodes from `/proc/cpuinfo` and `/sys/devices/system`.
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Tables of the calling thread's network namespace, as the kernel lists them. Must not interpret them.
+//! Netlink tables of the calling thread's network namespace. Must not interpret them.
 use std::io;
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ const QDISC_BODY: [u8; 20] = [0; 20];
 const ROUTE_BODY: [u8; 12] = [0; 12];
 /// `AF_BRIDGE` (include/linux/socket.h).
 const AF_BRIDGE: u8 = 7;
-/// `struct nfgenmsg`; zeros ask for every family.
+/// `struct nfgenmsg`; zeros request every family.
 const NETFILTER_BODY: [u8; 4] = [0; 4];
 /// `NFT_MSG_NEWRULE` and `NFT_MSG_GETRULE` of the subsystem `NFNL_SUBSYS_NFTABLES`.
 const NEW_RULE: u16 = 10 << 8 | 6;
@@ -45,7 +45,7 @@ impl RouteSocket {
     /// Opens the socket.
     ///
     /// # Errors
-    /// Without a descriptor to spare.
+    /// When no descriptor is available.
     pub fn open() -> io::Result<Self> {
         NetlinkSocket::route().map(Self)
     }
@@ -130,8 +130,8 @@ impl LinkSource for RouteSocket {
     }
 }
 
-/// The devices of the calling thread's network namespace with what they can do with XDP: messages of the generic netlink family
-/// `netdev` (Linux 6.3), whose number the kernel gives out when it starts.
+/// XDP features of the devices of the calling thread's network namespace: messages of the generic netlink family
+/// `netdev` (Linux 6.3), whose number the kernel assigns at boot.
 pub(crate) fn xdp_devices() -> io::Result<Vec<u8>> {
     let mut socket = NetlinkSocket::generic()?;
     let body = [CONTROL_GET_FAMILY, GENERIC_VERSION, 0, 0];
@@ -148,8 +148,8 @@ pub(crate) fn xdp_devices() -> io::Result<Vec<u8>> {
     Ok(devices)
 }
 
-/// nftables of the network namespace of the calling thread. It opens a socket for each question, because opening one may make
-/// the kernel load a module.
+/// nftables of the network namespace of the calling thread. It opens a socket for each query only, because opening one may load a
+/// kernel module.
 #[derive(Debug)]
 pub(crate) struct NetfilterSocket;
 

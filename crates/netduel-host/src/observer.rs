@@ -1,4 +1,4 @@
-//! Readings around a trial. Files and sockets are opened once and buffers are used again; nothing is interpreted.
+//! Readings around a trial. Files and sockets are opened once, and buffers are reused. Must not interpret readings.
 use netduel_model::observation::{HostIdentity, Observation};
 use netduel_sys::clock::thread_cpu_ns;
 
@@ -15,15 +15,15 @@ pub struct Observer {
     reader: Reader,
     spare: Vec<Reading>,
     tick_ns: u64,
-    /// Whether it reads this host, which has link notifications.
+    /// Whether it reads the running host; only that has link notifications.
     is_live: bool,
 }
 
 impl Observer {
-    /// Opens everything that is read later.
+    /// Opens all files and sockets of the readings.
     ///
     /// # Errors
-    /// When a socket or a file cannot be opened. A file that this kernel does not have is no error.
+    /// When a socket or a file cannot be opened. A missing file is not an error.
     pub fn new() -> Result<Self, HostError> {
         Ok(Self { is_live: true, ..Self::with_sources(Sources::live()?)? })
     }
@@ -52,7 +52,7 @@ impl Observer {
     }
 }
 
-/// A reading that waits for its second half.
+/// A first reading, before the second one.
 pub struct Before {
     watch: Option<Watch>,
     identity: HostIdentity,

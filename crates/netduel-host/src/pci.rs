@@ -1,4 +1,4 @@
-//! Network functions on the PCI bus, whether or not a driver took them.
+//! Network functions on the PCI bus, with or without a driver.
 use std::path::Path;
 
 use netduel_model::snapshot::PciFunction;
@@ -16,7 +16,7 @@ const VIRTUAL_FUNCTIONS: &[(u16, &[u16])] = &[
     (0x8086, &[0x10ca, 0x10ed, 0x1515, 0x1520, 0x154c, 0x1565, 0x1571, 0x1889, 0x37cd]),
 ];
 
-/// Every network function of the machine, in the order of the slots. Interfaces are filled in by who knows them.
+/// Every network function of the machine, in the order of the slots. The caller adds the interfaces.
 pub(crate) fn functions(root: &Path) -> Vec<PciFunction> {
     let folder = root.join("sys/bus/pci/devices");
     names_in(&folder).iter().filter_map(|slot| function(&folder.join(slot), slot)).collect()
@@ -31,7 +31,7 @@ fn function(folder: &Path, slot: &str) -> Option<PciFunction> {
     let device = hexadecimal(&folder.join("device"))? as u16;
     let physical = folder.join("physfn").exists();
     let named = VIRTUAL_FUNCTIONS.iter().any(|(of, devices)| *of == vendor && devices.contains(&device));
-    // One that can have virtual functions is none itself. Of any other the host does not know.
+    // A function that supports virtual functions is a physical one. For others the answer is unknown.
     let parent = folder.join("sriov_totalvfs").exists();
     let virtual_function = (physical || named).then_some(true).or(parent.then_some(false));
     let driver = target_name(&folder.join("driver"));

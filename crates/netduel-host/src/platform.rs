@@ -38,7 +38,7 @@ impl Identity {
         }
     }
 
-    /// The provider and by what it was recognised, surest first.
+    /// The provider and the evidence, most certain first.
     fn provider(&self) -> Option<(Provider, String)> {
         let Self { vendor, product, tag, .. } = self;
         let is_ec2 = |uuid: &&String| uuid.to_ascii_lowercase().starts_with("ec2");
@@ -85,7 +85,7 @@ pub(crate) fn cloud(root: &Path, cpuinfo: &str) -> (Option<Cloud>, Option<String
     }
     let log = kernel_log::hypervisor(root);
     let hypervisor = log.as_ref().map(kernel_log::Hypervisor::words).or_else(|| xen_version(root));
-    // A small virtual machine monitor has no DMI, but the kernel knows whose interface it speaks.
+    // A small virtual machine monitor has no DMI, but the kernel knows the interface of the hypervisor.
     if let (Provider::OtherHypervisor, Some((known, clock))) = (provider, by_clock(root)) {
         (provider, evidence) = (known, format!("the kernel has the clock source {clock}"));
     }
@@ -131,7 +131,7 @@ fn of(provider: Provider, evidence: String) -> Cloud {
     }
 }
 
-/// `Xen 4.17.2` out of `/sys/hypervisor/version`.
+/// `Xen 4.17.2` from `/sys/hypervisor/version`.
 fn xen_version(root: &Path) -> Option<String> {
     let folder = root.join("sys/hypervisor");
     if line(&folder.join("type"))? != "xen" {
@@ -142,7 +142,7 @@ fn xen_version(root: &Path) -> Option<String> {
     Some(format!("Xen {major}.{minor}{}", part("extra").unwrap_or_default()))
 }
 
-/// Vendor, product and chassis tag of DMI as they stand there, for example `Microsoft Corporation / Virtual Machine /
+/// Vendor, product and chassis tag of DMI, unchanged, for example `Microsoft Corporation / Virtual Machine /
 /// 7783-7084-3265-9085-8269-3286-77`. Machines without DMI name themselves in the device tree.
 pub(crate) fn platform(root: &Path) -> Option<String> {
     let table = root.join("sys/class/dmi/id");

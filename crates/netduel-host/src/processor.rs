@@ -1,4 +1,4 @@
-//! CPU time and context switches out of `/proc/stat` (proc(5)). Pure: text in, differences out.
+//! CPU time and context switches from `/proc/stat` (proc(5)). Pure: text in, differences out.
 use netduel_model::observation::CoreTime;
 
 /// One core's line, in clock ticks.
@@ -15,7 +15,7 @@ struct Ticks {
 
 /// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`. Guest time is already in user and nice.
 fn ticks(line: &str) -> Option<Ticks> {
-    // The first line, `cpu  ...`, sums up all cores and names none.
+    // The first line, `cpu  ...`, is the sum of all cores.
     let rest =
         line.strip_prefix("cpu").filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))?;
     let mut fields = rest.split_ascii_whitespace();
@@ -61,7 +61,7 @@ pub(crate) fn core_times(before: &str, after: &str, tick_ns: u64) -> Vec<CoreTim
         .collect()
 }
 
-/// How many cores have a line.
+/// Number of cores with a line.
 pub(crate) fn core_count(stat: &str) -> u32 {
     cores(stat).len() as u32
 }

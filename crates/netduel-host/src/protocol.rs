@@ -1,7 +1,7 @@
-//! Protocol counters out of `/proc/net/snmp`, `snmp6` and `netstat` (proc(5)). Pure: text in, differences out.
+//! Protocol counters from `/proc/net/snmp`, `snmp6` and `netstat` (proc(5)). Pure: text in, differences out.
 use std::collections::{BTreeMap, HashMap};
 
-/// The texts of one reading; a file that is not there is empty.
+/// The texts of one reading; a missing file is empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Texts<'a> {
     pub snmp: &'a str,
@@ -45,7 +45,7 @@ fn all(texts: Texts<'_>) -> impl Iterator<Item = (&str, &str, i64)> {
     tables(texts.snmp).chain(tables(texts.netstat)).chain(list(texts.snmp6))
 }
 
-/// What changed, as `Tcp.RetransSegs`. Some are gauges (`Tcp.CurrEstab`) and may fall.
+/// Changed counters, as `Tcp.RetransSegs`. Some are gauges (`Tcp.CurrEstab`) and may decrease.
 pub(crate) fn differences(before: Texts<'_>, after: Texts<'_>) -> BTreeMap<String, i64> {
     let first: HashMap<(&str, &str), i64> =
         all(before).map(|(group, name, value)| ((group, name), value)).collect();

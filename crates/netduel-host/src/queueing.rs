@@ -1,4 +1,4 @@
-//! Queueing disciplines, what they dropped and held back, out of the kernel's netlink list (rtnetlink(7), `RTM_NEWQDISC`). Pure: bytes in,
+//! Queueing disciplines with their drops and overlimits, from the kernel's netlink list (rtnetlink(7), `RTM_NEWQDISC`). Pure: bytes in,
 //! counts out.
 //!
 //! A discipline counts what those below it dropped, too, so only the drops of the outermost of each direction are read.
@@ -8,9 +8,9 @@ use netduel_sys::netlink::{RTM_NEWQDISC, attribute, messages, u32_at};
 
 /// Bytes of `struct tcmsg`.
 const HEAD_LEN: usize = 20;
-/// `TC_H_ROOT`: the outermost discipline of what the interface sends.
+/// `TC_H_ROOT`: the outermost egress discipline.
 const PARENT_ROOT: u32 = 0xffff_ffff;
-/// `TC_H_INGRESS`: that of what it receives.
+/// `TC_H_INGRESS`: the ingress discipline.
 const PARENT_INGRESS: u32 = 0xffff_fff1;
 /// `TCA_KIND` (include/uapi/linux/rtnetlink.h): its name.
 const KIND: u16 = 1;
@@ -20,7 +20,7 @@ const STATISTICS: u16 = 7;
 const STATISTICS_QUEUE: u16 = 3;
 /// Offset of the drops in it.
 const DROPS: usize = 8;
-/// Where the times stand that it had a packet and did not give it out for the sake of a rate.
+/// Offset of the overlimits in it: times that it delayed a packet because of a rate.
 const OVERLIMITS: usize = 16;
 
 /// Packets that the outermost disciplines of an interface have dropped; 32-bit counters that wrap.
@@ -28,7 +28,7 @@ const OVERLIMITS: usize = 16;
 pub(crate) struct Dropped {
     pub sending: Option<u32>,
     pub receiving: Option<u32>,
-    /// Times that the one of what is sent held packets back.
+    /// Overlimits of the egress discipline.
     pub overlimits: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn dropped(list: &[u8]) -> BTreeMap<u32, Dropped> {
     found
 }
 
-/// The kinds of the disciplines that stand on an interface's way out, by its index: the root first, then those below it in
+/// Kinds of the egress disciplines of an interface, by its index: the root first, then those below it in
 /// the kernel's order, each kind once.
 pub(crate) fn disciplines(list: &[u8]) -> BTreeMap<u32, Vec<String>> {
     let mut found: BTreeMap<u32, Vec<String>> = BTreeMap::new();
@@ -83,8 +83,8 @@ fn counts(bytes: &[u8]) -> Option<&[u8]> {
     attribute(attribute(bytes, STATISTICS)?, STATISTICS_QUEUE)
 }
 
-/// What was dropped between two readings; absent when one of them has no such discipline. One that was put in place of
-/// another between them counts from 0, which looks like a counter that wrapped, so a count beyond any queue is none.
+/// Drops between two readings; absent when one of them has no such discipline. A replaced discipline counts from 0, which looks like a
+/// wrapped counter, so an impossibly large difference is absent.
 pub(crate) fn difference(before: Option<u32>, after: Option<u32>) -> Option<u64> {
     let difference = after?.wrapping_sub(before?);
     (difference < u32::MAX / 2).then(|| u64::from(difference))

@@ -20,7 +20,7 @@ use crate::source::{DeviceSource, LinkSource, Sources};
 const LOOPBACK: &str = "lo";
 /// Retries when the number of a driver's counters changes during the reading.
 const ATTEMPTS: usize = 3;
-/// A file grows by this much when it is longer than ever before.
+/// Growth of the buffer of a file.
 const CHUNK: usize = 16 << 10;
 
 /// Counters of one driver.
@@ -31,7 +31,7 @@ pub(crate) struct DriverCounters {
     pub values: Vec<u64>,
 }
 
-/// Files and lists at one point in time. A file that is not there is empty.
+/// Files and lists at one point in time. A missing file is empty.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
     pub monotonic_ns: u64,
@@ -46,12 +46,12 @@ pub(crate) struct Reading {
     pub links: Vec<u8>,
     pub queueing: Vec<u8>,
     pub drivers: Vec<DriverCounters>,
-    /// Index, bus and name of devices whose bus address the kernel does not report with the link.
+    /// Index, bus and name of devices whose bus the kernel does not report with the link.
     pub places: Vec<(u32, String, String)>,
 }
 
 impl Reading {
-    /// The links, each with the place of its device as far as it is known.
+    /// The links, each with the bus of its device if known.
     pub fn present(&self) -> Vec<Link> {
         let mut present = links(&self.links);
         for link in &mut present {
@@ -63,14 +63,14 @@ impl Reading {
     }
 }
 
-/// A file that is opened once and read from its beginning each time.
+/// A file that is opened once and read from its start each time.
 struct Source {
     path: PathBuf,
     file: Option<File>,
 }
 
 impl Source {
-    /// A file that is not there, or that this user may not read, is absent.
+    /// Absent when the file does not exist or this user may not read it.
     fn open(root: &Path, below: &str) -> Result<Self, HostError> {
         let path = root.join(below);
         let file = match File::open(&path) {
@@ -143,7 +143,7 @@ impl Reader {
         })
     }
 
-    /// The reading before the traffic: what is compared with the clock is read last.
+    /// The reading before the traffic: values that are compared with the clock are read last.
     pub fn before(&mut self, reading: &mut Reading) -> Result<(), HostError> {
         self.files(reading)?;
         self.devices(reading)?;
@@ -151,7 +151,7 @@ impl Reader {
         stamp(reading)
     }
 
-    /// The reading after the traffic, in the opposite order: so both readings' own work stays outside of the interval.
+    /// The reading after the traffic, in the opposite order, so that the work of both readings is outside the interval.
     pub fn after(&mut self, reading: &mut Reading) -> Result<(), HostError> {
         stamp(reading)?;
         self.stat.read(&mut reading.stat)?;
@@ -186,12 +186,12 @@ impl Reader {
         Ok(())
     }
 
-    /// On what the host runs now, with the links and cores of a reading.
+    /// The identity of the host, with the links and cores of a reading.
     pub fn identity(&mut self, reading: &Reading) -> HostIdentity {
         identity::of(&self.root, &reading.present(), &reading.stat, self.drivers.as_mut())
     }
 
-    /// Where a device is, on kernels before 5.14. A link with a kind has none.
+    /// The bus of a device, on kernels before 5.14. A link with a kind has none.
     fn unknown_bus_address(&mut self, link: &Link) -> Option<(u32, String, String)> {
         if link.bus.is_some() || link.kind.is_some() {
             return None;

@@ -1,17 +1,17 @@
-//! Routes to everywhere, out of the kernel's netlink list (rtnetlink(7), `RTM_NEWROUTE`). Pure: bytes in, links out.
+//! Default routes from the kernel's netlink list (rtnetlink(7), `RTM_NEWROUTE`). Pure: bytes in, links out.
 use std::collections::BTreeSet;
 
 use netduel_sys::netlink::{RTM_NEWROUTE, messages, u16_at, u32_at};
 
 /// Bytes of `struct rtmsg`.
 const HEAD_LEN: usize = 12;
-/// Where it has the length of the destination's prefix, the table and the type.
+/// Offsets of the prefix length of the destination, the table and the type.
 const PREFIX: usize = 1;
 const TABLE: usize = 4;
 const TYPE: usize = 7;
 /// `RT_TABLE_MAIN`.
 const TABLE_MAIN: u8 = 254;
-/// `RTN_UNICAST`: neither local nor one that refuses.
+/// `RTN_UNICAST`: neither a local nor a reject route.
 const TYPE_UNICAST: u8 = 1;
 /// `RTA_OIF`: the link that packets leave by.
 const LINK: u16 = 4;
@@ -23,7 +23,7 @@ pub(crate) fn links_of_default(list: &[u8]) -> BTreeSet<u32> {
     links_of(list, |table| table == TABLE_MAIN)
 }
 
-/// Those of the default routes of every table, which policy rules may choose.
+/// The same for the default routes of every table, which policy rules may select.
 pub(crate) fn links_of_any_default(list: &[u8]) -> BTreeSet<u32> {
     links_of(list, |_| true)
 }

@@ -1,4 +1,4 @@
-//! What a host is at the beginning of a run. Raw facts; what it does not report is absent.
+//! The facts of a host at the start of a run. Raw; unreported facts are absent.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::route::{links_of_any_default, links_of_default};
 use crate::source::{DeviceSource, LinkSource, Sources};
 use crate::{filter, interrupts, metadata, pci, platform, xdp};
 
-/// Sysctls that bear on a network measurement. One that a kernel or a namespace does not have is left out.
+/// Sysctls that affect a network measurement. Those that a kernel or a namespace lacks are omitted.
 const SYSCTLS: &[&str] = &[
     "kernel.numa_balancing",
     "net.core.busy_poll",
@@ -69,7 +69,7 @@ const SYSCTLS: &[&str] = &[
 /// cloud whose metadata service does not answer.
 ///
 /// # Errors
-/// When links or addresses cannot be listed. Everything else that is missing is absent.
+/// When links or addresses cannot be listed. Other missing facts are absent.
 pub fn snapshot() -> Result<HostSnapshot, HostError> {
     snapshot_of(&mut Sources::live()?)
 }
@@ -98,7 +98,7 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
     Ok(HostSnapshot { cloud, hypervisor, ..read? })
 }
 
-/// Everything that is read on the host itself.
+/// The facts from the host itself.
 fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapshot, HostError> {
     let value = |below: &str| line(&root.join(below));
     let links = listed_links(sources)?;
@@ -144,7 +144,7 @@ pub fn interface_names() -> Result<Vec<String>, HostError> {
     Ok(live_links()?.into_iter().map(|link| link.name).collect())
 }
 
-/// The limits of an interface's MTU as its driver names them; `None` without such an interface.
+/// The MTU limits of the driver of an interface; `None` without such an interface.
 ///
 /// # Errors
 /// When links cannot be listed.
@@ -212,7 +212,7 @@ fn sysctls(root: &Path) -> BTreeMap<String, String> {
         .iter()
         .filter_map(|name| {
             let value = line(&root.join("proc/sys").join(name.replace('.', "/")))?;
-            // The kernel parts the numbers of `tcp_rmem` by tabs.
+            // The kernel separates the numbers of `tcp_rmem` by tabs.
             Some(((*name).to_owned(), value.split_whitespace().collect::<Vec<_>>().join(" ")))
         })
         .collect()

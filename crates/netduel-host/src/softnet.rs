@@ -1,4 +1,4 @@
-//! Per-core receive processing out of `/proc/net/softnet_stat` (net/core/net-procfs.c). Pure: text in, differences out.
+//! Per-core receive processing from `/proc/net/softnet_stat` (net/core/net-procfs.c). Pure: text in, differences out.
 use netduel_model::observation::Softnet;
 
 /// Column of the packets received through RPS; kernels before 2.6.35 have neither the column nor RPS.

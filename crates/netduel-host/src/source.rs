@@ -23,19 +23,19 @@ pub trait LinkSource: Send {
     /// # Errors
     /// The kernel's error; `EOPNOTSUPP` when it is built without them.
     fn queueing(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
-    /// Replaces `into` by the messages of `NETDEV_CMD_DEV_GET` of every device: what it can do with XDP.
+    /// Replaces `into` by the messages of `NETDEV_CMD_DEV_GET` of every device: its XDP features.
     ///
     /// # Errors
     /// The kernel's error; `ENOENT` before Linux 6.3.
     fn xdp(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
-    /// Replaces `into` by the `RTM_NEWROUTE` messages of the routes to everywhere, of either family and any table.
+    /// Replaces `into` by the `RTM_NEWROUTE` messages of the default routes of both families and all tables.
     ///
     /// # Errors
     /// The kernel's error.
     fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
 }
 
-/// What packets of a network namespace are matched against.
+/// The packet filter of a network namespace.
 pub trait FilterSource: Send {
     /// nftables rules of all families. Query only when the kernel has nftables: the query would load the module.
     ///
@@ -44,9 +44,9 @@ pub trait FilterSource: Send {
     fn rules(&mut self) -> io::Result<u32>;
 }
 
-/// What the drivers of a network namespace report.
+/// The drivers of a network namespace.
 pub trait DeviceSource: Send {
-    /// Driver and place (`ethtool -i`).
+    /// Driver and bus info (`ethtool -i`).
     ///
     /// # Errors
     /// The kernel's error; `EOPNOTSUPP` when the device has none.
@@ -123,10 +123,10 @@ impl DeviceSource for Ethtool {
     }
 }
 
-/// A cloud's metadata service, and how long it is waited for.
+/// A cloud's metadata service and its timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MetadataService {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     /// For one request and its answer, milliseconds.
     pub try_ms: u64,
@@ -135,7 +135,7 @@ pub struct MetadataService {
 }
 
 impl MetadataService {
-    /// Where that of every cloud listens: a link-local address, which no router carries further. It answers within some
+    /// The address of every cloud's service: link-local, so no router forwards it. It answers within some
     /// milliseconds; EC2 and GCP need five or six requests.
     pub const LINK_LOCAL: Self = Self {
         address: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80),
@@ -144,9 +144,9 @@ impl MetadataService {
     };
 }
 
-/// Everything that is read.
+/// All sources.
 pub struct Sources {
-    /// Under which `proc`, `sys`, `etc`, `dev` and `var` lie; `/` on a live host.
+    /// The root of `proc`, `sys`, `etc`, `dev` and `var`; `/` on a live host.
     pub root: PathBuf,
     /// Links, addresses, queueing disciplines, routes.
     pub links: Box<dyn LinkSource>,

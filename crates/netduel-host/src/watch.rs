@@ -1,4 +1,4 @@
-//! The links as they are now, and a wait for a change of them by the kernel's own messages. Must not interpret them.
+//! The current links, and a wait for their change by the kernel's notifications. Must not interpret them.
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::link;
 use crate::netlink::RouteSocket;
 use crate::source::LinkSource;
 
-/// A link as netlink shows it at one moment.
+/// The state of a link at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkState {
-    /// Its number, for as long as the device lives.
+    /// Its index, which is constant for the lifetime of the device.
     pub index: u32,
     /// Its name.
     pub name: String,
@@ -38,7 +38,7 @@ pub struct LinkState {
 /// The links of the calling thread's network namespace, in the kernel's order.
 ///
 /// # Errors
-/// When netlink cannot be opened or does not answer.
+/// When netlink cannot be opened or queried.
 pub fn link_states() -> Result<Vec<LinkState>, HostError> {
     let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "netlink", cause })?;
     let mut list = Vec::new();
@@ -56,8 +56,8 @@ pub fn link_states() -> Result<Vec<LinkState>, HostError> {
     Ok(link::links(&list).into_iter().map(state).collect())
 }
 
-/// Waits until the links are as wanted: looks at once, and again with every message of the kernel about a link. False when
-/// they were not within the time.
+/// Waits until the links meet a condition: checks at once, and again after every notification about a link. False when the time
+/// is over.
 ///
 /// # Errors
 /// As [`link_states`].
@@ -80,7 +80,7 @@ pub fn wait_for_links(
     }
 }
 
-/// Whether a message came before the deadline; takes all that are there.
+/// Whether a notification arrived before the deadline; receives all available ones.
 fn heard_by(news: &OwnedFd, deadline_ns: u64) -> io::Result<bool> {
     loop {
         let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
@@ -94,7 +94,7 @@ fn heard_by(news: &OwnedFd, deadline_ns: u64) -> io::Result<bool> {
     let mut message = [0; 4096];
     loop {
         match recv(news, &mut message[..], RecvFlags::empty()) {
-            // Messages that there was no room for are news as well.
+            // Lost notifications (ENOBUFS) count as well.
             Ok(_) | Err(Errno::INTR | Errno::NOBUFS) => {}
             Err(Errno::AGAIN) => return Ok(true),
             Err(cause) => return Err(cause.into()),

@@ -1,4 +1,4 @@
-//! What the drivers of a network namespace can do with XDP, out of the kernel's list of devices (generic netlink, family `netdev`,
+//! XDP features of the drivers of a network namespace, from the kernel's list of devices (generic netlink, family `netdev`,
 //! Linux 6.3). Pure: bytes in, facts out.
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::netlink::GENERIC_BODY_LEN;
 const INDEX: u16 = 1;
 const FEATURES: u16 = 3;
 
-/// The features by the index of the interface; none known for one that is not there.
+/// The features by the index of the interface; an interface that is not listed is unknown.
 pub(crate) fn features(list: &[u8]) -> BTreeMap<u32, Vec<XdpFeature>> {
     messages(list)
         .filter_map(|message| {

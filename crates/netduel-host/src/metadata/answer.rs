@@ -26,10 +26,9 @@ impl Answer {
         Self { failure: Some(failure), ..Self::default() }
     }
 
-    /// Writes the answer into `cloud`. The physical host that the hypervisor itself has named stays: the service knows only
-    /// dedicated hosts.
+    /// Writes the answer into `cloud`. A physical host from the hypervisor is kept: the service names dedicated hosts only.
     pub fn complete(self, cloud: &mut Cloud) {
-        // What answers at that address must not send control characters to a terminal.
+        // An answer must not send control characters to a terminal.
         let clean = |text: Option<String>| text.map(|text| shown(&text)).filter(|text| !text.is_empty());
         cloud.size = clean(self.size);
         cloud.region = clean(self.region);

@@ -3,11 +3,11 @@
 use super::answer::{Answer, object, text};
 use super::http::Client;
 
-/// The token is of use for this many seconds; one snapshot needs less than one.
+/// Lifetime of the token, seconds; one snapshot needs less than one.
 const TOKEN: (&str, &str) = ("/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds: 30");
 /// Size, region, zone, image and the machine's own id in one document.
 const IDENTITY: &str = "/latest/dynamic/instance-identity/document";
-/// Limit of a token; about 56 characters are usual.
+/// Maximum length of a token; about 56 characters are usual.
 const TOKEN_LEN_MAX: usize = 512;
 
 pub(super) fn ask(client: &mut Client) -> Answer {
@@ -24,7 +24,7 @@ pub(super) fn ask(client: &mut Client) -> Answer {
         ..Answer::default()
     };
     let header = format!("X-aws-ec2-metadata-token: {token}");
-    // A machine without the property answers "not found", which is no failure.
+    // "Not found" means that the machine lacks the property; it is not a failure.
     let mut placement = |name: &str| {
         if answer.failure.is_some() {
             return None;
@@ -44,7 +44,7 @@ pub(super) fn ask(client: &mut Client) -> Answer {
 
 fn identity(client: &mut Client) -> Result<(String, serde_json::Value), String> {
     let token = client.put(TOKEN.0, &[TOKEN.1])?.ok_or("the service issues no tokens (404)")?;
-    // It becomes a line of the next requests.
+    // It becomes a header line of the next requests.
     if token.is_empty() || token.len() > TOKEN_LEN_MAX || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("invalid token of the service".to_owned());
     }

@@ -29,7 +29,7 @@ fn document(client: &mut Client) -> Result<Answer, String> {
         instance: of(&["vmId"]),
         placement,
         fault_domain: of(&["platformFaultDomain"]),
-        // A dedicated host; others are known by the key-value pool alone.
+        // A dedicated host; only the key-value pool names others.
         physical_host: of(&["host", "id"]),
         image: (!image.is_empty()).then(|| image.join(":")),
         failure: None,

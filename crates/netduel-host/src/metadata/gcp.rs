@@ -8,7 +8,7 @@ const INSTANCE: &str = "/computeMetadata/v1/instance/";
 
 pub(super) fn ask(client: &mut Client) -> Answer {
     let mut failure = None;
-    // What a machine does not have is not found, which is no failure.
+    // "Not found" means that the machine lacks the property; it is not a failure.
     let mut value = |key: &str| {
         if failure.is_some() {
             return None;

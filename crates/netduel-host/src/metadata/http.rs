@@ -1,5 +1,5 @@
 //! As much of HTTP/1.1 (RFC 9112) as a metadata service needs: one request on one connection, an answer of known length or until
-//! the end. Every step has a deadline and every answer a limit. No proxy is looked for: the service is on the machine's own link.
+//! the end. Every step has a deadline and every answer a limit. No proxy is used: the service is on the link of the machine.
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// The time begins to run.
+    /// Starts the total time.
     pub fn new(service: MetadataService) -> Self {
         Self { service, end_ns: monotonic_ns() + service.total_ms * MS_NS }
     }
@@ -62,7 +62,7 @@ impl Client {
     }
 }
 
-/// A point in time; what is left until then is the limit of the next step.
+/// A deadline. The remaining time limits the next step.
 struct Deadline {
     end_ns: u64,
 }
@@ -76,10 +76,10 @@ impl Deadline {
     }
 }
 
-/// What was being done, and why it failed.
+/// The operation, and why it failed.
 type Failure = (&'static str, std::io::Error);
 
-/// Sends a request and reads until the answer is whole, its sender ends it, or it is too long.
+/// Sends a request and reads until the answer is complete, the connection ends, or the answer is too long.
 fn exchange(service: SocketAddr, request: &[u8], deadline: &Deadline) -> Result<Vec<u8>, Failure> {
     let connect = || TcpStream::connect_timeout(&service, deadline.left()?);
     let mut stream = connect().map_err(|cause| ("connect to", cause))?;
@@ -105,7 +105,7 @@ fn exchange(service: SocketAddr, request: &[u8], deadline: &Deadline) -> Result<
     Ok(answer)
 }
 
-/// Head and body, when the head is there.
+/// Head and body; absent until the head is complete.
 fn parted(answer: &[u8]) -> Option<(&str, &[u8])> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     Some((std::str::from_utf8(&answer[..end]).ok()?, &answer[end + 4..]))

@@ -1,5 +1,5 @@
-//! What a cloud's metadata service says of the machine. Asked only where the machine says that it runs in that cloud;
-//! whatever goes wrong is a fact (`metadata_failure`) and never an error. Must ask for nothing that is secret.
+//! Facts from a cloud's metadata service. It is queried only when the firmware of the machine names that cloud. A failure is a fact
+//! (`metadata_failure`), not an error. Must not query secrets.
 mod answer;
 mod aws;
 mod azure;

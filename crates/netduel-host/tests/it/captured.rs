@@ -1,4 +1,4 @@
-//! A tree that was captured on a guest with two cores: a bridge `eth0` over `syn0` and `vf0`. Between its two halves 50
+//! A tree of files captured on a guest with two cores: a bridge `eth0` over `syn0` and `vf0`. Between its two halves 50
 //! datagrams went over the loopback, `syn0` and its peer were deleted, and a pair `late0`, `late1` was made.
 use netduel_host::{Observer, snapshot_of};
 use netduel_model::observation::Presence;
@@ -94,7 +94,7 @@ fn an_observer_may_be_used_again_and_does_not_mix_its_readings() {
         assert!(seen.protocol.is_empty() && seen.interrupts.is_empty(), "{seen:?}");
         assert!(seen.interfaces.iter().all(|interface| interface.presence == Presence::Unchanged));
     }
-    // A shorter file leaves nothing of the longer one behind.
+    // After a shorter file nothing of the longer one remains.
     host.write("proc/interrupts", "     CPU0       CPU1\n 24:   7   0  IO-APIC   5-edge      short\n");
     let before = observer.before().unwrap();
     host.write("proc/interrupts", "     CPU0       CPU1\n 24:   9   0  IO-APIC   5-edge      short\n");

@@ -1,4 +1,4 @@
-//! Trees of files, lists of links and drivers that stand for a host. Numbers are in little-endian order, as captured.
+//! Trees of files, lists of links and drivers that represent a host. Numbers are in little-endian order, as captured.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -16,13 +16,13 @@ const NOT_SUPPORTED: i32 = 95;
 /// `EPERM`.
 const NOT_PERMITTED: i32 = 1;
 
-/// What the kernel of a host says now; may be changed between two readings.
+/// The current answers of the kernel of a host; may be changed between two readings.
 #[derive(Default)]
 pub struct Kernel {
     pub links: Vec<u8>,
     pub addresses: Vec<u8>,
     pub driver: BTreeMap<String, String>,
-    /// Places on the bus.
+    /// Bus addresses.
     pub bus: BTreeMap<String, String>,
     pub speed: BTreeMap<String, u32>,
     pub features: BTreeMap<String, Vec<Feature>>,
@@ -32,10 +32,10 @@ pub struct Kernel {
     pub rings: BTreeMap<String, Rings>,
     pub coalesce: BTreeMap<String, Coalesce>,
     pub rss: BTreeMap<String, Rss>,
-    /// `RTM_NEWQDISC` messages; without any there are no disciplines to be listed.
+    /// `RTM_NEWQDISC` messages; empty: no disciplines are listed.
     pub queueing: Vec<u8>,
     pub default_routes: Vec<u8>,
-    /// nftables' rules; without a number they may not be listed.
+    /// Number of nftables rules; absent: listing them is not permitted.
     pub rules: Option<u32>,
 }
 
@@ -63,14 +63,14 @@ impl Host {
         }
     }
 
-    /// Writes a file, or writes it anew under the eyes of who has it open.
+    /// Writes a file, in place if a reader has it open.
     pub fn write(&self, below: &str, text: &str) {
         let path = self.folder.path().join(below);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// Takes the files and lists of a captured tree over those that are there.
+    /// Replaces files and lists by those of a captured tree.
     pub fn take(&self, tree: &str) {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captured").join(tree);
         copy(&from, self.folder.path());
@@ -92,7 +92,7 @@ impl Host {
         self.kernel.lock().unwrap().addresses = message;
     }
 
-    /// A driver, and where its device is on the bus.
+    /// A driver, and the bus address of its device.
     pub fn set_driver(&self, interface: &str, driver: &str, bus: &str) {
         let mut kernel = self.kernel.lock().unwrap();
         kernel.driver.insert(interface.to_owned(), driver.to_owned());
@@ -116,7 +116,7 @@ fn copy(from: &Path, to: &Path) {
             let _ = fs::remove_file(&target);
             std::os::unix::fs::symlink(fs::read_link(entry.path()).unwrap(), target).unwrap();
         } else {
-            // Written into the file that is there, because an observer has it open.
+            // Overwrites the existing file, because an observer has it open.
             fs::write(target, fs::read(entry.path()).unwrap()).unwrap();
         }
     }
@@ -197,7 +197,7 @@ impl DeviceSource for Door {
     }
 }
 
-/// A link to be listed.
+/// A listed link.
 #[derive(Debug, Clone, Default)]
 pub struct Link {
     pub index: u32,
@@ -241,7 +241,7 @@ impl Link {
             message = message.u32(31, sending).u32(32, receiving);
         }
         let counters: Vec<u8> = self.counters.iter().flat_map(|counter| counter.to_ne_bytes()).collect();
-        // Before the counters an attribute that no version of the reader knows.
+        // An unknown attribute before the counters.
         message.bytes(0x3ffe, &[1, 2, 3]).bytes(23, &counters).finish(0)
     }
 }

@@ -1,4 +1,4 @@
-//! The readers on this machine and in a network namespace made for the test.
+//! The readers on this machine and in a new network namespace.
 use std::env;
 use std::net::UdpSocket;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn in_namespace(name: &str, body: fn()) {
     in_prepared_namespace(name, "exec \"$@\"", body);
 }
 
-/// As [`in_namespace`]; `prepare` is what the shell does before it becomes the test, whose command line it has in `$@`.
+/// As [`in_namespace`]; `prepare` is a shell script that runs before the test, whose command line is `$@`.
 fn in_prepared_namespace(name: &str, prepare: &str, body: fn()) {
     if env::var_os(INSIDE).is_some() {
         return body();
@@ -107,7 +107,7 @@ fn datagrams_over_the_loopback_are_counted() {
 fn drops_of_queue_and_socket_are_counted() {
     in_namespace("drops_of_queue_and_socket_are_counted", || {
         ip("link set lo up");
-        // A queue that holds a few packets and lets out some hundred a second.
+        // A queue of a few packets that sends some hundred a second.
         let shape = "qdisc add dev lo root tbf rate 1mbit burst 2000 limit 4000";
         assert!(Command::new("tc").args(shape.split(' ')).status().unwrap().success());
         let mut observer = Observer::new().unwrap();
@@ -120,7 +120,7 @@ fn drops_of_queue_and_socket_are_counted() {
         }
         let seen = before.after(&mut observer).unwrap();
         let loopback = seen.interfaces.iter().find(|interface| interface.name == "lo").unwrap();
-        // Of 542 bytes each the queue holds seven; what it does not hold was let out or dropped.
+        // The queue holds seven packets of 542 bytes; the others were sent or dropped.
         let dropped = loopback.qdisc_dropped.unwrap();
         assert!(dropped > 0 && (93..=100).contains(&(loopback.tx_packets + dropped)), "{loopback:?}");
         assert_eq!(loopback.ingress_dropped, None);
@@ -206,7 +206,7 @@ fn the_devices_filter_and_routes_of_a_namespace_are_its_own() {
         assert_eq!(va.device.qdiscs, ["htb", "tbf"]);
         let channels = va.device.channels.unwrap();
         assert_eq!(channels.rx.1.max(channels.combined.1), 2, "{channels:?}");
-        // `/sys` still shows the namespace that the test was started in.
+        // `/sys` still shows the original namespace of the test.
         assert!(va.device.receive_steering.is_empty(), "{:?}", va.device);
         assert!(va.device.bus_address.is_none() && va.device.interrupts.is_empty());
     });
@@ -232,7 +232,7 @@ fn the_steering_of_queues_is_read_where_sysfs_shows_this_namespace() {
     });
 }
 
-/// Whether the rules were taken: not every machine has nft(8) and a kernel with nftables.
+/// Whether the rules were accepted: not every machine has nft(8) and a kernel with nftables.
 fn nft(commands: &str) -> bool {
     let output = Command::new("nft").arg(commands).output();
     let taken = output.as_ref().is_ok_and(|output| output.status.success());

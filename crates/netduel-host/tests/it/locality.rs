@@ -1,4 +1,4 @@
-//! Cores near an interface, on trees that were written after what machines of each kind show.
+//! Cores near an interface, on trees that imitate machines of each kind.
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -53,7 +53,7 @@ fn a_virtio_nic_has_its_queues_in_order_and_its_node() {
     host.set_driver("eth0", "virtio_net", "0000:00:04.0");
     let device = "sys/bus/pci/devices/0000:00:04.0";
     host.write(&format!("{device}/numa_node"), "1\n");
-    // Two interrupts a queue, one for what is configured; the tenth queue comes after the second.
+    // Two interrupts per queue, one for the configuration; the tenth queue is after the second.
     write_interrupts(
         &host,
         device,
@@ -109,7 +109,7 @@ fn cores_that_are_offline_or_not_allowed_are_left_out() {
     let host = host("eth0");
     write_two_nodes(&host);
     host.write("sys/devices/system/cpu/online", "0-2,4-7\n");
-    // Core 3 is offline; 0 is not allowed, so its sibling stands alone.
+    // Core 3 is offline; 0 is not allowed, so only its sibling remains.
     assert_eq!(read(&host, &[1, 3, 4, 5, 7]).physical, [vec![1, 5], vec![4], vec![7]]);
 }
 

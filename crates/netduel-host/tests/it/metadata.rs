@@ -1,4 +1,4 @@
-//! The real client against services on the loopback that speak each cloud's words, and against those that do not.
+//! The client with services on the loopback that answer like each cloud, and with invalid ones.
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use netduel_host::{MetadataService, snapshot_of};
@@ -18,7 +18,7 @@ fn azure_machine() -> Host {
     host
 }
 
-/// What is known of a machine's cloud when its service answers so.
+/// The cloud facts of a machine with this answer of its service.
 fn cloud(host: &Host, answer: impl Fn(&Request) -> Answer + Send + 'static) -> Cloud {
     let service = Service::start(answer);
     seen(host, service.patiently())

@@ -1,4 +1,4 @@
-//! A metadata service on the loopback: takes connections one after the other and says what the test tells it to.
+//! A metadata service on the loopback: accepts one connection at a time and sends the answers of the test.
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -19,11 +19,11 @@ impl Request {
     }
 }
 
-/// What the service does with a connection.
+/// The reaction of the service to a connection.
 pub enum Answer {
-    /// Says this and closes.
+    /// Sends this and closes.
     Say(Vec<u8>),
-    /// Says this and then nothing, until the other side is gone.
+    /// Sends this, and then nothing until the client closes.
     Stall(Vec<u8>),
 }
 
@@ -61,12 +61,12 @@ impl Service {
         Self { address, ended, thread: Some(thread) }
     }
 
-    /// To be waited for as long as a busy machine may need.
+    /// With timeouts for a busy machine.
     pub fn patiently(&self) -> MetadataService {
         MetadataService { address: self.address, try_ms: 60_000, total_ms: 60_000 }
     }
 
-    /// To be waited for as long as that of a cloud.
+    /// With the timeouts of a cloud.
     pub fn as_in_a_cloud(&self) -> MetadataService {
         MetadataService { address: self.address, ..MetadataService::LINK_LOCAL }
     }

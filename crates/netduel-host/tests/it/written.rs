@@ -1,4 +1,4 @@
-//! Trees that were written by hand after what other machines show: many cores, old kernels, devices that come and go.
+//! Hand-written trees that imitate other machines: many cores, old kernels, devices that are added and removed.
 use std::fmt::Write;
 
 use netduel_host::{Observer, snapshot_of};
@@ -112,7 +112,7 @@ fn host_without_information_has_absent_fields_and_no_error() {
     assert!(snapshot.sysctls.is_empty());
 }
 
-/// What is seen when the links change from one list to another.
+/// The observation when the links change from one list to another.
 fn between(before: &[Link], after: &[Link]) -> Observation {
     let host = Host::new();
     host.set_links(before);

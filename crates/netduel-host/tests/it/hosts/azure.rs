@@ -1,5 +1,5 @@
 //! Azure virtual machines in each state of accelerated networking. Driver names, PCI numbers, counters and pairing are those
-//! of the table of Linux guests; counts, addresses and ids are made up.
+//! of the table of Linux guests; counts, addresses and ids are invented.
 use super::tree::{Cpu, Nic, OFFLOADS, Tree};
 use crate::fixture::Host;
 use crate::service::{Answer, Request, ok, status};
@@ -9,13 +9,13 @@ const TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 const MLX5: &str = "b0f0:00:02.0";
 const MANA: &str = "7870:00:00.0";
 
-/// What became of the virtual function.
+/// State of the virtual function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Active,
-    /// There, joined to its pair, and without traffic.
+    /// Present, paired, and without traffic.
     Idle,
-    /// There, and joined to nothing.
+    /// Present, and not paired.
     Unpaired,
 }
 
@@ -108,7 +108,7 @@ pub fn mlx5(state: State) -> Host {
     tree.finish(2)
 }
 
-/// Without a virtual function: accelerated networking is off, or was taken away.
+/// Without a virtual function: accelerated networking is off, or the function was removed.
 pub fn synthetic() -> Host {
     let mut tree = tree("azure-synthetic", 8);
     tree.nic(&netvsc(8, [0; 4]));

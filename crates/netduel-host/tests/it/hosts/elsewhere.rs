@@ -1,10 +1,10 @@
-//! Hosts of the other clouds and of none: driver names, PCI numbers and counters are those of the table of platforms;
-//! counts, addresses and ids are made up.
+//! Hosts of other clouds and without a cloud: driver names, PCI numbers and counters are those of the table of platforms;
+//! counts, addresses and ids are invented.
 use super::tree::{Cpu, Nic, OFFLOADS, Tree};
 use crate::fixture::Host;
 use crate::service::{Answer, Request, ok, status};
 
-/// Interrupts of a device with one for each queue, spread over the cores in turn.
+/// Interrupts of a device, one for each queue, distributed round robin over the cores.
 fn one_each(name: impl Fn(u16) -> String, queues: u16) -> Vec<(String, u16, u32)> {
     (0..queues).map(|queue| (name(queue), queue, 1_000_000 + u32::from(queue))).collect()
 }
@@ -197,7 +197,7 @@ pub fn vmxnet3() -> Host {
     tree.finish(2)
 }
 
-/// A guest of a Hyper-V of one's own: the same drivers, no tag, no service.
+/// A guest of a private Hyper-V: the same drivers, no chassis tag, no metadata service.
 pub fn hyper_v() -> Host {
     let guid = "7d4a1c5e-2c0b-4f0e-9b66-0d3a10200007";
     let cpu = Cpu::guest("Intel(R) Xeon(R) Silver 4314 CPU @ 2.40GHz", 4, 1, 8);
@@ -252,7 +252,7 @@ pub fn bare_metal() -> Host {
     tree.host.kernel.lock().unwrap().rules = Some(37);
     tree.function(slot, 0x15b3, 0x101d, Some("mlx5_core"), 1);
     tree.host.write(&format!("sys/bus/pci/devices/{slot}/sriov_totalvfs"), "8\n");
-    // All of them served by the first socket, though the device is at the second.
+    // All are served by the first socket, although the device is at the second.
     tree.interrupts(slot, one_each(|queue| format!("mlx5_comp{queue}@pci:{slot}"), 16));
     tree.nic(&Nic {
         index: 2,

@@ -1,5 +1,5 @@
-//! Hosts of each cloud and state, written from tables and not captured: see `README.md` beside this file. What the readers make of
-//! them is kept as JSON for the tests of the report.
+//! Hosts of each cloud and state, written from tables and not captured: see `README.md` beside this file. The snapshots that the readers
+//! return are kept as JSON for the tests of the report.
 mod azure;
 mod elsewhere;
 mod tree;
@@ -14,7 +14,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface, Provider};
 use crate::fixture::Host;
 use crate::service::{Answer, Request, Service};
 
-/// How a host is written, and the words of its metadata service.
+/// The function that writes a host, and the answers of its metadata service.
 struct Written {
     name: &'static str,
     write: fn() -> Host,
@@ -47,7 +47,7 @@ fn read(host: &Host, service: Option<fn(&Request) -> Answer>) -> HostSnapshot {
     snapshot_of(&mut sources).unwrap()
 }
 
-/// What was read of each: writing some hundred files takes far longer than reading them.
+/// The snapshot of each host, read once: writing some hundred files takes far longer than reading them.
 static READ: [OnceLock<HostSnapshot>; ALL.len()] = [const { OnceLock::new() }; ALL.len()];
 
 fn of(name: &str) -> HostSnapshot {
@@ -105,7 +105,7 @@ fn an_azure_function_that_carries_the_traffic_is_seen_with_its_pair_and_its_coun
         (&pci.interfaces[..], pci.driver.as_deref()),
         (&["enP45296s1".to_owned()][..], Some("mlx5_core"))
     );
-    // The asynchronous events have an interrupt, too, that belongs to no queue.
+    // The interrupt of asynchronous events belongs to no queue.
     assert_eq!(function.device.interrupts.len(), 8);
     assert_eq!(function.device.rss_entries, [16; 8]);
     assert_eq!(function.device.qdiscs, ["mq", "fq_codel"]);
@@ -166,7 +166,7 @@ fn limit_counters_are_reported_by_the_names_of_each_driver() {
 
     let virtio = of("kvm-virtio-2-nodes");
     assert_eq!(nic(&virtio, "eth0").device.counters["tx_hw_ratelimit_bytes"], 7_864_320);
-    // Each queue has one; the driver gives them all the same name.
+    // Each queue has one; the driver uses one name for all.
     assert_eq!(nic(&of("vmware-vmxnet3"), "ens192").device.counters["pkts rx OOB"], 3 + 4);
 }
 
@@ -222,7 +222,7 @@ fn steering_is_absent_when_the_tree_shows_another_namespace() {
 #[test]
 fn a_kernel_without_nftables_has_no_rules_and_is_not_asked() {
     let host = elsewhere::virtio();
-    // To ask would be refused here, and elsewhere load the module.
+    // A query would be refused here, and would load the module elsewhere.
     host.kernel.lock().unwrap().rules = None;
     assert_eq!(read(&host, None).firewall, None);
     host.write("proc/modules", "ext4 1 0 - Live 0x0\n");

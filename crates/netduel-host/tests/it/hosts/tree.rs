@@ -1,4 +1,4 @@
-//! Writes the files, links and drivers of a host from a short description: what a test would otherwise keep as hundreds of files.
+//! Writes the files, links and drivers of a host from a short description, in place of hundreds of stored files.
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use netduel_sys::netlink::{RTM_NEWADDR, RTM_NEWQDISC, RTM_NEWROUTE, Request};
 
 use crate::fixture::{Host, Link};
 
-/// What every driver of today's kernels has on.
+/// Features that every driver of current kernels enables.
 pub const OFFLOADS: &[&str] = &[
     "tx-scatter-gather",
     "tx-checksum-ip-generic",
@@ -19,7 +19,7 @@ pub const OFFLOADS: &[&str] = &[
     "rx-checksum",
 ];
 
-/// A network interface to be written. Omitted properties have no file.
+/// A network interface. Omitted properties have no file.
 #[derive(Default)]
 pub struct Nic {
     pub index: u32,
@@ -37,29 +37,29 @@ pub struct Nic {
     pub firmware: &'static str,
     pub speed: Option<u32>,
     pub features: &'static [&'static str],
-    /// Combined queues, and the most.
+    /// Combined queues, and their maximum.
     pub combined: Option<(u32, u32)>,
-    /// Descriptors to receive and the most, to send and the most.
+    /// Receive descriptors and their maximum, transmit descriptors and their maximum.
     pub rings: Option<[u32; 4]>,
     /// `rx-usecs`, `rx-frames`, `tx-usecs`, `tx-frames`, `adaptive-rx`, `adaptive-tx`.
     pub coalesce: Option<[u32; 6]>,
-    /// Entries of the indirection table, spread over the queues in turn.
+    /// Entries of the indirection table, distributed round robin over the queues.
     pub indirection: u32,
     /// Mask of RPS for each receive queue; none when empty.
     pub rps: &'static str,
-    /// Whether each transmit queue takes the packets of the core of its number.
+    /// Whether XPS maps each core to the transmit queue of its number.
     pub xps: bool,
     pub counters: Vec<(&'static str, u64)>,
 }
 
-/// A processor to be written.
+/// A processor.
 pub struct Cpu {
     pub model: &'static str,
     pub sockets: u16,
     pub cores_of_socket: u16,
     pub threads: u16,
     pub memory_gib: u64,
-    /// Whether the processor says that it is a guest's.
+    /// Whether the processor reports a hypervisor.
     pub is_guest: bool,
     /// Clock rate, kHz, and governor.
     pub frequency: Option<(u64, &'static str)>,
@@ -87,7 +87,7 @@ impl Cpu {
     }
 }
 
-/// A host in the making.
+/// A host under construction.
 pub struct Tree {
     pub host: Host,
     cores: u16,
@@ -186,14 +186,14 @@ impl Tree {
         self.host.write("dev/kmsg", &lines.iter().enumerate().map(record).collect::<String>());
     }
 
-    /// What a Hyper-V host tells by the key-value exchange.
+    /// Values of the key-value exchange of a Hyper-V host.
     pub fn key_values(&self, pairs: &[(&str, &str)]) {
         let padded = |text: &str, length| format!("{text}{}", "\0".repeat(length - text.len()));
         let record = |(key, value): &(&str, &str)| padded(key, 512) + &padded(value, 2048);
         self.host.write("var/lib/hyperv/.kvp_pool_3", &pairs.iter().map(record).collect::<String>());
     }
 
-    /// A network function on the PCI bus; `node` -1 when the machine tells none.
+    /// A network function on the PCI bus; `node` -1 when the machine reports none.
     pub fn function(&self, slot: &str, vendor: u16, device: u16, driver: Option<&str>, node: i32) {
         let folder = format!("sys/bus/pci/devices/{slot}");
         self.host.write(&format!("{folder}/class"), "0x020000\n");
@@ -263,7 +263,7 @@ impl Tree {
         self.addresses.extend(Request::new(RTM_NEWADDR, 0, &body).bytes(2, &octets).finish(0));
     }
 
-    /// The folder of an interface, which has the steering of its queues.
+    /// The folder of an interface with the RPS and XPS settings of its queues.
     fn class_net(&self, nic: &Nic, mac: Option<[u8; 6]>, queues: u32) {
         let folder = format!("sys/class/net/{}", nic.name);
         let mac = mac.unwrap_or_default().map(|byte| format!("{byte:02x}")).join(":");
@@ -278,7 +278,7 @@ impl Tree {
         }
     }
 
-    /// What netlink and ethtool tell of an interface.
+    /// The answers of netlink and ethtool about an interface.
     fn kernel(&self, nic: &Nic, queues: u32) {
         let mut kernel = self.host.kernel.lock().unwrap();
         let name = || nic.name.to_owned();
@@ -291,7 +291,7 @@ impl Tree {
             return;
         }
         kernel.driver.insert(name(), nic.driver.to_owned());
-        // `ethtool -i` has room for 31 characters, so the GUID of a vmbus device is cut.
+        // `ethtool -i` has 31 characters, so the GUID of a vmbus device is truncated.
         kernel.bus.insert(name(), nic.bus.chars().take(31).collect());
         kernel.firmware.insert(name(), nic.firmware.to_owned());
         let feature =
