@@ -71,8 +71,8 @@ pub enum StoreError {
     },
     /// The file has a newer format.
     #[error(
-        "failed to read {}: it has format {format}, written by {}, and {PROGRAM} reads formats 1 to {FORMAT}; update to {} or later",
-        path.display(), program.as_deref().unwrap_or("a newer netduel"), program.as_deref().unwrap_or("the version that wrote it")
+        "failed to read {}: it has format {format}, written by {}, and {PROGRAM} reads formats 1 to {FORMAT}; {}",
+        path.display(), program.as_deref().unwrap_or("a newer netduel"), newer_remedy(program.as_deref())
     )]
     Newer {
         /// The file.
@@ -121,6 +121,17 @@ pub enum StoreError {
         /// The error of the parser.
         source: serde_json::Error,
     },
+}
+
+/// A build between two releases has the version of this program and a later format.
+fn newer_remedy(program: Option<&str>) -> String {
+    match program {
+        Some(program) if program == PROGRAM => {
+            format!("use the build of {program} that wrote it, or a later one")
+        }
+        Some(program) => format!("update to {program} or later"),
+        None => "update to the version that wrote it or later".to_owned(),
+    }
 }
 
 fn near_words(near: &[String]) -> String {

@@ -30,8 +30,10 @@ pub struct Store {
 /// A run in a listing.
 #[derive(Debug)]
 pub struct RunSummary {
-    /// Its name.
+    /// Its name: that of its file.
     pub id: RunId,
+    /// The run of this store of which the file is a copy.
+    pub copy_of: Option<RunId>,
     /// Its file.
     pub path: PathBuf,
     /// Its facts, or why it cannot be read: one damaged file does not hide the others.
@@ -77,6 +79,16 @@ impl Store {
             return Some(data.join("netduel"));
         }
         variable("HOME").map(|home| home.join(".local/share/netduel"))
+    }
+
+    /// Checks that a run can be created, with a file that is removed again.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], [`StoreError::Permission`], or the error of the system.
+    pub fn check_writable(&self) -> Result<(), StoreError> {
+        let draft = self.folder.join(format!(".check-{}.new", std::process::id()));
+        create_draft(&draft)?;
+        fs::remove_file(&draft).map_err(|source| StoreError::of("remove", &draft, source))
     }
 
     /// The folder.
@@ -138,6 +150,7 @@ impl Store {
         };
         writer::lock(&file, &path)?;
         let Whole { mut run, length, torn, format } = reader::read_whole(&file, &path)?;
+        run.header.id = id.clone();
         let mut writer = RunWriter::new(file, path, length, &run.header);
         writer.resumed(torn, run.trials.len() as u64, format)?;
         run.end = None;
@@ -160,7 +173,11 @@ impl Store {
     pub fn read_with_note(&self, name_or_path: &str) -> Result<(Run, Option<TornTail>), StoreError> {
         let path = self.find(name_or_path)?;
         let file = File::open(&path).map_err(|source| StoreError::of("open", &path, source))?;
-        let whole = reader::read_whole(&file, &path)?;
+        let mut whole = reader::read_whole(&file, &path)?;
+        // A renamed or copied file of this store is a run by the name of its file, as in the listing.
+        if let Some(id) = self.id_at(&path) {
+            whole.run.header.id = id;
+        }
         Ok((whole.run, whole.torn))
     }
 
@@ -183,11 +200,13 @@ impl Store {
     /// As [`Self::read`]; a path of a file is [`StoreError::NotFound`].
     pub fn id_of(&self, name: &str) -> Result<RunId, StoreError> {
         let path = self.find(name)?;
-        let id = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| RunId::new(stem).ok());
-        match id {
-            Some(id) if path == self.file_of(id.as_str()) => Ok(id),
-            _ => Err(self.not_found(name)?),
-        }
+        self.id_at(&path).map_or_else(|| Err(self.not_found(name)?), Ok)
+    }
+
+    /// The name of the run whose file this is, if it is one of this store.
+    fn id_at(&self, path: &Path) -> Option<RunId> {
+        let id = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| RunId::new(stem).ok())?;
+        (path == self.file_of(id.as_str())).then_some(id)
     }
 
     /// Whether a process writes this run now. A run that cannot be opened is not in use.
@@ -196,7 +215,7 @@ impl Store {
         File::open(&path).is_ok_and(|file| writer::is_locked(&file))
     }
 
-    /// All runs, newest start first. Runs that cannot be read come last.
+    /// All runs, newest start first, copies after them. Runs that cannot be read come last.
     ///
     /// # Errors
     /// [`StoreError`] when the folder cannot be read.
@@ -207,12 +226,25 @@ impl Store {
             .map(|id| {
                 let path = self.file_of(id.as_str());
                 let contents = outline(&path);
-                RunSummary { id, path, contents }
+                RunSummary { id, copy_of: None, path, contents }
             })
             .collect();
+        let stored: Vec<(RunId, u64)> = runs
+            .iter()
+            .filter_map(|run| Some((run.id.clone(), run.contents.as_ref().ok()?.header.started_unix_ms)))
+            .collect();
+        for run in &mut runs {
+            let Ok(contents) = &mut run.contents else { continue };
+            let first = std::mem::replace(&mut contents.header.id, run.id.clone());
+            let original = (first.clone(), contents.header.started_unix_ms);
+            run.copy_of = (first != run.id && stored.contains(&original)).then_some(first);
+        }
         runs.sort_by(|left, right| {
             let started = |run: &RunSummary| run.contents.as_ref().ok().map(|run| run.header.started_unix_ms);
-            started(right).cmp(&started(left)).then_with(|| left.id.cmp(&right.id))
+            let order = started(right).cmp(&started(left));
+            order
+                .then_with(|| left.copy_of.is_some().cmp(&right.copy_of.is_some()))
+                .then_with(|| left.id.cmp(&right.id))
         });
         Ok(runs)
     }

@@ -61,6 +61,50 @@ fn unknown_and_ambiguous_names_are_reported_with_candidates() {
 }
 
 #[test]
+fn renamed_run_is_found_listed_and_resumed_by_the_name_of_its_file() {
+    let (_folder, store) = store_with(&[("demo-1", 30)]);
+    let path = |name: &str| store.folder().join(format!("{name}.netduel"));
+    std::fs::rename(path("demo-1"), path("kept")).expect("it can be renamed");
+    let listed = store.list().expect("a listing").remove(0);
+    let header = listed.contents.expect("it can be read").header;
+    assert_eq!((listed.id.as_str(), header.id.as_str(), listed.copy_of), ("kept", "kept", None));
+    assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "kept");
+    let (run, mut writer) = store.resume(&listed.id).expect("it can be resumed");
+    assert_eq!(run.header.id.as_str(), "kept");
+    writer.trial(&sample::trial(0)).expect("stored");
+    drop(writer);
+    assert_eq!(store.read("kept").expect("it is there").trials.len(), 1);
+}
+
+#[test]
+fn copy_of_a_stored_run_is_marked_and_comes_after_it() {
+    let (_folder, store) = store_with(&[("demo-1", 30), ("aa-1", 10)]);
+    let path = |name: &str| store.folder().join(format!("{name}.netduel"));
+    // Sorted by its name alone, the copy would come first.
+    std::fs::copy(path("demo-1"), path("a-copy")).expect("it can be copied");
+    let copies = |store: &Store| -> Vec<(String, Option<String>)> {
+        let runs = store.list().expect("a listing").into_iter();
+        runs.map(|run| (run.id.to_string(), run.copy_of.map(|id| id.to_string()))).collect()
+    };
+    let of = |id: &str, original: Option<&str>| (id.to_owned(), original.map(str::to_owned));
+    assert_eq!(copies(&store), [of("demo-1", None), of("a-copy", Some("demo-1")), of("aa-1", None)]);
+    assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "demo-1");
+    // Without the original it is a renamed run.
+    store.remove("demo-1").expect("it is there");
+    assert_eq!(copies(&store), [of("a-copy", None), of("aa-1", None)]);
+}
+
+#[test]
+fn unwritable_folder_is_found_before_a_run() {
+    let (folder, store) = store_with(&[]);
+    store.check_writable().expect("it can be written");
+    assert_eq!(std::fs::read_dir(store.folder()).expect("a listing").count(), 0);
+    std::fs::remove_dir_all(folder.path()).expect("removed");
+    let error = store.check_writable().expect_err("it is gone").to_string();
+    assert!(error.starts_with("failed to create "), "{error}");
+}
+
+#[test]
 fn stored_records_are_read_back_in_order() {
     let (_folder, store) = store_with(&[]);
     let header = sample::header("all");
@@ -134,6 +178,13 @@ fn other_files_newer_formats_and_damage_are_distinguished() {
         newer.contains(&message) && newer.contains(&format!("reads formats 1 to {FORMAT}; update")),
         "{newer}"
     );
+    // A later build of the same version.
+    let program = concat!("netduel ", env!("CARGO_PKG_VERSION"));
+    let same = write(
+        "same.netduel",
+        &format!("{{\"netduel\":\"run\",\"format\":{next},\"header\":{{\"program\":\"{program}\"}}}}\n"),
+    );
+    assert!(same.contains("use the build of ") && !same.contains("update to"), "{same}");
     assert!(
         write("bare.netduel", "{\"netduel\":\"run\",\"format\":1}\n")
             .contains("at line 1: the line is damaged")
@@ -148,7 +199,7 @@ fn other_files_newer_formats_and_damage_are_distinguished() {
     // None of this hides the valid run.
     assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "good-1");
     let listed = store.list().expect("a listing");
-    assert_eq!((listed.len(), listed.iter().filter(|run| run.contents.is_ok()).count()), (9, 1));
+    assert_eq!((listed.len(), listed.iter().filter(|run| run.contents.is_ok()).count()), (10, 1));
 }
 
 #[test]
