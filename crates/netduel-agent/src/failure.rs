@@ -1,6 +1,6 @@
 //! Failures as they are sent to the coordinator: a kind, and a message that completes "failed to ...". It knows no work.
 use netduel_control::agent::{FailureKind, WorkError};
-use netduel_load::LoadError;
+use netduel_load::{Cause, LoadError};
 
 use crate::error_chain::chain;
 
@@ -14,10 +14,15 @@ pub(crate) fn usage(message: String) -> WorkError {
     WorkError { kind: FailureKind::Usage, message }
 }
 
-/// The traffic failed.
+/// The traffic failed, or could not start.
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 pub(crate) fn traffic(error: LoadError) -> WorkError {
-    WorkError { kind: FailureKind::Traffic, message: format!("failed to {}", chain(&error)) }
+    let kind = match error.cause() {
+        Cause::Settings => FailureKind::Usage,
+        Cause::Host => FailureKind::Environment,
+        Cause::Traffic => FailureKind::Traffic,
+    };
+    WorkError { kind, message: format!("failed to {}", chain(&error)) }
 }
 
 /// A request came out of order: a bug in coordinator or agent.

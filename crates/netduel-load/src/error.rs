@@ -261,10 +261,37 @@ pub enum LoadError {
     },
 }
 
+/// What has to change before the operation can succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The settings of the workload: they are wrong for this host.
+    Settings,
+    /// The host: it lacks a permission, a kernel feature or a resource.
+    Host,
+    /// The traffic: the peer, the path, or an error during the test.
+    Traffic,
+}
+
 /// The operation of attaching a program to an interface.
 pub(crate) const ATTACH: &str = "attach an XDP program";
 
 impl LoadError {
+    /// What has to change.
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Core { .. } | Self::Range { .. } | Self::Queues { .. } => Cause::Settings,
+            Self::DescriptorLimit { .. }
+            | Self::KernelBypass { .. }
+            | Self::NoXdpTransmit { .. }
+            | Self::BusyPoll { .. }
+            | Self::ZeroCopy { .. }
+            | Self::IoUring { .. }
+            | Self::Congestion { .. } => Cause::Host,
+            Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Cause::Host,
+            _ => Cause::Traffic,
+        }
+    }
+
     /// A failed system call without a specific remedy.
     pub(crate) fn system(operation: impl Into<String>, source: io::Error) -> Self {
         Self::System { operation: operation.into(), source }

@@ -66,7 +66,7 @@ mod worker;
 mod workload;
 
 pub use client::{ClientEnd, prepare_bound_client, prepare_client};
-pub use error::LoadError;
+pub use error::{Cause, LoadError};
 pub use packets::BypassPath;
 pub use port::{ControlHandler, Port};
 pub use preflight::check_ranges;

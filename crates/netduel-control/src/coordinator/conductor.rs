@@ -28,7 +28,7 @@ pub(super) struct Conductor<'a> {
     pub(super) tokens: &'a mut Tokens<'a>,
     pub(super) lab: &'a mut dyn Lab,
     store: &'a mut dyn Store,
-    policy: &'a mut dyn Policy,
+    pub(super) policy: &'a mut dyn Policy,
     pub(super) trial_number: TrialNumber,
     names: BTreeSet<HostName>,
     restarted: BTreeSet<HostName>,

@@ -93,14 +93,20 @@ impl RunError {
             | Self::Peer { .. }
             | Self::Vanished { .. }
             | Self::NotOver { .. } => RunErrorKind::Host,
-            Self::Refused { kind, .. } => match kind {
-                FailureKind::Usage => RunErrorKind::Usage,
-                FailureKind::Environment => RunErrorKind::Environment,
-                FailureKind::Traffic | FailureKind::Busy => RunErrorKind::Host,
-                FailureKind::Internal => RunErrorKind::Internal,
-            },
+            Self::Refused { kind, .. } => (*kind).into(),
             Self::Store(_) => RunErrorKind::Store,
             Self::Local(_) => RunErrorKind::Environment,
+        }
+    }
+}
+
+impl From<FailureKind> for RunErrorKind {
+    fn from(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Usage => Self::Usage,
+            FailureKind::Environment => Self::Environment,
+            FailureKind::Traffic | FailureKind::Busy => Self::Host,
+            FailureKind::Internal => Self::Internal,
         }
     }
 }
@@ -135,4 +141,17 @@ pub(super) enum Trouble {
     /// A failure on the coordinator's machine.
     #[error("{0}")]
     Local(String),
+}
+
+impl Trouble {
+    /// The kind of failure, and the host that refused the request, if one did.
+    pub(super) fn kind(&self) -> (RunErrorKind, Option<&HostName>) {
+        match self {
+            Self::Refused { host, kind, .. } => ((*kind).into(), Some(host)),
+            Self::NotTreated(trouble) => trouble.kind(),
+            Self::Lost { error, .. } => (error.kind(), None),
+            // An interrupted trial is no failure; what the coordinator lacks is its environment.
+            Self::Interrupted | Self::Local(_) => (RunErrorKind::Environment, None),
+        }
+    }
 }

@@ -12,6 +12,7 @@ use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
+use super::error::RunErrorKind;
 use crate::protocol::Limits;
 
 /// Returns the argv that starts the agent of a host, or why there is none.
@@ -69,6 +70,8 @@ pub trait Policy {
     fn problems(&mut self, _hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
         Vec::new()
     }
+    /// Called when a trial has failed, with the kind of its failure and the host that refused it, if one did.
+    fn trial_failed(&mut self, _kind: RunErrorKind, _host: Option<&HostName>) {}
     /// Called before each block from `blocks_min` on and after the last: whether the run may end, and why. `dropped`: the arms that are
     /// no longer tried, each with the reason. More blocks make their intervals no narrower.
     fn stop_after_block(

@@ -57,6 +57,8 @@ impl Conductor<'_> {
             }
             Err(trouble) => {
                 trial.validity = Validity::Failed { reason: trouble.to_string() };
+                let (kind, host) = trouble.kind();
+                self.policy.trial_failed(kind, host);
                 (trial, Some(trouble))
             }
         }
