@@ -17,7 +17,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             let text = format!("failed to write to standard output: {error}");
-            Err(Failure::caused(Kind::Environment, text, error))
+            Err(Failure::caused(Kind::Store, text, error))
         }
         _ => Ok(()),
     }
@@ -79,19 +79,28 @@ pub fn print_json_line(document: &impl serde::Serialize) -> Result<(), Failure> 
     print(&format!("{text}\n"))
 }
 
-/// Prints the error of a command with a JSON document as output, unless it already printed its document.
-pub fn print_json_error(failure: &Failure) {
+/// Prints the error of a command with JSON output, unless it already printed its document: one line in a stream of documents.
+pub fn print_json_error(failure: &Failure, is_stream: bool) {
     if DOCUMENT_PRINTED.swap(true, Ordering::Relaxed) {
         return;
     }
+    let document = ErrorDocument::of(failure.info(), Vec::new(), &program::origin());
     // The failure is printed on standard error in any case.
-    drop(print_json(&ErrorDocument::of(failure.info(), Vec::new(), &program::origin())));
+    drop(if is_stream { print_json_line(&document) } else { print_json(&document) });
 }
 
 /// Width of this terminal in columns, and whether to use colours.
 pub fn page_layout() -> (usize, bool) {
     let width = terminal_size::terminal_size().map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0));
-    (width, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+    let has_colours = std::io::stdout().is_terminal()
+        && has_control_sequences()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    (width, has_colours)
+}
+
+/// Whether the terminal has colours and moves its cursor. A terminal `dumb` has neither (terminfo).
+pub fn has_control_sequences() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 #[cfg(test)]

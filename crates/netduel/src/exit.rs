@@ -2,6 +2,7 @@
 use std::error::Error;
 use std::fmt;
 
+use netduel_control::coordinator::RunErrorKind;
 use netduel_report::json::envelope::ErrorInfo;
 
 pub use netduel_agent::chain;
@@ -17,7 +18,7 @@ pub enum Kind {
     Environment = 3,
     /// A host or its agent failed.
     Host = 4,
-    /// The store failed: disk full, unreadable, written by a newer version.
+    /// The store or another output failed: disk full, no permission, unreadable, written by a newer version.
     Store = 5,
     /// The run ended, but too few trials are valid for a verdict.
     NoVerdict = 6,
@@ -33,6 +34,18 @@ pub enum Kind {
     Interrupted = 130,
 }
 
+impl From<RunErrorKind> for Kind {
+    fn from(kind: RunErrorKind) -> Self {
+        match kind {
+            RunErrorKind::Usage => Self::Usage,
+            RunErrorKind::Environment => Self::Environment,
+            RunErrorKind::Host => Self::Host,
+            RunErrorKind::Store => Self::Store,
+            RunErrorKind::Internal => Self::Internal,
+        }
+    }
+}
+
 /// Every exit code with its meaning in one line, for the man pages; `docs/exit-codes.md` has the same codes with remedies.
 pub const EXIT_STATUS: &[(i32, &str)] = &[
     (0, "success"),
@@ -40,7 +53,10 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (Kind::Usage as i32, "invalid command line or invalid plan"),
     (Kind::Environment as i32, "the environment lacks a permission, a kernel feature or a program"),
     (Kind::Host as i32, "a host, its agent or a paired server failed"),
-    (Kind::Store as i32, "the store failed: disk full, unreadable, or written by a newer version"),
+    (
+        Kind::Store as i32,
+        "the store or another output failed: disk full, no permission, unreadable, or written by a newer version",
+    ),
     (Kind::NoVerdict as i32, "the run ended, but too few trials are valid for a verdict"),
     (Kind::Lab as i32, "a lab problem: its name is taken, or there is no such lab"),
     (Kind::Findings as i32, "netduel inspect found something at or above the severity of --fail-on"),

@@ -34,7 +34,8 @@ fn main() {
             std::process::exit(0);
         }
         if cli::json::is_asked_for(std::env::args_os()) {
-            console::print_json_error(&Failure::message(Kind::Usage, error.render().to_string().trim()));
+            let failure = Failure::message(Kind::Usage, error.render().to_string().trim());
+            console::print_json_error(&failure, cli::json::is_stream(std::env::args_os()));
         }
         std::process::exit(Kind::Usage as i32);
     });
@@ -43,7 +44,7 @@ fn main() {
         Err(failure) => {
             console::tell(&format!("netduel: {failure}"));
             if cli::json::prints_document(&cli.command) {
-                console::print_json_error(&failure);
+                console::print_json_error(&failure, matches!(cli.command, Command::Serve(_)));
             }
             failure.kind as i32
         }

@@ -43,7 +43,7 @@ pub fn names(what: Completable) -> Result<(), Failure> {
 pub fn pages(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).and_then(|()| write_pages(folder)).map_err(|error| {
         let text = format!("failed to write man pages to {}: {error}", folder.display());
-        Failure::caused(Kind::Environment, text, error)
+        Failure::caused(Kind::Store, text, error)
     })?;
     print(&format!("man pages are in {}\n", folder.display()))
 }

@@ -45,11 +45,18 @@ pub fn prints_document(command: &Command) -> bool {
 
 /// Whether the arguments of an invalid command line request a JSON document. Arguments after `--` belong to another program.
 pub fn is_asked_for(words: impl IntoIterator<Item = OsString>) -> bool {
-    let is_json = |word: &OsString| {
-        let word = word.as_encoded_bytes();
-        word == b"--json" || (word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'J'))
+    let is_json = |word: &[u8]| {
+        matches!(word, b"--json" | b"--format=json")
+            || (word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'J'))
     };
-    words.into_iter().take_while(|word| word != "--").any(|word| is_json(&word))
+    let words: Vec<OsString> = words.into_iter().take_while(|word| word != "--").collect();
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
+    words.iter().any(|word| is_json(word)) || words.windows(2).any(|pair| pair == [&b"--format"[..], b"json"])
+}
+
+/// Whether the JSON output of an invalid command line is a stream of documents, one in a line.
+pub fn is_stream(words: impl IntoIterator<Item = OsString>) -> bool {
+    words.into_iter().nth(1).is_some_and(|command| command == "serve")
 }
 
 #[cfg(test)]
@@ -81,6 +88,10 @@ mod tests {
     #[test]
     fn arguments_after_the_separator_do_not_request_json() {
         let asks = |words: &str| is_asked_for(words.split(' ').map(OsString::from));
+        assert!(asks("netduel report --format json") && asks("netduel report last --format=json --bogus"));
+        assert!(!asks("netduel report --format md --bogus json"));
+        let streams = |words: &str| is_stream(words.split(' ').map(OsString::from));
+        assert!(streams("netduel serve --json --bogus") && !streams("netduel runs --json --bogus"));
         assert!(asks("netduel tcp far --json --bogus") && asks("netduel tcp -qJ --bogus"));
         assert!(!asks("netduel tcp far --bogus") && !asks("netduel lab exec --bogus a -- ip -J link"));
     }

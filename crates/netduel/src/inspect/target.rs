@@ -111,7 +111,7 @@ fn paired(word: &str, own: &str) -> Result<Vec<String>, Failure> {
             "there is no pairing with {name}: run `netduel serve` there and `netduel pair STRING` here, or reach it as ssh:{}",
             name.host
         );
-        return Err(Failure::message(Kind::Usage, text));
+        return Err(Failure::message(Kind::NotPaired, text));
     }
     Ok(vec![own.to_owned(), "link".to_owned(), name.to_string()])
 }

@@ -18,7 +18,7 @@ use netduel_sys::clock::monotonic_ns;
 
 use super::estimate::Estimate;
 use super::lines::{Standing, fit, run_line};
-use crate::console::tell;
+use crate::console::{has_control_sequences, tell};
 use crate::figure::trial_value;
 
 /// Assumed width of a terminal that does not report its own.
@@ -78,9 +78,9 @@ impl Bars {
 }
 
 impl Progress {
-    /// For a run of this plan with these stored trials. Bars are drawn when standard error is a terminal.
+    /// For a run of this plan with these stored trials. Bars are drawn when standard error is a terminal that moves its cursor.
     pub fn new(plan: &ResolvedPlan, earlier: Vec<Trial>, quiet: bool) -> Self {
-        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr()) && has_control_sequences();
         Self {
             bars: (terminal && !quiet).then(Bars::new),
             quiet,
