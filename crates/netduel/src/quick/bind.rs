@@ -1,11 +1,15 @@
 //! The option -B of quick tests: checks the address or interface of this host before anything connects.
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netduel_sys::error_name;
-use netduel_sys::local_bind::LocalBind;
+use netduel_sys::local_bind::{self, LocalBind};
 
 use super::args::CommonArgs;
 use crate::exit::{Failure, Kind};
+
+/// The destination port of a socket that sends nothing (RFC 863).
+const DISCARD: u16 = 9;
 
 /// Rejects addresses and interfaces that this host lacks, and an address that contradicts -4 or -6.
 pub fn check(common: &CommonArgs) -> Result<(), Failure> {
@@ -18,7 +22,7 @@ pub fn check(common: &CommonArgs) -> Result<(), Failure> {
                 "-B {bind} is an {version} address, and -{other} excludes {version}; leave out -{other}, or bind an IPv{other} address"
             ));
         }
-        if address.is_multicast() || address.is_unspecified() {
+        if address.is_multicast() || address.is_unspecified() || is_broadcast(address) {
             return refused(format!(
                 "-B {bind} is not the address of a host; bind one that `ip address` shows"
             ));
@@ -40,6 +44,14 @@ pub fn check(common: &CommonArgs) -> Result<(), Failure> {
         _ => error.to_string(),
     };
     refused(format!("failed to bind to {bind} (-B): {reason}"))
+}
+
+/// Whether it is a broadcast address of this host. The kernel binds a socket to one, and refuses to connect to one with EACCES
+/// (udp(7), connect(2)).
+fn is_broadcast(address: IpAddr) -> bool {
+    let socket = local_bind::udp(&LocalBind::ANY, Ipv4Addr::UNSPECIFIED.into());
+    let connected = socket.and_then(|socket| socket.connect((address, DISCARD)));
+    address.is_ipv4() && connected.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 /// Names of the interfaces of this host; empty when they cannot be listed.
@@ -92,6 +104,8 @@ mod tests {
             ("x far -4 -B ::1", "leave out -4, or bind an IPv4 address"),
             ("x far -B 224.0.0.1", "not the address of a host"),
             ("x far -B 0.0.0.0", "not the address of a host"),
+            ("x far -B 127.255.255.255", "not the address of a host"),
+            ("x far -B 255.255.255.255", "not the address of a host"),
         ] {
             let text = refusal(words).unwrap_or_else(|| panic!("{words} is accepted"));
             assert!(text.contains(cause), "{words}: {text}");

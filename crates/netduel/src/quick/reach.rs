@@ -128,21 +128,51 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
         let is_ipv4 = bind.address.map_or(common.ipv4, |address| address.is_ipv4());
         let (version, other) = if is_ipv4 { (4, 6) } else { (6, 4) };
         let remedy = match bind.address {
-            Some(_) => format!("-B {bind} needs one; bind an IPv{other} address"),
+            Some(_) => format!("-B {bind} is IPv{version}: bind an IPv{other} address"),
             None => format!("leave out -{version}"),
         };
-        format!("{} has no IPv{version} address; {remedy}", name.host)
+        if name.host.parse::<IpAddr>().is_ok() {
+            format!("{} is an IPv{other} address; {remedy}", name.host)
+        } else {
+            format!("{} has no IPv{version} address; {remedy}", name.host)
+        }
     } else {
         let from = common.bind.as_ref().map(|bind| format!(" from {bind}")).unwrap_or_default();
-        let remedy = if has_route {
-            format!(
-                "is `netduel serve` running there, and does a firewall let TCP and UDP port {} through?",
-                name.port
-            )
-        } else {
-            "this host has no route to it; see `ip route get`".to_owned()
-        };
+        let remedy = no_answer(name, &bind, has_route);
         format!("failed to connect to {name}{from} ({}): {remedy}", tried.join(", "))
     };
     Err(Failure::message(Kind::Host, message))
+}
+
+/// The remedy when no address of a server answers. With -B the own address or interface comes first.
+fn no_answer(name: &SocketName, bind: &LocalBind, has_route: bool) -> String {
+    let is_running = format!(
+        "is `netduel serve` running there, and does a firewall let TCP and UDP port {} through?",
+        name.port
+    );
+    match (bind == &LocalBind::ANY, has_route) {
+        (true, true) => is_running,
+        (true, false) => "this host has no route to it; see `ip route get`".to_owned(),
+        (false, true) => format!(
+            "does {bind} (-B) lead to it (`ip route get`)? bind another address or interface, or leave out -B; {is_running}"
+        ),
+        (false, false) => {
+            format!("{bind} (-B) has no route to it; bind another address or interface, or leave out -B")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedy_names_the_bound_address_first() {
+        let name = SocketName::parse("far").expect("a name");
+        let bind: LocalBind = "127.0.0.1".parse().expect("an address");
+        assert!(no_answer(&name, &bind, false).starts_with("127.0.0.1 (-B) has no route"));
+        assert!(no_answer(&name, &bind, true).starts_with("does 127.0.0.1 (-B) lead to it"));
+        assert!(no_answer(&name, &LocalBind::ANY, true).starts_with("is `netduel serve` running"));
+        assert!(no_answer(&name, &LocalBind::ANY, false).starts_with("this host has no route"));
+    }
 }

@@ -80,7 +80,9 @@ fn invalid_binds_are_rejected_before_connecting() {
     }
     let server = Server::start(&[]);
     let run = server.client(&["tcp", "STRING", "-B", "::1"]).expect_code(4);
-    assert!(run.stderr.contains("127.0.0.1 has no IPv6 address; -B ::1 needs one"), "{}", run.stderr);
+    assert!(run.stderr.contains("127.0.0.1 is an IPv4 address; -B ::1 is IPv6"), "{}", run.stderr);
+    let run = server.client(&["tcp", "STRING", "-6"]).expect_code(4);
+    assert!(run.stderr.contains("127.0.0.1 is an IPv4 address; leave out -6"), "{}", run.stderr);
     server.end();
 }
 
