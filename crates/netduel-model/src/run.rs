@@ -32,6 +32,9 @@ pub struct RunHeader {
     /// What the command line added to the plan.
     #[serde(default, skip_serializing_if = "Annotations::is_empty")]
     pub annotations: Annotations,
+    /// The absolute path of the report file of `--out`, which a resumed run writes again; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
 }
 
 /// What the command line adds to a plan: words about the run, and settings that it overrides. The resolved plan has the settings.

@@ -15,8 +15,8 @@ use crate::console;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::figure::trial_value;
 use crate::report_file::Destination;
-use crate::run::{Output, PlanPolicy, RunSource, System, build_lab, execute, run_failure};
-use crate::run_store::open_store;
+use crate::run::{Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure};
+use crate::run_store::writable_store;
 
 /// The demo's plan, compiled in: the demo needs no file.
 const PLAN: &str = include_str!("../../../plans/demo.toml");
@@ -28,7 +28,14 @@ const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
 /// Runs the command.
 pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let out = Some(Destination::of(&args.out, None)?);
-    let store = open_store(&args.outcome.store)?;
+    let output = Output {
+        out,
+        json: args.outcome.json.json,
+        quiet: args.outcome.quiet.quiet,
+        verbose: args.outcome.verbose,
+    };
+    output.check()?;
+    let store = writable_store(&args.outcome.store)?;
     let mut plan = plan::parse(PLAN, "plans/demo.toml").kind(Kind::Internal)?;
     pin_to_an_allowed_core(&mut plan)?;
     let tell = |line: &str| {
@@ -37,19 +44,13 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
         }
     };
     tell(&plan.question);
-    let started_ns = netduel_sys::clock::monotonic_ns();
-    let lab = build_lab(&plan)?;
-    let built_s = (netduel_sys::clock::monotonic_ns() - started_ns) as f64 / 1e9;
-    tell(&format!("lab: guests a and b and two paths between them are up ({built_s:.1} s)"));
+    let lab = announced_lab(&plan, args.outcome.quiet.quiet)?;
     let (store, lab) = check_paths(&plan, store, lab, &tell)?;
-    let output = Output {
-        out,
-        json: args.outcome.json.json,
-        quiet: args.outcome.quiet.quiet,
-        verbose: args.outcome.verbose,
+    let source = RunSource::New {
+        plan_text: PLAN.to_owned(),
+        annotations: args.outcome.tags.annotations(&[]),
+        report: output.report(),
     };
-    let source =
-        RunSource::New { plan_text: PLAN.to_owned(), annotations: args.outcome.tags.annotations(&[]) };
     execute(&plan, source, store, lab, &output)
 }
 

@@ -159,7 +159,8 @@ fn lab_json(name: &LabName, status: &Status) -> json::Lab {
     }
 }
 
-fn path_word(path: LabPath) -> &'static str {
+/// The word for a path.
+pub fn path_word(path: LabPath) -> &'static str {
     match path {
         LabPath::Synthetic => "synthetic",
         LabPath::Accelerated => "accelerated",

@@ -6,7 +6,7 @@ use netduel_report::json::plan::CheckedPlan;
 use netduel_report::words;
 
 use crate::cli::PlanCommand;
-use crate::console::{print, print_json};
+use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
 use crate::program;
 use crate::run::read_plan;
@@ -31,7 +31,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 .flat_map(|arm| &arm.workloads)
                 .map(|workload| workload.timing.duration.as_secs_f64())
                 .sum();
-            print(&format!(
+            print_lines(&format!(
                 "{} is a valid plan: {}\n{}  trials     {} in a block, {} to {} blocks, {:.0} s to {:.0} s of traffic, plus about 1 s per \
                  trial{}\n",
                 plan.display(),

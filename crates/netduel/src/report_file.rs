@@ -41,15 +41,42 @@ impl Destination {
         }
     }
 
+    /// The absolute path of the file, for a run that another process may resume.
+    pub fn absolute(&self) -> PathBuf {
+        std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
     /// Replaces the report atomically; missing folders are created.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
-        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|error| {
-                let text = format!("failed to create the folder {}: {error}", folder.display());
-                Failure::caused(Kind::Store, text, error)
-            })?;
-        }
+        self.create_folder()?;
         write_whole(&self.path, text.as_bytes())
+    }
+
+    /// Checks before a run that its report can be written. It writes an empty file beside the report, and removes it and all folders
+    /// that it created.
+    pub fn check(&self) -> Result<(), Failure> {
+        let folders: Vec<&Path> = self.path.ancestors().skip(1).collect();
+        let missing: Vec<&Path> = folders.into_iter().take_while(|folder| is_missing(folder)).collect();
+        let result = self.create_folder().and_then(|()| {
+            let beside = beside(&self.path);
+            let written = std::fs::write(&beside, []).and_then(|()| std::fs::remove_file(&beside));
+            written.map_err(|error| cannot_write(&self.path, error))
+        });
+        for folder in missing {
+            // A folder that was not created, or that another program uses by now.
+            drop(std::fs::remove_dir(folder));
+        }
+        result
+    }
+
+    fn create_folder(&self) -> Result<(), Failure> {
+        let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+            return Ok(());
+        };
+        std::fs::create_dir_all(folder).map_err(|error| {
+            let text = format!("failed to create the folder {}: {error}", folder.display());
+            Failure::caused(Kind::Store, text, error).remedy("choose another place with --out")
+        })
     }
 }
 
@@ -81,18 +108,46 @@ pub fn summary(run: &Run, analysis: &Analysis) -> String {
 
 /// Writes a temporary file and renames it, so that no reader sees a partial file.
 fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let beside = path.with_extension(format!("part-{}", std::process::id()));
+    let beside = beside(path);
     let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, path));
     written.map_err(|error| {
         drop(std::fs::remove_file(&beside));
-        Failure::caused(Kind::Store, format!("failed to write {}: {error}", path.display()), error)
-            .remedy("choose another place with --out")
+        cannot_write(path, error)
     })
+}
+
+/// The temporary file of a file.
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension(format!("part-{}", std::process::id()))
+}
+
+fn is_missing(folder: &Path) -> bool {
+    !folder.as_os_str().is_empty() && !folder.exists()
+}
+
+fn cannot_write(path: &Path, error: std::io::Error) -> Failure {
+    Failure::caused(Kind::Store, format!("failed to write {}: {error}", path.display()), error)
+        .remedy("choose another place with --out")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn check_leaves_no_file_and_no_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| Destination { path: folder.path().join(name), format: Format::Html };
+        at("a/b/report.html").check().expect("it can be written");
+        at("report.html").check().expect("it can be written");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a listing").count(), 0);
+        std::fs::write(folder.path().join("file"), "x").expect("written");
+        for (name, reason) in [("file/report.html", "create the folder"), ("file/a/report.html", "create")] {
+            let error = at(name).check().expect_err("a file is no folder");
+            assert!(error.to_string().contains(reason) && error.kind == Kind::Store, "{error}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a listing").count(), 1);
+    }
 
     #[test]
     fn name_with_an_extension_is_a_file_and_any_other_a_folder() {

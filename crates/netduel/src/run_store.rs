@@ -1,7 +1,6 @@
 //! The store of this user, as commands open it; its errors with their exit codes.
-use std::path::Path;
-
 use netduel_model::ids::RunId;
+use netduel_model::run::RunHeader;
 use netduel_store::{Store, StoreError};
 
 use crate::cli::shared::StoreArgs;
@@ -27,13 +26,69 @@ pub fn store_failure(error: StoreError) -> Failure {
     Failure::new(kind, error)
 }
 
-/// The command that resumes a run.
-pub fn resume_hint(id: &RunId) -> String {
-    resume_hint_to(id, None)
+/// Opens the store for a new run: it can be written, or the error comes before any host is started.
+pub fn writable_store(args: &StoreArgs) -> Result<Store, Failure> {
+    let store = open_store(args)?;
+    store.check_writable().kind(Kind::Store)?;
+    Ok(store)
 }
 
-/// The command that resumes a run and writes its report to a file, which a run does not record.
-pub fn resume_hint_to(id: &RunId, out: Option<&Path>) -> String {
-    let out = out.map(|path| format!(" --out {}", path.display())).unwrap_or_default();
-    format!("netduel run --resume {id}{out}")
+/// How to complete a run that has stopped.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NextStep {
+    /// The command that resumes it.
+    Resume(String),
+    /// The command of a quick test, which is repeated as a whole.
+    Repeat(String),
+}
+
+impl NextStep {
+    /// Of a stored run. A plan compares two arms at least; a quick test has one.
+    pub fn of(header: &RunHeader) -> Self {
+        if header.plan.arms.len() > 1 {
+            Self::Resume(resume_command(&header.id))
+        } else {
+            Self::Repeat(shell_line(&header.command))
+        }
+    }
+
+    /// The step with its command, for a line of its own.
+    pub fn line(&self) -> String {
+        match self {
+            Self::Resume(command) => format!("Resume with: {command}"),
+            Self::Repeat(command) => format!("Repeat with: {command}"),
+        }
+    }
+}
+
+/// The command that resumes a run, and writes its report where it was.
+pub fn resume_command(id: &RunId) -> String {
+    format!("netduel run --resume {id}")
+}
+
+/// A command line for a shell: words with other characters than those of names, paths and options are in single quotes. The program is
+/// called by its name.
+fn shell_line(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
+    let quoted = |word: &String| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let arguments = words.iter().skip(1).map(quoted);
+    std::iter::once("netduel".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_quoted_for_a_shell() {
+        let words =
+            ["/usr/bin/netduel", "tcp", "[fd77::2]:5210", "--note", "a=it's b", ""].map(str::to_owned);
+        assert_eq!(shell_line(&words), "netduel tcp '[fd77::2]:5210' --note 'a=it'\\''s b' ''");
+    }
 }

@@ -8,11 +8,11 @@ use netduel_report::json::report::ReportDocument;
 use netduel_store::{RunSummary, Store};
 
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
-use crate::console::{print, print_json};
+use crate::console::{print, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::report_file::{Destination, render};
-use crate::run_store::{open_store, resume_hint, store_failure};
+use crate::run_store::{NextStep, open_store, store_failure};
 
 /// `netduel report`.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
@@ -37,8 +37,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         // A file outside of the store is not being written by a run.
         let own = store.id_of(&args.run).ok();
         let in_use = own.as_ref().is_some_and(|id| store.is_in_use(id));
-        let id = own.unwrap_or(run.header.id);
-        print(&hint(state(run.end.as_ref(), in_use), &resume_hint(&id)))?;
+        print_lines(&hint(state(run.end.as_ref(), in_use), &NextStep::of(&run.header)))?;
     }
     Ok(())
 }
@@ -65,8 +64,8 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
     if runs.is_empty() {
         return print("no run is stored; make one with `netduel demo`\n");
     }
-    let lines: Vec<String> = runs.iter().map(line).collect();
-    print(&(lines.join("\n") + "\n"))
+    let lines: Vec<String> = runs.iter().map(lines).collect();
+    print_lines(&lines.concat())
 }
 
 /// `netduel runs rm`: all names are resolved before the first run is deleted.
@@ -137,11 +136,11 @@ fn state(end: Option<&RunEnd>, in_use: bool) -> RunState {
 }
 
 /// The possible next command for a run, on its own line.
-fn hint(state: RunState, resume: &str) -> String {
+fn hint(state: RunState, next: &NextStep) -> String {
     match state {
         RunState::Running => "This run is still running.\n".to_owned(),
         RunState::Done => String::new(),
-        RunState::Stopped | RunState::Failed => format!("Resume with: {resume}\n"),
+        RunState::Stopped | RunState::Failed => format!("{}\n", next.line()),
     }
 }
 
@@ -152,6 +151,7 @@ fn stored_run(run: &RunSummary) -> StoredRun {
     let annotations = header.map(|header| header.annotations.clone()).unwrap_or_default();
     StoredRun {
         id: run.id.to_string(),
+        copy_of: run.copy_of.as_ref().map(ToString::to_string),
         path: run.path.display().to_string(),
         error: run.contents.as_ref().err().map(ToString::to_string),
         question: header.map(|header| header.plan.question.clone()),
@@ -167,23 +167,24 @@ fn stored_run(run: &RunSummary) -> StoredRun {
     }
 }
 
-/// A run in the listing for people.
-fn line(run: &RunSummary) -> String {
-    match &run.contents {
-        Ok(contents) => {
-            let state = state(contents.end.as_ref(), contents.in_use);
-            let resume = match state {
-                RunState::Running | RunState::Done => String::new(),
-                RunState::Stopped | RunState::Failed => format!(" ({})", resume_hint(&run.id)),
-            };
-            let Annotations { title, notes, .. } = &contents.header.annotations;
-            let title = title.as_ref().unwrap_or(&contents.header.plan.question);
-            let head = format!("{:<40} {:>5} trials  {}{resume}", run.id, contents.trials, state.word());
-            let notes = notes.iter().map(|(key, value)| format!("{key}={value}"));
-            [head, title.clone()].into_iter().chain(notes).collect::<Vec<_>>().join("  ")
-        }
-        Err(error) => format!("{:<40} unreadable: {error}", run.id),
-    }
+/// A run in the listing for people: a line with name, trials and state; below it title and notes, and the next command.
+fn lines(run: &RunSummary) -> String {
+    let contents = match &run.contents {
+        Ok(contents) => contents,
+        Err(error) => return format!("{}\n    unreadable: {error}\n", run.id),
+    };
+    let state = state(contents.end.as_ref(), contents.in_use);
+    let trials = format!("{} trial{}", contents.trials, if contents.trials == 1 { "" } else { "s" });
+    let copy = run.copy_of.as_ref().map(|original| format!(", copy of {original}")).unwrap_or_default();
+    let head = format!("{:<40}  {trials:>12}  {}{copy}", run.id, state.word());
+    let Annotations { title, notes, .. } = &contents.header.annotations;
+    let title = title.as_ref().unwrap_or(&contents.header.plan.question).clone();
+    let notes = notes.iter().map(|(key, value)| format!("{key}={value}"));
+    let about = std::iter::once(title).chain(notes).collect::<Vec<_>>().join("  ");
+    let next = hint(state, &NextStep::of(&contents.header));
+    let next =
+        if next.is_empty() || state == RunState::Running { String::new() } else { format!("    {next}") };
+    format!("{head}\n    {about}\n{next}")
 }
 
 #[cfg(test)]
@@ -203,11 +204,8 @@ mod tests {
             (Some(&RunEnd::BlockLimitReached), false, RunState::Done, false),
         ] {
             assert_eq!(state(end, in_use), expected);
-            assert_eq!(
-                hint(expected, "netduel run --resume x").contains("--resume"),
-                resumable,
-                "{expected:?}"
-            );
+            let next = NextStep::Resume("netduel run --resume x".to_owned());
+            assert_eq!(hint(expected, &next).contains("--resume"), resumable, "{expected:?}");
         }
     }
 

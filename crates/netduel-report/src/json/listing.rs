@@ -24,8 +24,10 @@ impl Document for RunsDocument {
 /// A stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StoredRun {
-    /// Name of the run.
+    /// Name of the run: that of its file.
     pub id: String,
+    /// The stored run of which the file is a copy; null for any other.
+    pub copy_of: Option<String>,
     /// Its file.
     pub path: String,
     /// Why the file cannot be read; null when it can. The keys below are null when it cannot.

@@ -145,6 +145,7 @@ pub fn build(recipe: &Recipe) -> Run {
         seed: recipe.seed,
         hosts: ["a", "b"].iter().map(|name| (name.parse().unwrap(), host(name, recipe))).collect(),
         annotations: Annotations::default(),
+        report: None,
     };
     Run { header, trials, warnings, end: recipe.end.clone() }
 }

@@ -124,6 +124,7 @@ pub fn header(name: &str) -> RunHeader {
         seed: u64::MAX,
         hosts: BTreeMap::from([(host("a"), snapshot())]),
         annotations: Annotations::default(),
+        report: None,
     }
 }
 

@@ -29,7 +29,7 @@ use crate::console::{page_layout, print, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::program;
 use crate::run::{RunSource, System, run_failure};
-use crate::run_store::open_store;
+use crate::run_store::{open_store, writable_store};
 use args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use output::{Format, Output};
 use plan::Test;
@@ -152,6 +152,10 @@ fn ready(common: &CommonArgs, test: &Test) -> Result<(reach::Server, ResolvedPla
         return Err(Failure::message(Kind::Usage, text));
     }
     bind::check(common)?;
+    if common.save {
+        // A test whose result cannot be stored is not worth running.
+        writable_store(&common.store)?;
+    }
     // The values are validated before any network access; the address is not known yet, and no rule depends on it.
     test.plan(common, "server", reach::placeholder(common))?;
     let server = reach::server(common)?;
@@ -169,7 +173,7 @@ fn execute(
     let source = if common.save {
         // A quick test has no plan text: its command line repeats it.
         let plan_text = format!("# A quick test; repeat it with:\n# {}\n", program::command_line().join(" "));
-        RunSource::New { plan_text, annotations: common.tags.annotations(&[]) }
+        RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None }
     } else {
         RunSource::Unstored
     };
@@ -180,14 +184,17 @@ fn execute(
         system.agent_arguments = vec!["--bind".to_owned(), bind.to_string()];
     }
     let progress = if common.interval == Nanos(0) { Nanos(1_000_000_000) } else { common.interval };
-    let mut policy = QuickPolicy { plan, progress };
+    let mut policy = QuickPolicy { plan, progress, failure: None };
     let (result, closed) = system.run(&mut policy, |event| output.borrow_mut().event(event));
     let hosts = &closed.hosts;
     match (&closed.trial, result) {
         (_, Ok(RunEnd::Interrupted)) => Err(Failure::message(Kind::Interrupted, output.borrow().stopped())),
         (Some(trial), result) => {
             if let Validity::Failed { reason } = &trial.validity {
-                let kind = result.err().map_or(Kind::Host, |error| run_failure(error).kind);
+                let kind = match result {
+                    Err(error) => run_failure(error).kind,
+                    Ok(_) => policy.failure.unwrap_or(Kind::Host),
+                };
                 return Err(Failure::message(
                     kind,
                     format!("the test with {} failed: {reason}", server.words()),

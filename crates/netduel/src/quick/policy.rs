@@ -2,12 +2,13 @@
 //! tests.
 use std::collections::BTreeMap;
 
-use netduel_control::coordinator::Policy;
+use netduel_control::coordinator::{Policy, RunErrorKind};
 use netduel_model::ids::HostName;
-use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::{Launch, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::Nanos;
 
+use crate::exit::Kind;
 use crate::run::host_problems;
 
 /// The policy of a quick test.
@@ -16,6 +17,8 @@ pub struct QuickPolicy<'a> {
     pub plan: &'a ResolvedPlan,
     /// Interval between the progress messages of its ends.
     pub progress: Nanos,
+    /// Why the trial failed, for the exit code.
+    pub failure: Option<Kind>,
 }
 
 impl Policy for QuickPolicy<'_> {
@@ -29,6 +32,16 @@ impl Policy for QuickPolicy<'_> {
 
     fn restarts_agents(&self) -> bool {
         false
+    }
+
+    fn trial_failed(&mut self, kind: RunErrorKind, host: Option<&HostName>) {
+        let is_remote = host.and_then(|host| self.plan.hosts.get(host));
+        let is_remote = is_remote.is_some_and(|host| matches!(host.launch, Launch::Paired { .. }));
+        self.failure = Some(match kind {
+            // A test that the rules of the server refuse is no invalid command line.
+            RunErrorKind::Usage if is_remote => Kind::Host,
+            kind => kind.into(),
+        });
     }
 
     fn problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {

@@ -9,13 +9,16 @@ mod surroundings;
 use std::path::Path;
 
 use netduel_lab::Lab;
-use netduel_model::plan::{self, ResolvedPlan};
+use netduel_model::plan::{self, ResolvedPlan, TreatmentAction};
+use netduel_model::run::Run;
 use netduel_store::Store;
 
 use crate::cli::run::RunArgs;
+use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::lab::path_word;
 use crate::report_file::Destination;
-use crate::run_store::{open_store, store_failure};
+use crate::run_store::{NextStep, store_failure, writable_store};
 
 use outcome::finish;
 pub use outcome::{Output, run_failure};
@@ -24,20 +27,25 @@ pub use surroundings::{PlanPolicy, RunSource, System, SystemClock, agent_argv, b
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
-    let store = open_store(&args.outcome.store)?;
+    let store = writable_store(&args.outcome.store)?;
     let out = args.out.as_ref().map(|out| Destination::of(out, None)).transpose()?;
-    let output = Output {
+    let mut output = Output {
         out,
         json: args.outcome.json.json,
         quiet: args.outcome.quiet.quiet,
         verbose: args.outcome.verbose,
     };
     if let Some(name) = &args.resume {
-        let id = store.read(name).map_err(store_failure)?.header.id;
+        let id = store.id_of(name).map_err(store_failure)?;
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
+        refuse_quick_test(&run)?;
+        if let (None, Some(report)) = (&output.out, &run.header.report) {
+            output.out = Some(Destination::of(Path::new(report), None)?);
+        }
+        output.check()?;
         let plan = run.header.plan.clone();
-        let lab = build_lab(&plan)?;
+        let lab = announced_lab(&plan, output.quiet)?;
         return execute(&plan, RunSource::Resumed(Box::new((run, writer))), store, lab, &output);
     }
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
@@ -48,10 +56,57 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     if args.seed.is_some() {
         plan.design.seed = args.seed;
     }
+    output.check()?;
     crate::plan::warn_of_few_blocks(&plan);
-    let lab = build_lab(&plan)?;
-    let source = RunSource::New { plan_text: text, annotations: args.outcome.tags.annotations(&args.set) };
+    let lab = announced_lab(&plan, output.quiet)?;
+    let source = RunSource::New {
+        plan_text: text,
+        annotations: args.outcome.tags.annotations(&args.set),
+        report: output.report(),
+    };
     execute(&plan, source, store, lab, &output)
+}
+
+/// Builds the plan's lab, if it has one, and tells what was built.
+pub fn announced_lab(plan: &ResolvedPlan, quiet: bool) -> Result<Option<Lab>, Failure> {
+    let started_ns = netduel_sys::clock::monotonic_ns();
+    let lab = build_lab(plan)?;
+    if lab.is_some() && !quiet {
+        let built_s = (netduel_sys::clock::monotonic_ns() - started_ns) as f64 / 1e9;
+        tell(&lab_line(plan, built_s));
+    }
+    Ok(lab)
+}
+
+/// The paths of the lab that the arms use.
+fn lab_line(plan: &ResolvedPlan, built_s: f64) -> String {
+    let mut paths: Vec<&str> = Vec::new();
+    for treatment in plan.arms.iter().flat_map(|arm| &arm.treatments) {
+        if let TreatmentAction::Path { path } = &treatment.action {
+            let word = path_word(*path);
+            if !paths.contains(&word) {
+                paths.push(word);
+            }
+        }
+    }
+    let paths = match paths.as_slice() {
+        [] => String::new(),
+        [one] => format!(", with the path {one} between them"),
+        [rest @ .., last] => format!(", with the paths {} and {last} between them", rest.join(", ")),
+    };
+    format!("lab: guests a and b are up{paths} ({built_s:.1} s)")
+}
+
+/// A quick test has one trial and keeps its options, such as -B, in its command line only.
+fn refuse_quick_test(run: &Run) -> Result<(), Failure> {
+    match NextStep::of(&run.header) {
+        NextStep::Resume(_) => Ok(()),
+        NextStep::Repeat(command) => Err(Failure::message(
+            Kind::Usage,
+            format!("failed to resume {}: a quick test has one trial", run.header.id),
+        )
+        .remedy(format!("repeat it with `{command}`"))),
+    }
 }
 
 /// Reads and checks a plan.

@@ -1,5 +1,7 @@
 //! Output of a finished run: verdicts, report, the command to continue, and the exit code.
-use netduel_control::coordinator::{RunError, RunErrorKind};
+use std::path::PathBuf;
+
+use netduel_control::coordinator::RunError;
 use netduel_model::ids::RunId;
 use netduel_model::run::{Run, RunEnd};
 use netduel_report::analysis::Analysis;
@@ -10,7 +12,7 @@ use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::report_file::{Destination, render, summary, text};
-use crate::run_store::resume_hint_to;
+use crate::run_store::resume_command;
 
 /// Destinations and form of a run's output.
 pub struct Output {
@@ -22,6 +24,18 @@ pub struct Output {
     pub quiet: bool,
     /// The whole report on standard output, not only the verdicts.
     pub verbose: bool,
+}
+
+impl Output {
+    /// Checks before the first trial that the report can be written.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.out.as_ref().map_or(Ok(()), Destination::check)
+    }
+
+    /// The report file, an absolute path.
+    pub fn report(&self) -> Option<PathBuf> {
+        self.out.as_ref().map(Destination::absolute)
+    }
 }
 
 /// Prints and writes all output of a finished run, and selects its exit code.
@@ -46,8 +60,8 @@ pub fn finish(
     } else {
         show(&run, &analysis, output)?;
     }
-    // The same --out: the report of the stopped run is written again when the run ends.
-    let resume = resume_hint_to(id, output.out.as_ref().map(|destination| destination.path.as_path()));
+    // The resumed run writes the same report, whose path is in the run.
+    let resume = resume_command(id);
     match result {
         Ok(RunEnd::Interrupted) => Err(Failure::message(
             Kind::Interrupted,
@@ -97,12 +111,5 @@ fn say(json: bool, line: &str) -> Result<(), Failure> {
 
 /// The exit code of a run that failed.
 pub fn run_failure(error: RunError) -> Failure {
-    let kind = match error.kind() {
-        RunErrorKind::Usage => Kind::Usage,
-        RunErrorKind::Environment => Kind::Environment,
-        RunErrorKind::Host => Kind::Host,
-        RunErrorKind::Store => Kind::Store,
-        RunErrorKind::Internal => Kind::Internal,
-    };
-    Failure::new(kind, error)
+    Failure::new(error.kind().into(), error)
 }

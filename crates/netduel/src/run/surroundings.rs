@@ -1,5 +1,6 @@
 //! The coordinator's environment: launchers, the lab, the store, the clock, Ctrl-C.
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,6 +35,8 @@ pub enum RunSource {
         plan_text: String,
         /// Annotations from the command line.
         annotations: Annotations,
+        /// The report file, an absolute path.
+        report: Option<PathBuf>,
     },
     /// A stored run to resume.
     Resumed(Box<(Run, RunWriter)>),
@@ -269,7 +272,7 @@ impl RunFile {
     fn header(
         &self,
         (id, seed, started_unix_ms): (RunId, u64, u64),
-        (plan_text, annotations): (String, Annotations),
+        (plan_text, annotations, report): (String, Annotations, Option<PathBuf>),
     ) -> RunHeader {
         RunHeader {
             id,
@@ -281,6 +284,7 @@ impl RunFile {
             seed,
             hosts: self.hosts.clone(),
             annotations,
+            report: report.map(|path| path.display().to_string()),
         }
     }
 }
@@ -291,12 +295,12 @@ impl Store for RunFile {
         self.hosts.clone_from(hosts);
         let source = std::mem::replace(&mut self.source, RunSource::Unstored);
         let known = match source {
-            RunSource::New { plan_text, annotations } => {
+            RunSource::New { plan_text, annotations, report } => {
                 let seed = self.plan.design.seed.map_or_else(random_u64, Ok).map_err(problem)?;
                 let suffix = random_u64().map_err(problem)? as u16;
                 let unix_ms = netduel_sys::clock::realtime_ns() / 1_000_000;
                 let id = self.store.new_id(&self.plan.name, unix_ms, suffix);
-                let header = self.header((id.clone(), seed, unix_ms), (plan_text, annotations));
+                let header = self.header((id.clone(), seed, unix_ms), (plan_text, annotations, report));
                 self.writer = Some(self.store.create(&header).map_err(store_problem)?);
                 KnownRun { id, seed, is_resumed: false, trials: Vec::new() }
             }

@@ -6,7 +6,7 @@ use std::process::Command;
 use netduel_test_support::skip;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::support::{Bench, Finished};
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan};
 
 /// A finished run of an earlier version, stored under this name in the test's store.
 fn stored(bench: &Bench, name: &str) -> PathBuf {
@@ -19,8 +19,14 @@ fn stored(bench: &Bench, name: &str) -> PathBuf {
 
 /// The program on a pseudo-terminal.
 fn on_a_terminal(bench: &Bench, words: &str) -> Option<Finished> {
+    on_a_terminal_with(bench, "TERM=xterm", words)
+}
+
+/// The program on a pseudo-terminal, with these environment variables.
+fn on_a_terminal_with(bench: &Bench, variables: &str, words: &str) -> Option<Finished> {
     let mut command = Command::new("script");
-    command.args(["-qec", &format!("{} {words}", env!("CARGO_BIN_EXE_netduel")), "/dev/null"]);
+    let line = format!("env {variables} {} {words}", env!("CARGO_BIN_EXE_netduel"));
+    command.args(["-qec", &line, "/dev/null"]);
     command.current_dir(bench.path()).stdin(std::process::Stdio::null());
     bench.mark(&mut command);
     match command.output() {
@@ -77,6 +83,84 @@ fn out_is_a_file_or_a_folder_by_its_name_for_every_command() {
         let error = bench.run([words, &["--out", "report.pdf"]].concat()).expect_code(2).stderr;
         assert!(error.contains(".html, .md, .json, .csv"), "{error}");
     }
+}
+
+#[test]
+fn output_that_cannot_be_written_has_one_exit_code_and_ends_before_the_first_trial() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, ""));
+    // The kernel creates no folder there, not even for root.
+    for words in [
+        &["demo", "--out", "/proc/x"][..],
+        &["run", plan.to_str().unwrap(), "--out", "/proc/x/report.html"],
+        &["run", plan.to_str().unwrap(), "--store", "/proc/x"],
+        &["rr", "far.invalid", "--save", "--store", "/proc/x"],
+        &["report", "last", "--out", "/proc/x"],
+        &["man", "/proc/x"],
+    ] {
+        let failed = bench.run(words).expect_code(5);
+        assert!(failed.stderr.contains("/proc/x"), "{words:?}: {}", failed.stderr);
+        assert!(!failed.stderr.contains("lab:") && !failed.stderr.contains("host "), "{}", failed.stderr);
+    }
+    for words in [&["runs"][..], &["report", "last"], &["plan", "schema"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let code = bench.netduel(words).stdout(full).status().unwrap().code();
+        assert_eq!(code, Some(5), "{words:?}");
+    }
+}
+
+#[test]
+fn json_errors_have_the_form_of_the_output_and_the_code_of_the_cause() {
+    let bench = Bench::new();
+    let inspected = bench.run(["inspect", "--json", "--no-metadata", "far.invalid:1"]).expect_code(10);
+    assert_eq!(inspected.json()["error"]["exit_code"], 10);
+    let missing = bench.run(["report", "nope", "--out", "x.json"]).expect_code(9);
+    assert!(missing.stderr.contains("failed to find run `nope`"), "{}", missing.stderr);
+    for words in [&["report", "--format", "json"][..], &["report", "--format=json", "--bogus"]] {
+        assert_eq!(bench.run(words).expect_code(2).json()["error"]["exit_code"], 2, "{words:?}");
+    }
+    for words in [&["serve", "--json", "--bogus"][..], &["serve", "--json", "--bind", "192.0.2.1"]] {
+        let failed = bench.run(words);
+        assert_eq!(failed.stdout.lines().count(), 1, "{words:?}: {}", failed.stdout);
+        assert_eq!(failed.json()["error"]["exit_code"].as_i64(), failed.code.map(i64::from), "{words:?}");
+    }
+    let refused = bench.run(["runs", "--json=false"]).expect_code(2);
+    assert!(refused.stderr.contains("unexpected value 'false' for '--json'"), "{}", refused.stderr);
+}
+
+#[test]
+fn colours_need_a_terminal_with_control_sequences_and_no_wish_against_them() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    for (variables, has_colours) in [
+        ("TERM=xterm", true),
+        // An empty variable counts as unset (no-color.org).
+        ("TERM=xterm NO_COLOR=", true),
+        ("TERM=xterm NO_COLOR=1", false),
+        ("TERM=dumb", false),
+    ] {
+        let Some(report) = on_a_terminal_with(&bench, variables, "report last") else { return };
+        assert_eq!(report.expect_code(0).stdout.contains("\u{1b}["), has_colours, "{variables}");
+    }
+}
+
+#[test]
+fn listing_marks_copies_and_offers_the_next_command_of_stopped_runs() {
+    let bench = Bench::new();
+    let path = stored(&bench, "old-1");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let id = text.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap();
+    // Its own name, and without the record of its end.
+    let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with("{\"end\"")).collect();
+    std::fs::write(bench.store().join(format!("{id}.netduel")), kept.join("\n") + "\n").unwrap();
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    let runs = listed["runs"].as_array().unwrap();
+    assert_eq!((&runs[0]["id"], &runs[0]["copy_of"]), (&id.into(), &serde_json::Value::Null));
+    assert_eq!((&runs[1]["id"], &runs[1]["copy_of"]), (&"old-1".into(), &id.into()));
+    let text = bench.run(["runs"]).expect_code(0).stdout;
+    assert!(text.contains(&format!("done, copy of {id}\n")), "{text}");
+    assert!(text.contains(&format!("\n    Resume with: netduel run --resume {id}\n")), "{text}");
 }
 
 #[test]

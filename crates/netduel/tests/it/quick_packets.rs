@@ -63,7 +63,7 @@ fn kernel_bypass_uses_the_port_of_the_bridge_that_leads_to_the_peer() {
     let string = served.string(false).to_owned();
     let words = ["pps", &string, "-t", "0.3", "--generator", "kernel", "-J"];
     // Only the direct path takes frames of the kernel's generator.
-    let refused = served.client(&words).expect_code(4);
+    let refused = served.client(&words).expect_code(3);
     assert!(refused.stderr.contains("on vf0: its driver has no XDP transmit"), "{}", refused.stderr);
     served.select_path("direct");
     let document = served.client(&words).expect_code(0).quick_test();

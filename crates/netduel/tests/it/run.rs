@@ -1,7 +1,7 @@
 //! A whole run: verdicts, report, formats, interrupt and resume, an A/A run.
 use rustix::process::Signal;
 
-use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, signal, verdicts};
+use crate::support::{Bench, Finished, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, signal, verdicts};
 
 #[test]
 fn paths_of_a_lab_are_distinguished_and_the_lab_is_removed() {
@@ -31,16 +31,23 @@ fn paths_of_a_lab_are_distinguished_and_the_lab_is_removed() {
 fn resumed_run_keeps_finished_trials() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 4\nblocks_max = 4"));
-    let mut under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    let out = ["--out", "pages/result.html"];
+    let mut under_way = UnderWay::start(bench.netduel([&["run", plan.to_str().unwrap()], &out[..]].concat()));
     under_way.wait_for("trial   3/");
     signal(under_way.pid(), Signal::INT);
     let stopped = under_way.finish().expect_code(130);
     assert!(stopped.stderr.contains("--resume"), "{}", stopped.stderr);
     bench.assert_nothing_left();
 
-    let resumed = bench.run(["run", "--resume", "last", "--json"]);
+    // Resumed in another folder, the run writes the report of its first part again.
+    let page = bench.path().join("pages/result.html");
+    std::fs::remove_file(&page).unwrap();
+    let mut command = bench.netduel(["run", "--resume", "last", "--json"]);
+    let resumed = Finished::from(command.current_dir("/").output().unwrap());
     assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);
     assert!(resumed.stderr.contains("done before"), "{}", resumed.stderr);
+    assert!(resumed.stderr.contains(&format!("Report:  {}", page.display())), "{}", resumed.stderr);
+    assert!(std::fs::read_to_string(page).unwrap().contains("4 blocks"));
     let file =
         std::fs::read_dir(bench.store()).unwrap().flatten().find(|f| f.path().extension().is_some()).unwrap();
     let text = std::fs::read_to_string(file.path()).unwrap();

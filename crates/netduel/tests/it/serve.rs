@@ -207,6 +207,44 @@ fn suspended_server_is_reported_as_unresponsive() {
 }
 
 #[test]
+fn failed_test_has_the_exit_code_of_its_cause() {
+    let server = Server::start(&["--max-streams", "16"]);
+    for (words, code, cause) in [
+        // The settings are wrong on this host, or on the server.
+        (&["tcp", "STRING", "--pin-client", "9999"][..], 2, "core 9999"),
+        (&["tcp", "STRING", "--pin-server", "9999"], 4, "core 9999"),
+        (&["tcp", "STRING", "-P", "17"], 4, "--max-streams"),
+        // The environment lacks something: the loopback has no next hop.
+        (&["pps", "STRING", "--generator", "xdp"], 3, "is on lo"),
+    ] {
+        let error = server.client(&[words, &["-t", "0.2"]].concat()).expect_code(code).stderr;
+        assert!(error.contains(cause), "{words:?}: {error}");
+    }
+    server.end();
+}
+
+#[test]
+fn stopped_quick_test_is_repeated_not_resumed() {
+    let server = Server::start(&[]);
+    let words = ["tcp", "STRING", "-b", "1M", "-t", "60", "-i", "0.1", "--json-stream", "--save"];
+    let mut child = server.spawn(&words);
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    for event in ["start", "interval"] {
+        assert_eq!(next_event(&mut lines).expect("traffic runs")["event"], event);
+    }
+    signal(Pid::from_child(&child), Signal::INT);
+    child.stdout = Some(lines.into_inner());
+    Finished::from(child.wait_with_output().unwrap()).expect_code(130);
+    let listed = server.bench.run(["runs"]).expect_code(0).stdout;
+    let command = format!("netduel tcp {} -b 1M -t 60", server.address);
+    assert!(listed.contains(&format!("Repeat with: {command}")), "{listed}");
+    assert!(!listed.contains("--resume"), "{listed}");
+    let refused = server.bench.run(["run", "--resume", "last"]).expect_code(2).stderr;
+    assert!(refused.contains("a quick test has one trial; repeat it with `netduel tcp "), "{refused}");
+    server.end();
+}
+
+#[test]
 fn one_off_server_ends_after_a_test_but_not_after_a_rejected_one() {
     let mut server = Server::start(&["--ephemeral", "--one-off", "--max-rate", "10M"]);
     let error = server.client(&["rr", "STRING", "-t", "0.2"]).expect_code(4).stderr;

@@ -121,6 +121,7 @@ fn inspected() -> InspectDocument {
 fn listed() -> RunsDocument {
     let whole = StoredRun {
         id: "demo-20260101-120000-1a2b".into(),
+        copy_of: Some("original-1".to_owned()),
         path: "/runs/demo.netduel".into(),
         error: None,
         question: Some("Which path is faster?".into()),
