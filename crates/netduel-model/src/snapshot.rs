@@ -120,6 +120,17 @@ pub struct Interface {
     pub device: Device,
 }
 
+/// Kinds of software interfaces whose speed is that of the hardware below them.
+const KINDS_WITH_A_LINE: [&str; 4] = ["bond", "team", "vlan", "macvlan"];
+
+impl Interface {
+    /// Speed of the line, Mbit/s; absent when unknown. Other software interfaces have none: a veth reports 10 Gbit/s whatever it carries.
+    pub fn line_speed_mbps(&self) -> Option<u32> {
+        let has_line = self.kind.as_deref().is_none_or(|kind| KINDS_WITH_A_LINE.contains(&kind));
+        self.speed_mbps.filter(|speed| has_line && *speed > 0)
+    }
+}
+
 impl HostSnapshot {
     /// Whether two agents run on one machine, so that CPU time must not be counted twice.
     pub fn same_machine(&self, other: &Self) -> bool {

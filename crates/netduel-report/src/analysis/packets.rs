@@ -263,9 +263,7 @@ fn line(
     let name = trials.iter().find_map(|trial| interface_of(trial.end(sender)?))?;
     let host = around.hosts.get(around.arm.pair.host(sender))?;
     let interface = host.interfaces.iter().find(|interface| interface.name == name)?;
-    // Virtual interfaces report a nominal speed that is not a line rate.
-    let speed = interface.speed_mbps.filter(|speed| *speed > 0 && interface.kind.is_none())?;
-    let bps = f64::from(speed) * 1e6;
+    let bps = f64::from(interface.line_speed_mbps()?) * 1e6;
     let taken = f64::from(path.frame + PREAMBLE_AND_GAP) * 8.0 * received;
     Some(LineShare { interface: name.to_owned(), bps, share: taken / bps })
 }

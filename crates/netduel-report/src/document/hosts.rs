@@ -21,10 +21,22 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
         blocks.push(Block::Heading(format!("Findings between {} and {}", pair.client, pair.server)));
         blocks.push(Block::Findings(pair.findings.clone()));
     }
+    let mut done: Vec<&str> = Vec::new();
     for host in &inspection.hosts {
+        let same = on_machine_of(inspection, host);
+        if same.len() > 1 && !done.contains(&host.name.as_str()) {
+            done.extend(same.iter().map(|host| host.name.as_str()));
+            let names: Vec<String> = same.iter().map(|host| title(host)).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            blocks.push(Block::Heading(format!("Machine of {}", words::listed(&names))));
+            let rows =
+                common_facts(&same).into_iter().map(|(title, text)| (title.to_owned(), text)).collect();
+            blocks.push(Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }]));
+        }
         blocks.push(Block::Heading(title(host)));
         blocks.extend(figure(host).map(|figure| Block::Figure(Box::new(figure))));
-        blocks.push(Block::Facts(facts(host)));
+        let common = if same.len() > 1 { common_facts(&same) } else { Vec::new() };
+        blocks.push(Block::Facts(facts(host, &common)));
         blocks.push(match host.findings.as_slice() {
             [] => Block::Paragraph("No findings.".into()),
             findings => Block::Findings(findings.to_vec()),
@@ -48,7 +60,7 @@ pub(crate) fn inspected(inspection: &Inspection) -> Vec<Section> {
     };
     let mut sections = Vec::new();
     for host in &inspection.hosts {
-        sections.push(section(title(host), vec![Block::Facts(facts(host))]));
+        sections.push(section(title(host), vec![Block::Facts(facts(host, &[]))]));
         sections.push(section(format!("Findings on {}", host.name), vec![findings(&host.findings)]));
     }
     for pair in &inspection.pairs {
@@ -62,6 +74,20 @@ pub(crate) fn inspected(inspection: &Inspection) -> Vec<Section> {
         ));
     }
     sections
+}
+
+/// The hosts on the machine of a host, itself included.
+fn on_machine_of<'a>(inspection: &'a Inspection, host: &'a InspectedHost) -> Vec<&'a InspectedHost> {
+    let is_same =
+        |other: &&InspectedHost| other.name == host.name || other.snapshot.same_machine(&host.snapshot);
+    inspection.hosts.iter().filter(is_same).collect()
+}
+
+/// The facts that all of these hosts have in common: those of their machine.
+fn common_facts(hosts: &[&InspectedHost]) -> Vec<Fact> {
+    let Some((first, others)) = hosts.split_first() else { return Vec::new() };
+    let others: Vec<Vec<Fact>> = others.iter().map(|host| host.facts()).collect();
+    first.facts().into_iter().filter(|fact| others.iter().all(|facts| facts.contains(fact))).collect()
 }
 
 fn title(host: &InspectedHost) -> String {
@@ -112,11 +138,13 @@ fn figure(host: &InspectedHost) -> Option<Figure> {
     })
 }
 
-/// The facts of the machine, then each interface with those below it.
-fn facts(inspected: &InspectedHost) -> Vec<FactGroup> {
+/// The facts of the machine except those that another block has, then each interface with those below it.
+fn facts(inspected: &InspectedHost, elsewhere: &[Fact]) -> Vec<FactGroup> {
     let host = &inspected.snapshot;
+    let own = inspected.facts().into_iter().filter(|fact| !elsewhere.contains(fact)).collect();
     let rows = |facts: Vec<Fact>| facts.into_iter().map(|(title, text)| (title.to_owned(), text)).collect();
-    let mut all = vec![FactGroup { rows: rows(inspected.facts()), ..FactGroup::default() }];
+    let mut all = vec![FactGroup { rows: rows(own), ..FactGroup::default() }];
+    all.retain(|group| !group.rows.is_empty());
     let interface = |interface: &Interface, nested: bool| FactGroup {
         head: Some((interface.name.clone(), words::interface(interface))),
         nested,
@@ -194,7 +222,7 @@ fn interfaces(name: &str, host: &HostSnapshot) -> Table {
                 Cell::number(interface.mtu.map(|mtu| mtu.to_string())),
                 if interface.up { "up" } else { "down" }.into(),
                 interface.master.as_deref().unwrap_or("").into(),
-                Cell::number(interface.speed_mbps.map(|speed| format!("{speed} Mbit/s"))),
+                Cell::number(interface.line_speed_mbps().map(|speed| format!("{speed} Mbit/s"))),
                 cell(&interface.mac),
                 cell(&interface.qdisc),
             ]

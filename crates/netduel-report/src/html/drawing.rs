@@ -233,7 +233,8 @@ impl Drawing<'_> {
         words.extend(interface.driver.clone().or_else(|| interface.kind.clone()));
         let is_function = interface.device.pci.as_ref().is_some_and(|pci| pci.virtual_function == Some(true));
         words.extend(is_function.then(|| "virtual function".to_owned()));
-        words.extend(interface.speed_mbps.map(|speed| format!("{} Gbit/s", f64::from(speed) / 1000.0)));
+        words
+            .extend(interface.line_speed_mbps().map(|speed| format!("{} Gbit/s", f64::from(speed) / 1000.0)));
         words.extend(interface.device.numa_node.map(|node| format!("node {node}")));
         words.extend((!interface.up).then(|| "down".to_owned()));
         // The name has a larger, bold font.

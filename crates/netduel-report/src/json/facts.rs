@@ -444,7 +444,7 @@ impl Interface {
             mtu_bytes: interface.mtu,
             up: interface.up,
             carrier: interface.carrier,
-            speed_bps: interface.speed_mbps.map(|mbps| u64::from(mbps) * BITS_PER_MEGABIT),
+            speed_bps: interface.line_speed_mbps().map(|mbps| u64::from(mbps) * BITS_PER_MEGABIT),
             master: interface.master.clone(),
             addresses: interface.addresses.clone(),
             tx_queues: interface.tx_queues,

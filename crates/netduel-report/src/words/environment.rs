@@ -55,7 +55,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("Cores online", of(&|_, host| (host.cores > 0).then(|| host.cores.to_string()))),
         ("Memory", of(&|_, host| host.memory_bytes.map(bytes))),
         ("NICs", of(&|_, host| nics(host))),
-        ("Packet interface", of(&|name, host| interfaces(host, &used(name), interface_words_of))),
+        ("Packet interface", of(&|name, host| interfaces(host, &used(name), interface_words))),
         (
             "Queues of the interface",
             of(&|name, host| {
@@ -87,12 +87,6 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("Image", of(&|_, host| host.cloud.as_ref()?.image.clone())),
     ];
     rows.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
-}
-
-/// An interface in a line; without the speed of a software interface, which is meaningless.
-fn interface_words_of(interface: &Interface) -> String {
-    let speed = interface.speed_mbps.filter(|_| interface.kind.is_none());
-    interface_words(&Interface { speed_mbps: speed, ..interface.clone() })
 }
 
 /// Interfaces that a host used for packets, over all arms.

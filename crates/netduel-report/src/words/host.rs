@@ -136,7 +136,7 @@ fn tcp(host: &HostSnapshot) -> Option<String> {
     let sysctl = |name: &str| host.sysctls.get(name);
     let max = |name: &str| sysctl(name)?.split_whitespace().last()?.parse().ok().map(bytes);
     joined([
-        sysctl("net.ipv4.tcp_congestion_control").cloned(),
+        sysctl("net.ipv4.tcp_congestion_control").map(|name| format!("default congestion control {name}")),
         max("net.ipv4.tcp_rmem").map(|max| format!("receive buffer up to {max}")),
         max("net.ipv4.tcp_wmem").map(|max| format!("send buffer up to {max}")),
         sysctl("net.core.default_qdisc").map(|name| format!("default qdisc {name}")),
@@ -164,7 +164,7 @@ pub fn interface(interface: &Interface) -> String {
     let head = [
         driver,
         Some(state.to_owned()),
-        interface.speed_mbps.map(|speed| human_bit_rate(f64::from(speed) * 1e6)),
+        interface.line_speed_mbps().map(|speed| human_bit_rate(f64::from(speed) * 1e6)),
         interface.mtu.map(|mtu| format!("MTU {mtu}")),
     ];
     joined(head.into_iter().chain(addresses)).unwrap_or_default()

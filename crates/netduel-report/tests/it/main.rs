@@ -13,6 +13,7 @@ mod formats;
 mod hostile;
 mod hosts;
 mod json;
+mod machines;
 mod nonsense;
 mod old_runs;
 mod packets;

@@ -1,0 +1,81 @@
+//! What reports say of the hosts: speeds of interfaces, facts of a machine that several hosts share.
+use netduel_report::{document, html, markdown};
+
+use crate::builder::{Recipe, build};
+use crate::json;
+
+#[test]
+fn software_interface_has_no_line_speed() {
+    let page = |kind: Option<&str>| {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+        for host in run.header.hosts.values_mut() {
+            for interface in &mut host.interfaces {
+                (interface.kind, interface.speed_mbps) = (kind.map(str::to_owned), Some(23_456));
+            }
+        }
+        let document = document(&run);
+        let facts = json::report(&run)["hosts"][0]["facts"]["interfaces"][0]["speed_bps"].as_u64();
+        (html::page(&document) + &markdown::page(&document), facts)
+    };
+    for kind in [Some("veth"), Some("bridge")] {
+        let (page, speed) = page(kind);
+        assert!(["23.5 Gbit/s", "23.456 Gbit/s", "23456 Mbit/s"].iter().all(|speed| !page.contains(speed)));
+        assert_eq!(speed, None);
+    }
+    for kind in [None, Some("bond")] {
+        let (page, speed) = page(kind);
+        assert!(page.contains("23456 Mbit/s"), "{kind:?}");
+        assert_eq!(speed, Some(23_456_000_000));
+    }
+}
+
+#[test]
+fn facts_of_a_shared_machine_are_printed_once() {
+    let page = |boots: [&str; 2]| {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+        for (host, boot) in run.header.hosts.values_mut().zip(boots) {
+            host.boot_id = Some(boot.to_owned());
+        }
+        markdown::page(&document(&run))
+    };
+    let cpu = "AMD EPYC 7763 64-Core Processor";
+    let shared = page(["one", "one"]);
+    assert_eq!(shared.matches(cpu).count(), 1, "{shared}");
+    assert!(shared.contains("### Machine of a (guest-a) and b (guest-b)\n"), "{shared}");
+    let separate = page(["one", "other"]);
+    assert_eq!(separate.matches(cpu).count(), 2, "{separate}");
+    assert!(!separate.contains("### Machine of"), "{separate}");
+}
+
+#[test]
+fn congestion_control_of_a_host_is_named_as_a_default() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    for host in run.header.hosts.values_mut() {
+        host.sysctls.insert("net.ipv4.tcp_congestion_control".to_owned(), "bbr".to_owned());
+    }
+    let page = markdown::page(&document(&run));
+    assert!(page.contains("- TCP: default congestion control bbr"), "{page}");
+}
+
+#[test]
+fn intervals_below_a_logarithmic_axis_are_counted_in_words() {
+    let page = |effect: f64, with_pause: bool| {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, effect, ..Recipe::default() });
+        for trial in
+            run.trials.iter_mut().filter(|trial| with_pause && trial.slot.arm.as_str() == "synthetic")
+        {
+            let flow = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
+            flow.series[20].bytes = 0;
+        }
+        html::page(&document(&run))
+    };
+    let words = "its first bin also holds slower intervals: synthetic 2 of 86 (2 of them 0).";
+    let paused = page(40.0, true);
+    assert!(
+        paused.contains(words),
+        "{}",
+        paused.split("The axis begins").nth(1).map_or("", |rest| &rest[..200])
+    );
+    assert!(!page(40.0, false).contains("its first bin"), "no interval lies below the axis");
+    assert!(!page(1.0, true).contains("its first bin"), "the axis is linear and has the zeros");
+}
