@@ -272,10 +272,10 @@
     return Plot.plot({
       width, height: 72 + (wide ? lanes : data.arms.length * (lanes + 34)), marginLeft: 52, marginRight: 20, marginTop: 26, marginBottom: 42,
       style: STYLE,
-      // Panels side by side: the last label of one would touch the first of the next.
-      x: { domain: [0, 100], label: "% of the time", ...BELOW, ticks: wide ? [0, 20, 40, 60, 80] : 5, tickSize: 0 },
+      // Panels side by side have few labels, so that the last of one does not touch the first of the next.
+      x: { domain: [0, 100], label: "% of the time", ...BELOW, ticks: wide ? [0, 50, 100] : 5, tickSize: 0 },
       y: { domain: machine.cores, label: null, tickFormat: (core) => `core ${core}`, tickSize: 0, padding: 0.18 },
-      [facet]: { domain: data.arms, axis: null, padding: wide ? 0.06 : 0.2 },
+      [facet]: { domain: data.arms, axis: null, padding: wide ? 0.1 : 0.2 },
       marks: [
         Plot.gridX({ ...grid, ticks: 5 }),
         Plot.barX(rows, { x1: "from", x2: "to", y: "core", [facet]: "arm", fill: (row) => `var(--class-${row.kind})`, insetRight: 0.5,

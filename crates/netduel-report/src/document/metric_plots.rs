@@ -98,9 +98,10 @@ pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
     let data = densities(workload, scale)?;
     Some(Figure {
         title: title.to_owned(),
-        reading:
-            "Share of the intervals of all steady windows, in bins of equal width on the axis; all valid trials together."
-                .to_owned(),
+        reading: format!(
+            "Share of the intervals of all steady windows, in bins of equal width on the axis; all valid trials together.{}",
+            below_the_axis(workload, scale)
+        ),
         alternative: in_words(&table),
         chart: Chart::Plot("rates", data),
         data: Some(table),
@@ -120,6 +121,27 @@ fn logarithmic_foot(workload: &WorkloadAnalysis) -> Option<f64> {
     let (low, high) =
         medians.fold((f64::INFINITY, 0.0_f64), |(low, high), median| (low.min(median), high.max(median)));
     (low > 0.0 && low.is_finite() && high > low * RATES_FAR).then_some(low / RATES_BELOW_MEDIAN)
+}
+
+/// What the lowest bin of a logarithmic axis holds besides its own values; empty when there is none.
+fn below_the_axis(workload: &WorkloadAnalysis, scale: Scaled) -> String {
+    let Some(foot) = logarithmic_foot(workload) else { return String::new() };
+    let below = |arm: &ArmAnalysis| {
+        let all = arm.intervals.len();
+        let below = arm.intervals.iter().filter(|rate| **rate < foot).count();
+        let zero = arm.intervals.iter().filter(|rate| **rate == 0.0).count();
+        (below > 0).then(|| format!("{} {below} of {all} ({zero} of them 0)", arm.arm))
+    };
+    let arms: Vec<String> = workload.arms.iter().filter_map(below).collect();
+    if arms.is_empty() {
+        return String::new();
+    }
+    let foot = number(Some(foot), scale).text();
+    let unit = scale.unit;
+    format!(
+        " The axis begins at {foot} {unit}; its first bin also holds slower intervals: {}.",
+        arms.join(", ")
+    )
 }
 
 /// Shares of the steady intervals of each arm in bins of equal width, common to all arms.

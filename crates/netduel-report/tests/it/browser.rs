@@ -29,12 +29,14 @@ fn rendered(run: &Run) -> Option<String> {
     Some(dump(browser, directory.path(), &page))
 }
 
-/// Width of the window and of the page in a frame of this width, pixels.
-fn widths(browser: &str, run: &Run, frame: u32) -> (u32, u32) {
+/// Width of the window, of the page, and of the narrowest bar of a path in a frame of this width, pixels.
+fn widths(browser: &str, run: &Run, frame: u32) -> [u32; 3] {
     let page = html::page(&document(run));
-    let widths = in_a_frame(browser, &page, frame, "`${root.clientWidth} ${root.scrollWidth}`");
-    let (window, page) = widths.split_once(' ').unwrap_or_else(|| panic!("no widths: {widths:?}"));
-    (window.parse().unwrap(), page.parse().unwrap())
+    let expression = "`${root.clientWidth} ${root.scrollWidth} \
+                      ${Math.min(...[...root.querySelectorAll('.stack')].map((bar) => Math.round(bar.clientWidth)))}`";
+    let widths = in_a_frame(browser, &page, frame, expression);
+    let widths: Vec<u32> = widths.split(' ').map(|width| width.parse().unwrap()).collect();
+    widths.try_into().unwrap()
 }
 
 /// The value of a script's expression about the root element of a page in a frame of this width.
@@ -91,7 +93,7 @@ fn root_attribute(dom: &str, name: &str) -> String {
 }
 
 #[test]
-fn page_is_never_wider_than_its_window() {
+fn page_and_its_bars_fit_every_width_of_a_window() {
     let Some(browser) = chromium() else {
         return netduel_test_support::skip("no chromium to render the page");
     };
@@ -99,8 +101,11 @@ fn page_is_never_wider_than_its_window() {
     run.header.hosts = hosts::of_a_run();
     for run in [&run, &packets::swept()] {
         for frame in [390, 768, 1280] {
-            let (window, page) = widths(browser, run, frame);
+            let [window, page, bar] = widths(browser, run, frame);
             assert!(page <= window, "a frame of {frame}: the page has {page} of {window}");
+            // The bars of shares need most of a narrow page, and a part of a wide one.
+            let least = if frame < 640 { window * 3 / 4 } else { window / 2 };
+            assert!(bar >= least, "a frame of {frame}: a bar has {bar} of {window}");
         }
     }
 }
