@@ -14,8 +14,8 @@ pub const HIGHEST: u64 = (3_600_000_000_000 / BUCKET_AT_HOUR + 1) * BUCKET_AT_HO
 /// Width of the buckets from 2^41 to 2^42, of which there are 1024.
 const BUCKET_AT_HOUR: u64 = 1 << 31;
 
-/// The bucket of larger values. One hour needs buckets up to 2^42 anyway, so the last bucket is free to mean "more than an hour",
-/// and the count of clamped values survives merging and storing without its own field.
+/// The bucket of larger values. One hour needs buckets up to 2^42 anyway, so the last bucket is free to mean "more than an hour".
+/// A percentile there is the exact maximum: never too small, so reports need no mark for it.
 const CLAMPED: u64 = (1 << 42) - 1;
 
 /// Significant decimal digits of a value: buckets are at most 0.1 % wide.
@@ -108,11 +108,6 @@ impl Histogram {
     /// Number of samples.
     pub fn count(&self) -> u64 {
         self.buckets.len()
-    }
-
-    /// Number of samples above [`HIGHEST`].
-    pub fn clamped(&self) -> u64 {
-        self.buckets.count_at(CLAMPED)
     }
 
     /// Minimum, exact.
@@ -354,17 +349,17 @@ mod tests {
     }
 
     #[test]
-    fn values_beyond_an_hour_are_counted_as_clamped_and_the_maximum_stays_exact() {
+    fn values_beyond_an_hour_count_as_the_maximum_which_stays_exact() {
         let day = 24 * HIGHEST;
         let histogram = of(&[0, 5, HIGHEST, HIGHEST + 1, day]);
-        assert_eq!((histogram.clamped(), histogram.count()), (1 + 1, 5));
+        assert_eq!(histogram.count(), 5);
         assert_eq!((histogram.min(), histogram.max()), (Some(0), Some(day)));
         assert_eq!((histogram.percentile(80.0), histogram.percentile(100.0)), (Some(day), Some(day)));
         assert!(histogram.percentile(60.0).unwrap().abs_diff(HIGHEST) < HIGHEST / 1000);
         let again =
             Histogram::from_record(&HistogramRecord { count: 5, min: 0, max: day, pairs: histogram.pairs() })
                 .unwrap();
-        assert_eq!((again.clamped(), again), (2, histogram));
+        assert_eq!(again, histogram);
     }
 
     #[test]

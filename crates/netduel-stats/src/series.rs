@@ -1,7 +1,6 @@
-//! Functions of series within a trial: steady window, jitter and packet delay variation.
+//! Functions of series within a trial: steady window and jitter.
 //!
 //! No clock: times are arguments. [`Jitter::update`] runs in the hot loop of receivers.
-use crate::histogram::Histogram;
 
 /// Amount moved by a series of intervals within a window, and the time covered: `(amount, length in seconds)`.
 ///
@@ -56,13 +55,6 @@ impl Jitter {
     }
 }
 
-/// Packet delay variation of [RFC 5481, section 4.2](https://www.rfc-editor.org/rfc/rfc5481#section-4.2): delay at `percentile`
-/// minus minimum delay, in the unit of the histogram. The delays may be round trips, and offset clocks cancel out. The error is
-/// at most 0.1 % of the delay, the histogram's bucket.
-pub fn packet_delay_variation(delays: &Histogram, percentile: f64) -> Option<u64> {
-    Some(delays.percentile(percentile)? - delays.min()?)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -110,16 +102,6 @@ mod tests {
         extremes.update(i64::MIN);
         extremes.update(i64::MAX);
         assert_eq!(extremes.nanoseconds(), Some(u64::MAX as f64 / 16.0));
-    }
-
-    #[test]
-    fn delay_variation_is_counted_from_the_fastest_packet() {
-        let mut delays = Histogram::new();
-        assert_eq!(packet_delay_variation(&delays, 99.9), None);
-        (500..=1499).for_each(|delay| delays.record(delay));
-        assert_eq!(packet_delay_variation(&delays, 0.0), Some(0));
-        assert_eq!(packet_delay_variation(&delays, 99.9), Some(998));
-        assert_eq!(packet_delay_variation(&delays, 100.0), Some(999));
     }
 
     proptest! {

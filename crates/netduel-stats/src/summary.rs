@@ -51,14 +51,6 @@ pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     below * (1.0 - weight) + above * weight
 }
 
-/// Coefficient of variation: sample standard deviation divided by the absolute mean, a fraction; absent for fewer than two values
-/// or a mean of 0.
-pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
-    let Mean { n, mean, standard_error } = mean(values)?;
-    let deviation = standard_error? * (n as f64).sqrt();
-    (mean != 0.0).then(|| deviation / mean.abs())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,7 +62,6 @@ mod tests {
         assert_eq!((n, mean), (8, 5.0));
         // The squared deviations from 5 sum to 32; 32 / 7 is the variance.
         assert!((standard_error.unwrap() - (32.0_f64 / 7.0 / 8.0).sqrt()).abs() < 1e-15);
-        assert!((coefficient_of_variation(&values).unwrap() - (32.0_f64 / 7.0).sqrt() / 5.0).abs() < 1e-15);
         assert_eq!(median(&values), Some(4.5));
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(quantile(&[10.0, 20.0, 30.0, 40.0, 50.0], 0.9), Some(46.0));
@@ -85,7 +76,5 @@ mod tests {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[f64::INFINITY]), None);
         assert_eq!(quantile(&[1.0], 1.5), None);
-        assert_eq!(coefficient_of_variation(&[1.0]), None);
-        assert_eq!(coefficient_of_variation(&[-1.0, 1.0]), None);
     }
 }
