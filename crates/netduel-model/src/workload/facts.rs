@@ -51,6 +51,8 @@ pub struct Facts<'a> {
     pub is_stamped: bool,
     /// Events on the path while traffic runs.
     pub events: &'a [PathEvent],
+    /// Probes a second of each direction, sent by the clock of each end, that show the effect of the events; absent without events.
+    pub probes: Option<PerSecond>,
     /// Arrivals a second, both directions together, that are stored one by one.
     pub arrivals_stored: u64,
     /// When the load begins on a path that was idle until then, after the start.
@@ -88,6 +90,7 @@ impl Default for Facts<'_> {
             requests: None,
             is_stamped: false,
             events: &[],
+            probes: None,
             arrivals_stored: 0,
             load_begins: None,
             tcp: TcpFacts::default(),

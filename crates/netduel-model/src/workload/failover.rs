@@ -100,6 +100,7 @@ pub(super) fn facts(settings: &Failover) -> Facts<'_> {
             None => Demand::of_messages(settings.rate, settings.size),
         },
         events: &settings.events,
+        probes: Some(settings.rate),
         arrivals_stored: settings.rate.0.saturating_mul(2),
         tcp: TcpFacts {
             congestion: settings.congestion.as_deref(),

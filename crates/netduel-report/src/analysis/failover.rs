@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use netduel_model::failover::{FailoverReport, PathEvent, PathEventRecord, ProbeArrival};
 use netduel_model::trial::Trial;
-use netduel_model::workload::{Failover, Role, Traffic, Workload};
+use netduel_model::units::PerSecond;
+use netduel_model::workload::{Facts, Role, Workload};
 
 pub use super::dip::Dip;
 use super::dip::dip;
@@ -132,7 +133,7 @@ impl<'a> Timed<'a> {
 
 /// One direction of one trial.
 struct Way<'a> {
-    settings: &'a Failover,
+    rate: PerSecond,
     sent: u64,
     receiver: &'a FailoverReport,
     /// Offset of the receiver's clock to the sender's clock; 0 when unknown.
@@ -185,7 +186,7 @@ fn clock_lead(client: &FailoverReport, server: &FailoverReport, shared: bool) ->
 
 /// Both directions of a trial; absent when its records are incomplete.
 fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([Way<'a>; 2], f64)> {
-    let Traffic::Failover(settings) = &workload.traffic else { return None };
+    let rate = workload.traffic.facts().probes?;
     let report = |role: Role| trial.end(role)?.report.failover.as_ref();
     let (client, server) = (report(Role::Client)?, report(Role::Server)?);
     let shared = shared || trial.lab_events.is_some();
@@ -228,7 +229,7 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
         let lead_ns = if receiver == Role::Server { lead } else { lead.wrapping_neg() };
         let spans = spans.collect();
         let (firsts, copies) = told_apart(report);
-        Way { settings, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
+        Way { rate, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
     };
     Some(([way(Role::Server, client.probes_sent), way(Role::Client, server.probes_sent)], error))
 }
@@ -250,7 +251,7 @@ fn told_apart(report: &FailoverReport) -> (Vec<(ProbeArrival, bool)>, Vec<i64>) 
 
 impl Way<'_> {
     fn pace_ns(&self) -> i64 {
-        (1_000_000_000 / self.settings.rate.0.max(1)).cast_signed()
+        (1_000_000_000 / self.rate.0.max(1)).cast_signed()
     }
 
     /// The gap between two neighbours minus the probe interval and the sender's lateness between the two.
@@ -400,7 +401,7 @@ pub(super) fn recovery(workload: &Workload, trial: &Trial, shared: bool) -> Opti
 
 /// The effects of the events of an arm.
 pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Option<ArmFailover> {
-    let Traffic::Failover(settings) = &workload.traffic else { return None };
+    let Facts { probes: Some(_), events, .. } = workload.traffic.facts() else { return None };
     let figures = |event: &PathEvent| EventFigures {
         event: event.clone(),
         began_s: Vec::new(),
@@ -408,7 +409,7 @@ pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Op
         ways: Default::default(),
     };
     let mut arm = ArmFailover {
-        events: settings.events.iter().map(figures).collect(),
+        events: events.iter().map(figures).collect(),
         probes: [(0, 0); 2],
         clock_error_ns: 0.0,
         moved: Vec::new(),
