@@ -33,7 +33,7 @@ pub(super) fn judge(
         ends.iter().filter_map(|end| end.report.failover.as_ref()).flat_map(|report| &report.events);
     let failed = of_lab.chain(of_agents).find_map(|event| Some((event, event.error.as_ref()?)));
     if let Some((event, error)) = failed {
-        let reason = format!("the event {} ({}) was not made: {error}", event.index, event.kind);
+        let reason = format!("{} was not made: {error}", numbered(event));
         trial.validity = Validity::Failed { reason };
         return;
     }
@@ -64,14 +64,19 @@ pub(super) fn judge(
     }
 }
 
+/// `event 2 (return)`: events are counted from 1, as in the plan.
+fn numbered(event: &PathEventRecord) -> String {
+    format!("event {} ({})", event.index + 1, event.kind)
+}
+
 /// Why the events did not affect the traffic, which ended at `end_ns`: on a busy machine they may be late.
 fn late(planned: usize, events: &[PathEventRecord], end_ns: u64) -> Option<String> {
     let cause = "this machine is too busy: run fewer programs beside it, or set a longer duration";
     if let Some(event) = events.iter().find(|event| event.began_ns >= end_ns) {
         let late_ms = (event.began_ns - end_ns) / 1_000_000;
         return Some(format!(
-            "the event {} ({}) was made {late_ms} ms after the traffic had ended; {cause}",
-            event.index, event.kind
+            "{} was made {late_ms} ms after the traffic had ended; {cause}",
+            numbered(event)
         ));
     }
     let made = events.len();
@@ -103,10 +108,7 @@ mod tests {
         let end_ns = 5_000_000_000;
         assert_eq!(late(2, &[event(0, 1), event(1, end_ns - 1)], end_ns), None);
         let text = late(2, &[event(0, 1), event(1, end_ns + 12_000_000)], end_ns).unwrap();
-        assert!(
-            text.starts_with("the event 1 (return) was made 12 ms after the traffic had ended"),
-            "{text}"
-        );
+        assert!(text.starts_with("event 2 (return) was made 12 ms after the traffic had ended"), "{text}");
         let text = late(2, &[event(0, 1)], end_ns).unwrap();
         assert!(text.starts_with("the traffic had ended when 1 of 2 events had been made"), "{text}");
     }

@@ -7,7 +7,7 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::{
     ArmAnalysis, ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, WorkloadAnalysis, quantile,
 };
-use crate::words::failover::{event, meaning};
+use crate::words::failover::{JUDGED, event, meaning};
 use crate::words::percent_at_least;
 
 /// The section of a workload; empty for other workloads.
@@ -30,6 +30,7 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     if outages.rows.is_empty() {
         return Vec::new();
     }
+    outages.notes.push(JUDGED.to_owned());
     let tops = PANELS.each_ref().map(|(_, of, _, foot)| top(workload, *of, foot.is_some()));
     let figures = workload.arms.iter().filter_map(|arm| figure(arm, tops));
     let mut blocks = vec![Block::Heading("Event outages".to_owned())];

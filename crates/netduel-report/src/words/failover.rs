@@ -23,13 +23,18 @@ pub fn meaning(kind: PathEventKind) -> &'static str {
     }
 }
 
+/// Which values of a trial with several events get a verdict.
+pub(crate) const JUDGED: &str = "Verdicts compare, of each trial, the longest outage and the longest recovery over all events and both \
+    directions, and all lost probes.";
+
 /// How outages are counted.
 pub(super) fn rule() -> String {
     "Outage: the longest gap between two arriving probes that begins with an event, minus the probe interval and minus the time by which \
      the sender was behind its own schedule. Its resolution is the probe interval plus the wake-up time of the receiver; the no-event \
      baseline is the same figure without an event. Lost: probes sent minus probes received. Recovery: the time until the streams reach, \
-     over 50 ms, 90 % of their rate before the event (or of the steady state after it, if that is lower), with no 10 ms below half of it."
+     over 50 ms, 90 % of their rate before the event (or of the steady state after it, if that is lower), with no 10 ms below half of it. "
         .to_owned()
+        + JUDGED
 }
 
 /// A time on the axis, without trailing zeros.
