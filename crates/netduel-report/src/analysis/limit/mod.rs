@@ -76,6 +76,51 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Whether the evidence of this cause also speaks for another one: an idle core says nothing of a rate cap, but a busy one tells why a
+    /// receiver reads too slowly.
+    fn supports(self, cause: Self) -> bool {
+        let of_cores = matches!(self, Self::AllCores | Self::CpuContention | Self::SoftirqCore);
+        let of_loss = matches!(
+            self,
+            Self::Congestion | Self::Loss | Self::Switch | Self::HostDrops | Self::LostUncounted
+        );
+        match cause {
+            _ if self == cause => true,
+            Self::SenderCore => of_cores || matches!(self, Self::Generator | Self::ReceiverCore),
+            Self::Generator => of_cores || self == Self::SenderCore,
+            Self::ReceiverCore => of_cores || matches!(self, Self::SingleQueue | Self::SenderCore),
+            Self::CpuContention | Self::AllCores => {
+                of_cores || matches!(self, Self::SenderCore | Self::ReceiverCore | Self::SingleQueue)
+            }
+            Self::SoftirqCore | Self::SingleQueue => {
+                of_cores || matches!(self, Self::SingleQueue | Self::ReceiverCore)
+            }
+            Self::ReceiveWindow | Self::ReceiverProgram | Self::ReceiverRing | Self::ReceiverSocket => {
+                of_cores
+                    || matches!(
+                        self,
+                        Self::ReceiverCore
+                            | Self::SingleQueue
+                            | Self::ReceiveWindow
+                            | Self::ReceiverProgram
+                            | Self::ReceiverRing
+                            | Self::ReceiverSocket
+                    )
+            }
+            // A cap fills a queue, and a full queue loses packets.
+            Self::RateCap | Self::TokenBucket | Self::Congestion | Self::Loss => {
+                of_loss || matches!(self, Self::RateCap | Self::TokenBucket)
+            }
+            Self::Switch | Self::HostDrops | Self::LostUncounted => of_loss,
+            Self::SendBuffer | Self::Application => matches!(self, Self::SendBuffer | Self::Application),
+            Self::ConfiguredRate
+            | Self::FramesRejected
+            | Self::BackPressure
+            | Self::RoundTrip
+            | Self::Unknown => false,
+        }
+    }
+
     /// Words for people.
     pub fn words(self) -> &'static str {
         match self {
@@ -129,10 +174,8 @@ pub fn limit_of(
     let evidence = Evidence::gather(workload, trial, [client, server], shared_machine, expected);
     let found = evidence.findings();
     let cause = found.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-    // A closed loop is bound by its round trips only where nothing else is found, so other causes are no evidence for it.
-    let supports = |of: Cause| cause != Cause::RoundTrip || of == cause;
-    let mut words: Vec<String> =
-        found.into_iter().filter(|(of, _)| supports(*of)).map(|(_, words)| words).collect();
+    let supporting = found.into_iter().filter(|(of, _)| of.supports(cause));
+    let mut words: Vec<String> = supporting.map(|(_, words)| words).collect();
     if cause == Cause::Unknown {
         words = evidence.background();
     }
@@ -192,4 +235,27 @@ pub(super) fn of_arm(
 
 fn percent(share: f64) -> String {
     crate::words::percent(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cause;
+
+    #[test]
+    fn evidence_supports_its_own_cause_and_those_that_it_explains() {
+        for (evidence, cause, supports) in [
+            (Cause::SenderCore, Cause::SenderCore, true),
+            (Cause::AllCores, Cause::CpuContention, true),
+            (Cause::ReceiverCore, Cause::ReceiveWindow, true),
+            (Cause::Loss, Cause::RateCap, true),
+            (Cause::RateCap, Cause::SenderCore, false),
+            (Cause::Loss, Cause::SenderCore, false),
+            (Cause::CpuContention, Cause::RoundTrip, false),
+            (Cause::SenderCore, Cause::RateCap, false),
+            (Cause::SendBuffer, Cause::CpuContention, false),
+            (Cause::AllCores, Cause::ConfiguredRate, false),
+        ] {
+            assert_eq!(evidence.supports(cause), supports, "{evidence:?} for {cause:?}");
+        }
+    }
 }
