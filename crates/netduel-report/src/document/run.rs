@@ -236,7 +236,15 @@ fn reproduction(run: &Run) -> Section {
         Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }]),
         Block::Heading("Plan".to_owned()),
         Block::Code(lines(&run.header.plan_text)),
-        Block::Folded("Plan with all defaults".to_owned(), vec![Block::Code(lines(&resolved))]),
+        Block::Folded(
+            "Resolved plan, as stored in the run file (JSON)".to_owned(),
+            vec![
+                Block::Reading(
+                    "The settings that this run used. What is null or absent was not set.".to_owned(),
+                ),
+                Block::Code(lines(&resolved)),
+            ],
+        ),
     ];
     section("reproduce", "Reproduction", Scope::Reference, blocks)
 }

@@ -287,7 +287,7 @@ impl ReportDocument {
         Self {
             envelope: Self::envelope(origin),
             run: RunInfo::of(run, analysis),
-            question: analysis.plan.question.clone(),
+            question: words::question(&analysis.plan),
             baseline: analysis.plan.baseline().map(|arm| arm.name.to_string()),
             blocks: analysis.blocks,
             trials_valid: analysis.trials_valid,

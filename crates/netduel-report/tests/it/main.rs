@@ -5,6 +5,7 @@ mod bounds;
 mod browser;
 mod builder;
 mod datagrams;
+mod doubts;
 mod evidence;
 mod failover;
 mod figures;

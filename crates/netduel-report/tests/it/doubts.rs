@@ -1,0 +1,48 @@
+//! What a reader must see of a doubtful or special run: outliers below the median, an A/A run.
+use netduel_model::metric::Metric;
+use netduel_model::warning::Warning;
+use netduel_report::{analyse_run, document, html, markdown, terminal, words};
+
+use crate::builder::{Recipe, build};
+use crate::json;
+
+#[test]
+fn value_far_below_the_median_causes_a_warning() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], effect: 1.0, noise: 0.01, ..Recipe::default() });
+    let trial = run
+        .trials
+        .iter_mut()
+        .find(|trial| trial.slot.block == 5 && trial.slot.arm.as_str() == "synthetic")
+        .unwrap();
+    // A trial with a 25th of the throughput.
+    let flow = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
+    flow.series.iter_mut().for_each(|sample| sample.bytes /= 25);
+    let analysis = analyse_run(&run);
+    let of_throughput = analysis.warnings.iter().find_map(|warning| match warning {
+        Warning::OutlierBlock { arm, metric: Metric::Throughput, block, ratio_to_median, .. } => {
+            Some((arm.as_str().to_owned(), *block, *ratio_to_median))
+        }
+        _ => None,
+    });
+    let (arm, block, ratio) = of_throughput.unwrap();
+    assert_eq!((arm.as_str(), block), ("synthetic", 5));
+    assert!((ratio - 0.04).abs() < 0.002, "{ratio}");
+    let text = words::warnings(&analysis).into_iter().find(|text| text.starts_with("outlier block")).unwrap();
+    assert!(text.contains("1/25 of the median in block 6") || text.contains("in block 6 (0.04x)"), "{text}");
+}
+
+#[test]
+fn run_of_identical_arms_asks_whether_they_are_equal() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, effect: 1.0, ..Recipe::default() });
+    run.header.plan.design.aa = true;
+    let question = "A/A run of arm synthetic: are two identical arms equal?";
+    let document = document(&run);
+    for (format, text) in [
+        ("terminal", terminal::report(&document, 120, false)),
+        ("markdown", markdown::page(&document).replace("# ", "")),
+        ("html", html::page(&document).split("<h1>").nth(1).unwrap().to_owned()),
+        ("json", json::report(&run)["question"].as_str().unwrap().to_owned()),
+    ] {
+        assert!(text.starts_with(question), "{format}: {}", &text[..80]);
+    }
+}
