@@ -3,10 +3,10 @@ use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Cores that the calling thread may run on, ascending. They are numbered as the kernel numbers them, from 0.
+/// Cores that the calling thread may run on, ascending, by the kernel's numbers from 0.
 ///
 /// # Errors
-/// When the machine has more cores than the fixed set of 1024 holds.
+/// When the machine has more cores than the 1024 of the fixed set.
 pub fn allowed() -> io::Result<Vec<u16>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).map(|core| core as u16).collect())

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use crate::socket_option;
 
-/// What the kernel granted.
+/// The granted busy polling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Granted {
-    /// Whether the kernel leaves the queue to us while we poll it (`SO_PREFER_BUSY_POLL`, Linux 5.11 and later).
+    /// Whether the kernel leaves the queue to the polling thread (`SO_PREFER_BUSY_POLL`, Linux 5.11 and later).
     pub preferred: bool,
 }
 
-/// A call that waits on `socket` polls for up to `length` before it sleeps (`SO_BUSY_POLL`), and its queue's interrupts
-/// stay off meanwhile where the kernel knows how (`SO_PREFER_BUSY_POLL`).
+/// Makes a blocking call on `socket` poll for up to `length` before it sleeps (`SO_BUSY_POLL`), with the interrupts of its queue
+/// disabled meanwhile where the kernel supports it (`SO_PREFER_BUSY_POLL`).
 ///
 /// # Errors
 /// `EPERM` without CAP_NET_ADMIN when `length` is more than `net.core.busy_read`; `ENOPROTOOPT` when the kernel was built
@@ -23,13 +23,13 @@ pub fn enable(socket: impl AsFd, length: Duration) -> io::Result<Granted> {
     let socket = socket.as_fd();
     let micros = i32::try_from(length.as_micros()).unwrap_or(i32::MAX);
     socket_option::set_int(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, micros)?;
-    // It helps where it is known and allowed; without it the queue is polled all the same.
+    // Optional: without it the queue is still polled.
     let preferred = socket_option::set_int(socket, libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, 1).is_ok();
     Ok(Granted { preferred })
 }
 
 /// The NAPI instance that the socket's packets last came from (`SO_INCOMING_NAPI_ID`, Linux 4.12 and later); 0 when they came
-/// from a device without one, which nothing can poll, and before the first packet.
+/// from a device without one, which cannot be polled, and before the first packet.
 ///
 /// # Errors
 /// `ENOPROTOOPT` as in [`enable`].

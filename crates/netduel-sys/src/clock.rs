@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Nanoseconds of the monotonic clock: never set, so a difference of two is a length of time.
+/// Nanoseconds of the monotonic clock: never set, so the difference of two readings is a duration.
 pub fn monotonic_ns() -> u64 {
     to_ns(clock_gettime(ClockId::Monotonic))
 }
 
-/// Nanoseconds since the Unix epoch: may be stepped, so it is for the eye and for noticing steps only.
+/// Nanoseconds since the Unix epoch: may be stepped, so it is only for display and for detecting steps.
 pub fn realtime_ns() -> u64 {
     to_ns(clock_gettime(ClockId::Realtime))
 }
@@ -20,7 +20,7 @@ pub fn monotonic_and_realtime_ns() -> (u64, u64, u64) {
     (monotonic_ns(), realtime_ns(), monotonic_ns())
 }
 
-/// CPU time of this process, all its threads, nanoseconds.
+/// CPU time of all threads of this process, nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     to_ns(clock_gettime(ClockId::ProcessCPUTime))
 }
@@ -48,7 +48,7 @@ pub fn sleep_until(deadline_ns: u64) {
     }
 }
 
-/// Longest sleep of [`sleep_until_or`], nanoseconds: how late it notices that it is over.
+/// Maximum sleep of [`sleep_until_or`], nanoseconds: its delay in noticing `is_over`.
 const STEP_NS: u64 = 20_000_000;
 
 /// Sleeps until the monotonic clock shows `deadline_ns`, or until some 20 ms after `is_over` was set; false in the second case.
@@ -65,7 +65,7 @@ pub fn sleep_until_or(deadline_ns: u64, is_over: &AtomicBool) -> bool {
     }
 }
 
-/// How long before the deadline [`sleep_then_spin_until`] stops sleeping: a kernel's wake-up is seldom later.
+/// Time before the deadline at which [`sleep_then_spin_until`] stops sleeping: a wake-up is rarely later.
 const SPIN_NS: u64 = 50_000;
 
 /// Sleeps until shortly before `deadline_ns` and spins for the rest. Returns the time at which it returned.

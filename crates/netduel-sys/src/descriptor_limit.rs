@@ -1,13 +1,13 @@
-//! How many descriptors this process may have open (RLIMIT_NOFILE, getrlimit(2)).
+//! The limit of open descriptors of this process (RLIMIT_NOFILE, getrlimit(2)).
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one, which needs no privilege, and the hard one to `needed` where that is more and we may
-/// (`CAP_SYS_RESOURCE`). Returns the limit that then holds; `None` is without limit.
+/// Raises the soft limit to the hard one, which needs no privilege, and the hard one to `needed` if that is more and permitted
+/// (`CAP_SYS_RESOURCE`). Returns the resulting limit; `None` is unlimited.
 ///
 /// # Errors
-/// Does not happen when the soft limit was not above the hard one.
+/// None while the soft limit is not above the hard one.
 pub fn raise(needed: u64) -> io::Result<Option<u64>> {
     let limit = getrlimit(Resource::Nofile);
     if limit.maximum.is_some_and(|maximum| maximum < needed) {
@@ -22,12 +22,12 @@ pub fn raise(needed: u64) -> io::Result<Option<u64>> {
     Ok(limit.maximum)
 }
 
-/// How many descriptors this process has open.
+/// Number of open descriptors of this process.
 ///
 /// # Errors
 /// Without /proc.
 pub fn open() -> io::Result<u64> {
-    // The folder that is read is one of them.
+    // The directory that is read is one of them.
     Ok(std::fs::read_dir("/proc/self/fd")?.count().saturating_sub(1) as u64)
 }
 

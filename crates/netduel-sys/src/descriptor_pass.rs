@@ -8,13 +8,13 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Most descriptors that one message carries here.
+/// Maximum number of descriptors in a message.
 pub const DESCRIPTORS_MAX: usize = 8;
 
 /// Sends one message with descriptors. On a stream at least one byte must go with them.
 ///
 /// # Errors
-/// Those of sendmsg(2); a short write is `WriteZero`.
+/// Errors of sendmsg(2); a short write is `WriteZero`.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     assert!(descriptors.len() <= DESCRIPTORS_MAX, "a message carries at most {DESCRIPTORS_MAX} descriptors");
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
@@ -31,7 +31,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]
 /// No bytes means that the other end is closed.
 ///
 /// # Errors
-/// Those of recvmsg(2); `InvalidData` when the message or its descriptors were cut short.
+/// Errors of recvmsg(2); `InvalidData` when the message or its descriptors were truncated.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -55,7 +55,7 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
 pub struct Peer {
     /// Its process id; absent when it has none in the caller's pid namespace.
     pub pid: Option<i32>,
-    /// Its user, as the caller's user namespace shows it (65534 when it shows none).
+    /// Its user in the caller's user namespace (65534 when it is not mapped).
     pub uid: u32,
 }
 
@@ -64,7 +64,7 @@ pub struct Peer {
 /// # Errors
 /// When `socket` is not a connected Unix socket.
 pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
-    // Not through rustix: its type has no room for the pid 0 that a peer outside of the pid namespace has.
+    // Not through rustix: its type cannot represent the pid 0 of a peer outside the pid namespace.
     let mut raw = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: `raw` and `length` are writable and alive for the call, and `length` is the size of `raw`.

@@ -21,7 +21,7 @@ impl EchoId {
     /// Reserves a random identifier.
     ///
     /// # Errors
-    /// Errors of socket(2) and bind(2); `EADDRINUSE` when all identifiers that were drawn are reserved.
+    /// Errors of socket(2) and bind(2); `EADDRINUSE` when all drawn identifiers are reserved.
     pub(crate) fn reserve() -> io::Result<Self> {
         for _ in 0..DRAWS {
             for pair in random::bytes16()?.chunks_exact(2) {

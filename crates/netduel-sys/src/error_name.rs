@@ -1,4 +1,4 @@
-//! The kernel's names of errors (errno(3)), for people and for records.
+//! The kernel's names of errors (errno(3)), for messages and records.
 
 macro_rules! names {
     ($($name:ident),+ $(,)?) => {

@@ -12,10 +12,10 @@ use crate::{socket_filter, socket_option};
 
 /// Bytes of the header of an echo message: type, code, checksum, identifier, sequence number.
 pub const HEADER: usize = 8;
-/// Bytes that a received message may have before its ICMP header: raw sockets of IPv4 give the IP header, with its options.
+/// Maximum number of bytes before the ICMP header of a received message: raw sockets of IPv4 return the IP header with its options.
 pub const BEFORE_MAX: usize = 60;
 
-/// Where the identifier of an echo message is.
+/// Offset of the identifier of an echo message.
 const ID_AT: usize = 4;
 
 const REQUEST_V4: u8 = 8;
@@ -98,9 +98,9 @@ impl IcmpSocket {
     /// Marks its requests with a DSCP (RFC 2474), 0 to 63. The kernel of the peer copies it to its replies.
     ///
     /// # Errors
-    /// Does not happen on a live socket.
+    /// None on an open socket of this kind.
     pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
-        // Below it are the two bits of ECN (RFC 3168). Sockets of ICMPv6 do not have the option of IPv4, as those of UDP do.
+        // The two bits below are ECN (RFC 3168). Unlike UDP sockets, sockets of ICMPv6 lack the option of IPv4.
         let value = i32::from(dscp & 63) << 2;
         if self.is_v6 {
             socket_option::set_int(&self.descriptor, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, value)
@@ -109,7 +109,7 @@ impl IcmpSocket {
         }
     }
 
-    /// Writes the header of an echo request before the payload of `message`, which begins with room for it.
+    /// Writes the header of an echo request into the reserved bytes before the payload of `message`.
     #[inline]
     pub fn write_header(&self, message: &mut [u8], sequence: u16) {
         message[0] = if self.is_v6 { REQUEST_V6 } else { REQUEST_V4 };
@@ -139,7 +139,7 @@ impl IcmpSocket {
         (header[..2] == [kind, 0] && is_own).then_some(&message[HEADER..])
     }
 
-    /// Takes the reports of ICMP errors off the socket, where they would use up its receive buffer.
+    /// Reads the reports of ICMP errors from the socket, where they would fill its receive buffer.
     pub fn drain_errors(&self) {
         let mut buffer = [0; HEADER];
         while rustix::net::recv(&self.descriptor, &mut buffer, RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT)
@@ -256,10 +256,10 @@ mod tests {
             let (Ok(socket), Ok(other)) = (open(), open()) else {
                 return skip("raw sockets need CAP_NET_RAW");
             };
-            // Replies that came between its opening and the filter.
+            // Replies that arrived between its opening and the filter.
             while socket::receive(&socket, &mut [0; 256], Waiting::Never).is_ok() {}
             for _ in 0..3 {
-                // The kernel gives a reply to all raw sockets before it processes the next request.
+                // The kernel delivers a reply to all raw sockets before it processes the next request.
                 assert_eq!(echo(&other, b"other"), b"other");
             }
             let nothing = socket::receive(&socket, &mut [0; 256], Waiting::Never);

@@ -1,11 +1,11 @@
-//! Link settings by ioctl (netdevice(7)): MTU, up and down, and the request that names an interface. Must hold no policy.
+//! Link settings by ioctl (netdevice(7)): MTU, up and down, promiscuous mode. Must hold no policy.
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-/// Longest interface name, without the closing zero (`IFNAMSIZ` - 1).
+/// Maximum length of an interface name, without the final zero (`IFNAMSIZ` - 1).
 pub const NAME_LEN_MAX: usize = 15;
 /// `IFF_UP`.
 const UP: libc::c_short = 1;
@@ -15,7 +15,7 @@ const PROMISCUOUS: libc::c_short = 0x100;
 /// These ioctls accept any socket; it selects the network namespace, that of the thread that created it.
 ///
 /// # Errors
-/// When the process has no descriptor left.
+/// When no descriptor is available.
 pub(crate) fn request_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
@@ -57,7 +57,7 @@ pub fn mtu(interface: &str) -> io::Result<u32> {
 /// Sets the interface's MTU in bytes.
 ///
 /// # Errors
-/// `EINVAL` when the driver does not take it, `EPERM` without `CAP_NET_ADMIN`, `ENODEV` without such an interface.
+/// `EINVAL` when the driver rejects it, `EPERM` without `CAP_NET_ADMIN`, `ENODEV` without such an interface.
 pub fn set_mtu(interface: &str, mtu: u32) -> io::Result<()> {
     let socket = request_socket()?;
     let mut request = request(interface)?;
@@ -76,16 +76,15 @@ pub fn is_up(interface: &str) -> io::Result<bool> {
     Ok(flags(&request_socket()?, interface)? & UP != 0)
 }
 
-/// Sets the interface up or down; its other flags stay.
+/// Sets the interface up or down; its other flags are unchanged.
 ///
 /// # Errors
-/// `EPERM` without `CAP_NET_ADMIN`, `ENODEV` without such an interface, and whatever the driver answers when it is opened.
+/// `EPERM` without `CAP_NET_ADMIN`, `ENODEV` without such an interface, and errors of the driver when it is opened.
 pub fn set_up(interface: &str, up: bool) -> io::Result<()> {
     set_flag(interface, UP, up)
 }
 
-/// Whether the interface is set to take every frame (`IFF_PROMISC`): what a program requested by the flag, not what
-/// the kernel counts of packet sockets.
+/// Whether promiscuous mode is set by the flag (`IFF_PROMISC`); requests of packet sockets do not count.
 ///
 /// # Errors
 /// `ENODEV` when there is no such interface in this network namespace.
@@ -93,7 +92,7 @@ pub fn is_promiscuous(interface: &str) -> io::Result<bool> {
     Ok(flags(&request_socket()?, interface)? & PROMISCUOUS != 0)
 }
 
-/// Sets or clears that flag; other flags stay.
+/// Sets or clears that flag; other flags are unchanged.
 ///
 /// # Errors
 /// As [`set_up`].

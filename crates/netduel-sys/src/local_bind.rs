@@ -1,5 +1,5 @@
-//! Binds a socket to an address or an interface of this host before it connects (bind(2); `SO_BINDTODEVICE`, socket(7)). Which peer it
-//! connects to is the caller's.
+//! Binds a socket to an address or an interface of this host before it connects (bind(2); `SO_BINDTODEVICE`, socket(7)). The
+//! caller connects it.
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,12 +10,12 @@ use rustix::net::sockopt;
 
 use crate::socket_option;
 
-/// The address and the interface that a socket is bound to; by default neither, and the route decides.
+/// The address and the interface that a socket is bound to; by default neither, and the route selects them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LocalBind {
     /// The source address.
     pub address: Option<IpAddr>,
-    /// The interface that carries the packets, whatever the routes of other interfaces say.
+    /// The interface that carries the packets, regardless of routes of other interfaces.
     pub device: Option<String>,
 }
 
@@ -23,7 +23,7 @@ impl LocalBind {
     /// Neither address nor interface.
     pub const ANY: Self = Self { address: None, device: None };
 
-    /// Binds a TCP socket that is to be connected. The kernel chooses the port when it connects, so that the same port serves
+    /// Binds a TCP socket before it is connected. The kernel chooses the port when it connects, so that the same port serves
     /// connections to different peers (`IP_BIND_ADDRESS_NO_PORT`, ip(7)).
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl LocalBind {
     pub fn bind_tcp(&self, socket: impl AsFd) -> io::Result<()> {
         self.bind_device(&socket)?;
         let Some(address) = self.address else { return Ok(()) };
-        // Kernels before 4.2 do not know the option; bind(2) then takes a port that no other socket has.
+        // Kernels before 4.2 lack the option; bind(2) then selects a port that no other socket has.
         let _ = socket_option::set_int(&socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
         Ok(rustix::net::bind(&socket, &SocketAddr::new(address, 0))?)
     }
@@ -61,7 +61,7 @@ impl LocalBind {
         }
     }
 
-    /// Binds a socket of its own, and drops it: whether this host has the address and the interface.
+    /// Binds a separate socket and drops it, to test whether this host has the address and the interface.
     ///
     /// # Errors
     /// Errors of socket(2), and as [`Self::bind_udp`].
@@ -70,7 +70,7 @@ impl LocalBind {
     }
 }
 
-/// The longest name of an interface, bytes (`IFNAMSIZ` without its zero; `dev_valid_name` in net/core/dev.c).
+/// Maximum length of an interface name, bytes (`IFNAMSIZ` without its zero; `dev_valid_name` in net/core/dev.c).
 const DEVICE_LEN_MAX: usize = 15;
 
 /// The text is neither an address nor a possible name of an interface.

@@ -1,4 +1,4 @@
-//! Mounts inside a private mount namespace (mount(2)). The functions take no memory, so that they may be called between
+//! Mounts inside a private mount namespace (mount(2)). The functions allocate no memory, so they may be called between
 //! fork and exec.
 use std::io;
 
@@ -9,7 +9,7 @@ const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(Moun
 /// Makes the mount namespace private: mounts in it are visible in it only.
 ///
 /// # Errors
-/// `EPERM` when the mount namespace is not the caller's to change.
+/// `EPERM` when the mount namespace does not belong to the caller.
 pub fn make_private() -> io::Result<()> {
     Ok(mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
@@ -30,10 +30,10 @@ pub fn sys() -> io::Result<()> {
     Ok(mount(c"sysfs", c"/sys", c"sysfs", PLAIN, None)?)
 }
 
-/// Hides `/sys/class/net` behind an empty directory: better no interface than those of another namespace.
+/// Hides `/sys/class/net` behind an empty directory, so that it does not show the interfaces of another namespace.
 ///
 /// # Errors
-/// When the directory does not exist or the mount namespace is not the caller's to change.
+/// When the directory does not exist or the mount namespace does not belong to the caller.
 pub fn hide_sys_class_net() -> io::Result<()> {
     Ok(mount(c"none", c"/sys/class/net", c"tmpfs", PLAIN, None)?)
 }

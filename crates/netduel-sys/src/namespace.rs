@@ -1,5 +1,5 @@
-//! Namespaces: unshare(2), setns(2), user namespace maps (user_namespaces(7)). No policy: which namespaces, and in which
-//! order, the caller says.
+//! Namespaces: unshare(2), setns(2), user namespace maps (user_namespaces(7)). No policy: the caller selects the namespaces and their
+//! order.
 use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::socket_option::read_bytes;
 
-/// `include/uapi/asm-generic/socket.h`; the C library's headers have it under other names.
+/// `include/uapi/asm-generic/socket.h`; the headers of the C library use other names.
 const SO_NETNS_COOKIE: i32 = 71;
 
 /// A kind of namespace that a lab uses.
@@ -19,7 +19,7 @@ pub enum Kind {
     User,
     /// The mount table.
     Mount,
-    /// Process ids. Unsharing or entering it is felt by children only.
+    /// Process ids. Unsharing or entering it affects children only.
     Pid,
     /// The network stack.
     Net,
@@ -79,8 +79,8 @@ pub fn enter(kind: Kind, namespace: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::thread::move_into_link_name_space(namespace, Some(kind.link_type()))?)
 }
 
-/// The cookie of the calling thread's network namespace (`SO_NETNS_COOKIE`, Linux 5.14). Unlike an inode it is not given to a
-/// later namespace before the next boot.
+/// The cookie of the calling thread's network namespace (`SO_NETNS_COOKIE`, Linux 5.14). Unlike an inode number it is not reused
+/// before the next boot.
 ///
 /// # Errors
 /// `ENOPROTOOPT` on older kernels.
@@ -95,7 +95,7 @@ pub fn network_cookie() -> io::Result<u64> {
     }
 }
 
-/// A descriptor of the calling process's own namespace; the namespace lives at least as long as it.
+/// A descriptor of the calling process's namespace, which exists at least as long as the descriptor.
 ///
 /// # Errors
 /// When `/proc` is not mounted or hides the file.
@@ -106,7 +106,7 @@ pub fn open_own(kind: Kind) -> io::Result<OwnedFd> {
 /// In a new user namespace, maps the given outer user and group to root: the only map that needs no privilege.
 ///
 /// # Errors
-/// When the kernel refuses one of the three writes (each may be made once).
+/// When the kernel refuses one of the three writes (each is possible once).
 pub fn map_to_root(outer_uid: u32, outer_gid: u32) -> io::Result<()> {
     // Without this the kernel refuses the group map to an ordinary user (CVE-2014-8989).
     std::fs::write("/proc/self/setgroups", "deny")?;
@@ -117,7 +117,7 @@ pub fn map_to_root(outer_uid: u32, outer_gid: u32) -> io::Result<()> {
 /// Sets the host name of the calling thread's UTS namespace, at most 64 bytes.
 ///
 /// # Errors
-/// `EPERM` when the namespace is not the caller's to change.
+/// `EPERM` when the namespace does not belong to the caller.
 pub fn set_host_name(name: &str) -> io::Result<()> {
     Ok(rustix::system::sethostname(name.as_bytes())?)
 }

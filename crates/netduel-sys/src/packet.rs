@@ -1,4 +1,4 @@
-//! Frames of an interface as they are (packet(7)): what arrives is read with its Ethernet header, what is written leaves so.
+//! Raw frames of an interface (packet(7)): received and sent with their Ethernet header.
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
@@ -7,7 +7,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::socket::{self, Waiting};
 
-/// Every protocol (include/uapi/linux/if_ether.h, `ETH_P_ALL`), in network order.
+/// All protocols (include/uapi/linux/if_ether.h, `ETH_P_ALL`), in network order.
 const ALL_PROTOCOLS: u16 = 0x0003_u16.to_be();
 
 /// A socket on one interface.
@@ -17,13 +17,13 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens one on the interface with this index in the calling thread's network namespace, with room for
-    /// `buffer_bytes` of frames that were not read yet (past the host's limit: it needs the same right anyway).
+    /// Opens one on the interface with this index in the calling thread's network namespace, with a receive
+    /// buffer of `buffer_bytes` (beyond the host's limit, which needs the same capability).
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW, `ENODEV` without such an interface.
     pub fn open(interface: u32, buffer_bytes: usize) -> io::Result<Self> {
-        // Without a protocol, so that nothing of other interfaces arrives before the binding.
+        // Without a protocol, so that no frames of other interfaces arrive before the bind.
         let descriptor = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         sockopt::set_socket_recv_buffer_size_force(&descriptor, buffer_bytes)?;
         // SAFETY: `sockaddr_ll` is integers, for all of which zero is a valid value.
@@ -39,10 +39,10 @@ impl PacketSocket {
         if result == 0 { Ok(Self { descriptor }) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Takes the next frame that arrived or left and returns its length, of which no more than `buffer` holds was kept.
+    /// Reads the next received or sent frame and returns its length; a longer frame is truncated to `buffer`.
     ///
     /// # Errors
-    /// `EAGAIN` when there is none and it may not wait, `ENETDOWN` when the interface went down.
+    /// `EAGAIN` when there is none and the socket does not block, `ENETDOWN` when the interface went down.
     pub fn receive(&self, buffer: &mut [u8], waiting: Waiting) -> io::Result<usize> {
         socket::receive(&self.descriptor, buffer, waiting)
     }

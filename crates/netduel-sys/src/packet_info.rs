@@ -1,39 +1,39 @@
-//! To which of the host's addresses a datagram came, and from which one the answer goes (`IP_PKTINFO`, ip(7); `IPV6_PKTINFO`,
-//! ipv6(7)). A socket bound to every address answers from the one that the route suggests otherwise, and a peer that is
-//! connected to another one never sees that answer.
+//! The local address that a datagram was sent to, and the source address of the answer (`IP_PKTINFO`, ip(7); `IPV6_PKTINFO`,
+//! ipv6(7)). Without it, a socket bound to all addresses answers from the address that the route selects, and a peer that is
+//! connected to another address never receives that answer.
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::socket_option;
 
-/// Bytes of the largest address that is expected: `sockaddr_in6`.
+/// Bytes of the largest expected address: `sockaddr_in6`.
 const NAME_BYTES: usize = size_of::<libc::sockaddr_in6>();
-/// Bytes of the head of a control message; its data follows, and the next one begins at a multiple of a word.
+/// Bytes of the header of a control message; its data follows, and the next message begins at a word boundary.
 const HEAD_BYTES: usize = size_of::<libc::cmsghdr>();
 const WORD_BYTES: usize = size_of::<usize>();
-/// Room for both control messages, of which one comes.
+/// Space for either control message.
 const CONTROL_BYTES: usize = 2 * HEAD_BYTES + 2 * size_of::<libc::in6_pktinfo>();
 
-/// A datagram that came, and where.
+/// A received datagram and its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Its length; of one that is longer than the buffer, the rest is lost and this is the length of the buffer.
+    /// Its length; a longer datagram is truncated to the buffer, and this is the length of the buffer.
     pub length: usize,
-    /// Its sender. IPv4 on an IPv6 socket is given as IPv4.
+    /// Its sender. IPv4 on an IPv6 socket is returned as IPv4.
     pub peer: SocketAddr,
-    /// The address that it was sent to (that an answer is to come from), with port 0; a link-local one with its interface.
+    /// Its destination address, which is the source of an answer, with port 0; a link-local address with its interface.
     pub local: SocketAddr,
 }
 
-/// Memory that the kernel reads addresses as: aligned for all of them.
+/// Memory for addresses, aligned for all types.
 #[repr(C, align(8))]
 struct Aligned<const LENGTH: usize>([u8; LENGTH]);
 
 /// Enables the local address of each received datagram.
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn enable(socket: &UdpSocket) -> io::Result<()> {
     if socket.local_addr()?.is_ipv4() {
         socket_option::set_int(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)
@@ -45,7 +45,7 @@ pub fn enable(socket: &UdpSocket) -> io::Result<()> {
 /// Receives on a socket for which [`enable`] was called.
 ///
 /// # Errors
-/// The error of recvmsg(2); kind `InvalidData` when the kernel gave no local address.
+/// The error of recvmsg(2); kind `InvalidData` when the kernel returned no local address.
 pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
     let mut name = Aligned([0; NAME_BYTES]);
     let mut control = Aligned([0; CONTROL_BYTES]);
@@ -70,10 +70,10 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
     }
 }
 
-/// Sends to `peer` with `local` as the source; both as from [`receive`]. Never waits.
+/// Sends to `peer` from `local`; both as returned by [`receive`]. Never blocks.
 ///
 /// # Errors
-/// Errors of sendmsg(2): `EINVAL` or `ENODEV` when `local` is no address of the host any more.
+/// Errors of sendmsg(2): `EINVAL` or `ENODEV` when the host no longer has the address `local`.
 pub fn send(socket: &UdpSocket, bytes: &[u8], local: SocketAddr, peer: SocketAddr) -> io::Result<usize> {
     let is_ipv4 = socket.local_addr()?.is_ipv4();
     let (name, name_length) = write_name(peer, is_ipv4);
@@ -123,7 +123,7 @@ fn read_name(bytes: &[u8]) -> Option<SocketAddr> {
     })
 }
 
-/// As [`read_name`] reads it, and how many bytes; IPv4 mapped where the socket is one of IPv6.
+/// The inverse of [`read_name`], with its length; IPv4 is mapped on an IPv6 socket.
 fn write_name(address: SocketAddr, is_ipv4: bool) -> (Aligned<NAME_BYTES>, usize) {
     let mut name = Aligned([0; NAME_BYTES]);
     let bytes = &mut name.0;
@@ -174,7 +174,7 @@ fn read_local(mut control: &[u8]) -> Option<SocketAddr> {
     None
 }
 
-/// The control message that sets the source, and how many bytes of the room it takes.
+/// The control message that sets the source, with its length.
 fn write_local(local: SocketAddr, is_ipv4: bool) -> (Aligned<CONTROL_BYTES>, usize) {
     let mut control = Aligned([0; CONTROL_BYTES]);
     let mut data = [0; size_of::<libc::in6_pktinfo>()];
@@ -205,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks a socket bound to `any` at `host`, lets it answer from where it was asked, and returns what it received.
+    /// Sends a request to `host`, where a socket bound to `any` answers from the destination of the request; returns the received datagram.
     fn ask(any: &str, host: &str, client: &str) -> Received {
         let server = crate::shared_port::bind(any.parse().unwrap()).unwrap();
         enable(&server).unwrap();
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn reply_has_the_address_of_the_request() {
-        // The route's choice of a source for any of these would be 127.0.0.1.
+        // The route would select the source 127.0.0.1 for any of these.
         assert_eq!(ask("0.0.0.0:0", "127.7.8.9:0", "127.0.0.1:0").local, "127.7.8.9:0".parse().unwrap());
         assert_eq!(ask("[::]:0", "127.7.8.9:0", "127.0.0.1:0").local, "127.7.8.9:0".parse().unwrap());
         assert_eq!(ask("[::]:0", "[::1]:0", "[::1]:0").local, "[::1]:0".parse().unwrap());

@@ -1,9 +1,9 @@
 //! A pipe as the kernel's list of pages (vmsplice(2), splice(2)): from memory to a socket without a copy.
 //!
-//! The kernel hands a socket 16 of a pipe's pages at a time (`splice_to_socket` in fs/splice.c), and TCP cuts what it gets
-//! into segmentation-offload packets of whole segments. 16 pages are 65,536 bytes, the largest such packet is a little
-//! less, and the rest of a few hundred bytes leaves as a packet of its own: with as much work as a full one. So pages are loaded in
-//! runs that are as long as the packet (`run`), each from the beginning of a page.
+//! The kernel passes 16 pages of a pipe to the socket at a time (`splice_to_socket` in fs/splice.c), and TCP divides them into GSO
+//! packets of whole segments. 16 pages are 65,536 bytes, the largest such packet is slightly smaller, and the remaining few hundred
+//! bytes leave as a separate packet that costs as much as a full one. Therefore pages are loaded in runs of the length of the packet
+//! (`run`), each from the start of a page.
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -12,30 +12,30 @@ use rustix::pipe::{self, IoSliceRaw, PipeFlags, SpliceFlags};
 
 use crate::pages::{PAGE, Pages};
 
-/// What every user may give a pipe (fs.pipe-max-size), bytes.
+/// Size of a pipe that every user may request (fs.pipe-max-size), bytes.
 const CAPACITY_MAX: usize = 1 << 20;
 /// Pages that the kernel moves at a time.
 const BATCH: usize = 16;
-/// Runs that are loaded in one call: each is a page at least.
+/// Maximum number of runs per call: each is at least a page.
 const RUNS_MAX: usize = CAPACITY_MAX / PAGE;
 
-/// A pipe, the pages that are loaded into it, and how.
+/// A pipe, the pages that are loaded into it, and their layout.
 #[derive(Debug)]
 pub struct PagePipe {
     source: Pages,
     read: OwnedFd,
     write: OwnedFd,
-    /// Payload of a run, and the memory between the beginnings of two, bytes.
+    /// Payload of a run, and distance of the starts of two runs in memory, bytes.
     run: usize,
     stride: usize,
-    /// Most that is loaded at a time, bytes of payload.
+    /// Maximum payload of a load, bytes.
     most: usize,
-    /// Loaded and not sent yet.
+    /// Loaded and unsent bytes.
     held: usize,
 }
 
 impl PagePipe {
-    /// Room for `block` bytes at a time, or as much of it as the system grants, in runs of `run` bytes (a page to 16).
+    /// A pipe for `block` bytes at a time, or as much as the system grants, in runs of `run` bytes (1 to 16 pages).
     ///
     /// # Errors
     /// Without memory or descriptors.
@@ -44,7 +44,7 @@ impl PagePipe {
         let run = run.clamp(PAGE, BATCH * PAGE);
         let stride = run.next_multiple_of(PAGE);
         let wanted = block.div_ceil(run).saturating_mul(stride).min(CAPACITY_MAX);
-        // Less is granted to a user who has many pipes (fs.pipe-user-pages-soft); what there is works, in more calls.
+        // A user with many pipes gets less (fs.pipe-user-pages-soft), which only needs more calls.
         let granted =
             (0..5).find_map(|halvings| pipe::fcntl_setpipe_size(&write, (wanted >> halvings).max(1)).ok());
         let capacity = match granted {
@@ -57,16 +57,16 @@ impl PagePipe {
         Ok(Self { source, read, write, run, stride, most, held: 0 })
     }
 
-    /// Most that is sent in one call, bytes.
+    /// Maximum number of bytes per call.
     pub fn capacity(&self) -> usize {
         self.most
     }
 
-    /// Sends up to `length` bytes, and returns how many were taken. What was loaded and not taken is sent by the next call,
-    /// whatever its socket: all payload is alike.
+    /// Sends up to `length` bytes, and returns how many were taken. The next call sends the rest of the loaded bytes, on any
+    /// socket: all payload is equal.
     ///
     /// # Errors
-    /// Errors of vmsplice(2), or splice(2) of the socket; `EAGAIN` when it takes nothing now.
+    /// Errors of vmsplice(2), or splice(2) of the socket; `EAGAIN` when the send buffer is full.
     #[inline]
     pub fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         if self.held == 0 {
@@ -109,7 +109,7 @@ mod tests {
         (client, listener.accept().unwrap().0)
     }
 
-    /// Sends `length` bytes in calls of `call` while a thread reads them, and gives what arrived.
+    /// Sends `length` bytes in calls of `call` while a thread reads them, and returns the received bytes.
     fn through(block: usize, run: usize, call: usize, length: usize) -> Vec<u8> {
         let (client, mut server) = pair();
         let mut pipe = PagePipe::new(block, run).unwrap();

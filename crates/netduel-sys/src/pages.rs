@@ -1,18 +1,18 @@
-//! Pages of this process's memory (mmap(2)) that the kernel may hold on to for as long as it likes: they are filled once
-//! and never written again.
+//! Pages of this process's memory (mmap(2)) that the kernel may reference for any time: they are filled once and never written
+//! again.
 use std::io;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Size of a page on the machines that this runs on with the smallest ones; larger ones are multiples.
+/// Smallest page size of the supported machines; larger ones are multiples.
 pub const PAGE: usize = 4096;
-/// Pages of this size cost the kernel less to find and to hand on (transparent huge pages of x86-64 and arm64).
+/// Size of huge pages, which are cheaper for the kernel (transparent huge pages of x86-64 and arm64).
 const HUGE: usize = 2 << 20;
 
 /// A read-only run of pages, aligned to huge ones.
 #[derive(Debug)]
 pub struct Pages {
-    /// The mapping, of which the pages are a part: the kernel aligns to small pages.
+    /// The mapping, which contains the pages: the kernel aligns it to small pages only.
     mapping: *mut std::ffi::c_void,
     mapped: usize,
     start: *const u8,
@@ -23,7 +23,7 @@ pub struct Pages {
 unsafe impl Send for Pages {}
 
 impl Pages {
-    /// Pages for `length` bytes that hold [`crate::pattern`], in huge pages when the system has some.
+    /// Pages for `length` bytes, filled with [`crate::pattern`]; huge pages if available.
     ///
     /// # Errors
     /// `ENOMEM`.
@@ -38,7 +38,7 @@ impl Pages {
         // SAFETY: the offset is within the mapping, as asserted.
         let start = unsafe { mapping.cast::<u8>().add(offset) };
         let pages = Self { mapping, mapped, start, length };
-        // Without huge pages (EINVAL, or none to be had) small ones do the same at a higher price.
+        // Without huge pages (EINVAL, or none available) small pages work at a higher cost.
         // SAFETY: the range lies within the mapping; the advice changes no content.
         let _ = unsafe { madvise(start.cast(), length.next_multiple_of(HUGE), Advice::LinuxHugepage) };
         // SAFETY: the memory is ours alone, zeroed by the kernel, writable, and as long as asserted.

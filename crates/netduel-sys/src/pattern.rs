@@ -1,7 +1,7 @@
-//! What payload is made of: a fixed pseudo-random sequence.
+//! The content of payload: a fixed pseudo-random sequence.
 
-/// Fills `bytes` with the sequence (xorshift64, Marsaglia 2003), the same each time, which neither a path that compresses
-/// nor the zero page makes cheap.
+/// Fills `bytes` with the sequence (xorshift64, Marsaglia 2003), the same each time, which cannot be compressed
+/// and is not the zero page.
 pub fn fill(bytes: &mut [u8]) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for part in bytes.chunks_mut(8) {

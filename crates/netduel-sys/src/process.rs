@@ -9,11 +9,11 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::namespace::{self, Kind};
 
-/// Has the kernel kill the calling process when the thread that started it ends. A change of credentials (exec of a
-/// privileged file, entering a user namespace) undoes it, so call it after those.
+/// Makes the kernel kill the calling process when the thread that started it ends. A change of credentials (exec of a
+/// privileged file, entering a user namespace) clears the setting, so call it after those.
 ///
 /// # Errors
-/// Does not happen with the signal used here; kept for the caller to report.
+/// None with the signal used here; returned for the caller to report.
 pub fn die_with_parent() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
@@ -27,7 +27,7 @@ impl SignalDescriptor {
     /// lost even by a process that is pid 1 of its namespace, to which unhandled signals are not delivered.
     ///
     /// # Errors
-    /// When the process is out of descriptors.
+    /// When no descriptor is available.
     pub fn block_and_open(signals: &[Signal]) -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: `set` is writable; sigemptyset initialises all of it and cannot fail.
@@ -50,10 +50,10 @@ impl SignalDescriptor {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
     }
 
-    /// The next signal that has arrived, if any. Several of one kind may have been merged into one.
+    /// The next pending signal, if any. Several of one kind may have been merged.
     ///
     /// # Errors
-    /// Those of read(2).
+    /// Errors of read(2).
     pub fn next(&self) -> io::Result<Option<i32>> {
         // The record is 128 bytes and begins with the signal's number (include/uapi/linux/signalfd.h).
         let mut record = [0; 128];
@@ -77,14 +77,14 @@ impl AsFd for SignalDescriptor {
 pub struct Ended {
     /// Its id.
     pub pid: i32,
-    /// As a shell shows it: the exit code, or 128 + the signal that killed it.
+    /// Its status as in a shell: the exit code, or 128 + the signal that killed it.
     pub code: i32,
 }
 
-/// Takes one child that has ended, if any; never blocks.
+/// Reaps one child that has ended, if any; never blocks.
 ///
 /// # Errors
-/// Those of wait(2) but `ECHILD`, which is "none".
+/// Errors of wait(2), except `ECHILD`, which means "none".
 pub fn reap() -> io::Result<Option<Ended>> {
     match rustix::process::wait(WaitOptions::NOHANG) {
         Ok(Some((pid, status))) => Ok(Some(Ended { pid: pid.as_raw_nonzero().get(), code: code_of(status) })),
@@ -97,15 +97,15 @@ fn code_of(status: WaitStatus) -> i32 {
     status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal)).unwrap_or(255)
 }
 
-/// While it lives, the process ignores the keyboard's SIGINT and SIGQUIT, as system(3) does: they are meant for the
-/// program in the foreground, which gets them too.
+/// While it exists, the process ignores SIGINT and SIGQUIT of the keyboard, as system(3) does: the program in the foreground
+/// receives them, too.
 #[derive(Debug)]
 pub struct KeyboardSignalsIgnored([libc::sighandler_t; 2]);
 
 const KEYBOARD_SIGNALS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
 
 impl KeyboardSignalsIgnored {
-    /// Begins to ignore them.
+    /// Starts to ignore them.
     pub fn begin() -> Self {
         Self(KEYBOARD_SIGNALS.map(|signal| {
             // SAFETY: SIG_IGN is a valid disposition, and both signals may be ignored.
@@ -123,11 +123,11 @@ impl Drop for KeyboardSignalsIgnored {
     }
 }
 
-/// Starts `command` so that the kernel kills it when the calling thread ends, however that happens. So call it from a thread that
-/// lives as long as the program is needed.
+/// Starts `command` so that the kernel kills it when the calling thread ends for any reason. Call it from a thread that exists as
+/// long as the program is needed.
 ///
 /// # Errors
-/// When the fork fails, the program cannot be executed, or the caller was gone already.
+/// When the fork fails, the program cannot be executed, or the caller has already ended.
 pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     let caller = rustix::process::getpid();
     let bind = move || {
@@ -144,11 +144,11 @@ pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Starts `command` inside the given namespaces, which are entered in this order: put a user namespace first. It gets a
-/// mount namespace of its own with `/proc` and `/sys` of the others, and it is killed when the calling process ends.
+/// Starts `command` inside the given namespaces, which are entered in this order: put a user namespace first. It has its own
+/// mount namespace with `/proc` and `/sys` of the given ones, and it is killed when the calling process ends.
 ///
-/// The child that is returned stands between the two: pid namespaces are felt by children only, so it enters, starts the
-/// program, waits for it and ends with its code (128 + signal when it was killed).
+/// The returned child is an intermediate process: entering a pid namespace affects children only, so it enters the namespaces,
+/// starts the program, waits for it and ends with its code (128 + signal when it was killed).
 ///
 /// # Errors
 /// When the fork fails, a namespace cannot be entered, or the program cannot be executed.
@@ -160,13 +160,13 @@ pub fn spawn_inside(command: &mut Command, namespaces: Vec<(Kind, OwnedFd)>) -> 
     command.spawn()
 }
 
-/// Runs in the forked child. Returns in the grandchild only, which goes on to execute the program.
+/// Runs in the forked child. Returns in the grandchild only, which then executes the program.
 fn enter_and_fork(namespaces: &[(Kind, OwnedFd)], caller: Pid) -> io::Result<()> {
     for (kind, descriptor) in namespaces {
         namespace::enter(*kind, descriptor.as_fd())?;
     }
-    // Blocked, so that this process outlives the caller until it has reaped the program. Were it killed, the program would
-    // be left to pid 1 of the outer namespace, and until that reaps it, if ever, the inner namespace cannot end.
+    // Blocked, so that this process outlives the caller until it has reaped the program. If it were killed, pid 1 of the
+    // outer namespace would inherit the program, and the inner namespace could not end until that reaps it.
     let before = block_all()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     if rustix::process::getppid() != Some(caller) {
@@ -181,7 +181,7 @@ fn enter_and_fork(namespaces: &[(Kind, OwnedFd)], caller: Pid) -> io::Result<()>
     }
 }
 
-/// Blocks every signal that can be blocked. Returns the mask from before.
+/// Blocks all signals that can be blocked. Returns the previous mask.
 fn block_all() -> io::Result<libc::sigset_t> {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -196,7 +196,7 @@ fn block_all() -> io::Result<libc::sigset_t> {
     Ok(unsafe { before.assume_init() })
 }
 
-/// The program's own preparations.
+/// The preparations of the program.
 fn settle(signals_before: &libc::sigset_t) -> io::Result<()> {
     die_with_parent()?;
     // SAFETY: the set was written by the kernel; the old mask is not requested.
@@ -206,7 +206,7 @@ fn settle(signals_before: &libc::sigset_t) -> io::Result<()> {
     }
     namespace::unshare(&[Kind::Mount])?;
     crate::mount::make_private()?;
-    // A container may refuse: the program then sees the /proc of its caller, which is right but for the pids.
+    // A container may refuse: the program then sees the /proc of its caller, which is correct except for the pids.
     let _ = crate::mount::proc();
     if crate::mount::sys().is_err() {
         crate::mount::hide_sys_class_net()?;
@@ -215,7 +215,7 @@ fn settle(signals_before: &libc::sigset_t) -> io::Result<()> {
 }
 
 /// Waits for the program and ends with its code; kills it when the caller ends. Holds no descriptor open, so that pipes
-/// close when the program closes them, and the starter learns whether the program was executed. Every signal is blocked.
+/// close when the program closes them, and the starter learns whether the program was executed. All signals are blocked.
 fn stand_between(program: libc::pid_t, caller: Pid) -> ! {
     // SAFETY: nothing in this process uses a descriptor after this; the owners never run again.
     unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
@@ -247,7 +247,7 @@ fn stand_between(program: libc::pid_t, caller: Pid) -> ! {
 /// Waits until the process behind a pidfd has ended.
 ///
 /// # Errors
-/// Those of poll(2).
+/// Errors of poll(2).
 pub fn wait_for_end(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     let mut polled = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     loop {

@@ -1,4 +1,4 @@
-//! A pseudo-terminal (pty(7)), for programs that write line by line to a terminal and hold everything back before a pipe.
+//! A pseudo-terminal (pty(7)), for programs that are line-buffered on a terminal and fully buffered on a pipe.
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -8,10 +8,10 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 /// Both ends of a new pseudo-terminal.
 #[derive(Debug)]
 pub struct Pty {
-    /// The user's end. Reading gives `EIO` once no process has the other end open.
+    /// The controlling end. Reading returns `EIO` when no process has the other end open.
     pub user: OwnedFd,
-    /// The end of the program. It does not become the controlling terminal of the process that opens it. What is written to it comes out
-    /// with `\r\n` for each `\n`.
+    /// The end of the program. It does not become the controlling terminal of the process that opens it. Each `\n` written to it
+    /// is read as `\r\n`.
     pub program: OwnedFd,
 }
 
@@ -19,7 +19,7 @@ impl Pty {
     /// Opens one.
     ///
     /// # Errors
-    /// When no pseudo-terminals are mounted (`/dev/pts`), or the process or the system has no more.
+    /// When `/dev/pts` is not mounted, or no pseudo-terminal or descriptor is available.
     pub fn open() -> io::Result<Self> {
         let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&user)?;

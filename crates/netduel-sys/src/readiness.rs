@@ -1,4 +1,4 @@
-//! Which of many sockets can be read or written (epoll(7)): the cost is that of those that can, and not of all that are watched.
+//! Readiness of many sockets (epoll(7)): the cost depends on the number of ready sockets, not of watched ones.
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -8,31 +8,31 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::socket::to_timespec;
 
-/// A set of sockets that are watched for something to read, or for room to write. It does not keep them open; a closed one leaves the set.
+/// A set of sockets that are watched for readability or writability. It does not keep them open; a closed socket leaves the set.
 pub struct Readiness {
     epoll: OwnedFd,
     events: Vec<Event>,
 }
 
 impl Readiness {
-    /// An empty set, of which up to `most` are reported at a time.
+    /// An empty set, which reports up to `most` sockets at a time.
     ///
     /// # Errors
-    /// Without a descriptor to spare.
+    /// When no descriptor is available.
     pub fn new(most: usize) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Self { epoll, events: Vec::with_capacity(most.max(1)) })
     }
 
-    /// Watches `socket` under the number `index`.
+    /// Watches `socket` for readability under the number `index`.
     ///
     /// # Errors
-    /// `EEXIST` when it is watched already, `ENOSPC` beyond fs.epoll.max_user_watches.
+    /// `EEXIST` when it is already watched, `ENOSPC` beyond fs.epoll.max_user_watches.
     pub fn watch(&self, socket: impl AsFd, index: usize) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(index as u64), EventFlags::IN)?)
     }
 
-    /// Watches `socket` for room to write, under the number `index`. [`Self::wait`] reports it like one that can be read.
+    /// Watches `socket` for writability under the number `index`. [`Self::wait`] reports it like a readable one.
     ///
     /// # Errors
     /// As [`Self::watch`].
@@ -40,7 +40,7 @@ impl Readiness {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(index as u64), EventFlags::OUT)?)
     }
 
-    /// Watches it no longer.
+    /// Stops watching it.
     ///
     /// # Errors
     /// `ENOENT` when it was not watched.
@@ -48,11 +48,11 @@ impl Readiness {
         Ok(epoll::delete(&self.epoll, socket)?)
     }
 
-    /// Waits until one of them can be read, was hung up or has an error, at most for `timeout`, and gives the numbers of those;
-    /// none when the time has passed or a signal came. One that is left unread is reported again. Allocates nothing.
+    /// Waits until one of them is ready, was hung up or has an error, at most for `timeout`, and returns the numbers of these;
+    /// none after the timeout or a signal. An unread socket is reported again. Allocates nothing.
     ///
     /// # Errors
-    /// Does not happen on a live set; kept for the caller to report.
+    /// None on an open set; returned for the caller to report.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<impl Iterator<Item = usize>> {
         self.events.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&to_timespec(timeout))) {

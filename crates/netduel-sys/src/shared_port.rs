@@ -1,6 +1,6 @@
-//! One port number for TCP and UDP, for both IP versions (`IPV6_V6ONLY`, ipv6(7)) and for several UDP sockets beside each
-//! other (`SO_REUSEADDR`, socket(7)). Which datagram is whose the kernel decides: the socket that is connected to its sender
-//! comes first (net/ipv4/udp.c, `compute_score`), then the one bound last.
+//! One port number for TCP and UDP, for both IP versions (`IPV6_V6ONLY`, ipv6(7)) and for several UDP sockets (`SO_REUSEADDR`,
+//! socket(7)). The kernel delivers a datagram to the socket that is connected to its sender (net/ipv4/udp.c, `compute_score`),
+//! otherwise to the socket that was bound last.
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 
@@ -18,8 +18,8 @@ fn open(address: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Listens without blocking; `[::]` takes IPv4 too, with mapped addresses. Connections of an earlier listener that are in
-/// TIME_WAIT do not keep the port (`SO_REUSEADDR`); a live listener does.
+/// A non-blocking listener; `[::]` accepts IPv4 too, with mapped addresses. Connections of an earlier listener in
+/// TIME_WAIT do not occupy the port (`SO_REUSEADDR`); an open listener does.
 ///
 /// # Errors
 /// Errors of socket(2), bind(2) and listen(2): `EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, `EAFNOSUPPORT` without IPv6.
@@ -34,17 +34,17 @@ pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
 /// Accepts the next connection, which does not block, and returns its peer address.
 ///
 /// # Errors
-/// Errors of accept(2): `EAGAIN` when none waits, `EMFILE` when no descriptor is left even then.
+/// Errors of accept(2): `EAGAIN` when there is none, `EMFILE` when no descriptor is available.
 pub fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (stream, address) = rustix::net::acceptfrom_with(listener, flags)?;
-    // A connection that its peer has reset meanwhile may have no address any more.
+    // A connection that its peer has reset may have no address.
     let address = address.and_then(|address| SocketAddr::try_from(address).ok());
     let address = address.ok_or_else(|| io::Error::from_raw_os_error(libc::ECONNABORTED))?;
     Ok((TcpStream::from(stream), address))
 }
 
-/// Binds a non-blocking UDP socket that shares its port with no other; `[::]` takes IPv4 too.
+/// Binds a non-blocking UDP socket to a port that no other socket shares; `[::]` accepts IPv4 too.
 ///
 /// # Errors
 /// As [`listen`].
@@ -54,7 +54,7 @@ pub fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(UdpSocket::from(socket))
 }
 
-/// A non-blocking UDP socket of the family of `address`, to be given to [`bind_beside`].
+/// A non-blocking UDP socket of the family of `address`, for [`bind_beside`].
 ///
 /// # Errors
 /// Errors of socket(2): `EMFILE`, `ENFILE`, `ENOBUFS`.
@@ -64,12 +64,12 @@ pub fn unbound(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(UdpSocket::from(socket))
 }
 
-/// Binds `socket` to the port that `owner` has. The owner allows this for the length of the call only, so that no other
-/// program can come in beside it and take datagrams: afterwards each bind to the port conflicts with the owner's. From here until
-/// `socket` is connected, datagrams for `address` of senders without a connected socket come to it and not to the owner.
+/// Binds `socket` to the port of `owner`. The owner permits this during the call only, so that no other program can bind the
+/// port and receive datagrams: afterwards each bind to the port conflicts with that of the owner. Until `socket` is connected, it
+/// receives datagrams for `address` of senders without a connected socket, in place of the owner.
 ///
 /// # Errors
-/// Errors of bind(2): `EADDRNOTAVAIL` when the address has gone, `EADDRINUSE` when `owner` has another port.
+/// Errors of bind(2): `EADDRNOTAVAIL` when the host no longer has the address, `EADDRINUSE` when `owner` has another port.
 pub fn bind_beside(owner: &UdpSocket, socket: &UdpSocket, address: SocketAddr) -> io::Result<()> {
     sockopt::set_socket_reuseaddr(owner, true)?;
     let bound = rustix::net::bind(socket, &address);

@@ -1,5 +1,5 @@
-//! What sockets of all kinds share: waiting for several (poll(2)), waking a blocked thread (shutdown(2)), send and
-//! receive with or without waiting.
+//! Operations of all kinds of sockets: waiting for several (poll(2)), waking a blocked thread (shutdown(2)), blocking and
+//! non-blocking send and receive.
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -8,20 +8,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{self, Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
-/// Whether a call may put the thread to sleep.
+/// Whether a call may block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// It may.
+    /// It may block.
     Block,
     /// It returns `EAGAIN` instead (`MSG_DONTWAIT`).
     Never,
 }
 
-/// Waits until one of `sockets` can be read, was hung up or has an error, and returns for each whether it is so. All are
-/// false when `timeout` passed or a signal came.
+/// Waits until one of `sockets` is readable, was hung up or has an error, and returns this for each. All are
+/// false after `timeout` or a signal.
 ///
 /// # Errors
-/// Only when the kernel has no memory or there are more sockets than descriptors allowed.
+/// Only when the kernel has no memory, or there are more sockets than permitted descriptors.
 pub fn wait_readable(sockets: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut entries: Vec<_> =
         sockets.iter().map(|socket| PollFd::from_borrowed_fd(*socket, PollFlags::IN)).collect();
@@ -33,12 +33,12 @@ pub fn wait_readable(sockets: &[BorrowedFd<'_>], timeout: Duration) -> io::Resul
     Ok(entries.iter().map(|entry| !entry.revents().is_empty()).collect())
 }
 
-/// As the kernel's type; a time beyond its range is as good as forever.
+/// The kernel's type; a time beyond its range means no timeout.
 pub(crate) fn to_timespec(duration: Duration) -> Timespec {
     Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
 }
 
-/// Waits until `socket` can be read or written (or has an error), at most for `timeout`.
+/// Waits until `socket` is readable or writable, or has an error, at most for `timeout`.
 ///
 /// # Errors
 /// As [`wait_readable`].
@@ -52,8 +52,8 @@ pub fn wait_readable_or_writable(socket: impl AsFd, timeout: Duration) -> io::Re
     }
 }
 
-/// Ends both directions and so wakes every thread that sleeps in a call on the socket. On a socket that has no peer the
-/// kernel says `ENOTCONN`, and wakes all the same.
+/// Ends both directions, which wakes every thread that sleeps in a call on the socket. On a socket without a peer the
+/// kernel returns `ENOTCONN` and still wakes them.
 ///
 /// # Errors
 /// `ENOTCONN` as above.
@@ -61,31 +61,31 @@ pub fn shut_down(socket: impl AsFd) -> io::Result<()> {
     Ok(rustix::net::shutdown(socket, Shutdown::Both)?)
 }
 
-/// Ends the direction out: the peer reads to the last byte and then sees the end.
+/// Ends the sending direction: the peer reads to the last byte and then sees the end.
 ///
 /// # Errors
-/// `ENOTCONN` when the connection is gone.
+/// `ENOTCONN` when the connection has ended.
 pub fn shut_down_sending(socket: impl AsFd) -> io::Result<()> {
     Ok(rustix::net::shutdown(socket, Shutdown::Write)?)
 }
 
-/// A blocking receive returns after `timeout` with what it has, or `EAGAIN` (`SO_RCVTIMEO`).
+/// Limits a blocking receive to `timeout` (`SO_RCVTIMEO`): it returns the received bytes, or `EAGAIN`.
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn limit_receive_wait(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
     Ok(set_socket_timeout(socket, Timeout::Recv, Some(timeout))?)
 }
 
-/// A blocking send returns after `timeout` with what it could send, or `EAGAIN` (`SO_SNDTIMEO`).
+/// Limits a blocking send to `timeout` (`SO_SNDTIMEO`): it returns the number of sent bytes, or `EAGAIN`.
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn limit_send_wait(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
     Ok(set_socket_timeout(socket, Timeout::Send, Some(timeout))?)
 }
 
-/// Sends, and returns how many bytes were taken. Never raises SIGPIPE.
+/// Sends, and returns the number of accepted bytes. Never raises SIGPIPE.
 ///
 /// # Errors
 /// Errors of send(2).
@@ -98,8 +98,8 @@ pub fn send(socket: impl AsFd, bytes: &[u8], waiting: Waiting) -> io::Result<usi
     Ok(rustix::net::send(socket, bytes, flags)?)
 }
 
-/// Receives, and returns how many bytes came. 0 is the end of a stream, or an empty datagram. Of a datagram that is
-/// longer than `buffer` the rest is lost, and the returned length is that of the datagram.
+/// Receives, and returns the number of bytes. 0 is the end of a stream, or an empty datagram. A datagram that is longer
+/// than `buffer` is truncated, and the returned length is that of the datagram.
 ///
 /// # Errors
 /// Errors of recv(2).
@@ -116,8 +116,8 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Re
 /// Bits of the type-of-service byte below the DSCP: those of ECN (RFC 3168), which the kernel keeps.
 const ECN_BITS: u32 = 2;
 
-/// Marks what the socket sends with a DSCP (RFC 2474), 0 to 63: `IP_TOS`, and at sockets of IPv6 `IPV6_TCLASS` too, because such a socket
-/// may have a peer of IPv4.
+/// Marks sent packets with a DSCP (RFC 2474), 0 to 63: `IP_TOS`, and at sockets of IPv6 `IPV6_TCLASS` too, because such a socket
+/// may have an IPv4 peer.
 ///
 /// # Errors
 /// Errors of setsockopt(2).
@@ -129,7 +129,7 @@ pub fn set_dscp(socket: impl AsFd, dscp: u8) -> io::Result<()> {
     Ok(sockopt::set_ip_tos(&socket, value)?)
 }
 
-/// The DSCP of what the socket sends.
+/// The DSCP of sent packets.
 ///
 /// # Errors
 /// Errors of getsockopt(2).
@@ -137,12 +137,12 @@ pub fn dscp(socket: impl AsFd) -> io::Result<u8> {
     Ok(sockopt::ip_tos(socket)? >> ECN_BITS)
 }
 
-/// Sets send and receive buffers of `bytes`, beyond the host's limit where we may (`SO_RCVBUFFORCE` needs
-/// CAP_NET_ADMIN). Returns what was got for sending and receiving, in the same measure (the kernel reports twice the
-/// payload it was asked for, socket(7)).
+/// Sets send and receive buffers of `bytes`, beyond the host's limit if permitted (`SO_RCVBUFFORCE` needs
+/// CAP_NET_ADMIN). Returns the granted sizes for sending and receiving, in the same measure (the kernel reports twice the
+/// requested size, socket(7)).
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn set_buffers(socket: impl AsFd, bytes: usize) -> io::Result<(usize, usize)> {
     if sockopt::set_socket_send_buffer_size_force(&socket, bytes).is_err() {
         sockopt::set_socket_send_buffer_size(&socket, bytes)?;
@@ -151,10 +151,10 @@ pub fn set_buffers(socket: impl AsFd, bytes: usize) -> io::Result<(usize, usize)
     Ok((sockopt::socket_send_buffer_size(&socket)? / 2, receiving))
 }
 
-/// Sets a receive buffer of `bytes` and returns what was got, as [`set_buffers`] does.
+/// Sets a receive buffer of `bytes` and returns the granted size, as [`set_buffers`] does.
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
     if sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
@@ -162,10 +162,10 @@ pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> 
     Ok(sockopt::socket_recv_buffer_size(&socket)? / 2)
 }
 
-/// How much a socket's send buffer takes, as the kernel accounts for it, bytes (`SO_SNDBUF`).
+/// Size of the send buffer by the kernel's accounting, bytes (`SO_SNDBUF`).
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn send_buffer(socket: impl AsFd) -> io::Result<usize> {
     Ok(sockopt::socket_send_buffer_size(socket)?)
 }

@@ -1,5 +1,5 @@
 //! Socket options that are a plain integer (setsockopt(2), getsockopt(2)), for the files of this crate that own a kind
-//! of socket. Not public: callers outside use typed functions.
+//! of socket. Not public: other crates use typed functions.
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -33,7 +33,7 @@ pub(crate) fn set_u64(socket: impl AsFd, level: i32, name: i32, value: u64) -> i
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Reads an option into `buffer` and returns how many bytes of it the kernel has written.
+/// Reads an option into `buffer` and returns the number of bytes that the kernel has written.
 pub(crate) fn read_bytes(socket: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = buffer.len() as libc::socklen_t;
     // SAFETY: `buffer` is writable for `length` bytes, and the kernel writes no more than the length it is given.

@@ -20,8 +20,8 @@ fn open(address: SocketAddr, congestion: Option<&str>) -> io::Result<rustix::fd:
     Ok(socket)
 }
 
-/// Listens. Connections inherit `congestion`, so that it holds from the first segment on. `backlog` is what the kernel
-/// keeps of connections that were not accepted yet; it caps it at `net.core.somaxconn`.
+/// Listens. Connections inherit `congestion`, so it is in use from the first segment. `backlog` is the length of the accept
+/// queue, which the kernel limits to `net.core.somaxconn`.
 ///
 /// # Errors
 /// Errors of socket(2), setsockopt(2) (`ENOENT`: no such congestion control), bind(2) and listen(2).
@@ -67,8 +67,8 @@ pub fn connect(
     Ok(TcpStream::from(socket))
 }
 
-/// A socket that is not connected yet, to be given to [`go_on_connecting`]; bound to the address and interface of `bind`. It sends small messages at once (`TCP_NODELAY`), and
-/// no call on it sleeps longer than `limit`; without one no call sleeps at all while it connects.
+/// An unconnected socket for [`go_on_connecting`], bound to the address and interface of `bind`. It sends small messages at once (`TCP_NODELAY`), and
+/// no call on it sleeps longer than `limit`; without a limit no call sleeps while it connects.
 ///
 /// # Errors
 /// Errors of socket(2), setsockopt(2) and [`LocalBind::bind_tcp`].
@@ -86,7 +86,7 @@ pub fn unconnected(address: SocketAddr, limit: Option<Duration>, bind: &LocalBin
     Ok(TcpStream::from(socket))
 }
 
-/// Begins to connect, or goes on with it; false when it is not done yet: after the time limit of the socket, or at once
+/// Starts or continues connecting; false while it is not connected: after the time limit of the socket, or at once
 /// without one (connect(2): `EINPROGRESS`, then `EALREADY`).
 ///
 /// # Errors
@@ -101,30 +101,30 @@ pub fn go_on_connecting(socket: &TcpStream, address: SocketAddr) -> io::Result<b
     }
 }
 
-/// Connections are handed out only when their first bytes have come (`TCP_DEFER_ACCEPT`, tcp(7)), and dropped when none come
-/// within about `timeout`: the thread that accepts one need not sleep again before it can read.
+/// Delays accepting a connection until its first bytes have arrived (`TCP_DEFER_ACCEPT`, tcp(7)), and drops it when none arrive
+/// within about `timeout`: the accepting thread can read at once.
 ///
 /// # Errors
-/// Does not happen on a listening socket.
+/// None on a listening socket.
 pub fn defer_accept(listener: &TcpListener, timeout: Duration) -> io::Result<()> {
     let seconds = i32::try_from(timeout.as_secs()).unwrap_or(i32::MAX).max(1);
     socket_option::set_int(listener, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
 }
 
-/// A sender may write only while less than `bytes` wait in its own queue unsent (`TCP_NOTSENT_LOWAT`, tcp(7)): what it writes next
-/// is not stuck behind more than that and what is in flight.
+/// Limits the unsent bytes in the send queue to `bytes` (`TCP_NOTSENT_LOWAT`, tcp(7)): later data waits behind at most these and the
+/// data in flight.
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn limit_unsent(stream: &TcpStream, bytes: u32) -> io::Result<()> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     socket_option::set_int(stream, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
-/// Small messages leave at once (`TCP_NODELAY`, tcp(7)): on a connection, or on every one that a listener gives.
+/// Sends small messages at once (`TCP_NODELAY`, tcp(7)): on a connection, or on every accepted connection of a listener.
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn send_at_once(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(socket, true)?)
 }
@@ -132,7 +132,7 @@ pub fn send_at_once(socket: impl AsFd) -> io::Result<()> {
 /// Sets the congestion control of a socket, whether it is connected or not.
 ///
 /// # Errors
-/// `ENOENT`: the host has none of that name; `EPERM`: it has, and this process may not use it.
+/// `ENOENT`: the host has none of that name; `EPERM`: this process may not use it.
 pub fn set_congestion(stream: impl AsFd, name: &str) -> io::Result<()> {
     Ok(sockopt::set_tcp_congestion(stream, name)?)
 }
@@ -140,7 +140,7 @@ pub fn set_congestion(stream: impl AsFd, name: &str) -> io::Result<()> {
 /// Whether a socket of this host could use the congestion control.
 ///
 /// # Errors
-/// As [`set_congestion`], and what socket(2) says.
+/// As [`set_congestion`], and errors of socket(2).
 pub fn try_congestion(name: &str) -> io::Result<()> {
     open(SocketAddr::from(([0; 4], 0)), Some(name)).map(drop)
 }
@@ -148,32 +148,32 @@ pub fn try_congestion(name: &str) -> io::Result<()> {
 /// The congestion control in use on a connection.
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn congestion(stream: &TcpStream) -> io::Result<String> {
     Ok(sockopt::tcp_congestion(stream)?)
 }
 
-/// A receive call waits until this many bytes are there, the stream ended, or the window is full (`SO_RCVLOWAT`,
-/// socket(7)). The kernel caps it at half of what the receive buffer may become (net/ipv4/tcp.c, `tcp_set_rcvlowat`),
-/// so a small buffer cannot make it wait for more than fits.
+/// Makes a receive call wait until this many bytes have arrived, the stream has ended, or the window is full (`SO_RCVLOWAT`,
+/// socket(7)). The kernel limits it to half of the maximum receive buffer (net/ipv4/tcp.c, `tcp_set_rcvlowat`), so it never waits
+/// for more than the buffer can hold.
 ///
 /// # Errors
-/// Does not happen on a live socket with a value that is not negative.
+/// None on an open TCP socket with a value that is not negative.
 pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) -> io::Result<()> {
     socket_option::set_int(stream, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
-/// The kernel sends no faster than this, bytes of payload and headers a second (`SO_MAX_PACING_RATE`, socket(7)); without an
-/// `fq` queue TCP paces with timers of its own.
+/// Limits the sending rate, bytes of payload and headers a second (`SO_MAX_PACING_RATE`, socket(7)); without an `fq` qdisc TCP paces
+/// with its own timers.
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn set_max_pacing_rate(stream: &TcpStream, bytes_per_second: u64) -> io::Result<()> {
-    // Linux 4.20 and later take 64 bits here.
+    // Linux 4.20 and later accept 64 bits here.
     socket_option::set_u64(stream, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_second)
 }
 
-/// Takes up to `length` bytes off the stream without copying them (`MSG_TRUNC`, tcp(7)); returns how many, 0 at the end.
+/// Discards up to `length` received bytes without copying them (`MSG_TRUNC`, tcp(7)); returns their number, 0 at the end.
 ///
 /// # Errors
 /// Errors of recv(2).

@@ -1,25 +1,25 @@
-//! What the kernel knows of a connection (TCP_INFO, tcp(7)). Offsets are those of `struct tcp_info` in
-//! include/uapi/linux/tcp.h of Linux 6.12; the struct only ever grows at its end, so a field is there when the length
+//! The kernel's state of a connection (TCP_INFO, tcp(7)). Offsets are those of `struct tcp_info` in
+//! include/uapi/linux/tcp.h of Linux 6.12; the struct grows at its end only, so a field is present when the length
 //! that the kernel returned covers it.
 use std::io;
 use std::net::TcpStream;
 
 use crate::socket_option;
 
-/// Longer than the struct of any kernel so far (248 bytes in 6.12).
+/// Buffer size, larger than the struct of any kernel so far (248 bytes in 6.12).
 const LENGTH_MAX: usize = 512;
 
-/// The kernel's account of a connection, as returned.
+/// The returned struct.
 #[derive(Debug, Clone)]
 pub struct TcpInfo {
     bytes: [u8; LENGTH_MAX],
     length: usize,
 }
 
-/// Reads the account of a connection.
+/// Reads the struct of a connection.
 ///
 /// # Errors
-/// Does not happen on a live TCP socket.
+/// None on an open TCP socket.
 pub fn read(stream: &TcpStream) -> io::Result<TcpInfo> {
     let mut bytes = [0; LENGTH_MAX];
     let length = socket_option::read_bytes(stream, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
@@ -43,9 +43,9 @@ macro_rules! fields {
 fields! {
     /// Sender's maximum segment size, bytes.
     snd_mss: u32 = 16,
-    /// Segments sent and not acknowledged at the moment.
+    /// Unacknowledged segments now.
     unacked: u32 = 24,
-    /// Segments taken for lost at the moment.
+    /// Segments considered lost now.
     lost: u32 = 32,
     /// Path MTU, bytes.
     pmtu: u32 = 60,
@@ -65,7 +65,7 @@ fields! {
     segs_out: u32 = 136,
     /// Segments received.
     segs_in: u32 = 140,
-    /// Bytes in the send buffer that were not sent yet; Linux 4.6 and later.
+    /// Unsent bytes in the send buffer; Linux 4.6 and later.
     notsent_bytes: u32 = 144,
     /// Smallest round trip seen, microseconds; `u32::MAX` when none was measured.
     min_rtt: u32 = 148,
@@ -75,7 +75,7 @@ fields! {
     rwnd_limited: u64 = 176,
     /// Of this, limited by the send buffer, microseconds.
     sndbuf_limited: u64 = 184,
-    /// Segments that the peer says it had already (RFC 2883); Linux 4.19 and later.
+    /// Spurious retransmits by DSACK (RFC 2883), segments; Linux 4.19 and later.
     dsack_dups: u32 = 216,
     /// Times that reordering was seen; Linux 4.19 and later.
     reord_seen: u32 = 220,
@@ -97,7 +97,7 @@ mod tests {
         let mut server = listener.accept().unwrap().0;
         client.write_all(&[7; 5000]).unwrap();
         server.read_exact(&mut [0; 5000]).unwrap();
-        // The answer carries the acknowledgement, so after it both accounts are complete.
+        // The answer carries the acknowledgement, so after it both structs are complete.
         server.write_all(&[1]).unwrap();
         client.read_exact(&mut [0; 1]).unwrap();
         assert_eq!(read(&server).unwrap().bytes_received(), Some(5000));

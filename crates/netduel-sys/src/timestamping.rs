@@ -1,8 +1,8 @@
-//! Time stamps that the kernel and the NIC put on packets (`SO_TIMESTAMPING`, Documentation/networking/timestamping.rst).
+//! Time stamps of packets by the kernel and the NIC (`SO_TIMESTAMPING`, Documentation/networking/timestamping.rst).
 //!
-//! Receive stamps come with the data. Transmit stamps are requested for each message and come through the socket's error
+//! Receive stamps arrive with the data. Transmit stamps are requested for each message and arrive through the socket's error
 //! queue, with a number and without payload. Nothing here changes a device: a NIC stamps when an administrator has enabled it
-//! (`SIOCSHWTSTAMP`), and its stamps are passed on when they are there.
+//! (`SIOCSHWTSTAMP`), and its stamps are returned when available.
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use crate::socket::Waiting;
 use crate::socket_option;
 
-/// Bytes of room for control messages: `SCM_TIMESTAMPING` takes 64, `IPV6_RECVERR` 64.
+/// Bytes for control messages: `SCM_TIMESTAMPING` takes 64, `IPV6_RECVERR` 64.
 pub(crate) const CONTROL_BYTES: usize = 256;
 /// Bytes of a control message's header, aligned (`CMSG_ALIGN(sizeof(struct cmsghdr))`).
 const HEADER_BYTES: usize = size_of::<libc::cmsghdr>().next_multiple_of(ALIGNMENT);
@@ -20,7 +20,7 @@ const TIMESPEC_BYTES: usize = size_of::<libc::timespec>();
 /// Flags of a send: the kernel's stamp, and the NIC's.
 const TRANSMIT: u32 = libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_TX_HARDWARE;
 
-/// When a packet passed, nanoseconds.
+/// The time stamps of a packet, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// By the kernel, on the wall clock (`CLOCK_REALTIME`).
@@ -32,23 +32,23 @@ pub struct Stamp {
 /// A transmit stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmitted {
-    /// Which message: over TCP the number of its last byte, over UDP that of the stamped datagram, both from 0.
+    /// The message: over TCP the number of its last byte, over UDP that of the stamped datagram, both from 0.
     pub key: u32,
-    /// When; either the software or the hardware stamp, they come one by one.
+    /// The time: either the software or the hardware stamp, which arrive separately.
     pub stamp: Stamp,
 }
 
-/// From what transmit stamps are numbered.
+/// The origin of the numbers of transmit stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbering {
-    /// From the moment of [`enable`].
+    /// From the call of [`enable`].
     FromHere,
-    /// TCP before Linux 6.2: from the oldest byte that was not acknowledged then.
+    /// TCP before Linux 6.2: from the oldest unacknowledged byte at that time.
     FromUnacknowledged,
 }
 
-/// Has packets that arrive stamped from now on, and those that are sent by [`send`]. The kernel dates all packets of the host
-/// while there is such a socket; the first ones may still come without a stamp.
+/// Enables stamps of received packets, and of those sent by [`send`]. The kernel stamps all packets of the host while such a socket
+/// exists; the first packets may still be without a stamp.
 ///
 /// # Errors
 /// Errors of setsockopt(2): `EINVAL` on kernels before 4.0.
@@ -113,7 +113,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], waiting: Waiting) -> io::Result<usi
 }
 
 /// As [`crate::socket::receive`], with the receive stamp. Of a stream it is that of the segment that holds the last byte read;
-/// where segments were joined in the queue, that of the last of them.
+/// where segments were merged in the queue, that of the last of them.
 ///
 /// # Errors
 /// Errors of recvmsg(2).
@@ -134,7 +134,7 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Re
 /// skipped.
 ///
 /// # Errors
-/// Errors of recvmsg(2), but for an empty queue.
+/// Errors of recvmsg(2), except an empty queue.
 pub fn transmitted(
     socket: impl AsFd,
     most: usize,
@@ -181,14 +181,14 @@ pub(crate) fn receive_message(
     Ok((length, header.msg_controllen as _))
 }
 
-/// Control messages as the kernel wrote them: plain bytes, read with every bound checked.
+/// Control messages of the kernel as bytes; every access is bounds-checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Messages<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> Messages<'a> {
-    /// Level, type and data of the first message, and what follows it.
+    /// Level, type and data of the first message, and the rest.
     fn split(self) -> Option<(i32, i32, &'a [u8], Self)> {
         let length = usize::from_ne_bytes(self.bytes.get(..ALIGNMENT)?.try_into().ok()?);
         let level = number(self.bytes, ALIGNMENT)?;
@@ -208,7 +208,7 @@ impl<'a> Messages<'a> {
         None
     }
 
-    /// The stamps; those that are absent the kernel writes as zero.
+    /// The stamps; the kernel writes an absent one as zero.
     fn stamp(self) -> Stamp {
         let stamp = self.find(|level, kind, data| {
             let ours = level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPING;
@@ -269,8 +269,8 @@ mod tests {
         (left, right)
     }
 
-    /// Sends 100-byte messages, every third of them stamped, and returns their keys in order, and how many messages went
-    /// before: the kernel takes a while to switch receive stamps on.
+    /// Sends 100-byte messages, every third of them stamped, and returns their keys in order, and the number of messages
+    /// before: the kernel enables receive stamps with a delay.
     fn exchange(from: impl AsFd, to: impl AsFd, is_stream: bool) -> (Vec<u32>, u32) {
         let (from, to) = (from.as_fd(), to.as_fd());
         assert_eq!(enable(from, is_stream).unwrap(), Numbering::FromHere);

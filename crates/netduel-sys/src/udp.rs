@@ -1,4 +1,4 @@
-//! UDP sockets: batches (sendmmsg(2), recvmmsg(2)), buffers, what was dropped at the socket.
+//! UDP sockets: batches (sendmmsg(2), recvmmsg(2)), buffers, drops at the socket.
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd};
@@ -9,11 +9,11 @@ use crate::udp_segment::{self, CONTROL_LEN};
 /// Socket option of the socket's memory figures (include/uapi/asm-generic/socket.h), Linux 4.12 and later.
 const SO_MEMINFO: i32 = 55;
 
-/// Reports what the host itself drops when sending (`IP_RECVERR`, ip(7)): without it a full queue of the interface is
-/// silent, and the datagram looks sent.
+/// Reports drops of the host when sending (`IP_RECVERR`, ip(7)): without it a drop at a full queue of the interface is
+/// not reported, and the datagram appears to be sent.
 ///
 /// # Errors
-/// Does not happen on a live socket.
+/// None on an open socket of this kind.
 pub fn report_send_errors(socket: &UdpSocket) -> io::Result<()> {
     let (level, name) = if socket.local_addr()?.is_ipv4() {
         (libc::IPPROTO_IP, libc::IP_RECVERR)
@@ -23,7 +23,7 @@ pub fn report_send_errors(socket: &UdpSocket) -> io::Result<()> {
     socket_option::set_int(socket, level, name, 1)
 }
 
-/// Datagrams that arrived at the socket and were dropped there since it was opened, nearly always for want of buffer
+/// Received datagrams that the socket dropped since it was opened, nearly always because its buffer was full
 /// (`SK_MEMINFO_DROPS`).
 ///
 /// # Errors
@@ -54,8 +54,8 @@ pub fn path_mtu(socket: &UdpSocket) -> io::Result<u32> {
     Ok(mtu.unsigned_abs())
 }
 
-/// The core on which the kernel last processed a packet for this socket (`SO_INCOMING_CPU`, socket(7)): where the NIC's
-/// queues or RPS have sent the flow. Absent before the first.
+/// The core on which the kernel last processed a packet for this socket (`SO_INCOMING_CPU`, socket(7)): the core that the NIC's
+/// queues or RPS selected for the flow. Absent before the first packet.
 ///
 /// # Errors
 /// `ENOPROTOOPT` before Linux 3.19.
@@ -64,13 +64,13 @@ pub fn incoming_core(socket: &UdpSocket) -> io::Result<Option<u16>> {
     Ok(u16::try_from(core).ok())
 }
 
-/// Memory for a batch of datagrams that go in one system call.
+/// Memory for a batch of datagrams of one system call.
 struct Batch {
     payload: Vec<u8>,
     size: usize,
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
-    /// Room for control messages, [`CONTROL_LEN`] for each datagram; empty when none are requested.
+    /// Memory for control messages, [`CONTROL_LEN`] for each datagram; empty when none are requested.
     control: Vec<u8>,
 }
 
@@ -89,7 +89,7 @@ impl Batch {
         }
     }
 
-    /// Points the headers at the payload. Done before each call, so that no pointer outlives the borrow it came from.
+    /// Sets the pointers of the headers to the payload. Done before each call, so that no pointer outlives its borrow.
     fn point(&mut self) {
         let parts = self.payload.chunks_exact_mut(self.size);
         for ((part, vector), header) in parts.zip(&mut self.vectors).zip(&mut self.headers) {
@@ -106,16 +106,16 @@ impl Batch {
     }
 }
 
-/// Datagrams of one size to be sent together on a connected socket.
+/// Datagrams of one size, sent together on a connected socket.
 pub struct SendBatch(Batch);
 
 impl SendBatch {
-    /// Room for `count` datagrams of `size` bytes.
+    /// For `count` datagrams of `size` bytes.
     pub fn new(count: usize, size: usize) -> Self {
         Self(Batch::new(count, size))
     }
 
-    /// How many datagrams have room.
+    /// Capacity, datagrams.
     pub fn capacity(&self) -> usize {
         self.0.headers.len()
     }
@@ -127,10 +127,10 @@ impl SendBatch {
         &mut self.0.payload[index * size..(index + 1) * size]
     }
 
-    /// Sends the first `count` datagrams and returns how many were taken. Blocks when the send buffer is full.
+    /// Sends the first `count` datagrams and returns the number of accepted ones. Blocks when the send buffer is full.
     ///
     /// # Errors
-    /// Errors of sendmmsg(2) of the first datagram; that of a later one comes with the next call.
+    /// Errors of sendmmsg(2) of the first datagram; that of a later one is returned by the next call.
     #[inline]
     pub fn send(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
         assert!(count <= self.capacity(), "no more is sent than there is room for");
@@ -145,23 +145,23 @@ impl SendBatch {
     }
 }
 
-/// Room for datagrams to be received together.
+/// Memory for datagrams that are received together.
 pub struct ReceiveBatch(Batch);
 
 impl ReceiveBatch {
-    /// Room for `count` datagrams of up to `size` bytes.
+    /// For `count` datagrams of up to `size` bytes.
     pub fn new(count: usize, size: usize) -> Self {
         Self(Batch::new(count, size))
     }
 
-    /// Room for `count` buffers of merged datagrams, see [`udp_segment::receive_merged`].
+    /// For `count` buffers of merged datagrams, see [`udp_segment::receive_merged`].
     pub fn merged(count: usize) -> Self {
         let mut batch = Batch::new(count, udp_segment::BUFFER_MAX);
         batch.control = vec![0; count * CONTROL_LEN];
         Self(batch)
     }
 
-    /// Waits for a datagram and takes what else is there, up to the room; returns how many.
+    /// Waits for a datagram and receives all available ones, up to the capacity; returns their number.
     ///
     /// # Errors
     /// Errors of recvmmsg(2); `EAGAIN` after the socket's receive timeout.
@@ -170,10 +170,10 @@ impl ReceiveBatch {
         self.take(socket, libc::MSG_WAITFORONE)
     }
 
-    /// Takes what is there, up to the room; returns how many.
+    /// Receives all available datagrams, up to the capacity; returns their number.
     ///
     /// # Errors
-    /// Errors of recvmmsg(2); `EAGAIN` when nothing is there.
+    /// Errors of recvmmsg(2); `EAGAIN` when there is none.
     #[inline]
     pub fn receive_waiting(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         self.take(socket, libc::MSG_DONTWAIT)
@@ -194,7 +194,7 @@ impl ReceiveBatch {
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Datagram `index` of the last [`Self::receive`]: what fitted of its payload, and its length on the wire.
+    /// Datagram `index` of the last [`Self::receive`]: its payload, perhaps truncated, and its length on the wire.
     #[inline]
     pub fn datagram(&self, index: usize) -> (&[u8], usize) {
         let length = self.0.headers[index].msg_len as usize;
@@ -210,7 +210,7 @@ impl ReceiveBatch {
         let control = self.0.control.get(index * CONTROL_LEN..).unwrap_or_default();
         let filled = if control.is_empty() { 0 } else { self.0.headers[index].msg_hdr.msg_controllen };
         let size = control.get(..filled).and_then(udp_segment::merged_size);
-        // What is not merged is one datagram, even when it is empty or did not fit.
+        // Without merging it is one datagram, even when it is empty or truncated.
         match size.filter(|size| *size < length && rest.len() == length) {
             Some(size) => Datagrams { rest: Some(rest), size, length: None },
             None => Datagrams { rest: Some(rest), size: rest.len(), length: Some(length) },
@@ -221,9 +221,9 @@ impl ReceiveBatch {
 /// The datagrams of one buffer, see [`ReceiveBatch::datagrams`].
 pub struct Datagrams<'a> {
     rest: Option<&'a [u8]>,
-    /// Bytes of each but the last, which may have less.
+    /// Bytes of each except the last, which may be shorter.
     size: usize,
-    /// The length of the only one, which may be longer than the room for it.
+    /// The length of the only one, which may be longer than the buffer.
     length: Option<usize>,
 }
 

@@ -1,35 +1,35 @@
-//! Segmentation of UDP (udp(7)): one buffer in, many datagrams out (`UDP_SEGMENT`, Linux 4.18), and many datagrams of a flow
-//! handed over as one buffer (`UDP_GRO`, Linux 5.0). Where a buffer is cut, kernel or NIC, the offload features decide.
+//! UDP segmentation offload (udp(7)): one buffer is sent as many datagrams (`UDP_SEGMENT`, Linux 4.18), and many datagrams of a flow
+//! are received as one buffer (`UDP_GRO`, Linux 5.0). The offload features decide whether the kernel or the NIC segments.
 use std::io;
 use std::net::UdpSocket;
 
 use crate::socket_option;
 
-/// Datagrams of one buffer at most: `UDP_MAX_SEGMENTS` in include/linux/udp.h since Linux 6.9.
+/// Maximum number of datagrams of a buffer: `UDP_MAX_SEGMENTS` in include/linux/udp.h since Linux 6.9.
 const SEGMENTS_MAX: usize = 128;
-/// The same of older kernels, which say `EINVAL` to more.
+/// The same of older kernels, which return `EINVAL` for more.
 pub const SEGMENTS_OLD: usize = 64;
 
-/// Bytes that one buffer may have: an IPv4 packet of 65535 bytes less its headers of 20 and 8 bytes.
+/// Maximum length of a buffer, bytes: an IPv4 packet of 65535 bytes less its headers of 20 and 8 bytes.
 pub const BUFFER_MAX: usize = 65_507;
 
-/// How many datagrams of `size` bytes go in one buffer, of new kernels.
+/// Maximum number of datagrams of `size` bytes in a buffer, with new kernels.
 pub fn segments(size: usize) -> usize {
     (BUFFER_MAX / size.max(1)).clamp(1, SEGMENTS_MAX)
 }
 
-/// From now on every buffer that is sent on the socket is cut into datagrams of `size` bytes; the last may be shorter.
+/// Segments every buffer sent on the socket into datagrams of `size` bytes; the last may be shorter.
 ///
 /// # Errors
-/// `EINVAL` when `size` is beyond what a datagram may have; `ENOPROTOOPT` before Linux 4.18. What the path does not take is
-/// reported by the send: `EMSGSIZE` (older kernels: `EINVAL`) when a datagram is longer than the MTU leaves room for, `EIO` when an
+/// `EINVAL` when `size` is larger than a datagram can be; `ENOPROTOOPT` before Linux 4.18. The send call returns errors of the
+/// path: `EMSGSIZE` (older kernels: `EINVAL`) when a datagram exceeds the MTU, `EIO` when an
 /// IPsec policy applies or, in older kernels, the device computes no checksums.
 pub fn send_in_segments(socket: &UdpSocket, size: usize) -> io::Result<()> {
     let size = u16::try_from(size).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     socket_option::set_int(socket, libc::SOL_UDP, libc::UDP_SEGMENT, i32::from(size))
 }
 
-/// From now on the kernel may hand over several datagrams of one size as one buffer.
+/// Permits the kernel to deliver several datagrams of one size as one buffer.
 ///
 /// # Errors
 /// `ENOPROTOOPT` before Linux 5.0.
@@ -37,11 +37,11 @@ pub fn receive_merged(socket: &UdpSocket) -> io::Result<()> {
     socket_option::set_int(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
-/// Bytes of room for the control message with the size of merged datagrams, and for one more.
+/// Bytes for the control message with the size of merged datagrams, and for one more.
 pub(crate) const CONTROL_LEN: usize = 64;
 
-/// The size of merged datagrams out of control messages (`struct cmsghdr`, cmsg(3)); absent when a buffer is one datagram.
-/// Pure: a message that is cut off ends the walk.
+/// The size of merged datagrams from control messages (`struct cmsghdr`, cmsg(3)); absent when a buffer is one datagram.
+/// Pure: a truncated message ends the iteration.
 #[inline]
 pub(crate) fn merged_size(control: &[u8]) -> Option<usize> {
     const WORD: usize = size_of::<usize>();

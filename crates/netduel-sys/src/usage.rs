@@ -1,10 +1,10 @@
-//! What this process and its children have used of the machine (getrusage(2), wait4(2)).
+//! Resource usage of this process and its children (getrusage(2), wait4(2)).
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
-/// A process's use since it started.
+/// Resource usage of a process since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// User time, nanoseconds.
@@ -17,10 +17,10 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
-/// The use of the calling process, all its threads.
+/// The usage of all threads of the calling process.
 ///
 /// # Errors
-/// Does not happen with the arguments used here; kept for the caller to report.
+/// None with the arguments used here; returned for the caller to report.
 pub fn of_this_process() -> io::Result<Usage> {
     let mut raw = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `raw` is a writable `rusage`, alive for the call; the kernel writes no more than its size.
@@ -32,19 +32,19 @@ pub fn of_this_process() -> io::Result<Usage> {
     Ok(usage(&unsafe { raw.assume_init() }))
 }
 
-/// How long the calling thread has run and how long it has waited for a core though it could have run, nanoseconds; `None` on a
-/// kernel without `CONFIG_SCHED_INFO`.
+/// Time on a core and time runnable but not scheduled of the calling thread, nanoseconds; `None` on a kernel without
+/// `CONFIG_SCHED_INFO`.
 pub fn run_and_wait_of_this_thread() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let mut fields = text.split_whitespace().map(str::parse);
     Some((fields.next()?.ok()?, fields.next()?.ok()?))
 }
 
-/// Takes `child` when it has ended, and returns how it ended and what it used: all its threads, and those children of its own
-/// that it waited for. `None` while it runs. Afterwards its id may be another process's: do not signal it any more.
+/// Reaps `child` when it has ended, and returns its status and usage: of all its threads, and of those children that it waited for.
+/// `None` while it runs. Afterwards its id may belong to another process: do not signal it.
 ///
 /// # Errors
-/// `ECHILD` when the child was taken before.
+/// `ECHILD` when the child was reaped before.
 pub fn of_ended_child(child: &mut Child) -> io::Result<Option<(ExitStatus, Usage)>> {
     let mut raw = MaybeUninit::<libc::rusage>::zeroed();
     let mut status = 0;

@@ -1,5 +1,5 @@
-//! Sends from this process's memory without a copy (`MSG_ZEROCOPY`), and the kernel's later notifications of them on the
-//! socket's error queue: that it is done with the memory, and whether it copied all the same
+//! Sends from this process's memory without a copy (`MSG_ZEROCOPY`), and the kernel's later notifications on the
+//! socket's error queue: that it no longer uses the memory, and whether it copied the data
 //! (Documentation/networking/msg_zerocopy.rst).
 use std::io;
 use std::net::TcpStream;
@@ -16,22 +16,22 @@ use crate::timestamping::{CONTROL_BYTES, Control, Messages, number, receive_mess
 /// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` (include/uapi/linux/errqueue.h).
 const ORIGIN: u8 = 5;
 const COPIED: u8 = 1;
-/// Sends in flight at most. Each holds one message of the kernel's (`net.core.optmem_max`), and at most a send buffer's worth of
-/// them is in flight anyway.
+/// Maximum number of sends in flight. Each needs a notification in kernel memory (`net.core.optmem_max`), and the send buffer limits
+/// them as well.
 const IN_FLIGHT_MAX: u32 = 256;
-/// Sends after which completions are looked for: the kernel joins those of neighbours into one message, so fewer calls get more.
+/// Number of sends between checks for completions: the kernel merges adjacent ones into one message, so fewer calls read more.
 const LOOK_EVERY: u32 = 16;
 
 /// The sends that the kernel accepted, and its notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Calls that the kernel took.
+    /// Accepted calls.
     pub sends: u64,
-    /// Of these, how many it has notified.
+    /// Of these, notified ones.
     pub completions: u64,
-    /// Of these, how many it had copied.
+    /// Of these, copied ones.
     pub copied: u64,
-    /// Calls that it put off until it is done with earlier ones.
+    /// Calls that it deferred until earlier ones complete.
     pub deferred: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct Sender {
     unlooked: u32,
 }
 
-/// Whether this kernel has it, tested on a separate socket.
+/// Tests on a separate socket whether this kernel supports it.
 ///
 /// # Errors
 /// Errors of setsockopt(2): `ENOPROTOOPT` before Linux 4.14.
@@ -57,20 +57,20 @@ fn enable(socket: impl AsFd) -> io::Result<()> {
 }
 
 impl Sender {
-    /// Sends up to `block` bytes a call over `stream`, which has to be this sender's alone.
+    /// With up to `block` bytes per call over `stream`, which no other sender may use.
     ///
     /// # Errors
-    /// As [`probe`], or without memory.
+    /// As [`probe`], or `ENOMEM`.
     pub fn new(stream: &TcpStream, block: usize) -> io::Result<Self> {
         enable(stream)?;
         Ok(Self { pages: Pages::with_pattern(block)?, counts: Counts::default(), unlooked: 0 })
     }
 
-    /// Sends up to `length` bytes, at most a block, and returns how many were taken. While the kernel takes no more because of
-    /// sends in flight it waits for these, for `timeout` at most.
+    /// Sends up to `length` bytes, at most a block, and returns the number of accepted bytes. While the kernel accepts no more because
+    /// of sends in flight, it waits for these, for `timeout` at most.
     ///
     /// # Errors
-    /// Errors of send(2); `EAGAIN` when nothing was taken in time; `ENOBUFS` when it takes none although none is in flight.
+    /// Errors of send(2); `EAGAIN` after the timeout; `ENOBUFS` when none is accepted although none is in flight.
     #[inline]
     pub fn send(&mut self, stream: &TcpStream, length: usize, timeout: Duration) -> io::Result<usize> {
         let most = u64::from(IN_FLIGHT_MAX);
@@ -100,7 +100,7 @@ impl Sender {
         self.deferred(stream, timeout, error)
     }
 
-    /// The kernel cannot take another send: waits for those in flight.
+    /// The kernel cannot accept another send: waits for those in flight.
     #[cold]
     fn deferred(&mut self, stream: &TcpStream, timeout: Duration, error: io::Error) -> io::Result<usize> {
         let before = self.in_flight();
@@ -127,7 +127,7 @@ impl Sender {
         Ok(self.in_flight() == 0)
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -136,7 +136,7 @@ impl Sender {
         self.counts.sends.saturating_sub(self.counts.completions)
     }
 
-    /// Waits until the error queue has something, and takes it.
+    /// Waits until the error queue has a message, and reads all messages.
     fn wait(&mut self, stream: &TcpStream, timeout: Duration) -> io::Result<()> {
         // An error is reported even when no event was requested.
         let mut entry = [PollFd::new(stream, PollFlags::empty())];
@@ -148,7 +148,7 @@ impl Sender {
         self.look(stream)
     }
 
-    /// Takes all that the error queue has.
+    /// Reads all messages of the error queue.
     fn look(&mut self, stream: &TcpStream) -> io::Result<()> {
         self.unlooked = 0;
         loop {
@@ -169,8 +169,8 @@ impl Sender {
     }
 }
 
-/// How many sends a message of the error queue is about, and whether they were copied (`struct sock_extended_err`,
-/// include/uapi/linux/errqueue.h): the first and the last of a range, which may go over the end of 32 bits.
+/// Number of sends of a message of the error queue, and whether they were copied (`struct sock_extended_err`,
+/// include/uapi/linux/errqueue.h): the first and the last of a range, which may wrap at 32 bits.
 fn completed(messages: Messages<'_>) -> Option<(u64, bool)> {
     messages.find(|level, kind, data| {
         let ours = (level == libc::SOL_IP && kind == libc::IP_RECVERR)

@@ -27,7 +27,7 @@ pub(super) fn object_name(name: &str) -> [u8; NAME_LENGTH] {
     bytes
 }
 
-/// Calls bpf(2) with the attributes of a command. A structure shorter than the kernel's is filled up with zeros by it.
+/// Calls bpf(2) with the attributes of a command. The kernel extends a shorter structure with zeros.
 ///
 /// # Safety
 /// `attributes` is the structure of `command`, and every address in it is valid for the kernel's reads and writes of the
@@ -39,7 +39,7 @@ pub(super) unsafe fn call<T>(command: Command, attributes: &mut T) -> io::Result
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }
 
-/// Takes over the descriptor that a command has returned.
+/// Takes ownership of the descriptor that a command has returned.
 ///
 /// # Safety
 /// `descriptor` is open, and has no other owner.

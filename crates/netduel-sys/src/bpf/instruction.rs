@@ -1,5 +1,5 @@
 //! Instructions of the kernel's virtual machine (Documentation/bpf/standardization/instruction-set.rst, RFC 9669) and code
-//! that is made of them, with labels instead of distances. What is written here may be wrong; the verifier refuses it then.
+//! made of them, with labels in place of offsets. Code is not checked here: the kernel's verifier rejects invalid code.
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use super::map::Map;
@@ -37,7 +37,7 @@ pub enum Width {
     Double = 0x18,
 }
 
-/// A computation of 64 bit: `destination = destination OPERATION operand`.
+/// A 64-bit operation: `destination = destination OPERATION operand`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are those of arithmetic")]
@@ -55,7 +55,7 @@ pub enum Operation {
     Set = 0xb0,
 }
 
-/// A comparison of 64 bit without sign.
+/// An unsigned 64-bit comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are those of arithmetic")]
@@ -68,12 +68,12 @@ pub enum Condition {
     LessOrEqual = 0xb0,
 }
 
-/// The second value of a computation or comparison.
+/// The second operand of an operation or comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operand {
-    /// A number; extended to 64 bit with its sign.
+    /// An immediate value, sign-extended to 64 bits.
     Value(i32),
-    /// What a register holds.
+    /// The value of a register.
     Of(Register),
 }
 
@@ -85,23 +85,23 @@ pub enum Helper {
     MapLookup = 1,
     /// `bpf_clone_redirect(context, interface, flags)`: a copy goes to the interface.
     CloneRedirect = 13,
-    /// `bpf_redirect(interface, flags)`: the packet goes there when the program returns what this returned.
+    /// `bpf_redirect(interface, flags)`: the packet goes to the interface when the program returns the result of this call.
     Redirect = 23,
     /// `bpf_redirect_map(map, key, otherwise)`: the frame goes to the socket of that key, or the program returns the low bits of
     /// `otherwise`.
     RedirectMap = 51,
-    /// `bpf_skb_load_bytes(context, offset, to, length)`: copies out of the packet; 0 when it has as many.
+    /// `bpf_skb_load_bytes(context, offset, to, length)`: copies from the packet; 0 on success.
     LoadBytes = 26,
 }
 
-/// A place in the code that is jumped to.
+/// A jump target in the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label(usize);
 
-/// One instruction before its bytes: operation code, registers, offset, number.
+/// One unencoded instruction: operation code, registers, offset, immediate.
 type Instruction = (u8, u8, i16, i32);
 
-/// Code under construction. It borrows the maps that it names, so that their descriptors are open when it is loaded.
+/// Code under construction. It borrows its maps, so that their descriptors are open when it is loaded.
 #[derive(Debug, Default)]
 pub struct Code<'map> {
     instructions: Vec<Instruction>,
@@ -111,7 +111,7 @@ pub struct Code<'map> {
 }
 
 impl<'map> Code<'map> {
-    /// No instruction.
+    /// Code without instructions.
     pub fn new() -> Self {
         Self::default()
     }
@@ -135,7 +135,7 @@ impl<'map> Code<'map> {
         self.compute(Operation::Set, destination, operand)
     }
 
-    /// `destination = *(address + offset)`, filled up with zeros.
+    /// `destination = *(address + offset)`, zero-extended.
     pub fn load(&mut self, width: Width, destination: Register, address: Register, offset: i16) -> &mut Self {
         self.push(0x61 | width as u8, destination as u8, address as u8, offset, 0)
     }
@@ -148,14 +148,14 @@ impl<'map> Code<'map> {
         }
     }
 
-    /// `*(address + offset) += source`, 64 bit, in one piece for all cores.
+    /// `*(address + offset) += source`, 64 bits, atomic.
     pub fn add_atomically(&mut self, address: Register, offset: i16, source: Register) -> &mut Self {
         self.push(0xdb, address as u8, source as u8, offset, 0)
     }
 
-    /// `destination = map`, as helpers take it.
+    /// `destination = map`, as an argument of helpers.
     pub fn load_map(&mut self, destination: Register, map: &'map impl Map) -> &mut Self {
-        /// The number of this instruction is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
+        /// The immediate of this instruction is the descriptor of a map (`BPF_PSEUDO_MAP_FD`).
         const PSEUDO_MAP: u8 = 1;
         self.maps.push((self.instructions.len(), map.descriptor()));
         self.push(0x18, destination as u8, PSEUDO_MAP, 0, 0).push(0, 0, 0, 0, 0)
@@ -176,16 +176,16 @@ impl<'map> Code<'map> {
         self.set(Register::R0, Operand::Value(value)).exit()
     }
 
-    /// A label that has no place yet.
+    /// A new label without a position.
     pub fn label(&mut self) -> Label {
         self.places.push(None);
         Label(self.places.len() - 1)
     }
 
-    /// The label stands before the next instruction.
+    /// Places the label before the next instruction.
     ///
     /// # Panics
-    /// When it has a place already, or is another code's.
+    /// When it already has a position, or belongs to other code.
     pub fn place(&mut self, label: Label) -> &mut Self {
         let place = &mut self.places[label.0];
         assert!(place.is_none(), "a label has one place");
@@ -214,10 +214,10 @@ impl<'map> Code<'map> {
         }
     }
 
-    /// The code as the kernel takes it, eight bytes an instruction.
+    /// The encoded code, eight bytes per instruction.
     ///
     /// # Panics
-    /// When a label that is jumped to has no place, or lies farther away than a jump goes.
+    /// When the target of a jump has no position, or is beyond the range of a jump.
     pub(super) fn finish(&self) -> Vec<u8> {
         let mut instructions = self.instructions.clone();
         for (at, label) in &self.jumps {
@@ -233,7 +233,7 @@ impl<'map> Code<'map> {
 }
 
 fn bytes((code, registers, offset, value): Instruction) -> [u8; 8] {
-    // On machines that count bits from the other end the two registers change places.
+    // On big-endian machines the two registers are swapped.
     let registers = if cfg!(target_endian = "big") { registers.rotate_left(4) } else { registers };
     let mut bytes = [code, registers, 0, 0, 0, 0, 0, 0];
     bytes[2..4].copy_from_slice(&offset.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Attaching a program to an interface by a link: it runs for as long as the link's descriptor is open, and no longer.
+//! Attaches a program to an interface by a link: it runs while the descriptor of the link is open.
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -9,11 +9,11 @@ use super::program::Program;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Attach {
-    /// Frames that arrive, in the driver. On a veth it switches segmentation off for the peer; to count, use tcx.
+    /// Ingress in the driver. On a veth it disables segmentation offload for the peer; to count, use tcx.
     Xdp = 37,
-    /// Packets that arrive, before the network stack (Linux 6.6 and later).
+    /// Ingress, before the network stack (Linux 6.6 and later).
     TcxIngress = 46,
-    /// Packets that leave, behind the network stack and before the queue (Linux 6.6 and later).
+    /// Egress, after the network stack and before the queue (Linux 6.6 and later).
     TcxEgress = 47,
 }
 
@@ -28,7 +28,7 @@ impl Attach {
     }
 }
 
-/// The head of `union bpf_attr` for `BPF_LINK_CREATE`, with the part that tcx has.
+/// The start of `union bpf_attr` for `BPF_LINK_CREATE`, with the part for tcx.
 #[repr(C)]
 #[derive(Default)]
 struct LinkAttributes {
@@ -41,7 +41,7 @@ struct LinkAttributes {
     expected_revision: u64,
 }
 
-/// A program at work. Dropping it takes the program off the interface.
+/// An attached program. Dropping it detaches the program.
 #[derive(Debug)]
 pub struct Link {
     #[expect(dead_code, reason = "held for its end alone")]
@@ -49,12 +49,12 @@ pub struct Link {
 }
 
 impl Link {
-    /// Runs `program` on the interface with this index in the calling thread's network namespace, behind those that run
-    /// there already.
+    /// Attaches `program` to the interface with this index in the calling thread's network namespace, after programs that are already
+    /// attached.
     ///
     /// # Errors
-    /// `EINVAL` when the program's kind does not fit, `ENODEV` without such an interface, `EBUSY` when XDP is taken,
-    /// `EPERM` without CAP_NET_ADMIN; an error without a number, which says so, when the kernel is too old.
+    /// `EINVAL` when the program's kind does not fit, `ENODEV` without such an interface, `EBUSY` when another XDP program is attached,
+    /// `EPERM` without CAP_NET_ADMIN; an error without a number when the kernel is too old.
     pub fn attach(program: &Program, attach: Attach, interface: u32) -> io::Result<Self> {
         let mut attributes = LinkAttributes {
             program: program.descriptor().as_raw_fd() as u32,
@@ -71,7 +71,7 @@ impl Link {
     }
 }
 
-/// Says so when this kernel cannot have it: the kernel itself says `EINVAL` to this as to any mistake.
+/// The error of a kernel without this attachment, which returns `EINVAL` as for any other mistake.
 fn too_old(attach: Attach) -> Option<io::Error> {
     let name = rustix::system::uname();
     let release = name.release().to_string_lossy();

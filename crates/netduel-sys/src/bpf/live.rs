@@ -1,5 +1,5 @@
-//! Frames that the kernel itself makes and sends (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18 and later): an
-//! XDP program gets one frame again and again, may change it, and says what becomes of it. No generator is nearer to the wire.
+//! Frames that the kernel generates and sends (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18 and later): an
+//! XDP program receives a frame repeatedly, may change it, and returns the action for it. Frames go directly to the driver.
 use std::io;
 use std::os::fd::AsRawFd as _;
 
@@ -31,7 +31,7 @@ struct RunAttributes {
     padding: u32,
 }
 
-/// `struct xdp_md`: what the program sees of a frame.
+/// `struct xdp_md`: the context of a frame.
 #[repr(C)]
 #[derive(Default)]
 struct Context {
@@ -43,19 +43,19 @@ struct Context {
     egress_interface: u32,
 }
 
-/// What is run.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Live {
-    /// The interface that frames seem to come from, and leave by when the program returns `XDP_TX`.
+    /// The apparent receive interface of the frames, by which they leave when the program returns `XDP_TX`.
     pub interface: u32,
-    /// How many frames.
+    /// Number of frames.
     pub count: u32,
-    /// How many at a time, 1 to 256; 0 is the kernel's 64. The kernel may be interrupted between batches.
+    /// Frames per batch, 1 to 256; 0 is the kernel's default of 64. The kernel may be interrupted between batches.
     pub batch: u32,
 }
 
-/// Runs an XDP program on `count` frames, each at first a copy of `frame` (the kernel uses its pages again, so what the program
-/// wrote into one is found in a later one). Returns when all were run, or with `EINTR` when a signal came.
+/// Runs an XDP program on `count` frames, each initially a copy of `frame` (the kernel reuses pages, so bytes that the program wrote may
+/// appear in a later frame). Returns after all frames, or with `EINTR` after a signal.
 ///
 /// # Errors
 /// `EPERM` without CAP_NET_ADMIN and CAP_BPF, `EINVAL` for a frame without room for an Ethernet header or beyond a page, a

@@ -1,4 +1,4 @@
-//! Maps that programs and this process share: numbers of 64 bit by index (`BPF_MAP_TYPE_ARRAY`), the same for each core
+//! Maps shared by programs and this process: 64-bit numbers by index (`BPF_MAP_TYPE_ARRAY`), the same for each core
 //! (`BPF_MAP_TYPE_PERCPU_ARRAY`), by another number (`BPF_MAP_TYPE_HASH`), and AF_XDP sockets by queue (`BPF_MAP_TYPE_XSKMAP`).
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ const ARRAY: u32 = 2;
 const PER_CORE_ARRAY: u32 = 6;
 const SOCKETS: u32 = 17;
 
-/// A map, as code names it.
+/// A map that code can refer to.
 pub trait Map {
     /// Its descriptor.
     fn descriptor(&self) -> BorrowedFd<'_>;
@@ -31,7 +31,7 @@ struct CreateAttributes {
     map_name: [u8; NAME_LENGTH],
 }
 
-/// The same for commands on one element.
+/// The same for commands about one element.
 #[repr(C)]
 #[derive(Default)]
 struct ElementAttributes {
@@ -42,7 +42,7 @@ struct ElementAttributes {
     flags: u64,
 }
 
-/// An array of 64-bit numbers in the kernel, all 0 at first. It lives as long as this, a program that names it, or a link.
+/// An array of 64-bit numbers in the kernel, initially 0. It exists as long as this, a program that uses it, or a link.
 #[derive(Debug)]
 pub struct ArrayMap {
     descriptor: OwnedFd,
@@ -50,7 +50,7 @@ pub struct ArrayMap {
 }
 
 impl ArrayMap {
-    /// An array of `entries` numbers. `name` is what bpftool(8) shows; 15 bytes of it are kept.
+    /// An array of `entries` numbers. `name` is shown by bpftool(8), at most 15 bytes.
     ///
     /// # Errors
     /// `EPERM` without CAP_BPF, `ENOMEM`, `EINVAL` for no entries.
@@ -58,7 +58,7 @@ impl ArrayMap {
         Ok(Self { descriptor: create(name, ARRAY, (KEY_INDEX, size_of::<u64>()), entries)?, entries })
     }
 
-    /// How many numbers it has.
+    /// Number of entries.
     pub fn entries(&self) -> u32 {
         self.entries
     }
@@ -90,7 +90,7 @@ impl Map for ArrayMap {
     }
 }
 
-/// An array of 64-bit numbers that each core has for itself, so that counting costs no core another's cache line.
+/// An array of 64-bit numbers for each core, so that counting causes no cache line transfers between cores.
 #[derive(Debug)]
 pub struct PerCoreArray {
     descriptor: OwnedFd,
@@ -108,12 +108,12 @@ impl PerCoreArray {
         Ok(Self { descriptor, entries, cores: possible_cores()? })
     }
 
-    /// How many numbers each core has.
+    /// Number of entries for each core.
     pub fn entries(&self) -> u32 {
         self.entries
     }
 
-    /// The numbers at `index`, one for each core that there can be, in their order.
+    /// The numbers at `index`, one for each possible core, in order.
     ///
     /// # Errors
     /// `ENOENT` beyond the end.
@@ -131,14 +131,14 @@ impl Map for PerCoreArray {
     }
 }
 
-/// AF_XDP sockets by the queue that they serve, for [`super::Helper::RedirectMap`].
+/// AF_XDP sockets by their queue, for [`super::Helper::RedirectMap`].
 #[derive(Debug)]
 pub struct SocketMap {
     descriptor: OwnedFd,
 }
 
 impl SocketMap {
-    /// Room for the sockets of so many queues.
+    /// With capacity for this number of queues.
     ///
     /// # Errors
     /// As [`ArrayMap::new`].
@@ -146,10 +146,10 @@ impl SocketMap {
         Ok(Self { descriptor: create(name, SOCKETS, (KEY_INDEX, size_of::<u32>()), queues)? })
     }
 
-    /// Frames of this queue go to this socket, until it is closed.
+    /// Redirects the frames of this queue to this socket, until it is closed.
     ///
     /// # Errors
-    /// `E2BIG` beyond the last queue, `EOPNOTSUPP` when it is no AF_XDP socket.
+    /// `E2BIG` beyond the last queue, `EOPNOTSUPP` when it is not an AF_XDP socket.
     pub fn put(&self, queue: u32, socket: impl AsFd) -> io::Result<()> {
         let value = socket.as_fd().as_raw_fd();
         // SAFETY: an index and one descriptor are what this map was made with.
@@ -163,14 +163,14 @@ impl Map for SocketMap {
     }
 }
 
-/// Numbers of 64 bit by other numbers of 64 bit.
+/// 64-bit numbers by 64-bit keys.
 #[derive(Debug)]
 pub struct HashMap {
     descriptor: OwnedFd,
 }
 
 impl HashMap {
-    /// Room for so many.
+    /// With this capacity.
     ///
     /// # Errors
     /// As [`ArrayMap::new`].
@@ -181,7 +181,7 @@ impl HashMap {
     /// Sets the number of `key`.
     ///
     /// # Errors
-    /// `E2BIG` when there is no room for another.
+    /// `E2BIG` when the map is full.
     pub fn write(&self, key: u64, value: u64) -> io::Result<()> {
         // SAFETY: two numbers of 64 bit are what this map was made with.
         unsafe { update(&self.descriptor, &key, &value) }
@@ -231,7 +231,7 @@ unsafe fn look_up(map: &OwnedFd, index: u32, values: &mut [u64]) -> io::Result<(
 /// Sets the value of a key.
 ///
 /// # Safety
-/// Key and value have the sizes that the map was made with.
+/// Key and value have the sizes of the map.
 unsafe fn update<K, V>(map: &OwnedFd, key: &K, value: &V) -> io::Result<()> {
     let mut attributes = ElementAttributes {
         map: map.as_raw_fd() as u32,
@@ -244,7 +244,7 @@ unsafe fn update<K, V>(map: &OwnedFd, key: &K, value: &V) -> io::Result<()> {
     Ok(())
 }
 
-/// How many cores there can be, plugged in later ones too (`/sys/devices/system/cpu/possible`): a map has a value for each.
+/// Number of possible cores, including those that can be added later (`/sys/devices/system/cpu/possible`): a map has a value for each.
 fn possible_cores() -> io::Result<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
     let last = text.trim().rsplit([',', '-']).next().and_then(|number| number.parse::<usize>().ok());

@@ -1,5 +1,5 @@
 //! Programs in the kernel (bpf(2)): written as instructions, checked by the kernel's verifier, attached by a link. Nothing is
-//! pinned: maps, programs and links go with the last descriptor that holds them. No compiler and no object file is needed.
+//! pinned: maps, programs and links end with their last descriptor. No compiler and no object file is needed.
 mod call;
 mod instruction;
 mod link;
@@ -17,7 +17,7 @@ pub use program::{LoadError, Program, ProgramKind};
 mod tests {
     use super::*;
 
-    /// Whether programs may be loaded here; says aloud when not.
+    /// Whether programs may be loaded here; prints the reason when not.
     fn able() -> bool {
         match ArrayMap::new("able", 1) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
@@ -47,7 +47,7 @@ mod tests {
             return;
         }
         let mut code = Code::new();
-        // Nothing was ever put into R3.
+        // R3 was never written.
         code.set(Register::R0, Operand::Of(Register::R3)).exit();
         let error = Program::load(ProgramKind::Xdp, "refused", &code).unwrap_err();
         assert!(error.to_string().contains("R3 !read_ok"), "{error}");

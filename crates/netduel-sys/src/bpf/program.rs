@@ -7,17 +7,17 @@ use super::instruction::Code;
 
 /// The licence of the programs. No helper in use requires GPL.
 const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
-/// Room for the verifier's words; it keeps the last ones when there are more (Linux 6.4 and later).
+/// Size of the verifier's log; a longer log keeps its end (Linux 6.4 and later).
 const LOG_LENGTH: usize = 64 * 1024;
-/// `BPF_F_XDP_HAS_FRAGS`: the program may meet frames that lie in several pages, of which it sees the first. Without it an interface
-/// whose packets may be longer than a page refuses it. Since Linux 5.18.
+/// `BPF_F_XDP_HAS_FRAGS`: the program accepts frames in several pages and sees the first. Without it an interface whose packets may be
+/// longer than a page rejects the program. Since Linux 5.18.
 const FRAGMENTS: u32 = 1 << 5;
 
-/// What a program works on.
+/// The type of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ProgramKind {
-    /// Packets with all that the kernel knows of them (`BPF_PROG_TYPE_SCHED_CLS`), before or after the network stack.
+    /// Packets with the kernel's metadata (`BPF_PROG_TYPE_SCHED_CLS`), before or after the network stack.
     SchedCls = 3,
     /// Frames in the driver (`BPF_PROG_TYPE_XDP`).
     Xdp = 6,
@@ -39,7 +39,7 @@ struct LoadAttributes {
     name: [u8; NAME_LENGTH],
 }
 
-/// A program that was not loaded.
+/// The error of a program that was not loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("load a program into the kernel (bpf(2); needs root, or CAP_BPF and CAP_NET_ADMIN): {source}{}", verifier_log(.log))]
 pub struct LoadError {
@@ -53,7 +53,7 @@ fn verifier_log(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!("; the verifier says:\n{log}") }
 }
 
-/// A program in the kernel. It lives as long as this or a link that runs it.
+/// A program in the kernel. It exists as long as this or a link that runs it.
 #[derive(Debug)]
 pub struct Program {
     descriptor: OwnedFd,
@@ -61,13 +61,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// Has the kernel check and take `code`. `name` is what bpftool(8) shows; 15 bytes of it are kept.
+    /// Loads `code`; the kernel checks it. `name` is shown by bpftool(8), at most 15 bytes.
     ///
     /// # Errors
-    /// [`LoadError`], with the verifier's words when it refused the code.
+    /// [`LoadError`], with the verifier's log when it rejected the code.
     ///
     /// # Panics
-    /// When the code jumps to a label without a place.
+    /// When the code jumps to a label without a position.
     pub fn load(kind: ProgramKind, name: &str, code: &Code<'_>) -> Result<Self, LoadError> {
         let bytes = code.finish();
         if kind == ProgramKind::Xdp
@@ -78,7 +78,7 @@ impl Program {
         match load((kind, 0), name, &bytes, &mut []) {
             Ok(descriptor) => Ok(Self { descriptor, kind }),
             Err(source) if matches!(source.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) => {
-                // Once more, with a log, which costs too much to be kept each time.
+                // Again with a log, which is too expensive for each call.
                 let mut log = vec![0; LOG_LENGTH];
                 match load((kind, 0), name, &bytes, &mut log) {
                     Ok(descriptor) => Ok(Self { descriptor, kind }),
@@ -93,7 +93,7 @@ impl Program {
         }
     }
 
-    /// What it works on.
+    /// Its type.
     pub fn kind(&self) -> ProgramKind {
         self.kind
     }

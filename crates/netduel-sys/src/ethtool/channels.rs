@@ -1,4 +1,4 @@
-//! Channels (`ethtool -l`, `-L`; `struct ethtool_channels`): how many queues a device has and may have.
+//! Channels (`ethtool -l`, `-L`; `struct ethtool_channels`): the queues of a device and their maximum.
 use std::io;
 
 use super::ioctl::Ethtool;
@@ -9,7 +9,7 @@ const SET_CHANNELS: u32 = 0x3d;
 const LEN: usize = 36;
 
 /// `ethtool -l`. A device counts either combined channels (a receive and a transmit queue with one interrupt), or receive
-/// and transmit queues by themselves; a maximum of 0 says that it has none of that kind.
+/// and transmit queues by themselves; a maximum of 0 means that it has none of that kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Channels {
     /// Receive queues in use.
@@ -20,18 +20,18 @@ pub struct Channels {
     pub other: u32,
     /// Channels with a receive and a transmit queue.
     pub combined: u32,
-    /// Most receive queues.
+    /// Maximum number of receive queues.
     pub max_rx: u32,
-    /// Most transmit queues.
+    /// Maximum number of transmit queues.
     pub max_tx: u32,
-    /// Most channels for other work.
+    /// Maximum number of channels for other work.
     pub max_other: u32,
-    /// Most combined channels.
+    /// Maximum number of combined channels.
     pub max_combined: u32,
 }
 
 impl Ethtool {
-    /// Queues of an interface, and how many it may have.
+    /// Queues of an interface, and their maximum.
     ///
     /// # Errors
     /// `ENODEV` without such an interface, `EOPNOTSUPP` when the driver has no channels.
@@ -51,10 +51,10 @@ impl Ethtool {
         })
     }
 
-    /// Sets the numbers of queues; the maxima of `channels` are not looked at. Most drivers take the link down for a moment.
+    /// Sets the numbers of queues; the maxima of `channels` are ignored. Most drivers take the link down for a moment.
     ///
     /// # Errors
-    /// `EINVAL` beyond a maximum, or when an RSS table still names a queue that would go, or XDP sockets use it;
+    /// `EINVAL` beyond a maximum, or when the RSS table or an XDP socket uses a queue that would be removed;
     /// `EOPNOTSUPP` when the driver has a fixed number; `EPERM` without `CAP_NET_ADMIN`.
     pub fn set_channels(&mut self, interface: &str, channels: &Channels) -> io::Result<()> {
         self.memory.clear(LEN);

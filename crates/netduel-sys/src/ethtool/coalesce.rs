@@ -1,4 +1,4 @@
-//! Interrupt coalescing (`ethtool -c`, `-C`; `struct ethtool_coalesce`): how long a device gathers packets before it
+//! Interrupt coalescing (`ethtool -c`, `-C`; `struct ethtool_coalesce`): how long a device collects packets before it
 //! interrupts.
 use std::io;
 
@@ -6,7 +6,7 @@ use super::ioctl::Ethtool;
 
 const GET_COALESCE: u32 = 0x0e;
 const SET_COALESCE: u32 = 0x0f;
-/// Parameters of `struct ethtool_coalesce`, all behind the command.
+/// Number of parameters of `struct ethtool_coalesce`, after the command.
 const COUNT: usize = 22;
 
 macro_rules! parameters {
@@ -22,7 +22,7 @@ macro_rules! parameters {
             /// All, in the kernel's order.
             pub const ALL: [Self; COUNT] = [$(Self::$variant),+];
 
-            /// As `ethtool -C` names it.
+            /// Its name in `ethtool -C`.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
@@ -49,9 +49,9 @@ parameters! {
     TxFramesIrq = "tx-frames-irq",
     /// Microseconds between writings of the device's counters to memory.
     StatsBlockUsecs = "stats-block-usecs",
-    /// Whether the driver adapts the receiving side by itself: 0 or 1.
+    /// Whether the driver adapts the receive side automatically: 0 or 1.
     AdaptiveRx = "adaptive-rx",
-    /// Whether the driver adapts the sending side by itself: 0 or 1.
+    /// Whether the driver adapts the transmit side automatically: 0 or 1.
     AdaptiveTx = "adaptive-tx",
     /// Packets a second below which the `-low` parameters hold.
     PktRateLow = "pkt-rate-low",
@@ -77,19 +77,19 @@ parameters! {
     SampleInterval = "sample-interval",
 }
 
-/// `ethtool -c`. By ioctl a parameter that the driver does not have reads as 0, as one that is off does.
+/// `ethtool -c`. With the ioctl a parameter that the driver lacks reads as 0, like a disabled one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Coalesce {
     values: [u32; COUNT],
 }
 
 impl Coalesce {
-    /// A parameter, in the unit that its documentation names.
+    /// A parameter, in its documented unit.
     pub fn value(&self, parameter: CoalesceParameter) -> u32 {
         self.values[parameter as usize]
     }
 
-    /// Changes a parameter of this copy; [`Ethtool::set_coalesce`] puts it in force.
+    /// Changes a parameter of this copy; [`Ethtool::set_coalesce`] applies it.
     pub fn set_value(&mut self, parameter: CoalesceParameter, value: u32) {
         self.values[parameter as usize] = value;
     }
@@ -109,8 +109,8 @@ impl Ethtool {
     /// Sets all parameters at once; start from [`Ethtool::coalesce`]. Drivers round and clamp: read back.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` when a parameter other than 0 is one that the driver does not have, `EINVAL` for a value that it does
-    /// not take, `EPERM` without `CAP_NET_ADMIN`.
+    /// `EOPNOTSUPP` when the driver lacks a parameter that is not 0, `EINVAL` for a value that it rejects, `EPERM` without
+    /// `CAP_NET_ADMIN`.
     pub fn set_coalesce(&mut self, interface: &str, coalesce: &Coalesce) -> io::Result<()> {
         self.memory.clear(4 + COUNT * 4);
         for (index, value) in coalesce.values.into_iter().enumerate() {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_order_of_the_parameters_is_the_kernels() {
-        // Offsets of `struct ethtool_coalesce` in words, its command left out, counted in include/uapi/linux/ethtool.h.
+        // Offsets of `struct ethtool_coalesce` in words, without its command, counted in include/uapi/linux/ethtool.h.
         for (name, place) in [
             ("rx-usecs", 0),
             ("tx-usecs", 4),

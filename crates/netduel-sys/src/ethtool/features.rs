@@ -13,16 +13,16 @@ pub(super) const SET_FEATURE_NAMES: u32 = 4;
 pub struct Feature {
     /// The kernel's name, for example `tx-tcp-segmentation`.
     pub name: String,
-    /// Whether the device or the kernel keeps it as it is (`[fixed]`).
+    /// Whether it cannot be changed (`[fixed]`).
     pub fixed: bool,
     /// The last request.
     pub requested: bool,
-    /// What is in force.
+    /// Whether it is active.
     pub active: bool,
 }
 
 impl Ethtool {
-    /// The device's features (`ethtool -k`), in the kernel's order, unnamed bits left out.
+    /// The device's features (`ethtool -k`), in the kernel's order, without unnamed bits.
     ///
     /// # Errors
     /// `ENODEV` without such an interface.
@@ -52,7 +52,7 @@ impl Ethtool {
     /// to be read back: features depend on each other.
     ///
     /// # Errors
-    /// `EINVAL` when a name is not the kernel's, `EPERM` without `CAP_NET_ADMIN`, whatever the driver answers.
+    /// `EINVAL` when the kernel does not know a name, `EPERM` without `CAP_NET_ADMIN`, and errors of the driver.
     pub fn request_features(&mut self, interface: &str, wanted: &[(String, bool)]) -> io::Result<()> {
         let names = self.names(interface, SET_FEATURE_NAMES)?;
         let blocks = names.len().div_ceil(32);

@@ -1,7 +1,7 @@
-//! The ioctl itself, and what it only reads: driver, link speed, counters.
+//! The ioctl, and the facts that it can only read: driver, link speed, counters.
 //!
-//! `ETHTOOL_GSTRINGS` and `ETHTOOL_GSTATS` write as many entries as the driver has at that moment, whatever size the
-//! caller names, so a device that gains queues between two calls would write past a heap buffer. All exchanges
+//! `ETHTOOL_GSTRINGS` and `ETHTOOL_GSTATS` write as many entries as the driver has at that time, regardless of the size of the
+//! caller's buffer, so a device that gains queues between two calls would write past a heap buffer. All exchanges
 //! therefore go through one mapping that ends in an inaccessible page: the kernel then answers `EFAULT`.
 use std::ffi::c_void;
 use std::io;
@@ -24,10 +24,10 @@ const NAME_LEN: usize = 32;
 const DRIVER_INFO_LEN: usize = 196;
 /// Bytes of `struct ethtool_link_settings` without its bit maps.
 const LINK_SETTINGS_LEN: usize = 48;
-/// Room for an exchange: 64 Ki names, an order of magnitude above the busiest NIC (about 60 counters on each of 128
+/// Memory for an exchange: 64 Ki names, an order of magnitude above the busiest NIC (about 60 counters on each of 128
 /// queues). Pages that are not touched cost nothing.
 const ROOM: usize = 2 << 20;
-/// How often names and values are read anew when their number changes in between.
+/// Maximum number of attempts to read names and values when their number changes in between.
 const ATTEMPTS: usize = 4;
 
 /// `ethtool -i`.
@@ -35,9 +35,9 @@ const ATTEMPTS: usize = 4;
 pub struct DriverInfo {
     /// Driver, for example `virtio_net`.
     pub driver: String,
-    /// Firmware version; empty when the driver names none.
+    /// Firmware version; empty when the driver reports none.
     pub firmware: String,
-    /// Where on the bus, for example `0000:00:04.0`; empty for virtual devices.
+    /// Bus address, for example `0000:00:04.0`; empty for virtual devices.
     pub bus: String,
 }
 
@@ -52,7 +52,7 @@ impl Ethtool {
     /// Opens a socket to the drivers of the calling thread's network namespace.
     ///
     /// # Errors
-    /// Without a descriptor or address space to spare.
+    /// When no descriptor or address space is available.
     pub fn open() -> io::Result<Self> {
         Ok(Self { socket: request_socket()?, memory: GuardedMemory::new(ROOM)? })
     }
@@ -72,12 +72,12 @@ impl Ethtool {
         })
     }
 
-    /// Link speed in Mbit/s; `None` when the device does not know.
+    /// Link speed in Mbit/s; `None` when the device does not report it.
     ///
     /// # Errors
     /// `EOPNOTSUPP` when the device has no link settings.
     pub fn speed(&mut self, interface: &str) -> io::Result<Option<u32>> {
-        // The first call has no room for bit maps, so the kernel returns the negated number of words that they need.
+        // The first call has no space for bit maps, so the kernel returns the negated number of words that they need.
         self.memory.clear(LINK_SETTINGS_LEN);
         self.exchange(interface, GET_LINK_SETTINGS)?;
         let words = self.memory.bytes()[15].cast_signed().unsigned_abs();
@@ -114,7 +114,7 @@ impl Ethtool {
         Ok(())
     }
 
-    /// A set of names, empty ones kept because their place is their number.
+    /// A set of names, including empty ones, because the position is the number.
     pub(super) fn names(&mut self, interface: &str, set: u32) -> io::Result<Vec<String>> {
         for _ in 0..ATTEMPTS {
             let count = self.count(interface, set)?;
@@ -141,7 +141,7 @@ impl Ethtool {
         Ok(if mask { self.memory.word(16) as usize } else { 0 })
     }
 
-    /// Runs the command at the head of the memory.
+    /// Runs the command at the start of the memory.
     pub(super) fn exchange(&mut self, interface: &str, command: u32) -> io::Result<()> {
         let mut request = request(interface)?;
         self.memory.set_word(0, command);

@@ -1,8 +1,8 @@
-//! Memory for exchanges with drivers that may write more than was requested. Must know nothing of what is exchanged.
+//! Memory for exchanges with drivers that may write more than was requested. Must not know the commands.
 use std::io;
 use std::ptr::NonNull;
 
-/// Private memory that is followed by an inaccessible page.
+/// Private memory before an inaccessible page.
 #[derive(Debug)]
 pub(super) struct GuardedMemory {
     start: NonNull<u8>,
@@ -44,12 +44,12 @@ impl GuardedMemory {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
-    /// Where it begins, for the kernel alone.
+    /// Its address, for the kernel only.
     pub(super) fn start(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Zeroes the head of the memory.
+    /// Zeroes the start of the memory.
     pub(super) fn clear(&mut self, len: usize) {
         self.bytes_mut()[..len].fill(0);
     }
@@ -85,7 +85,7 @@ mod tests {
     fn the_kernel_cannot_write_past_the_memory() {
         let mut ethtool = Ethtool::open().unwrap();
         let mut short = GuardedMemory::new(1).unwrap();
-        // The names of the features need some 2 KiB; they are requested with room for 100 bytes.
+        // The names of the features need some 2 KiB; they are requested with 100 bytes.
         let room = short.len;
         for (field, value) in [GET_STRINGS, SET_FEATURE_NAMES, 0].into_iter().enumerate() {
             short.set_word(room - 100 + field * 4, value);

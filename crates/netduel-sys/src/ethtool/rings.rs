@@ -1,4 +1,4 @@
-//! Rings (`ethtool -g`, `-G`; `struct ethtool_ringparam`): how many descriptors each queue has.
+//! Rings (`ethtool -g`, `-G`; `struct ethtool_ringparam`): the descriptors of each queue.
 use std::io;
 
 use super::ioctl::Ethtool;
@@ -8,29 +8,29 @@ const SET_RINGS: u32 = 0x11;
 /// Bytes of `struct ethtool_ringparam`.
 const LEN: usize = 36;
 
-/// `ethtool -g`: descriptors of each queue; a maximum of 0 says that the device has no ring of that kind.
+/// `ethtool -g`: descriptors of each queue; a maximum of 0 means that the device has no ring of that kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rings {
     /// Descriptors for receiving.
     pub rx: u32,
-    /// Descriptors for receiving small frames, where the device keeps them apart.
+    /// Descriptors for receiving small frames, where the device has a separate ring.
     pub rx_mini: u32,
-    /// Descriptors for receiving jumbo frames, where the device keeps them apart.
+    /// Descriptors for receiving jumbo frames, where the device has a separate ring.
     pub rx_jumbo: u32,
     /// Descriptors for sending.
     pub tx: u32,
-    /// Most descriptors for receiving.
+    /// Maximum number of descriptors for receiving.
     pub max_rx: u32,
-    /// Most descriptors for small frames.
+    /// Maximum number of descriptors for small frames.
     pub max_rx_mini: u32,
-    /// Most descriptors for jumbo frames.
+    /// Maximum number of descriptors for jumbo frames.
     pub max_rx_jumbo: u32,
-    /// Most descriptors for sending.
+    /// Maximum number of descriptors for sending.
     pub max_tx: u32,
 }
 
 impl Ethtool {
-    /// Ring sizes of an interface, and how large they may be.
+    /// Ring sizes of an interface, and their maxima.
     ///
     /// # Errors
     /// `ENODEV` without such an interface, `EOPNOTSUPP` when the device has no rings.
@@ -50,7 +50,7 @@ impl Ethtool {
         })
     }
 
-    /// Sets the ring sizes; the maxima of `rings` are not looked at. Drivers round up, many to a power of two, so the
+    /// Sets the ring sizes; the maxima of `rings` are ignored. Drivers round up, many to a power of two, so the
     /// sizes have to be read back. Most take the link down for a moment.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Receive-side scaling (`ethtool -x`, `-X`; `struct ethtool_rxfh`): which receive queue a flow's hash leads to.
+//! Receive-side scaling (`ethtool -x`, `-X`; `struct ethtool_rxfh`): the receive queue for the hash of a flow.
 use std::io;
 
 use super::ioctl::{Ethtool, too_large};
@@ -11,7 +11,7 @@ const HEAD_LEN: usize = 24;
 /// Bytes of `struct ethtool_rxnfc`.
 const RXNFC_LEN: usize = 192;
 
-/// The function that makes a flow's hash.
+/// The hash function of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashFunction {
     /// Toeplitz.
@@ -27,22 +27,22 @@ pub enum HashFunction {
 /// `ethtool -x`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rss {
-    /// The receive queue of each slot; a flow takes slot hash modulo length. Empty when the driver shows no table.
+    /// The receive queue of each entry; the entry of a flow is its hash modulo the length. Empty when the driver reports no table.
     pub indirection: Vec<u32>,
-    /// The key of the hash; empty when the driver shows none.
+    /// The key of the hash; empty when the driver reports none.
     pub key: Vec<u8>,
-    /// The hash function, when the driver names one.
+    /// The hash function, when the driver reports one.
     pub function: Option<HashFunction>,
 }
 
 impl Ethtool {
-    /// How flows are spread over the receive queues.
+    /// The distribution of flows over the receive queues.
     ///
     /// # Errors
     /// `ENODEV` without such an interface, `EOPNOTSUPP` when the driver has no table, `EINVAL` when its size changed in
     /// between.
     pub fn rss(&mut self, interface: &str) -> io::Result<Rss> {
-        // A request without room is answered with the sizes.
+        // The answer to a request without space contains the sizes.
         self.memory.clear(HEAD_LEN);
         self.exchange(interface, GET_RSS)?;
         let (slots, key_len) = (self.memory.word(8), self.memory.word(12));
@@ -70,8 +70,8 @@ impl Ethtool {
         })
     }
 
-    /// Sets the table and leaves key and function as they are. An empty table selects the driver's default, an even
-    /// spread. The settings of the device are read first, because the request contains them all.
+    /// Sets the table; key and function are unchanged. An empty table selects the driver's default, an even
+    /// distribution. The settings of the device are read first, because the request contains them all.
     ///
     /// # Errors
     /// `EINVAL` when the table's length is not the device's or a queue does not exist, `EOPNOTSUPP` without a table,
@@ -82,7 +82,7 @@ impl Ethtool {
         }
         self.memory.clear(HEAD_LEN);
         self.exchange(interface, GET_RSS)?;
-        // `hfunc` and `input_xfrm` stand in one word with two reserved bytes. A function of 0 is "no change", but 0 is as well
+        // `hfunc` and `input_xfrm` share a word with two reserved bytes. A function of 0 means "no change", but an `input_xfrm` of 0 means
         // "no symmetric hashing".
         let [_, transform, ..] = self.memory.word(16).to_ne_bytes();
         self.memory.clear(HEAD_LEN + table.len() * 4);
@@ -94,7 +94,7 @@ impl Ethtool {
         self.exchange(interface, SET_RSS)
     }
 
-    /// Receive queues that a table may name.
+    /// Receive queues that a table may contain.
     ///
     /// # Errors
     /// `EOPNOTSUPP` when the driver does not report it.

@@ -1,4 +1,4 @@
-//! Why the kernel refused a request.
+//! Errors of netlink requests.
 use std::io;
 
 /// A refusal of the kernel, or a failure of the socket.
@@ -7,7 +7,7 @@ use std::io;
 pub struct NetlinkError {
     /// The error number.
     pub cause: io::Error,
-    /// The kernel's own words (`NLMSGERR_ATTR_MSG`), when it gave any.
+    /// The kernel's message (`NLMSGERR_ATTR_MSG`), if any.
     pub words: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl From<rustix::io::Errno> for NetlinkError {
 }
 
 impl From<NetlinkError> for io::Error {
-    /// Keeps the error number, by which callers distinguish cases; the kernel's words are lost.
+    /// Keeps the error number, by which callers distinguish cases; the kernel's message is lost.
     fn from(error: NetlinkError) -> Self {
         error.cause
     }

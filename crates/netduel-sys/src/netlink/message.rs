@@ -1,11 +1,11 @@
 //! Parses netlink messages and their attributes. Pure, and bounded: truncated or invalid bytes end the parsing.
 //!
-//! A walk over the bytes instead of a parser of every attribute: a newer kernel's attributes must not make a reading fail, and
-//! a reading around a trial must stay cheap.
+//! It iterates over the bytes and does not parse every attribute: unknown attributes of a newer kernel must not cause an error, and a
+//! reading around a trial must be cheap.
 
 /// Bytes of `struct nlmsghdr`.
 pub const HEADER_LEN: usize = 16;
-/// The bits of an attribute's type that are no flags (`NLA_TYPE_MASK`).
+/// The bits of an attribute's type without flags (`NLA_TYPE_MASK`).
 const TYPE_MASK: u16 = 0x3fff;
 
 /// One received message.
@@ -17,7 +17,7 @@ pub struct Message<'a> {
     pub flags: u16,
     /// The sequence number of the request that it answers.
     pub sequence: u32,
-    /// What follows the header.
+    /// The payload after the header.
     pub payload: &'a [u8],
     /// Header and payload, padded.
     pub raw: &'a [u8],
@@ -124,7 +124,7 @@ mod tests {
         prop::collection::vec(tree, 0..5)
     }
 
-    /// Reads everything there is to read, nests as well, and returns how many bytes the values have.
+    /// Reads all attributes, nested ones too, and returns the total length of their values.
     fn read_all(bytes: &[u8], depth: u32) -> usize {
         let below = |value| if depth == 0 { 0 } else { read_all(value, depth - 1) };
         attributes(bytes).map(|(_, value)| value.len().max(below(value))).sum()

@@ -1,5 +1,5 @@
 //! Netlink (netlink(7), RFC 3549): requests are written, messages are read, and sockets exchange them with the kernel. Must not
-//! know what a link, a route or a rule is.
+//! depend on links, routes or rules.
 mod error;
 mod message;
 mod request;

@@ -10,12 +10,12 @@ pub const CREATE: u16 = libc::NLM_F_CREATE as u16;
 /// `NLM_F_APPEND`: add at the end of the list.
 pub const APPEND: u16 = libc::NLM_F_APPEND as u16;
 
-/// The flag of an attribute that holds attributes.
+/// The flag of a nested attribute.
 const NESTED: u16 = libc::NLA_F_NESTED as u16;
 /// Length of the header of an attribute, bytes.
 const ATTRIBUTE_HEADER_LEN: usize = 4;
 
-/// A message that is being written.
+/// A message under construction.
 #[derive(Debug, Clone)]
 pub struct Request(Vec<u8>);
 
@@ -54,7 +54,7 @@ impl Request {
     /// Appends an attribute.
     ///
     /// # Panics
-    /// When the value has 64 KiB or more, which no attribute can hold.
+    /// When the value has 64 KiB or more, the limit of an attribute.
     #[must_use]
     pub fn bytes(mut self, kind: u16, value: &[u8]) -> Self {
         let length = u16::try_from(value.len() + ATTRIBUTE_HEADER_LEN).expect("an attribute is below 64 KiB");
@@ -90,10 +90,10 @@ impl Request {
         self.bytes(kind, &bytes)
     }
 
-    /// Appends an attribute that holds what `fill` appends.
+    /// Appends a nested attribute; `fill` appends its content.
     ///
     /// # Panics
-    /// When they have 64 KiB or more together, which no attribute can hold.
+    /// When the content has 64 KiB or more, the limit of an attribute.
     #[must_use]
     pub fn nested(mut self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
         let start = self.0.len();
@@ -108,7 +108,7 @@ impl Request {
     /// Appends a fixed structure at the beginning of a nest.
     ///
     /// # Panics
-    /// When its length is no multiple of 4: the attributes behind it would not be aligned.
+    /// When its length is not a multiple of 4: the attributes after it would not be aligned.
     #[must_use]
     pub fn structure(mut self, bytes: &[u8]) -> Self {
         assert_eq!(bytes.len() % 4, 0, "a structure before attributes keeps their alignment");

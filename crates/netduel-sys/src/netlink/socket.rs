@@ -1,4 +1,4 @@
-//! Netlink sockets. A socket stays in the network namespace that its thread was in when it was opened.
+//! Netlink sockets. A socket stays in the network namespace of the thread that opened it.
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -18,11 +18,11 @@ const MESSAGE_ERROR: u16 = libc::NLMSG_ERROR as u16;
 const MESSAGE_DONE: u16 = libc::NLMSG_DONE as u16;
 /// `NLM_F_DUMP_INTR`: the table changed while it was read.
 const FLAG_INTERRUPTED: u16 = libc::NLM_F_DUMP_INTR as u16;
-/// `NLMSGERR_ATTR_MSG`: the kernel's own words on an error.
+/// `NLMSGERR_ATTR_MSG`: the kernel's message about an error.
 const ERROR_WORDS: u16 = 1;
-/// The kernel fills datagrams of up to 32 KiB when it is given room for them.
+/// Receive buffer: the kernel fills datagrams of up to 32 KiB.
 const RECEIVE_LEN: usize = 64 << 10;
-/// A table that changes while it is read is read again; after this many attempts the last reading stands.
+/// Maximum number of attempts to read a table that changes meanwhile; after that the last reading is used.
 const ATTEMPTS: usize = 3;
 /// `RTMGRP_LINK` (include/uapi/linux/rtnetlink.h): the multicast group of changes of links.
 const GROUP_LINK: u32 = 1;
@@ -39,9 +39,9 @@ impl NetlinkSocket {
     /// Opens a socket for links, addresses, routes, neighbours and queueing disciplines (rtnetlink(7)).
     ///
     /// # Errors
-    /// Without a descriptor to spare.
+    /// When no descriptor is available.
     pub fn route() -> io::Result<Self> {
-        // No protocol stands for `NETLINK_ROUTE`, which is number 0.
+        // `None` is protocol 0, `NETLINK_ROUTE`.
         Self::open(None)
     }
 
@@ -56,14 +56,14 @@ impl NetlinkSocket {
     /// Opens a socket for generic netlink families.
     ///
     /// # Errors
-    /// Without a descriptor to spare.
+    /// When no descriptor is available.
     pub fn generic() -> io::Result<Self> {
         Self::open(Some(GENERIC))
     }
 
     fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         let descriptor = raw_socket(SocketFlags::CLOEXEC, protocol)?;
-        // An acknowledgement then holds the header of its request alone, and the kernel's own words on an error.
+        // An acknowledgement then contains only the header of its request, and the kernel's message on an error.
         set_int(&descriptor, libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, 1)?;
         set_int(&descriptor, libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, 1)?;
         Ok(Self { descriptor, sequence: 0, received: vec![0; RECEIVE_LEN] })
@@ -72,7 +72,7 @@ impl NetlinkSocket {
     /// Sends a request and waits for its acknowledgement.
     ///
     /// # Errors
-    /// The kernel's refusal, with its words.
+    /// The kernel's error, with its message.
     pub fn request(&mut self, request: Request) -> Result<(), NetlinkError> {
         self.batch([request.acknowledged()])
     }
@@ -80,7 +80,7 @@ impl NetlinkSocket {
     /// Sends requests as one datagram, at least one of which requests an acknowledgement.
     ///
     /// # Errors
-    /// The first refusal of one of them, with the kernel's words.
+    /// The first error of one of them, with the kernel's message.
     pub fn batch(&mut self, requests: impl IntoIterator<Item = Request>) -> Result<(), NetlinkError> {
         let first = self.sequence.wrapping_add(1);
         let mut bytes = Vec::new();
@@ -103,7 +103,7 @@ impl NetlinkSocket {
     /// Sends a request for one object and returns the message that answers it.
     ///
     /// # Errors
-    /// The kernel's refusal, with its words; `ENODEV`, for example, when there is no such object.
+    /// The kernel's error, with its message; `ENODEV`, for example, when there is no such object.
     pub fn get(&mut self, request: Request) -> Result<Vec<u8>, NetlinkError> {
         let sequence = self.next_sequence();
         self.send(&request.finish(sequence))?;
@@ -125,7 +125,7 @@ impl NetlinkSocket {
         self.dump_into(request, into, |into, message| into.extend_from_slice(message.raw))
     }
 
-    /// Hands every message of a table to `take`, with what has been taken; that begins as the default value at each attempt.
+    /// Calls `take` with every message of a table and the collected value, which is reset to its default at each attempt.
     ///
     /// # Errors
     /// As [`NetlinkSocket::get`].
@@ -144,7 +144,7 @@ impl NetlinkSocket {
         Ok(())
     }
 
-    /// Whether the table stayed as it was while it was read.
+    /// Whether the table did not change while it was read.
     fn dump_once(
         &mut self,
         request: Request,
@@ -177,8 +177,8 @@ impl NetlinkSocket {
         Ok(())
     }
 
-    /// Receives one datagram. The kernel handles a request within send(2), and the next part of a table within recv(2): an answer
-    /// that is not there never comes, and is `EAGAIN`.
+    /// Receives one datagram. The kernel handles a request within send(2), and the next part of a table within recv(2): a missing answer
+    /// never arrives and is `EAGAIN`.
     fn receive(&mut self) -> Result<&[u8], NetlinkError> {
         let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
         let (_, length) =
@@ -191,10 +191,10 @@ impl NetlinkSocket {
 }
 
 /// A socket that receives a message with every change of a link of this network namespace. It does not block: without a message
-/// receiving is `EAGAIN`, and `ENOBUFS` when messages were lost.
+/// receiving returns `EAGAIN`, and `ENOBUFS` when messages were lost.
 ///
 /// # Errors
-/// Without a descriptor to spare.
+/// When no descriptor is available.
 pub fn link_notifications() -> io::Result<OwnedFd> {
     let socket = raw_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK))?;
@@ -213,7 +213,7 @@ fn acknowledgement(message: &Message<'_>) -> Result<(), NetlinkError> {
     if code == 0 {
         return Ok(());
     }
-    // After the number comes the header of the request, and nothing of its body (`NETLINK_CAP_ACK`).
+    // The number is followed by the header of the request, without its body (`NETLINK_CAP_ACK`).
     let words = message
         .payload
         .get(4 + HEADER_LEN..)

@@ -1,6 +1,6 @@
-//! Bulk data over one TCP connection through io_uring(7): a [`Sender`] with several sends in flight, which requests no copy and
-//! counts how often there was one (`IORING_OP_SEND_ZC`), and a [`Receiver`] that one request keeps supplied (multishot
-//! `IORING_OP_RECV`) from a ring of buffers. A request that is in flight is cancelled, and its result taken, before memory is freed.
+//! Bulk data over one TCP connection through io_uring(7): a [`Sender`] with several zero-copy sends in flight, which
+//! counts copies (`IORING_OP_SEND_ZC`), and a [`Receiver`] with one request (multishot `IORING_OP_RECV`) and a ring of buffers. A
+//! request in flight is cancelled, and its result read, before memory is freed.
 mod receiver;
 mod sender;
 
@@ -16,7 +16,7 @@ pub use crate::zerocopy::Counts;
 
 /// Size of the completion queue: results, and later notifications.
 const COMPLETIONS: u32 = 512;
-/// How long to wait for the results of cancelled requests, nanoseconds, and in what steps.
+/// Timeout of the results of cancelled requests, nanoseconds, and interval of the checks.
 const CANCEL_NS: u64 = 1_000_000_000;
 const CANCEL_STEP: Duration = Duration::from_millis(20);
 
@@ -29,7 +29,7 @@ pub fn probe() -> io::Result<()> {
     let ring = new_ring(2)?;
     let mut known = Probe::new();
     ring.submitter().register_probe(&mut known)?;
-    // Of the same version as multishot receiving, which has no opcode of its own.
+    // Added in the same version as multishot receiving, which has no opcode.
     if known.is_supported(opcode::SendZc::CODE) {
         Ok(())
     } else {
@@ -41,7 +41,7 @@ fn new_ring(entries: u32) -> io::Result<IoUring> {
     IoUring::builder().setup_cqsize(COMPLETIONS).setup_coop_taskrun().build(entries)
 }
 
-/// Puts a request into the queue; the next wait hands it to the kernel.
+/// Adds a request to the queue; the next wait submits it.
 fn put(ring: &mut IoUring, request: &squeue::Entry) -> io::Result<()> {
     let mut queue = ring.submission();
     // SAFETY: memory that the request names is freed only after its last completion, or never (`Drop` of both users).
@@ -49,7 +49,7 @@ fn put(ring: &mut IoUring, request: &squeue::Entry) -> io::Result<()> {
     result.map_err(|_| io::Error::from_raw_os_error(libc::EBUSY))
 }
 
-/// Hands requests to the kernel and waits for a completion, for `timeout` at most.
+/// Submits requests and waits for a completion, for `timeout` at most.
 fn wait(ring: &IoUring, timeout: Duration) -> io::Result<()> {
     let limit = Timespec::from(timeout);
     match ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&limit)) {
@@ -127,7 +127,7 @@ mod tests {
             let counts = sender.counts();
             assert_eq!(counts.is_some(), is_zero_copy);
             if let Some(counts) = counts {
-                // Loopback copies all.
+                // Loopback always copies.
                 assert_eq!((counts.completions, counts.copied), (counts.sends, counts.sends));
                 assert!(counts.sends >= 300, "{counts:?}");
             }
@@ -174,7 +174,7 @@ mod tests {
         drop(client);
     }
 
-    /// Forbids io_uring to this thread, as a container's profile does to its programs (seccomp(2)).
+    /// Forbids io_uring for this thread, as the seccomp(2) profile of a container does.
     fn forbid() {
         let statement = |code: u32, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf, k };
         let mut filter = [

@@ -1,4 +1,4 @@
-//! One request that takes bytes off a connection until it ends.
+//! One request that receives from a connection to its end.
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
@@ -13,12 +13,12 @@ use super::{CANCEL_NS, CANCEL_STEP, bytes_of, cancel, new_ring, put, wait};
 use crate::clock;
 use crate::pages::PAGE;
 
-/// Buffers of a receiver (a power of two), and bytes of each.
+/// Number of buffers of a receiver (a power of two), and bytes of each.
 const BUFFERS: u16 = 16;
 const BUFFER_BYTES: usize = 64 * 1024;
 const GROUP: u16 = 0;
 
-/// Pages that the kernel writes and that are never read.
+/// Pages that the kernel writes; they are never read.
 struct Memory {
     start: *mut std::ffi::c_void,
     length: usize,
@@ -43,10 +43,10 @@ impl Drop for Memory {
     }
 }
 
-/// Takes bytes off one socket.
+/// Receives from one socket.
 pub struct Receiver {
     ring: IoUring,
-    /// The ring of buffers in the first page and the buffers behind it; `None` only when they are left to the kernel.
+    /// The ring of buffers in the first page and the buffers after it; `None` only when they were leaked because the kernel may use them.
     memory: Option<Memory>,
     tail: u16,
     pub(super) is_armed: bool,
@@ -58,7 +58,7 @@ impl Receiver {
     /// A receiver with 1 MiB of buffers.
     ///
     /// # Errors
-    /// As [`probe`](super::probe), or without memory.
+    /// As [`probe`](super::probe), or `ENOMEM`.
     pub fn new() -> io::Result<Self> {
         let memory = Memory::new(PAGE + usize::from(BUFFERS) * BUFFER_BYTES)?;
         let mut receiver = Self {
@@ -79,7 +79,7 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Gives a buffer to the kernel.
+    /// Passes a buffer to the kernel.
     fn give(&mut self, buffer: u16) {
         let Some(memory) = &self.memory else { return };
         let entries = memory.start.cast::<BufRingEntry>();
@@ -97,10 +97,10 @@ impl Receiver {
         tail.store(self.tail, Ordering::Release);
     }
 
-    /// Takes what is there, for which it waits for `timeout` at most; 0 at the end of the stream.
+    /// Receives the available bytes, after a wait of at most `timeout`; 0 at the end of the stream.
     ///
     /// # Errors
-    /// Errors of recv(2); `EAGAIN` when nothing came in time.
+    /// Errors of recv(2); `EAGAIN` after the timeout.
     #[inline]
     pub fn receive(&mut self, stream: &TcpStream, timeout: Duration) -> io::Result<usize> {
         let mut count = self.reap();
@@ -119,7 +119,7 @@ impl Receiver {
         }
     }
 
-    /// Takes all completions that are there, and gives their buffers back; how many bytes they held.
+    /// Reads all completions and returns their buffers to the kernel; returns the number of bytes.
     fn reap(&mut self) -> usize {
         let mut count = 0;
         while let Some(completion) = self.next() {
@@ -130,7 +130,7 @@ impl Receiver {
             match bytes_of(completion.result()) {
                 Ok(0) => self.is_ended = true,
                 Ok(bytes) => count += bytes,
-                // All buffers were full, and have been returned by now; or the request was cancelled.
+                // All buffers were full and have been returned meanwhile, or the request was cancelled.
                 Err(error)
                     if matches!(
                         error.raw_os_error(),
@@ -173,7 +173,7 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         let is_done = self.finish().is_ok() && self.ring.submitter().unregister_buf_ring(GROUP).is_ok();
         if !is_done {
-            // Better lost than unmapped while the kernel may write to it.
+            // Leaked: it must not be unmapped while the kernel may write to it.
             std::mem::forget(self.memory.take());
         }
     }

@@ -15,20 +15,20 @@ use crate::zerocopy::Counts;
 
 /// Sends in flight, at most: while the kernel processes some, the next are queued.
 const DEPTH: u32 = 8;
-/// Sends at most that the kernel has taken but not notified: on a long path each notification comes a round trip later.
+/// Maximum number of accepted sends without notification: on a long path each notification arrives a round trip later.
 const UNNOTIFIED_MAX: u64 = 256;
 /// `IORING_SEND_ZC_REPORT_USAGE` and `IORING_NOTIF_USAGE_ZC_COPIED` (include/uapi/linux/io_uring.h).
 const REPORT_USAGE: u16 = 1 << 3;
 const COPIED: u32 = 1 << 31;
-/// Most bytes of a request: the other bits of a [`Name`] are taken.
+/// Maximum number of bytes of a request: the other bits of a [`Name`] are in use.
 const LENGTH_MAX: u32 = (1 << 31) - 1;
 
-/// What a completion brings back of its request.
+/// The user data of a request, which its completion returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Name {
     number: u32,
     is_zero_copy: bool,
-    /// Bytes, [`LENGTH_MAX`] at most.
+    /// Bytes, at most [`LENGTH_MAX`].
     length: u32,
 }
 
@@ -46,7 +46,7 @@ impl Name {
 /// Sends pages to one socket.
 pub struct Sender {
     ring: IoUring,
-    /// `None` only when the kernel may still read them and they are left to it.
+    /// `None` only when they were leaked because the kernel may still read them.
     pages: Option<Pages>,
     /// Whether sends are zero-copy.
     is_zero_copy: bool,
@@ -54,20 +54,20 @@ pub struct Sender {
     /// Sends without a result, and their bytes.
     pub(super) in_flight: u32,
     pub(super) claimed: usize,
-    /// Sends that the kernel will notify; of these the numbers of those that took nothing, which are no sends to count.
+    /// Sends with an outstanding notification; of these the numbers of those that sent nothing, which do not count.
     unnotified: u64,
     void: BTreeSet<u32>,
     number: u32,
-    /// The kernel had no room for more memory in flight, and has notified none since.
+    /// Whether the kernel had no memory for further sends, and has sent no notification since.
     is_full: bool,
     failure: Option<io::Error>,
 }
 
 impl Sender {
-    /// Sends up to `block` bytes a request.
+    /// With up to `block` bytes per request.
     ///
     /// # Errors
-    /// As [`probe`](super::probe), or without memory.
+    /// As [`probe`](super::probe), or `ENOMEM`.
     pub fn new(block: usize) -> io::Result<Self> {
         Self::with(block, true)
     }
@@ -88,11 +88,11 @@ impl Sender {
         })
     }
 
-    /// Keeps sends of up to `block` bytes each in flight, of `left` bytes in all those not yet taken, and returns how many bytes the
-    /// kernel took of these and of earlier ones. It waits for `timeout` at most.
+    /// Keeps sends of up to `block` bytes each in flight, with at most `left` unaccepted bytes in total, and returns the number of bytes
+    /// that the kernel accepted of these and of earlier sends. It waits for `timeout` at most.
     ///
     /// # Errors
-    /// Errors of send(2) of one of them; `EAGAIN` when nothing was taken in time.
+    /// Errors of send(2) of one of them; `EAGAIN` after the timeout.
     #[inline]
     pub fn send(
         &mut self,
@@ -113,7 +113,7 @@ impl Sender {
             wait(&self.ring, timeout)?;
             taken = self.reap();
         } else {
-            // What was just put into the queue is not to wait for the next turn.
+            // Submits the queued requests now, without waiting for the next call.
             self.ring.submit()?;
         }
         match (taken, self.failure.take()) {
@@ -145,7 +145,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes all completions that are there; how many bytes were taken according to them.
+    /// Reads all completions; returns the number of accepted bytes.
     fn reap(&mut self) -> usize {
         let mut taken = 0;
         let Self {
@@ -191,10 +191,10 @@ impl Sender {
         taken
     }
 
-    /// Cancels all sends in flight, waits for their results, and returns the bytes that were taken meanwhile.
+    /// Cancels all sends in flight, waits for their results, and returns the number of bytes that were accepted meanwhile.
     ///
     /// # Errors
-    /// Errors of `io_uring_enter(2)`; `TimedOut` when a result does not come within 1 s.
+    /// Errors of `io_uring_enter(2)`; `TimedOut` when a result does not arrive within 1 s.
     pub fn finish(&mut self) -> io::Result<usize> {
         let until = clock::monotonic_ns() + CANCEL_NS;
         let mut taken = self.reap();
@@ -202,7 +202,7 @@ impl Sender {
             if clock::monotonic_ns() >= until {
                 return Err(io::Error::from(io::ErrorKind::TimedOut));
             }
-            // What is still in the queue has to be the kernel's before it can be cancelled.
+            // Queued requests must be submitted before they can be cancelled.
             self.ring.submit()?;
             cancel(&self.ring)?;
             taken += self.reap();
@@ -227,7 +227,7 @@ impl Sender {
         Ok(self.unnotified == 0)
     }
 
-    /// What was counted so far; `None` where the kernel does not report whether it copied (before Linux 6.2), and plain sends took place.
+    /// The counts so far; `None` where the kernel does not report copies (before Linux 6.2) and ordinary sends were used.
     pub fn counts(&self) -> Option<Counts> {
         self.is_zero_copy.then_some(self.counts)
     }
@@ -236,7 +236,7 @@ impl Sender {
 impl Drop for Sender {
     fn drop(&mut self) {
         if self.finish().is_err() {
-            // Better lost than unmapped while the kernel may read them.
+            // Leaked: they must not be unmapped while the kernel may read them.
             std::mem::forget(self.pages.take());
         }
     }

@@ -1,12 +1,12 @@
-//! The XDP program that hangs on an interface without a link of its own (rtnetlink(7), `IFLA_XDP`): whether there is one, and taking
-//! it off. A program that came by a link goes with that and is not touched here.
+//! The XDP program that is attached to an interface without a BPF link (rtnetlink(7), `IFLA_XDP`): detects and detaches it. A program
+//! with a link is detached with its link and is not changed here.
 use std::io;
 
 use crate::netlink::{NetlinkSocket, RTM_GETLINK, RTM_SETLINK, Request, attribute, messages, u32_at};
 
 /// Bytes of `struct ifinfomsg`.
 const BODY_LEN: usize = 16;
-/// `IFLA_XDP` and what is in it.
+/// `IFLA_XDP` and its attributes.
 const XDP: u16 = libc::IFLA_XDP;
 const XDP_DESCRIPTOR: u16 = 1;
 const XDP_FLAGS: u16 = 3;
@@ -14,7 +14,7 @@ const XDP_PROGRAM: u16 = 4;
 /// `XDP_FLAGS_SKB_MODE` and `XDP_FLAGS_DRV_MODE`.
 const MODES: [u32; 2] = [2, 4];
 
-/// The kernel's number of the program on an interface; `None` without one.
+/// The kernel's id of the program on an interface; `None` without one.
 ///
 /// # Errors
 /// `ENODEV` without such an interface in this network namespace.
@@ -27,10 +27,10 @@ pub fn program(interface: u32) -> io::Result<Option<u32>> {
     Ok(number.filter(|number| *number != 0))
 }
 
-/// Takes the program off an interface, in whichever way it hangs there. Without one nothing happens.
+/// Detaches the program of an interface in any mode. No effect without a program.
 ///
 /// # Errors
-/// `EPERM` without CAP_NET_ADMIN, `EBUSY` when it came by a link, `ENODEV` without such an interface.
+/// `EPERM` without CAP_NET_ADMIN, `EBUSY` when it has a link, `ENODEV` without such an interface.
 pub fn detach(interface: u32) -> io::Result<()> {
     if program(interface)?.is_none() {
         return Ok(());
@@ -40,7 +40,7 @@ pub fn detach(interface: u32) -> io::Result<()> {
     for mode in MODES {
         let request = Request::new(RTM_SETLINK, 0, &body(interface))
             .nested(XDP, |xdp| xdp.bytes(XDP_DESCRIPTOR, &(-1_i32).to_ne_bytes()).u32(XDP_FLAGS, mode));
-        // A driver that does not have one of the modes refuses it; what counts is what is left.
+        // A driver without one of the modes returns an error; the check afterwards decides.
         result = result.and(socket.request(request).map_err(io::Error::from));
     }
     if program(interface)?.is_none() { Ok(()) } else { result.and(Err(io::ErrorKind::ResourceBusy.into())) }

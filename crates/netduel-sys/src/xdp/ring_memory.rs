@@ -30,20 +30,20 @@ pub(super) trait RingMemory {
     type Counter: Counter;
 
     fn size(&self) -> u32;
-    /// How many entries were produced so far; wraps.
+    /// Number of produced entries; wraps.
     fn producer(&self) -> &Self::Counter;
-    /// How many were consumed.
+    /// Number of consumed entries; wraps.
     fn consumer(&self) -> &Self::Counter;
     /// Flags of the kernel.
     fn flags(&self) -> &Self::Counter;
 
-    /// Reads the entry of a number.
+    /// Reads the entry with this number.
     ///
     /// # Safety
     /// The other side has written the entry and does not write it now.
     unsafe fn read(&self, number: u32) -> Self::Entry;
 
-    /// Writes the entry of a number.
+    /// Writes the entry with this number.
     ///
     /// # Safety
     /// The other side neither reads nor writes the entry now.
@@ -67,7 +67,7 @@ pub(super) struct Mapping<T> {
 unsafe impl<T: Send> Send for Mapping<T> {}
 
 impl<T> Mapping<T> {
-    /// Maps the ring at `place` of the socket, which the kernel laid out by `offsets` for `size` entries.
+    /// Maps the ring at `place` of the socket, with the kernel's layout `offsets` for `size` entries.
     pub fn new(
         socket: BorrowedFd<'_>,
         place: u64,

@@ -1,4 +1,4 @@
-//! The socket: it owns memory and rings, so that a frame is at any time either the kernel's or lent to one closure.
+//! The socket: it owns memory and rings, so that at any time either the kernel or one closure has access to a frame.
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::ring_memory::Mapping;
 use super::umem::{FRAME, Umem};
 use crate::{busy_poll, clock, socket_option};
 
-/// Whether frames are copied between the driver's memory and ours.
+/// Whether frames are copied between the memory of the driver and of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ZeroCopy {
-    /// As the driver can.
+    /// Without copies if the driver supports it.
     #[default]
     Auto,
-    /// They are; every driver can.
+    /// With copies; every driver supports it.
     Never,
-    /// They are not, or there is no socket.
+    /// Without copies, or opening fails.
     Always,
 }
 
-/// How a socket is set up.
+/// Settings of a socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
     /// Index of the interface.
@@ -31,7 +31,7 @@ pub struct Settings {
     pub queue: u32,
     /// Frames for sending, a power of two; 0 for a socket that only receives.
     pub send_frames: u32,
-    /// Frames for what arrives, a power of two; 0 for a socket that only sends.
+    /// Frames for receiving, a power of two; 0 for a socket that only sends.
     pub receive_frames: u32,
     /// Whether frames may or must be shared with the driver.
     pub zero_copy: ZeroCopy,
@@ -40,36 +40,36 @@ pub struct Settings {
     pub busy_poll_us: Option<u32>,
 }
 
-/// What the kernel counted of a socket since it was opened (`XDP_STATISTICS`).
+/// The kernel's counters of a socket since it was opened (`XDP_STATISTICS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Dropped for another reason than those below, too long for a frame for example.
     pub rx_dropped: u64,
-    /// Dropped because the ring of arrived frames was full: the program did not take them as fast as they came.
+    /// Dropped because the receive ring was full: the program was too slow.
     pub rx_ring_full: u64,
-    /// Times that there was no free frame for what arrived.
+    /// Times that no free frame was available for receiving.
     pub fill_ring_empty: u64,
-    /// Frames to be sent that were not valid.
+    /// Invalid frames in the transmit ring.
     pub tx_invalid: u64,
-    /// How often the driver found the transmit ring empty.
+    /// Times that the driver found the transmit ring empty.
     pub tx_ring_empty: u64,
 }
 
-/// How long a queue may still belong to a socket that was closed: a worker of the kernel gives it back, which on a loaded machine comes
-/// late (`xp_release_deferred` in net/xdp/xsk_buff_pool.c). There is no notification of it, so binding is tried again.
+/// Time in which a queue may still belong to a closed socket: a worker of the kernel releases it, which may be late on a busy machine
+/// (`xp_release_deferred` in net/xdp/xsk_buff_pool.c). There is no notification, so binding is tried again.
 const RELEASE_NS: u64 = 2_000_000_000;
 const RELEASE_PAUSE_NS: u64 = 1_000_000;
 
 /// An AF_XDP socket on one queue.
 #[derive(Debug)]
 pub struct XdpSocket {
-    // The socket is closed before its memory goes: fields are dropped in this order.
+    // The socket is closed before its memory is unmapped: fields are dropped in this order.
     descriptor: OwnedFd,
     fill: Producer<Mapping<u64>>,
     completion: Consumer<Mapping<u64>>,
     received: Option<Consumer<Mapping<libc::xdp_desc>>>,
     outgoing: Option<Producer<Mapping<libc::xdp_desc>>>,
-    /// Addresses of frames that may be written to be sent.
+    /// Addresses of free frames for sending.
     free: Vec<u64>,
     memory: Umem,
     is_zero_copy: bool,
@@ -77,12 +77,12 @@ pub struct XdpSocket {
 }
 
 impl XdpSocket {
-    /// Opens a socket in the calling thread's network namespace. Nothing arrives before a program leads it here.
+    /// Opens a socket in the calling thread's network namespace. It receives nothing until a program redirects frames to it.
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW (and CAP_BPF for the program), `ENODEV` without the interface, `EINVAL` without the queue or for
-    /// numbers that are no powers of two, `EBUSY` when the queue has a socket already and keeps it for two seconds, `EOPNOTSUPP` without zero-copy where
-    /// it is asked for, `ENOBUFS` beyond RLIMIT_MEMLOCK.
+    /// numbers that are no powers of two, `EBUSY` when the queue has another socket for longer than two seconds, `EOPNOTSUPP` without zero-copy where
+    /// it is required, `ENOBUFS` beyond RLIMIT_MEMLOCK.
     pub fn open(settings: &Settings) -> io::Result<Self> {
         let Settings { send_frames, receive_frames, .. } = *settings;
         let invalid = |count: u32| count != 0 && !count.is_power_of_two();
@@ -92,7 +92,7 @@ impl XdpSocket {
         let descriptor = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         let memory = Umem::new(send_frames + receive_frames)?;
         register(&descriptor, &memory)?;
-        // Both rings of the memory have to be there, even when one of them stays empty.
+        // Both rings of the memory are required, even when one of them stays empty.
         let (fills, completions) = (receive_frames.max(1), send_frames.max(1));
         set(&descriptor, libc::XDP_UMEM_FILL_RING, &fills)?;
         set(&descriptor, libc::XDP_UMEM_COMPLETION_RING, &completions)?;
@@ -177,13 +177,13 @@ impl XdpSocket {
         self.is_zero_copy
     }
 
-    /// Frames that may be written now.
+    /// Number of frames that can be written now.
     pub fn free_frames(&self) -> usize {
         self.free.len()
     }
 
-    /// Writes up to `most` frames to be sent: `write` gets the whole frame, with what was last in it, and returns its length.
-    /// Returns how many there was room for; the kernel may need [`XdpSocket::kick`] to begin.
+    /// Writes up to `most` frames for sending: `write` receives the whole frame with its previous content and returns the new length.
+    /// Returns the number of written frames; the kernel may need [`XdpSocket::kick`] to start.
     pub fn send(&mut self, most: usize, mut write: impl FnMut(&mut [u8]) -> usize) -> usize {
         let Some(outgoing) = &mut self.outgoing else { return 0 };
         let mut count = 0;
@@ -199,11 +199,11 @@ impl XdpSocket {
         count
     }
 
-    /// Has the kernel send what was handed to it, when it waits for that. In copy mode it sends 32 frames a call at most, until
-    /// the interface's queue is full.
+    /// Makes the kernel send the submitted frames, when it needs a wake-up. In copy mode it sends at most 32 frames per call, until
+    /// the queue of the interface is full.
     ///
     /// # Errors
-    /// `EAGAIN` and `EBUSY`: the queue is full, or others are at it; call again. `ENOBUFS`: no memory. `ENETDOWN`.
+    /// `EAGAIN` and `EBUSY`: the queue is full or in use; call again. `ENOBUFS`: no memory. `ENETDOWN`.
     pub fn kick(&self) -> io::Result<()> {
         if !self.outgoing.as_ref().is_some_and(Producer::needs_wakeup) {
             return Ok(());
@@ -222,18 +222,18 @@ impl XdpSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Reclaims sent frames, and returns how many: this many have left for the driver.
+    /// Reclaims sent frames, and returns their number: these were passed to the driver.
     pub fn reclaim(&mut self) -> u32 {
         let Self { completion, free, .. } = self;
         completion.take(u32::MAX, |address| free.push(address))
     }
 
-    /// Reads up to `most` frames that arrived, and gives each back to the kernel for the next. Returns how many there were.
+    /// Reads up to `most` received frames, and returns each to the kernel for reuse. Returns their number.
     pub fn receive(&mut self, most: u32, mut read: impl FnMut(&[u8])) -> u32 {
         let Self { received: Some(received), fill, memory, .. } = self else { return 0 };
         let count = received.take(most, |frame| {
             read(memory.bytes_mut(frame.addr, frame.len as usize));
-            // The kernel wants the frame's beginning. There is room: each frame that comes has left the ring before.
+            // The kernel needs the start of the frame. The ring has a free slot: each received frame has left it before.
             fill.put(frame.addr / FRAME as u64 * FRAME as u64);
         });
         if count > 0 {
@@ -242,7 +242,7 @@ impl XdpSocket {
         count
     }
 
-    /// Has the kernel look for frames, when it waits for that: with busy-poll, or when it had run out of free ones.
+    /// Makes the kernel check for frames, when it needs a wake-up: with busy polling, or after it ran out of free frames.
     ///
     /// # Errors
     /// `EAGAIN` when there is none, `EBUSY`, `ENETDOWN`.
@@ -266,10 +266,10 @@ impl XdpSocket {
         self.fill.needs_wakeup()
     }
 
-    /// What the kernel counted.
+    /// The kernel's counters.
     ///
     /// # Errors
-    /// Those of getsockopt(2).
+    /// Errors of getsockopt(2).
     pub fn counters(&self) -> io::Result<Counters> {
         let statistics: libc::xdp_statistics = get(&self.descriptor, libc::XDP_STATISTICS)?;
         Ok(Counters {
@@ -288,7 +288,7 @@ impl AsFd for XdpSocket {
     }
 }
 
-/// The error of a ring without room: `ENOBUFS`.
+/// The error of a full ring: `ENOBUFS`.
 pub fn no_room() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOBUFS)
 }
@@ -303,7 +303,7 @@ fn register(descriptor: &OwnedFd, memory: &Umem) -> io::Result<()> {
     set(descriptor, libc::XDP_UMEM_REG, &region)
 }
 
-/// A structure of the kernel's that is integers through and through.
+/// A structure of the kernel that consists of integers only.
 ///
 /// # Safety
 /// Any bytes are a valid value.
@@ -328,11 +328,11 @@ fn set<T: Integers>(descriptor: &OwnedFd, name: i32, value: &T) -> io::Result<()
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A structure that this kernel knows a shorter form of is filled up with zeros.
+/// A structure of which this kernel has a shorter form is extended with zeros.
 fn get<T: Integers>(descriptor: &OwnedFd, name: i32) -> io::Result<T> {
     let mut bytes = vec![0_u8; size_of::<T>()];
     let read = socket_option::read_bytes(descriptor, libc::SOL_XDP, name, &mut bytes)?;
-    // Before Linux 5.4 the offsets had no flags, and meant other places: none of what is built here runs there.
+    // Before Linux 5.4 the offsets had no flags and another layout; such kernels are not supported.
     if name == libc::XDP_MMAP_OFFSETS && read < bytes.len() {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "AF_XDP needs Linux 5.4 or later"));
     }

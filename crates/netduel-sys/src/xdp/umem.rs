@@ -1,4 +1,4 @@
-//! The frames: one mapping, which the kernel reads and writes as the rings say.
+//! The frames: one mapping, which the kernel reads and writes according to the rings.
 use std::ffi::c_void;
 use std::io;
 use std::ptr::NonNull;
@@ -10,7 +10,7 @@ pub const FRAME: usize = 2048;
 /// Transparent huge pages of x86-64 and arm64.
 const HUGE: usize = 2 << 20;
 
-/// Memory for frames. Zero at first.
+/// Memory for frames, initially zero.
 #[derive(Debug)]
 pub struct Umem {
     mapping: NonNull<c_void>,
@@ -22,7 +22,7 @@ pub struct Umem {
 unsafe impl Send for Umem {}
 
 impl Umem {
-    /// Memory for `frames` frames.
+    /// For `frames` frames.
     pub fn new(frames: u32) -> io::Result<Self> {
         let length = frames as usize * FRAME;
         let (protection, flags) =
@@ -30,7 +30,7 @@ impl Umem {
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
         let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), length.max(1), protection, flags)? };
         if length >= HUGE {
-            // Without huge pages small ones do the same at a higher price.
+            // Without huge pages small pages work at a higher cost.
             // SAFETY: the range is the mapping; the advice changes no content.
             let _ = unsafe { madvise(mapping, length, Advice::LinuxHugepage) };
         }
@@ -38,7 +38,7 @@ impl Umem {
         Ok(Self { mapping, length, frames })
     }
 
-    /// How many frames there are.
+    /// Number of frames.
     pub fn frames(&self) -> u32 {
         self.frames
     }
@@ -48,9 +48,9 @@ impl Umem {
         (self.mapping.as_ptr() as u64, self.length as u64)
     }
 
-    /// The bytes at an offset, cut at the end of the frame that the offset lies in and to `length`.
+    /// The bytes at an offset, limited to `length` and to the end of the frame at the offset.
     ///
-    /// The caller holds the frame: by the rings' rules the kernel neither reads nor writes it now.
+    /// The caller owns the frame: by the protocol of the rings the kernel neither reads nor writes it now.
     pub fn bytes_mut(&mut self, offset: u64, length: usize) -> &mut [u8] {
         let offset = offset as usize;
         let end = (offset / FRAME + 1).saturating_mul(FRAME);

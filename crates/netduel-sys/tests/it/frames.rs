@@ -1,5 +1,5 @@
-//! Frames past the network stack, over a real veth: what one socket sends, another receives, each once and whole; and what the
-//! kernel makes itself is counted to the frame.
+//! Kernel bypass over a real veth: each frame of one socket is received by another exactly once and unchanged, and generated frames
+//! of the kernel are counted exactly.
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::process::Command;
@@ -12,17 +12,17 @@ use netduel_sys::clock;
 use netduel_sys::namespace::{self, Kind};
 use netduel_sys::xdp::{Settings, XdpSocket, ZeroCopy};
 
-/// Of `enum xdp_action` (include/uapi/linux/bpf.h).
+/// Values of `enum xdp_action` (include/uapi/linux/bpf.h).
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 const XDP_TX: i32 = 3;
-/// Bytes of a frame without its checksum: the least that Ethernet has.
+/// Minimum length of an Ethernet frame without its checksum, bytes.
 const LENGTH: usize = 60;
-/// The same, as an instruction takes it.
+/// The same as an immediate.
 const LENGTH_IN_CODE: i32 = 60;
-/// An EtherType for experiments (IEEE 802, local experimental 1): no network stack looks at it.
+/// An EtherType for experiments (IEEE 802, local experimental 1): no network stack processes it.
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
-/// How long anything may take here, nanoseconds.
+/// Timeout of every step, nanoseconds.
 const PATIENCE_NS: u64 = 20_000_000_000;
 
 /// Two namespaces, `va` in the first and `vb` in the second.
@@ -77,7 +77,7 @@ fn ip(words: &[&str]) {
     assert!(output.status.success(), "ip {words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Jumps to `other` unless the frame is as long as ours and has our EtherType.
+/// Jumps to `other` unless the frame has the length and the EtherType of the test.
 fn only_ours(code: &mut Code<'_>, other: netduel_sys::bpf::Label) {
     let ether_type = i32::from(u16::from_ne_bytes(ETHER_TYPE));
     // struct xdp_md: data, data_end.
@@ -90,7 +90,7 @@ fn only_ours(code: &mut Code<'_>, other: netduel_sys::bpf::Label) {
         .jump_if(Condition::NotEqual, Register::R5, Operand::Value(ether_type), other);
 }
 
-/// Leads our frames to the socket of their queue.
+/// Redirects the frames of the test to the socket of their queue.
 fn leader(sockets: &SocketMap) -> Program {
     let mut code = Code::new();
     let other = code.label();
@@ -105,7 +105,7 @@ fn leader(sockets: &SocketMap) -> Program {
     Program::load(ProgramKind::Xdp, "leader", &code).unwrap()
 }
 
-/// Counts our frames and drops them.
+/// Counts the frames of the test and drops them.
 fn counter(counts: &PerCoreArray) -> Program {
     let mut code = Code::new();
     let (other, drop) = (code.label(), code.label());
@@ -148,7 +148,7 @@ fn settings(interface: u32, send_frames: u32, receive_frames: u32) -> Settings {
 #[test]
 fn frames_are_received_once_and_complete() {
     const FRAMES: u64 = 20_000;
-    /// No more are in flight than the receiver has room for, so that none may be lost.
+    /// Frames in flight are limited to the capacity of the receiver, so none may be lost.
     const WINDOW: u64 = 256;
     let Some(wire) = Wire::new() else { return };
     let mut sender = wire.inside(0, || XdpSocket::open(&settings(10, 512, 0)).unwrap());
@@ -170,7 +170,7 @@ fn frames_are_received_once_and_complete() {
             written += 1;
             LENGTH
         });
-        // A full queue empties by itself.
+        // A full queue drains.
         let _ = sender.kick();
         sender.reclaim();
         receiver.receive(64, |bytes| {
@@ -223,7 +223,7 @@ fn frames_beyond_the_ring_of_an_idle_receiver_count_as_dropped() {
 
 #[test]
 fn frames_of_the_kernel_generator_are_counted_exactly() {
-    /// No more than the queue of a veth holds, 256, so that none may be lost.
+    /// At most 256, the capacity of the queue of a veth, so none may be lost.
     const FRAMES: u32 = 200;
     const ROUNDS: u64 = 20;
     let Some(wire) = Wire::new() else { return };

@@ -1,3 +1,3 @@
-//! Tests of kernel concepts that need more than one process has: two network namespaces with a veth between them.
+//! Tests of kernel concepts that need two network namespaces with a veth between them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod frames;

@@ -1,32 +1,32 @@
-//! The two sides of a ring that is shared with the kernel: one side produces entries, the other consumes them, each by a counter of
-//! its own. Counters run freely and wrap at 2^32; an entry's place is its number modulo the ring's size, a power of two.
+//! The two sides of a ring shared with the kernel: one side produces entries, the other consumes them, each with its own counter.
+//! Counters wrap at 2^32; the slot of an entry is its number modulo the size of the ring, a power of two.
 use std::sync::atomic::Ordering;
 
 use super::ring_memory::{Counter as _, RingMemory};
 
-/// What the kernel sets in a ring's flags when it waits to be woken by a system call (`XDP_RING_NEED_WAKEUP`).
+/// The flag by which the kernel requests a wake-up by a system call (`XDP_RING_NEED_WAKEUP`).
 const NEED_WAKEUP: u32 = libc::XDP_RING_NEED_WAKEUP;
 
-/// A ring that this process fills: frames to be sent, or free frames for the kernel to receive into.
+/// A ring that this process fills: frames to send, or free frames for receiving.
 #[derive(Debug)]
 pub(super) struct Producer<M> {
     ring: M,
-    /// The next number that is written.
+    /// Number of the next entry to write.
     next: u32,
-    /// Up to here the kernel's side is known to be free.
+    /// Entries before this number are known to fit.
     free_until: u32,
 }
 
-/// A ring that the kernel fills: frames that arrived, or frames that were sent.
+/// A ring that the kernel fills: received frames, or sent frames.
 #[derive(Debug)]
 pub(super) struct Consumer<M> {
     ring: M,
-    /// The next number that is read.
+    /// Number of the next entry to read.
     next: u32,
 }
 
 impl<M: RingMemory> Producer<M> {
-    /// The producing side of a ring; it goes on where the ring's counters stand.
+    /// The producing side of a ring; continues at the counters of the ring.
     pub fn new(ring: M) -> Self {
         let next = ring.producer().load(Ordering::Relaxed);
         // Acquire: as in `has_room`.
@@ -34,17 +34,17 @@ impl<M: RingMemory> Producer<M> {
         Self { ring, next, free_until }
     }
 
-    /// Whether there is room for one more.
+    /// Whether the ring has a free slot.
     pub fn has_room(&mut self) -> bool {
         if self.next == self.free_until {
-            // Acquire: what the kernel read of an entry it has read before it counted it.
+            // Acquire: the kernel reads an entry before it counts it as consumed.
             let consumed = self.ring.consumer().load(Ordering::Acquire);
             self.free_until = consumed.wrapping_add(self.ring.size());
         }
         self.next != self.free_until
     }
 
-    /// Writes an entry; the kernel sees it after [`Producer::submit`]. False when there is no room.
+    /// Writes an entry; the kernel sees it after [`Producer::submit`]. False when the ring is full.
     pub fn put(&mut self, entry: M::Entry) -> bool {
         if !self.has_room() {
             return false;
@@ -55,9 +55,9 @@ impl<M: RingMemory> Producer<M> {
         true
     }
 
-    /// Hands all that was put to the kernel.
+    /// Submits all written entries to the kernel.
     pub fn submit(&mut self) {
-        // Release: the entries, and the frames that they name, are written before they are counted.
+        // Release: the entries and their frames are written before they are counted.
         self.ring.producer().store(self.next, Ordering::Release);
     }
 
@@ -68,15 +68,15 @@ impl<M: RingMemory> Producer<M> {
 }
 
 impl<M: RingMemory> Consumer<M> {
-    /// The consuming side of a ring; it goes on where the ring's counters stand.
+    /// The consuming side of a ring; continues at the counters of the ring.
     pub fn new(ring: M) -> Self {
         let next = ring.consumer().load(Ordering::Relaxed);
         Self { ring, next }
     }
 
-    /// Takes what there is, `most` at most, one after the other, and gives the places back. Returns how many there were.
+    /// Consumes the available entries, at most `most`, in order, and frees their slots. Returns their number.
     pub fn take(&mut self, most: u32, mut each: impl FnMut(M::Entry)) -> u32 {
-        // Acquire: the entries, and the frames that they name, are written before the kernel counts them.
+        // Acquire: the kernel writes the entries and their frames before it counts them.
         let produced = self.ring.producer().load(Ordering::Acquire);
         let count = produced.wrapping_sub(self.next).min(most).min(self.ring.size());
         for _ in 0..count {
@@ -85,7 +85,7 @@ impl<M: RingMemory> Consumer<M> {
             self.next = self.next.wrapping_add(1);
         }
         if count > 0 {
-            // Release: the entries are read before their places are given back.
+            // Release: the entries are read before their slots are freed.
             self.ring.consumer().store(self.next, Ordering::Release);
         }
         count

@@ -1,5 +1,5 @@
-//! The rings on plain memory: every interleaving and every order of memory that one can see in a small ring (loom), and long random
-//! sequences of operations against a queue (proptest). The kernel's side is written after `net/xdp/xsk_queue.h`.
+//! The rings on plain memory: every interleaving and memory order of a small ring (loom), and long random sequences of operations
+//! compared with a queue (proptest). The kernel's side follows `net/xdp/xsk_queue.h`.
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -11,10 +11,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::xdp::ring_memory::Counter;
 
-/// Counters stand this short of their wrap-around, so that short runs cross it.
+/// Distance of the initial counters from their wrap-around, so that short runs cross it.
 const BEFORE_WRAP: u32 = u32::MAX;
 
-/// The place of one entry.
+/// The slot of one entry.
 trait Place {
     fn get(&self) -> u32;
     fn set(&self, entry: u32);
@@ -73,7 +73,7 @@ impl<C, P: Place> Memory<C, P> {
         })
     }
 
-    /// By division, where the ring has a mask.
+    /// By division; the ring uses a mask.
     fn place(&self, number: u32) -> &P {
         &self.entries[number as usize % self.entries.len()]
     }
@@ -119,7 +119,7 @@ impl<C: Counter, P: Place> Kernel<C, P> {
         Self { ring: Arc::clone(ring), next: start }
     }
 
-    /// Consumes what there is, `most` at most.
+    /// Consumes the available entries, at most `most`.
     fn take(&mut self, most: u32) -> Vec<u32> {
         let produced = self.ring.producer.load(Ordering::Acquire);
         let mut taken = Vec::new();
@@ -131,7 +131,7 @@ impl<C: Counter, P: Place> Kernel<C, P> {
         taken
     }
 
-    /// Produces entries while there is room. Returns how many.
+    /// Produces entries until the ring is full. Returns their number.
     fn give(&mut self, entries: impl Iterator<Item = u32>) -> u32 {
         let consumed = self.ring.consumer.load(Ordering::Acquire);
         let room = self.ring.entries.len() as u32 - self.next.wrapping_sub(consumed);
@@ -152,7 +152,7 @@ fn watched(size: u32) -> Arc<Watched> {
     Memory::new(size, BEFORE_WRAP, loom::sync::atomic::AtomicU32::new, loom::cell::UnsafeCell::new)
 }
 
-/// More entries than the ring of two has places, so that a place is used again.
+/// More entries than the two slots of the ring, so that a slot is reused.
 const ENTRIES: u32 = 3;
 
 #[test]
@@ -212,7 +212,7 @@ fn plain(size: u32, start: u32) -> Arc<Plain> {
     Memory::new(size, start, AtomicU32::new, Cell::new)
 }
 
-/// Sizes of rings, and where their counters stand at the beginning: anywhere, or so that they wrap soon.
+/// Sizes of rings and their initial counters: any, or shortly before the wrap-around.
 fn rings() -> impl Strategy<Value = (u32, u32)> {
     let start = prop_oneof![any::<u32>(), (0_u32..200).prop_map(|before| BEFORE_WRAP - before)];
     ((0_u32..7).prop_map(|bits| 1 << bits), start)
@@ -220,9 +220,9 @@ fn rings() -> impl Strategy<Value = (u32, u32)> {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// This process puts or takes this many.
+    /// This process writes or consumes this many.
     Ours(u32),
-    /// This process submits what it put.
+    /// This process submits the written entries.
     Submit,
     /// The kernel consumes or produces this many.
     Kernel(u32),
