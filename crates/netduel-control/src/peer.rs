@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_banner_is_passed_over_and_endless_text_is_not() {
+    fn login_banner_is_ignored_and_endless_text_is_an_error() {
         let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
         assert_eq!(peer.input(b"Welcome!\nLast login: yesterday\n", 0), Ok(vec![]));
         let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_an_error_that_names_what_was_awaited() {
+    fn silence_is_an_error_that_names_the_awaited_message() {
         let mut peer = greeted();
         peer.request(&ToAgent::Describe { without_metadata: false }, 5 * SECOND, 2 * SECOND);
         assert_eq!(peer.deadline_ns(), Some(7 * SECOND));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_comes_before_it_is_asked_for_is_taken_and_no_deadline_is_left() {
+    fn early_result_is_accepted_and_clears_the_deadline() {
         let mut peer = greeted();
         peer.request(&ToAgent::Start, 0, SECOND);
         assert_eq!(peer.input(encode(&FromAgent::Started).as_bytes(), 0).map(|events| events.len()), Ok(1));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_abort_stale_answers_are_passed_over() {
+    fn stale_answers_after_an_abort_are_ignored() {
         let mut peer = greeted();
         peer.request(&ToAgent::Start, 0, SECOND);
         peer.request(&ToAgent::Abort, 0, SECOND);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_takes_requests_in_their_order_only() {
+    fn request_out_of_order_is_an_error() {
         let mut agent = AgentPeer::new("test", 0);
         agent.push(encode(&ToAgent::Describe { without_metadata: false }).as_bytes(), 0);
         let unexpected = PeerError::Unexpected { got: "describe", awaited: "the first message" };
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abort_is_awaited_after_the_request_that_it_gives_up() {
+    fn abort_is_answered_after_the_abandoned_request() {
         let mut peer = greeted();
         peer.request(&ToAgent::Undo, 0, 5 * SECOND);
         peer.request(&ToAgent::Abort, SECOND, 2 * SECOND);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_the_coordinator_did_not_listen_is_no_silence() {
+    fn time_in_which_the_coordinator_did_not_listen_does_not_count_as_silence() {
         let mut peer = greeted();
         peer.start(5 * SECOND, SECOND, 7 * SECOND);
         // Only the end of this absence was after the request.
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_may_come_before_the_greeting_and_no_second_one_after_it() {
+    fn message_before_hello_and_second_hello_are_errors() {
         for early in
             [FromAgent::Locked, FromAgent::Failed { kind: FailureKind::Usage, message: String::new() }]
         {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_whose_traffic_runs_has_to_say_something_now_and_then() {
+    fn silent_agent_is_abandoned_while_traffic_runs() {
         let mut peer = greeted();
         peer.start(0, SECOND, 1000 * SECOND);
         peer.input(encode(&FromAgent::Started).as_bytes(), 0).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_printed_instead_of_an_answer_is_kept() {
+    fn output_before_the_first_message_is_kept_for_the_error() {
         let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
         peer.input(b"This account is not available\n", 0).unwrap();
         assert_eq!(peer.unanswered_banner(), ["This account is not available"]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_gives_up_a_coordinator_that_says_nothing_or_stays_too_long() {
+    fn agent_abandons_a_silent_coordinator_and_one_beyond_the_time_limit() {
         let mut agent = greeted_agent();
         assert_eq!(agent.deadline_ns(), 101 * SECOND);
         assert_eq!(agent.tick(101 * SECOND - 1), Ok(false));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_many_coordinators_grants_each_its_share_and_no_more() {
+    fn shared_agent_limits_each_coordinator_to_its_share() {
         let bounds = Bounds { idle: Nanos(3 * SECOND), line_len: 200, ..Bounds::default() };
         let mut agent = AgentPeer::bounded("test", bounds, 0);
         assert_eq!(agent.deadline_ns(), 3 * SECOND);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn while_traffic_runs_silence_is_no_fault_but_traffic_has_to_end() {
+    fn silence_of_the_coordinator_is_permitted_while_traffic_runs_until_its_end() {
         let mut agent = greeted_agent();
         agent.answer(&FromAgent::Prepared { ports: Vec::new() }, SECOND);
         agent.answer(&FromAgent::Started, SECOND);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finish_that_crossed_the_result_is_passed_over() {
+    fn finish_that_crossed_the_result_is_ignored() {
         let mut agent = greeted_agent();
         agent.push((encode(&ToAgent::Finish) + &encode(&ToAgent::Undo)).as_bytes(), SECOND);
         assert_eq!(agent.next_request(), Ok(Some(ToAgent::Undo)));

@@ -375,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_is_too_long_is_refused_with_or_without_its_end() {
+    fn too_long_line_is_rejected_with_and_without_line_end() {
         for bytes in [&b"123456789"[..], b"123456789\n", b"1\n123456789\n"] {
             let mut lines = Lines { len_max: 8, ..Lines::default() };
             lines.push(bytes);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_quoted_short_and_without_control_characters() {
+    fn invalid_line_is_quoted_short_and_without_control_characters() {
         let long = format!("\x1b[31m{}", "x".repeat(500));
         for (bytes, start) in [
             (b"Welcome to host\r".as_slice(), "Welcome to host.".to_owned()),
@@ -407,14 +407,14 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_of_another_version_is_understood_as_far_as_it_must_be() {
+    fn common_part_of_a_first_line_of_another_version_is_parsed() {
         let line = br#"{"type":"hello","protocol":99,"program":"netduel 9.9.9","limits":"none","colour":3}"#;
         let opening = Opening::of(line).unwrap();
         assert_eq!((opening.protocol, opening.program.as_str()), (99, "netduel 9.9.9"));
         assert!(Opening::of(br#"{"type":"bye","protocol":99,"program":"x"}"#).is_none());
     }
     #[test]
-    fn an_unknown_message_names_the_known_ones() {
+    fn error_of_an_unknown_message_lists_the_known_ones() {
         let error = decode::<ToAgent>(br#"{"type":"reboot"}"#).unwrap_err().to_string();
         assert!(error.contains("reboot") && error.contains("prepare-server"), "{error}");
     }

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_holds_every_arm_and_workload_once() {
+    fn block_contains_every_arm_and_workload_once() {
         let plan = plan();
         for block_number in 0..200 {
             let slots = block(&plan, 7, block_number);
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_a_seed_never_changes() {
+    fn order_of_a_seed_never_changes() {
         let words = |block_number| {
             let slots = block(&plan(), 42, block_number);
             slots.iter().map(|slot| format!("{}/{}", slot.workload, slot.arm)).collect::<Vec<_>>().join(" ")
@@ -79,7 +79,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_slot_comes_as_often_at_every_position() {
+    fn every_slot_is_equally_frequent_at_every_position() {
         let plan = plan();
         let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
         let blocks = 10_000;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_first_in_a_block_says_nothing_of_the_next() {
+    fn first_slots_of_successive_blocks_are_independent() {
         let plan = plan();
         let first = |block_number| {
             let slot = block(&plan, 11, block_number).swap_remove(0);

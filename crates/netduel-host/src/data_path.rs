@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_neighbour_is_that_of_the_link_and_answers() {
+    fn neighbour_is_of_the_link_and_reachable() {
         let head = |index: u8, state: u8| [2, 0, 0, 0, index, 0, 0, 0, state, 0, 0, 0];
         let mac = |last: u8| [2, 0, 0, 0, 0, last];
         let of = |index, state, address: [u8; 4], last| {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_names_its_link_and_its_gateway() {
+    fn route_has_its_link_and_its_gateway() {
         let direct = message(RTM_NEWROUTE, &[2], &[(ROUTE_LINK, &7_u32.to_ne_bytes())]);
         let by = message(
             RTM_NEWROUTE,
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_has_a_route_and_no_neighbour() {
+    fn loopback_has_a_route_and_no_neighbour() {
         let refused =
             DataPath::to_peer("127.0.0.1".parse().unwrap(), &LocalBind::ANY, None).unwrap_err().to_string();
         assert!(refused.contains("is on lo"), "{refused}");

@@ -94,7 +94,7 @@ fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) 
             let (presence, first) = match old {
                 None => (Presence::Added, Counters::default()),
                 Some(old) => match old.counters.unwrap_or_default() {
-                    first if began_anew(&first, &last) => (Presence::Added, Counters::default()),
+                    first if was_reset(&first, &last) => (Presence::Added, Counters::default()),
                     first => (Presence::Unchanged, first),
                 },
             };
@@ -116,7 +116,7 @@ fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) 
 
 /// Whether the driver reset its counters: packets and bytes never decrease otherwise. Such a device counts as added during the trial,
 /// with its counts since the reset.
-fn began_anew(first: &Counters, last: &Counters) -> bool {
+fn was_reset(first: &Counters, last: &Counters) -> bool {
     last.rx_packets < first.rx_packets
         || last.tx_packets < first.tx_packets
         || last.rx_bytes < first.rx_bytes

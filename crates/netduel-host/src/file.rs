@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_and_masks_name_the_same_cores() {
+    fn lists_and_masks_contain_the_same_cores() {
         assert_eq!(cores_of("0-2,8\n"), [0, 1, 2, 8]);
         assert_eq!(cores_of_mask("00000107\n"), [0, 1, 2, 8]);
         assert_eq!(cores_of_mask("3,00000001"), [0, 32, 33]);

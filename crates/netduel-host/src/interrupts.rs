@@ -170,7 +170,7 @@ MIS:          0
     }
 
     #[test]
-    fn a_line_whose_device_is_gone_is_named_by_its_number() {
+    fn interrupt_line_of_a_removed_device_is_named_by_its_number() {
         let text =
             "     CPU0\n 24:   1  IO-APIC   5-edge      \n 27:   1     GICv3  30 Level     arch_timer\n";
         let grown =
@@ -180,7 +180,7 @@ MIS:          0
     }
 
     #[test]
-    fn two_lines_of_one_name_are_added_up() {
+    fn interrupts_of_one_name_are_summed() {
         let text = "     CPU0\n 1:  1  GIC  1-edge      nic\n 2:  1  GIC  2-edge      nic\n";
         let grown = "     CPU0\n 1:  2  GIC  1-edge      nic\n 2:  4  GIC  2-edge      nic\n";
         assert_eq!(differences(text, grown).0, BTreeMap::from([("nic".to_owned(), 4)]));

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_build_is_found_in_the_words_of_old_and_new_kernels() {
+    fn hypervisor_build_is_found_in_messages_of_old_and_new_kernels() {
         let new = "6,0,0,-;Linux version 6.8.0\n6,5,0,-;Hypervisor detected: Microsoft Hyper-V\n\
                    6,6,0,-;Hyper-V: privilege flags low 0xae7f, high 0x3b8030\n6,7,0,-;Hyper-V: Host Build 10.0.22477.1061-1-0\n";
         assert_eq!(found(new).unwrap().words(), "Hyper-V 10.0.22477.1061-1-0");

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_is_cut_off_is_left_out() {
+    fn truncated_record_is_ignored() {
         let mut bytes = Vec::new();
         for (key, value) in [("HostName", "host.example"), ("PhysicalHostName", "AMS21PRD001")] {
             bytes.extend(key.bytes().chain(std::iter::repeat(0)).take(KEY_LEN));

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vf_that_goes_and_comes_back_is_reported_step_by_step_and_other_notifications_are_ignored() {
+    fn removal_and_return_of_a_vf_are_reported_and_other_notifications_ignored() {
         let seen = course(&[
             (RTM_NEWLINK, changed(2, "vf0", true, true, Some(1))),
             (RTM_NEWLINK, changed(2, "vf0", true, false, Some(1))),
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_is_read_for_data_paths_alone() {
+    fn only_data_path_messages_of_the_log_are_events() {
         let record = "6,339,5140900,-;hv_netvsc 000d3a12-3456 eth0: Data path switched to VF: enP1s1\n SUBSYSTEM=vmbus\n";
         let message = path_message(record).unwrap();
         assert_eq!(message, ("eth0".to_owned(), "Data path switched to VF: enP1s1".to_owned()));

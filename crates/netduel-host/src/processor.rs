@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_came_online_between_the_readings_is_left_out() {
+    fn core_that_came_online_between_the_readings_is_omitted() {
         let after = "cpu0 100 10 50 1000 5 1 2 3 40 4\ncpu1 9 9 9 9\ncpu2 2 1 1 1 1 1 1 1 0 0\n";
         let cores: Vec<u16> = core_times(BEFORE, after, 1).iter().map(|time| time.core).collect();
         assert_eq!(cores, [0, 2]);
     }
 
     #[test]
-    fn an_old_kernel_without_steal_is_read() {
+    fn stat_of_an_old_kernel_without_steal_is_parsed() {
         let times = core_times("cpu0 1 1 1 1\n", "cpu0 2 1 1 5\n", 1);
         assert_eq!((times[0].user_ns, times[0].idle_ns, times[0].steal_ns), (1, 4, 0));
     }

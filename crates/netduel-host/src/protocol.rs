@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_named_by_group_and_unchanged_ones_are_left_out() {
+    fn counters_are_named_by_group_and_unchanged_ones_omitted() {
         let before = Texts {
             snmp: "Tcp: MaxConn CurrEstab RetransSegs\nTcp: -1 4 7\n",
             snmp6: "Ip6InReceives  \t10\nUdp6InErrors 1\n",
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_without_its_files_makes_no_difference() {
+    fn reading_without_its_files_has_no_differences() {
         let after = Texts { snmp: "Tcp: RetransSegs\nTcp: 9\n", ..Texts::default() };
         assert!(differences(Texts::default(), after).is_empty());
         assert!(differences(after, Texts::default()).is_empty());

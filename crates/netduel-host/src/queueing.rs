@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_named_before_those_below_it_and_each_kind_once() {
+    fn root_qdisc_is_listed_first_and_each_kind_once() {
         let named = |index, parent, name: &[u8]| {
             let mut bytes = message(index, parent, 0);
             let place = bytes.windows(4).position(|window| window == b"fq\0\0").unwrap();

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn only_default_routes_of_the_main_table_that_go_somewhere_count() {
+    fn only_unicast_default_routes_of_the_main_table_count() {
         let link = |index: u32| index.to_ne_bytes();
         let mut several = Vec::new();
         for index in [7u32, 8] {

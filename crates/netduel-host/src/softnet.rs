@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_wraps_at_32_bits_goes_on() {
+    fn counter_continues_after_a_wrap_at_32_bits() {
         let before = "fffffff0 00000000 00000001 0 0 0 0 0 0 00000002 0 0 00000000 0 0\n";
         let after = "00000010 00000003 00000001 0 0 0 0 0 0 00000009 0 0 00000000 0 0\n";
         let expected = Softnet { core: 0, processed: 0x20, dropped: 3, time_squeeze: 0, received_rps: 7 };
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_is_that_of_its_column_and_else_that_of_its_line() {
+    fn core_is_read_from_its_column_or_is_the_line_number() {
         let named = "1 0 0 0 0 0 0 0 0 0 0 0 00000004 0 0\n";
         assert_eq!(differences(named, named)[0].core, 4);
         let unnamed = "1 0 0 0 0 0 0 0 0\n5 0 0 0 0 0 0 0 0\n";

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_has_no_feature() {
+    fn loopback_has_no_xdp_feature() {
         match crate::netlink::xdp_devices() {
             Ok(list) => assert_eq!(features(&list)[&1], []),
             // ENOENT: no such family.

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_empties() {
+    fn taking_the_summary_empties_it() {
         let mut median = IntervalMedian::new();
         median.record(5);
         assert_eq!(median.take(), Some(Summary { count: 1, median: 5, max: 5 }));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_together_percentiles_are_told() {
+    fn percentiles_of_merged_intervals_are_computed() {
         let mut whole = IntervalMedian::new();
         assert_eq!(whole.percentile(50), None);
         for part in [0..60, 60..100] {

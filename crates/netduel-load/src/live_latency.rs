@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_trips_are_taken_once() {
+    fn live_round_trips_are_returned_once() {
         let trips = LiveLatency::default();
         assert_eq!(trips.take(), None);
         trips.prepare();

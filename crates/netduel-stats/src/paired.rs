@@ -208,7 +208,7 @@ mod tests {
         }
 
         #[test]
-        fn the_p_value_and_the_interval_say_the_same(pairs in figures(), scale in prop_oneof![Just(Scale::Ratio), Just(Scale::Difference)], confidence in 0.5..0.999_f64) {
+        fn p_value_and_interval_agree(pairs in figures(), scale in prop_oneof![Just(Scale::Ratio), Just(Scale::Difference)], confidence in 0.5..0.999_f64) {
             let estimate = estimate(&pairs, scale, confidence).unwrap();
             prop_assert!(estimate.low <= estimate.centre && estimate.centre <= estimate.high);
             prop_assert_eq!(estimate.excludes_no_difference(scale), estimate.p_value <= 1.0 - confidence);

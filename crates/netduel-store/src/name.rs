@@ -38,14 +38,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_named_after_its_plan_and_its_time_in_utc() {
+    fn run_is_named_after_its_plan_and_its_time_in_utc() {
         assert_eq!(run_id("demo", 1_795_257_901_234, 0x7f3a).as_str(), "demo-20261121-104501-7f3a");
         assert_eq!(run_id("x", 0, 0).as_str(), "x-19700101-000000-0000");
         assert_eq!(run_id("leap", 1_709_164_800_000, 1).as_str(), "leap-20240229-000000-0001");
     }
 
     #[test]
-    fn any_plan_name_and_any_time_give_a_name() {
+    fn every_plan_name_and_time_has_a_valid_run_name() {
         assert_eq!(run_id("../ä b", 0, 0).as_str(), "b-19700101-000000-0000");
         assert_eq!(run_id("", u64::MAX, 0xffff).as_str(), "run-99991231-235959-ffff");
         assert_eq!(run_id(&"y".repeat(90), 0, 0).as_str().len(), NAME_LEN_MAX);

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_words_are_renamed_at_their_places_alone() {
+    fn keys_and_values_are_renamed_only_at_their_places() {
         let changes = [
             Change::Keys { at: "trial.*.report", names: &[("old", "new")] },
             Change::Words { at: "trial.*.cause", names: &[("Strange", "Unexpected")] },

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_thread_may_run_on_its_core_only() {
+    fn pinned_thread_may_run_on_its_core_only() {
         std::thread::spawn(|| {
             let core = *allowed().unwrap().last().unwrap();
             pin_this_thread(core).unwrap();
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_does_not_exist_is_refused() {
+    fn missing_core_is_refused() {
         assert!(pin_this_thread(u16::MAX).is_err());
         assert!(pin_this_thread(1023).is_err());
     }

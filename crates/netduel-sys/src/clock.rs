@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_ends_when_it_is_over_and_says_which_came_first() {
+    fn sleep_ends_at_the_deadline_or_when_stopped_and_returns_which() {
         assert!(sleep_until_or(monotonic_ns() + 100_000, &AtomicBool::new(false)));
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_soft_limit_becomes_the_hard_one() {
+    fn soft_limit_is_raised_to_the_hard_limit() {
         let limit = raise(0).unwrap();
         assert_eq!(getrlimit(Resource::Nofile).current, limit);
     }

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_descriptor_arrives_and_works() {
+    fn passed_descriptor_works() {
         let (left, right) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
         send(left.as_fd(), b"pipe", &[writer.as_fd()]).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_of_a_pair_is_this_process() {
+    fn peer_of_a_socket_pair_is_this_process() {
         let (left, _right) = UnixStream::pair().unwrap();
         let peer = peer(left.as_fd()).unwrap();
         assert_eq!(peer.pid, i32::try_from(std::process::id()).ok());

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_socket_sends_from_its_address() {
+    fn bound_socket_sends_from_its_address() {
         let bind: LocalBind = "127.0.0.2%lo".parse().unwrap();
         match IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &bind) {
             Ok(socket) => {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_to_others_and_other_messages_are_not_taken() {
+    fn replies_to_other_sockets_and_other_messages_are_rejected() {
         let Ok(socket) = IcmpSocket::open(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY, true) else {
             return skip("raw sockets need CAP_NET_RAW");
         };
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_is_that_of_the_rfc() {
+    fn checksum_matches_the_example_of_the_rfc() {
         // The example of RFC 1071, section 3.
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         assert_eq!(checksum(&[0xff]), 0x00ff);

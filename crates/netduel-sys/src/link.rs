@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_interface_is_neither_up_nor_down() {
+    fn missing_interface_has_no_state() {
         assert_eq!(is_up("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(set_up("no-such-link", false).unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mtu_beyond_a_signed_integer_is_refused_and_not_wrapped() {
+    fn mtu_beyond_a_signed_integer_is_rejected_and_not_wrapped() {
         assert_eq!(set_mtu("lo", u32::MAX).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_is_refused_under_another_kind() {
+    fn entering_a_namespace_of_another_kind_is_refused() {
         let net = open_own(Kind::Net).unwrap();
         let error = enter(Kind::Uts, net.as_fd()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));

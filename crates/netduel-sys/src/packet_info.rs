@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_local_address_keeps_its_interface() {
+    fn link_local_address_keeps_its_interface() {
         let local: SocketAddr = SocketAddrV6::new("fe80::7".parse().unwrap(), 0, 0, 3).into();
         let (control, length) = write_local(local, false);
         assert_eq!(read_local(&control.0[..length]), Some(local));

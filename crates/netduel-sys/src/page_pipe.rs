@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_call_goes_to_the_next_socket() {
+    fn rest_of_a_call_is_sent_on_the_next_socket() {
         let (client, server) = pair();
         let mut pipe = PagePipe::new(1 << 20, 65_160).unwrap();
         client.set_nonblocking(true).unwrap();

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sequence_is_the_same_each_time_and_has_no_run_of_zeros() {
+    fn sequence_is_constant_and_has_no_run_of_zeros() {
         let (mut one, mut other) = (vec![0; 100_001], vec![0; 50_000]);
         fill(&mut one);
         fill(&mut other);

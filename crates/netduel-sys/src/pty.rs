@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_writes_is_read_until_it_closes_its_end() {
+    fn output_of_the_program_is_read_until_it_closes_its_end() {
         let Pty { user, program } = Pty::open().unwrap();
         let mut program = File::from(program);
         program.write_all(b"ready\n").unwrap();

@@ -17,7 +17,7 @@ pub fn bytes16() -> io::Result<[u8; 16]> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn two_draws_differ() {
+    fn two_random_values_differ() {
         assert_ne!(super::bytes16().unwrap(), super::bytes16().unwrap());
     }
 }

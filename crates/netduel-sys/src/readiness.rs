@@ -71,7 +71,7 @@ mod tests {
     use crate::socket::{Waiting, receive, send};
 
     #[test]
-    fn those_that_can_be_read_are_reported_until_they_are_read_or_forgotten() {
+    fn readable_sockets_are_reported_until_read_or_removed() {
         let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
         let mut set = Readiness::new(8).unwrap();
         for (index, (_, right)) in pairs.iter().enumerate() {

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connected_socket_beside_the_owner_gets_its_peers_datagrams_and_no_others() {
+    fn connected_socket_on_a_shared_port_receives_only_datagrams_of_its_peer() {
         for (any, host) in [("0.0.0.0:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")] {
             let owner = bind(any.parse().unwrap()).unwrap();
             let mut local: SocketAddr = host.parse().unwrap();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn one_listener_takes_both_versions_and_keeps_others_out() {
+    fn one_listener_accepts_both_ip_versions_and_blocks_other_listeners() {
         let listener = listen("[::]:0".parse().unwrap(), 8).unwrap();
         let port = listener.local_addr().unwrap().port();
         for host in ["127.0.0.1", "::1"] {

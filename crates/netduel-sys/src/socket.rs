@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_makes_the_other_end_readable() {
+    fn sent_data_makes_the_other_end_readable() {
         let (left, right) = UnixStream::pair().unwrap();
         let nothing = wait_readable(&[left.as_fd(), right.as_fd()], Duration::ZERO).unwrap();
         assert_eq!(nothing, [false, false]);

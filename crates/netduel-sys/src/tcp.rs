@@ -67,7 +67,7 @@ pub fn connect(
     Ok(TcpStream::from(socket))
 }
 
-/// An unconnected socket for [`go_on_connecting`], bound to the address and interface of `bind`. It sends small messages at once (`TCP_NODELAY`), and
+/// An unconnected socket for [`continue_connecting`], bound to the address and interface of `bind`. It sends small messages at once (`TCP_NODELAY`), and
 /// no call on it sleeps longer than `limit`; without a limit no call sleeps while it connects.
 ///
 /// # Errors
@@ -92,7 +92,7 @@ pub fn unconnected(address: SocketAddr, limit: Option<Duration>, bind: &LocalBin
 /// # Errors
 /// Errors of connect(2): `ECONNREFUSED`, `ETIMEDOUT`, `EADDRNOTAVAIL` when no local port is free for this peer, ...
 #[inline]
-pub fn go_on_connecting(socket: &TcpStream, address: SocketAddr) -> io::Result<bool> {
+pub fn continue_connecting(socket: &TcpStream, address: SocketAddr) -> io::Result<bool> {
     use rustix::io::Errno;
     match rustix::net::connect(socket, &address) {
         Ok(()) | Err(Errno::ISCONN) => Ok(true),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_congestion_control_asked_for_is_in_use_at_both_ends() {
+    fn requested_congestion_control_is_in_use_at_both_ends() {
         let listener = listen("[::1]:0".parse().unwrap(), Some("reno"), 8).unwrap();
         let client = connect(
             listener.local_addr().unwrap(),
@@ -235,15 +235,15 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_made_in_steps_and_handed_out_with_its_first_bytes() {
+    fn connection_is_made_in_steps_and_accepted_with_its_first_bytes() {
         let listener = listen("127.0.0.1:0".parse().unwrap(), None, 8).unwrap();
         defer_accept(&listener, Duration::from_secs(10)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         for limit in [None, Some(Duration::from_secs(10))] {
             let client = unconnected(address, limit, &LocalBind::ANY).unwrap();
-            while !go_on_connecting(&client, address).unwrap() {}
-            assert!(go_on_connecting(&client, address).unwrap(), "a connected socket stays so");
+            while !continue_connecting(&client, address).unwrap() {}
+            assert!(continue_connecting(&client, address).unwrap(), "a connected socket stays so");
             assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
             crate::socket::send(&client, b"x", crate::socket::Waiting::Block).unwrap();
             assert!(crate::socket::wait_readable(&[listener.as_fd()], Duration::from_secs(10)).unwrap()[0]);
@@ -254,11 +254,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_reported_while_connecting() {
+    fn refused_connection_is_reported_while_connecting() {
         let address = listen("127.0.0.1:0".parse().unwrap(), None, 1).unwrap().local_addr().unwrap();
         let client = unconnected(address, None, &LocalBind::ANY).unwrap();
         let error = loop {
-            match go_on_connecting(&client, address) {
+            match continue_connecting(&client, address) {
                 Ok(connected) => assert!(!connected),
                 Err(error) => break error,
             }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_refuses() {
+    fn connection_to_a_closed_port_is_refused() {
         let address = listen("127.0.0.1:0".parse().unwrap(), None, 1).unwrap().local_addr().unwrap();
         let error = connect(address, None, None, Duration::from_secs(10), &LocalBind::ANY).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);

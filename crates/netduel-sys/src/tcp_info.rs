@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_account_agrees_with_what_was_sent() {
+    fn tcp_info_agrees_with_the_sent_bytes() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut server = listener.accept().unwrap().0;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_beyond_the_returned_length_is_absent() {
+    fn field_beyond_the_returned_length_is_absent() {
         let info = TcpInfo { bytes: [1; LENGTH_MAX], length: 104 };
         assert!(info.total_retrans().is_some());
         assert_eq!(info.bytes_acked(), None);

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_s_transmit_stamps_carry_the_number_of_the_last_byte() {
+    fn transmit_stamps_of_a_stream_have_the_number_of_the_last_byte() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let (client, server) = tcp_pair(address);
             let (keys, before) = exchange(&client, &server, true);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_that_waits_neither_fails_nor_wakes_a_receive_call() {
+    fn pending_stamp_neither_fails_nor_wakes_a_receive_call() {
         let (client, _server) = udp_pair("127.0.0.1:0");
         enable(&client, false).unwrap();
         send(&client, &[1; 10], Waiting::Block).unwrap();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nic_s_stamp_is_distinguished_from_the_kernel_s_and_other_messages_are_ignored() {
+    fn stamps_of_nic_and_kernel_are_distinguished_and_other_messages_ignored() {
         let times: Vec<u8> = [0_i64, 0, 0, 0, 3, 5].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let mut error = libc::ENOMSG.to_ne_bytes().to_vec();
         error.extend([libc::SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0, 0, 0, 0, 0]);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn an_icmp_report_has_no_key() {
+    fn icmp_report_has_no_key() {
         let mut error = libc::ECONNREFUSED.to_ne_bytes().to_vec();
         error.extend([2, 3, 3, 0, 0, 0, 0, 0, 9, 0, 0, 0]);
         let bytes = message(libc::SOL_IP, libc::IP_RECVERR, &error);

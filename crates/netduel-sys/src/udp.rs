@@ -254,7 +254,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_batch_arrives_in_order_and_in_full() {
+    fn batch_arrives_in_order_and_complete() {
         let (left, right) = pair();
         let mut out = SendBatch::new(4, 100);
         for index in 0..4 {
@@ -274,7 +274,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_datagram_longer_than_the_buffer_reports_its_length() {
+    fn datagram_longer_than_the_buffer_reports_its_length() {
         let (left, right) = pair();
         left.send(&[9; 300]).unwrap();
         let mut batch = ReceiveBatch::new(2, 100);
@@ -284,7 +284,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_empty_datagram_is_one() {
+    fn empty_datagram_is_a_datagram() {
         let (left, right) = pair();
         left.send(&[]).unwrap();
         let mut batch = ReceiveBatch::new(2, 100);

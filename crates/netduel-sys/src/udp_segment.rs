@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_found_among_other_messages_and_a_cut_one_is_none() {
+    fn size_is_found_among_other_messages_and_absent_when_truncated() {
         let mut bytes = message(libc::SOL_SOCKET, 40, &[1, 2, 3]);
         bytes.extend(message(libc::SOL_UDP, libc::UDP_GRO, &1448_i32.to_ne_bytes()));
         assert_eq!(merged_size(&bytes), Some(1448));

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_that_ended_reports_its_usage_and_one_that_runs_does_not() {
+    fn ended_child_reports_its_usage_and_a_running_one_does_not() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "read line; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3"])
             .stdin(std::process::Stdio::piped())
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn use_grows_with_work() {
+    fn cpu_time_grows_with_work() {
         let before = of_this_process().unwrap();
         let mut sum = 0u64;
         while of_this_process().unwrap().user_ns + of_this_process().unwrap().system_ns

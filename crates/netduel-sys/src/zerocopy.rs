@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_about_a_range_that_may_wrap() {
+    fn range_of_a_notification_may_wrap() {
         for (origin, code, first, last, expected) in [
             (ORIGIN, 0, 7, 7, Some((1, false))),
             (ORIGIN, COPIED, 0, 15, Some((16, true))),

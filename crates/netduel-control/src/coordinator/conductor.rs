@@ -212,7 +212,7 @@ impl<'a> Conductor<'a> {
             let failures = self.failures.entry(arm.name.clone()).or_default();
             *failures += 1;
             let is_enough = *failures >= FAILURES_IN_A_ROW_MAX;
-            if is_enough && !self.give_up_agents(arm, &trouble) && !self.drop_arm(arm, &trouble) {
+            if is_enough && !self.end_refusing_agents(arm, &trouble) && !self.drop_arm(arm, &trouble) {
                 return Ok(Err(trouble));
             }
         }
@@ -244,7 +244,7 @@ impl<'a> Conductor<'a> {
 
     /// Ends the agents of an arm that were not restarted yet: a new agent may succeed where the old one refuses repeatedly. `false` when there
     /// is no such agent, or when the cause is not a refusal.
-    fn give_up_agents(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
+    fn end_refusing_agents(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
         let (Trouble::Refused { .. } | Trouble::NotTreated(_)) = trouble else { return false };
         let hosts = [&arm.pair.client, &arm.pair.server];
         let old: Vec<&HostName> = hosts.into_iter().filter(|host| !self.restarted.contains(*host)).collect();

@@ -296,7 +296,7 @@ impl<'a> Hosts<'a> {
 
     /// As [`Hosts::ask`], but the loss of another host's agent does not end the wait for this answer; otherwise this answer would be taken for
     /// the answer to the next request. That loss is the returned error.
-    pub(super) fn ask_in_any_case(
+    pub(super) fn ask_despite_other_losses(
         &mut self,
         host: &HostName,
         message: &ToAgent,
@@ -360,7 +360,7 @@ impl<'a> Hosts<'a> {
         if !self.stopping && self.clock.interrupted() {
             return Err(Trouble::Interrupted);
         }
-        self.forgive_absence();
+        self.extend_deadlines();
         let deadlines = self.links.values().filter_map(HostLink::deadline_ns);
         let wait_ns = deadlines.min().map_or(INTERRUPT_INTERVAL_NS, |at| at.saturating_sub(self.listened_ns));
         let wait_ns = wait_ns.min(INTERRUPT_INTERVAL_NS);
@@ -373,14 +373,14 @@ impl<'a> Hosts<'a> {
                 self.arrived(id, arrival)?;
             }
         }
-        self.forgive_absence();
+        self.extend_deadlines();
         // Deadlines are checked after output, too: an agent that sends continuously must not hide the silence of another.
         self.tick()
     }
 
     /// Extends all deadlines by a time in which the coordinator did not listen: it was stopped (Ctrl-Z), waited for a disk, or for the
     /// end of another agent. It sent nothing in that time, so an end of a trial may still wait for its `finish`.
-    fn forgive_absence(&mut self) {
+    fn extend_deadlines(&mut self) {
         let now_ns = self.clock.now_ns();
         if now_ns.saturating_sub(self.listened_ns) > ABSENCE_NS {
             for link in self.links.values_mut() {

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_stands_for_a_goal_by_the_loss_of_that_goal_whichever_asked_for_it() {
+    fn step_represents_a_goal_by_the_loss_ratio_of_that_goal() {
         let step = |goal, duration, lost, load| SearchStep {
             input: SearchInput { load, duration, goal, purpose: SearchPurpose::Confirm },
             output: SearchOutput {

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_waited_for_longer_than_it_waits_for_its_interfaces() {
+    fn timeout_of_treatments_is_longer_than_the_wait_for_interfaces() {
         let vf = TreatmentAction::Vf { interface: "vf0".to_owned() };
         let mtu = TreatmentAction::Mtu { interface: "va".to_owned(), mtu: 1500 };
         assert_eq!(treatment_timeout_ns(std::slice::from_ref(&mtu)), STEP_TIMEOUT_NS);

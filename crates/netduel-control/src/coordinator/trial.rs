@@ -118,7 +118,11 @@ impl Conductor<'_> {
             if treatments.is_empty() || !self.hosts.is_running(&host) {
                 continue;
             }
-            match self.hosts.ask_in_any_case(&host, &ToAgent::Undo, treatment_timeout_ns(&treatments)) {
+            match self.hosts.ask_despite_other_losses(
+                &host,
+                &ToAgent::Undo,
+                treatment_timeout_ns(&treatments),
+            ) {
                 Ok(FromAgent::Undone { problems }) => self.hosts.not_undone(&host, problems),
                 Ok(_) => {}
                 Err(trouble) => undone = undone.and(Err(trouble)),
@@ -198,7 +202,7 @@ impl Conductor<'_> {
             let host = arm.pair.host(role).clone();
             if self.hosts.is_running(&host) {
                 // The trial has failed already; an agent that does not stop is abandoned.
-                drop(self.hosts.ask_in_any_case(&host, &ToAgent::Abort, timeout_ns));
+                drop(self.hosts.ask_despite_other_losses(&host, &ToAgent::Abort, timeout_ns));
             }
         }
     }

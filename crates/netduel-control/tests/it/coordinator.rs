@@ -38,7 +38,7 @@ fn reasons(trials: &[Trial]) -> Vec<String> {
 }
 
 #[test]
-fn every_trial_of_every_block_is_run_stored_and_told() {
+fn every_trial_is_run_stored_and_reported() {
     let mut script = Script::default();
     let log = logged(&mut script);
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
@@ -64,7 +64,7 @@ fn hosts_with_networks_of_their_own_are_locked_each() {
 }
 
 #[test]
-fn an_agent_of_another_version_is_refused_with_both_versions() {
+fn agent_of_another_version_is_rejected_with_both_versions() {
     let mut script = Script::default().host("b", &["other-version"]);
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     assert_eq!(error.kind(), RunErrorKind::Host);
@@ -74,14 +74,14 @@ fn an_agent_of_another_version_is_refused_with_both_versions() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn missing_program_is_named() {
     let mut script = Script::default().host("b", &["/no/such/program"]);
     let text = run(&plan(FOUR_TRIALS), &mut script).unwrap_err().to_string();
     assert!(text.contains("host b") && text.contains("/no/such/program"), "{text}");
 }
 
 #[test]
-fn the_last_words_of_an_agent_that_ends_at_once_are_told() {
+fn last_output_of_an_agent_that_ends_at_once_is_reported() {
     let mut script = Script::default().host("b", &["sh", "-c", "echo no such host key >&2; exit 255"]);
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     assert!(matches!(error, RunError::Vanished { .. }));
@@ -90,7 +90,7 @@ fn the_last_words_of_an_agent_that_ends_at_once_are_told() {
 }
 
 #[test]
-fn an_agent_that_dies_in_a_trial_is_started_again_and_the_run_goes_on() {
+fn agent_that_dies_in_a_trial_is_restarted_and_the_run_continues() {
     let marker = tempfile::NamedTempFile::new().unwrap();
     let mut script = Script::default().host("b", &["die-start", &once(&marker)]);
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
@@ -104,7 +104,7 @@ fn an_agent_that_dies_in_a_trial_is_started_again_and_the_run_goes_on() {
 }
 
 #[test]
-fn an_agent_that_dies_again_ends_the_run_and_finished_trials_are_kept() {
+fn second_death_of_an_agent_ends_the_run_and_keeps_finished_trials() {
     let mut script = Script::default().host("b", &["always-die-result"]);
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     assert_eq!(error.kind(), RunErrorKind::Host);
@@ -113,7 +113,7 @@ fn an_agent_that_dies_again_ends_the_run_and_finished_trials_are_kept() {
 }
 
 #[test]
-fn a_refused_treatment_fails_the_trial_and_what_was_done_is_undone() {
+fn refused_treatment_fails_the_trial_and_applied_ones_are_undone() {
     let mut script = Script::default().host("b", &["refuse-apply"]);
     let log = logged(&mut script);
     let error = run(&plan("blocks_min = 9\nblocks_max = 9"), &mut script).unwrap_err();
@@ -182,7 +182,7 @@ fn bytes_on_another_interface_make_a_trial_invalid() {
 }
 
 #[test]
-fn bytes_on_another_interface_at_both_ends_are_told_of_both() {
+fn wrong_interface_at_both_ends_is_reported_for_both() {
     let mut script = Script::default().host("a", &["wrong-path"]).host("b", &["wrong-path"]);
     run(&plan(FOUR_TRIALS), &mut script).unwrap();
     let reason = reasons(&script.stored).remove(0);
@@ -190,7 +190,7 @@ fn bytes_on_another_interface_at_both_ends_are_told_of_both() {
 }
 
 #[test]
-fn an_agent_that_tells_figures_without_end_is_given_up_at_its_deadline() {
+fn agent_that_sends_live_figures_continuously_is_abandoned_at_its_deadline() {
     // Fifteen thousand live figures to the deadline: messages arrive without a pause.
     // The other end sends few figures, so that its silence is within the limit.
     let progress = Some(Nanos(10_000_000_000));
@@ -202,7 +202,7 @@ fn an_agent_that_tells_figures_without_end_is_given_up_at_its_deadline() {
 }
 
 #[test]
-fn an_agent_that_hangs_is_given_up_at_its_deadline() {
+fn hanging_agent_is_abandoned_at_its_deadline() {
     let jump_at_progress_ns = 3_600_000_000_000;
     let mut script = Script { jump_at_progress_ns, ..Script::default() }.host("a", &["never-done"]);
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
@@ -211,7 +211,7 @@ fn an_agent_that_hangs_is_given_up_at_its_deadline() {
 }
 
 #[test]
-fn an_interrupt_stops_the_trial_undoes_it_and_ends_the_run() {
+fn interrupt_stops_the_trial_undoes_treatments_and_ends_the_run() {
     let mut script =
         Script { interrupt_at_start_of: Some(1), ..Script::default() }.host("a", &["never-done"]);
     let log = logged(&mut script);
@@ -222,7 +222,7 @@ fn an_interrupt_stops_the_trial_undoes_it_and_ends_the_run() {
 }
 
 #[test]
-fn a_resumed_run_repeats_the_incomplete_block_and_nothing_else() {
+fn resumed_run_repeats_only_the_incomplete_block() {
     let mut whole = Script::default();
     run(&plan(FOUR_TRIALS), &mut whole).unwrap();
     let mut script = Script { done_before: whole.stored[..3].to_vec(), ..Script::default() };
@@ -233,7 +233,7 @@ fn a_resumed_run_repeats_the_incomplete_block_and_nothing_else() {
 }
 
 #[test]
-fn a_store_that_has_no_room_stops_the_run_before_the_next_trial() {
+fn full_store_stops_the_run_before_the_next_trial() {
     let mut script = Script { reserve_fails_at: Some(2), ..Script::default() };
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     assert_eq!(error.kind(), RunErrorKind::Store);
@@ -242,14 +242,14 @@ fn a_store_that_has_no_room_stops_the_run_before_the_next_trial() {
 }
 
 #[test]
-fn a_store_that_fails_ends_the_run() {
+fn failed_store_ends_the_run() {
     let mut script = Script { store_fails_at: Some(1), ..Script::default() };
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap_err().kind(), RunErrorKind::Store);
     assert_eq!(script.stored.len(), 1);
 }
 
 #[test]
-fn a_run_stops_when_it_is_precise_enough_but_not_before_its_least_blocks() {
+fn run_stops_at_its_precision_but_not_before_the_minimum_of_blocks() {
     let mut script = Script { stop_after: Some(1), ..Script::default() };
     let end = run(&plan("blocks_min = 3\nblocks_max = 9"), &mut script).unwrap();
     assert_eq!((end, script.stored.len()), (RunEnd::PrecisionReached, 6));
@@ -282,7 +282,7 @@ fn resumed_run_counts_the_traffic_of_its_earlier_trials_against_the_budget() {
 }
 
 #[test]
-fn two_agents_that_die_in_one_trial_are_both_started_again() {
+fn two_agents_that_die_in_one_trial_are_both_restarted() {
     let [one, other] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut script =
         Script::default().host("a", &["die-abort", &once(&one)]).host("b", &["die-start", &once(&other)]);
@@ -291,7 +291,7 @@ fn two_agents_that_die_in_one_trial_are_both_started_again() {
 }
 
 #[test]
-fn when_both_ends_fail_each_is_stopped_and_undone_and_lives() {
+fn failure_of_both_ends_stops_and_undoes_both_and_keeps_the_agents() {
     let mut script =
         Script::default().host("a", &["refuse-result"]).host("b", &["refuse-result", "done-at-once"]);
     let log = logged(&mut script);
@@ -306,7 +306,7 @@ fn when_both_ends_fail_each_is_stopped_and_undone_and_lives() {
 }
 
 #[test]
-fn an_agent_that_dies_while_it_undoes_takes_no_figures_with_it_and_the_other_end_is_undone() {
+fn death_of_an_agent_during_undo_keeps_the_results_and_undoes_the_other_end() {
     let marker = tempfile::NamedTempFile::new().unwrap();
     let mut script = Script::default().host("a", &["die-undo", &once(&marker)]);
     let log = logged(&mut script);
@@ -318,7 +318,7 @@ fn an_agent_that_dies_while_it_undoes_takes_no_figures_with_it_and_the_other_end
 }
 
 #[test]
-fn an_agent_that_is_started_again_takes_only_the_lock_that_it_held() {
+fn restarted_agent_locks_only_what_it_had_locked() {
     // Both hosts are one network stack: the lock is held by a, and b would be refused.
     let marker = tempfile::NamedTempFile::new().unwrap();
     let mut script = Script::default().host("b", &["die-start", "refuse-lock", &once(&marker)]);
@@ -327,7 +327,7 @@ fn an_agent_that_is_started_again_takes_only_the_lock_that_it_held() {
 }
 
 #[test]
-fn what_is_left_by_an_undo_is_told_with_its_host() {
+fn change_that_could_not_be_undone_is_reported_with_its_host() {
     let mut script = Script::default().host("b", &["refuse-undo"]);
     run(&plan("blocks_min = 2\nblocks_max = 2"), &mut script).unwrap();
     let warned = |event: &&Event| {
@@ -350,7 +350,7 @@ fn trials_that_are_superseded_do_not_decide_whether_to_stop() {
 }
 
 #[test]
-fn an_agent_that_is_killed_in_a_trial_is_started_again_and_finished_trials_are_kept() {
+fn agent_killed_in_a_trial_is_restarted_and_finished_trials_are_kept() {
     let marker = tempfile::NamedTempFile::new().unwrap();
     let mut script = Script::default().host("b", &["die-finish", "killed", &once(&marker)]);
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
@@ -360,7 +360,7 @@ fn an_agent_that_is_killed_in_a_trial_is_started_again_and_finished_trials_are_k
 }
 
 #[test]
-fn a_host_that_another_run_has_is_refused_with_that_run() {
+fn locked_host_is_refused_with_the_run_that_holds_the_lock() {
     let mut script = Script::default().host("a", &["busy"]);
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     assert_eq!(error.kind(), RunErrorKind::Host);
@@ -397,7 +397,7 @@ fn hosts_describe_themselves_and_one_that_fails_keeps_no_other_from_it() {
 }
 
 #[test]
-fn a_host_that_refuses_to_describe_itself_is_told_with_its_words() {
+fn failed_description_is_reported_with_the_message_of_the_agent() {
     let mut script = Script::default().host("b", &["refuse-describe"]);
     let described = describe(&plan(FOUR_TRIALS), &mut script, false).unwrap();
     let reasons: Vec<String> =

@@ -29,7 +29,7 @@ fn every_message_has_the_form_of_its_version() {
 
 /// Both directions contain every place of their schema, fit it, and have not changed without a new version.
 #[test]
-fn a_changed_message_needs_a_new_version_and_golden_files_contain_every_place() {
+fn changed_message_needs_a_new_version_and_golden_files_contain_every_place() {
     let found = [every::<ToAgent>("to-agent"), every::<FromAgent>("from-agent")];
     assert_eq!(
         found,

@@ -28,7 +28,7 @@ fn output(arrivals: &Receiver<(u64, Arrival)>) -> String {
 }
 
 #[test]
-fn a_line_that_is_sent_is_read_and_the_answer_arrives() {
+fn sent_line_is_read_and_its_answer_received() {
     let (mut agent, arrivals) = start("read line; echo \"got $line\"");
     agent.send("hello\n");
     assert_eq!(output(&arrivals), "got hello\n");
@@ -37,14 +37,14 @@ fn a_line_that_is_sent_is_read_and_the_answer_arrives() {
 }
 
 #[test]
-fn an_agent_whose_input_ends_may_clean_up_and_is_not_killed() {
+fn agent_cleans_up_after_the_end_of_its_input_and_is_not_killed() {
     let (agent, _arrivals) = start("cat; echo cleaned up >&2; exit 3");
     let (status, words) = ended(agent.end(Duration::from_secs(60)));
     assert_eq!((status.and_then(|status| status.code()), words.as_str()), (Some(3), "cleaned up"));
 }
 
 #[test]
-fn an_agent_that_does_not_end_is_killed_with_its_children() {
+fn agent_that_does_not_end_is_killed_with_its_children() {
     let (agent, arrivals) = start("echo last words >&2; echo up; sleep 1000 & wait");
     let first = arrivals.recv_timeout(Duration::from_secs(60));
     assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
@@ -56,7 +56,7 @@ fn an_agent_that_does_not_end_is_killed_with_its_children() {
 }
 
 #[test]
-fn only_the_last_words_are_kept_whatever_their_bytes() {
+fn only_the_last_lines_of_standard_error_are_kept() {
     let script =
         r"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo line $i >&2; done; printf 'caf\351 %0500d\n' 0 >&2";
     let (agent, _arrivals) = start(script);
@@ -67,7 +67,7 @@ fn only_the_last_words_are_kept_whatever_their_bytes() {
 }
 
 #[test]
-fn an_agent_that_reads_nothing_does_not_block_the_one_who_sends() {
+fn agent_that_does_not_read_does_not_block_the_sender() {
     let (mut agent, _arrivals) = start("sleep 1000 & wait");
     let (sent, returned) = channel();
     std::thread::spawn(move || {
@@ -82,7 +82,7 @@ fn an_agent_that_reads_nothing_does_not_block_the_one_who_sends() {
 }
 
 #[test]
-fn what_was_sent_before_the_input_is_closed_is_written_to_its_end() {
+fn queued_lines_are_written_before_the_input_closes() {
     let (mut agent, _arrivals) = start("wc -c >&2");
     agent.send(&"x".repeat(1 << 20));
     agent.send("y");
@@ -91,7 +91,7 @@ fn what_was_sent_before_the_input_is_closed_is_written_to_its_end() {
 }
 
 #[test]
-fn what_a_killed_agent_leaves_running_is_waited_for() {
+fn remaining_processes_of_a_killed_agent_are_awaited() {
     // It has its own session and the agent's standard error, as a guard has, and ends with its input.
     let (gate, holder) = std::io::pipe().unwrap();
     let gate = format!("/proc/{}/fd/{}", std::process::id(), std::os::fd::AsRawFd::as_raw_fd(&gate));

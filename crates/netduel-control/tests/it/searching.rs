@@ -9,7 +9,7 @@ use crate::surroundings::{Script, run, searching};
 const ONE_BLOCK: &str = "blocks_min = 2\nblocks_max = 2";
 
 #[test]
-fn the_steps_of_a_search_run_under_one_application_of_the_treatments() {
+fn steps_of_a_search_share_one_application_of_the_treatments() {
     let mut script = Script::default();
     let log = tempfile::NamedTempFile::new().unwrap();
     script.environment.push(("SCRIPT_LOG".to_owned(), log.path().display().to_string()));
@@ -59,7 +59,7 @@ fn sent(trial: &Trial) -> Option<u64> {
 }
 
 #[test]
-fn a_generator_that_sends_after_its_time_has_not_offered_the_rate() {
+fn generator_that_sends_after_the_end_has_offered_a_lower_rate() {
     let mut script = Script::default().host("a", &["behind"]);
     assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert!(!script.stored.is_empty());
@@ -71,7 +71,7 @@ fn a_generator_that_sends_after_its_time_has_not_offered_the_rate() {
 }
 
 #[test]
-fn a_step_that_fails_fails_the_trial_and_what_was_found_before_is_kept() {
+fn failed_step_fails_the_trial_and_keeps_earlier_results() {
     let mut script = Script::default().host("a", &["refuse-a-rate"]);
     let end = run(&searching(ONE_BLOCK), &mut script);
     assert!(end.is_ok(), "a trial that fails is a result: {end:?}");
@@ -86,7 +86,7 @@ fn a_step_that_fails_fails_the_trial_and_what_was_found_before_is_kept() {
 }
 
 #[test]
-fn a_step_on_the_wrong_path_ends_the_search_and_the_trial_does_not_count() {
+fn step_on_the_wrong_path_ends_the_search_and_invalidates_the_trial() {
     let mut script = Script::default().host("b", &["wrong-path"]);
     run(&searching(ONE_BLOCK), &mut script).unwrap();
     assert!(!script.stored.is_empty());
@@ -99,7 +99,7 @@ fn a_step_on_the_wrong_path_ends_the_search_and_the_trial_does_not_count() {
 }
 
 #[test]
-fn a_search_is_stopped_between_its_steps_and_nothing_of_it_is_stored() {
+fn interrupted_search_stops_between_steps_and_stores_nothing() {
     let mut script = Script { interrupt_after_steps: Some(2), ..Script::default() };
     let log = tempfile::NamedTempFile::new().unwrap();
     script.environment.push(("SCRIPT_LOG".to_owned(), log.path().display().to_string()));

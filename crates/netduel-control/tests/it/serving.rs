@@ -118,7 +118,7 @@ fn up_to_start() -> Vec<String> {
 }
 
 #[test]
-fn the_end_of_input_in_a_trial_stops_traffic_and_undoes() {
+fn end_of_input_in_a_trial_stops_traffic_and_undoes_treatments() {
     let (result, answers, notes) = served(&up_to_start(), false, 0);
     assert!(result.is_ok(), "{result:?}");
     assert!(matches!(answers.last(), Some(FromAgent::Started)), "{answers:?}");
@@ -126,7 +126,7 @@ fn the_end_of_input_in_a_trial_stops_traffic_and_undoes() {
 }
 
 #[test]
-fn a_farewell_is_answered_with_what_is_left_and_undone_once() {
+fn bye_is_answered_with_remaining_changes_and_undoes_once() {
     let lines: Vec<String> = up_to_start().into_iter().chain([encode(&ToAgent::Bye)]).collect();
     let (result, answers, notes) = served(&lines, true, 0);
     assert!(result.is_ok(), "{result:?}");
@@ -145,7 +145,7 @@ fn garbage_ends_the_agent_and_is_quoted() {
 }
 
 #[test]
-fn a_coordinator_of_another_version_is_told_ours() {
+fn coordinator_of_another_version_receives_the_version_of_the_agent() {
     let line = r#"{"type":"hello","protocol":9,"program":"netduel 9.9.9","limits":"of another form"}"#;
     let (result, answers, _) = served(&[format!("{line}\n")], true, 0);
     let text = result.unwrap_err().to_string();
@@ -158,7 +158,7 @@ fn a_coordinator_of_another_version_is_told_ours() {
 }
 
 #[test]
-fn a_coordinator_that_says_nothing_is_given_up() {
+fn silent_coordinator_is_abandoned() {
     let none = Nanos(0);
     for (limits, awaited) in [
         (Limits { idle: none, ..limits() }, "the next request"),
@@ -186,7 +186,7 @@ fn figures_are_sent_while_traffic_runs_and_traffic_that_does_not_end_is_stopped(
 }
 
 #[test]
-fn a_host_that_is_in_use_says_by_whom() {
+fn error_of_a_locked_host_names_the_other_run() {
     let lock = requests().into_iter().find(|request| matches!(request, ToAgent::LockHost { .. })).unwrap();
     let (_, answers, _) = served(&[encode(&hello(limits())), encode(&lock)], false, 0);
     assert_eq!(answers.last(), Some(&FromAgent::HostBusy { by: "in use by run other-1".into() }));

@@ -155,7 +155,7 @@ fn converse(seed: u64, fault: Fault) -> (Conversation, Result<(), PeerError>) {
 }
 
 #[test]
-fn a_conversation_comes_to_its_end_however_its_bytes_arrive() {
+fn conversation_completes_with_any_split_and_delay_of_bytes() {
     for seed in 0..300 {
         let (conversation, result) = converse(seed, Fault::None);
         assert_eq!(result, Ok(()), "seed {seed}");
@@ -187,7 +187,7 @@ fn garbage_ends_a_conversation_and_is_quoted() {
 }
 
 #[test]
-fn an_answer_that_comes_twice_is_noticed() {
+fn repeated_answer_is_an_error() {
     for seed in 0..300 {
         let (_, result) = converse(seed, Fault::Duplicate);
         assert!(matches!(result, Err(PeerError::Unexpected { .. })), "seed {seed}: {result:?}");

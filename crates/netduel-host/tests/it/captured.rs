@@ -7,7 +7,7 @@ use netduel_sys::ethtool::Feature;
 use crate::fixture::Host;
 
 #[test]
-fn a_snapshot_holds_what_the_tree_says() {
+fn snapshot_contains_the_facts_of_the_tree() {
     let host = Host::new();
     host.take("virtio-2-cores/before");
     {
@@ -49,7 +49,7 @@ fn a_snapshot_holds_what_the_tree_says() {
 }
 
 #[test]
-fn an_observation_holds_what_happened_between_the_halves() {
+fn observation_contains_the_differences_of_the_readings() {
     let host = Host::new();
     host.take("virtio-2-cores/before");
     let mut observer = Observer::with_sources(host.sources()).unwrap();
@@ -85,7 +85,7 @@ fn an_observation_holds_what_happened_between_the_halves() {
 }
 
 #[test]
-fn an_observer_may_be_used_again_and_does_not_mix_its_readings() {
+fn reused_observer_does_not_mix_its_readings() {
     let host = Host::new();
     host.take("virtio-2-cores/after");
     let mut observer = Observer::with_sources(host.sources()).unwrap();

@@ -129,8 +129,8 @@ fn drops_of_queue_and_socket_are_counted() {
 }
 
 #[test]
-fn a_bridge_and_its_ports_are_seen_as_such() {
-    in_namespace("a_bridge_and_its_ports_are_seen_as_such", || {
+fn bridge_and_its_ports_are_recognized() {
+    in_namespace("bridge_and_its_ports_are_recognized", || {
         ip("link add br0 type bridge");
         ip("link add va mtu 1400 type veth peer name vb");
         ip("link set va master br0");
@@ -163,7 +163,7 @@ fn a_bridge_and_its_ports_are_seen_as_such() {
 }
 
 #[test]
-fn every_allowed_core_of_this_machine_has_one_place_whatever_the_interface() {
+fn every_allowed_core_of_this_machine_is_listed_once() {
     let allowed = netduel_sys::affinity::allowed().unwrap();
     let mut sources = Sources::live().unwrap();
     for interface in snapshot().unwrap().interfaces {
@@ -180,8 +180,8 @@ fn every_allowed_core_of_this_machine_has_one_place_whatever_the_interface() {
 }
 
 #[test]
-fn the_devices_filter_and_routes_of_a_namespace_are_its_own() {
-    in_namespace("the_devices_filter_and_routes_of_a_namespace_are_its_own", || {
+fn devices_filter_and_routes_are_those_of_the_namespace() {
+    in_namespace("devices_filter_and_routes_are_those_of_the_namespace", || {
         ip("link add va numtxqueues 2 numrxqueues 2 type veth peer name vb");
         ip("addr add 10.1.2.3/24 dev va");
         ip("link set va up");
@@ -213,10 +213,10 @@ fn the_devices_filter_and_routes_of_a_namespace_are_its_own() {
 }
 
 #[test]
-fn the_steering_of_queues_is_read_where_sysfs_shows_this_namespace() {
+fn steering_of_queues_is_read_when_sysfs_shows_this_namespace() {
     let prepare = "mount -t sysfs sysfs /sys; ip link add va numrxqueues 2 type veth peer name vb; \
                    exec \"$@\"";
-    in_prepared_namespace("the_steering_of_queues_is_read_where_sysfs_shows_this_namespace", prepare, || {
+    in_prepared_namespace("steering_of_queues_is_read_when_sysfs_shows_this_namespace", prepare, || {
         let steering = || {
             let seen = snapshot().unwrap();
             let va = seen.interfaces.iter().find(|interface| interface.name == "va").unwrap();

@@ -47,7 +47,7 @@ fn write_interrupts(host: &Host, device: &str, interrupts: &[(u32, &str, &str)])
 }
 
 #[test]
-fn a_virtio_nic_has_its_queues_in_order_and_its_node() {
+fn virtio_nic_has_its_queues_in_order_and_its_node() {
     let host = host("eth0");
     write_two_nodes(&host);
     host.set_driver("eth0", "virtio_net", "0000:00:04.0");
@@ -74,7 +74,7 @@ fn a_virtio_nic_has_its_queues_in_order_and_its_node() {
 }
 
 #[test]
-fn the_virtual_function_beneath_netvsc_is_the_device_and_the_channels_are_it_without_one() {
+fn vf_below_netvsc_is_the_device_and_without_one_its_channels_are() {
     let host = host("eth0");
     write_two_nodes(&host);
     host.set_driver("eth0", "hv_netvsc", "000d3a1b-0000-0000-0000-000d3a1b0000");
@@ -105,7 +105,7 @@ fn the_virtual_function_beneath_netvsc_is_the_device_and_the_channels_are_it_wit
 }
 
 #[test]
-fn cores_that_are_offline_or_not_allowed_are_left_out() {
+fn offline_and_forbidden_cores_are_omitted() {
     let host = host("eth0");
     write_two_nodes(&host);
     host.write("sys/devices/system/cpu/online", "0-2,4-7\n");

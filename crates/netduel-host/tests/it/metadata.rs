@@ -70,7 +70,7 @@ fn silent_or_stalled_service_is_limited_by_its_timeouts() {
 }
 
 #[test]
-fn an_answer_without_an_end_is_cut_at_the_limit() {
+fn endless_answer_is_cut_at_the_limit() {
     let endless = failure(|_| {
         let mut bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
         bytes.resize(1 << 20, b' ');
@@ -103,7 +103,7 @@ fn facts_before_a_failure_are_kept() {
 }
 
 #[test]
-fn a_token_that_would_break_the_next_request_is_not_sent_back() {
+fn token_with_line_breaks_is_not_sent_back() {
     let host = Host::new();
     host.write("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
     let seen = cloud(&host, |request| {

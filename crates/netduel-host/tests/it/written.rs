@@ -63,7 +63,7 @@ fn azure(host: &Host, round: u64) {
 }
 
 #[test]
-fn a_machine_of_64_cores_is_read_core_by_core() {
+fn machine_of_64_cores_is_read_core_by_core() {
     let host = Host::new();
     azure(&host, 1);
     let mut observer = Observer::with_sources(host.sources()).unwrap();
@@ -137,7 +137,7 @@ fn interfaces(seen: &Observation) -> Vec<(&str, u32, Presence, u64)> {
 }
 
 #[test]
-fn a_device_that_is_replaced_under_its_name_is_two_devices() {
+fn replaced_device_of_the_same_name_is_two_devices() {
     let seen =
         between(&[link(2, "eth0", 10), link(3, "vf0", 500)], &[link(2, "eth0", 11), link(7, "vf0", 20)]);
     assert_eq!(
@@ -151,7 +151,7 @@ fn a_device_that_is_replaced_under_its_name_is_two_devices() {
 }
 
 #[test]
-fn a_device_that_is_renamed_stays_one() {
+fn renamed_device_stays_the_same_device() {
     let seen = between(&[link(3, "eth1", 5)], &[link(3, "enP30832s1", 9)]);
     assert_eq!(interfaces(&seen), [("enP30832s1", 3, Presence::Unchanged, 4)]);
 }
@@ -175,7 +175,7 @@ fn drops_that_step_back_are_no_event() {
 }
 
 #[test]
-fn a_master_is_one_even_when_its_last_port_went_away() {
+fn interface_stays_a_master_when_its_last_port_is_removed() {
     let port = |packets| Link { master: 2, ..link(3, "vf0", packets) };
     let seen = between(&[link(2, "eth0", 10), port(10)], &[link(2, "eth0", 20)]);
     assert!(seen.interfaces[0].is_master);
@@ -207,7 +207,7 @@ fn driver_counters_are_matched_by_name_when_queues_come() {
 }
 
 #[test]
-fn a_new_device_under_an_old_name_counts_from_nothing() {
+fn new_device_under_an_old_name_counts_from_zero() {
     let host = Host::new();
     host.set_links(&[link(3, "eth0", 0)]);
     host.set_statistics("eth0", &[("rx_packets", 100)]);
@@ -248,7 +248,7 @@ fn before_linux_5_14_containers_change_nothing_of_what_a_host_is_and_a_nic_still
 }
 
 #[test]
-fn a_table_with_a_queue_that_no_device_has_is_left_out() {
+fn rss_table_with_an_impossible_queue_is_omitted() {
     let host = Host::new();
     host.set_links(&[Link { index: 2, name: "eth0", ..Link::default() }]);
     let entries = |indirection: &[u32]| {

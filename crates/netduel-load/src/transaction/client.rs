@@ -257,7 +257,7 @@ fn transact(
         socket::set_dscp(&stream, dscp).map_err(|error| Failure::Call("setsockopt IP_TOS", error))?;
     }
     loop {
-        match tcp::go_on_connecting(&stream, peer.address) {
+        match tcp::continue_connecting(&stream, peer.address) {
             Ok(true) => break,
             Ok(false) => check_deadline(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("connect", error)),

@@ -62,7 +62,7 @@ pub(super) fn jobs(settings: &LoadedLatency, end: &EndContext<'_>) -> Vec<Job> {
     let mut jobs = probe_jobs(settings, end, indices);
     jobs.extend(load_jobs(settings, end, indices));
     jobs.extend(in_band_jobs(settings, end, indices));
-    jobs.extend(foreign_jobs(settings, end, indices));
+    jobs.extend(separate_connection_jobs(settings, end, indices));
     jobs
 }
 
@@ -192,7 +192,11 @@ fn in_band_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamI
 }
 
 /// Transactions on new connections while the load runs.
-fn foreign_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamIndices) -> Vec<Job> {
+fn separate_connection_jobs(
+    settings: &LoadedLatency,
+    end: &EndContext<'_>,
+    indices: StreamIndices,
+) -> Vec<Job> {
     let EndContext { role, token, sockets, .. } = *end;
     let timing = end.timing();
     let foreign = transaction::Settings {
@@ -213,12 +217,12 @@ fn foreign_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamI
             FOREIGN_THREADS,
             sockets.peer.clone(),
             standing,
-            foreign_counted,
+            separate_connections_counted,
         ),
         Role::Server => transaction::server_jobs(foreign, None, FOREIGN_THREADS, sockets, standing),
     }
 }
 
-fn foreign_counted(report: RoundTripReport) -> Counted {
+fn separate_connections_counted(report: RoundTripReport) -> Counted {
     report.parts.map_or(Counted::Nothing, |parts| Counted::Foreign(Box::new(parts)))
 }

@@ -24,7 +24,7 @@ fn runs_keep_their_promises_whatever_fails() {
 }
 
 #[test]
-fn a_seed_is_played_the_same_way_every_time() {
+fn seed_is_played_the_same_way_every_time() {
     for seed in [3, 117, 2_048] {
         assert_eq!(campaign::trace(seed), campaign::trace(seed), "seed {seed}");
     }

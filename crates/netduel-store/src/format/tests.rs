@@ -137,7 +137,7 @@ fn remedy() -> String {
 }
 
 #[test]
-fn a_changed_type_needs_a_new_version() {
+fn changed_type_needs_a_new_version() {
     let found = fingerprint(&schema());
     assert_eq!(
         found,
@@ -148,7 +148,7 @@ fn a_changed_type_needs_a_new_version() {
 }
 
 #[test]
-fn the_published_schema_and_its_reference_are_current() {
+fn published_schema_and_its_reference_are_current() {
     let schema = schema();
     let page =
         std::fs::read_to_string(Path::new(PROJECT).join("docs/run-format.md")).expect("the page is there");

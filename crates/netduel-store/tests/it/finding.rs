@@ -219,7 +219,7 @@ fn fields_of_a_later_program_are_ignored() {
 }
 
 #[test]
-fn the_default_folder_follows_the_environment() {
+fn default_folder_follows_the_environment() {
     let folder = |variables: &[(&str, &str)]| {
         Store::default_dir(|name| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))

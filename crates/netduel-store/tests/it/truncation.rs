@@ -50,7 +50,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_file_cut_anywhere_reads_as_a_beginning(cuts in prop::collection::vec(any::<prop::sample::Index>(), 4)) {
+    fn file_truncated_anywhere_is_read_up_to_there(cuts in prop::collection::vec(any::<prop::sample::Index>(), 4)) {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(folder.path()).expect("the folder is there");
         let (bytes, trials) = whole(&store);
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_with_a_byte_changed_never_panics_and_never_loses_its_other_lines_in_silence(
+    fn changed_byte_never_panics_and_never_loses_other_lines_silently(
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_cut_to_what_the_kernel_takes() {
+    fn object_name_is_shortened_to_the_limit_of_the_kernel() {
         assert_eq!(&object_name("net duel-fates of datagrams"), b"netduelfatesofd\0");
     }
 }

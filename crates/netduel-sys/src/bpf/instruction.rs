@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_goes_to_the_place_of_its_label_forwards_and_back() {
+    fn jump_goes_to_its_label_forwards_and_back() {
         let mut code = Code::new();
         let (back, forth) = (code.label(), code.label());
         code.place(back)
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "has a place")]
-    fn a_label_without_a_place_is_a_bug() {
+    fn label_without_a_position_panics() {
         let mut code = Code::new();
         let nowhere = code.label();
         code.jump(nowhere).finish();

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_from_releases_of_all_kinds() {
+    fn version_is_parsed_from_releases_of_all_kinds() {
         assert_eq!(version("6.18.44-fc-v669"), Some((6, 18)));
         assert_eq!(version("5.9"), Some((5, 9)));
         assert_eq!(version("6"), None);

@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_holds_what_is_written_and_has_an_end() {
+    fn map_returns_written_values_and_rejects_indices_beyond_its_end() {
         if !able() {
             return;
         }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_not_attached_to_an_interface_that_is_not_there() {
+    fn attaching_to_a_missing_interface_fails() {
         if !able() {
             return;
         }

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_of_the_parameters_is_the_kernels() {
+    fn order_of_the_parameters_is_that_of_the_kernel() {
         // Offsets of `struct ethtool_coalesce` in words, without its command, counted in include/uapi/linux/ethtool.h.
         for (name, place) in [
             ("rx-usecs", 0),

@@ -82,7 +82,7 @@ mod tests {
     use crate::link::request;
 
     #[test]
-    fn the_kernel_cannot_write_past_the_memory() {
+    fn kernel_cannot_write_past_the_memory() {
         let mut ethtool = Ethtool::open().unwrap();
         let mut short = GuardedMemory::new(1).unwrap();
         // The names of the features need some 2 KiB; they are requested with 100 bytes.

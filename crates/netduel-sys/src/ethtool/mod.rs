@@ -31,14 +31,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_interface_is_enodev() {
+    fn missing_interface_is_enodev() {
         let mut ethtool = Ethtool::open().unwrap();
         assert_eq!(ethtool.driver("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(ethtool.features("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }
 
     #[test]
-    fn an_ethtool_socket_may_be_moved_to_another_thread() {
+    fn ethtool_socket_can_be_moved_to_another_thread() {
         let mut ethtool = Ethtool::open().unwrap();
         std::thread::spawn(move || ethtool.features("lo").unwrap()).join().unwrap();
     }

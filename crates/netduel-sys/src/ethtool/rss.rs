@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_has_no_table_and_takes_none() {
+    fn loopback_has_no_rss_table_and_rejects_one() {
         let mut ethtool = Ethtool::open().unwrap();
         assert_eq!(ethtool.rss("lo").unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
         let refused = ethtool.set_rss_indirection("lo", &[0]).unwrap_err().raw_os_error();

@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
+        fn written_entries_are_read_back(
             batch in prop::collection::vec((any::<u16>(), any::<u32>(), trees()), 1..4),
             body in prop::collection::vec(any::<u8>(), 0..6),
         ) {
@@ -165,7 +165,7 @@ mod tests {
         }
 
         #[test]
-        fn a_damaged_message_is_read_within_its_bounds(
+        fn damaged_message_is_read_within_its_bounds(
             trees in trees(),
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
             cut in any::<prop::sample::Index>(),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_or_attribute_that_is_cut_short_ends_the_walk() {
+    fn truncated_message_or_attribute_ends_the_iteration() {
         let bytes = [Request::new(16, 0, &[7; 4]).finish(1), Request::new(16, 0, &[7; 8]).finish(2)].concat();
         assert_eq!(messages(&bytes).count(), 2);
         for cut in 0..bytes.len() {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_attribute_of_a_type_counts() {
+    fn first_attribute_of_a_type_is_used() {
         let bytes = Request::new(0, 0, &[]).u8(7, 1).text(3, "eth0").u8(7, 2).finish(1);
         let attributes = &bytes[HEADER_LEN..];
         assert_eq!(attribute(attributes, 7), Some(&[1][..]));

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_lists_the_loopback_and_shows_it_by_its_index() {
+    fn loopback_is_listed_and_found_by_its_index() {
         let mut socket = NetlinkSocket::route().unwrap();
         let mut table = Vec::new();
         socket.dump(&Request::new(RTM_GETLINK, 0, &link(0)), &mut table).unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_carries_its_number_and_the_socket_goes_on() {
+    fn error_has_its_number_and_the_socket_stays_usable() {
         let mut socket = NetlinkSocket::route().unwrap();
         let kind = |info: Request| info.text(1, "no-such-kind");
         let create = Request::new(RTM_NEWLINK, CREATE | EXCL, &link(0)).nested(18, kind);

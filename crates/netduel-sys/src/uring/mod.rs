@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn unread_sends_are_cancelled_and_taken_bytes_are_counted() {
+    fn unread_sends_are_cancelled_and_accepted_bytes_are_counted() {
         for is_zero_copy in [true, false] {
             let (client, server) = pair("127.0.0.1:0");
             let mut sender = Sender::with(1 << 20, is_zero_copy).unwrap();

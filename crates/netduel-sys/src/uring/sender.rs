@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_comes_back_as_it_was() {
+    fn user_data_of_a_request_is_returned_unchanged() {
         for (number, is_zero_copy, length) in
             [(0, false, 0), (u32::MAX, true, LENGTH_MAX), (7, false, 262_144)]
         {

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_has_no_program_and_a_missing_interface_is_an_error() {
+    fn loopback_has_no_xdp_program_and_a_missing_interface_is_an_error() {
         assert_eq!(program(1).unwrap(), None);
         assert_eq!(program(i32::MAX as u32).unwrap_err().raw_os_error(), Some(libc::ENODEV));
         detach(1).unwrap();

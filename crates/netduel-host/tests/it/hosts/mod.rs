@@ -60,7 +60,7 @@ fn nic<'a>(snapshot: &'a HostSnapshot, name: &str) -> &'a Interface {
 }
 
 #[test]
-fn the_report_is_tested_with_what_the_readers_read() {
+fn snapshots_of_the_report_tests_are_those_of_the_readers() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../netduel-report/tests/hosts");
     for written in ALL {
         let seen = of(written.name);
@@ -78,7 +78,7 @@ fn the_report_is_tested_with_what_the_readers_read() {
 }
 
 #[test]
-fn an_azure_function_that_carries_the_traffic_is_seen_with_its_pair_and_its_counters() {
+fn azure_vf_with_traffic_is_paired_and_has_its_counters() {
     let seen = of("azure-mlx5-active");
     let (synthetic, function) = (nic(&seen, "eth0"), nic(&seen, "enP45296s1"));
     assert_eq!(
@@ -195,7 +195,7 @@ fn machine_with_two_sockets_has_its_nodes_and_the_node_of_the_nic() {
 }
 
 #[test]
-fn a_guest_of_two_nodes_has_its_queues_spread_and_its_steering_is_read() {
+fn queues_and_steering_of_a_guest_with_two_nodes_are_read() {
     let seen = of("kvm-virtio-2-nodes");
     let device = &nic(&seen, "eth0").device;
     assert_eq!((device.channels.unwrap().combined, device.rings.unwrap().rx), ((4, 8), (256, 256)));
@@ -220,7 +220,7 @@ fn steering_is_absent_when_the_tree_shows_another_namespace() {
 }
 
 #[test]
-fn a_kernel_without_nftables_has_no_rules_and_is_not_asked() {
+fn kernel_without_nftables_has_no_rules_and_is_not_queried() {
     let host = elsewhere::virtio();
     // A query would be refused here, and would load the module elsewhere.
     host.kernel.lock().unwrap().rules = None;
@@ -230,7 +230,7 @@ fn a_kernel_without_nftables_has_no_rules_and_is_not_asked() {
 }
 
 #[test]
-fn a_hyper_v_without_azure_has_no_service_and_the_name_of_its_host() {
+fn private_hyper_v_has_a_host_name_and_no_metadata_service() {
     let seen = of("hyper-v-on-premises");
     let cloud = seen.cloud.unwrap();
     assert_eq!(

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_offset_is_taken_from_the_first_key() {
+    fn unknown_offset_is_derived_from_the_first_key() {
         let mut keys = StampKeys::of_stream(Numbering::FromUnacknowledged);
         assert_eq!(keys.position(63 + 48, 64), Some(64));
         assert_eq!(keys.position(127 + 48, 128), Some(128));

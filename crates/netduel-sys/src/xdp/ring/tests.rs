@@ -156,7 +156,7 @@ fn watched(size: u32) -> Arc<Watched> {
 const ENTRIES: u32 = 3;
 
 #[test]
-fn the_kernel_sees_every_entry_once_and_whole_whenever_it_looks() {
+fn kernel_reads_every_entry_once_and_complete_in_any_interleaving() {
     for most in [1, 2] {
         loom::model(move || {
             let ring = watched(2);
@@ -182,7 +182,7 @@ fn the_kernel_sees_every_entry_once_and_whole_whenever_it_looks() {
 }
 
 #[test]
-fn every_entry_of_the_kernel_is_taken_once_and_whole_whenever_it_comes() {
+fn every_entry_of_the_kernel_is_read_once_and_complete_in_any_interleaving() {
     for most in [1, 2] {
         loom::model(move || {
             let ring = watched(2);
@@ -239,7 +239,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn a_producer_fills_what_is_free_and_hands_over_what_was_submitted((size, start) in rings(), steps in steps()) {
+    fn producer_fills_free_slots_and_the_kernel_reads_submitted_entries((size, start) in rings(), steps in steps()) {
         let ring = plain(size, start);
         let mut kernel = Kernel::of(&ring, start);
         let mut producer = Producer::new(ring);
@@ -270,7 +270,7 @@ proptest! {
     }
 
     #[test]
-    fn a_consumer_takes_what_was_produced_in_order((size, start) in rings(), steps in steps()) {
+    fn consumer_reads_entries_in_order((size, start) in rings(), steps in steps()) {
         let ring = plain(size, start);
         let mut kernel = Kernel::of(&ring, start);
         let mut consumer = Consumer::new(ring);
@@ -297,7 +297,7 @@ proptest! {
     }
 
     #[test]
-    fn a_counter_that_makes_no_sense_never_yields_more_than_the_ring_holds(
+    fn invalid_counter_never_yields_more_entries_than_the_ring_has(
         (size, start) in rings(),
         counter in any::<u32>(),
     ) {
@@ -310,7 +310,7 @@ proptest! {
 }
 
 #[test]
-fn the_kernel_asks_to_be_woken_by_its_flag_alone() {
+fn wake_up_is_requested_by_its_flag_only() {
     let ring = plain(4, 0);
     let producer = Producer::new(Arc::clone(&ring));
     assert!(!producer.needs_wakeup());
