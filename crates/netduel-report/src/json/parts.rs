@@ -414,6 +414,10 @@ pub struct Interval {
     pub end_s: f64,
     /// Payload received, both directions together.
     pub bytes: u64,
+    /// Payload that the server received; null unless both ends send.
+    pub to_server_bytes: Option<u64>,
+    /// Payload that the client received; null unless both ends send.
+    pub to_client_bytes: Option<u64>,
     /// Payload rate received; null for an interval without length.
     pub rate_bps: Option<f64>,
     /// Datagrams or packets received, or round trips completed.
@@ -451,6 +455,8 @@ impl Interval {
             start_s: interval.start_s,
             end_s: interval.end_s,
             bytes: interval.bytes,
+            to_server_bytes: interval.by_direction.map(|[to_server, _]| to_server),
+            to_client_bytes: interval.by_direction.map(|[_, to_client]| to_client),
             rate_bps: (seconds > 0.0).then(|| interval.bytes as f64 * 8.0 / seconds),
             messages: interval.messages,
             retransmits: interval.retransmits,

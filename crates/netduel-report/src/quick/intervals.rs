@@ -1,4 +1,6 @@
 //! Intervals of a running test, from the figures that both ends send, and their lines.
+use std::fmt::Write as _;
+
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
 use netduel_model::trial::Trial;
 use netduel_model::units::{human_bit_rate, human_nanos, human_si};
@@ -23,6 +25,8 @@ pub struct Interval {
     pub end_s: f64,
     /// Payload bytes received, sum of both directions.
     pub bytes: u64,
+    /// The parts of a bidirectional test: payload bytes that the server and the client received.
+    pub by_direction: Option<[u64; 2]>,
     /// Datagrams received, or round trips completed.
     pub messages: u64,
     /// Retransmitted segments.
@@ -150,6 +154,10 @@ impl Intervals {
                 |role: &Role| field(&newest[*role as usize]).saturating_sub(field(&last[*role as usize]));
             self.receivers.iter().map(of).sum()
         };
+        let received = |role: Role| {
+            let field = |all: &[LiveFigures; 2]| all[role as usize].received_bytes;
+            field(&newest).saturating_sub(field(&last))
+        };
         let senders =
             |field: fn(&LiveFigures) -> Option<u64>| newest.iter().filter_map(field).reduce(|a, b| a + b);
         let before: u64 = last.iter().filter_map(|figures| figures.retransmits).sum();
@@ -159,6 +167,7 @@ impl Intervals {
             start_s,
             end_s: newest[first].elapsed_ns as f64 / 1e9,
             bytes: sum(|figures| figures.received_bytes),
+            by_direction: (self.receivers.len() == 2).then(|| [Role::Server, Role::Client].map(received)),
             messages: sum(|figures| figures.messages),
             retransmits: senders(|figures| figures.retransmits).map(|now| now.saturating_sub(before)),
             cwnd_bytes: senders(|figures| figures.cwnd_bytes),
@@ -182,6 +191,10 @@ fn merged(held: Interval, rest: Interval) -> Interval {
     Interval {
         end_s: rest.end_s,
         bytes: held.bytes + rest.bytes,
+        by_direction: match (held.by_direction, rest.by_direction) {
+            (Some(a), Some(b)) => Some([a[0] + b[0], a[1] + b[1]]),
+            (a, b) => a.or(b),
+        },
         messages: held.messages + rest.messages,
         retransmits: sum(held.retransmits, rest.retransmits),
         cwnd_bytes: rest.cwnd_bytes.or(held.cwnd_bytes),
@@ -209,7 +222,7 @@ pub fn heading(traffic: &Traffic) -> String {
         (None, _) => "round trips completed",
     };
     let ways = match facts.bulk {
-        Some(Direction::Both) if facts.is_stream() => ", both directions together",
+        Some(Direction::Both) if facts.is_stream() => ", both directions together and each",
         _ => "",
     };
     let (requests, cwnd) = (
@@ -228,15 +241,17 @@ pub fn heading(traffic: &Traffic) -> String {
     format!("  per interval: {counted}{ways}, warm-up included\n{:<19}{rest}", "  interval")
 }
 
-/// The line of an interval, of intervals that are `length_s` seconds long. A rate over a small part of an interval says nothing.
+/// The line of an interval, of intervals that are `length_s` seconds long; with both directions, a line for each below it. A rate over a
+/// small part of an interval says nothing.
 pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
     let seconds =
         Some(interval.end_s - interval.start_s).filter(|seconds| *seconds >= length_s * RATE_SHARE_MIN);
     let by_time = |amount: f64, show: &dyn Fn(f64) -> String| {
         seconds.map_or_else(|| "-".to_owned(), |seconds| show(amount / seconds))
     };
-    let rate = by_time(interval.bytes as f64 * 8.0, &human_bit_rate);
-    let transfer = human_si(interval.bytes as f64, "B");
+    let transferred =
+        |bytes: u64| (human_si(bytes as f64, "B"), by_time(bytes as f64 * 8.0, &human_bit_rate));
+    let (transfer, rate) = transferred(interval.bytes);
     let unit = if words::is_of_packets(traffic) { words::PPS } else { "/s" };
     let per_second = by_time(interval.messages as f64, &|rate| human_si(rate, unit));
     let known = |value: Option<u64>, show: &dyn Fn(f64) -> String| {
@@ -266,5 +281,15 @@ pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
         }
     };
     let drain = if interval.is_drain { "  received after the end of the test" } else { "" };
-    format!("{:>6.2} - {:>6.2} s  {rest}{drain}", interval.start_s, interval.end_s)
+    let mut lines = format!("{:>6.2} - {:>6.2} s  {rest}{drain}", interval.start_s, interval.end_s);
+    for (title, bytes) in ["to server", "to client"].into_iter().zip(interval.by_direction.iter().flatten()) {
+        let (transfer, rate) = transferred(*bytes);
+        let title = format!("    {title}");
+        let _ = if facts.wire == Wire::Segments {
+            write!(lines, "\n{title:<19}{transfer:>12}{rate:>16}")
+        } else {
+            write!(lines, "\n{title:<19}{transfer:>10}{rate:>14}")
+        };
+    }
+    lines
 }

@@ -80,7 +80,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     rows.extend(parts(trial));
     rows.extend(congestion(workload, client).map(|name| ("congestion", name)));
     rows.extend(datagrams(input));
-    rows.extend(tcp(client, server).map(|words| ("TCP", words)));
+    rows.extend(tcp(workload, client, server).into_iter().map(|words| ("TCP", words)));
     if workload.traffic.facts().wire == Wire::Segments {
         rows.extend(connections(client).map(|words| ("connections", words)));
     }
@@ -346,10 +346,21 @@ fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     rows
 }
 
-fn tcp(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
-    let sender = [client, server]
-        .into_iter()
-        .find(|end| end.report.sent.is_some() && end.report.received.is_none())?;
+/// The connections of each sending end; both ends have a name when both send.
+fn tcp(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> Vec<String> {
+    let facts = workload.traffic.facts();
+    let is_bidirectional = facts.is_stream() && facts.bulk == Some(Direction::Both);
+    let rows = [("client", client), ("server", server)].into_iter();
+    rows.filter(|(_, end)| end.report.sent.is_some() && (is_bidirectional || end.report.received.is_none()))
+        .filter_map(|(name, end)| {
+            let words = tcp_of(end)?;
+            Some(if is_bidirectional { format!("{name}: {words}") } else { words })
+        })
+        .collect()
+}
+
+/// The connections of a sending end.
+fn tcp_of(sender: &TrialEnd) -> Option<String> {
     let connections: Vec<_> = sender.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()).collect();
     let first = connections.first()?;
     let retransmits: u64 = connections.iter().map(|tcp| u64::from(tcp.retransmits.unwrap_or(0))).sum();

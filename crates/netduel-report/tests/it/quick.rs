@@ -102,7 +102,12 @@ fn interval_of_both_directions_waits_for_both_ends() {
     };
     // The server's figures come late; its bytes still belong to the line.
     assert_eq!(intervals.take(Role::Client, figures(1, 100)), None);
-    assert_eq!(intervals.take(Role::Server, figures(1, 1_000)).unwrap().bytes, 1_100);
+    let interval = intervals.take(Role::Server, figures(1, 1_000)).unwrap();
+    assert_eq!((interval.bytes, interval.by_direction), (1_100, Some([1_000, 100])));
+    let line = quick::line(&traffic, &interval, 1.0);
+    let lines: Vec<&str> = line.lines().map(str::trim).collect();
+    assert!(lines[1].starts_with("to server") && lines[1].ends_with("8.00 kbit/s"), "{line}");
+    assert!(lines[2].starts_with("to client") && lines[2].ends_with("800 bit/s"), "{line}");
     assert_eq!(intervals.take(Role::Server, figures(2, 2_000)), None);
     assert_eq!(intervals.take(Role::Client, figures(2, 200)).unwrap().bytes, 1_100);
 }
@@ -183,7 +188,7 @@ fn test_of_both_directions_shows_the_rate_of_each() {
     let received = trial.server.as_ref().unwrap().report.received.clone();
     trial.client.as_mut().unwrap().report.received = received;
     let both = text(&workload, &trial);
-    for words in ["both directions together", "to server", "to client"] {
+    for words in ["both directions together", "to server", "to client", "TCP          client: "] {
         assert!(both.contains(words), "{words}: {both}");
     }
 }

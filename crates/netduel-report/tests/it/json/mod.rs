@@ -68,6 +68,7 @@ fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {
         start_s: 0.0,
         end_s: 1.0,
         bytes: 125_000_000,
+        by_direction: Some([100_000_000, 25_000_000]),
         messages: 10,
         retransmits: Some(3),
         cwnd_bytes: None,
@@ -238,11 +239,14 @@ fn quick_tests_and_their_events_fit_the_schemas() {
     let run = stamps::run([true, true], |_| {});
     let input = first_trial(&run);
     let document = quick_test(&run, input);
-    assert_eq!(document["tests"][0]["intervals"][0]["rate_bps"], 1e9);
+    let first = &document["tests"][0]["intervals"][0];
+    assert_eq!(first["rate_bps"], 1e9);
+    assert_eq!([&first["to_server_bytes"], &first["to_client_bytes"]], [100_000_000, 25_000_000]);
     let interval = Interval::of(&quick::Interval {
         start_s: 0.0,
         end_s: 0.0,
         bytes: 0,
+        by_direction: None,
         messages: 0,
         retransmits: None,
         cwnd_bytes: None,
