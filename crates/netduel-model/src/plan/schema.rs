@@ -80,7 +80,7 @@ fn append(property: &mut Value, sentence: &str) {
     property["description"] = format!("{text} {sentence}").into();
 }
 
-/// Adds to the descriptions of the keys which types have them, what differs between the types, and their ranges.
+/// Adds to the descriptions of the keys which types have them and their ranges; what differs between the types has a line for each.
 fn describe(properties: &mut Value) {
     for (key, property) in properties.as_object_mut().into_iter().flatten() {
         let of = |kind: &WorkloadType| {
@@ -92,22 +92,30 @@ fn describe(properties: &mut Value) {
             continue;
         }
         let text = property["description"].as_str().unwrap_or_default();
-        let mut sentences = vec![format!("{}: {text}", types_in_words(&types))];
-        let texts = types.iter().map(|(kind, setting)| (*kind, setting.text.to_owned()));
-        let texts = grouped(texts.filter(|(_, text)| !text.is_empty()));
-        sentences.extend(texts.into_iter().map(|(text, kinds)| format!("{}: {text}.", kinds.join(", "))));
-        let ranges = types.iter().filter_map(|(kind, setting)| Some((*kind, setting.range?.words())));
-        let ranges = grouped(ranges);
-        let is_one = ranges.len() == 1;
-        let words = |(range, kinds): (String, Vec<&str>)| {
-            if is_one { range } else { format!("{range} ({})", kinds.join(", ")) }
+        let ranges = grouped(types.iter().map(|(kind, setting)| (*kind, range_sentence(setting))));
+        let common = if let [(range, _)] = ranges.as_slice() { range.clone() } else { String::new() };
+        let own = |setting: &Setting| {
+            let text = if setting.text.is_empty() { String::new() } else { format!("{}.", setting.text) };
+            let range = if common.is_empty() { range_sentence(setting) } else { String::new() };
+            joined(&[&text, &range])
         };
-        let ranges: Vec<String> = ranges.into_iter().map(words).collect();
-        if !ranges.is_empty() {
-            sentences.push(format!("Range: {}.", ranges.join("; ")));
-        }
-        property["description"] = sentences.join(" ").into();
+        let mut lines = vec![joined(&[&format!("{}: {text}", types_in_words(&types)), &common])];
+        let groups = grouped(types.iter().map(|(kind, setting)| (*kind, own(setting))));
+        let groups = groups.into_iter().filter(|(words, _)| !words.is_empty());
+        lines.extend(groups.map(|(words, kinds)| format!("{}: {words}", kinds.join(", "))));
+        property["description"] = lines.join("\n").into();
     }
+}
+
+/// `Range: 1 to 64.`; empty without a range.
+fn range_sentence(setting: &Setting) -> String {
+    setting.range.map_or_else(String::new, |range| format!("Range: {}.", range.words()))
+}
+
+/// Sentences that are not empty, in one line.
+fn joined(sentences: &[&str]) -> String {
+    let given: Vec<&str> = sentences.iter().copied().filter(|text| !text.is_empty()).collect();
+    given.join(" ")
 }
 
 /// The types of which the same is true, in the order of the types.

@@ -26,7 +26,7 @@ shape! {
         /// DSCP (RFC 2474) of the data packets of both ends, for example 46 for expedited forwarding. Default: the
         /// kernel's, 0.
         optional dscp: u32,
-        /// TCP connections.
+        /// Number of TCP connections.
         optional streams: u32,
         /// The end that sends bulk data: `up` is client to server.
         optional direction: Direction,
@@ -37,7 +37,7 @@ shape! {
         optional engine: TcpEngine,
         /// Congestion control as the kernel names it, at most 15 characters. Default: the host's.
         optional congestion: String,
-        /// Payload of a message.
+        /// Size of a message.
         optional size: Bytes,
         /// Bytes of a response. Default: `size`.
         optional response_size: Bytes,
@@ -50,18 +50,18 @@ shape! {
         optional window: Bytes,
         /// Maximum segment size (MSS). Default: from the MTU of the path.
         optional mss: u32,
-        /// Flows, each with a source port of its own. They share threads: one per core or queue, or one per core of `pin_client` and
-        /// `pin_server`.
+        /// Number of flows. Each flow has its own source port. Flows share threads: one thread per core, per queue with `xdp`, or per
+        /// core of `pin_client` and `pin_server`.
         optional flows: u32,
         /// Segmentation offload of the datagrams. Default: `gso` without a `rate` when `size` is at most its default, because then a
         /// core is the bottleneck; otherwise `none`, because a rate needs even spacing, and because `gso` needs datagrams that fit the
         /// MTU. The report states when a path carries the 128 datagrams of a buffer as one packet.
         optional offload: UdpOffload,
-        /// Requests in flight.
+        /// Number of requests in flight.
         optional outstanding: u32,
         /// How a thread waits for a message.
         optional wait: Wait,
-        /// Open loop: requests leave on a schedule at this rate, and round trips start at the scheduled time.
+        /// Requests per second of an open loop: requests leave on a schedule, and the time of a round trip begins at its scheduled time.
         optional request_rate: PerSecond,
         /// Protocol of the probes, default `udp`.
         optional probe: ProbeProtocol,

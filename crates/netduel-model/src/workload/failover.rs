@@ -51,7 +51,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::DSCP,
     // Each has a thread at both ends, which must not delay the probes; an outage is seen by one stream as by many.
     Setting::within("streams", Range::count(0, 64)).says("connections beside the probes, default 1"),
-    Setting::free("direction").says("of its streams, default `up`; probes go both ways"),
+    Setting::free("direction").says("direction of the streams, default `up`; probes go in both directions"),
     setting::BLOCK,
     Setting::free("engine"),
     Setting::free("congestion"),
@@ -59,7 +59,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         .says("bytes of a probe, default 64 B"),
     // Every probe is stored: 10 k/s for 100 s are the most that a trial keeps. Below 10 /s an outage is not seen.
     Setting::within("request_rate", Range::per_second(10, 10_000))
-        .says("of the probes, each way, default 1 k/s"),
+        .says("rate of the probes in each direction, default 1 k/s"),
     Setting::free("events"),
 ];
 

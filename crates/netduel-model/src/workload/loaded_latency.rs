@@ -64,8 +64,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     Setting::within("streams", Range::count(1, setting::THREADS_MOST))
-        .says("connections that make the load; one more carries load and round trips; default 16"),
-    Setting::free("direction").says("of the load, default `both`"),
+        .says("connections of the load, default 16; one further connection carries load and round trips"),
+    Setting::free("direction").says("direction of the load, default `both`"),
     setting::BLOCK,
     Setting::free("engine"),
     Setting::free("congestion"),
@@ -73,7 +73,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::PROBE_MOST))
         .says("bytes of a probe and of its response, default 64 B"),
     // At 10 k/s probes of 64 B are 5 Mbit/s: more would be load themselves.
-    Setting::within("request_rate", Range::per_second(1, 10_000)).says("of the probes, default 200 /s"),
+    Setting::within("request_rate", Range::per_second(1, 10_000)).says("rate of the probes, default 200 /s"),
     // Each part has to be long enough to be measured.
     Setting::within("idle_share", Range::share(5, 90)),
 ];

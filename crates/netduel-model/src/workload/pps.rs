@@ -42,8 +42,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
     udp_stream::FLOWS.says(
-        "default 16; 1 with the generator `kernel`, where each has a thread that keeps a core, at most 64; with `dpdk` more than 1 means \
-         as many as testpmd makes, default 1 with a receiver of one queue",
+        "default 16. Generator `kernel`: default 1, at most 64, and each flow has a thread that keeps a core busy. `dpdk`: default 1 with \
+         a receiver of one queue; with more than 1 testpmd chooses the number",
     ),
     Setting::free("direction").says(
         "default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams; only sockets have another \

@@ -238,8 +238,8 @@ pub(super) const WINDOW: Setting = Setting::within("window", Range::bytes(4096, 
 pub(super) const VOLUME: Setting = Setting::within("volume", Range::bytes(1, 1 << 52));
 /// Notes on settings that several types share.
 pub(super) const SHARED_WINDOW: &str = "default: the flows share 64 MiB for receiving";
-pub(super) const EXCLUDES_OUTSTANDING: &str = "excludes `outstanding`; default: a closed loop";
-pub(super) const SAME_SIZE: &str = "bytes of a request and of its response, default 64 B";
+pub(super) const EXCLUDES_OUTSTANDING: &str = "not together with `outstanding`; default: a closed loop";
+pub(super) const SAME_SIZE: &str = "bytes of a request, and of its response; default 64 B";
 pub(super) const BOTH_WAIT: &str = "both ends, default `block`";
 pub(super) const ONE_IN_FLIGHT: &str = "in a closed loop, default 1";
 /// Each is a thread with a stack, or a socket with its buffers.

@@ -64,7 +64,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     // The port opens this many sockets in some seconds; they share a thread for each core.
-    Setting::within("streams", Range::count(1, 20_000)).says("at most 1024 with the engines `zerocopy` and `io-uring`, default 1; they share a thread per core, except with these two and with up to 128 of `copy`"),
+    Setting::within("streams", Range::count(1, 20_000)).says("default 1; at most 1024 with the engines `zerocopy` and `io-uring`, where each connection has a thread, as up to 128 connections have with `copy`; otherwise connections share one thread per core"),
     Setting::free("direction").says("default `up`; with `both`, rates are the sum of the two directions"),
     setting::BLOCK,
     Setting::free("engine"),

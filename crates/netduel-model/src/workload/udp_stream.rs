@@ -60,7 +60,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::DSCP,
     FLOWS.says("default 1"),
     Setting::free("direction").says("default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams"),
-    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::DATAGRAM_MOST)).says("of a datagram, default 1448 B (1428 B over IPv6)")
+    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::DATAGRAM_MOST)).says("payload of a datagram, default 1448 B (1428 B over IPv6)")
         .advise("a datagram begins with whose it is, its number and the time it was sent"),
     setting::RATE.says("datagrams leave in bursts of what is due in 100 us, at most 16"),
     Setting::free("offload"),

@@ -59,6 +59,22 @@ fn reference() -> String {
     for (title, definition) in tables {
         let table = definition.map_or(&schema, |name| &schema["$defs"][name]);
         let description = table["description"].as_str().expect("every table is described");
+        if definition == Some("SettingsSpec") {
+            text.push_str(
+                &[
+                    "\n### ",
+                    title,
+                    "\n",
+                    description,
+                    " They have the meaning and the range of [`[[workloads]]`](#workloads): ",
+                ]
+                .concat(),
+            );
+            let properties = table["properties"].as_object().expect("a table has keys");
+            let keys: Vec<String> = properties.keys().map(|key| format!("`{key}`")).collect();
+            text.push_str(&[&keys.join(", "), ".\n"].concat());
+            continue;
+        }
         text.push_str(
             &["\n### ", title, "\n", description, "\n\n| key | value | meaning |\n|---|---|---|\n"].concat(),
         );
@@ -70,8 +86,10 @@ fn reference() -> String {
         for (key, property) in keys {
             let mark = if required.contains(&Value::from(key.as_str())) { " (required)" } else { "" };
             let description = property["description"].as_str().expect("every key is described");
+            // A cell of a table is one line.
+            let description = description.replace('\n', "<br>");
             let kind = kind(property, &schema["$defs"]);
-            text.push_str(&["| `", key, "`", mark, " | ", &kind, " | ", description, " |\n"].concat());
+            text.push_str(&["| `", key, "`", mark, " | ", &kind, " | ", &description, " |\n"].concat());
         }
     }
     text + "\n"
