@@ -26,7 +26,7 @@ pub struct KeeperCommand {
     pub words: Vec<String>,
 }
 
-/// A running lab. Dropping the handle of an attached lab removes the lab and waits until it is gone; dropping the handle of a
+/// A running lab. Dropping the handle of an attached lab removes the lab and waits for its end; dropping the handle of a
 /// standing lab does nothing.
 #[derive(Debug)]
 pub struct Lab {
@@ -122,7 +122,7 @@ impl Lab {
     /// uses the path.
     ///
     /// # Errors
-    /// [`LabError::Kernel`] and its kin when a step fails, [`LabError::KeeperDied`].
+    /// [`LabError::Kernel`] and the other errors of the kernel when a step fails, [`LabError::KeeperDied`].
     pub fn set_path(&self, path: LabPath) -> Result<(), LabError> {
         match self.ask(Ask::SetPath { path }, "set the path")?.0 {
             Answer::Done => Ok(()),
@@ -133,7 +133,7 @@ impl Lab {
     /// Performs an event on the path of a guest, `a` or `b`, while traffic runs. [`Self::restore`] undoes it.
     ///
     /// # Errors
-    /// [`LabError::Kernel`] and its kin when a step fails, [`LabError::NoSuchHost`], [`LabError::KeeperDied`].
+    /// [`LabError::Kernel`] and the other errors of the kernel when a step fails, [`LabError::NoSuchHost`], [`LabError::KeeperDied`].
     pub fn perform(&self, kind: PathEventKind, guest: &str) -> Result<Performed, LabError> {
         match self.ask(Ask::Perform { kind, guest: guest.to_owned() }, "change the path")?.0 {
             Answer::Performed(performed) => Ok(performed),

@@ -33,7 +33,7 @@ impl ErrorCounts {
         self.add(call, kind);
     }
 
-    /// Counts an event that is no error number.
+    /// Counts an event without an error number.
     #[cold]
     pub(crate) fn count_event(&mut self, call: &'static str, event: &'static str) {
         self.add(call, Kind::Text(event));

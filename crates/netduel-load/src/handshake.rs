@@ -25,7 +25,7 @@ pub(crate) enum Step {
     Confirm = 3,
     /// Server to client: the socket is connected.
     Ready = 4,
-    /// Client to server: the head of a request that has the connection to itself. The following bytes belong to the request.
+    /// Client to server: the start of a request on its own connection. The following bytes belong to the request.
     Transaction = 5,
 }
 

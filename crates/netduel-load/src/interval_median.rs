@@ -17,7 +17,7 @@ pub(crate) struct IntervalMedian {
     highest: usize,
 }
 
-/// What an interval held.
+/// The figures of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub count: u64,
@@ -57,7 +57,7 @@ impl IntervalMedian {
         self.highest = self.highest.max(bucket);
     }
 
-    /// Counts what another has counted, too.
+    /// Adds the counts of another.
     pub(crate) fn add(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -71,7 +71,7 @@ impl IntervalMedian {
         self.highest = self.highest.max(other.highest);
     }
 
-    /// What `percent` of the values do not exceed; absent when nothing was counted.
+    /// The percentile of the values; absent without values.
     pub(crate) fn percentile(&self, percent: u64) -> Option<u64> {
         let mut below = 0;
         let enough = |below: u64| below * 100 >= self.count * percent;
@@ -82,7 +82,7 @@ impl IntervalMedian {
         Some(upper_edge(index).min(self.max))
     }
 
-    /// What was counted since the last call; absent when nothing was.
+    /// The figures since the last call; absent without values.
     pub(crate) fn take(&mut self) -> Option<Summary> {
         if self.count == 0 {
             return None;

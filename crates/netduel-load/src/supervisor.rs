@@ -148,7 +148,7 @@ impl Supervisor {
         (!pins.is_empty()).then(|| pins[thread % pins.len()])
     }
 
-    /// Samples until all jobs are done; returns the series of what was sent and received, and what the threads bring.
+    /// Samples until all jobs are done; returns the series of sent and received data, and the finished threads.
     fn attend(
         &mut self,
         results: &Receiver<Finished>,

@@ -186,7 +186,7 @@ impl Outgoing {
     }
 }
 
-/// What follows a failed send.
+/// The reaction to a failed send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Retry { pause_ns: u64 },
@@ -368,7 +368,7 @@ impl Sender {
         for index in 0..batch {
             let payload = outgoing.payload_mut(index);
             datagram::write_number(payload, flow.flow.magic, flow.number + index as u64);
-            // The smallest frame of Ethernet has room for magic and number alone.
+            // The smallest Ethernet frame has space for magic and number only.
             if payload.len() >= STREAM_HEADER {
                 datagram::write_time(payload, now);
             }

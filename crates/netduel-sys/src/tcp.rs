@@ -32,8 +32,8 @@ pub fn listen(address: SocketAddr, congestion: Option<&str>, backlog: i32) -> io
     Ok(TcpListener::from(socket))
 }
 
-/// Connects within `timeout` from the address and interface of `bind`, with `congestion` in use and segments of `mss` bytes at most (`TCP_MAXSEG`, tcp(7)) from the first
-/// segment on.
+/// Connects within `timeout` from the address and interface of `bind`, with `congestion` in use and segments of at most `mss` bytes
+/// (`TCP_MAXSEG`, tcp(7)) from the first segment on.
 ///
 /// # Errors
 /// Errors of socket(2), setsockopt(2), connect(2) and [`LocalBind::bind_tcp`]; kind `TimedOut` after the timeout.
@@ -67,8 +67,8 @@ pub fn connect(
     Ok(TcpStream::from(socket))
 }
 
-/// An unconnected socket for [`continue_connecting`], bound to the address and interface of `bind`. It sends small messages at once (`TCP_NODELAY`), and
-/// no call on it sleeps longer than `limit`; without a limit no call sleeps while it connects.
+/// An unconnected socket for [`continue_connecting`], bound to the address and interface of `bind`. It sends small messages at once
+/// (`TCP_NODELAY`), and no call on it sleeps longer than `limit`; without a limit no call sleeps while it connects.
 ///
 /// # Errors
 /// Errors of socket(2), setsockopt(2) and [`LocalBind::bind_tcp`].

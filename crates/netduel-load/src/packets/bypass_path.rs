@@ -9,13 +9,13 @@ pub struct BypassPath {
     pub interface: String,
     /// Its index.
     pub index: u32,
-    /// What its driver can do with XDP; absent where that is not known.
+    /// XDP features of its driver; absent when unknown.
     pub xdp: Option<Vec<XdpFeature>>,
     /// Its queues: for sending at the sender, for receiving at the receiver.
     pub queues: u32,
-    /// The hardware address of this host's end of the path; of no use to a receiver.
+    /// The hardware address of this host's end of the path; unused at a receiver.
     pub own_mac: [u8; 6],
-    /// That of the next hop to the peer; of no use to a receiver.
+    /// The hardware address of the next hop to the peer; unused at a receiver.
     pub peer_mac: [u8; 6],
 }
 
@@ -25,8 +25,8 @@ impl BypassPath {
         self.xdp.as_ref().is_some_and(|has| !has.contains(&feature))
     }
 
-    /// Where a program that is attached without a wish runs (`dev_xdp_mode` in net/core/dev.c); it leads frames to sockets in the driver
-    /// only when that can.
+    /// Where a program runs that is attached without a requested mode (`dev_xdp_mode` in net/core/dev.c); it redirects frames to sockets in
+    /// the driver only when the driver supports it.
     pub(super) fn mode(&self) -> Option<XdpMode> {
         let native = |has: &Vec<XdpFeature>| has.contains(&XdpFeature::Basic);
         self.xdp.as_ref().map(|has| if native(has) { XdpMode::Native } else { XdpMode::Generic })

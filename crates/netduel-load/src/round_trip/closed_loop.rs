@@ -14,7 +14,7 @@ use super::transport::{Received, Requests, Responses};
 use crate::recorder::{Recorder, Trip};
 use crate::worker::Worker;
 
-/// How often lost requests are looked for, nanoseconds.
+/// Interval of the checks for lost requests, nanoseconds.
 const SCAN_NS: u64 = 20_000_000;
 /// Longest wait for room to send.
 const ROOM_LIMIT: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
 //! The open loop: requests leave on a schedule whatever the server does, and each round trip counts from its scheduled
 //! time, so that a stall is seen by all the requests that it held up (no coordinated omission).
 //!
-//! Blocking, one thread sends and another receives: neither waits for the other's business. Spinning, one thread does both.
+//! Blocking, one thread sends and another receives: neither waits for the other. Spinning, one thread does both.
 use std::io;
 use std::sync::Mutex;
 use std::sync::PoisonError;
