@@ -155,6 +155,8 @@ mod tests {
     const INSIDE: &str = "NETDUEL_ICMP_TEST_INSIDE";
     /// Echo requests of another program.
     const FOREIGN: usize = 100;
+    /// Permits datagram ICMP sockets to root.
+    const OPEN: &str = "echo 0 0 > /proc/sys/net/ipv4/ping_group_range";
     /// A new network namespace has a range without a group.
     const CLOSED: &str = "true";
     const MODULE: &str = "workload::icmp_rr::tests";
@@ -240,8 +242,11 @@ mod tests {
         }
     }
 
-    /// Runs a test again in a network namespace of its own, with a prepared shell and without some capabilities.
-    fn inside(test: &str, prepare: &str, without: &str) {
+    /// Runs `body` in a new network namespace, by running the test again after the shell commands `prepare` and without some capabilities.
+    fn in_namespace(test: &str, prepare: &str, without: &str, body: impl FnOnce()) {
+        if std::env::var_os(INSIDE).is_some() {
+            return body();
+        }
         let name = format!("{MODULE}::{test}");
         let drop =
             if without.is_empty() { String::new() } else { format!("setpriv --bounding-set={without}") };
@@ -262,77 +267,73 @@ mod tests {
         netduel_test_support::repeat_skips(&text);
     }
 
-    fn is_inside() -> bool {
-        std::env::var_os(INSIDE).is_some()
+    /// Whether this process gets a raw ICMP socket.
+    fn gets_raw_socket() -> bool {
+        IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap().is_raw()
     }
 
     #[test]
-    fn a_group_in_the_range_needs_no_capability() {
-        if !is_inside() {
-            let open = "echo 0 0 > /proc/sys/net/ipv4/ping_group_range";
-            return inside("a_group_in_the_range_needs_no_capability", open, "-net_raw");
-        }
-        assert!(!IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap().is_raw());
-        for family in [Family::Ipv4, Family::Ipv6] {
-            let [client, _] = run(&workload(family, Wait::Block, None, 1, 64));
-            assert!(client.round_trips.unwrap().responses > 0);
-        }
+    fn group_in_the_range_needs_no_capability() {
+        in_namespace("group_in_the_range_needs_no_capability", OPEN, "-net_raw", || {
+            assert!(!gets_raw_socket());
+            for family in [Family::Ipv4, Family::Ipv6] {
+                let [client, _] = run(&workload(family, Wait::Block, None, 1, 64));
+                assert!(client.round_trips.unwrap().responses > 0);
+            }
+        });
     }
 
     #[test]
     fn raw_sockets_of_a_closed_range_ignore_replies_to_others() {
-        if !is_inside() {
-            return inside("raw_sockets_of_a_closed_range_ignore_replies_to_others", CLOSED, "");
-        }
-        let other = IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap();
-        assert!(other.is_raw());
-        let mut message = vec![0; HEADER + 64];
-        other.write_header(&mut message, 1);
-        for family in [Family::Ipv4, Family::Ipv6] {
-            let workload = workload(family, Wait::Block, Some(1000), 1, 64);
-            let [client, _] = std::thread::scope(|scope| {
-                let run = scope.spawn(|| run(&workload));
-                // Fewer than a default receive buffer holds: a reader that is not scheduled loses nothing by them.
-                for _ in 0..FOREIGN {
-                    socket::send(&other, &message, Waiting::Block).unwrap();
-                    socket::receive(&other, &mut [0; 256], Waiting::Block).unwrap();
-                }
-                run.join().unwrap()
-            });
-            let trips = client.round_trips.unwrap();
-            assert_eq!((trips.requests, trips.responses, client.errors), (200, 200, vec![]), "{family}");
-        }
+        in_namespace("raw_sockets_of_a_closed_range_ignore_replies_to_others", CLOSED, "", || {
+            let other = IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap();
+            assert!(other.is_raw());
+            let mut message = vec![0; HEADER + 64];
+            other.write_header(&mut message, 1);
+            for family in [Family::Ipv4, Family::Ipv6] {
+                let workload = workload(family, Wait::Block, Some(1000), 1, 64);
+                let [client, _] = std::thread::scope(|scope| {
+                    let run = scope.spawn(|| run(&workload));
+                    // Fewer than a default receive buffer holds: a reader that is not scheduled loses nothing by them.
+                    for _ in 0..FOREIGN {
+                        socket::send(&other, &message, Waiting::Block).unwrap();
+                        socket::receive(&other, &mut [0; 256], Waiting::Block).unwrap();
+                    }
+                    run.join().unwrap()
+                });
+                let trips = client.round_trips.unwrap();
+                assert_eq!((trips.requests, trips.responses, client.errors), (200, 200, vec![]), "{family}");
+            }
+        });
     }
 
     #[test]
     fn client_without_permission_is_refused_before_the_start() {
-        if !is_inside() {
-            return inside("client_without_permission_is_refused_before_the_start", CLOSED, "-net_raw");
-        }
-        let Err(error) = prepare(&workload(Family::Ipv4, Wait::Block, None, 1, 64)) else {
-            panic!("an ICMP socket was opened")
-        };
-        let error = error.to_string();
-        for part in ["net.ipv4.ping_group_range is \"", "CAP_NET_RAW", "sysctl -w"] {
-            assert!(error.contains(part), "{error}");
-        }
+        in_namespace("client_without_permission_is_refused_before_the_start", CLOSED, "-net_raw", || {
+            let Err(error) = prepare(&workload(Family::Ipv4, Wait::Block, None, 1, 64)) else {
+                panic!("an ICMP socket was opened")
+            };
+            let error = error.to_string();
+            for part in ["net.ipv4.ping_group_range is \"", "CAP_NET_RAW", "sysctl -w"] {
+                assert!(error.contains(part), "{error}");
+            }
+        });
     }
 
     #[test]
     fn server_whose_kernel_ignores_echo_requests_is_refused_before_the_start() {
-        if !is_inside() {
-            let ignores = "echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all";
-            return inside(
-                "server_whose_kernel_ignores_echo_requests_is_refused_before_the_start",
-                ignores,
-                "",
-            );
-        }
-        let Err(error) = prepare(&workload(Family::Ipv4, Wait::Block, None, 1, 64)) else {
-            panic!("the server was prepared")
-        };
-        let error = error.to_string();
-        assert!(error.contains("net.ipv4.icmp_echo_ignore_all is 1"), "{error}");
+        in_namespace(
+            "server_whose_kernel_ignores_echo_requests_is_refused_before_the_start",
+            "echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all",
+            "",
+            || {
+                let Err(error) = prepare(&workload(Family::Ipv4, Wait::Block, None, 1, 64)) else {
+                    panic!("the server was prepared")
+                };
+                let error = error.to_string();
+                assert!(error.contains("net.ipv4.icmp_echo_ignore_all is 1"), "{error}");
+            },
+        );
     }
 
     /// Runs a trial whose requests a firewall rejects with an ICMP error.
@@ -361,20 +362,22 @@ mod tests {
 
     #[test]
     fn icmp_errors_are_counted_on_datagram_sockets() {
-        if !is_inside() {
-            let open = "nft --version && echo 0 0 > /proc/sys/net/ipv4/ping_group_range";
-            return inside("icmp_errors_are_counted_on_datagram_sockets", open, "");
-        }
-        assert!(!IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap().is_raw());
-        check_rejected();
+        in_namespace(
+            "icmp_errors_are_counted_on_datagram_sockets",
+            &format!("nft --version && {OPEN}"),
+            "",
+            || {
+                assert!(!gets_raw_socket());
+                check_rejected();
+            },
+        );
     }
 
     #[test]
     fn icmp_errors_are_counted_on_raw_sockets() {
-        if !is_inside() {
-            return inside("icmp_errors_are_counted_on_raw_sockets", "nft --version", "");
-        }
-        assert!(IcmpSocket::connect(Ipv4Addr::LOCALHOST.into(), &LocalBind::ANY).unwrap().is_raw());
-        check_rejected();
+        in_namespace("icmp_errors_are_counted_on_raw_sockets", "nft --version", "", || {
+            assert!(gets_raw_socket());
+            check_rejected();
+        });
     }
 }
