@@ -177,6 +177,11 @@ fn every_quick_test_works_over_one_port() {
     let responses =
         &events[events.len() - 1]["test"]["record"]["trial"]["client"]["report"]["round_trips"]["responses"];
     assert_eq!(Some(counted), responses.as_u64(), "{lines}");
+    let warnings = &events[events.len() - 1]["test"]["warnings"];
+    assert_eq!(
+        warnings[0]["kind"], "shared-machine",
+        "a warning on standard error is in the document: {lines}"
+    );
     let printed =
         events.iter().filter_map(|event| event["interval"]["round_trips"]["count"].as_u64()).sum::<u64>();
     // The figures may lack the last tenth of a second, which the result includes.
