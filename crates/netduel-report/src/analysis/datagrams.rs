@@ -100,7 +100,7 @@ impl Packets {
 #[derive(Debug, Clone)]
 pub struct Pacing {
     /// Configured payload rate of this direction, bit/s.
-    pub asked_bps: f64,
+    pub requested_bps: f64,
     /// Sent payload rate, bit/s; absent when the series does not reach the steady window.
     pub sent_bps: Option<f64>,
     /// Lateness of each burst, nanoseconds; absent in runs of earlier versions.
@@ -199,7 +199,7 @@ fn way(
         burst: handed.map(|handed| handed.burst_max),
         refused,
         pacing: rate.map(|rate| Pacing {
-            asked_bps: rate.0 as f64,
+            requested_bps: rate.0 as f64,
             sent_bps: sent_bps(workload, sender),
             late: handed.and_then(|handed| figures::of_record(handed.pacing_error.as_ref()?)),
         }),

@@ -44,22 +44,22 @@ pub struct FailoverEvent {
     /// Duration of the calls to the kernel, by trial.
     pub kernel_ns: Vec<f64>,
     /// From client to server.
-    pub up: FailoverWay,
+    pub client_to_server: ProbeDirection,
     /// From server to client.
-    pub down: FailoverWay,
+    pub server_to_client: ProbeDirection,
 }
 
 /// One direction around an event. Lists have one entry per trial.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct FailoverWay {
+pub struct ProbeDirection {
     /// Quantiles of the outage over the trials.
     pub outage_ns: Quantiles,
     /// Longest time without a probe, less the pace.
     pub outage_ns_by_trial: Vec<f64>,
     /// Trials whose outage had not ended with the traffic; their value is a minimum.
-    pub outages_not_over: u32,
+    pub outages_open_ended: u32,
     /// The same time before the event: the baseline without an event.
-    pub without_an_event_ns_by_trial: Vec<f64>,
+    pub baseline_ns_by_trial: Vec<f64>,
     /// Probes lost.
     pub lost_by_trial: Vec<f64>,
     /// Probes that arrived more than once.
@@ -125,20 +125,20 @@ impl FailoverEvent {
             interface: figures.event.interface.clone(),
             began_s: figures.began_s.clone(),
             kernel_ns: figures.took_ns.clone(),
-            up: FailoverWay::of(&figures.ways[0]),
-            down: FailoverWay::of(&figures.ways[1]),
+            client_to_server: ProbeDirection::of(&figures.ways[0]),
+            server_to_client: ProbeDirection::of(&figures.ways[1]),
         }
     }
 }
 
-impl FailoverWay {
+impl ProbeDirection {
     fn of(way: &DirectionFigures) -> Self {
         let delay = |phase: Phase| Quantiles::of(&way.delay_ns[phase as usize]);
         Self {
             outage_ns: Quantiles::of(&way.outage_ns),
             outage_ns_by_trial: way.outage_ns.clone(),
-            outages_not_over: way.open_ended,
-            without_an_event_ns_by_trial: way.baseline_ns.clone(),
+            outages_open_ended: way.open_ended,
+            baseline_ns_by_trial: way.baseline_ns.clone(),
             lost_by_trial: way.lost.clone(),
             duplicated_by_trial: way.duplicated.clone(),
             reordered_by_trial: way.reordered.clone(),

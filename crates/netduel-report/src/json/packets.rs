@@ -13,14 +13,14 @@ use crate::analysis::{self, ArmPackets, DatagramDirection, PacketSpread};
 /// Direction of traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum PathDirection {
     /// Client to server.
     Up,
     /// Server to client.
     Down,
 }
 
-impl Way {
+impl PathDirection {
     fn from(sender: Role) -> Self {
         match sender {
             Role::Client => Self::Up,
@@ -31,9 +31,9 @@ impl Way {
 
 /// Packets of one direction of an arm. Counts are sums over all valid trials.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct PacketWay {
+pub struct PacketDirection {
     /// Direction.
-    pub direction: Way,
+    pub direction: PathDirection,
     /// What makes the packets.
     pub generator: PacketEngine,
     /// What receives them.
@@ -55,7 +55,7 @@ pub struct PacketWay {
     /// Times that the sender waited because the ring or queue of its interface was full; null where the generator cannot know.
     pub back_pressure: Option<u64>,
     /// Packets that the device of testpmd refused because its ring was full; null for other generators.
-    pub not_taken: Option<u64>,
+    pub device_rejected: Option<u64>,
     /// Packets that the sender's interface counted; null when the packets bypass its counters.
     pub interface_sent: Option<InterfacePackets>,
     /// Packets that the receiver's interface counted.
@@ -165,7 +165,7 @@ pub struct Dpdk {
     pub command: Vec<String>,
 }
 
-impl PacketWay {
+impl PacketDirection {
     pub(super) fn of(way: &ArmPackets) -> Self {
         let rates = |rates: analysis::PacketRates| PacketRates {
             trials: rates.trials,
@@ -183,7 +183,7 @@ impl PacketWay {
             packets: lost.packets,
         };
         Self {
-            direction: Way::from(way.sender),
+            direction: PathDirection::from(way.sender),
             generator: way.path.engine,
             receiver: way.path.receiver,
             frame_bytes: way.path.frame,
@@ -194,7 +194,7 @@ impl PacketWay {
             loss_ratio: way.loss(),
             lost: way.lost.as_ref().map(|places| places.iter().map(lost).collect()),
             back_pressure: way.back_pressure,
-            not_taken: way.device_rejected,
+            device_rejected: way.device_rejected,
             interface_sent: interface(&way.interface_sent),
             interface_received: interface(&way.interface_received),
             line: way.line.as_ref().map(|line| Line {
@@ -243,7 +243,7 @@ pub struct Datagrams {
     /// Block of the trial, from 0.
     pub block: u32,
     /// Direction.
-    pub direction: Way,
+    pub direction: PathDirection,
     /// Datagrams that the sender's kernel accepted.
     pub sent: u64,
     /// Datagrams that the receiver's program received, each once.
@@ -304,7 +304,7 @@ pub struct CarriedPackets {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Pacing {
     /// Payload rate that the plan sets.
-    pub asked_bps: f64,
+    pub requested_bps: f64,
     /// Payload rate sent; null when the series does not reach the steady window.
     pub sent_bps: Option<f64>,
     /// Lateness of bursts; null in runs of old versions.
@@ -379,7 +379,7 @@ impl Datagrams {
         };
         Self {
             block: way.block,
-            direction: Way::from(way.sender),
+            direction: PathDirection::from(way.sender),
             sent: way.sent,
             received: way.received,
             duplicates: way.duplicates,
@@ -396,7 +396,7 @@ impl Datagrams {
             burst: way.burst,
             refused: way.refused,
             pacing: way.pacing.as_ref().map(|pacing| Pacing {
-                asked_bps: pacing.asked_bps,
+                requested_bps: pacing.requested_bps,
                 sent_bps: pacing.sent_bps,
                 late_ns: pacing.late.as_ref().map(Lateness::of),
             }),

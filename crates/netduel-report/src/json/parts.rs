@@ -339,9 +339,9 @@ pub struct OneWay {
     /// Exchanges with a delay below zero.
     pub negative: u64,
     /// Client to server.
-    pub up: Latency,
+    pub client_to_server: Latency,
     /// Server to client.
-    pub down: Latency,
+    pub server_to_client: Latency,
 }
 
 impl Stamps {
@@ -381,8 +381,8 @@ impl Stamps {
                 error_ns: one_way.error_ns,
                 clocks: one_way.clocks,
                 negative: one_way.negative,
-                up: Latency::of(&one_way.up),
-                down: Latency::of(&one_way.down),
+                client_to_server: Latency::of(&one_way.up),
+                server_to_client: Latency::of(&one_way.down),
             }),
         }
     }

@@ -9,7 +9,7 @@ use super::failover::Failover;
 use super::figures::{Bottleneck, CounterReport, MetricReport};
 use super::hosts::{Host, Pair};
 use super::listing::{Note, RunEnd};
-use super::packets::{Datagrams, PacketWay};
+use super::packets::{Datagrams, PacketDirection};
 use super::parts::{CorePackets, Expected, Latency, Point, QueuePackets, Stamps, Workload};
 use super::plan::Plan;
 use super::search::Searches;
@@ -157,7 +157,7 @@ pub struct ArmReport {
     /// Datagrams of each direction of each valid trial of `udp-stream`.
     pub datagrams: Vec<Datagrams>,
     /// Packets of each direction of a packet workload.
-    pub packets: Vec<PacketWay>,
+    pub packets: Vec<PacketDirection>,
     /// The events of `failover`; null for other workloads.
     pub failover: Option<Failover>,
     /// The searches of a workload that searches for a rate; null for others.
@@ -368,7 +368,7 @@ impl ArmReport {
             expected: arm.expected.as_ref().map(Expected::of),
             placements: arm.placements.iter().map(Placement::of).collect(),
             datagrams: arm.datagrams.iter().map(Datagrams::of).collect(),
-            packets: arm.packets.iter().map(PacketWay::of).collect(),
+            packets: arm.packets.iter().map(PacketDirection::of).collect(),
             failover: arm.failover.as_ref().map(Failover::of),
             search: arm.search.as_ref().map(Searches::of),
         }

@@ -106,7 +106,7 @@ fn pace(ways: &[&DatagramDirection], packet: Option<f64>) -> Option<String> {
     let rate_of =
         |bps: f64| packet.map_or_else(|| human_bit_rate(bps), |bytes| packet_rate(bps / 8.0 / bytes));
     let paced: Vec<_> = ways.iter().filter_map(|way| way.pacing.as_ref()).collect();
-    let target = paced.first()?.asked_bps;
+    let target = paced.first()?.requested_bps;
     let rates: Vec<f64> = paced.iter().filter_map(|pacing| pacing.sent_bps).collect();
     let mut parts = vec![format!("target {}", rate_of(target))];
     if let Some(rate) = summary::median(&rates) {

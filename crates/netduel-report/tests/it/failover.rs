@@ -340,7 +340,10 @@ fn every_event_and_direction_has_a_row_in_every_format() {
     assert!(!titles.contains("p90"), "{titles}");
     let events = &crate::json::report(&run)["workloads"][0]["arms"][0]["failover"]["events"];
     assert_eq!(
-        (&events[0]["up"]["outage_ns"]["n"], &events[0]["up"]["lost_by_trial"][0]),
+        (
+            &events[0]["client_to_server"]["outage_ns"]["n"],
+            &events[0]["client_to_server"]["lost_by_trial"][0]
+        ),
         (&3.into(), &3.0.into())
     );
     let markdown = markdown::page(&document(&run));

@@ -111,7 +111,7 @@ fn round_trip_parts_add_up_and_one_way_delay_has_its_worst_error() {
             );
         }
         assert_eq!(stamps["one_way"]["error_ns"], error);
-        assert_eq!(stamps["one_way"]["up"]["count"], 3 * COUNT);
+        assert_eq!(stamps["one_way"]["client_to_server"]["count"], 3 * COUNT);
         assert_eq!((&stamps["inconsistent"], &stamps["complete"]), (&0.into(), &(3 * COUNT).into()));
         assert_eq!(stamps["missing"]["server_transmit"], 3);
     }

@@ -132,7 +132,7 @@ fn drops_on_the_wire_are_assigned_to_the_path() {
             let lost = &way["lost"];
             assert!(number(&lost["elsewhere"]) > 1000, "{way}");
             assert_eq!((number(&lost["at_receiver_socket"]), number(&lost["at_interface"])), (0, 0), "{way}");
-            assert_eq!(way["pacing"]["asked_bps"], 80e6);
+            assert_eq!(way["pacing"]["requested_bps"], 80e6);
             assert!(number(&way["pacing"]["late_ns"]["count"]) > 0, "{way}");
         }
     }

@@ -130,7 +130,8 @@ fn every_probe_is_accounted_for_and_the_path_is_restored() {
     let document = bench.run(["report", "last", "--json"]).json();
     let events = &document["workloads"][0]["arms"][0]["failover"]["events"];
     let of_surprise = in_time.iter().filter(|trial| trial.slot.arm.as_str() == "surprise").count();
-    assert_eq!(events[0]["up"]["outage_ns"]["n"].as_u64().unwrap_or(0), of_surprise as u64, "{events}");
+    let outages = &events[0]["client_to_server"]["outage_ns"]["n"];
+    assert_eq!(outages.as_u64().unwrap_or(0), of_surprise as u64, "{events}");
     bench.assert_nothing_left();
 }
 
