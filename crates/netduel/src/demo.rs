@@ -131,8 +131,7 @@ fn checked(plan: &ResolvedPlan, trial: &Trial) -> (bool, String) {
 
 /// The plan with short round trips in both families in place of its workloads.
 fn check_plan(plan: &ResolvedPlan) -> Result<ResolvedPlan, Failure> {
-    let pinned =
-        plan.arms.iter().flat_map(|arm| &arm.workloads).find(|w| matches!(w.traffic, Traffic::TcpRr(_)));
+    let pinned = plan.arms.iter().flat_map(|arm| &arm.workloads).find(|w| !w.pin_client.is_empty());
     let cores = pinned.map(|workload| workload.pin_client.clone()).unwrap_or_default();
     let workloads =
         [check_workload("ipv4", Family::Ipv4, &cores)?, check_workload("ipv6", Family::Ipv6, &cores)?];

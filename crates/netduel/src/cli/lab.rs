@@ -5,7 +5,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use netduel_model::ids::LabName;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::units::BitRate;
+use netduel_model::workload::LAB;
 
+use super::range::{count_of, help};
 use super::shared::JsonArgs;
 
 /// Which lab.
@@ -43,17 +45,14 @@ pub enum LabCommand {
     Up {
         #[command(flatten)]
         lab: LabNameOrWordArgs,
-        /// Policy rules that the synthetic path evaluates per packet, 0 to 10000.
-        #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+        #[arg(long, default_value_t = 600, value_parser = count_of(LAB, "rules"), help = help("Policy rules that the synthetic path evaluates per packet", (LAB, "rules"), ""))]
         rules: u32,
         /// Emulated rate cap on the wire, for example "10 Gbit/s" [default: none]
         #[arg(long, value_name = "RATE")]
         cap: Option<BitRate>,
-        /// MTU of the guests in bytes, 1280 to 9000.
-        #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
+        #[arg(long, default_value_t = 1500, value_parser = count_of(LAB, "mtu"), help = help("MTU of the guests", (LAB, "mtu"), ""))]
         mtu: u32,
-        /// Transmit and receive queues of each end of the direct path, 1 to 64.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+        #[arg(long, default_value_t = 1, value_parser = count_of(LAB, "queues"), help = help("Transmit and receive queues of each end of the direct path", (LAB, "queues"), ""))]
         queues: u32,
         #[command(flatten)]
         json: JsonArgs,

@@ -3,6 +3,7 @@
 pub mod json;
 pub mod lab;
 pub mod pair;
+pub mod range;
 pub mod run;
 pub mod shared;
 pub mod stored;

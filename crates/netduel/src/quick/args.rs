@@ -2,30 +2,17 @@
 //! rejects the letter and names its own option.
 use std::path::PathBuf;
 
-use clap::builder::RangedI64ValueParser;
 use clap::{Args, ValueEnum};
 use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::plan::CoresSpec;
 use netduel_model::search::SearchPreset;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
-use netduel_model::workload::{BANDWIDTH_LIMIT, Setting, TcpEngine, UdpOffload, Wait, WorkloadType};
+use netduel_model::workload::{BANDWIDTH_LIMIT, TcpEngine, UdpOffload, Wait, WorkloadType};
 use netduel_sys::local_bind::LocalBind;
 use serde::de::DeserializeOwned;
 
+use crate::cli::range::{count, count_of, help};
 use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
-
-/// The bounds of an integer setting of a type of workload, as in plans.
-fn count(kind: WorkloadType, key: &str) -> RangedI64ValueParser<u32> {
-    count_of(kind.settings(), key)
-}
-
-/// The bounds of a whole number, as a plan has them.
-fn count_of(settings: &[Setting], key: &str) -> RangedI64ValueParser<u32> {
-    let range = settings.iter().find(|setting| setting.key == key).and_then(|setting| setting.range);
-    let bound = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    let (least, most) = range.map_or((0, u32::MAX.into()), |range| (bound(range.least), bound(range.most)));
-    clap::value_parser!(u32).range(least..=most)
-}
 
 /// Options of every quick test.
 #[derive(Debug, Clone, Args)]
@@ -65,8 +52,7 @@ pub struct CommonArgs {
     /// Cores for the server's threads, or "auto".
     #[arg(long, value_name = "CORES", value_parser = cores)]
     pub pin_server: Option<CoresSpec>,
-    /// DSCP of the data packets of both ends, 0 to 63, for example 46; not for pps [default: the kernel's, 0]
-    #[arg(long, value_name = "N", value_parser = count(WorkloadType::TcpStream, "dscp"))]
+    #[arg(long, value_name = "N", value_parser = count(WorkloadType::TcpStream, "dscp"), help = help("DSCP of the data packets of both ends", (WorkloadType::TcpStream.settings(), "dscp"), ", for example 46; not for pps [default: the kernel's, 0]"))]
     pub dscp: Option<u32>,
     /// Bandwidth limit of the sender, Mbit/s: the result shows the share of it [default: the cloud's limit for its size]
     #[arg(long, value_name = "MBPS", value_parser = count_of(BANDWIDTH_LIMIT, "expect_mbps"))]
@@ -125,8 +111,7 @@ pub struct WindowArgs {
 pub struct TcpArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Parallel connections, 1 to 20000.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::TcpStream, "streams"))]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::TcpStream, "streams"), help = help("Parallel connections", (WorkloadType::TcpStream.settings(), "streams"), ""))]
     pub parallel: u32,
     #[command(flatten)]
     pub bulk: BulkArgs,
@@ -156,13 +141,11 @@ pub struct TcpArgs {
 pub struct UdpArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Parallel flows, each from a port of its own.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::UdpStream, "flows"))]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::UdpStream, "flows"), help = help("Parallel flows, each with its own port", (WorkloadType::UdpStream.settings(), "flows"), ""))]
     pub parallel: u32,
     #[command(flatten)]
     pub bulk: BulkArgs,
-    /// UDP payload of each datagram, bytes, at least 24 [default: 1448, or 1428 over IPv6]
-    #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes, help = help("UDP payload of each datagram", (WorkloadType::UdpStream.settings(), "size"), " [default: 1448, or 1428 over IPv6]"))]
     pub length: Option<Bytes>,
     #[command(flatten)]
     pub window: WindowArgs,
@@ -190,8 +173,7 @@ pub struct PpsArgs {
     /// Time limit of the search, seconds or with a unit [default: ten times what its goals need for one rate, plus one minute]
     #[arg(long, value_name = "TIME", value_parser = test_time, requires = "search")]
     pub search_time: Option<Nanos>,
-    /// Parallel flows, each from a port of its own [default: 16, or 1 from the kernel]
-    #[arg(short = 'P', long, value_name = "N", value_parser = count(WorkloadType::Pps, "flows"))]
+    #[arg(short = 'P', long, value_name = "N", value_parser = count(WorkloadType::Pps, "flows"), help = help("Parallel flows, each with its own port", (WorkloadType::Pps.settings(), "flows"), " [default: 16, or 1 with the generator kernel]"))]
     pub parallel: Option<u32>,
     /// Packet generator: socket (UDP), xdp (AF_XDP, kernel bypass), kernel (upper bound of the path); xdp and kernel need root; dpdk
     /// works in plans only [default: socket]
@@ -252,8 +234,7 @@ pub struct RequestArgs {
     /// Bytes of a request and of its response.
     #[arg(short = 'l', long, value_name = "BYTES", default_value = "64", value_parser = bytes)]
     pub length: Bytes,
-    /// Requests in flight at a time.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::TcpRr, "outstanding"))]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::TcpRr, "outstanding"), help = help("Requests in flight at a time", (WorkloadType::TcpRr.settings(), "outstanding"), ""))]
     pub parallel: u32,
     /// Open loop: this many requests per second on schedule, latency measured from the scheduled time [default: closed loop]
     #[arg(long, value_name = "RATE", value_parser = per_second, conflicts_with = "parallel")]

@@ -38,7 +38,13 @@ pub fn message(errors: &PlanErrors) -> String {
         let key = problem.key.strip_prefix("workloads[0].").unwrap_or(&problem.key);
         // An option with several values has them in a list.
         let alone = key.split('[').next().unwrap_or(key);
-        format!("{}: {}; {}", option(alone).unwrap_or(key), problem.wrong, problem.allowed)
+        // The list of allowed settings has keys of plans.
+        let allowed = if problem.wrong.starts_with("is not a setting of ") {
+            "leave it out"
+        } else {
+            problem.allowed.as_str()
+        };
+        format!("{}: {}; {allowed}", option(alone).unwrap_or(key), problem.wrong)
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -57,6 +63,15 @@ mod tests {
             wrong: "is wrong".to_owned(),
             allowed: "right is allowed".to_owned(),
         };
+        let foreign = Problem {
+            wrong: "is not a setting of pps".to_owned(),
+            allowed: "it has packet_rate".to_owned(),
+            ..problem("workloads[0].dscp")
+        };
+        assert_eq!(
+            message(&PlanErrors { file: "options".to_owned(), problems: vec![foreign] }),
+            "--dscp: is not a setting of pps; leave it out"
+        );
         let problems = vec![problem("workloads[0].engine"), problem("hosts.server.serve")];
         assert_eq!(
             message(&PlanErrors { file: "options".to_owned(), problems }),
