@@ -45,11 +45,11 @@ pub enum PathEventKind {
     Carrier,
     /// The host sets its interface down.
     Down,
-    /// What was taken is given back, and traffic is moved to it.
+    /// The removed path is restored, and traffic is moved to it.
     Return,
     /// A second network interface is plugged into the host. In the lab only.
     AddNic,
-    /// It is taken away again. In the lab only.
+    /// The second network interface is removed. In the lab only.
     RemoveNic,
 }
 

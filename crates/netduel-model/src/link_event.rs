@@ -39,7 +39,7 @@ pub enum LinkChange {
         /// The interface above it now.
         to: String,
     },
-    /// It was taken from under the interface above it.
+    /// It was detached from the interface above it.
     Released,
     /// It was renamed.
     Renamed {
@@ -67,7 +67,7 @@ impl LinkEvent {
             LinkChange::Added => format!("{interface} was added"),
             LinkChange::Removed => format!("{interface} was removed"),
             LinkChange::Enslaved { to } => format!("{interface} was put under {to}"),
-            LinkChange::Released => format!("{interface} was taken from under its master"),
+            LinkChange::Released => format!("{interface} was detached from its master"),
             LinkChange::Renamed { from } => format!("{from} was renamed to {interface}"),
             LinkChange::DataPath { message } => format!("the kernel logged \"{message}\""),
             LinkChange::EventsLost => {

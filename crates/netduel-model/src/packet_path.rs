@@ -21,7 +21,7 @@ pub const KERNEL_FLOWS_MOST: u64 = 64;
 /// A datagram of these workloads begins with its trial's magic and its number.
 const DATAGRAM_LEAST: u32 = 16;
 
-/// Who makes packets.
+/// Generator of the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PacketEngine {
@@ -30,13 +30,13 @@ pub enum PacketEngine {
     Socket,
     /// AF_XDP: frames from the program's memory to the driver (kernel bypass).
     Xdp,
-    /// The kernel makes the frames itself, in the driver's place (BPF test run with live frames): the ceiling of the path.
+    /// The kernel generates the frames in the driver's context (BPF test run with live frames): the upper bound of the path.
     Kernel,
     /// DPDK's testpmd, run as a program of its own.
     Dpdk,
 }
 
-/// Who takes packets.
+/// Receiver of the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PacketReceiver {
@@ -80,12 +80,12 @@ impl PacketReceiver {
     }
 }
 
-/// The way of a workload's packets, which its client sends by kernel bypass or its sockets do.
+/// The packet path of a workload: generator, receiver, frame size and queues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PacketPath {
-    /// Who makes them.
+    /// Their generator.
     pub engine: PacketEngine,
-    /// Who takes them.
+    /// Their receiver.
     pub receiver: PacketReceiver,
     /// Size of a frame with its check sequence, as RFC 2544 counts it, bytes.
     pub frame: u32,

@@ -194,7 +194,7 @@ workloads! {
     TcpCrr(Transaction) = "tcp-crr" in tcp_crr;
     /// Round trips of small probes, first on an idle path and then while TCP streams run.
     LoadedLatency(LoadedLatency) = "loaded-latency" in loaded_latency;
-    /// Probes each way and TCP streams while the path is taken away and given back.
+    /// Probes in both directions and TCP streams while the path is removed and restored.
     Failover(Failover) = "failover" in failover;
     /// Packets of one size: how many a second, with which queues and cores.
     Pps(Pps) = "pps" in pps;

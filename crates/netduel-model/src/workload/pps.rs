@@ -191,7 +191,7 @@ pub(super) fn check(settings: &Pps, given: &Given<'_>, places: &Places<'_>, prob
         problems.add(&at("wait"), wrong, allowed);
     }
     if family == Family::Ipv6 && packets.engine == PacketEngine::Kernel {
-        let wrong = "is IPv6, whose datagrams need a sum that the generator `kernel` does not write";
+        let wrong = "is IPv6, and the generator `kernel` writes no UDP checksum, which IPv6 requires";
         problems.add(&at("family"), wrong, "use IPv4, or the generator `xdp` or `socket`");
     }
     search::check(packets, (*direction, rate.is_some()), &at, problems);

@@ -16,7 +16,7 @@ fn option(key: &str) -> Option<&'static str> {
         "packet_rate" | "request_rate" => "--rate",
         "queues" => "--queues",
         "direction" => "-R (--reverse) or --bidir",
-        "family" => "-4 (--ipv4) or -6 (--ipv6)",
+        "family" => "HOST, -4 (--ipv4) or -6 (--ipv6)",
         "mss" => "-M (--set-mss)",
         "offload" => "--offload",
         "pin_client" => "--pin-client",
