@@ -85,7 +85,8 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
     let service = sources.metadata.zip(cloud.as_ref().map(|cloud| cloud.provider));
     // The metadata service is queried in parallel. The thread is in the caller's network namespace.
     let (read, answer) = thread::scope(|scope| {
-        let query = service.map(|(address, provider)| scope.spawn(move || metadata::ask(provider, address)));
+        let query =
+            service.map(|(address, provider)| scope.spawn(move || metadata::query(provider, address)));
         let read = facts(sources, &root, &cpuinfo);
         (read, query.and_then(|query| query.join().ok()).flatten())
     });

@@ -37,7 +37,7 @@ pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
 
 /// Reserves space beyond the end of a file without changing its length. On a file system without reservation only the free space is checked,
 /// which another program may use before the trial is stored.
-pub(crate) fn take(file: &File, end: u64, bytes: u64) -> io::Result<()> {
+pub(crate) fn reserve(file: &File, end: u64, bytes: u64) -> io::Result<()> {
     // A signal (Ctrl-C) during the call must not fail it: the coordinator decides how a run is interrupted.
     match retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, end, bytes)) {
         Ok(()) => Ok(()),

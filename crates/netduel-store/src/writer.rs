@@ -71,7 +71,7 @@ impl RunWriter {
     /// [`StoreError::Full`] when there is not enough space.
     pub fn reserve(&mut self) -> Result<(), StoreError> {
         let bytes = self.trial_bytes_max;
-        room::take(&self.file, self.length, bytes).map_err(|source| {
+        room::reserve(&self.file, self.length, bytes).map_err(|source| {
             StoreError::for_room("make room for the next trial in", &self.path, bytes, source)
         })
     }

@@ -87,7 +87,7 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
                 while let Some(request) = self.next_request()? {
                     if request == ToAgent::Bye {
                         let problems = self.work.clean();
-                        self.say(&FromAgent::Bye { problems })?;
+                        self.send(&FromAgent::Bye { problems })?;
                         return Ok(Progress::Ended);
                     }
                     self.serve(request)?;
@@ -130,10 +130,10 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
             Ok(end) => FromAgent::Done { trial: self.peer.trial(), end: Box::new(end) },
             Err(error) => failed(error),
         };
-        self.say(&answer)
+        self.send(&answer)
     }
 
-    fn say(&mut self, message: &FromAgent) -> Result<(), AgentError> {
+    fn send(&mut self, message: &FromAgent) -> Result<(), AgentError> {
         let line = self.peer.answer(message, self.clock.now_ns());
         self.write(&line)
     }
@@ -175,7 +175,7 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
                 Ok(FromAgent::Aborted)
             }
         };
-        self.say(&answer.unwrap_or_else(failed))
+        self.send(&answer.unwrap_or_else(failed))
     }
 }
 

@@ -216,7 +216,7 @@ impl<'a> Conductor<'a> {
                 return Ok(Err(trouble));
             }
         }
-        Ok(self.mend(trouble))
+        Ok(self.restart_lost_agents(trouble))
     }
 
     /// Stores a trial and reports it.
@@ -256,7 +256,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Restarts lost agents, each once in a run. Other failures affect the trial only.
-    fn mend(&mut self, mut trouble: Trouble) -> Result<(), Trouble> {
+    fn restart_lost_agents(&mut self, mut trouble: Trouble) -> Result<(), Trouble> {
         // Another agent may be lost while one is started.
         loop {
             let gone: BTreeSet<HostName> =

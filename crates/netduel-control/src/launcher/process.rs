@@ -94,16 +94,16 @@ impl AgentProcess {
             // It has undone its changes, so no guard remains. Another process may still hold its standard error, for example the master
             // process of a persistent ssh connection (ControlPersist): only the last output of the agent is awaited.
             Some(Some(exited)) if exited.success() => {
-                remains.are_gone(KILL_PATIENCE);
+                remains.have_ended_within(KILL_PATIENCE);
                 true
             }
             // Its guard, which holds its standard error, may still run.
-            Some(_) => remains.are_gone(patience),
-            None if remains.are_gone(Duration::ZERO) => true,
+            Some(_) => remains.have_ended_within(patience),
+            None if remains.have_ended_within(Duration::ZERO) => true,
             None => {
                 kill(group);
                 // Its last output may contain the reason. A process outside the group may keep the pipe open.
-                remains.are_gone(KILL_PATIENCE)
+                remains.have_ended_within(KILL_PATIENCE)
             }
         };
         if status.is_none() {
@@ -131,7 +131,7 @@ pub struct Remains(Option<Receiver<()>>);
 
 impl Remains {
     /// Waits for its end, `patience` at most.
-    pub fn are_gone(&self, patience: Duration) -> bool {
+    pub fn have_ended_within(&self, patience: Duration) -> bool {
         // No message is ever sent: the reading thread drops its end of the channel at the end of the output.
         let ended = self.0.as_ref().map(|done| done.recv_timeout(patience));
         ended != Some(Err(RecvTimeoutError::Timeout))

@@ -61,6 +61,6 @@ impl Agents for Processes {
     }
 
     fn is_over(&mut self, id: AgentId, patience: Duration) -> bool {
-        self.remains.get(&id).is_none_or(|remains| remains.are_gone(patience))
+        self.remains.get(&id).is_none_or(|remains| remains.have_ended_within(patience))
     }
 }

@@ -100,10 +100,10 @@ fn remaining_processes_of_a_killed_agent_are_awaited() {
     let first = arrivals.recv_timeout(Duration::from_secs(60));
     assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
     let (ended, remains) = agent.end(Duration::ZERO);
-    assert!(!ended.is_over && !remains.are_gone(Duration::ZERO), "{ended:?}");
+    assert!(!ended.is_over && !remains.have_ended_within(Duration::ZERO), "{ended:?}");
     drop(holder);
-    assert!(remains.are_gone(Duration::from_secs(60)));
-    assert!(remains.are_gone(Duration::ZERO), "what is gone stays gone");
+    assert!(remains.have_ended_within(Duration::from_secs(60)));
+    assert!(remains.have_ended_within(Duration::ZERO), "ended processes stay ended");
 }
 
 #[test]
@@ -123,6 +123,6 @@ fn process_that_keeps_standard_error_open_does_not_delay_the_end() {
     let (ended, remains) = returned.recv_timeout(Duration::from_secs(60)).expect("the end is not delayed");
     assert!(ended.is_over && ended.status.is_some_and(|status| status.success()), "{ended:?}");
     assert_eq!(ended.last_words, "last words");
-    assert!(!remains.are_gone(Duration::ZERO), "the other process was ended");
+    assert!(!remains.have_ended_within(Duration::ZERO), "the other process was ended");
     drop(holder);
 }

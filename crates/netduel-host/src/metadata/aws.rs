@@ -10,7 +10,7 @@ const IDENTITY: &str = "/latest/dynamic/instance-identity/document";
 /// Maximum length of a token; about 56 characters are usual.
 const TOKEN_LEN_MAX: usize = 512;
 
-pub(super) fn ask(client: &mut Client) -> Answer {
+pub(super) fn query(client: &mut Client) -> Answer {
     let (token, identity) = match identity(client) {
         Ok(found) => found,
         Err(failure) => return Answer::nothing(failure),

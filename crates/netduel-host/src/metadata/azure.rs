@@ -6,7 +6,7 @@ use super::http::Client;
 /// One document; every version of the service since 2025-04-07 has it.
 const COMPUTE: &str = "/metadata/instance/compute?api-version=2025-04-07&format=json";
 
-pub(super) fn ask(client: &mut Client) -> Answer {
+pub(super) fn query(client: &mut Client) -> Answer {
     match document(client) {
         Ok(answer) => answer,
         Err(failure) => Answer::nothing(failure),

@@ -6,7 +6,7 @@ use super::http::Client;
 const HEADER: &str = "Metadata-Flavor: Google";
 const INSTANCE: &str = "/computeMetadata/v1/instance/";
 
-pub(super) fn ask(client: &mut Client) -> Answer {
+pub(super) fn query(client: &mut Client) -> Answer {
     let mut failure = None;
     // "Not found" means that the machine lacks the property; it is not a failure.
     let mut value = |key: &str| {

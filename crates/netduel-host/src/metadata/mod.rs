@@ -13,12 +13,12 @@ pub(crate) use answer::Answer;
 use crate::source::MetadataService;
 
 /// Queries the service of a provider; absent for a provider without one.
-pub(crate) fn ask(provider: Provider, service: MetadataService) -> Option<Answer> {
+pub(crate) fn query(provider: Provider, service: MetadataService) -> Option<Answer> {
     let mut client = http::Client::new(service);
     match provider {
-        Provider::Azure => Some(azure::ask(&mut client)),
-        Provider::Aws => Some(aws::ask(&mut client)),
-        Provider::Gcp => Some(gcp::ask(&mut client)),
+        Provider::Azure => Some(azure::query(&mut client)),
+        Provider::Aws => Some(aws::query(&mut client)),
+        Provider::Gcp => Some(gcp::query(&mut client)),
         _ => None,
     }
 }
