@@ -173,7 +173,28 @@ fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> 
             mark: row.mark.clone(),
         });
     }
+    share_verdicts(&mut lines[1..]);
     lines
+}
+
+/// From this number of arms on, equal verdicts without a result in one metric are printed once.
+const SHARED_FROM: usize = 3;
+
+/// Prints a verdict without a result that all arms have in a metric once, after the last of them.
+fn share_verdicts(lines: &mut [Line]) {
+    // A metric begins where its title stands.
+    for metric in lines.chunk_by_mut(|_, next| next.cells[0].is_empty()) {
+        let is_alike =
+            metric.windows(2).all(|two| two[0].verdict == two[1].verdict && two[0].mark == two[1].mark);
+        let [before @ .., last] = metric else { continue };
+        let Some((Tone::Open, verdict)) = &mut last.verdict else { continue };
+        if is_alike && before.len() + 1 >= SHARED_FROM {
+            *verdict = format!("all {} arms: {verdict}", before.len() + 1);
+            for line in before {
+                (line.verdict, line.mark) = (None, String::new());
+            }
+        }
+    }
 }
 
 /// The verdict at the end of its line, or below it if the line is too long.
@@ -244,5 +265,41 @@ fn finding(page: &mut Page, finding: &Finding) {
     if let Some(command) = &finding.command {
         // A command is never wrapped, so that it can be copied.
         page.line(&format!("                $ {}", plain(command)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(metric: &str, verdict: &str, tone: Tone) -> Line {
+        Line {
+            cells: [metric.to_owned(), "arm".to_owned(), String::new(), "1".to_owned()],
+            verdict: Some((tone, verdict.to_owned())),
+            mark: "*1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn equal_verdicts_without_a_result_are_printed_once() {
+        let shown = |verdicts: &[(&str, &str, Tone)]| -> Vec<Option<String>> {
+            let mut lines: Vec<Line> =
+                verdicts.iter().map(|(metric, verdict, tone)| line(metric, verdict, *tone)).collect();
+            share_verdicts(&mut lines);
+            lines.into_iter().map(|line| line.verdict.map(|(_, verdict)| verdict)).collect()
+        };
+        let open = "inconclusive: at least 5 more blocks";
+        let all = Some(format!("all 3 arms: {open}"));
+        let three = [("loss", open, Tone::Open), ("", open, Tone::Open), ("", open, Tone::Open)];
+        assert_eq!(shown(&three), [None, None, all.clone()]);
+        // Another metric has its own verdict, and two arms keep theirs.
+        let more = [three.as_slice(), &[("jitter", open, Tone::Open), ("", open, Tone::Open)]].concat();
+        assert_eq!(shown(&more), [None, None, all, Some(open.to_owned()), Some(open.to_owned())]);
+        let differing =
+            [("loss", open, Tone::Open), ("", "inconclusive", Tone::Open), ("", open, Tone::Open)];
+        assert!(shown(&differing).iter().all(Option::is_some));
+        let none = "no difference beyond 5 %";
+        let same = [("loss", none, Tone::Same), ("", none, Tone::Same), ("", none, Tone::Same)];
+        assert!(shown(&same).iter().all(Option::is_some), "a result is printed for each arm");
     }
 }
