@@ -97,7 +97,8 @@ pub(super) fn not_judged(workload: &WorkloadAnalysis) -> Option<Block> {
         let values = metric.arms.iter().map(|arm| Cell::Number(words::value(metric, arm)));
         table.rows.push([Cell::from(metric.title())].into_iter().chain(values).collect());
     }
-    Some(Block::Folded("Metrics without a verdict".to_owned(), vec![Block::Table(table)]))
+    let title = if workload.arms.len() > 1 { "Metrics without a verdict" } else { "Other metrics" };
+    Some(Block::Folded(title.to_owned(), vec![Block::Table(table)]))
 }
 
 /// A list of sentences with emphasis up to the first colon.

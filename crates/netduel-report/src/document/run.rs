@@ -1,8 +1,10 @@
 //! The report of a run: its sections in their order, and those about the run as a whole.
 use netduel_model::ids::ArmName;
-use netduel_model::run::Run;
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::run::{Run, RunEnd};
 
 use super::block::{Block, Document, FactGroup, Headline, Scope, Section, Style, Text, list};
+use super::table::{Cell, Column, Table};
 use super::verdicts::{Compared, VerdictGroup, VerdictRow, Verdicts};
 use super::{counters, hosts, packets, path, workload};
 use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
@@ -32,10 +34,25 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     Document {
         title: words::question(&analysis.plan),
         source,
-        basis: format!("{}. {}", words::trials(analysis), words::end(analysis.end.as_ref())),
+        basis: basis(analysis),
         arms: analysis.plan.arms.iter().map(|arm| arm.name.to_string()).collect(),
         sections,
     }
+}
+
+/// Number of trials behind the result, and how the run ended. A single trial has no blocks and no rule that stopped it.
+fn basis(analysis: &Analysis) -> String {
+    let is_complete = matches!(analysis.end, Some(RunEnd::BlockLimitReached | RunEnd::PrecisionReached));
+    if is_single_trial(&analysis.plan) && is_complete && analysis.trials_left_out == 0 {
+        return "1 trial.".to_owned();
+    }
+    format!("{}. {}", words::trials(analysis), words::end(analysis.end.as_ref()))
+}
+
+/// Whether a plan has one trial, as a quick test has.
+fn is_single_trial(plan: &ResolvedPlan) -> bool {
+    let workloads: usize = plan.arms.iter().map(|arm| arm.workloads.len()).sum();
+    plan.design.blocks_max == 1 && workloads == 1
 }
 
 fn section(anchor: &str, title: &str, scope: Scope, blocks: Vec<Block>) -> Section {
@@ -44,14 +61,20 @@ fn section(anchor: &str, title: &str, scope: Scope, blocks: Vec<Block>) -> Secti
 
 /// Summary, verdicts, and each kind of warning in a line.
 fn result(analysis: &Analysis) -> Section {
-    let mut blocks = vec![Block::Headlines(headlines(analysis)), Block::Verdicts(verdicts(analysis))];
+    // A single arm has values and no verdict.
+    let is_compared = analysis.plan.arms.len() > 1;
+    let mut blocks = if is_compared {
+        vec![Block::Headlines(headlines(analysis)), Block::Verdicts(verdicts(analysis))]
+    } else {
+        values(analysis)
+    };
     if let Some(attention) = attention(analysis) {
         let found = analysis.inspection.lines(Severity::Warning);
         let found = found.iter().map(|line| line.split(';').next().unwrap_or_default().to_owned());
         blocks.push(Block::Paragraph(attention));
         blocks.push(list(words::warning_heads(analysis).into_iter().chain(found)));
     }
-    section("verdicts", "Verdicts", Scope::Result, blocks)
+    section("verdicts", if is_compared { "Verdicts" } else { "Results" }, Scope::Result, blocks)
 }
 
 /// The summary of each arm in each workload. From [`FOLDED_FROM`] summaries without any result on, arms that lack a result in the
@@ -126,8 +149,38 @@ fn attention(analysis: &Analysis) -> Option<Text> {
             .and(if index == 0 { "" } else { ", " }, Style::Plain)
             .and(words.clone(), Style::Link(anchor));
     }
-    let legend = if is_marked { " (*1: concerns the verdicts with this mark):" } else { ":" };
+    let what = if analysis.plan.arms.len() > 1 { "verdicts" } else { "values" };
+    let legend =
+        if is_marked { format!(" (*1: concerns the {what} with this mark):") } else { ":".to_owned() };
     (!parts.is_empty()).then(|| text.and(legend, Style::Plain))
+}
+
+/// The values of a run of one arm: a table for each workload, with the marks of the warnings about each.
+fn values(analysis: &Analysis) -> Vec<Block> {
+    let of_verdicts = verdicts(analysis);
+    let is_single = is_single_trial(&analysis.plan);
+    let mut blocks = Vec::new();
+    if !is_single {
+        blocks.push(Block::Reading(of_verdicts.legend));
+    }
+    for group in of_verdicts.groups {
+        let mut table =
+            Table::new(vec![Column::key("metric"), Column::number(of_verdicts.baseline.as_str())]);
+        table.columns.push(Column::text("warnings"));
+        table.rows = group.rows.into_iter().map(|row| value_row(row, is_single)).collect();
+        blocks.push(Block::Heading(group.title));
+        blocks.push(Block::Reading(group.settings));
+        blocks.push(Block::Table(table.without_empty_columns()));
+    }
+    blocks
+}
+
+fn value_row(VerdictRow { metric, baseline, mark, .. }: VerdictRow, is_single: bool) -> Vec<Cell> {
+    let value = match &baseline.median {
+        Some(median) if is_single => median.clone(),
+        _ => baseline.words(),
+    };
+    vec![metric.into(), Cell::Number(value), if mark.is_empty() { Cell::Absent } else { mark.into() }]
 }
 
 fn verdicts(analysis: &Analysis) -> Verdicts {
@@ -202,9 +255,10 @@ fn warnings(analysis: &Analysis) -> Section {
     let sentences = words::warning_sentences(analysis);
     let mut blocks = if sentences.is_empty() { vec![Block::Paragraph("None.".into())] } else { Vec::new() };
     if sentences.iter().any(|sentence| sentence.number.is_some()) {
-        blocks.push(Block::Reading(
-            "A warning with a mark (*1) concerns the verdicts with the same mark.".to_owned(),
-        ));
+        let what = if analysis.plan.arms.len() > 1 { "verdicts" } else { "values" };
+        blocks.push(Block::Reading(format!(
+            "A warning with a mark (*1) concerns the {what} with the same mark."
+        )));
     }
     if !sentences.is_empty() {
         blocks.push(counters::headed_list(sentences.iter().map(words::Sentence::marked).collect()));

@@ -364,7 +364,8 @@ fn tcp_of(sender: &TrialEnd) -> Option<String> {
     let connections: Vec<_> = sender.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()).collect();
     let first = connections.first()?;
     let retransmits: u64 = connections.iter().map(|tcp| u64::from(tcp.retransmits.unwrap_or(0))).sum();
-    let mut words = format!("{retransmits} retransmits");
+    let plural = if retransmits == 1 { "" } else { "s" };
+    let mut words = format!("{retransmits} retransmit{plural}");
     let spurious: u64 = connections.iter().map(|tcp| u64::from(tcp.dsack_dups.unwrap_or(0))).sum();
     if spurious > 0 {
         let _ = write!(words, " ({spurious} spurious by DSACK)");

@@ -1,5 +1,6 @@
 //! What a reader must see of a doubtful or special run: outliers below the median, an A/A run.
 use netduel_model::metric::Metric;
+use netduel_model::run::RunEnd;
 use netduel_model::warning::Warning;
 use netduel_report::{analyse_run, document, html, markdown, terminal, words};
 
@@ -44,5 +45,36 @@ fn run_of_identical_arms_asks_whether_they_are_equal() {
         ("json", json::report(&run)["question"].as_str().unwrap().to_owned()),
     ] {
         assert!(text.starts_with(question), "{format}: {}", &text[..80]);
+    }
+}
+
+#[test]
+fn stored_quick_test_has_no_words_of_comparisons() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 1, ..Recipe::default() });
+    run.header.plan.arms.truncate(1);
+    run.trials.retain(|trial| trial.slot.arm.as_str() == "synthetic");
+    (run.header.plan.design.blocks_min, run.header.plan.design.blocks_max) = (1, 1);
+    run.end = Some(RunEnd::BlockLimitReached);
+    let document = document(&run);
+    let page = html::page(&document);
+    let shown = page
+        .split("<main>")
+        .nth(1)
+        .unwrap()
+        .split("id=\"workload-1\"")
+        .next()
+        .unwrap()
+        .replace("id=\"verdicts\"", "");
+    for (format, text) in [
+        ("terminal", terminal::report(&document, 120, false)),
+        ("closing lines", terminal::summary(&document, 80, false)),
+        ("markdown", markdown::page(&document).split("## Reproduction").next().unwrap().to_owned()),
+        ("html", shown),
+    ] {
+        for absent in ["Stopped:", "Verdict", "verdict", "quartiles", "(n 1)", "1 block"] {
+            assert!(!text.contains(absent), "{format} contains `{absent}`");
+        }
+        assert!(text.contains("1 trial."), "{format}: {text}");
+        assert!(text.contains(" Gbit/s") && text.contains(" s/GB"), "{format}: {text}");
     }
 }

@@ -78,6 +78,21 @@ fn summary_and_interval_lines_state_their_time_base() {
 }
 
 #[test]
+fn summary_counts_one_retransmit_in_the_singular() {
+    let run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    let (workload, mut trial) = (&run.header.plan.arms[0].workloads[0], run.trials[0].clone());
+    for (number, words) in [(1, " 1 retransmit,"), (2, " 2 retransmits,")] {
+        let streams = &mut trial.client.as_mut().unwrap().report.streams;
+        for (index, tcp) in streams.iter_mut().filter_map(|stream| stream.tcp.as_mut()).enumerate() {
+            tcp.retransmits = Some(if index == 0 { number } else { 0 });
+        }
+        let input = SummaryInput { workload, trial: &trial, shared_machine: false, expected: None };
+        let text = quick::summary(input, 200);
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
 fn stamped_test_shows_the_round_trip_composition() {
     let run = stamps::run([true, true], |_| {});
     let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
