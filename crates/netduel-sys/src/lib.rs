@@ -16,6 +16,7 @@ pub mod link;
 pub mod local_bind;
 pub mod mount;
 pub mod namespace;
+pub mod namespace_handle;
 pub mod netlink;
 pub mod packet;
 pub mod packet_info;
