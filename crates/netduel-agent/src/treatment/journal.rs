@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use netduel_control::protocol::Recovery;
 use netduel_sys::namespace::network_cookie;
+use netduel_sys::namespace_handle::NamespaceHandle;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, unlinkat,
 };
@@ -40,13 +41,18 @@ struct Head {
     boot: String,
     /// The cookie of the network namespace.
     namespace: u64,
+    /// The file handle of the network namespace, which tells whether it still exists; absent before Linux 6.18.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    namespace_handle: Option<String>,
 }
 
 impl Head {
     /// That of a journal which is written now; `None` where boot or namespace has no identifier.
     fn now() -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
-        Some(Self { journal: VERSION, program: PROGRAM.to_owned(), boot, namespace: network_cookie().ok()? })
+        let namespace_handle = NamespaceHandle::of_network().ok().map(|handle| handle.to_string());
+        let program = PROGRAM.to_owned();
+        Some(Self { journal: VERSION, program, boot, namespace: network_cookie().ok()?, namespace_handle })
     }
 }
 
@@ -259,7 +265,7 @@ fn recover_one(
         return remove();
     }
     if its.get("namespace").and_then(serde_json::Value::as_u64) != Some(head.namespace) {
-        return Ok(());
+        return if is_gone(&its) { remove() } else { Ok(()) };
     }
     let version = its.get("journal").and_then(serde_json::Value::as_u64);
     if version != Some(u64::from(VERSION)) {
@@ -290,11 +296,21 @@ fn recover_one(
     Ok(())
 }
 
+/// Whether the network namespace of a journal is certainly gone, and its settings with it: the kernel knows its file handle no more, and
+/// this agent may open every namespace. Where the kernel has no such handles, or this agent is not root, it may exist.
+fn is_gone(head: &serde_json::Value) -> bool {
+    let handle = head.get("namespace_handle").and_then(serde_json::Value::as_str);
+    let handle = handle.and_then(|text| text.parse::<NamespaceHandle>().ok());
+    handle.is_some_and(|handle| handle.exists().is_ok_and(|exists| !exists))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use netduel_formats::{examples, fingerprint, uncovered, violations};
+    use netduel_sys::namespace::{Kind, unshare};
+    use netduel_test_support::skip;
     use schemars::generate::SchemaSettings;
     use serde::de::DeserializeOwned;
 
@@ -313,7 +329,7 @@ mod tests {
     /// The newest version of the journal that a release of netduel writes. Versions up to this never change.
     const RELEASED: u32 = 0;
     /// The fingerprints of the first line and of the others in this version.
-    const FINGERPRINTS: [&str; 2] = ["f0715cc55b67a571", "012379e2465a880f"];
+    const FINGERPRINTS: [&str; 2] = ["a3c7d8f20e17170b", "012379e2465a880f"];
 
     /// Every place of a line as it is written, and the fingerprint of its schema.
     fn every<T: JsonSchema + Serialize + DeserializeOwned>() -> (String, String) {
@@ -425,6 +441,35 @@ mod tests {
         assert_eq!(recovery.problems.len(), 1, "{recovery:?}");
         let parts = ["journal version 2", "netduel 9.8.7 wrote it", "run an agent of netduel 9.8.7"];
         assert!(parts.iter().all(|part| recovery.problems[0].contains(part)), "{recovery:?}");
+    }
+
+    #[test]
+    fn journal_of_a_namespace_that_is_gone_is_removed() {
+        let own = match NamespaceHandle::of_network().and_then(|own| Ok((own.exists()?, own))) {
+            Ok((exists, own)) => exists.then_some(own).unwrap(),
+            Err(error) => return skip(format!("whether a namespace exists is unknown here: {error}")),
+        };
+        let inside = std::thread::spawn(|| {
+            unshare(&[Kind::Net]).unwrap();
+            NamespaceHandle::of_network().unwrap()
+        });
+        let other = inside.join().unwrap();
+        // The kernel removes a namespace in the background.
+        while other.exists().unwrap() {
+            std::thread::yield_now();
+        }
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("netduel");
+        let with = |handle: Option<String>| {
+            left_behind(&folder, move |head| {
+                head.namespace += 1;
+                head.namespace_handle.clone_from(&handle);
+            })
+        };
+        let gone = with(Some(other.to_string()));
+        let kept = [with(Some(own.to_string())), with(None), with(Some("no handle".to_owned()))];
+        assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+        assert!(!gone.exists() && kept.iter().all(|path| path.exists()));
     }
 
     #[test]
