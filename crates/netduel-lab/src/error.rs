@@ -28,12 +28,6 @@ impl Errno {
     pub const PERM: Self = Self(1);
     /// Input or output error; also for errors without a number.
     pub const IO: Self = Self(5);
-    /// Timed out.
-    pub const AGAIN: Self = Self(11);
-    /// Not permitted for this file.
-    pub const ACCES: Self = Self(13);
-    /// Exists already.
-    pub const EXIST: Self = Self(17);
     /// Invalid argument.
     pub const INVAL: Self = Self(22);
     /// No space; a namespace limit.
