@@ -174,8 +174,8 @@ impl Store {
         let path = self.find(name_or_path)?;
         let file = File::open(&path).map_err(|source| StoreError::of("open", &path, source))?;
         let mut whole = reader::read_whole(&file, &path)?;
-        // A renamed or copied file of this store is a run by the name of its file, as in the listing.
-        if let Some(id) = self.id_at(&path) {
+        // A renamed or copied file of this store is a run by the name of its file, as in the listing. A path is of any file.
+        if let Some(id) = self.id_at(&path).filter(|_| !is_path(name_or_path)) {
             whole.run.header.id = id;
         }
         Ok((whole.run, whole.torn))
@@ -255,9 +255,7 @@ impl Store {
             let newest = self.list()?.into_iter().find(|run| run.contents.is_ok());
             return newest.map(|run| run.path).map_or_else(|| Err(self.not_found(wanted)?), Ok);
         }
-        let is_path =
-            wanted.contains('/') || Path::new(wanted).extension().is_some_and(|end| end == EXTENSION);
-        if is_path {
+        if is_path(wanted) {
             return Ok(PathBuf::from(wanted));
         }
         let ids = self.ids()?;
@@ -313,6 +311,11 @@ impl Store {
     fn file_of(&self, id: &str) -> PathBuf {
         self.folder.join(format!("{id}.{EXTENSION}"))
     }
+}
+
+/// Whether a run is named by the path of its file.
+fn is_path(wanted: &str) -> bool {
+    wanted.contains('/') || Path::new(wanted).extension().is_some_and(|end| end == EXTENSION)
 }
 
 fn outline(path: &Path) -> Result<RunContents, StoreError> {

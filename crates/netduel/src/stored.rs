@@ -1,7 +1,7 @@
 //! `netduel report` and `netduel runs`: the content of the store. Nothing is measured here.
 use std::io::{IsTerminal as _, Write as _};
 
-use netduel_model::run::{Annotations, RunEnd};
+use netduel_model::run::{Annotations, RunEnd, RunHeader};
 use netduel_report::json::envelope::{Document as _, iso_8601};
 use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocument, StoredRun};
 use netduel_report::json::report::ReportDocument;
@@ -37,7 +37,8 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         // A file outside of the store is not being written by a run.
         let own = store.id_of(&args.run).ok();
         let in_use = own.as_ref().is_some_and(|id| store.is_in_use(id));
-        print_lines(&hint(state(run.end.as_ref(), in_use), &NextStep::of(&run.header)))?;
+        let header = RunHeader { id: own.unwrap_or(run.header.id), ..run.header };
+        print_lines(&hint(state(run.end.as_ref(), in_use), &NextStep::of(&header)))?;
     }
     Ok(())
 }
