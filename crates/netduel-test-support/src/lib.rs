@@ -1,4 +1,4 @@
-//! Skips of tests: the one reader of `REQUIRE_ALL`, and the line that `cargo xtask test` counts. For tests and xtask only: no product
+//! Skips of tests: the one reader of `REQUIRE_ALL`, and the lines that `cargo xtask test` counts. For tests and xtask only: no product
 //! crate depends on it.
 #![forbid(unsafe_code)]
 
@@ -7,13 +7,16 @@ pub const REQUIRE_ALL: &str = "REQUIRE_ALL";
 /// The beginning of the line that a skipped test prints.
 pub const SKIPPED: &str = "skipped:";
 
+/// The beginning of the line that a test prints about figures that other programs disturbed.
+pub const NOT_COMPARED: &str = "not compared:";
+
 /// Whether a skip is a failure (`REQUIRE_ALL=1`).
 pub fn requires_all() -> bool {
     std::env::var_os(REQUIRE_ALL).is_some_and(|value| value == "1")
 }
 
 /// Prints that a test, or a part of it, checks nothing here; the caller then returns. The reason names the missing program,
-/// permission or kernel feature, or the disturbance because of which nothing could be checked.
+/// permission or kernel feature.
 ///
 /// # Panics
 /// With `REQUIRE_ALL=1`.
@@ -24,9 +27,19 @@ pub fn skip(reason: impl AsRef<str>) {
     println!("{SKIPPED} {reason}");
 }
 
-/// Repeats the skips in the output of a test that ran again in another process: its caller captured them.
+/// Prints that other programs disturbed every figure of a comparison, which is therefore left out; the test still checks what a busy
+/// machine cannot change. It is no failure, even with `REQUIRE_ALL=1`. `cargo xtask test` lists these lines, and a bench makes the
+/// comparison on a quiet machine.
+pub fn not_compared(reason: impl AsRef<str>) {
+    println!("{NOT_COMPARED} {}", reason.as_ref());
+}
+
+/// Repeats the lines of [`skip`] and [`not_compared`] in the output of a test that ran again in another process: its caller captured
+/// them.
 pub fn repeat_skips(output: &str) {
-    for line in output.lines().filter(|line| line.trim_start().starts_with(SKIPPED)) {
+    let counted =
+        |line: &&str| [SKIPPED, NOT_COMPARED].iter().any(|start| line.trim_start().starts_with(start));
+    for line in output.lines().filter(counted) {
         println!("{line}");
     }
 }

@@ -1,6 +1,6 @@
 //! `test --repeat N --busy`: runs the suite several times, with busy loops on request, and lists each test that failed at least
 //! once.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use netduel_test_support::requires_all;
@@ -82,6 +82,8 @@ struct Tally {
     skipped: u64,
     /// By test: number of failures, and the text of the first one.
     unsteady: BTreeMap<String, (u32, String)>,
+    /// Number of runs in which other programs disturbed a comparison, by test and reason.
+    not_compared: BTreeMap<String, u32>,
     /// Maximum time of each test binary, seconds.
     seconds: BTreeMap<String, f64>,
 }
@@ -97,6 +99,10 @@ impl Tally {
         for (test, text) in finished.not_green() {
             let entry = self.unsteady.entry(test).or_insert((0, text));
             entry.0 += 1;
+        }
+        let disturbed = transcript.not_compared.iter().map(|(test, reason)| format!("{test}: {reason}"));
+        for comparison in disturbed.collect::<BTreeSet<String>>() {
+            *self.not_compared.entry(comparison).or_default() += 1;
         }
         for (binary, seconds) in &transcript.seconds {
             let longest = self.seconds.entry(binary.clone()).or_default();
@@ -118,6 +124,9 @@ impl Tally {
                 lines.push(format!("    ... {} more lines", text.lines().count() - FAILURE_LINES));
             }
             lines.push(String::new());
+        }
+        for (comparison, times) in &self.not_compared {
+            lines.push(format!("not compared in {times} of {} runs: {comparison}", self.runs));
         }
         lines.extend(test_run::slowest(&self.seconds));
         let load = if is_busy { format!(", beside {} busy loops", busy::LOOPS) } else { String::new() };

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, bail};
-use netduel_test_support::{REQUIRE_ALL, SKIPPED, requires_all};
+use netduel_test_support::{NOT_COMPARED, REQUIRE_ALL, SKIPPED, requires_all};
 
 use crate::leftovers::{MARK_VARIABLE, Snapshot};
 use crate::transcript::Transcript;
@@ -188,6 +188,9 @@ pub fn print_closing(finished: &TestRun) {
     if finished.requires_all && !skips.is_empty() {
         println!("{REQUIRE_ALL}=1: each skip is a failure\n");
     }
+    let disturbed: Vec<String> =
+        transcript.not_compared.iter().map(|(test, reason)| format!("{test}: {reason}")).collect();
+    print_list(NOT_COMPARED, &disturbed);
     print_list("left behind:", &finished.left_behind);
     if !finished.cargo_succeeded && transcript.failed() == 0 {
         println!("cargo failed before all tests could run; its message is above\n");

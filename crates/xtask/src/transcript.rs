@@ -1,7 +1,7 @@
 //! Parser of the output of `cargo test -- --show-output`: results, skips, failures with their texts, crashed binaries. No IO.
 use std::collections::BTreeMap;
 
-use netduel_test_support::SKIPPED;
+use netduel_test_support::{NOT_COMPARED, SKIPPED};
 
 /// Start of the line that cargo prints before it tests the documentation of a crate.
 const DOC_TESTS: &str = "   Doc-tests ";
@@ -41,6 +41,8 @@ pub struct Transcript {
     pub results: Vec<String>,
     /// Skipped tests.
     pub skips: Vec<Skip>,
+    /// Comparisons of passed tests that other programs disturbed: the test and the reason.
+    pub not_compared: Vec<(String, String)>,
     /// Failed tests.
     pub failures: Vec<String>,
     /// The output of each failed test, by name.
@@ -147,6 +149,9 @@ impl Transcript {
                 } else if let Some(reason) = line.trim_start().strip_prefix(SKIPPED) {
                     let test = test.clone();
                     self.skip(test.as_deref(), reason, true);
+                } else if let Some(reason) = line.trim_start().strip_prefix(NOT_COMPARED) {
+                    let test = test.clone();
+                    self.not_compared.push((self.full_name(test.as_deref()), reason.trim().to_owned()));
                 }
                 false
             }
@@ -277,6 +282,21 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
                 ("netduel_sys udp::needs_root", "no permission to make a network namespace"),
             ]
         );
+    }
+
+    #[test]
+    fn comparison_that_was_disturbed_is_listed_and_its_test_passed() {
+        let (transcript, _) = read(
+            "     Running tests/it/main.rs (target/debug/deps/it-1f)\n\nrunning 1 test\ntest cap ... ok\n\nsuccesses:\n\n\
+             ---- cap stdout ----\nnot compared: 1gbit: the machine stalled\n\n\nsuccesses:\n    cap\n\n\
+             test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s\n",
+        );
+        assert_eq!((transcript.passed(), transcript.failed(), transcript.skips.len()), (1, 0, 0));
+        let [(test, reason)] = transcript.not_compared.as_slice() else {
+            panic!("{:?}", transcript.not_compared)
+        };
+        assert!(test.ends_with(" cap"), "{test}");
+        assert_eq!(reason, "1gbit: the machine stalled");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use netduel_model::run::Run;
 use netduel_model::trial::{Trial, Validity};
 use netduel_report::analysis::value_of;
 use netduel_store::Store;
-use netduel_test_support::skip;
+use netduel_test_support::not_compared;
 use rustix::process::Signal;
 
 use crate::path_proof::wait_for_bytes;
@@ -116,7 +116,7 @@ fn every_probe_is_accounted_for_and_the_path_is_restored() {
     let checked: BTreeSet<&str> =
         in_time.iter().filter(|trial| check(&run, trial)).map(|trial| trial.slot.arm.as_str()).collect();
     if checked.len() < 3 {
-        skip(format!("events came in time for these arms only: {checked:?}; late: {}", late.len()));
+        not_compared(format!("events came in time for these arms only: {checked:?}; late: {}", late.len()));
     }
     let kinds: Vec<PathEventKind> =
         run.trials.iter().flat_map(|trial| &trial.lab_events).map(|events| events.events[0].kind).collect();

@@ -151,11 +151,12 @@ fn unreachable_host_does_not_prevent_inspecting_the_others() {
 }
 
 #[test]
-fn invalid_host_arguments_are_a_usage_error() {
+fn invalid_host_argument_and_missing_pairing_have_different_codes() {
     let bench = Bench::new();
-    for word in ["nobody-paired:1", "ssh:-oProxyCommand=x", "netns:../x", ""] {
+    for word in ["ssh:-oProxyCommand=x", "netns:../x", ""] {
         bench.run(["inspect", word]).expect_code(2);
     }
+    bench.run(["inspect", "nobody-paired:1"]).expect_code(10);
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
     let unknown = bench.run(["inspect", "--plan", plan.to_str().unwrap(), "c"]).expect_code(2);
     assert!(unknown.stderr.contains("it has a, b"), "{}", unknown.stderr);
