@@ -1,4 +1,4 @@
-//! testpmd as an end of a trial: made ready, started, watched, ended, and what it was lent taken back.
+//! testpmd as an end of a trial: prepared, started, observed and ended; its resources are then restored.
 //!
 //! The greeting goes over ordinary sockets before testpmd has the device, so no packet is sent to a host that runs no agent, and the
 //! kernel has learnt the next hop's hardware address by it.
@@ -22,7 +22,7 @@ use crate::dpdk_host::{self, Given};
 use crate::error_chain::chain;
 use crate::failure::{environment, misplaced, traffic, usage};
 use crate::placement::{DataAddress, placed};
-use crate::treatment::{GuardCommand, Loan, Treatments};
+use crate::treatment::{GuardCommand, HostResource, Treatments};
 use crate::trial_end::{
     EndResult, Lingering, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress,
 };
@@ -44,7 +44,7 @@ pub fn settings(workload: &Workload, role: Role) -> Option<(&PacketPath, &DpdkSe
 struct Ready {
     command: Command,
     traffic: Traffic,
-    loans: Vec<Loan>,
+    resources: Vec<HostResource>,
     /// A receiver's own address, where the kernel gets the packets, too.
     sink: Option<IpAddr>,
     has_interface: bool,
@@ -62,7 +62,7 @@ enum Waiting {
 
 /// A server's end: its sockets are there for the client's greeting, and testpmd is started when the client has come at the latest.
 struct TestpmdServer {
-    greeter: ServerEnd,
+    handshake: ServerEnd,
     waiting: Waiting,
 }
 
@@ -75,10 +75,10 @@ struct TestpmdClient {
 pub(crate) fn server(workload: &Workload, bind: IpAddr, token: Token) -> Result<Prepared, WorkError> {
     let deadline_ns = step_deadline_ns();
     let mut ready = Ready::new(workload, Role::Server, DataAddress::Own(bind), token)?;
-    let greeter = netduel_load::prepare_server(workload, bind, token).map_err(traffic)?;
-    let ports = greeter.ports().to_vec();
+    let handshake = netduel_load::prepare_server(workload, bind, token).map_err(traffic)?;
+    let ports = handshake.ports().to_vec();
     let placement = ready.placement.take();
-    let end = Box::new(TestpmdServer { greeter, waiting: ready.early(deadline_ns)? });
+    let end = Box::new(TestpmdServer { handshake, waiting: ready.early(deadline_ns)? });
     Ok(Prepared { end, ports, placement })
 }
 
@@ -107,7 +107,7 @@ impl PreparedEnd for TestpmdServer {
             Waiting::Launched(launched) => *launched,
         };
         reading()?;
-        Ok(Box::new(launched.begin(Some(self.greeter), deadline_ns, notify)?))
+        Ok(Box::new(launched.begin(Some(self.handshake), deadline_ns, notify)?))
     }
 }
 
@@ -122,22 +122,22 @@ impl PreparedEnd for TestpmdClient {
     }
 }
 
-/// A testpmd at its prompt, with what it was lent.
+/// A testpmd at its prompt, with its resources.
 struct Launched {
     testpmd: Testpmd,
     traffic: Traffic,
     sink: Option<IpAddr>,
     outstays: bool,
     /// Goes after testpmd, so that it is given back last.
-    lent: Treatments,
+    resources: Treatments,
 }
 
 /// Traffic of testpmd that is running.
 struct Flowing {
     running: Running,
-    lent: Treatments,
+    resources: Treatments,
     /// A server's sockets stay open, for a client that sends to them.
-    _greeter: Option<ServerEnd>,
+    _handshake: Option<ServerEnd>,
     /// Where the kernel puts the packets that it also gets.
     _sink: Option<UdpSocket>,
     /// Whether the other end crashes when this one ends before it (a receiver over memif, DPDK 22.11).
@@ -161,7 +161,7 @@ impl Ready {
             Role::Server => Mode::ReceiveOnly,
         };
         let path = path(dpdk, packets, role, address)?;
-        let Given { device, mut loans } = match (&dpdk.device, &path) {
+        let Given { device, mut resources } = match (&dpdk.device, &path) {
             (DpdkDevice::Memif, _) => Given::memif(token, role),
             (DpdkDevice::Null, _) | (_, None) => Given::null(),
             (device, Some(path)) => Given::on(device, path, Path::new("/sys"))?,
@@ -193,7 +193,7 @@ impl Ready {
         };
         if is_huge {
             let interface = path.as_ref().map(|path| path.interface.as_str());
-            loans.push(dpdk_host::pages(Path::new("/sys"), interface, command.memory_mib())?);
+            resources.push(dpdk_host::pages(Path::new("/sys"), interface, command.memory_mib())?);
         }
         let traffic = Traffic {
             role,
@@ -208,7 +208,7 @@ impl Ready {
             }
             _ => None,
         };
-        Ok(Self { command, traffic, loans, sink, has_interface: dpdk.device.has_interface(), placement })
+        Ok(Self { command, traffic, resources, sink, has_interface: dpdk.device.has_interface(), placement })
     }
 
     /// Starts it before the client comes, where it has nothing to do with an interface.
@@ -221,13 +221,13 @@ impl Ready {
 
     /// Lends it what it needs and starts it. The calling thread has to live as long as it.
     fn launch(self, deadline_ns: u64) -> Result<Launched, WorkError> {
-        let mut lent = Treatments::new(GuardCommand::of_this_program());
-        lent.lend(&self.loans).map_err(environment)?;
+        let mut resources = Treatments::new(GuardCommand::of_this_program());
+        resources.hand_over(&self.resources).map_err(environment)?;
         let within = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
         let started = Testpmd::start(&self.command, within).map_err(dpdk_error);
-        let testpmd = or_back(started, &mut lent)?;
+        let testpmd = or_release(started, &mut resources)?;
         let outstays = matches!(self.command.device, Device::Memif { serves: false, .. });
-        Ok(Launched { testpmd, traffic: self.traffic, sink: self.sink, outstays, lent })
+        Ok(Launched { testpmd, traffic: self.traffic, sink: self.sink, outstays, resources })
     }
 }
 
@@ -235,17 +235,17 @@ impl Launched {
     /// Begins the traffic.
     fn begin(
         self,
-        greeter: Option<ServerEnd>,
+        handshake: Option<ServerEnd>,
         deadline_ns: u64,
         notify: Notify,
     ) -> Result<Flowing, WorkError> {
-        let Self { testpmd, traffic, sink, outstays, mut lent } = self;
+        let Self { testpmd, traffic, sink, outstays, mut resources } = self;
         // Without a socket on the port the kernel answers with ICMP errors, which would be counted as packets. When the bind fails
         // because the port is taken, another socket is there.
         let sink = sink.and_then(|own| UdpSocket::bind((own, DISCARD)).ok());
         let started = Running::begin(testpmd, traffic, deadline_ns, notify).map_err(dpdk_error);
-        let running = or_back(started, &mut lent)?;
-        Ok(Flowing { running, lent, _greeter: greeter, _sink: sink, outstays })
+        let running = or_release(started, &mut resources)?;
+        Ok(Flowing { running, resources, _handshake: handshake, _sink: sink, outstays })
     }
 }
 
@@ -264,16 +264,16 @@ impl RunningEnd for Flowing {
 
     /// The host is read before testpmd gives the device back, which changes the interface.
     fn result(self: Box<Self>, reading: Reading<'_>) -> Result<EndResult, WorkError> {
-        let Self { running, mut lent, outstays, .. } = *self;
+        let Self { running, mut resources, outstays, .. } = *self;
         let joined = running.join().map_err(dpdk_error);
-        let (report, testpmd) = or_back(joined, &mut lent)?;
+        let (report, testpmd) = or_release(joined, &mut resources)?;
         let read = reading();
         if outstays {
             read?;
-            return Ok(EndResult { report, lingering: Some(Box::new(Outstaying { testpmd, lent })) });
+            return Ok(EndResult { report, lingering: Some(Box::new(Outstaying { testpmd, resources })) });
         }
-        or_back(testpmd.quit().map_err(dpdk_error), &mut lent)?;
-        give_back(&mut lent)?;
+        or_release(testpmd.quit().map_err(dpdk_error), &mut resources)?;
+        release(&mut resources)?;
         read?;
         Ok(EndResult { report, lingering: None })
     }
@@ -282,22 +282,22 @@ impl RunningEnd for Flowing {
         self.running.abort();
         // Its testpmd is killed with what is dropped here; what it counted is of no use.
         drop(self.running.join());
-        give_back(&mut self.lent)
+        release(&mut self.resources)
     }
 }
 
-/// A testpmd that stays after its trial because the other end's would crash, with what it was lent.
+/// A testpmd that stays after its trial because the other end's would crash, with its resources.
 struct Outstaying {
     testpmd: Testpmd,
-    lent: Treatments,
+    resources: Treatments,
 }
 
 impl Lingering for Outstaying {
     fn end(self: Box<Self>) -> Result<(), WorkError> {
-        let Self { testpmd, mut lent } = *self;
+        let Self { testpmd, mut resources } = *self;
         // Its other end is gone, after which it need not end well: it is killed.
         drop(testpmd);
-        give_back(&mut lent)
+        release(&mut resources)
     }
 }
 
@@ -306,18 +306,18 @@ fn step_deadline_ns() -> u64 {
     monotonic_ns() + STEP.as_nanos() as u64
 }
 
-/// The result of testpmd. After a failure the lent resources are restored, and errors of that are added to the failure.
-fn or_back<T>(result: Result<T, WorkError>, lent: &mut Treatments) -> Result<T, WorkError> {
+/// The result of testpmd. After a failure the resources are restored, and errors of that are added to the failure.
+fn or_release<T>(result: Result<T, WorkError>, resources: &mut Treatments) -> Result<T, WorkError> {
     result.map_err(|mut failed| {
-        if let Err(left) = give_back(lent) {
+        if let Err(left) = release(resources) {
             failed.message = format!("{}; and {}", failed.message, left.message);
         }
         failed
     })
 }
 
-fn give_back(lent: &mut Treatments) -> Result<(), WorkError> {
-    let Err(problems) = lent.undo_all() else { return Ok(()) };
+fn release(resources: &mut Treatments) -> Result<(), WorkError> {
+    let Err(problems) = resources.undo_all() else { return Ok(()) };
     match problems.iter().find(|problem| problem.is_left_behind()) {
         Some(problem) => {
             let message = format!("failed to {}", chain(problem));

@@ -13,7 +13,7 @@ use netduel_model::workload::Role;
 
 use crate::failure::{environment, usage};
 use crate::management_interfaces::ManagementInterfaces;
-use crate::treatment::Loan;
+use crate::treatment::HostResource;
 
 /// Drivers of the kernel that share a NIC with a program, so that nothing has to be bound: Mellanox' and MANA's.
 const SHARING: [&str; 3] = ["mlx4_core", "mlx5_core", "mana"];
@@ -24,14 +24,14 @@ const VFIO: &str = "vfio-pci";
 pub struct Given {
     /// Its device.
     pub device: Device,
-    /// What is lent for it.
-    pub loans: Vec<Loan>,
+    /// Host resources that it needs.
+    pub resources: Vec<HostResource>,
 }
 
 impl Given {
     /// No network.
     pub fn null() -> Self {
-        Self { device: Device::Null, loans: Vec::new() }
+        Self { device: Device::Null, resources: Vec::new() }
     }
 
     /// Memory that both ends of a trial share: the receiver makes it.
@@ -40,7 +40,7 @@ impl Given {
         let digest = ring::digest::digest(&ring::digest::SHA256, &token.0);
         let number = digest.as_ref().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let socket = std::env::temp_dir().join(format!("netduel-memif-{number:016x}"));
-        Self { device: Device::Memif { socket, serves: role == Role::Server }, loans: Vec::new() }
+        Self { device: Device::Memif { socket, serves: role == Role::Server }, resources: Vec::new() }
     }
 
     /// A device that has to do with an interface. `sys` is `/sys`.
@@ -58,8 +58,8 @@ impl Given {
         }
         let lower =
             links.iter().find(|link| is_beneath(link, &links, &interface)).map(|link| link.name.as_str());
-        let shared = || vec![Loan::Interface { interface: interface.clone() }];
-        let (device, loans) = match device {
+        let shared = || vec![HostResource::Interface { interface: interface.clone() }];
+        let (device, resources) = match device {
             DpdkDevice::AfPacket => (Device::AfPacket { interface: interface.clone() }, shared()),
             DpdkDevice::AfXdp => (Device::AfXdp { interface: interface.clone() }, shared()),
             DpdkDevice::Failsafe => {
@@ -84,16 +84,16 @@ impl Given {
             DpdkDevice::Pci(slot) => (Device::Pci { slot: slot.clone() }, on_pci(sys, slot, &interface)?),
             DpdkDevice::Memif | DpdkDevice::Null => return Ok(Self::null()),
         };
-        Ok(Self { device, loans })
+        Ok(Self { device, resources })
     }
 }
 
-fn rebound(device: PathBuf, bus: PathBuf, driver: &'static str, interface: &str) -> Loan {
-    Loan::Device { device, bus, driver, interface: interface.to_owned() }
+fn rebound(device: PathBuf, bus: PathBuf, driver: &'static str, interface: &str) -> HostResource {
+    HostResource::Device { device, bus, driver, interface: interface.to_owned() }
 }
 
-/// What is lent for a function of the PCI bus: nothing when its driver shares it.
-fn on_pci(sys: &Path, slot: &str, interface: &str) -> Result<Vec<Loan>, WorkError> {
+/// Resources for a function of the PCI bus: nothing when its driver shares it.
+fn on_pci(sys: &Path, slot: &str, interface: &str) -> Result<Vec<HostResource>, WorkError> {
     let device = sys.join("bus/pci/devices").join(slot);
     let name = |link: &Path| Some(fs::canonicalize(link).ok()?.file_name()?.to_string_lossy().into_owned());
     let of_interface = name(&sys.join("class/net").join(interface).join("device"));
@@ -119,14 +119,14 @@ fn on_pci(sys: &Path, slot: &str, interface: &str) -> Result<Vec<Loan>, WorkErro
 
 /// The huge pages for so much memory, on the node of an interface. How many of them lack is seen when they are lent: the other end's
 /// testpmd may be on this machine, too.
-pub fn pages(sys: &Path, interface: Option<&str>, mib: u64) -> Result<Loan, WorkError> {
+pub fn pages(sys: &Path, interface: Option<&str>, mib: u64) -> Result<HostResource, WorkError> {
     let node = interface
         .and_then(|name| fs::read_to_string(sys.join("class/net").join(name).join("device/numa_node")).ok())
         .and_then(|text| text.trim().parse().ok());
     let pages = HugePages::read(sys, node).map_err(|error| {
         lacks(format!("this host's huge pages of 2 MiB cannot be read ({error}): testpmd needs {mib} MiB of them for its buffers"))
     })?;
-    Ok(Loan::HugePages { file: pages.file, free: HugePages::needed(mib) })
+    Ok(HostResource::HugePages { file: pages.file, free: HugePages::needed(mib) })
 }
 
 /// Refuses a device for which the installed DPDK has no driver. `root` is `/`. A program of the user's own build reports its drivers
@@ -254,8 +254,8 @@ mod tests {
         link(&at("bus/pci/drivers/ena"), &device.join("driver"));
         assert!(on_pci(sys.path(), slot, "ens5").unwrap_err().message.contains("modprobe vfio-pci"));
         fs::create_dir_all(at("module/vfio_pci")).unwrap();
-        let loans = on_pci(sys.path(), slot, "ens5").unwrap();
-        assert!(matches!(&loans[..], [Loan::Device { driver: VFIO, .. }]), "{loans:?}");
+        let resources = on_pci(sys.path(), slot, "ens5").unwrap();
+        assert!(matches!(&resources[..], [HostResource::Device { driver: VFIO, .. }]), "{resources:?}");
         let other = on_pci(sys.path(), "0000:00:06.0", "ens5").unwrap_err().message;
         assert!(other.contains("not that of ens5") && other.contains(slot), "{other}");
     }

@@ -36,7 +36,7 @@ pub trait RunningEnd {
     fn finish(&self);
     /// Whether [`Self::result`] would return without waiting for traffic.
     fn is_done(&self) -> bool;
-    /// Waits for the end of the traffic, has the counters read, and gives back whatever the end was lent.
+    /// Waits for the end of the traffic, has the counters read, and restores the resources of the end.
     ///
     /// # Errors
     /// When the traffic failed, or something could not be given back.

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use super::in_force::InForce;
 use super::journal::Journal;
-use super::kept::Kept;
 use super::protocol::{Answer, Request, namespace};
 
 /// The hidden subcommand `undo-guard`: keeps records until the lifeline ends, then undoes what is left, the last first.
@@ -30,14 +30,14 @@ pub fn guard_main() -> i32 {
         }
     }
     let mut journal = Journal::new();
-    let kept = watch(io::stdin().lock(), io::stdout().lock(), &mut journal);
-    let left = undo_all(kept, &mut journal);
+    let in_force = watch(io::stdin().lock(), io::stdout().lock(), &mut journal);
+    let left = undo_all(in_force, &mut journal);
     i32::from(left)
 }
 
 /// Keeps records until the lifeline ends, in memory and in the journal.
-fn watch(lifeline: impl BufRead, mut answers: impl Write, journal: &mut Journal) -> Kept {
-    let mut kept = Kept::default();
+fn watch(lifeline: impl BufRead, mut answers: impl Write, journal: &mut Journal) -> InForce {
+    let mut in_force = InForce::default();
     // An answer that cannot be written has no reader any more; the lifeline then ends too.
     let mut answer = |answer: &Answer| {
         let line = serde_json::to_string(answer).unwrap_or_default();
@@ -51,19 +51,19 @@ fn watch(lifeline: impl BufRead, mut answers: impl Write, journal: &mut Journal)
         if let Err(cause) = journal.note(&request) {
             complain(&format!("failed to write the journal of changes: {cause}"));
         }
-        let id = kept.heed(request);
-        if kept.is_empty() {
+        let id = in_force.note(request);
+        if in_force.is_empty() {
             journal.remove();
         }
         answer(&Answer::Done { id });
     }
-    kept
+    in_force
 }
 
 /// Undoes, the last change first, and reports it afterwards, because the reader of the log may be slow. Whether anything is left.
-fn undo_all(kept: Kept, journal: &mut Journal) -> bool {
-    let count = kept.len();
-    let left = kept.undo_all(|id| drop(journal.note(&Request::Forget { id })));
+fn undo_all(in_force: InForce, journal: &mut Journal) -> bool {
+    let count = in_force.len();
+    let left = in_force.undo_all(|id| drop(journal.note(&Request::Forget { id })));
     if left.is_empty() {
         journal.remove();
     }
@@ -104,8 +104,8 @@ mod tests {
         let mut answers = Vec::new();
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::within(&[folder.path().join("netduel")]);
-        let kept = watch(cut.as_bytes(), &mut answers, &mut journal);
-        assert_eq!(kept.running(), [(2, true)]);
+        let in_force = watch(cut.as_bytes(), &mut answers, &mut journal);
+        assert_eq!(in_force.running(), [(2, true)]);
         assert_eq!(String::from_utf8(answers).unwrap().lines().count(), 5);
     }
 }

@@ -19,7 +19,7 @@ use rustix::process::geteuid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::kept::Kept;
+use super::in_force::InForce;
 use super::protocol::Request;
 
 /// The version of what is in a journal: its first line, and [`Request`] with the records in it. A change of either is a new version.
@@ -279,13 +279,13 @@ fn recover_one(
         ));
         return Ok(());
     }
-    let mut kept = Kept::default();
+    let mut in_force = InForce::default();
     // The last line may be cut off: it was not acknowledged then.
     lines.map_while(|line| serde_json::from_str(line).ok()).for_each(|request| {
-        kept.heed(request);
+        in_force.note(request);
     });
-    let what = kept.what();
-    let left = kept.undo_all(|id| drop(write_line(&mut file, &Request::Forget { id })));
+    let what = in_force.what();
+    let left = in_force.undo_all(|id| drop(write_line(&mut file, &Request::Forget { id })));
     if left.is_empty() {
         remove()?;
     }
@@ -329,7 +329,7 @@ mod tests {
     /// The newest version of the journal that a release of netduel writes. Versions up to this never change.
     const RELEASED: u32 = 0;
     /// The fingerprints of the first line and of the others in this version.
-    const FINGERPRINTS: [&str; 2] = ["a3c7d8f20e17170b", "012379e2465a880f"];
+    const FINGERPRINTS: [&str; 2] = ["a3c7d8f20e17170b", "842a2e6219ee833a"];
 
     /// Every place of a line as it is written, and the fingerprint of its schema.
     fn every<T: JsonSchema + Serialize + DeserializeOwned>() -> (String, String) {
@@ -469,9 +469,9 @@ mod tests {
             })
         };
         let gone = with(Some(other.to_string()));
-        let kept = [with(Some(own.to_string())), with(None), with(Some("no handle".to_owned()))];
+        let retained = [with(Some(own.to_string())), with(None), with(Some("no handle".to_owned()))];
         assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
-        assert!(!gone.exists() && kept.iter().all(|path| path.exists()));
+        assert!(!gone.exists() && retained.iter().all(|path| path.exists()));
     }
 
     #[test]

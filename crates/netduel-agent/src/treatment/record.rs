@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
 use super::error::TreatmentError;
-use super::loan::{self, Loan};
+use super::resource::{self, HostResource};
 use super::roots::Roots;
 use super::steering::{self, Steering};
 use super::{coalesce, command, irq, mtu, offload, pci, queues, ring, rss, sysctl, vf};
@@ -52,7 +52,7 @@ kinds! {
     Coalesce(coalesce::CoalesceOriginal),
     QueueFiles(steering::QueueFilesOriginal),
     IrqAffinity(irq::IrqOriginal),
-    Lent(loan::Lent),
+    Resource(resource::ResourceOriginal),
     Command(command::CommandOriginal),
 }
 
@@ -103,9 +103,9 @@ pub(super) fn treatment(action: &TreatmentAction, roots: &Roots) -> Result<Ready
     }
 }
 
-/// The same for what another program is lent.
-pub(super) fn loan(loan: &Loan) -> Result<Ready, TreatmentError> {
-    ready(loan::prepare(loan))
+/// The same for resources of another program.
+pub(super) fn resource(resource: &HostResource) -> Result<Ready, TreatmentError> {
+    ready(resource::prepare(resource))
 }
 
 fn ready<O: Into<Record>, C: Change + 'static>(

@@ -8,9 +8,9 @@ use super::change::Change;
 use super::error::TreatmentError;
 use super::journal;
 use super::lifeline::{GuardCommand, Lifeline};
-use super::loan::Loan;
 use super::protocol::Request;
 use super::record::{self, Ready, Record};
+use super::resource::HostResource;
 use super::roots::Roots;
 
 /// A change that is in force, or may be.
@@ -60,8 +60,8 @@ impl Treatments {
     ///
     /// # Errors
     /// As [`Self::apply`], and when another program has one of them.
-    pub fn lend(&mut self, loans: &[Loan]) -> Result<(), TreatmentError> {
-        self.apply_each(loans, |loan, _| record::loan(loan))
+    pub fn hand_over(&mut self, resources: &[HostResource]) -> Result<(), TreatmentError> {
+        self.apply_each(resources, |resource, _| record::resource(resource))
     }
 
     fn apply_each<T>(

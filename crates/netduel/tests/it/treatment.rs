@@ -17,8 +17,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 mod guarding;
 mod kinds;
-mod loans;
 mod recovery;
+mod resources;
 
 /// Set in the process that runs a test inside its namespace.
 const INSIDE: &str = "NETDUEL_TEST_INSIDE";
@@ -208,7 +208,7 @@ fn kill_and_wait(pid: Pid) {
 #[test]
 fn agent_process_of_the_tests() {
     if env::var_os(LENDER).is_some() {
-        return loans::lender();
+        return resources::hold_interface();
     }
     let Ok(actions) = env::var(AGENT) else { return };
     let actions: Vec<TreatmentAction> = serde_json::from_str(&actions).unwrap();

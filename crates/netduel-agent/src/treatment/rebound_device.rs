@@ -18,7 +18,7 @@ const LOOK_NS: u64 = 5_000_000;
 
 /// A device as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(super) struct LentDevice {
+pub(super) struct ReboundDevice {
     /// Its folder.
     device: PathBuf,
     /// The folder of its bus.
@@ -37,10 +37,10 @@ pub(super) struct LentDevice {
     routes: Vec<(String, String)>,
 }
 
-impl LentDevice {
+impl ReboundDevice {
     /// Reads a device and its interface.
     pub(super) fn read(device: &Path, bus: &Path, interface: &str) -> Result<Self, TreatmentError> {
-        let doing = || format!("lend {interface} to another program");
+        let doing = || format!("hand {interface} over to another program");
         let driver = driver_of(device).ok_or_else(|| TreatmentError::Unsupported {
             doing: doing(),
             interface: interface.to_owned(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use netduel_agent::treatment::{Loan, Treatments};
+use netduel_agent::treatment::{HostResource, Treatments};
 use netduel_interop::testpmd::{self, Cores, Device, Memory, Mode, Testpmd};
 use netduel_sys::link;
 use netduel_sys::xdp::attachment;
@@ -17,10 +17,10 @@ use super::{LENDER, guard, in_namespace, must};
 const MAC: &str = "02:00:00:00:00:e1";
 
 /// The process that hands over `va` and is killed.
-pub(super) fn lender() {
+pub(super) fn hold_interface() {
     let mut treatments = Treatments::new(guard());
-    treatments.lend(&[Loan::Interface { interface: "va".to_owned() }]).unwrap();
-    println!("agent: lent");
+    treatments.hand_over(&[HostResource::Interface { interface: "va".to_owned() }]).unwrap();
+    println!("agent: handed over");
     for line in std::io::stdin().lines() {
         drop(line.unwrap());
     }
@@ -39,7 +39,7 @@ fn borrow() -> bool {
         device: Device::AfXdp { interface: "va".to_owned() },
         cores: Cores { main: 0, forwarding: vec![0] },
         memory: Memory::Ordinary,
-        prefix: format!("loans-{}", std::process::id()),
+        prefix: format!("resources-{}", std::process::id()),
         queues: 1,
         descriptors: None,
         frame_len: 60,
@@ -62,7 +62,7 @@ fn borrow() -> bool {
 
 #[test]
 fn interface_is_restored_when_its_agent_is_killed() {
-    in_namespace("loans::interface_is_restored_when_its_agent_is_killed", || {
+    in_namespace("resources::interface_is_restored_when_its_agent_is_killed", || {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "treatment::agent_process_of_the_tests", "--nocapture"])
             .env(LENDER, "1")
@@ -72,13 +72,13 @@ fn interface_is_restored_when_its_agent_is_killed() {
             .spawn()
             .unwrap();
         let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
-        assert!(lines.by_ref().any(|line| line.unwrap().contains("agent: lent")));
+        assert!(lines.by_ref().any(|line| line.unwrap().contains("agent: handed over")));
         let has_program = borrow();
         assert!(link::is_promiscuous("va").unwrap());
         assert_eq!(attachment::program(index("va")).unwrap().is_some(), has_program);
         if has_program {
-            let loan = Loan::Interface { interface: "va".to_owned() };
-            let refused = Treatments::new(guard()).lend(&[loan]).unwrap_err().to_string();
+            let resource = HostResource::Interface { interface: "va".to_owned() };
+            let refused = Treatments::new(guard()).hand_over(&[resource]).unwrap_err().to_string();
             assert!(refused.contains("XDP program is on it"), "{refused}");
         }
         child.kill().unwrap();
@@ -151,7 +151,7 @@ fn add_nic() {
 
 #[test]
 fn device_is_rebound_with_its_interface_and_addresses() {
-    in_namespace("loans::device_is_rebound_with_its_interface_and_addresses", || {
+    in_namespace("resources::device_is_rebound_with_its_interface_and_addresses", || {
         let bus = Bus::new();
         add_nic();
         must("ip", &["link", "set", "eth9", "up"]);
@@ -159,7 +159,7 @@ fn device_is_rebound_with_its_interface_and_addresses() {
         must("ip", &["link", "set", "eth9", "mtu", "1400"]);
         must("ip", &["route", "add", "10.9.2.0/24", "via", "10.9.1.1", "dev", "eth9", "metric", "7"]);
         let mut treatments = Treatments::new(guard());
-        let loan = Loan::Device {
+        let resource = HostResource::Device {
             device: bus.device(),
             bus: bus.root(),
             driver: "uio_hv_generic",
@@ -173,7 +173,7 @@ fn device_is_rebound_with_its_interface_and_addresses() {
                 bus.heard("uio_hv_generic", "bind");
                 bus.drive("uio_hv_generic");
             });
-            treatments.lend(&[loan]).unwrap();
+            treatments.hand_over(&[resource]).unwrap();
             kernel.join().unwrap();
         });
         assert!(bus.driver().ends_with("uio_hv_generic"));
@@ -201,13 +201,13 @@ fn device_is_rebound_with_its_interface_and_addresses() {
 
 #[test]
 fn huge_pages_are_released() {
-    in_namespace("loans::huge_pages_are_released", || {
+    in_namespace("resources::huge_pages_are_released", || {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nr_hugepages");
         fs::write(&file, "12\n").unwrap();
         let mut treatments = Treatments::new(guard());
         fs::write(folder.path().join("free_hugepages"), "2\n").unwrap();
-        treatments.lend(&[Loan::HugePages { file: file.clone(), free: 70 }]).unwrap();
+        treatments.hand_over(&[HostResource::HugePages { file: file.clone(), free: 70 }]).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "80");
         drop(treatments);
         assert_eq!(fs::read_to_string(&file).unwrap(), "12");

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::change::{Change, Original};
 use super::device::{if_present, index_of};
 use super::error::TreatmentError;
-use super::lent_device::LentDevice;
+use super::rebound_device::ReboundDevice;
 
 /// A resource of the host for another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Loan {
+pub enum HostResource {
     /// An interface whose flags and XDP program are the program's while it runs.
     Interface {
         /// Its name.
@@ -44,42 +44,42 @@ pub enum Loan {
 
 /// The original state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "lent", rename_all = "kebab-case")]
-pub(super) enum Lent {
+#[serde(tag = "resource", rename_all = "kebab-case")]
+pub(super) enum ResourceOriginal {
     /// An interface without an XDP program.
     Interface { interface: String, index: u32, promiscuous: bool },
     /// Huge pages that were added. Other processes add and remove pages meanwhile, so the earlier number is not restored. `token`: a
     /// file with the number of pages that were added. It is removed before the pages, so that they are removed once.
     HugePages { file: PathBuf, added: u64, token: PathBuf },
     /// A device with its driver.
-    Device(LentDevice),
+    Device(ReboundDevice),
 }
 
 /// A change that is ready to be made.
 #[derive(Debug)]
-pub(super) enum LoanChange {
+pub(super) enum ResourceChange {
     /// The borrower changes it.
     None,
     /// More huge pages.
     HugePages { file: PathBuf, added: u64, token: PathBuf },
     /// Another driver.
-    Device { device: LentDevice, driver: &'static str },
+    Device { device: ReboundDevice, driver: &'static str },
 }
 
 /// Reads what is there, and refuses what is in use; changes nothing.
-pub(super) fn prepare(loan: &Loan) -> Result<(Lent, LoanChange), TreatmentError> {
-    let (lent, change) = match loan {
-        Loan::Interface { interface } => (of_interface(interface)?, LoanChange::None),
-        Loan::HugePages { file, free } => of_pages(file, *free)?,
-        Loan::Device { device, bus, driver, interface } => {
-            let device = LentDevice::read(device, bus, interface)?;
-            (Lent::Device(device.clone()), LoanChange::Device { device, driver })
+pub(super) fn prepare(resource: &HostResource) -> Result<(ResourceOriginal, ResourceChange), TreatmentError> {
+    let (original, change) = match resource {
+        HostResource::Interface { interface } => (of_interface(interface)?, ResourceChange::None),
+        HostResource::HugePages { file, free } => of_pages(file, *free)?,
+        HostResource::Device { device, bus, driver, interface } => {
+            let device = ReboundDevice::read(device, bus, interface)?;
+            (ResourceOriginal::Device(device.clone()), ResourceChange::Device { device, driver })
         }
     };
-    Ok((lent, change))
+    Ok((original, change))
 }
 
-fn of_pages(file: &Path, wanted: u64) -> Result<(Lent, LoanChange), TreatmentError> {
+fn of_pages(file: &Path, wanted: u64) -> Result<(ResourceOriginal, ResourceChange), TreatmentError> {
     let refused = |doing: String| move |cause| TreatmentError::Refused { doing, cause };
     let beside = file.with_file_name("free_hugepages");
     let free = number(&beside).map_err(refused(format!("read {}", beside.display())))?;
@@ -87,15 +87,15 @@ fn of_pages(file: &Path, wanted: u64) -> Result<(Lent, LoanChange), TreatmentErr
     let token = std::env::temp_dir().join(format!("netduel-pages-{:032x}", u128::from_ne_bytes(bytes)));
     let (file, added) = (file.to_owned(), wanted.saturating_sub(free));
     let change = match added {
-        0 => LoanChange::None,
-        _ => LoanChange::HugePages { file: file.clone(), added, token: token.clone() },
+        0 => ResourceChange::None,
+        _ => ResourceChange::HugePages { file: file.clone(), added, token: token.clone() },
     };
-    Ok((Lent::HugePages { file, added, token }, change))
+    Ok((ResourceOriginal::HugePages { file, added, token }, change))
 }
 
-fn of_interface(interface: &str) -> Result<Lent, TreatmentError> {
+fn of_interface(interface: &str) -> Result<ResourceOriginal, TreatmentError> {
     let index = index_of(interface)?;
-    let doing = || format!("lend {interface} to another program");
+    let doing = || format!("hand {interface} over to another program");
     let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
     if let Some(number) = attachment::program(index).map_err(refused)? {
         let why = format!(
@@ -105,10 +105,10 @@ fn of_interface(interface: &str) -> Result<Lent, TreatmentError> {
         return Err(TreatmentError::Unsupported { doing: doing(), interface: interface.to_owned(), why });
     }
     let promiscuous = link::is_promiscuous(interface).map_err(refused)?;
-    Ok(Lent::Interface { interface: interface.to_owned(), index, promiscuous })
+    Ok(ResourceOriginal::Interface { interface: interface.to_owned(), index, promiscuous })
 }
 
-impl Change for LoanChange {
+impl Change for ResourceChange {
     fn make(&self) -> Result<(), TreatmentError> {
         match self {
             Self::None => Ok(()),
@@ -156,7 +156,7 @@ fn take_pages(file: &Path, token: &Path) -> io::Result<()> {
     fs::write(file, now.saturating_sub(added).to_string())
 }
 
-impl Original for Lent {
+impl Original for ResourceOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
         match self {
             Self::Interface { index, promiscuous, .. } => {
@@ -217,13 +217,13 @@ mod tests {
             |pages: u64| fs::write(folder.path().join("free_hugepages"), format!("{pages}\n")).unwrap();
         fs::write(&file, "7\n").unwrap();
         free(7);
-        let loan = Loan::HugePages { file: file.clone(), free: 60 };
-        let (first, change) = prepare(&loan).unwrap();
+        let resource = HostResource::HugePages { file: file.clone(), free: 60 };
+        let (first, change) = prepare(&resource).unwrap();
         change.make().unwrap();
         assert_eq!(number(&file).unwrap(), 60);
         // The first has taken all of them.
         free(0);
-        let (second, change) = prepare(&loan).unwrap();
+        let (second, change) = prepare(&resource).unwrap();
         change.make().unwrap();
         assert_eq!(number(&file).unwrap(), 120);
         for _ in 0..2 {
@@ -233,11 +233,11 @@ mod tests {
         second.restore().unwrap();
         assert_eq!(number(&file).unwrap(), 7);
         free(60);
-        let (enough, change) = prepare(&loan).unwrap();
+        let (enough, change) = prepare(&resource).unwrap();
         change.make().unwrap();
         enough.restore().unwrap();
         assert_eq!(number(&file).unwrap(), 7);
-        let missing = Loan::HugePages { file: folder.path().join("no/nr_hugepages"), free: 1 };
+        let missing = HostResource::HugePages { file: folder.path().join("no/nr_hugepages"), free: 1 };
         let error = prepare(&missing).unwrap_err().to_string();
         assert!(error.contains("free_hugepages") && error.contains("No such file"), "{error}");
     }

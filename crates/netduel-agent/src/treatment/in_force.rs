@@ -6,7 +6,7 @@ use super::record::Record;
 
 /// Records in the order of their changes.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Vec<Entry>);
+pub(super) struct InForce(Vec<Entry>);
 
 #[derive(Debug)]
 struct Entry {
@@ -16,9 +16,9 @@ struct Entry {
     running: bool,
 }
 
-impl Kept {
-    /// Takes note of a request and gives its number.
-    pub(super) fn heed(&mut self, request: Request) -> u64 {
+impl InForce {
+    /// Records a request and returns its number.
+    pub(super) fn note(&mut self, request: Request) -> u64 {
         match request {
             Request::Keep { id, undo, running } => {
                 self.0.push(Entry { id, undo, running });
@@ -40,7 +40,7 @@ impl Kept {
         self.0.len()
     }
 
-    /// Whether nothing is kept.
+    /// Whether no change is in force.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
