@@ -48,7 +48,7 @@ struct Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         drop(self.lifeline.take());
-        // The guard ends after the warden, and the warden after every process of the lab.
+        // The guard ends after the init, and the init after every process of the lab.
         let _ = self.guard.wait();
     }
 }

@@ -11,9 +11,9 @@ use crate::directory;
 use crate::error::LabError;
 use crate::protocol::{Lifetime, Task};
 
-/// Byte to the warden: the lab is in a user namespace of its own.
+/// Byte to the init: the lab is in a user namespace of its own.
 pub(super) const WITH_USER: &[u8] = b"user";
-/// Byte to the warden: the lab has no user namespace of its own.
+/// Byte to the init: the lab has no user namespace of its own.
 pub(super) const WITHOUT_USER: &[u8] = b"root";
 
 pub(super) fn run(task: &Task) -> Result<i32, LabError> {
@@ -22,15 +22,15 @@ pub(super) fn run(task: &Task) -> Result<i32, LabError> {
     // A lab that runs for weeks must not keep a file system busy.
     rustix::process::chdir("/").map_err(LabError::local("change to /"))?;
     let user = make_namespaces()?;
-    let (guard_end, warden_end) =
+    let (guard_end, init_end) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(LabError::local("make a socket pair for the keeper"))?;
-    let mut warden = command(task, Stage::Warden)?
-        .stdin(Stdio::from(warden_end))
+    let mut init = command(task, Stage::Init)?
+        .stdin(Stdio::from(init_end))
         .spawn()
         .map_err(LabError::local(format!("start the keeper's second stage {}", task.program.display())))?;
     hand_over(&guard_end, listener, task.lifetime, user)?;
-    let status = warden.wait().map_err(LabError::local("wait for the keeper's second stage"))?;
+    let status = init.wait().map_err(LabError::local("wait for the keeper's second stage"))?;
     Ok(status.code().unwrap_or(1))
 }
 
@@ -47,7 +47,7 @@ fn make_namespaces() -> Result<bool, LabError> {
     Ok(true)
 }
 
-/// Passes the name and the lifeline to the warden, which is then their only owner.
+/// Passes the name and the lifeline to the init, which is then their only owner.
 fn hand_over(guard_end: &OwnedFd, listener: OwnedFd, lifetime: Lifetime, user: bool) -> Result<(), LabError> {
     let input = std::io::stdin();
     let lifeline: Option<BorrowedFd<'_>> = (lifetime == Lifetime::Attached).then(|| input.as_fd());

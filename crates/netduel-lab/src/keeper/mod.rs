@@ -1,13 +1,13 @@
 //! The keeper of a lab, in up to three stages, each a new process of the same program:
 //!
 //! - `detach` (standing labs): leaves the session of its user, starts the guard, ends;
-//! - `guard`: binds the lab's name, creates the user and pid namespaces, starts the warden, waits for it;
-//! - `warden`: pid 1 of the lab. Builds it, answers requests, and ends for any of the reasons in `warden.rs`.
+//! - `guard`: binds the lab's name, creates the user and pid namespaces, starts the init, waits for it;
+//! - `init`: pid 1 of the lab. Builds it, answers requests, and ends for any of the reasons in `init.rs`.
 //!
-//! Standard input is the lifeline (guard) or a socket to the guard (warden), standard output carries the report, standard error
+//! Standard input is the lifeline (guard) or a socket to the guard (init), standard output carries the report, standard error
 //! the last output.
 mod guard;
-mod warden;
+mod init;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ pub(crate) enum Stage {
     /// Binds the name, creates the namespaces.
     Guard,
     /// Holds the lab.
-    Warden,
+    Init,
 }
 
 impl Stage {
@@ -31,7 +31,7 @@ impl Stage {
         match self {
             Self::Detach => "detach",
             Self::Guard => "guard",
-            Self::Warden => "warden",
+            Self::Init => "init",
         }
     }
 }
@@ -55,7 +55,7 @@ pub fn keeper_main(words: &[String]) -> i32 {
     let ended = match stage.as_str() {
         "detach" => detach(&task),
         "guard" => guard::run(&task),
-        "warden" => warden::run(&task),
+        "init" => init::run(&task),
         _ => {
             eprintln!("this is an internal command of netduel: unknown stage {stage}");
             return EXIT_USAGE;

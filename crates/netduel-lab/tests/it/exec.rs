@@ -38,9 +38,9 @@ fn pipe_closes_when_the_program_closes_it() {
         assert_eq!(output.read(&mut line).unwrap(), 0);
         // It was reaped: a zombie left to the machine's pid 1 would keep the lab from ending.
         let keeper = bench.status(&lab.name)["keeper_pid"].as_i64().unwrap();
-        let (warden, networks) = (only_child(i32::try_from(keeper).unwrap()), bench.networks(&lab.name));
+        let (init, networks) = (only_child(i32::try_from(keeper).unwrap()), bench.networks(&lab.name));
         bench.text(["down", &lab.name]);
-        assert!(!std::path::Path::new(&format!("/proc/{warden}")).exists());
+        assert!(!std::path::Path::new(&format!("/proc/{init}")).exists());
         assert_eq!(inhabitants(&networks), Vec::<i32>::new());
     }
 }
@@ -89,8 +89,8 @@ fn orphans_are_reaped() {
         child.stdout.take().unwrap().read_to_string(&mut pid).unwrap();
         assert!(child.wait().unwrap().success());
         let keeper = bench.status(&lab.name)["keeper_pid"].as_i64().unwrap();
-        let warden = only_child(i32::try_from(keeper).unwrap());
-        let orphan = Watched::new(only_child(warden));
+        let init = only_child(i32::try_from(keeper).unwrap());
+        let orphan = Watched::new(only_child(init));
         drop(input);
         // A pidfd becomes readable when the process has ended; the process id disappears when it is reaped.
         orphan.wait();

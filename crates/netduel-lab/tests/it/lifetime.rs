@@ -14,7 +14,7 @@ struct Scene {
     coordinator: Child,
     program: Child,
     guard: Watched,
-    warden: Watched,
+    init: Watched,
     networks: std::collections::BTreeSet<String>,
 }
 
@@ -39,13 +39,13 @@ impl Scene {
         BufReader::new(program.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
         let networks = bench.networks(&name);
         assert!(!inhabitants(&networks).is_empty());
-        let (guard, warden) = (Watched::new(guard), Watched::new(only_child(guard)));
-        Self { name, coordinator, program, guard, warden, networks }
+        let (guard, init) = (Watched::new(guard), Watched::new(only_child(guard)));
+        Self { name, coordinator, program, guard, init, networks }
     }
 
     /// Waits for the end of all processes, and checks for leftovers.
     fn assert_gone(mut self, bench: &Bench) {
-        self.warden.wait();
+        self.init.wait();
         self.guard.wait();
         assert_eq!(self.program.wait().unwrap().code(), Some(137), "the program was not killed with its lab");
         assert_eq!(inhabitants(&self.networks), Vec::<i32>::new());
@@ -65,19 +65,19 @@ fn killed_guard_ends_the_lab() {
 }
 
 #[test]
-fn killed_warden_ends_the_lab() {
+fn killed_init_ends_the_lab() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let scene = Scene::new(&bench);
-        scene.warden.kill();
+        scene.init.kill();
         scene.assert_gone(&bench);
     }
 }
 
 #[test]
-fn terminated_warden_ends_the_lab() {
+fn terminated_init_ends_the_lab() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let scene = Scene::new(&bench);
-        scene.warden.terminate();
+        scene.init.terminate();
         scene.assert_gone(&bench);
     }
 }
@@ -136,9 +136,9 @@ fn dropped_attached_lab_is_removed_before_drop_returns() {
     let status = lab.status().unwrap();
     assert_eq!((status.spec, status.lifetime), (spec, Lifetime::Attached));
     let networks = bench.networks(name.as_str());
-    let (guard, warden) = (status.keeper_pid, only_child(status.keeper_pid));
+    let (guard, init) = (status.keeper_pid, only_child(status.keeper_pid));
     drop(lab);
-    for pid in [guard, warden] {
+    for pid in [guard, init] {
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "process {pid} is left");
     }
     assert_eq!(inhabitants(&networks), Vec::<i32>::new());

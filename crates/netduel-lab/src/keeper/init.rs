@@ -39,9 +39,9 @@ pub(super) fn run(task: &Task) -> Result<i32, LabError> {
     let _ = mount::proc();
     let topology = Topology::build(&task.spec)?;
     let _ = mount::sys();
-    let mut warden = Warden { task, topology, inheritance, clients: Vec::new() };
+    let mut init = Init { task, topology, inheritance, clients: Vec::new() };
     report(&Report::Ready);
-    warden.serve(&signals)?;
+    init.serve(&signals)?;
     Ok(0)
 }
 
@@ -66,14 +66,14 @@ enum Next {
     End,
 }
 
-struct Warden<'a> {
+struct Init<'a> {
     task: &'a Task,
     topology: Topology,
     inheritance: Inheritance,
     clients: Vec<OwnedFd>,
 }
 
-impl Warden<'_> {
+impl Init<'_> {
     fn serve(&mut self, signals: &SignalDescriptor) -> Result<(), LabError> {
         let guard = std::io::stdin();
         loop {
