@@ -143,13 +143,13 @@ fn near_words(near: &[String]) -> String {
 }
 
 impl StoreError {
-    /// The error with the remedy for this error of the kernel. For an operation that needs disk space: [`Self::for_room`].
+    /// The error with the remedy for this error of the kernel. For an operation that needs disk space: [`Self::for_space`].
     pub(crate) fn of(operation: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::for_room(operation, path, 0, source)
+        Self::for_space(operation, path, 0, source)
     }
 
     /// As [`Self::of`], for an operation that needs this number of bytes on disk.
-    pub(crate) fn for_room(
+    pub(crate) fn for_space(
         operation: &'static str,
         path: &Path,
         needed_bytes: u64,

@@ -4,11 +4,11 @@
 //! `docs/design/0007-plans-and-store.md` the reasons.
 #![forbid(unsafe_code)]
 
+mod disk_space;
 mod error;
 pub mod format;
 mod name;
 mod reader;
-mod room;
 mod store;
 mod upgrade;
 mod writer;

@@ -11,10 +11,10 @@ use netduel_model::warning::Warning;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::disk_space;
 use crate::error::StoreError;
 use crate::format::{FORMAT, FirstLine, KIND, PROGRAM, Record};
 use crate::reader::TornTail;
-use crate::room;
 
 /// Appends to a run. It holds a lock, so no other process can write the run; the kernel releases the lock when the process ends.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct RunWriter {
 impl RunWriter {
     /// For a locked file whose first `length` bytes are complete records.
     pub(crate) fn new(file: File, path: PathBuf, length: u64, header: &RunHeader) -> Self {
-        Self { file, path, length, trial_bytes_max: room::trial_bytes_max(&header.plan), cut_off: None }
+        Self { file, path, length, trial_bytes_max: disk_space::trial_bytes_max(&header.plan), cut_off: None }
     }
 
     /// Writes the first line.
@@ -71,8 +71,8 @@ impl RunWriter {
     /// [`StoreError::Full`] when there is not enough space.
     pub fn reserve(&mut self) -> Result<(), StoreError> {
         let bytes = self.trial_bytes_max;
-        room::reserve(&self.file, self.length, bytes).map_err(|source| {
-            StoreError::for_room("make room for the next trial in", &self.path, bytes, source)
+        disk_space::reserve(&self.file, self.length, bytes).map_err(|source| {
+            StoreError::for_space("reserve space for the next trial in", &self.path, bytes, source)
         })
     }
 
@@ -98,7 +98,7 @@ impl RunWriter {
     /// As [`Self::trial`].
     pub fn end(&mut self, end: &RunEnd) -> Result<(), StoreError> {
         self.record("store the end of run", &Record::End(Cow::Borrowed(end)))?;
-        self.truncate().map_err(|source| StoreError::of("give back unused room of", &self.path, source))
+        self.truncate().map_err(|source| StoreError::of("release unused space of", &self.path, source))
     }
 
     /// The run's file.
@@ -131,7 +131,7 @@ impl RunWriter {
         if let Err(source) = written {
             // Removes the incomplete line. If that fails too, readers recognize an incomplete line.
             let _ = self.truncate();
-            return Err(StoreError::for_room(operation, &self.path, line.len() as u64, source));
+            return Err(StoreError::for_space(operation, &self.path, line.len() as u64, source));
         }
         self.length += line.len() as u64;
         Ok(())
