@@ -9,9 +9,9 @@ use netduel_model::run::RunEnd;
 
 use crate::fault::{CoordinatorFault, Fault, HostFault, LocalCall, Task, TaskFault, draw};
 use crate::ledger::Ledger;
-use crate::outside::{Endless, Handle, Killed, Outside};
 use crate::random::{Random, Stream};
 use crate::setting::{Reach, Setting};
+use crate::surroundings::{Endless, Handle, Killed, SimulatedSurroundings};
 use crate::world::World;
 
 const SECOND: u64 = 1_000_000_000;
@@ -60,7 +60,7 @@ impl Case {
         let setting = Rc::new(Setting::of(self.seed));
         let world = World::new(setting.clone(), Random::new(self.seed, Stream::Wire), traced);
         let ledger = Ledger::new(setting.clone());
-        let outside = Rc::new(RefCell::new(Outside::new(world, ledger)));
+        let outside = Rc::new(RefCell::new(SimulatedSurroundings::new(world, ledger)));
         let mut ends = Vec::new();
         // The last part has no faults.
         let parts = self.parts.iter().cloned().chain([Vec::new()]);
@@ -98,7 +98,7 @@ impl Case {
     }
 }
 
-fn play_part(outside: &Rc<RefCell<Outside>>, setting: &Setting) -> PartEnd {
+fn play_part(outside: &Rc<RefCell<SimulatedSurroundings>>, setting: &Setting) -> PartEnd {
     let handle = Handle(outside.clone());
     let run = AssertUnwindSafe(|| handle.run(&setting.plan));
     match catch_unwind(run) {
@@ -124,7 +124,7 @@ fn described(end: &PartEnd) -> String {
 }
 
 /// Judges how a part ended; true when the run has ended.
-fn judge_part(outside: &Rc<RefCell<Outside>>, end: &PartEnd, is_last: bool) -> bool {
+fn judge_part(outside: &Rc<RefCell<SimulatedSurroundings>>, end: &PartEnd, is_last: bool) -> bool {
     let outside = &mut *outside.borrow_mut();
     outside.world.note(format_args!("this part of the run is over: {}", described(end)));
     let result = match end {

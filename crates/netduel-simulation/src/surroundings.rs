@@ -35,7 +35,7 @@ pub struct Killed;
 pub struct Endless;
 
 /// The world and the ledger, with the faults of the coordinator.
-pub struct Outside {
+pub struct SimulatedSurroundings {
     /// The world.
     pub world: World,
     /// The record of the run.
@@ -46,7 +46,7 @@ pub struct Outside {
     events_started: bool,
 }
 
-impl Outside {
+impl SimulatedSurroundings {
     /// Of a run that has not started.
     pub fn new(world: World, ledger: Ledger) -> Self {
         Self { world, ledger, part: 0, steps: 0, events_started: false }
@@ -74,7 +74,7 @@ impl Outside {
 
 /// A handle for the coordinator.
 #[derive(Clone)]
-pub struct Handle(pub Rc<RefCell<Outside>>);
+pub struct Handle(pub Rc<RefCell<SimulatedSurroundings>>);
 
 impl Handle {
     /// A call of the coordinator. Its faults at this step occur now.
