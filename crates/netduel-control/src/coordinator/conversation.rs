@@ -348,7 +348,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// The next message of any agent; `None` when only time passed.
-    pub(super) fn pump(&mut self) -> Result<Option<(HostName, AgentEvent)>, Trouble> {
+    pub(super) fn next_event(&mut self) -> Result<Option<(HostName, AgentEvent)>, Trouble> {
         if self.events.is_empty() {
             self.listen()?;
         }

@@ -182,7 +182,7 @@ impl Conductor<'_> {
                     self.hosts.request(&host(role), &ToAgent::Finish, DONE_MARGIN_NS)?;
                 }
             }
-            let Some((from, event)) = self.hosts.pump()? else { continue };
+            let Some((from, event)) = self.hosts.next_event()? else { continue };
             let Some(role) = ROLES.into_iter().find(|role| *arm.pair.host(*role) == from) else { continue };
             match event {
                 AgentEvent::Done(end) => ends[role as usize] = Some(*end),
