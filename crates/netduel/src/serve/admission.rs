@@ -12,9 +12,9 @@ use netduel_control::agent::Bounds;
 use netduel_load::Port;
 use netduel_model::units::Nanos;
 
-use super::Occasion;
+use super::ServerEvent;
 use super::refusals::Refusals;
-use super::session::{Premises, Session, Stop};
+use super::session::{ServerContext, Session, Stop};
 use crate::quick::tls::{self, Paired, ServerIdentity};
 
 /// Maximum number of concurrent pairings. Beyond it the oldest one is closed: a client pairs within milliseconds.
@@ -33,9 +33,9 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// The clients of a server.
 pub struct Admission {
     identity: ServerIdentity,
-    premises: Premises,
+    context: ServerContext,
     clients_max: usize,
-    over: Sender<Occasion>,
+    over: Sender<ServerEvent>,
     port: Mutex<Weak<Port>>,
     pairing: Mutex<VecDeque<(usize, TcpStream)>>,
     clients: Mutex<Clients>,
@@ -77,13 +77,13 @@ impl Admission {
     /// A server without clients. `over` receives the end of each session.
     pub fn new(
         identity: ServerIdentity,
-        premises: Premises,
+        context: ServerContext,
         clients_max: usize,
-        over: Sender<Occasion>,
+        over: Sender<ServerEvent>,
     ) -> Self {
         Self {
             identity,
-            premises,
+            context,
             clients_max,
             over,
             port: Mutex::new(Weak::new()),
@@ -134,7 +134,7 @@ impl Admission {
 
     fn refused(&self, peer: SocketAddr, why: &str) {
         for line in lock(&self.refusals).take(why, netduel_sys::clock::monotonic_ns()) {
-            self.premises.log.refused(peer, &line);
+            self.context.log.refused(peer, &line);
         }
     }
 
@@ -144,14 +144,14 @@ impl Admission {
         let Some(admitted) = self.admit(number, &stream) else {
             return self.refused(peer, "many more clients than --max-clients allows");
         };
-        let mut premises = self.premises.clone();
+        let mut context = self.context.clone();
         let mut session = if admitted.is_served {
-            Session::new(port, premises, peer, admitted.stop.clone())
+            Session::new(port, context, peer, admitted.stop.clone())
         } else {
             let max = self.clients_max;
             self.refused(peer, &format!("{max} clients are connected, the limit of --max-clients"));
-            premises.bounds = Bounds { total: REJECTED_LIMIT, idle: REJECTED_LIMIT, ..premises.bounds };
-            Session::new(port, premises, peer, admitted.stop.clone()).rejecting(format!(
+            context.bounds = Bounds { total: REJECTED_LIMIT, idle: REJECTED_LIMIT, ..context.bounds };
+            Session::new(port, context, peer, admitted.stop.clone()).rejecting(format!(
                 "this server has {max} clients, the limit of its --max-clients; try again when one of them has finished"
             ))
         };
@@ -164,7 +164,7 @@ impl Admission {
         let _ = carrier.join();
         drop(admitted);
         // An ending server no longer counts sessions.
-        let _ = self.over.send(Occasion::SessionOver { had_test });
+        let _ = self.over.send(ServerEvent::SessionOver { had_test });
     }
 
     /// Admits a client to be served, or to be rejected with a message; `None` when there are too many of both kinds.

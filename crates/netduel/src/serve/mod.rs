@@ -25,13 +25,13 @@ use args::ServeArgs;
 use identity::Identity;
 use log::Log;
 use rules::Rules;
-use session::Premises;
+use session::ServerContext;
 
 /// Maximum length of a client's line, bytes: the longest is a workload.
 const LINE_LEN_MAX: usize = 1 << 20;
 
 /// Events of the server's main loop.
-pub enum Occasion {
+pub enum ServerEvent {
     /// Ctrl-C, SIGTERM or SIGHUP.
     Interrupt,
     /// A client's session ended.
@@ -46,23 +46,23 @@ pub fn command(args: &ServeArgs) -> Result<(), Failure> {
     let (sender, occasions) = channel();
     let interrupt = sender.clone();
     // The receiver lives until the end of the program.
-    signal::on_interrupt(move || drop(interrupt.send(Occasion::Interrupt))).kind(Kind::Environment)?;
+    signal::on_interrupt(move || drop(interrupt.send(ServerEvent::Interrupt))).kind(Kind::Environment)?;
     let identity = if args.ephemeral { Identity::draw()? } else { Identity::kept(args.new_identity)? };
     let log = Arc::new(Log::new(args.json));
-    let premises = Premises {
+    let context = ServerContext {
         rules: Rules { longest: args.max_duration, fastest: args.max_rate, streams: args.max_streams },
         bounds: Bounds { idle: args.idle_timeout, line_len: LINE_LEN_MAX, ..Bounds::default() },
         log: Arc::clone(&log),
         tests: Arc::default(),
     };
-    let admission = Arc::new(Admission::new(identity.for_tls()?, premises, args.max_clients, sender));
+    let admission = Arc::new(Admission::new(identity.for_tls()?, context, args.max_clients, sender));
     let port = Arc::new(open(args, &admission)?);
     admission.serve_through(&port);
     greet(args, &identity, port.address(), &log)?;
     for occasion in occasions {
         match occasion {
-            Occasion::SessionOver { had_test } if !(args.one_off && had_test) => {}
-            Occasion::SessionOver { .. } | Occasion::Interrupt => break,
+            ServerEvent::SessionOver { had_test } if !(args.one_off && had_test) => {}
+            ServerEvent::SessionOver { .. } | ServerEvent::Interrupt => break,
         }
     }
     admission.close();

@@ -26,7 +26,7 @@ use crate::program;
 
 /// State shared by all sessions of a server.
 #[derive(Clone)]
-pub struct Premises {
+pub struct ServerContext {
     /// The limits of tests.
     pub rules: Rules,
     /// The limits of time and line length.
@@ -62,7 +62,7 @@ impl Stop {
 pub struct Session {
     work: AgentWork,
     port: Arc<Port>,
-    premises: Premises,
+    context: ServerContext,
     peer: SocketAddr,
     stop: Stop,
     /// The reason for rejecting this client.
@@ -78,11 +78,11 @@ pub struct Session {
 
 impl Session {
     /// A session for a paired client.
-    pub fn new(port: Arc<Port>, premises: Premises, peer: SocketAddr, stop: Stop) -> Self {
+    pub fn new(port: Arc<Port>, context: ServerContext, peer: SocketAddr, stop: Stop) -> Self {
         Self {
             work: AgentWork::new(),
             port,
-            premises,
+            context,
             peer,
             stop,
             rejected: None,
@@ -102,7 +102,7 @@ impl Session {
     /// Serves until the client or the server ends the session, then closes the stream in both directions.
     pub fn serve(&mut self, stream: &UnixStream) -> Result<(), String> {
         let input = stream.try_clone().map_err(|error| error.to_string())?;
-        let (bounds, program) = (self.premises.bounds, program::name_and_version());
+        let (bounds, program) = (self.context.bounds, program::name_and_version());
         let result = netduel_control::agent::serve_within(bounds, input, stream, self, &program, &Monotonic);
         // The reading thread holds a copy and sleeps until it ends. The stream may already be closed.
         let _ = stream.shutdown(Shutdown::Both);
@@ -119,7 +119,7 @@ impl Session {
         if self.test.take().is_some()
             && let Some(workload) = &self.workload
         {
-            self.premises.log.failed(self.peer, workload, why);
+            self.context.log.failed(self.peer, workload, why);
         }
     }
 
@@ -177,8 +177,8 @@ impl Work for Session {
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
         self.check_served()?;
-        if let Some(why) = self.premises.rules.refusal(workload) {
-            self.premises.log.refused(self.peer, &why);
+        if let Some(why) = self.context.rules.refusal(workload) {
+            self.context.log.refused(self.peer, &why);
             return Err(refused(why));
         }
         if let Some(program) = foreign_program(workload, Role::Server) {
@@ -211,7 +211,7 @@ impl Work for Session {
         self.check_served()?;
         *self.stop.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
         self.work.start(waker)?;
-        self.test = Some(self.premises.tests.begin());
+        self.test = Some(self.context.tests.begin());
         self.begun_ns = clock::monotonic_ns();
         self.had_test = true;
         Ok(())
@@ -242,8 +242,8 @@ impl Work for Session {
                 let elapsed_ns = clock::monotonic_ns() - self.begun_ns;
                 if let Some(workload) = self.workload.take() {
                     match ended_early(&workload, elapsed_ns) {
-                        Some(why) => self.premises.log.failed(self.peer, &workload, &why),
-                        None => self.premises.log.tested(self.peer, &workload, &result.report, others),
+                        Some(why) => self.context.log.failed(self.peer, &workload, &why),
+                        None => self.context.log.tested(self.peer, &workload, &result.report, others),
                     }
                 }
                 Ok(result)

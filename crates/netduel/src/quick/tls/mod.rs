@@ -2,7 +2,7 @@
 //! secret by each side, bound to this TLS session (RFC 9266 gives the reasons for an exporter, RFC 8446 section 7.5 the
 //! function). A peer without a valid proof gets a closed connection and no response.
 mod proof;
-mod pump;
+mod relay;
 mod verifier;
 
 use std::io::{self, Read, Write};
@@ -156,7 +156,7 @@ fn pair(
     proof::check_server(&connection, &pairing.secret, &theirs)
         .map_err(|_| TlsError::OtherServer { address })?;
     let (stream, _carrier) =
-        pump::start(connection, wire.stream).map_err(|error| failed(error.to_string()))?;
+        relay::start(connection, wire.stream).map_err(|error| failed(error.to_string()))?;
     Ok(stream)
 }
 
@@ -183,7 +183,7 @@ pub fn accept(identity: &ServerIdentity, stream: TcpStream) -> Result<Paired, Tl
     let ours = proof::of_server(&connection, &identity.secret)
         .map_err(|error| TlsError::NotPaired(error.to_string()))?;
     write_all(&mut connection, &mut wire, &ours).map_err(not_paired)?;
-    let (stream, carrier) = pump::start(connection, wire.stream).map_err(not_paired)?;
+    let (stream, carrier) = relay::start(connection, wire.stream).map_err(not_paired)?;
     Ok(Paired { stream, carrier })
 }
 

@@ -4,7 +4,7 @@ use std::net::{Shutdown, TcpListener};
 
 use rustix::net::sockopt;
 
-use super::pump::Pump;
+use super::relay::Relay;
 use super::*;
 
 struct Served {
@@ -114,7 +114,7 @@ fn either_end_detects_the_close_of_the_other() {
 }
 
 #[test]
-fn pump_ends_with_either_end_even_after_a_half_close() {
+fn relay_ends_with_either_end_even_after_a_half_close() {
     for client_goes in [true, false] {
         let served = serve_one();
         let (client, _) =
@@ -129,7 +129,7 @@ fn pump_ends_with_either_end_even_after_a_half_close() {
     }
 }
 
-/// A TLS session over loopback, both ends with small buffers, and no pump at either.
+/// A TLS session over loopback, both ends with small buffers, and no relay at either.
 fn session() -> ((Connection, TcpStream), (Connection, TcpStream)) {
     let served = made_identity();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -175,8 +175,8 @@ fn data_before_a_close_arrives_over_a_slow_network() {
     }
     assert!(sent > 100_000, "{sent} bytes are too few to fill what is between");
     drop(speaker);
-    let pump = Pump::new(server, server_network, plain).expect("a pump");
-    let carrier = std::thread::spawn(move || pump.run());
+    let relay = Relay::new(server, server_network, plain).expect("a relay");
+    let carrier = std::thread::spawn(move || relay.run());
     let mut wire = Wire { stream: network, deadline_ns: deadline(LIMIT) };
     let mut received = vec![0; sent];
     read_exact(&mut client, &mut wire, &mut received).expect("all of it");

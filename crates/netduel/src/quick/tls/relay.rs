@@ -27,12 +27,12 @@ const PROBES: u32 = 4;
 /// The plain side, and the copying thread. The thread ends soon after the plain side is closed.
 pub fn start(connection: Connection, network: TcpStream) -> io::Result<(UnixStream, JoinHandle<()>)> {
     let (ours, theirs) = UnixStream::pair()?;
-    let pump = Pump::new(connection, network, ours)?;
-    let carrier = std::thread::Builder::new().name("tls".to_owned()).spawn(move || pump.run())?;
+    let relay = Relay::new(connection, network, ours)?;
+    let carrier = std::thread::Builder::new().name("tls".to_owned()).spawn(move || relay.run())?;
     Ok((theirs, carrier))
 }
 
-pub(super) struct Pump {
+pub(super) struct Relay {
     connection: Connection,
     network: TcpStream,
     plain: UnixStream,
@@ -51,7 +51,7 @@ struct End {
     closed: bool,
 }
 
-impl Pump {
+impl Relay {
     pub(super) fn new(connection: Connection, network: TcpStream, plain: UnixStream) -> io::Result<Self> {
         network.set_nonblocking(true)?;
         plain.set_nonblocking(true)?;
