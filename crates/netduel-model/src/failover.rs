@@ -267,7 +267,8 @@ impl Move {
         (self.total > 0 && share < MOVED_SHARE_MIN).then(|| {
             format!(
                 "{:.1} % of {} B went through {}, {:.0} % are needed",
-                share * 100.0,
+                // Rounded down, so that it never looks like enough.
+                (share * 1000.0).floor() / 10.0,
                 self.total,
                 self.interface,
                 MOVED_SHARE_MIN * 100.0

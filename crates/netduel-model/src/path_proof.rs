@@ -209,7 +209,8 @@ impl PathProof {
             ))),
             _ => wrong(format!(
                 "at the {role} {:.1} % of the bytes went through {expected}, {:.0} % are needed; seen: {seen}",
-                share * 100.0,
+                // Rounded down, so that it never looks like enough.
+                (share * 1000.0).floor() / 10.0,
                 PATH_SHARE_MIN * 100.0,
             )),
         }

@@ -256,6 +256,23 @@ pub fn human_si(value: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", three_digits(scaled))
 }
 
+/// A share for people, with at most two digits: `64 %`, `8.3 %`, `0.3 %`. From 99 % on, only the leading nines: `99 %`, `99.9 %`. Never
+/// rounds a share up to 100 % or down to 0 %.
+pub fn human_share(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p <= 0.0 => "0 %".to_owned(),
+        p if p >= 100.0 => "100 %".to_owned(),
+        p if p > 99.99 => "more than 99.99 %".to_owned(),
+        p if p >= 99.9 => "99.9 %".to_owned(),
+        p if p >= 99.0 => "99 %".to_owned(),
+        p if p >= 9.95 => format!("{p:.0} %"),
+        p if p >= 0.095 => format!("{p:.1} %"),
+        p if p >= 0.001 => format!("{p:.3} %"),
+        _ => "less than 0.001 %".to_owned(),
+    }
+}
+
 /// A length of time for people, for example `12.4 us`.
 pub fn human_nanos(nanos: f64) -> String {
     let (scaled, unit) = match nanos.abs() {
@@ -293,6 +310,25 @@ pub fn count(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_are_never_rounded_to_0_or_100_percent() {
+        for (share, text) in [
+            (1.0, "100 %"),
+            (0.999_999_9, "more than 99.99 %"),
+            (0.999_87, "99.9 %"),
+            (0.998_9, "99 %"),
+            (0.990_4, "99 %"),
+            (0.986, "99 %"),
+            (0.083_4, "8.3 %"),
+            (0.42, "42 %"),
+            (0.004, "0.4 %"),
+            (1e-9, "less than 0.001 %"),
+            (0.0, "0 %"),
+        ] {
+            assert_eq!(human_share(share), text);
+        }
+    }
 
     #[test]
     fn a_quantity_is_parsed_with_its_unit() {

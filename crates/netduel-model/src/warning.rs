@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
-use crate::units::{human_bit_rate, human_nanos, three_digits};
+use crate::units::{human_bit_rate, human_nanos, human_share, three_digits};
 
 pub use counts_cause::CountsCause;
 
@@ -394,11 +394,11 @@ impl Warning {
             ),
             Self::CountsDisagree { .. } => self.about_counts(),
             Self::RateMissed { arm, workload, requested_bps, sent_bps } => format!(
-                "rate missed: {arm} in {workload} sent {} instead of the {} of the plan ({:.1} % less); the path or a core is the bottleneck, \
+                "rate missed: {arm} in {workload} sent {} instead of the {} of the plan ({} less); the path or a core is the bottleneck, \
                  so the arms are not compared at the same rate",
                 human_bit_rate(*sent_bps),
                 human_bit_rate(*requested_bps),
-                (1.0 - sent_bps / requested_bps) * 100.0
+                human_share(1.0 - sent_bps / requested_bps)
             ),
             _ => return self.about_polling_and_stamps(title),
         })
@@ -416,9 +416,9 @@ impl Warning {
                  packet of a host: set `timestamps` alike for both"
             ),
             Self::TimestampsIncomplete { arm, workload, share, inconsistent } => format!(
-                "time stamps incomplete: {:.0} % of the stamped round trips of {workload} in {arm} could not be split ({inconsistent} \
+                "time stamps incomplete: {} of the stamped round trips of {workload} in {arm} could not be split ({inconsistent} \
                  with parts that do not add up) and are not in the table of parts; over TCP set `outstanding = 1`",
-                share * 100.0
+                human_share(*share)
             ),
             Self::LowerBound { arm, workload, metric, trials, trials_total } => {
                 lower_bound::words((*metric, title(*metric)), arm, workload, [*trials, *trials_total])
@@ -480,15 +480,15 @@ impl Warning {
     fn about_the_run(&self) -> String {
         match self {
             Self::StealTime { host, share_max, trials } => format!(
-                "steal time: the hypervisor withheld up to {:.0} % of the CPU time of host {host}, more than 1 % in {}; use a dedicated or \
+                "steal time: the hypervisor withheld up to {} of the CPU time of host {host}, more than 1 % in {}; use a dedicated or \
                  larger machine for absolute figures",
-                share_max * 100.0,
+                human_share(*share_max),
                 trials_in_words(*trials)
             ),
             Self::CpuContention { host, share_max, trials } => format!(
-                "CPU contention: other processes used up to {:.0} % of the CPU time of host {host}, more than 5 % in {}; CPU costs \
+                "CPU contention: other processes used up to {} of the CPU time of host {host}, more than 5 % in {}; CPU costs \
                  are overstated and rates are disturbed: stop the other processes",
-                share_max * 100.0,
+                human_share(*share_max),
                 trials_in_words(*trials)
             ),
             Self::ConcurrentTests { host, others_max, trials } => {

@@ -6,7 +6,7 @@ use netduel_model::metric::Metric;
 use netduel_model::plan::{self, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
-use netduel_model::units::Nanos;
+use netduel_model::units::{Nanos, human_share};
 use netduel_model::workload::{Family, PinAuto, RoundTrip, Timing, Traffic, Wait, Workload};
 use netduel_store::Store;
 
@@ -111,8 +111,8 @@ fn checked(plan: &ResolvedPlan, trial: &Trial) -> (bool, String) {
                 .iter()
                 .map(|proof| {
                     format!(
-                        "{:.1} % of the bytes by {} at the {}",
-                        proof.share.unwrap_or(0.0) * 100.0,
+                        "{} of the bytes by {} at the {}",
+                        human_share(proof.share.unwrap_or(0.0)),
                         proof.expected,
                         proof.role
                     )

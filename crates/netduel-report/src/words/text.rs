@@ -1,5 +1,6 @@
 //! Small texts: numbers, shares, dates, and texts from outside without control characters.
 use netduel_model::plan::tuning::core_list;
+pub use netduel_model::units::human_share as percent;
 
 /// Two or three digits: the precision of an interval over few blocks.
 pub(super) fn figure(value: f64) -> String {
@@ -19,23 +20,6 @@ pub fn times(ratio: f64) -> String {
         r if r >= 1.095 => format!("{r:.1}x"),
         r if r >= 0.0095 => format!("{r:.2}x"),
         r => format!("{r:.4}x"),
-    }
-}
-
-/// A share for people, with at most two digits: `64 %`, `8.3 %`, `0.3 %`. From 99 % on, only the leading nines: `99 %`, `99.9 %`. Never
-/// rounds a share up to 100 % or down to 0 %.
-pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        p if p <= 0.0 => "0 %".to_owned(),
-        p if p >= 100.0 => "100 %".to_owned(),
-        p if p > 99.99 => "more than 99.99 %".to_owned(),
-        p if p >= 99.9 => "99.9 %".to_owned(),
-        p if p >= 99.0 => "99 %".to_owned(),
-        p if p >= 9.95 => format!("{p:.0} %"),
-        p if p >= 0.095 => format!("{p:.1} %"),
-        p if p >= 0.001 => format!("{p:.3} %"),
-        _ => "less than 0.001 %".to_owned(),
     }
 }
 
@@ -132,22 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_never_rounded_to_0_or_100_percent() {
-        for (share, text) in [
-            (1.0, "100 %"),
-            (0.999_999_9, "more than 99.99 %"),
-            (0.999_87, "99.9 %"),
-            (0.998_9, "99 %"),
-            (0.990_4, "99 %"),
-            (0.986, "99 %"),
-            (0.083_4, "8.3 %"),
-            (0.42, "42 %"),
-            (0.004, "0.4 %"),
-            (1e-9, "less than 0.001 %"),
-            (0.0, "0 %"),
-        ] {
-            assert_eq!(percent(share), text);
-        }
+    fn share_that_is_at_least_so_large_is_rounded_down() {
         assert_eq!(percent_at_least(0.999_999), "99 %");
     }
 

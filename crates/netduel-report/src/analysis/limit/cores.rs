@@ -3,8 +3,9 @@ use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::trial::TrialEnd;
 
 use super::super::queues::{self, carrier};
+use super::Cause;
 use super::evidence::{Evidence, Finding, HELD_UP, name_of};
-use super::{Cause, percent};
+use crate::words::percent;
 
 /// From this share of the time on, a thread was saturated.
 const THREAD_FULL: f64 = 0.85;

@@ -6,8 +6,9 @@ use netduel_model::workload::{Direction, Role, Traffic, Workload};
 
 use super::super::expected::Expected;
 use super::super::{datagrams, figures, series};
+use super::Cause;
 use super::configured_rate::{RATE_REACHED, configured_rate, configured_requests};
-use super::{Cause, percent};
+use crate::words::percent;
 
 /// From this share of the busy time on, a window or a buffer limited the sender.
 pub(super) const HELD_UP: f64 = 0.30;

@@ -233,10 +233,6 @@ pub(super) fn of_arm(
     })
 }
 
-fn percent(share: f64) -> String {
-    crate::words::percent(share)
-}
-
 #[cfg(test)]
 mod tests {
     use super::Cause;

@@ -3,9 +3,10 @@ use netduel_model::dpdk::DpdkCounts;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::trial::TrialEnd;
 
+use super::Cause;
 use super::configured_rate;
 use super::evidence::{Evidence, Finding, name_of};
-use super::{Cause, percent};
+use crate::words::percent;
 
 /// From this share of calls with a full ring on, the sender waited for the ring.
 const RING_FULL: f64 = 0.1;

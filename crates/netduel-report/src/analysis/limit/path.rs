@@ -5,9 +5,10 @@ use netduel_model::workload::Wire;
 use netduel_stats::doubt;
 
 use super::super::queues::carrier;
+use super::Cause;
 use super::evidence::{Connections, Evidence, Finding, HELD_UP, name_of};
-use super::{Cause, percent};
 use crate::findings::is_limit;
+use crate::words::percent;
 
 /// From this share of lost segments or datagrams on, loss limits the sender.
 const LOSSY: f64 = 0.001;
