@@ -4,7 +4,7 @@
 //! One long A/A run is split into comparisons with the default number of blocks, each judged separately from its own trials: the
 //! same as 200 short runs, without 200 starts. The number of false verdicts is binomial, and its interval is exact (Clopper and
 //! Pearson 1934).
-use std::process::{Command, Stdio};
+mod support;
 
 use netduel_model::ids::WorkloadName;
 use netduel_model::plan::ResolvedPlan;
@@ -12,7 +12,7 @@ use netduel_model::run::Run;
 use netduel_model::trial::Trial;
 use netduel_report::analysis::analyse;
 use netduel_stats::verdict::Verdict;
-use netduel_store::Store;
+use support::stored_run;
 
 /// Comparisons of each workload.
 const COMPARISONS: u32 = 100;
@@ -87,29 +87,13 @@ fn main() {
 
 /// Runs all trials in the lab, and returns the stored run.
 fn campaign() -> Run {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let plan = folder.path().join("plan.toml");
     let blocks = COMPARISONS * BLOCKS;
     let text = format!(
         "name = \"aa\"\nquestion = \"Is a path faster than itself?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
          [[arms]]\nname = \"path\"\nclient = \"a\"\nserver = \"b\"\n{WORKLOADS}\n\
          [design]\naa = true\nblocks_min = {blocks}\nblocks_max = {blocks}\n"
     );
-    std::fs::write(&plan, text).expect("the plan can be written");
-    let output = Command::new(env!("CARGO_BIN_EXE_netduel"))
-        .arg("run")
-        .arg(&plan)
-        .arg("--store")
-        .arg(folder.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .expect("the program can be started");
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "the run failed: {}\n{words}", output.status);
-    Store::open(folder.path())
-        .and_then(|store| store.read("last"))
-        .expect("the run that was just stored can be read")
+    stored_run(&text, &[0])
 }
 
 /// Splits the run into comparisons of one workload, each judged as a separate run.

@@ -3,7 +3,7 @@
 //!
 //! One run per property; its arms are interleaved in blocks. Each value is divided by the truth. The median over the blocks must be
 //! within the limits; the range is printed beside it.
-use std::process::{Command, Stdio};
+mod support;
 
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
@@ -12,7 +12,7 @@ use netduel_model::trial::Trial;
 use netduel_report::analysis::value_of;
 use netduel_stats::histogram::Histogram;
 use netduel_stats::summary::quantile;
-use netduel_store::Store;
+use support::stored_run;
 
 /// Blocks of a run: the number of values of each arm.
 const BLOCKS: usize = 7;
@@ -148,25 +148,12 @@ fn arm(name: &str, rate: &str, burst: u64, limit: u64) -> String {
 
 /// Runs the arms in a lab, and returns the stored run.
 fn run(arms: &str, workload: &str) -> Run {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let plan = folder.path().join("plan.toml");
     let text = format!(
         "name = \"precision\"\nquestion = \"Is the measured value the truth?\"\n[lab]\nrules = 0\n[hosts.a]\nlaunch = \"lab\"\n\
          [hosts.b]\nlaunch = \"lab\"\n{arms}{workload}\n[design]\nblocks_min = {BLOCKS}\nblocks_max = {BLOCKS}\n"
     );
-    std::fs::write(&plan, text).expect("the plan can be written");
-    let output = Command::new(env!("CARGO_BIN_EXE_netduel"))
-        .args(["run".as_ref(), plan.as_os_str(), "--store".as_ref(), folder.path().as_os_str()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .expect("the program can be started");
-    let words = String::from_utf8_lossy(&output.stderr);
     // 6: no verdict, which is not needed here.
-    assert!(matches!(output.status.code(), Some(0 | 6)), "the run failed: {}\n{words}", output.status);
-    Store::open(folder.path())
-        .and_then(|store| store.read("last"))
-        .expect("the run that was just stored can be read")
+    stored_run(&text, &[0, 6])
 }
 
 /// The valid trials of an arm, in the order of the blocks.

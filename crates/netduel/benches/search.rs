@@ -3,14 +3,14 @@
 //!
 //! The sweep tests every rate in steps of 1 % over a range that contains the limit, each with as many trials of the same length
 //! as the goal has, and judges each by the goal's own rule. The known range is an advantage of the sweep.
-use std::process::{Command, Stdio};
+mod support;
 
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::search::{SearchPreset, SearchState};
 use netduel_model::trial::Trial;
 use netduel_report::analysis::value_of;
-use netduel_store::Store;
+use support::stored_run;
 
 /// The rate limit of the wire: 3302 frames of 1514 bytes per second. Bucket and queue add a few hundredths to that in two
 /// seconds, and drain in a tenth of the time between two trials, so that trials do not influence each other. The receiver's
@@ -81,29 +81,13 @@ fn paced(rate: u64, seconds: f64) -> String {
 
 /// Runs these workloads in the lab, and returns the stored run.
 fn campaign(workloads: &str) -> Run {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let plan = folder.path().join("plan.toml");
     let text = format!(
         "name = \"search\"\nquestion = \"What does the path carry without loss?\"\n[lab]\ncap = \"{CAP}\"\n[hosts.a]\n\
          launch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n[[arms]]\nname = \"path\"\nclient = \"a\"\nserver = \"b\"\n\
          treatments = [{{ path = \"accelerated\" }}]\n{workloads}\n[design]\naa = true\nblocks_min = {BLOCKS}\nblocks_max = {BLOCKS}\n"
     );
-    std::fs::write(&plan, text).expect("the plan can be written");
-    let output = Command::new(env!("CARGO_BIN_EXE_netduel"))
-        .arg("run")
-        .arg(&plan)
-        .arg("--store")
-        .arg(folder.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .expect("the program can be started");
-    let words = String::from_utf8_lossy(&output.stderr);
     // With so few blocks there may be no verdict (6); none is needed.
-    assert!(matches!(output.status.code(), Some(0 | 6)), "the run failed: {}\n{words}", output.status);
-    Store::open(folder.path())
-        .and_then(|store| store.read("last"))
-        .expect("the run that was just stored can be read")
+    stored_run(&text, &[0, 6])
 }
 
 /// The highest rate below all that fail: a rate fails when a larger share of its trials has loss than the goal allows.
