@@ -156,7 +156,7 @@ fn invalid_host_argument_and_missing_pairing_have_different_codes() {
     for word in ["ssh:-oProxyCommand=x", "netns:../x", ""] {
         bench.run(["inspect", word]).expect_code(2);
     }
-    bench.run(["inspect", "nobody-paired:1"]).expect_code(10);
+    bench.run(["inspect", "unpaired-host:1"]).expect_code(10);
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
     let unknown = bench.run(["inspect", "--plan", plan.to_str().unwrap(), "c"]).expect_code(2);
     assert!(unknown.stderr.contains("it has a, b"), "{}", unknown.stderr);
