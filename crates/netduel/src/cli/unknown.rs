@@ -16,8 +16,27 @@ const FOREIGN: &[(&str, &str)] = &[
     ("show", "report"),
 ];
 
-/// Replaces the parser's suggestions by visible commands.
+/// The commands with the options of iperf3.
+const QUICK_TESTS: &[&str] = &["tcp", "udp", "pps", "rr", "crr"];
+
+/// Options of iperf3 that quick tests do not have, and the corresponding option.
+const FOREIGN_OPTIONS: &[(&str, &str)] = &[
+    ("-A", "--pin-client"),
+    ("--affinity", "--pin-client"),
+    ("-k", "--bytes"),
+    ("--blockcount", "--bytes"),
+    ("-S", "--dscp"),
+    ("--tos", "--dscp"),
+    ("-T", "--title"),
+    ("-Z", "--engine zerocopy"),
+    ("--zerocopy", "--engine zerocopy"),
+];
+
+/// Replaces the parser's suggestions by visible commands, and by the option that has the meaning of one of iperf3.
 pub fn with_visible_suggestions(mut error: Error) -> Error {
+    if error.kind() == ErrorKind::UnknownArgument {
+        return with_equivalent_option(error);
+    }
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
@@ -47,6 +66,23 @@ pub fn with_visible_suggestions(mut error: Error) -> Error {
     error
 }
 
+/// Nothing here takes a value that begins with a hyphen, so the parser's advice to write `--` before the option is dropped.
+fn with_equivalent_option(mut error: Error) -> Error {
+    error.remove(ContextKind::Suggested);
+    let written = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(written)) => written.clone(),
+        _ => String::new(),
+    };
+    let is_of_a_test = error.get(ContextKind::Usage).is_some_and(|usage| {
+        QUICK_TESTS.iter().any(|test| usage.to_string().contains(&format!("netduel {test} ")))
+    });
+    let foreign = FOREIGN_OPTIONS.iter().find(|(option, _)| is_of_a_test && *option == written);
+    if let Some((_, option)) = foreign {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String((*option).to_owned()));
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
@@ -65,6 +101,20 @@ mod tests {
             let text = error_text(&[word]);
             assert!(!text.contains(hidden) && text.contains(word), "{text}");
         }
+    }
+
+    #[test]
+    fn options_of_iperf3_suggest_the_equivalent() {
+        for (option, equivalent) in FOREIGN_OPTIONS {
+            let text = error_text(&["tcp", "host", option, "1"]);
+            assert!(text.contains(&format!("'{equivalent}'")), "{text}");
+            let name = equivalent.split(' ').next().unwrap().trim_start_matches('-');
+            let tcp = Cli::command().find_subcommand("tcp").unwrap().clone();
+            assert!(tcp.get_arguments().any(|argument| argument.get_long() == Some(name)), "{name}");
+        }
+        let text = error_text(&["tcp", "host", "-f"]);
+        assert!(text.contains("'-f'") && !text.contains("tip:"), "{text}");
+        assert!(!error_text(&["runs", "-A"]).contains("--pin-client"));
     }
 
     #[test]
