@@ -1,5 +1,4 @@
 //! Ranges of numeric options, from the table that plans have: one for the parser and the help. No option is defined here.
-use clap::builder::RangedI64ValueParser;
 use netduel_model::workload::{Setting, SettingRange, WorkloadType};
 
 fn range(settings: &[Setting], key: &str) -> Option<SettingRange> {
@@ -7,16 +6,22 @@ fn range(settings: &[Setting], key: &str) -> Option<SettingRange> {
 }
 
 /// Parses an integer setting of a type of workload.
-pub fn count(kind: WorkloadType, key: &str) -> RangedI64ValueParser<u32> {
+pub fn count(kind: WorkloadType, key: &str) -> impl Fn(&str) -> Result<u32, String> + Clone + use<> {
     count_of(kind.settings(), key)
 }
 
 /// Parses a whole number within the range of a setting.
-pub fn count_of(settings: &[Setting], key: &str) -> RangedI64ValueParser<u32> {
-    let bound = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    let (least, most) =
-        range(settings, key).map_or((0, u32::MAX.into()), |range| (bound(range.least), bound(range.most)));
-    clap::value_parser!(u32).range(least..=most)
+pub fn count_of(settings: &[Setting], key: &str) -> impl Fn(&str) -> Result<u32, String> + Clone + use<> {
+    let range = range(settings, key);
+    move |text| {
+        let number = text.parse().map_err(|error| format!("{error}"))?;
+        match range {
+            Some(range) if !(range.least..=range.most).contains(&u64::from(number)) => {
+                Err(format!("{} is allowed", range.words()))
+            }
+            _ => Ok(number),
+        }
+    }
 }
 
 /// Help of an option: the text, the range of the setting, and the rest.
@@ -36,5 +41,15 @@ mod tests {
         let streams = (WorkloadType::TcpStream.settings(), "streams");
         assert_eq!(help("Parallel connections", streams, ""), "Parallel connections, 1 to 20000");
         assert_eq!(help("Rules", (LAB, "rules"), "; none is 0"), "Rules, 0 to 10000; none is 0");
+    }
+
+    #[test]
+    fn number_outside_the_range_is_refused_with_the_range() {
+        let streams = count(WorkloadType::TcpStream, "streams");
+        assert_eq!((streams("1"), streams("20000")), (Ok(1), Ok(20_000)));
+        for outside in ["0", "20001"] {
+            assert_eq!(streams(outside).unwrap_err(), "1 to 20000 is allowed");
+        }
+        assert!(streams("-1").is_err() && streams("many").is_err() && streams("4294967296").is_err());
     }
 }
