@@ -57,16 +57,18 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
     if let Some(RunsAction::Rm { runs, yes, json, store }) = &args.action {
         return remove(&open_store(store)?, runs, *yes, json.json);
     }
-    let runs = open_store(&args.store)?.list().kind(Kind::Store)?;
+    let store = open_store(&args.store)?;
+    let runs = store.list().kind(Kind::Store)?;
+    let folder = store.folder().display();
     if args.json.json {
         let envelope = RunsDocument::envelope(&program::origin());
         return print_json(&RunsDocument { envelope, runs: runs.iter().map(stored_run).collect() });
     }
     if runs.is_empty() {
-        return print("no run is stored; make one with `netduel demo`\n");
+        return print(&format!("no run is stored in {folder}; make one with `netduel demo`\n"));
     }
     let lines: Vec<String> = runs.iter().map(lines).collect();
-    print_lines(&lines.concat())
+    print_lines(&format!("{}Folder: {folder}\n", lines.concat()))
 }
 
 /// `netduel runs rm`: all names are resolved before the first run is deleted.

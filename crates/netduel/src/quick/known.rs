@@ -132,6 +132,11 @@ pub fn command(args: &PairArgs) -> Result<(), Failure> {
         if json {
             return print_pairings(PairingAction::List, &servers);
         }
+        if servers.is_empty() {
+            return print(
+                "no pairing is stored; run `netduel serve` on the other host, and use the string that it prints\n",
+            );
+        }
         let lines: Vec<String> = servers.iter().map(|name| format!("{name}\n")).collect();
         return print(&lines.concat());
     }

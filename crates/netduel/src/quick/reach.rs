@@ -10,6 +10,7 @@ use netduel_sys::tcp;
 use super::args::CommonArgs;
 use super::known;
 use super::pairing::Pairing;
+use crate::console::tell;
 use crate::exit::{Failure, Kind};
 
 /// Time limit of an address.
@@ -65,6 +66,9 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
         let pairing: Pairing = common.host.parse().map_err(|error| Failure::message(Kind::Usage, error))?;
         let name = SocketName { host: pairing.host.clone(), port: common.port.unwrap_or(pairing.port) };
         known::keep(&name, &pairing)?;
+        if !common.quiet.quiet {
+            tell(&format!("the pairing is stored; HOST is {name} from now on"));
+        }
         return Ok(name);
     }
     let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
@@ -74,8 +78,8 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
             format!("there is no pairing with {name}"),
         )
         .remedy(
-            "run `netduel serve` there, and use the pairing string that it prints in place of the host once; it is stored, and \
-             the host's name is enough from then on",
+            "run `netduel serve` there, and use the pairing string that it prints in place of the host once; it is stored \
+             under the address that is printed above it, which is enough from then on",
         ));
     }
     Ok(name)
