@@ -22,11 +22,21 @@ pub enum StoreError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The user lacks the permission.
+    /// The file system is full before the first record of a new run.
     #[error(
-        "failed to {operation} {}: permission denied; give this user the right to it, or choose another folder with --store",
-        path.display()
+        "failed to create run {}: the disk is full or the quota is used up ({needed_bytes} bytes are needed); make room and \
+         start the run again, or choose another disk with --store: {source}", path.display()
     )]
+    FullAtStart {
+        /// The file that would have been created.
+        path: PathBuf,
+        /// Bytes that the operation needed.
+        needed_bytes: u64,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The user lacks the permission, or the file system is read-only.
+    #[error("failed to {operation} {}: {source}; {}", path.display(), permission_remedy(source))]
     Permission {
         /// The operation.
         operation: &'static str,
@@ -123,6 +133,13 @@ pub enum StoreError {
     },
 }
 
+fn permission_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => "choose another folder with --store",
+        _ => "give this user the permission, or choose another folder with --store",
+    }
+}
+
 /// A build between two releases has the version of this program and a later format.
 fn newer_remedy(program: Option<&str>) -> String {
     match program {
@@ -146,6 +163,17 @@ impl StoreError {
     /// The error with the remedy for this error of the kernel. For an operation that needs disk space: [`Self::for_space`].
     pub(crate) fn of(operation: &'static str, path: &Path, source: io::Error) -> Self {
         Self::for_space(operation, path, 0, source)
+    }
+
+    /// The error of a run that does not exist yet: it names the run's file in place of its draft.
+    pub(crate) fn at_start(self, path: &Path) -> Self {
+        let path = path.to_owned();
+        match self {
+            Self::Full { needed_bytes, source, .. } => Self::FullAtStart { path, needed_bytes, source },
+            Self::Permission { operation, source, .. } => Self::Permission { operation, path, source },
+            Self::Io { operation, source, .. } => Self::Io { operation, path, source },
+            other => other,
+        }
     }
 
     /// As [`Self::of`], for an operation that needs this number of bytes on disk.

@@ -3,6 +3,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use netduel_model::ids::RunId;
 use netduel_model::nearest::nearest;
@@ -18,6 +19,10 @@ use crate::writer::{self, RunWriter};
 
 /// The name for the run that was started last.
 const LAST: &str = "last";
+/// End of the name of a file that becomes a run when its header is written.
+const DRAFT_END: &str = ".new";
+/// A draft that is younger may belong to a process that is about to lock it.
+const DRAFT_AGE_MIN: Duration = Duration::from_secs(60);
 /// Maximum number of runs that an error names.
 const NEAR_MAX: usize = 3;
 
@@ -86,9 +91,32 @@ impl Store {
     /// # Errors
     /// [`StoreError::Full`], [`StoreError::Permission`], or the error of the system.
     pub fn check_writable(&self) -> Result<(), StoreError> {
-        let draft = self.folder.join(format!(".check-{}.new", std::process::id()));
-        create_draft(&draft)?;
+        let draft = self.folder.join(format!(".check-{}{DRAFT_END}", std::process::id()));
+        create_draft(&draft).map_err(|error| match error {
+            StoreError::Permission { source, .. } => {
+                StoreError::of("create a run in the folder", &self.folder, source)
+            }
+            other => other,
+        })?;
         fs::remove_file(&draft).map_err(|source| StoreError::of("remove", &draft, source))
+    }
+
+    /// Removes the drafts of processes that were killed while they created a run. What cannot be removed is left: nobody
+    /// reads it.
+    fn remove_old_drafts(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let is_draft =
+                name.to_str().is_some_and(|name| name.starts_with('.') && name.ends_with(DRAFT_END));
+            let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+            if is_draft
+                && age().is_some_and(|age| age >= DRAFT_AGE_MIN)
+                && File::open(entry.path()).is_ok_and(|file| !writer::is_locked(&file))
+            {
+                drop(fs::remove_file(entry.path()));
+            }
+        }
     }
 
     /// The folder.
@@ -117,8 +145,9 @@ impl Store {
         if path.exists() {
             return Err(StoreError::Exists { path });
         }
-        let draft = self.folder.join(format!(".{}.{EXTENSION}.new", header.id));
-        let file = create_draft(&draft)?;
+        self.remove_old_drafts();
+        let draft = self.folder.join(format!(".{}.{EXTENSION}{DRAFT_END}", header.id));
+        let file = create_draft(&draft).map_err(|error| error.at_start(&path))?;
         writer::lock(&file, &draft)?;
         let mut writer = RunWriter::new(file, draft.clone(), 0, header);
         let finished = writer.header(header).and_then(|()| rename_new(&draft, &path)).and_then(|()| {
@@ -129,7 +158,7 @@ impl Store {
         if let Err(error) = finished {
             // Best effort: a remaining draft is never read, and the next run of this name reuses it.
             let _ = fs::remove_file(&draft);
-            return Err(error);
+            return Err(error.at_start(&path));
         }
         writer.renamed(path);
         Ok(writer)
@@ -297,9 +326,12 @@ impl Store {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(failed)? {
             let path = PathBuf::from(entry.map_err(failed)?.file_name());
+            // A pipe would block its reader, and a link without a target is no run.
+            let is_file = || fs::metadata(self.folder.join(&path)).is_ok_and(|metadata| metadata.is_file());
             if path.extension().is_some_and(|end| end == EXTENSION)
                 && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
                 && let Ok(id) = RunId::new(stem)
+                && is_file()
             {
                 ids.push(id);
             }

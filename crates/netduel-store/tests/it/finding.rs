@@ -95,6 +95,22 @@ fn copy_of_a_stored_run_is_marked_and_comes_after_it() {
 }
 
 #[test]
+fn pipe_and_dangling_link_in_the_store_are_no_runs() {
+    let (_folder, store) = store_with(&[("demo-1", 30)]);
+    std::os::unix::fs::symlink("nowhere", store.folder().join("link-1.netduel")).expect("a link");
+    let pipe = store.folder().join("pipe-1.netduel");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .expect("a pipe");
+    // A reader of the pipe would wait for ever.
+    let listed: Vec<_> = store.list().expect("a listing").iter().map(|run| run.id.to_string()).collect();
+    assert_eq!(listed, ["demo-1"]);
+    for name in ["pipe", "link", "pipe-1", "link-1"] {
+        let error = store.read(name).expect_err("no run").to_string();
+        assert!(error.contains("did you mean demo-1"), "{error}");
+    }
+}
+
+#[test]
 fn unwritable_folder_is_found_before_a_run() {
     let (folder, store) = store_with(&[]);
     store.check_writable().expect("it can be written");

@@ -69,7 +69,15 @@ fn child_fills_the_disk() {
     // The space of the failed trial is free again.
     while file.write_all(&[1; 4096]).is_ok() {}
     let another = store.create(&sample::header("another")).expect_err("no room");
-    assert!(matches!(another, StoreError::Full { .. }), "{another}");
+    assert!(matches!(another, StoreError::FullAtStart { .. }), "{another}");
+    // There is no run to resume, and its draft has another name than the run.
+    let text = another.to_string();
+    assert!(
+        text.contains("/another-20")
+            && text.contains(".netduel: the disk is full")
+            && text.contains("start the run again"),
+        "{text}"
+    );
     assert_eq!(store.list().expect("a listing").len(), 1);
 
     drop(file);
