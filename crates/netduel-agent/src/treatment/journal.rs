@@ -253,13 +253,27 @@ fn recover_one(
         return Ok(());
     }
     let mut file = File::from(file);
-    let mut text = String::new();
-    (&mut file).take(LEN_MAX).read_to_string(&mut text)?;
+    let mut bytes = Vec::new();
+    (&mut file).take(LEN_MAX).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
     let remove = || unlinkat(folder, name, AtFlags::empty()).map_err(io::Error::from);
     let mut lines = text.split_inclusive('\n');
-    let Some(its) = lines.next().and_then(|line| serde_json::from_str::<serde_json::Value>(line).ok()) else {
+    let damaged = |line: usize| {
+        format!(
+            "failed to read line {line} of {}: it is damaged; settings that an earlier run changed may still be changed: compare them \
+             with the plan of that run, restore them by hand, and remove the file",
+            path.display()
+        )
+    };
+    let first = lines.next().unwrap_or_default();
+    let its = match serde_json::from_str::<serde_json::Value>(first) {
+        Ok(its) => its,
         // The guard was killed before it had written anything that was acknowledged.
-        return remove();
+        Err(_) if !first.ends_with('\n') => return remove(),
+        Err(_) => {
+            recovery.problems.push(damaged(1));
+            return Ok(());
+        }
     };
     if its.get("boot").and_then(serde_json::Value::as_str) != Some(head.boot.as_str()) {
         return remove();
@@ -280,13 +294,21 @@ fn recover_one(
         return Ok(());
     }
     let mut in_force = InForce::default();
-    // The last line may be cut off: it was not acknowledged then.
-    lines.map_while(|line| serde_json::from_str(line).ok()).for_each(|request| {
-        in_force.note(request);
-    });
+    let mut is_damaged = false;
+    for (line, number) in lines.zip(2..) {
+        match serde_json::from_str(line) {
+            Ok(request) => drop(in_force.note(request)),
+            // The last line may be cut off: it was not acknowledged then.
+            Err(_) if !line.ends_with('\n') => {}
+            Err(_) => {
+                recovery.problems.push(damaged(number));
+                is_damaged = true;
+            }
+        }
+    }
     let what = in_force.what();
     let left = in_force.undo_all(|id| drop(write_line(&mut file, &Request::Forget { id })));
-    if left.is_empty() {
+    if left.is_empty() && !is_damaged {
         remove()?;
     }
     recovery
@@ -383,6 +405,37 @@ mod tests {
             assert!(recovery.problems[0].contains("sysctl -w 'net.no.such=1'"), "{recovery:?}");
         }
         assert!(path.exists());
+    }
+
+    #[test]
+    fn damaged_journal_is_reported_and_kept_and_an_incomplete_line_is_not_damage() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("netduel");
+        let recover = || recover_within(std::slice::from_ref(&folder));
+        let path = left_behind(&folder, |_| ());
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let (first, record) = whole.split_once('\n').unwrap();
+        for (text, line) in [
+            (format!("x{whole}"), 1),
+            (format!("{first}\nx{record}"), 2),
+            (format!("{first}\n\u{fffd}\n"), 2),
+        ] {
+            std::fs::write(&path, &text).unwrap();
+            let recovery = recover();
+            let named = format!("failed to read line {line} of {}", path.display());
+            assert!(recovery.problems[0].starts_with(&named), "{text}: {recovery:?}");
+            assert!(path.exists());
+        }
+        // The records of the other lines are restored: here one whose restoration fails.
+        std::fs::write(&path, format!("{first}\nx\n{record}")).unwrap();
+        assert!(recover().problems[1].contains("sysctl -w 'net.no.such=1'"));
+        for text in [first[..20].to_owned(), format!("{first}\n{}", &record[..10])] {
+            std::fs::write(&path, &text).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(&path, mode).unwrap();
+            assert_eq!(recover(), Recovery::default(), "{text}");
+            assert!(!path.exists());
+        }
     }
 
     #[test]
