@@ -1,4 +1,5 @@
 //! Writes a report in one of its formats; one rule for every `--out`. Nothing is analysed here.
+use std::io;
 use std::path::{Path, PathBuf};
 
 use netduel_model::run::Run;
@@ -22,10 +23,12 @@ pub struct Destination {
 
 impl Destination {
     /// The meaning of `--out`: a name with an extension is a file, and its extension selects the format unless `format` does. Any
-    /// other name is a folder for report.html, or for another format with `format`.
+    /// other name is a folder for report.html, or for another format with `format`. What exists and is no folder, as /dev/stdout, is
+    /// a file.
     pub fn of(out: &Path, format: Option<Format>) -> Result<Self, Failure> {
-        let is_folder =
-            out.is_dir() || out.extension().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let is_like_a_folder =
+            out.extension().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let is_folder = out.is_dir() || (is_like_a_folder && !out.exists());
         if is_folder {
             let format = format.unwrap_or(Format::Html);
             return Ok(Self { path: out.join("report").with_extension(format.extension()), format });
@@ -33,6 +36,13 @@ impl Destination {
         let of_extension = || out.extension()?.to_str().and_then(Format::of_extension);
         match format.or_else(of_extension) {
             Some(format) => Ok(Self { path: out.to_owned(), format }),
+            None if is_like_a_folder => Err(Failure::message(
+                Kind::Usage,
+                format!("--out {}: it is not a folder, and its name has no extension", out.display()),
+            )
+            .remedy(
+                "write a folder, a file with the extension .html, .md, .json, .csv or .txt, or a format",
+            )),
             None => Err(Failure::message(
                 Kind::Usage,
                 format!("--out {}: no report has this extension", out.display()),
@@ -49,12 +59,18 @@ impl Destination {
     /// Replaces the report atomically; missing folders are created.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         self.create_folder()?;
-        write_whole(&self.path, text.as_bytes())
+        if self.is_device() {
+            return std::fs::write(&self.path, text).map_err(|error| cannot_write(&self.path, error));
+        }
+        write_whole(&self.path, text.as_bytes()).map_err(|error| cannot_write(&self.path, error))
     }
 
     /// Checks before a run that its report can be written. It writes an empty file beside the report, and removes it and all folders
     /// that it created.
     pub fn check(&self) -> Result<(), Failure> {
+        if self.is_device() {
+            return Ok(());
+        }
         let folders: Vec<&Path> = self.path.ancestors().skip(1).collect();
         let missing: Vec<&Path> = folders.into_iter().take_while(|folder| is_missing(folder)).collect();
         let result = self.create_folder().and_then(|()| {
@@ -67,6 +83,11 @@ impl Destination {
             drop(std::fs::remove_dir(folder));
         }
         result
+    }
+
+    /// Whether the path is a device or a pipe, as /dev/stdout: a file renamed to its name would replace it.
+    fn is_device(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
     }
 
     fn create_folder(&self) -> Result<(), Failure> {
@@ -107,13 +128,10 @@ pub fn summary(run: &Run, analysis: &Analysis) -> String {
 }
 
 /// Writes a temporary file and renames it, so that no reader sees a partial file.
-fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = beside(path);
     let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(|error| {
-        drop(std::fs::remove_file(&beside));
-        cannot_write(path, error)
-    })
+    written.inspect_err(|_| drop(std::fs::remove_file(&beside)))
 }
 
 /// The temporary file of a file.
@@ -125,7 +143,7 @@ fn is_missing(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && !folder.exists()
 }
 
-fn cannot_write(path: &Path, error: std::io::Error) -> Failure {
+fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::caused(Kind::Store, format!("failed to write {}: {error}", path.display()), error)
         .remedy("choose another place with --out")
 }
@@ -167,6 +185,14 @@ mod tests {
             let destination = Destination::of(Path::new(out), format).expect("a destination");
             assert_eq!(destination, Destination { path: path.into(), format: written }, "{out}");
         }
+        let device = Destination::of(Path::new("/dev/null"), Some(Format::Md)).expect("a device");
+        assert_eq!(device.path, Path::new("/dev/null"));
+        device.check().and_then(|()| device.write("text")).expect("it takes any text");
+        assert!(!Path::new("/dev/null").is_file());
+        let file = folder.path().join("notes");
+        std::fs::write(&file, "x").expect("written");
+        let error = Destination::of(&file, None).expect_err("no format");
+        assert!(error.to_string().contains("it is not a folder") && error.kind == Kind::Usage, "{error}");
         let error = Destination::of(Path::new("report.pdf"), None).expect_err("no such format");
         assert!(error.to_string().contains(".html") && error.kind == Kind::Usage, "{error}");
     }

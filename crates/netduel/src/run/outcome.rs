@@ -94,7 +94,13 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
         print(&if output.verbose { text(run, analysis) } else { summary(run, analysis) })?;
     }
     if let Some(destination) = &output.out {
-        destination.write(&render(run, analysis, destination.format)?)?;
+        destination.write(&render(run, analysis, destination.format)?).map_err(|failure| {
+            // The run is finished and stored: only its report is missing.
+            let id = &run.header.id;
+            failure.remedy(format!(
+                "the run is stored; write its report elsewhere with `netduel report {id} --out PATH`"
+            ))
+        })?;
         say(output.json, &format!("Report:  {}", destination.path.display()))?;
     }
     say(output.json, &format!("Details: netduel report {}  (--format md|json|csv|html)", run.header.id))
