@@ -17,7 +17,10 @@ use crate::program::{self, keeper_command};
 /// The exit code of a lab's error.
 fn failure_kind(error: &LabError) -> Kind {
     match error {
-        LabError::Namespaces { .. } | LabError::KernelFeature { .. } => Kind::Environment,
+        LabError::Namespaces { .. } | LabError::KernelFeature { .. } | LabError::NoProgram { .. } => {
+            Kind::Environment
+        }
+        LabError::NoSuchHost { .. } => Kind::Usage,
         _ => Kind::Lab,
     }
 }

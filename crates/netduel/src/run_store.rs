@@ -10,7 +10,7 @@ use crate::exit::{Failure, Kind, OrFail as _};
 pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
     let folder = args.store.clone().or_else(|| Store::default_dir(|name| std::env::var_os(name))).ok_or_else(|| {
         Failure::message(
-            Kind::Usage,
+            Kind::Environment,
             "failed to choose a folder for the store: neither XDG_DATA_HOME nor HOME is set; name one with --store DIR",
         )
     })?;

@@ -177,10 +177,10 @@ pub struct PpsArgs {
     pub parallel: Option<u32>,
     /// Packet generator: socket (UDP), xdp (AF_XDP, kernel bypass), kernel (upper bound of the path); xdp and kernel need root; dpdk
     /// works in plans only [default: socket]
-    #[arg(long, value_name = "ENGINE", value_parser = word::<PacketEngine>)]
+    #[arg(long, value_name = "ENGINE", value_parser = generator)]
     pub generator: Option<PacketEngine>,
     /// Packet receiver: socket, xdp, or count (an XDP program that counts and drops) [default: like the generator]
-    #[arg(long, value_name = "ENGINE", value_parser = word::<PacketReceiver>)]
+    #[arg(long, value_name = "ENGINE", value_parser = receiver)]
     pub receiver: Option<PacketReceiver>,
     /// Queues that xdp uses at both ends; several make a sweep: 1,2,4,8 [default: all of the interface]
     #[arg(long, value_name = "N", value_delimiter = ',')]
@@ -289,7 +289,29 @@ fn no_length(_: &str) -> Result<String, String> {
 
 /// A keyword of plans.
 fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| error.to_string())
+    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| {
+        let error: serde_json::Error = error;
+        let text = error.to_string();
+        // serde lists the words after "unknown variant `...`, expected".
+        text.split_once(", expected ").map_or(text.clone(), |(_, words)| format!("{words} is allowed"))
+    })
+}
+
+/// Why a quick test does not start testpmd.
+const DPDK_IN_PLANS: &str = "dpdk works in plans only: `netduel serve` starts no testpmd for its clients";
+
+fn generator(text: &str) -> Result<PacketEngine, String> {
+    match word(text)? {
+        PacketEngine::Dpdk => Err(DPDK_IN_PLANS.to_owned()),
+        engine => Ok(engine),
+    }
+}
+
+fn receiver(text: &str) -> Result<PacketReceiver, String> {
+    match word(text)? {
+        PacketReceiver::Dpdk => Err(DPDK_IN_PLANS.to_owned()),
+        receiver => Ok(receiver),
+    }
 }
 
 /// More per second than any host can send one by one; the load engine rejects it too.
@@ -469,6 +491,6 @@ mod tests {
         }
         assert!(refusal::<Pps>("pps far -R --bidir").contains("cannot be used with"));
         assert!(refusal::<Pps>("pps far --search no-drop --rate 1k").contains("cannot be used with"));
-        assert!(refusal::<Pps>("pps far --generator pktgen").contains("expected one of `socket`"));
+        assert!(refusal::<Pps>("pps far --generator pktgen").contains("one of `socket`"));
     }
 }

@@ -34,6 +34,9 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
     let failed = |why: String| Failure::message(Kind::Usage, text_of(&why));
     let unread = |error: std::io::Error| Failure::caused(Kind::Usage, text_of(&error), error);
     let metadata = std::fs::metadata(path).map_err(unread)?;
+    if !metadata.is_file() {
+        return Err(failed("it is not a regular file".to_owned()));
+    }
     if metadata.permissions().mode() & 0o077 != 0 {
         let why = format!("other users can read it and use the pairing; run `chmod 600 {}`", path.display());
         return Err(failed(why));

@@ -11,8 +11,9 @@ use ring::digest::{SHA256, digest};
 const NAME: &str = "netduel";
 /// Prefix of strings of this version.
 const PREFIX: &str = "netduel1";
-/// Minimum length; a shorter text may be a host name: `netduel1`, or `netduel12`.
-const LENGTH_LEAST: usize = PREFIX.len() + 12;
+/// Minimum length of a text that is meant as a pairing string, complete or not; a shorter one may be a host name: `netduel1`, or
+/// `netduel120`.
+const LENGTH_LEAST: usize = PREFIX.len() + 4;
 /// Maximum length of a host name's label (RFC 1035 section 2.3.4).
 const LABEL_LEN_MAX: usize = 63;
 /// Crockford's alphabet: without I, L, O, U, which are easily confused.

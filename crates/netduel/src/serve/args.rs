@@ -1,5 +1,6 @@
 //! The options of `netduel serve`.
 use std::net::IpAddr;
+use std::str::FromStr;
 
 use clap::Args;
 use netduel_model::socket_name::{SERVE_PORT, SocketName};
@@ -27,10 +28,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME", default_value = "3600", value_parser = test_time)]
     pub max_duration: Nanos,
     /// Reject tests with more connections or flows.
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = at_least_one::<u32>)]
     pub max_streams: u32,
     /// Maximum number of clients at a time; further clients are rejected with a message.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one::<usize>)]
     pub max_clients: usize,
     /// End the session of a client that sends nothing for this long while no test runs: seconds, or with a unit.
     #[arg(long, value_name = "TIME", default_value = "3600", value_parser = idle_time)]
@@ -55,8 +56,8 @@ fn host(text: &str) -> Result<String, String> {
     name.map(|name| name.host).ok_or_else(|| "a name or an address is needed, without a port".to_owned())
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "1 at least".to_owned())
+fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+    text.parse().ok().filter(|count| *count >= T::from(1)).ok_or_else(|| "1 at least is allowed".to_owned())
 }
 
 /// A client has to connect its streams within this time, while its control connection is silent.
