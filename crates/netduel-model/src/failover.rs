@@ -24,7 +24,7 @@ pub const RETURN_DEADLINE_NS: u64 = 20_000_000_000;
 pub struct PathEvent {
     /// When, after the start of the traffic.
     pub at: Nanos,
-    /// What.
+    /// The event.
     pub kind: PathEventKind,
     /// To whose interface.
     pub on: Side,

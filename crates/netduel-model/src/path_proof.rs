@@ -42,14 +42,14 @@ const PACKETS: Counter = Counter {
     of_driver: ["vf_rx_packets", "vf_tx_packets"],
 };
 
-/// Which way the bytes of a trial went at one end.
+/// Interfaces that carried the bytes of a trial at one end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathProof {
     /// Which end.
     pub role: Role,
     /// The interface that the arm expects.
     pub expected: String,
-    /// Bytes, sent and received, by interface, largest first. Masters are left out: their bytes are counted below them.
+    /// Bytes, sent and received, by interface, largest first. Masters are excluded: their bytes are counted below them.
     pub bytes: Vec<(String, u64)>,
     /// The share of the expected interface; absent when no byte was seen at all.
     pub share: Option<f64>,

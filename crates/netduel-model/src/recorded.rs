@@ -2,7 +2,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was moved in one interval of a series.
+/// Bytes and packets of one interval of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalSample {
     /// End of the interval, nanoseconds after the trial's start on this end's monotonic clock.
@@ -21,9 +21,9 @@ pub struct IntervalSample {
 pub struct HistogramRecord {
     /// Samples.
     pub count: u64,
-    /// Smallest sample, exact.
+    /// Minimum, exact.
     pub min: u64,
-    /// Largest sample, exact.
+    /// Maximum, exact.
     pub max: u64,
     /// Value and count.
     pub pairs: Vec<(u64, u64)>,

@@ -253,7 +253,7 @@ pub struct TcpInfo {
     pub rtt_us: Option<u32>,
     /// Its variation, microseconds.
     pub rttvar_us: Option<u32>,
-    /// Smallest round trip seen, microseconds.
+    /// Minimum round trip, microseconds.
     pub min_rtt_us: Option<u32>,
     /// Congestion window at the end, segments.
     pub snd_cwnd: Option<u32>,
@@ -316,7 +316,7 @@ pub struct DatagramReport {
     pub unique: u64,
     /// Arrivals of a datagram that had arrived before.
     pub duplicates: u64,
-    /// Datagrams that arrived after one with a higher sequence number (RFC 4737 section 3.3), duplicates left out.
+    /// Datagrams that arrived after one with a higher sequence number (RFC 4737 section 3.3), without duplicates.
     pub reordered: u64,
     /// Datagrams older than the window in which duplicates are recognized: neither received nor duplicate.
     pub outside_window: u64,
@@ -420,7 +420,7 @@ pub struct ErrorCount {
     pub call: String,
     /// The error's name and text, for example `ENOBUFS: no buffer space available`.
     pub error: String,
-    /// How often.
+    /// Number of times.
     pub count: u64,
 }
 
@@ -455,7 +455,7 @@ pub struct LiveFigures {
 /// Recent round trips of a running trial, to 0.8 %. They are up to 0.1 s older than the other figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveRoundTrips {
-    /// How many.
+    /// Number of round trips.
     pub count: u64,
     /// Median, nanoseconds.
     pub p50_ns: u64,

@@ -40,7 +40,7 @@ pub struct HostSnapshot {
     pub memory_bytes: Option<u64>,
     /// Interfaces.
     pub interfaces: Vec<Interface>,
-    /// Sysctls that bear on results, by name.
+    /// Sysctls that affect results, by name.
     pub sysctls: BTreeMap<String, String>,
     /// Sockets, physical cores, caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct HostSnapshot {
     /// Firewall and connection tracking; absent when they could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firewall: Option<Firewall>,
-    /// Whether irqbalance runs, which moves interrupts as it sees fit.
+    /// Whether irqbalance runs, which moves interrupts between cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub irqbalance: Option<bool>,
     /// Interfaces of the default routes, of either family.

@@ -78,7 +78,7 @@ pub struct StampReport {
     pub missing: MissingStamps,
     /// Round trips with all stamps whose parts do not add up to the whole.
     pub inconsistent: u64,
-    /// Round trips in which the wall clock, on which kernels stamp, was stepped; they are left out.
+    /// Round trips in which the wall clock, on which kernels stamp, was stepped; they are excluded.
     pub clock_steps: u64,
     /// At the client: every stamped round trip whole, nanoseconds. Those of the workload's histogram are not stamped, so the
     /// difference of the two is what a transmit stamp costs.

@@ -39,7 +39,7 @@ pub struct Trial {
     pub client: Option<TrialEnd>,
     /// The server's.
     pub server: Option<TrialEnd>,
-    /// Which way the bytes went, at each end for which the arm says what is expected.
+    /// Interfaces that carried the bytes, at each end for which the arm states an expectation.
     pub proofs: Vec<PathProof>,
     /// What the lab did to the path meanwhile, in a `failover` between its guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +129,7 @@ pub enum Validity {
     },
     /// Something failed: the trial has no figures.
     Failed {
-        /// What, and why.
+        /// The operation that failed, and the reason.
         reason: String,
     },
 }

@@ -102,7 +102,7 @@ pub enum Launch {
 pub struct Arm {
     /// Its name.
     pub name: ArmName,
-    /// Who talks to whom.
+    /// Client and server.
     pub pair: Pair,
     /// What is changed for each of its trials.
     pub treatments: Vec<Treatment>,
@@ -113,7 +113,7 @@ pub struct Arm {
     /// The path that must carry the bytes at both ends, whatever its interfaces are called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_path: Option<PathKind>,
-    /// What the pair can give at most, Mbit/s, as the plan says.
+    /// Maximum rate of the pair, Mbit/s, as the plan states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_mbps: Option<u32>,
     /// Every workload of the plan as this arm runs it, in the plan's order.
@@ -168,7 +168,7 @@ impl Pair {
 pub struct Treatment {
     /// What is changed.
     pub action: TreatmentAction,
-    /// Where.
+    /// The host on which it is made.
     pub on: Side,
 }
 

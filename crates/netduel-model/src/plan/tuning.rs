@@ -129,7 +129,7 @@ pub enum RssSpread {
     Default,
     /// In turn over the first queues.
     Equal {
-        /// How many.
+        /// Number of queues.
         queues: u32,
     },
     /// In proportion; queue `i` has weight `i`.

@@ -4,7 +4,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who runs the machine beneath a host.
+/// The provider of the machine on which a host runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
@@ -54,7 +54,7 @@ impl fmt::Display for Provider {
 /// The provider, and the data of its metadata service about the machine. A field is absent when the service did not report it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cloud {
-    /// Who.
+    /// The provider.
     pub provider: Provider,
     /// By what the provider was recognised, for example `chassis asset tag 7783-...`.
     pub evidence: String,

@@ -26,7 +26,7 @@ const PROBES_AFTER: u64 = 10;
 pub struct Failover {
     /// TCP connections that carry bulk data meanwhile; 0 is none.
     pub streams: u32,
-    /// Who sends the bulk data. Probes go both ways in any case.
+    /// The ends that send the bulk data. Probes go both ways in any case.
     pub direction: Direction,
     /// Bytes of bulk data handed to the kernel in one call.
     pub block: Bytes,

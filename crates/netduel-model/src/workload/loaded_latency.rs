@@ -24,7 +24,7 @@ const IDLE_SHARE: Percent = Percent(25.0);
 pub struct LoadedLatency {
     /// TCP connections that make the load; one more carries round trips in its own stream of data.
     pub streams: u32,
-    /// Who sends the load.
+    /// The ends that send the load.
     pub direction: Direction,
     /// Bytes of the load handed to the kernel in one call.
     pub block: Bytes,

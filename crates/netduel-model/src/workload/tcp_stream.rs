@@ -21,7 +21,7 @@ const PACED_BYTES: u64 = 65_536;
 pub struct TcpStream {
     /// Connections.
     pub streams: u32,
-    /// Who sends.
+    /// The ends that send.
     pub direction: Direction,
     /// Bytes handed to the kernel in one call.
     pub block: Bytes,

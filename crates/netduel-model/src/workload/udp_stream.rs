@@ -16,16 +16,16 @@ use crate::units::{BitRate, Bytes, plural};
 pub struct UdpStream {
     /// Source ports. They share as many threads as there are cores to run on.
     pub flows: u32,
-    /// Who sends.
+    /// The ends that send.
     pub direction: Direction,
     /// UDP payload of each datagram.
     pub size: Bytes,
     /// Payload rate of all flows together, in each direction that is used; `None` sends as fast as it can.
     pub rate: Option<BitRate>,
-    /// Who cuts and joins datagrams.
+    /// What segments and merges datagrams.
     #[serde(default, skip_serializing_if = "UdpOffload::is_none")]
     pub offload: UdpOffload,
-    /// What most flows leave to the clock and the program.
+    /// Settings with a default of the kernel or the program.
     #[serde(default, skip_serializing_if = "FlowTuning::is_default")]
     pub tuning: FlowTuning,
 }

@@ -37,7 +37,7 @@ pub struct HostFacts {
     pub irqbalance: Option<bool>,
     /// Interfaces of the default routes.
     pub default_routes: Vec<String>,
-    /// Sysctls that bear on results.
+    /// Sysctls that affect results.
     pub sysctls: Vec<Sysctl>,
     /// Processors.
     pub processor: Option<Processor>,
@@ -145,7 +145,7 @@ pub struct Cloud {
     pub physical_host: Option<String>,
     /// Image.
     pub image: Option<String>,
-    /// Why the metadata service gave no facts; null when it did or was not asked.
+    /// Why the metadata service gave no facts; null when it did or was not queried.
     pub metadata_failure: Option<String>,
 }
 
@@ -247,7 +247,7 @@ pub struct Interface {
 pub struct NowAndMax {
     /// Now.
     pub now: u32,
-    /// Largest.
+    /// Maximum.
     pub max: u32,
 }
 

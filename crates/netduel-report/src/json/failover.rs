@@ -15,7 +15,7 @@ pub struct Failover {
     pub probes_up: ProbeCount,
     /// Probes from server to client.
     pub probes_down: ProbeCount,
-    /// Largest error of one-way delays; 0 where both hosts share a clock.
+    /// Maximum error of one-way delays; 0 where both hosts share a clock.
     pub clock_error_ns: f64,
 }
 
@@ -87,7 +87,7 @@ pub struct Quantiles {
     pub p90: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
-    /// Largest.
+    /// Maximum.
     pub max: Option<f64>,
 }
 

@@ -326,9 +326,9 @@ pub struct CounterValues {
     pub trials: Option<u32>,
     /// Median over these trials.
     pub median: Option<f64>,
-    /// Smallest.
+    /// Minimum.
     pub min: Option<f64>,
-    /// Largest.
+    /// Maximum.
     pub max: Option<f64>,
 }
 

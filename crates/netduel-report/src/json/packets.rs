@@ -79,9 +79,9 @@ pub struct PacketRates {
     pub median: f64,
     /// Intervals that min and max are of.
     pub intervals: u32,
-    /// Smallest interval; null without intervals.
+    /// Minimum interval; null without intervals.
     pub min: Option<f64>,
-    /// Largest interval.
+    /// Maximum interval.
     pub max: Option<f64>,
 }
 
@@ -322,7 +322,7 @@ pub struct Lateness {
     pub p99: Option<u64>,
     /// 99.9th percentile.
     pub p99_9: Option<u64>,
-    /// Largest.
+    /// Maximum.
     pub max: Option<u64>,
 }
 

@@ -17,9 +17,9 @@ use crate::words;
 pub struct Latency {
     /// Number of times.
     pub count: u64,
-    /// Smallest; null without any.
+    /// Minimum; null without any.
     pub min_ns: Option<u64>,
-    /// Largest.
+    /// Maximum.
     pub max_ns: Option<u64>,
     /// Mean.
     pub mean_ns: Option<f64>,
@@ -60,9 +60,9 @@ pub struct Point {
     pub time_s: f64,
     /// Median over the trials.
     pub median: f64,
-    /// Smallest of a trial.
+    /// Minimum of a trial.
     pub min: f64,
-    /// Largest of a trial.
+    /// Maximum of a trial.
     pub max: f64,
     /// Trials with a value.
     pub trials: u32,
@@ -321,9 +321,9 @@ pub struct StampedPart {
 pub struct StampCost {
     /// Median over the trials.
     pub median_ns: f64,
-    /// Smallest of a trial.
+    /// Minimum of a trial.
     pub min_ns: f64,
-    /// Largest of a trial.
+    /// Maximum of a trial.
     pub max_ns: f64,
     /// Trials.
     pub trials: usize,
@@ -332,7 +332,7 @@ pub struct StampCost {
 /// One-way delays with their error.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OneWay {
-    /// Largest error of a delay, in the worst trial.
+    /// Maximum error of a delay, in the worst trial.
     pub error_ns: u64,
     /// How the clocks of both ends were compared.
     pub clocks: Clocks,
@@ -443,7 +443,7 @@ pub struct IntervalRoundTrips {
     pub p50_ns: u64,
     /// 99th percentile.
     pub p99_ns: u64,
-    /// Largest.
+    /// Maximum.
     pub max_ns: u64,
 }
 

@@ -161,9 +161,9 @@ pub struct PlanTreatment {
 /// How a comparison is made.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Design {
-    /// Smallest number of blocks.
+    /// Minimum number of blocks.
     pub blocks_min: u32,
-    /// Largest number of blocks.
+    /// Maximum number of blocks.
     pub blocks_max: u32,
     /// No block begins after this time; null without a limit.
     pub budget_ns: Option<u64>,

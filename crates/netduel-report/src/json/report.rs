@@ -106,7 +106,7 @@ pub struct WorkloadReport {
     pub arms: Vec<ArmReport>,
     /// Counters per unit of work.
     pub counters: Vec<CounterReport>,
-    /// What the counters say about the difference, in words.
+    /// Counter analysis: what differs between the arms, in words.
     pub explanation: Vec<String>,
 }
 
@@ -230,7 +230,7 @@ pub struct Path {
     pub host: String,
     /// Interface or kind of path that must carry the bytes.
     pub expected: String,
-    /// Smallest share of the bytes that it carried in a valid trial; null without one.
+    /// Minimum share of the bytes that it carried in a valid trial; null without one.
     pub share_min_ratio: Option<f64>,
     /// Valid trials with a proof.
     pub proven: u32,

@@ -88,9 +88,9 @@ pub struct Step {
 pub struct Found {
     /// Whether both bounds are known.
     pub state: model::SearchState,
-    /// Relevant lower bound; null when no load was good.
+    /// Relevant lower bound; null when every load failed its goal.
     pub lower_pps: Option<u64>,
-    /// Relevant upper bound; null when no load was bad.
+    /// Relevant upper bound; null when every load met its goal.
     pub upper_pps: Option<u64>,
     /// Lower bound of short trials alone.
     pub narrowed_lower_pps: Option<u64>,

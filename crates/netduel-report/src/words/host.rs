@@ -216,8 +216,8 @@ fn queues(interface: &Interface) -> Option<String> {
         many if many.iter().all(|(_, queues)| queues.len() == 1) && many.len() == now as usize => {
             format!(", one each on cores {cores}")
         }
-        // A queue can have one interrupt per direction, or one that several cores may serve.
-        _ if now == 1 => format!(", served by cores {cores}"),
+        // One interrupt for each direction, or one that several cores may serve.
+        _ if now == 1 => format!(", its interrupts on cores {cores}"),
         many => {
             let each: Vec<String> =
                 many.iter().map(|(core, queues)| format!("core {core}: {}", queues.len())).collect();
