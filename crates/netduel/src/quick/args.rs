@@ -124,7 +124,7 @@ pub struct TcpArgs {
     /// Send and receive buffer of each socket [default: the kernel's, which grows]
     #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
     pub window: Option<Bytes>,
-    /// Maximum segment size, bytes [default: from the path's MTU]
+    /// Maximum segment size, bytes, with TCP options: time stamps take 12 of them [default: from the path's MTU]
     #[arg(short = 'M', long, value_name = "BYTES", value_parser = count(WorkloadType::TcpStream, "mss"))]
     pub set_mss: Option<u32>,
     /// Congestion control, for example cubic or bbr [default: net.ipv4.tcp_congestion_control of the sender]
