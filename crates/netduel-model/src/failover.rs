@@ -5,12 +5,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::recorded::IntervalSample;
-use crate::units::Nanos;
+use crate::units::{Nanos, PerSecond};
 use crate::word::word;
 use crate::workload::terms::Side;
 
 /// Interval of the series of a failover's streams, nanoseconds: ten times as fine as that of other workloads.
 pub const FINE_INTERVAL_NS: u64 = 10_000_000;
+
+/// Probes per second of each direction where the plan sets no rate: an outage is known to a millisecond, for 0.5 Mbit/s.
+pub const PROBE_RATE: PerSecond = PerSecond(1000);
 
 /// Probes of one direction of a trial at most: all of them are kept.
 pub const PROBES_MAX: u64 = 1_000_000;

@@ -1,7 +1,11 @@
 //! What can be compared between two arms: each metric with its unit, its better direction and its words.
-use crate::word::word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::failover::{FINE_INTERVAL_NS, PROBE_RATE};
+use crate::units::{count, human_bit_rate, human_nanos, human_si, three_digits};
+use crate::word::word;
+use crate::workload::WorkUnit;
 
 /// A figure of one trial that a verdict can be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +79,72 @@ pub enum Scale {
     Difference,
 }
 
+/// What a metric measures: its unit and its form for people follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// A rate of payload, bit/s.
+    BitRate,
+    /// Datagrams or packets per second.
+    DatagramRate,
+    /// Round trips or transactions per second.
+    RequestRate,
+    /// A part of the datagrams sent, a fraction.
+    Share,
+    /// The time of a round trip, nanoseconds.
+    Latency,
+    /// Another length of time, nanoseconds.
+    Length,
+    /// Round trips per minute.
+    Responsiveness,
+    /// CPU seconds per gigabyte.
+    CpuPerByte,
+    /// CPU microseconds per datagram, packet, round trip or transaction.
+    CpuPerMessage,
+    /// Segments per gigabyte.
+    Segments,
+    /// A number of probes.
+    Probes,
+}
+
+/// How two arms are compared in a metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Compared {
+    /// By [`Scale::Ratio`].
+    Ratio,
+    /// By [`Scale::Difference`]; a smaller difference is never relevant, whatever the baseline's median is. In the metric's unit.
+    Difference { margin_min: f64 },
+}
+
+/// The facts of a metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Row {
+    title: &'static str,
+    /// Its title in workloads with this unit of work, where it is another one.
+    title_in: Option<(WorkUnit, &'static str)>,
+    quantity: Quantity,
+    better: Better,
+    compared: Compared,
+}
+
+impl Row {
+    const fn new(title: &'static str, quantity: Quantity, better: Better, compared: Compared) -> Self {
+        Self { title, title_in: None, quantity, better, compared }
+    }
+
+    const fn titled(self, unit: WorkUnit, title: &'static str) -> Self {
+        Self { title_in: Some((unit, title)), ..self }
+    }
+}
+
+/// A loss of 1 datagram in 1000.
+const LOSS_MARGIN: Compared = Compared::Difference { margin_min: 0.001 };
+/// One segment or probe.
+const COUNT_MARGIN: Compared = Compared::Difference { margin_min: 1.0 };
+/// The default interval between probes: shorter outages are not visible.
+const OUTAGE_MARGIN: Compared = Compared::Difference { margin_min: 1e9 / PROBE_RATE.0 as f64 };
+/// One interval of the series in which a recovery is seen.
+const RECOVERY_MARGIN: Compared = Compared::Difference { margin_min: FINE_INTERVAL_NS as f64 };
+
 impl Metric {
     /// All metrics, in the order in which tables show them.
     pub const ALL: [Self; 22] = [
@@ -102,41 +172,65 @@ impl Metric {
         Self::RetransmitsPerGigabyte,
     ];
 
-    /// The words for people.
-    pub fn title(self) -> &'static str {
+    /// The table of metrics.
+    fn row(self) -> Row {
+        use Better::{Higher, Lower};
+        use Compared::Ratio;
+        use Quantity::{
+            BitRate, CpuPerByte, CpuPerMessage, DatagramRate, Latency, Length, Probes, RequestRate, Segments,
+            Share,
+        };
+        use WorkUnit::{Packet, Transaction};
+        let row = Row::new;
         match self {
-            Self::Throughput => "throughput",
-            Self::DatagramRate => "datagrams delivered",
-            Self::PacketRate => "packets on the interface",
-            Self::NoDropRate => "rate without loss",
-            Self::PartialDropRate => "rate with little loss",
-            Self::Loss => "loss",
-            Self::Jitter => "jitter",
-            Self::LatencyP50 => "round trip p50",
-            Self::LatencyP99 => "round trip p99",
-            Self::LatencyP999 => "round trip p99.9",
-            Self::LatencyIdleP50 => "idle round trip p50",
-            Self::LatencyLoadedP50 => "loaded round trip p50",
-            Self::LatencyLoadedP99 => "loaded round trip p99",
-            Self::Responsiveness => "responsiveness",
-            Self::RoundTripRate => "round trips",
-            Self::CpuPerGigabyte => "CPU per GB",
-            Self::CpuPerRoundTrip => "CPU per round trip",
-            Self::CpuPerDatagram => "CPU per datagram",
-            Self::RetransmitsPerGigabyte => "retransmits per GB",
-            Self::Outage => "outage",
-            Self::LostInOutage => "probes lost",
-            Self::RecoveryTime => "recovery of throughput",
+            Self::Throughput => row("throughput", BitRate, Higher, Ratio),
+            Self::DatagramRate => {
+                row("datagrams delivered", DatagramRate, Higher, Ratio).titled(Packet, "packets delivered")
+            }
+            Self::PacketRate => row("packets on the interface", DatagramRate, Higher, Ratio),
+            Self::NoDropRate => row("rate without loss", DatagramRate, Higher, Ratio),
+            Self::PartialDropRate => row("rate with little loss", DatagramRate, Higher, Ratio),
+            Self::Loss => row("loss", Share, Lower, LOSS_MARGIN),
+            Self::Jitter => row("jitter", Length, Lower, Ratio),
+            Self::LatencyP50 => row("round trip p50", Latency, Lower, Ratio),
+            Self::LatencyP99 => row("round trip p99", Latency, Lower, Ratio),
+            Self::LatencyP999 => row("round trip p99.9", Latency, Lower, Ratio),
+            Self::LatencyIdleP50 => row("idle round trip p50", Latency, Lower, Ratio),
+            Self::LatencyLoadedP50 => row("loaded round trip p50", Latency, Lower, Ratio),
+            Self::LatencyLoadedP99 => row("loaded round trip p99", Latency, Lower, Ratio),
+            Self::Responsiveness => row("responsiveness", Quantity::Responsiveness, Higher, Ratio),
+            Self::RoundTripRate => {
+                row("round trips", RequestRate, Higher, Ratio).titled(Transaction, "transactions")
+            }
+            Self::CpuPerGigabyte => row("CPU per GB", CpuPerByte, Lower, Ratio),
+            Self::CpuPerRoundTrip => row("CPU per round trip", CpuPerMessage, Lower, Ratio)
+                .titled(Transaction, "CPU per transaction"),
+            Self::CpuPerDatagram => {
+                row("CPU per datagram", CpuPerMessage, Lower, Ratio).titled(Packet, "CPU per packet")
+            }
+            Self::RetransmitsPerGigabyte => row("retransmits per GB", Segments, Lower, COUNT_MARGIN),
+            Self::Outage => row("outage", Length, Lower, OUTAGE_MARGIN),
+            Self::LostInOutage => row("probes lost", Probes, Lower, COUNT_MARGIN),
+            Self::RecoveryTime => row("recovery of throughput", Length, Lower, RECOVERY_MARGIN),
         }
     }
 
-    /// The words for people in a workload of packets, where each datagram is a packet.
-    pub fn packet_title(self) -> &'static str {
-        match self {
-            Self::DatagramRate => "packets delivered",
-            Self::CpuPerDatagram => "CPU per packet",
+    /// The words for people.
+    pub fn title(self) -> &'static str {
+        self.row().title
+    }
+
+    /// The words for people in a workload with this unit of work.
+    pub fn title_in(self, unit: WorkUnit) -> &'static str {
+        match self.row().title_in {
+            Some((of, title)) if of == unit => title,
             _ => self.title(),
         }
+    }
+
+    /// What it measures.
+    pub fn quantity(self) -> Quantity {
+        self.row().quantity
     }
 
     /// The name in plans, JSON and CSV, for example `latency-p50`.
@@ -146,107 +240,68 @@ impl Metric {
 
     /// The unit of the stored number.
     pub fn unit(self) -> &'static str {
-        match self {
-            Self::Throughput => "bit/s",
-            Self::DatagramRate
-            | Self::PacketRate
-            | Self::NoDropRate
-            | Self::PartialDropRate
-            | Self::RoundTripRate => "/s",
-            Self::Loss => "fraction",
-            Self::Responsiveness => "/min",
-            Self::CpuPerGigabyte => "s/GB",
-            Self::CpuPerRoundTrip | Self::CpuPerDatagram => "us",
-            Self::RetransmitsPerGigabyte => "segments/GB",
-            Self::LostInOutage => "probes",
-            Self::Jitter
-            | Self::Outage
-            | Self::RecoveryTime
-            | Self::LatencyP50
-            | Self::LatencyP99
-            | Self::LatencyP999
-            | Self::LatencyIdleP50
-            | Self::LatencyLoadedP50
-            | Self::LatencyLoadedP99 => "ns",
+        match self.quantity() {
+            Quantity::BitRate => "bit/s",
+            Quantity::DatagramRate | Quantity::RequestRate => "/s",
+            Quantity::Share => "fraction",
+            Quantity::Latency | Quantity::Length => "ns",
+            Quantity::Responsiveness => "/min",
+            Quantity::CpuPerByte => "s/GB",
+            Quantity::CpuPerMessage => "us",
+            Quantity::Segments => "segments/GB",
+            Quantity::Probes => "probes",
         }
-    }
-
-    /// Whether it is a time that a round trip takes.
-    pub fn is_latency(self) -> bool {
-        matches!(
-            self,
-            Self::LatencyP50
-                | Self::LatencyP99
-                | Self::LatencyP999
-                | Self::LatencyIdleP50
-                | Self::LatencyLoadedP50
-                | Self::LatencyLoadedP99
-        )
     }
 
     /// Whether it comes from the round trips that began in the steady window.
     pub fn is_of_round_trips(self) -> bool {
-        self == Self::RoundTripRate || self.is_latency() && self != Self::LatencyIdleP50
+        match self.quantity() {
+            Quantity::RequestRate => true,
+            Quantity::Latency => self != Self::LatencyIdleP50,
+            _ => false,
+        }
     }
 
     /// Whether it is CPU time per unit of work.
     pub fn is_cpu(self) -> bool {
-        matches!(self, Self::CpuPerGigabyte | Self::CpuPerRoundTrip | Self::CpuPerDatagram)
+        matches!(self.quantity(), Quantity::CpuPerByte | Quantity::CpuPerMessage)
     }
 
     /// Which way is better.
     pub fn better(self) -> Better {
-        match self {
-            Self::Throughput
-            | Self::DatagramRate
-            | Self::PacketRate
-            | Self::NoDropRate
-            | Self::PartialDropRate
-            | Self::RoundTripRate
-            | Self::Responsiveness => Better::Higher,
-            _ => Better::Lower,
-        }
+        self.row().better
     }
 
     /// How arms are compared in it.
     pub fn scale(self) -> Scale {
-        match self {
-            Self::Loss
-            | Self::RetransmitsPerGigabyte
-            | Self::Outage
-            | Self::LostInOutage
-            | Self::RecoveryTime => Scale::Difference,
-            _ => Scale::Ratio,
+        match self.row().compared {
+            Compared::Ratio => Scale::Ratio,
+            Compared::Difference { .. } => Scale::Difference,
+        }
+    }
+
+    /// The least difference that is relevant, in the unit of the metric; absent for [`Scale::Ratio`].
+    pub fn margin_min(self) -> Option<f64> {
+        match self.row().compared {
+            Compared::Ratio => None,
+            Compared::Difference { margin_min } => Some(margin_min),
         }
     }
 
     /// A value of this metric for people, with its unit.
     pub fn human(self, value: f64) -> String {
-        use crate::units::{count, human_bit_rate, human_nanos, human_si, three_digits};
-        match self {
-            Self::Throughput => human_bit_rate(value),
-            Self::DatagramRate
-            | Self::PacketRate
-            | Self::NoDropRate
-            | Self::PartialDropRate
-            | Self::RoundTripRate => human_si(value, "/s"),
-            Self::Loss => format!("{} %", three_digits(value * 100.0)),
-            Self::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
-            Self::Responsiveness => format!("{value:.0} RPM"),
+        match self.quantity() {
+            Quantity::BitRate => human_bit_rate(value),
+            Quantity::DatagramRate | Quantity::RequestRate => human_si(value, "/s"),
+            Quantity::Share => format!("{} %", three_digits(value * 100.0)),
+            Quantity::Latency | Quantity::Length => human_nanos(value),
+            Quantity::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
+            Quantity::Responsiveness => format!("{value:.0} RPM"),
+            Quantity::CpuPerByte => format!("{} s/GB", three_digits(value)),
+            Quantity::CpuPerMessage => format!("{} us", three_digits(value)),
+            Quantity::Segments => format!("{} /GB", three_digits(value)),
             // The title names the unit: `probes lost`.
-            Self::LostInOutage => count(value),
-            Self::Jitter
-            | Self::Outage
-            | Self::RecoveryTime
-            | Self::LatencyP50
-            | Self::LatencyP99
-            | Self::LatencyP999
-            | Self::LatencyIdleP50
-            | Self::LatencyLoadedP50
-            | Self::LatencyLoadedP99 => human_nanos(value),
-            Self::CpuPerGigabyte => format!("{} s/GB", three_digits(value)),
-            Self::CpuPerRoundTrip | Self::CpuPerDatagram => format!("{} us", three_digits(value)),
-            Self::RetransmitsPerGigabyte => format!("{} /GB", three_digits(value)),
+            Quantity::Probes => count(value),
         }
     }
 }

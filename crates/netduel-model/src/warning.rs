@@ -12,9 +12,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
-use crate::units::{human_bit_rate, human_nanos, human_share, three_digits};
+use crate::units::{count, human_bit_rate, human_nanos, human_share, human_si, three_digits};
+use crate::workload::WorkUnit;
 
 pub use counts_cause::CountsCause;
+
+/// A larger share of a host's CPU time that its hypervisor withheld in a trial causes a warning.
+pub const STEAL_SHARE_MAX: f64 = 0.01;
+
+/// A larger share of a host's CPU time that other processes used in a trial causes a warning.
+pub const OTHERS_SHARE_MAX: f64 = 0.05;
 
 /// A warning about a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -74,7 +81,7 @@ pub enum Warning {
         host: HostName,
         /// Largest share of a trial's CPU time, a fraction.
         share_max: f64,
-        /// Trials with more than one per cent.
+        /// Trials with so large a share that it causes the warning.
         trials: u32,
     },
     /// Other processes used the host's cores during trials.
@@ -83,7 +90,7 @@ pub enum Warning {
         host: HostName,
         /// Largest share of a trial's CPU time that other processes used, a fraction.
         share_max: f64,
-        /// Trials with more than five per cent.
+        /// Trials with so large a share that it causes the warning.
         trials: u32,
     },
     /// A standing server ran tests of other clients during trials.
@@ -329,43 +336,39 @@ pub enum Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words(Metric::title))
+        f.write_str(&self.words(WorkUnit::Byte))
     }
 }
 
 impl Warning {
-    /// The warning in a sentence, with the titles that its workload has for metrics: [`Metric::title`] or [`Metric::packet_title`].
-    pub fn words(&self, title: fn(Metric) -> &'static str) -> String {
-        let sentence = self.about_figures(title).or_else(|| self.about_treatments());
-        sentence.unwrap_or_else(|| self.about_the_run())
-    }
-
-    /// The sentence of a warning about the figures of one workload.
-    fn about_figures(&self, title: fn(Metric) -> &'static str) -> Option<String> {
-        Some(match self {
+    /// The warning in a sentence, with the titles that metrics have in a workload with this unit of work.
+    #[expect(clippy::too_many_lines, reason = "one exhaustive match: no variant can lack its sentence")]
+    pub fn words(&self, unit: WorkUnit) -> String {
+        let title = |metric: &Metric| metric.title_in(unit);
+        match self {
             Self::Drift { arm, workload, metric, change } => format!(
                 "drift: {} of {arm} in {workload} {} by {:.0} % of its median over the blocks; conditions changed during the \
                  run: look at the series over blocks and repeat the run",
-                title(*metric),
+                title(metric),
                 if *change < 0.0 { "fell" } else { "rose" },
                 (change.abs() * 100.0).max(1.0)
             ),
             Self::Autocorrelation { arm, workload, metric, lag1 } => format!(
                 "autocorrelation: {} of {arm} in {workload} is correlated between successive blocks (lag 1: {lag1:.2}), so its \
                  confidence interval is too narrow; run longer trials",
-                title(*metric)
+                title(metric)
             ),
             Self::Bimodal { arm, workload, metric, low, high } => format!(
                 "bimodal: {} of {arm} in {workload} falls into two groups, about {} and {}; the usual cause is the placement of threads \
                  on cores: set `pin_client` and `pin_server`",
-                title(*metric),
+                title(metric),
                 metric.human(*low),
                 metric.human(*high)
             ),
             Self::OutlierBlock { arm, workload, metric, block, ratio_to_median } => format!(
                 "outlier block: {} of {arm} in {workload} was {} the median in block {}; the block is not \
                  excluded: check what else ran at that time",
-                title(*metric),
+                title(metric),
                 multiple(*ratio_to_median),
                 block + 1
             ),
@@ -379,60 +382,6 @@ impl Warning {
                 human_bit_rate(*before_bps),
                 human_bit_rate(*after_bps)
             ),
-            Self::ReceiverOverrun { .. } | Self::DatagramsNotPackets { .. } => return self.about_datagrams(),
-            Self::ZeroCopyFellBack { arm, workload, copied, sends } => format!(
-                "zero copy fell back: the kernel copied {copied} of {sends} zero-copy sends in {workload} of {arm}; veth, \
-                 loopback and NICs without scatter-gather cannot send without a copy, so the figures include the copy and the attempt \
-                 to avoid it: set `engine = \"lean\"` or `\"copy\"`"
-            ),
-            Self::TransactionsFailed { arm, workload, failed, attempted, cause } => format!(
-                "transactions failed: {failed} of {attempted} transactions in {workload} of {arm} failed and are in no latency figure: {cause}"
-            ),
-            Self::ScheduleMissed { arm, workload, pacing_error_p99_ns } => format!(
-                "schedule missed: the open loop of {workload} in {arm} sent requests up to {} late (p99); set a lower `request_rate` or `pin_client`",
-                human_nanos(*pacing_error_p99_ns as f64)
-            ),
-            Self::CountsDisagree { .. } => self.about_counts(),
-            Self::RateMissed { arm, workload, requested_bps, sent_bps } => format!(
-                "rate missed: {arm} in {workload} sent {} instead of the {} of the plan ({} less); the path or a core is the bottleneck, \
-                 so the arms are not compared at the same rate",
-                human_bit_rate(*sent_bps),
-                human_bit_rate(*requested_bps),
-                human_share(1.0 - sent_bps / requested_bps)
-            ),
-            _ => return self.about_polling_and_stamps(title),
-        })
-    }
-
-    fn about_polling_and_stamps(&self, title: fn(Metric) -> &'static str) -> Option<String> {
-        Some(match self {
-            Self::NoNapiInstance { arm, workload, trials } => format!(
-                "no NAPI instance: in {workload} of {arm} the packets came from a device without NAPI (veth, loopback) in {}, so \
-                 the kernel could not busy-poll and waited as with `wait = \"block\"`",
-                trials_in_words(*trials)
-            ),
-            Self::TimestampsDiffer { arm, workload } => format!(
-                "time stamps differ: in {workload} only one of {arm} and the baseline has time stamps; they cost time for every \
-                 packet of a host: set `timestamps` alike for both"
-            ),
-            Self::TimestampsIncomplete { arm, workload, share, inconsistent } => format!(
-                "time stamps incomplete: {} of the stamped round trips of {workload} in {arm} could not be split ({inconsistent} \
-                 with parts that do not add up) and are not in the table of parts; over TCP set `outstanding = 1`",
-                human_share(*share)
-            ),
-            Self::LowerBound { arm, workload, metric, trials, trials_total } => {
-                lower_bound::words((*metric, title(*metric)), arm, workload, [*trials, *trials_total])
-            }
-            Self::NoRoundTrips { arm, workload, trials, trials_total } => {
-                lower_bound::of_round_trips(arm, workload, [*trials, *trials_total])
-            }
-            _ => return None,
-        })
-    }
-
-    /// The sentence of a warning about datagrams.
-    fn about_datagrams(&self) -> Option<String> {
-        Some(match self {
             Self::ReceiverOverrun { arm, workload, datagrams, lost } => format!(
                 "receiver overrun: the receiver of {arm} in {workload} dropped {datagrams} datagrams{} because its socket buffer was \
                  full; the receiver is the bottleneck for them, not the path: set `pin_server`, more `flows`, `offload = \"gso-gro\"` \
@@ -455,13 +404,70 @@ impl Warning {
                  it is longer than the MTU, and the loss of one fragment loses the datagram; set a smaller `size`",
                 three_digits(datagrams_per_packet.recip())
             ),
-            _ => return None,
-        })
-    }
-
-    /// The sentence of a warning about treatments.
-    fn about_treatments(&self) -> Option<String> {
-        Some(match self {
+            Self::ZeroCopyFellBack { arm, workload, copied, sends } => format!(
+                "zero copy fell back: the kernel copied {copied} of {sends} zero-copy sends in {workload} of {arm}; veth, \
+                 loopback and NICs without scatter-gather cannot send without a copy, so the figures include the copy and the attempt \
+                 to avoid it: set `engine = \"lean\"` or `\"copy\"`"
+            ),
+            Self::TransactionsFailed { arm, workload, failed, attempted, cause } => format!(
+                "transactions failed: {failed} of {attempted} transactions in {workload} of {arm} failed and are in no latency figure: {cause}"
+            ),
+            Self::ScheduleMissed { arm, workload, pacing_error_p99_ns } => format!(
+                "schedule missed: the open loop of {workload} in {arm} sent requests up to {} late (p99); set a lower `request_rate` or `pin_client`",
+                human_nanos(*pacing_error_p99_ns as f64)
+            ),
+            Self::CountsDisagree {
+                arm,
+                workload,
+                host,
+                interface,
+                sent,
+                counted_bytes,
+                expected_min_bytes,
+                expected_max_bytes,
+                sender_bytes,
+                receiver_bytes,
+                cause,
+                trials,
+            } => {
+                let [counted, min, max, sender, receiver] =
+                    [counted_bytes, expected_min_bytes, expected_max_bytes, sender_bytes, receiver_bytes]
+                        .map(|bytes| human_si(*bytes as f64, "B"));
+                format!(
+                    "counts disagree: in {workload} of {arm} interface {interface} of host {host} {} {counted}, expected are {min} to {max} \
+                     ({sender} of payload sent, {receiver} received, and headers), in {}; {}",
+                    if *sent { "sent" } else { "received" },
+                    trials_in_words(*trials),
+                    cause.advice()
+                )
+            }
+            Self::RateMissed { arm, workload, requested_bps, sent_bps } => format!(
+                "rate missed: {arm} in {workload} sent {} instead of the {} of the plan ({} less); the path or a core is the bottleneck, \
+                 so the arms are not compared at the same rate",
+                human_bit_rate(*sent_bps),
+                human_bit_rate(*requested_bps),
+                human_share(1.0 - sent_bps / requested_bps)
+            ),
+            Self::NoNapiInstance { arm, workload, trials } => format!(
+                "no NAPI instance: in {workload} of {arm} the packets came from a device without NAPI (veth, loopback) in {}, so \
+                 the kernel could not busy-poll and waited as with `wait = \"block\"`",
+                trials_in_words(*trials)
+            ),
+            Self::TimestampsDiffer { arm, workload } => format!(
+                "time stamps differ: in {workload} only one of {arm} and the baseline has time stamps; they cost time for every \
+                 packet of a host: set `timestamps` alike for both"
+            ),
+            Self::TimestampsIncomplete { arm, workload, share, inconsistent } => format!(
+                "time stamps incomplete: {} of the stamped round trips of {workload} in {arm} could not be split ({inconsistent} \
+                 with parts that do not add up) and are not in the table of parts; over TCP set `outstanding = 1`",
+                human_share(*share)
+            ),
+            Self::LowerBound { arm, workload, metric, trials, trials_total } => {
+                lower_bound::words((*metric, title(metric)), arm, workload, [*trials, *trials_total])
+            }
+            Self::NoRoundTrips { arm, workload, trials, trials_total } => {
+                lower_bound::of_round_trips(arm, workload, [*trials, *trials_total])
+            }
             Self::ArmDropped { arm, reason } => {
                 format!(
                     "arm dropped: the treatments of {arm} failed, and the run continued without it: {reason}"
@@ -472,23 +478,18 @@ impl Warning {
                 settings.join(", ")
             ),
             Self::UndoFailed { host, detail } => format!("not undone on host {host}: {detail}"),
-            _ => return None,
-        })
-    }
-
-    /// The sentence of any other warning.
-    fn about_the_run(&self) -> String {
-        match self {
             Self::StealTime { host, share_max, trials } => format!(
-                "steal time: the hypervisor withheld up to {} of the CPU time of host {host}, more than 1 % in {}; use a dedicated or \
+                "steal time: the hypervisor withheld up to {} of the CPU time of host {host}, more than {} % in {}; use a dedicated or \
                  larger machine for absolute figures",
                 human_share(*share_max),
+                count(STEAL_SHARE_MAX * 100.0),
                 trials_in_words(*trials)
             ),
             Self::CpuContention { host, share_max, trials } => format!(
-                "CPU contention: other processes used up to {} of the CPU time of host {host}, more than 5 % in {}; CPU costs \
+                "CPU contention: other processes used up to {} of the CPU time of host {host}, more than {} % in {}; CPU costs \
                  are overstated and rates are disturbed: stop the other processes",
                 human_share(*share_max),
+                count(OTHERS_SHARE_MAX * 100.0),
                 trials_in_words(*trials)
             ),
             Self::ConcurrentTests { host, others_max, trials } => {
@@ -523,27 +524,6 @@ impl Warning {
             Self::TrialsExcluded { arm, trials, reason } => {
                 format!("trials excluded: {} of {arm}: {reason}", trials_in_words(*trials))
             }
-            Self::Drift { .. }
-            | Self::Autocorrelation { .. }
-            | Self::Bimodal { .. }
-            | Self::OutlierBlock { .. }
-            | Self::RateCapped { .. }
-            | Self::TokenBucketBurst { .. }
-            | Self::ReceiverOverrun { .. }
-            | Self::DatagramsNotPackets { .. }
-            | Self::ZeroCopyFellBack { .. }
-            | Self::TransactionsFailed { .. }
-            | Self::CountsDisagree { .. }
-            | Self::RateMissed { .. }
-            | Self::ScheduleMissed { .. }
-            | Self::NoNapiInstance { .. }
-            | Self::TimestampsDiffer { .. }
-            | Self::TimestampsIncomplete { .. }
-            | Self::LowerBound { .. }
-            | Self::NoRoundTrips { .. }
-            | Self::ArmDropped { .. }
-            | Self::SettingsRestored { .. }
-            | Self::UndoFailed { .. } => unreachable!("other functions have the sentences of these"),
         }
     }
 }

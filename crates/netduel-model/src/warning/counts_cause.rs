@@ -2,9 +2,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Warning, trials_in_words};
-use crate::units::human_si;
-
 /// Why the count of an interface differs from those of the programs, as far as the figures show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -31,38 +28,5 @@ impl CountsCause {
                 "the interface does not count packets that bypass it (XDP, offloads), or the bytes took another path"
             }
         }
-    }
-}
-
-impl Warning {
-    /// The sentence of counts that disagree.
-    pub(super) fn about_counts(&self) -> String {
-        let Self::CountsDisagree {
-            arm,
-            workload,
-            host,
-            interface,
-            sent,
-            counted_bytes,
-            expected_min_bytes,
-            expected_max_bytes,
-            sender_bytes,
-            receiver_bytes,
-            cause,
-            trials,
-        } = self
-        else {
-            unreachable!("only this warning has the sentence")
-        };
-        let [counted, min, max, sender, receiver] =
-            [counted_bytes, expected_min_bytes, expected_max_bytes, sender_bytes, receiver_bytes]
-                .map(|bytes| human_si(*bytes as f64, "B"));
-        format!(
-            "counts disagree: in {workload} of {arm} interface {interface} of host {host} {} {counted}, expected are {min} to {max} \
-             ({sender} of payload sent, {receiver} received, and headers), in {}; {}",
-            if *sent { "sent" } else { "received" },
-            trials_in_words(*trials),
-            cause.advice()
-        )
     }
 }

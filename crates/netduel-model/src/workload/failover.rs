@@ -8,7 +8,7 @@ use super::setting::{self, Range, Setting};
 use super::tcp_stream;
 use super::terms::{Direction, Side, TcpEngine};
 use super::timing::Timing;
-use crate::failover::{PROBES_MAX, PathEvent, PathEventKind};
+use crate::failover::{PROBE_RATE, PROBES_MAX, PathEvent, PathEventKind};
 use crate::metric::Metric;
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::settings::EventSpec;
@@ -16,8 +16,6 @@ use crate::units::{Bytes, Nanos, PerSecond, plural};
 
 /// A probe is the size of a small request.
 const PROBE: Bytes = Bytes(64);
-/// A millisecond between probes: what an outage is known to, and 0.5 Mbit/s.
-const PROBE_RATE: PerSecond = PerSecond(1000);
 /// Probes that have to come after an event: with fewer an outage is not seen.
 const PROBES_AFTER: u64 = 10;
 

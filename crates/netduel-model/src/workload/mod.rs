@@ -15,6 +15,7 @@ pub(crate) mod terms;
 mod timing;
 mod udp_rr;
 mod udp_stream;
+mod work_unit;
 
 use std::ops::Range;
 
@@ -28,9 +29,7 @@ use crate::plan::problem::Problems;
 use crate::units::BitRate;
 use given::{Given, Places};
 
-pub use facts::{
-    Demand, Descriptors, End, Facts, PacedRate, Requests, Sockets, TcpFacts, Threads, Wire, WorkUnit,
-};
+pub use facts::{Demand, Descriptors, End, Facts, PacedRate, Requests, Sockets, TcpFacts, Threads, Wire};
 pub use failover::Failover;
 pub use loaded_latency::LoadedLatency;
 pub use pps::Pps;
@@ -46,6 +45,7 @@ pub use tcp_stream::{StreamTuning, TcpStream};
 pub use terms::{Direction, Family, ProbeProtocol, Role, TcpEngine, UdpOffload, Wait};
 pub use timing::{SAMPLE_INTERVAL_NS, Timing};
 pub use udp_stream::{FlowTuning, UdpStream};
+pub use work_unit::WorkUnit;
 
 /// What traffic runs in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

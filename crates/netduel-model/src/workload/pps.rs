@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 mod dpdk;
 mod search;
 
-use super::facts::{End, Facts, WorkUnit};
+use super::facts::{End, Facts};
 use super::given::{Given, Places};
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Family, UdpOffload, Wait};
 use super::timing::Timing;
 use super::udp_stream::{self, FlowTuning, UdpStream};
+use super::work_unit::WorkUnit;
 use crate::packet_path::{FRAME_LEAST, FRAME_MOST, PacketEngine, PacketPath, PacketReceiver};
 use crate::plan::problem::Problems;
 use crate::search::Search;

@@ -2,10 +2,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Demand, Facts, Requests, Threads, WorkUnit};
+use super::facts::{Demand, Facts, Requests, Threads};
 use super::given::{Given, Places};
 use super::terms::{Direction, Wait};
 use super::timing::Timing;
+use super::work_unit::WorkUnit;
 use crate::metric::Metric;
 use crate::plan::problem::{Problems, one_of};
 use crate::units::{Bytes, PerSecond};

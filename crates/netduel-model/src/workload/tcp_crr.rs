@@ -2,12 +2,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Demand, Facts, Requests, Sockets, TcpFacts, Threads, WorkUnit};
+use super::facts::{Demand, Facts, Requests, Sockets, TcpFacts, Threads};
 use super::given::{Given, Places};
 use super::round_trip::{self, REQUEST};
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Wait};
 use super::timing::Timing;
+use super::work_unit::WorkUnit;
 use crate::metric::Metric;
 use crate::plan::problem::Problems;
 use crate::units::{Bytes, PerSecond};

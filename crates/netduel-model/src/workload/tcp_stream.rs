@@ -2,14 +2,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::facts::{
-    self, Demand, Descriptors, End, Facts, PacedRate, Sockets, TcpFacts, Threads, Wire, WorkUnit,
-};
+use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, TcpFacts, Threads, Wire};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, TcpEngine};
 use super::timing::Timing;
+use super::work_unit::WorkUnit;
 use crate::metric::Metric;
 use crate::units::{BitRate, Bytes, plural};
 

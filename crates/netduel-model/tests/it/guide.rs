@@ -1,12 +1,16 @@
 //! The schema and the tables of the guide are generated from the code, and the committed files are current.
 use std::collections::BTreeMap;
 
+use netduel_model::metric::Metric;
+use netduel_model::workload::WorkUnit;
 use serde_json::Value;
 
 use crate::{assert_current, project_file};
 
-const BEGIN: &str = "<!-- begin: generated from the schema -->\n";
-const END: &str = "<!-- end: generated from the schema -->";
+const KEYS: [&str; 2] =
+    ["<!-- begin: generated from the schema -->\n", "<!-- end: generated from the schema -->"];
+const TITLES: [&str; 2] =
+    ["<!-- begin: generated from the metrics -->\n", "<!-- end: generated from the metrics -->"];
 
 #[test]
 fn the_committed_schema_is_current() {
@@ -15,11 +19,31 @@ fn the_committed_schema_is_current() {
 }
 
 #[test]
-fn the_key_reference_of_the_guide_is_current() {
+fn the_generated_tables_of_the_guide_are_current() {
     let guide = std::fs::read_to_string(project_file("docs/plans.md")).expect("the guide is there");
-    let (before, rest) = guide.split_once(BEGIN).expect("the guide has a place for the tables");
-    let (_, after) = rest.split_once(END).expect("the place has an end");
-    assert_current("docs/plans.md", &format!("{before}{BEGIN}{}{END}{after}", reference()));
+    let guide = with_text_between(&guide, TITLES, &titles());
+    assert_current("docs/plans.md", &with_text_between(&guide, KEYS, &reference()));
+}
+
+fn with_text_between(guide: &str, [begin, end]: [&str; 2], text: &str) -> String {
+    let (before, rest) = guide.split_once(begin).expect("the guide has a place for the tables");
+    let (_, after) = rest.split_once(end).expect("the place has an end");
+    format!("{before}{begin}{text}{end}{after}")
+}
+
+/// The titles of the metrics, also in the workloads with titles of their own.
+fn titles() -> String {
+    let mut text = "| key in a plan | title in a report |\n|---|---|\n".to_owned();
+    for metric in Metric::ALL {
+        let units = [(WorkUnit::Packet, "pps"), (WorkUnit::Transaction, "tcp-crr")];
+        let others: String = units
+            .into_iter()
+            .filter(|(unit, _)| metric.title_in(*unit) != metric.title())
+            .map(|(unit, kind)| format!("; of `{kind}`: {}", metric.title_in(unit)))
+            .collect();
+        text.push_str(&format!("| `{}` | {}{others} |\n", metric.key(), metric.title()));
+    }
+    text
 }
 
 #[test]

@@ -41,7 +41,6 @@ use netduel_model::workload::Workload;
 use netduel_stats::sequential;
 
 use crate::inspect::Inspection;
-use crate::words::metric::is_of_packets;
 
 pub use affected::warnings_about;
 pub use counters::{Counter, CounterKind, Spread};
@@ -177,11 +176,11 @@ fn metrics_of(
     machines: &Machines,
 ) -> [Vec<MetricAnalysis>; 2] {
     let judged_metrics = arms.first().map(|first| first.workload.metrics.clone()).unwrap_or_default();
-    let possible = arms.first().map_or(&[][..], |first| first.workload.traffic.facts().possible_metrics);
-    let of_packets = arms.first().is_some_and(|arm| is_of_packets(&arm.workload.traffic));
+    let facts = arms.first().map(|first| first.workload.traffic.facts()).unwrap_or_default();
+    let possible = facts.possible_metrics;
     let table = |metric: Metric| MetricAnalysis {
         metric,
-        of_packets,
+        unit: facts.unit,
         arms: by_arm
             .iter()
             .map(|(arm, settings, trials)| ArmValues {

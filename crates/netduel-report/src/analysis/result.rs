@@ -6,7 +6,7 @@ use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::warning::Warning;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{WorkUnit, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::verdict::Judged;
 
@@ -26,7 +26,7 @@ use super::series::SeriesPoint;
 use super::stamps::Stamps;
 use super::sweep::Sweep;
 use crate::inspect::Inspection;
-use crate::words::metric::{metric_title, metric_value};
+use crate::words::metric::{is_packet_rate, metric_value};
 
 /// Everything that is derived from a run.
 #[derive(Debug, Clone)]
@@ -125,8 +125,8 @@ pub struct ArmAnalysis {
 pub struct MetricAnalysis {
     /// The metric.
     pub metric: Metric,
-    /// Whether the workload measures packets: then each datagram is one packet.
-    pub of_packets: bool,
+    /// The unit of work of the workload.
+    pub unit: WorkUnit,
     /// Its values by arm, baseline first.
     pub arms: Vec<ArmValues>,
     /// The other arms against the baseline.
@@ -136,21 +136,17 @@ pub struct MetricAnalysis {
 impl MetricAnalysis {
     /// The label in reports.
     pub fn title(&self) -> &'static str {
-        metric_title(self.metric, self.of_packets)
+        self.metric.title_in(self.unit)
     }
 
     /// A formatted value with its unit.
     pub fn human(&self, value: f64) -> String {
-        metric_value(self.metric, self.of_packets, value)
+        metric_value(self.metric, self.unit, value)
     }
 
     /// Whether its values are packets per second.
     pub fn is_packet_rate(&self) -> bool {
-        let is_rate = matches!(
-            self.metric,
-            Metric::DatagramRate | Metric::PacketRate | Metric::NoDropRate | Metric::PartialDropRate
-        );
-        self.of_packets && is_rate
+        is_packet_rate(self.metric, self.unit)
     }
 }
 

@@ -16,19 +16,6 @@ use super::{ArmAnalysis, ArmValues, Comparison, Counter, MetricAnalysis, Workloa
 /// Hodges-Lehmann estimator is 29 %.
 const CONTENDED_PAIRS_MAX: f64 = 0.25;
 
-/// The smallest relevant loss when the baseline loses nothing: 1 datagram in 1000.
-pub(super) const LOSS_MARGIN_MIN: f64 = 0.001;
-
-/// The smallest relevant number of retransmits per gigabyte when the baseline has none.
-pub(super) const RETRANSMITS_MARGIN_MIN: f64 = 1.0;
-
-/// The shortest relevant outage, nanoseconds: the default probe interval; shorter outages are not visible.
-const OUTAGE_MARGIN_MIN_NS: f64 = 1e6;
-/// The smallest relevant number of lost probes.
-const LOST_MARGIN_MIN: f64 = 1.0;
-/// The shortest relevant recovery, nanoseconds: one interval of the fine series.
-const RECOVERY_MARGIN_MIN_NS: f64 = 1e7;
-
 /// Fills in comparisons and verdicts of all judged metrics, and the ratios of counters. All comparisons of a run are one family:
 /// more comparisons need more evidence for each verdict.
 pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [WorkloadAnalysis]) {
@@ -185,12 +172,5 @@ fn comparisons(
 /// at or near zero.
 fn margin(metric: Metric, baseline: &ArmValues, equivalence: f64) -> f64 {
     let of_median = summary::median(&baseline.numbers()).unwrap_or(0.0) * equivalence;
-    match metric {
-        Metric::Loss => of_median.max(LOSS_MARGIN_MIN),
-        Metric::RetransmitsPerGigabyte => of_median.max(RETRANSMITS_MARGIN_MIN),
-        Metric::Outage => of_median.max(OUTAGE_MARGIN_MIN_NS),
-        Metric::LostInOutage => of_median.max(LOST_MARGIN_MIN),
-        Metric::RecoveryTime => of_median.max(RECOVERY_MARGIN_MIN_NS),
-        _ => equivalence,
-    }
+    metric.margin_min().map_or(equivalence, |least| of_median.max(least))
 }

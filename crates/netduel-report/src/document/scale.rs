@@ -1,5 +1,5 @@
 //! Units that make numbers short, for the plots and their tables.
-use netduel_model::metric::Metric;
+use netduel_model::metric::{Metric, Quantity};
 use netduel_model::units::three_digits;
 use serde_json::{Value, json};
 
@@ -21,31 +21,17 @@ pub(crate) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scale
         let (size, unit) = steps.iter().rev().find(|(size, _)| max >= *size).copied().unwrap_or(steps[0]);
         Scaled { factor: 1.0 / size, unit }
     };
-    match metric {
-        Metric::Throughput => {
+    match metric.quantity() {
+        Quantity::BitRate => {
             choose(&[(1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"), (1e12, "Tbit/s")])
         }
-        Metric::DatagramRate
-        | Metric::PacketRate
-        | Metric::NoDropRate
-        | Metric::PartialDropRate
-        | Metric::RoundTripRate => choose(&[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s")]),
-        Metric::Responsiveness => choose(&[(1.0, "RPM"), (1e3, "k RPM")]),
-        Metric::Jitter
-        | Metric::Outage
-        | Metric::RecoveryTime
-        | Metric::LatencyP50
-        | Metric::LatencyP99
-        | Metric::LatencyP999
-        | Metric::LatencyIdleP50
-        | Metric::LatencyLoadedP50
-        | Metric::LatencyLoadedP99 => choose(&[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
-        Metric::Loss => Scaled { factor: 100.0, unit: "%" },
-        Metric::CpuPerGigabyte
-        | Metric::CpuPerRoundTrip
-        | Metric::CpuPerDatagram
-        | Metric::LostInOutage
-        | Metric::RetransmitsPerGigabyte => Scaled { factor: 1.0, unit: metric.unit() },
+        Quantity::DatagramRate | Quantity::RequestRate => choose(&[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s")]),
+        Quantity::Responsiveness => choose(&[(1.0, "RPM"), (1e3, "k RPM")]),
+        Quantity::Latency | Quantity::Length => choose(&[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
+        Quantity::Share => Scaled { factor: 100.0, unit: "%" },
+        Quantity::CpuPerByte | Quantity::CpuPerMessage | Quantity::Probes | Quantity::Segments => {
+            Scaled { factor: 1.0, unit: metric.unit() }
+        }
     }
 }
 

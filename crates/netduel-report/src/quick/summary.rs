@@ -227,7 +227,7 @@ fn is_of_packets(input: SummaryInput<'_>) -> bool {
 }
 
 fn human(metric: Metric, input: SummaryInput<'_>, value: f64) -> String {
-    words::metric_value(metric, is_of_packets(input), value)
+    words::metric_value(metric, unit(input), value)
 }
 
 /// The rate of each direction, when both have data.
@@ -241,15 +241,14 @@ fn by_direction(metric: Metric, input: SummaryInput<'_>) -> Vec<(&'static str, S
     rates.into_iter().collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-fn is_of_transactions(input: SummaryInput<'_>) -> bool {
-    input.workload.traffic.facts().unit == WorkUnit::Transaction
+fn unit(input: SummaryInput<'_>) -> WorkUnit {
+    input.workload.traffic.facts().unit
 }
 
 fn label(metric: Metric, input: SummaryInput<'_>) -> &'static str {
     match metric {
         Metric::DatagramRate => "delivered",
-        Metric::RoundTripRate if is_of_transactions(input) => "transactions",
-        _ => metric.title(),
+        _ => metric.title_in(unit(input)),
     }
 }
 
@@ -449,10 +448,7 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
     };
     for metric in per.into_iter().filter(is_shown) {
         if let Some(value) = value_of(metric, input.workload, input.trial, input.shared_machine) {
-            let title = match metric {
-                Metric::CpuPerRoundTrip if is_of_transactions(input) => "CPU per transaction",
-                _ => words::metric_title(metric, is_of_packets(input)),
-            };
+            let title = metric.title_in(unit(input));
             let _ = write!(text, "; {} ({title})", human(metric, input, value));
         }
     }

@@ -1,5 +1,6 @@
 //! The values of several packet tests as a table.
 use netduel_model::metric::Metric;
+use netduel_model::workload::WorkUnit;
 
 use super::SummaryInput;
 use crate::analysis::{self, value_of};
@@ -20,8 +21,9 @@ fn row(test: SummaryInput<'_>) -> Option<Vec<Cell>> {
     let SummaryInput { workload, trial, shared_machine, expected } = test;
     let packets = workload.traffic.packets()?;
     let of = |metric: Metric| value_of(metric, workload, trial, shared_machine);
-    let value =
-        |metric: Metric| Cell::number(of(metric).map(|value| words::metric_value(metric, true, value)));
+    let value = |metric: Metric| {
+        Cell::number(of(metric).map(|value| words::metric_value(metric, WorkUnit::Packet, value)))
+    };
     // Each datagram is a packet, and loss is a share of the sent packets.
     let received = of(Metric::DatagramRate);
     let sent = received.zip(of(Metric::Loss)).filter(|(_, loss)| *loss < 1.0);

@@ -58,6 +58,8 @@ pub fn value(metric: &MetricAnalysis, values: &ArmValues) -> String {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::workload::WorkUnit;
+
     use super::*;
 
     #[test]
@@ -69,7 +71,7 @@ mod tests {
                 at_least: std::collections::BTreeSet::new(),
             };
             let metric =
-                MetricAnalysis { metric, of_packets: false, arms: Vec::new(), comparisons: Vec::new() };
+                MetricAnalysis { metric, unit: WorkUnit::Byte, arms: Vec::new(), comparisons: Vec::new() };
             measure(&metric, &values).words()
         };
         assert_eq!(quartiles(Metric::LatencyP50, [125e3, 1.48e6, 3.78e6]), "1.48 ms [0.802, 2.63] (n 3)");

@@ -1,29 +1,19 @@
-//! Titles and values of metrics. In workloads of packets each datagram is a packet, and rates are in pps.
-use netduel_model::metric::Metric;
+//! Values of metrics. In workloads of packets each datagram is a packet, and rates are in pps.
+use netduel_model::metric::{Metric, Quantity};
 use netduel_model::units::human_si;
-use netduel_model::workload::Traffic;
+use netduel_model::workload::{Traffic, WorkUnit};
 
 /// The unit of packets per second, with SI prefixes: `kpps`, `Mpps`.
 pub const PPS: &str = "pps";
 
-/// The title of a metric: [`Metric::title`], or the one for packets.
-pub fn metric_title(metric: Metric, of_packets: bool) -> &'static str {
-    title_of(of_packets)(metric)
+/// A value for people, with its unit, in a workload with this unit of work.
+pub fn metric_value(metric: Metric, unit: WorkUnit, value: f64) -> String {
+    if is_packet_rate(metric, unit) { packet_rate(value) } else { metric.human(value) }
 }
 
-/// The titles of metrics in a workload, by [`is_of_packets`].
-pub fn title_of(of_packets: bool) -> fn(Metric) -> &'static str {
-    if of_packets { Metric::packet_title } else { Metric::title }
-}
-
-/// A value for people, with its unit.
-pub fn metric_value(metric: Metric, of_packets: bool, value: f64) -> String {
-    match (metric, of_packets) {
-        (Metric::DatagramRate | Metric::PacketRate | Metric::NoDropRate | Metric::PartialDropRate, true) => {
-            packet_rate(value)
-        }
-        _ => metric.human(value),
-    }
+/// Whether a metric is in packets per second in a workload with this unit of work.
+pub fn is_packet_rate(metric: Metric, unit: WorkUnit) -> bool {
+    metric.quantity() == Quantity::DatagramRate && unit == WorkUnit::Packet
 }
 
 /// A rate of packets: `812 pps`, `620 kpps`, `44.2 Mpps`.

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
 use netduel_model::warning::{Warning, part_of_loss};
+use netduel_model::workload::WorkUnit;
 
-use super::metric::{metric_title, metric_value, packet_rate, title_of};
+use super::metric::{metric_value, packet_rate};
 use super::{percent, times};
 use crate::analysis::{Analysis, WorkloadAnalysis, warnings_about};
 
@@ -56,11 +57,11 @@ pub fn warning_sentences(analysis: &Analysis) -> Vec<Sentence> {
             Warning::OutlierBlock { workload, .. } if done.contains(&workload) => {}
             Warning::OutlierBlock { workload, .. } => {
                 done.push(workload);
-                let of_packets = packet_bytes(analysis, workload).is_some();
+                let unit = unit_of(analysis, workload);
                 let is_alike = |other: &Warning| matches!(other, Warning::OutlierBlock { workload: of, .. } if of == workload);
                 let all = analysis.warnings.iter().enumerate();
                 let indices = all.filter(|(_, other)| is_alike(other)).map(|(index, _)| index).collect();
-                sentences.push((indices, outliers(workload, &analysis.warnings, of_packets)));
+                sentences.push((indices, outliers(workload, &analysis.warnings, unit)));
             }
             other => sentences.push((vec![index], warning_text(analysis, other))),
         }
@@ -128,7 +129,7 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
             )
         }
         Warning::Bimodal { arm, workload, metric, low, high } => {
-            let of_packets = packet_bytes(workload).is_some();
+            let unit = unit_of(analysis, workload);
             let advice = if is_pinned(analysis, workload, arm) {
                 "threads are pinned, so check interrupt affinity, CPU frequency and other load on the hosts"
             } else {
@@ -136,9 +137,9 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
             };
             format!(
                 "bimodal: {} of {arm} in {workload} falls into two groups, about {} and {}; {advice}",
-                metric_title(*metric, of_packets),
-                metric_value(*metric, of_packets, *low),
-                metric_value(*metric, of_packets, *high)
+                metric.title_in(unit),
+                metric_value(*metric, unit, *low),
+                metric_value(*metric, unit, *high)
             )
         }
         Warning::RateMissed { arm, workload, requested_bps, sent_bps } => match packet_bytes(workload) {
@@ -152,8 +153,8 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
             None => warning.to_string(),
         },
         other => {
-            let of_packets = other.subject().workload.and_then(packet_bytes).is_some();
-            other.words(title_of(of_packets))
+            let workload = other.subject().workload;
+            other.words(workload.map_or(WorkUnit::Byte, |workload| unit_of(analysis, workload)))
         }
     }
 }
@@ -163,6 +164,13 @@ fn of_sent(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> Optio
     let workload = analysis.workloads.iter().find(|one| one.name == *workload)?;
     let arm = workload.arms.iter().find(|one| one.arm == *arm)?;
     Some(format!(" of {} sent", arm.datagrams.iter().map(|way| way.sent).sum::<u64>()))
+}
+
+/// The unit of work of a workload; that of bulk data when the run has no such workload.
+fn unit_of(analysis: &Analysis, name: &WorkloadName) -> WorkUnit {
+    let workload = analysis.workloads.iter().find(|workload| workload.name == *name);
+    let arm = workload.and_then(|workload| workload.arms.first());
+    arm.map_or(WorkUnit::Byte, |arm| arm.workload.traffic.facts().unit)
 }
 
 /// Payload of a packet, bytes, of a workload that is about packets.
@@ -181,14 +189,14 @@ fn is_pinned(analysis: &Analysis, workload: &WorkloadName, arm: &ArmName) -> boo
 }
 
 /// All outlier blocks of a workload.
-fn outliers(workload: &WorkloadName, warnings: &[Warning], of_packets: bool) -> String {
+fn outliers(workload: &WorkloadName, warnings: &[Warning], unit: WorkUnit) -> String {
     let own: Vec<(&Warning, String)> = warnings
         .iter()
         .filter_map(|warning| match warning {
             Warning::OutlierBlock { arm, workload: of, metric, block, ratio_to_median } if of == workload => {
                 let seen = format!(
                     "{} of {arm} in block {} ({})",
-                    metric_title(*metric, of_packets),
+                    metric.title_in(unit),
                     block + 1,
                     times(*ratio_to_median)
                 );
@@ -198,7 +206,7 @@ fn outliers(workload: &WorkloadName, warnings: &[Warning], of_packets: bool) -> 
         })
         .collect();
     match own.as_slice() {
-        [(one, _)] => one.words(title_of(of_packets)),
+        [(one, _)] => one.words(unit),
         many => format!(
             "outlier blocks: in {workload} these values are far from the median of the other blocks: {}; they stay in the result; check \
              for other load at that time",

@@ -12,7 +12,7 @@ use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::units::{human_bit_rate, human_si};
-use netduel_model::workload::Role;
+use netduel_model::workload::{Role, WorkUnit};
 use netduel_report::words;
 use netduel_sys::clock::monotonic_ns;
 
@@ -242,12 +242,8 @@ impl Progress {
         let outcome = match (&trial.validity, metric, value) {
             (Validity::Valid, Some(metric), Some(value)) => {
                 self.keep_figure(trial);
-                let packets = self.is_of_packets(&slot.workload, &slot.arm);
-                format!(
-                    "{} {}",
-                    words::metric_title(metric, packets),
-                    words::metric_value(metric, packets, value)
-                )
+                let unit = self.unit(&slot.workload, &slot.arm);
+                format!("{} {}", metric.title_in(unit), words::metric_value(metric, unit, value))
             }
             (Validity::Valid, ..) => "no figure".to_owned(),
             (Validity::WrongPath { reason }, ..) => format!("invalid, wrong path: {reason}"),
@@ -283,9 +279,9 @@ impl Progress {
         self.plan.arm(arm)?.workload(workload)?.metrics.first().copied()
     }
 
-    fn is_of_packets(&self, workload: &WorkloadName, arm: &ArmName) -> bool {
+    fn unit(&self, workload: &WorkloadName, arm: &ArmName) -> WorkUnit {
         let settings = self.plan.arm(arm).and_then(|arm| arm.workload(workload));
-        settings.is_some_and(|settings| words::is_of_packets(&settings.traffic))
+        settings.map_or(WorkUnit::Byte, |settings| settings.traffic.facts().unit)
     }
 
     fn show_figures(&self) {
@@ -307,8 +303,8 @@ impl Progress {
         let values = self.figures.get(&(workload.clone(), arm.clone()))?;
         let metric = self.headline_metric(workload, arm)?;
         let median = netduel_stats::summary::median(values)?;
-        let packets = self.is_of_packets(workload, arm);
-        Some(format!("{arm} {} (n {})", words::metric_value(metric, packets, median), values.len()))
+        let median = words::metric_value(metric, self.unit(workload, arm), median);
+        Some(format!("{arm} {median} (n {})", values.len()))
     }
 
     fn show_run(&self) {
