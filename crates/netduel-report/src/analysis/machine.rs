@@ -36,7 +36,27 @@ pub struct CoreShare {
     pub idle: f64,
 }
 
+/// From this share on, a core is full.
+const CORE_FULL: f64 = 0.9;
+
+/// Whether a core with these shares of its time is full. Steal time was not available to the host.
+pub(super) fn is_full(busy: f64, steal: f64) -> bool {
+    busy + steal >= CORE_FULL
+}
+
+impl Machine {
+    /// Whether at least one core is full.
+    pub(super) fn has_full_core(&self) -> bool {
+        self.cores.iter().any(|core| is_full(core.busy(), core.steal))
+    }
+}
+
 impl CoreShare {
+    /// Time of all classes except steal and idle.
+    fn busy(&self) -> f64 {
+        self.user + self.system + self.irq + self.softirq
+    }
+
     /// The classes except idle, with their names.
     pub fn classes(&self) -> [(&'static str, f64); 5] {
         [
@@ -150,9 +170,5 @@ fn share(core: &CoreTime) -> Option<CoreShare> {
 
 /// The busy share of the busiest core (all classes except steal and idle); absent without observations.
 pub fn busiest_core(machines: &[Machine]) -> Option<f64> {
-    machines
-        .iter()
-        .flat_map(|machine| &machine.cores)
-        .map(|core| core.user + core.system + core.irq + core.softirq)
-        .reduce(f64::max)
+    machines.iter().flat_map(|machine| &machine.cores).map(CoreShare::busy).reduce(f64::max)
 }

@@ -7,6 +7,9 @@ use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 use serde::Serialize;
 
+/// Fewer packets show no distribution over queues or cores.
+pub(super) const PACKETS_MIN: u64 = 1000;
+
 /// Packets by queue in one direction.
 pub type ByQueue = BTreeMap<u32, u64>;
 

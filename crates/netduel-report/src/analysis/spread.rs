@@ -7,12 +7,11 @@ use netduel_model::workload::Role;
 use serde::Serialize;
 
 use super::packets::{Surroundings, interface_of};
+use super::queues::PACKETS_MIN;
 
 /// A queue or core with at least this multiple of its even share makes a distribution uneven. Hashing of few flows on hardware
 /// stays below it: receive queues of a 200 Gbit/s NIC differ by 4 %.
 const UNEVEN: f64 = 1.25;
-/// Fewer packets show no distribution.
-const PACKETS_MIN: u64 = 1000;
 
 /// Packets of one end by queue and core, over all valid trials.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,27 +7,18 @@ use netduel_model::packet_path::PacketEngine;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
-use netduel_model::warning::Warning;
+use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX, Warning};
 use netduel_model::workload::{Role, Workload};
 use netduel_stats::{doubt, summary};
 
-use super::machine::{self, Machines};
+use super::machine::{Machine, Machines};
 use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, series};
-
-/// A larger share of stolen time causes a warning.
-const STOLEN_SHARE_MAX: f64 = 0.01;
-
-/// A larger share of CPU time of other processes causes a warning.
-const OTHERS_SHARE_MAX: f64 = 0.05;
 
 /// A wall clock that deviated further from the monotonic clock was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
 
 /// A larger share of timestamped round trips without a split causes a warning.
 const STAMPS_LOST_MAX: f64 = 0.05;
-
-/// A core with a larger busy share is saturated.
-const BUSY_SHARE_MAX: f64 = 0.9;
 
 /// An open loop is late when its p99 lateness exceeds one interval of its schedule. The threshold is at least the scheduler's
 /// granularity and at most 1 ms.
@@ -353,7 +344,8 @@ fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
 fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
     // In a failover the rate changes with the path.
     let free = arm.workload.traffic.facts().is_unpaced();
-    if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {
+    let is_idle = !arm.machines.is_empty() && !arm.machines.iter().any(Machine::has_full_core);
+    if !free || trials.is_empty() || !is_idle {
         return None;
     }
     let courses: Vec<Vec<f64>> = trials.iter().map(|trial| series::steady(&arm.workload, trial)).collect();
@@ -422,7 +414,7 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
             let Some(end) = trial.end(role) else { continue };
             let host = arm.pair.host(role);
             let share = stolen_share(end);
-            if let Some(share) = share.filter(|share| *share > STOLEN_SHARE_MAX) {
+            if let Some(share) = share.filter(|share| *share > STEAL_SHARE_MAX) {
                 let known = stolen.entry(host.clone()).or_default();
                 *known = (known.0.max(share), known.1 + 1);
             }

@@ -12,7 +12,7 @@ use crate::words;
 /// close to the end of the test waits for the rest.
 const REST_SHARE_MIN: f64 = 0.5;
 /// No rate is shown over less than this share of an interval.
-const RATE_SHARE_MIN: f64 = 0.1;
+const INTERVAL_SHARE_MIN: f64 = 0.1;
 /// Intervals that a line of TCP streams waits at most for the sender's figures.
 const WAIT_MAX: f64 = 1.5;
 
@@ -143,7 +143,7 @@ impl Intervals {
             let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
             newest.received_bytes > last.received_bytes || newest.messages > last.messages
         });
-        (rest > 0.0 && (unprinted || rest >= self.length_s * RATE_SHARE_MIN)).then(|| self.cut())
+        (rest > 0.0 && (unprinted || rest >= self.length_s * INTERVAL_SHARE_MIN)).then(|| self.cut())
     }
 
     fn cut(&mut self) -> Interval {
@@ -245,7 +245,7 @@ pub fn heading(traffic: &Traffic) -> String {
 /// small part of an interval says nothing.
 pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
     let seconds =
-        Some(interval.end_s - interval.start_s).filter(|seconds| *seconds >= length_s * RATE_SHARE_MIN);
+        Some(interval.end_s - interval.start_s).filter(|seconds| *seconds >= length_s * INTERVAL_SHARE_MIN);
     let by_time = |amount: f64, show: &dyn Fn(f64) -> String| {
         seconds.map_or_else(|| "-".to_owned(), |seconds| show(amount / seconds))
     };

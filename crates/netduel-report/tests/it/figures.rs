@@ -289,12 +289,31 @@ fn flat_rate_is_a_cap_only_with_spare_cpu_and_no_configured_rate() {
         }
     }
     assert_eq!(kinds(&run), ["shared machine", "rate capped", "rate capped"]);
+    let mut withheld = run.clone();
+    for trial in &mut withheld.trials {
+        for end in [&mut trial.client, &mut trial.server] {
+            end.as_mut().unwrap().observation.cores[0].steal_ns += 500 * SECOND;
+        }
+    }
+    assert_eq!(kinds(&withheld), ["shared machine", "steal time"], "a core without idle time is full");
     for arm in &mut run.header.plan.arms {
         if let Traffic::UdpStream(UdpStream { rate, .. }) = &mut arm.workloads[0].traffic {
             *rate = Some(BitRate(2_000_000_000));
         }
     }
     assert_eq!(kinds(&run), ["shared machine"], "a configured rate is not a cap");
+}
+
+#[test]
+fn requests_on_connections_of_their_own_are_called_transactions() {
+    let title = |workload: &'static str| {
+        let analysis =
+            analyse_run(&build(&Recipe { workloads: vec![workload], blocks: 2, ..Recipe::default() }));
+        let metrics = analysis.workloads[0].judged.iter().chain(&analysis.workloads[0].unjudged);
+        metrics.filter(|metric| metric.metric.unit() == "/s").map(|metric| metric.title()).collect::<Vec<_>>()
+    };
+    assert_eq!(title("crr"), ["transactions"]);
+    assert_eq!(title("open"), ["round trips"]);
 }
 
 #[test]

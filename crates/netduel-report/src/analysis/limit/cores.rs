@@ -1,16 +1,16 @@
 //! Causes in the hosts' processors: threads, the cores they were pinned to, packet processing on one core or from one queue.
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::trial::TrialEnd;
+use netduel_model::warning::STEAL_SHARE_MAX;
 
-use super::super::queues::{self, carrier};
+use super::super::machine::is_full;
+use super::super::queues::{self, PACKETS_MIN, carrier};
 use super::Cause;
 use super::evidence::{Evidence, Finding, HELD_UP, name_of};
 use crate::words::percent;
 
 /// From this share of the time on, a thread was saturated.
 const THREAD_FULL: f64 = 0.85;
-/// From this share on, a core was saturated.
-const CORE_FULL: f64 = 0.90;
 /// From this share of a host's packets on, one queue or core received all traffic of the test. The rest is other traffic of the host.
 const ALL_PACKETS: f64 = 0.95;
 /// From this share of the time on, a runnable thread without a core was limited by CPU contention.
@@ -21,15 +21,11 @@ const OTHERS_MOST: f64 = 2.0;
 const WAITED_MUCH: f64 = 0.1;
 /// The share of a machine's packets on the core of one queue; the rest is other traffic.
 const MOST_PACKETS: f64 = 0.8;
-/// Fewer packets show no distribution.
-const PACKETS_MIN: u64 = 1000;
 /// From this share of softirq time on, a saturated core of a single queue is saturated by packets. Programs get the rest, because
 /// the kernel moves long packet processing to a kernel thread.
 const SOFTIRQ_MUCH: f64 = 0.3;
 /// From this share of datagrams dropped at the backlog of a core on, the core is the limit.
 const BACKLOG_LOST: f64 = 0.01;
-/// From this share on, stolen time is part of the evidence.
-const STOLEN: f64 = 0.01;
 
 /// Load of a core, as shares of the time that the kernel accounted for. A virtual machine that was not scheduled may account for
 /// less than the time of the clock.
@@ -42,9 +38,9 @@ struct Core {
 }
 
 impl Core {
-    /// A core without idle time. Stolen time was not available to this host.
+    /// A core without idle time.
     fn is_full(&self) -> bool {
-        self.busy + self.stolen >= CORE_FULL
+        is_full(self.busy, self.stolen)
     }
 
     /// For example `82 % busy, 14 % stolen by the hypervisor`.
@@ -53,7 +49,7 @@ impl Core {
     }
 
     fn stolen_words(&self) -> String {
-        if self.stolen >= STOLEN {
+        if self.stolen > STEAL_SHARE_MAX {
             format!(", {} stolen by the hypervisor", percent(self.stolen))
         } else {
             String::new()
@@ -250,7 +246,7 @@ impl Evidence<'_> {
                 words.push(format!("busiest core of {whose} {}", core.words()));
             }
             let stolen = whole(&end.observation).stolen;
-            if stolen >= STOLEN {
+            if stolen > STEAL_SHARE_MAX {
                 words.push(format!("{} of the {name}'s CPU time stolen by the hypervisor", percent(stolen)));
             }
         }
