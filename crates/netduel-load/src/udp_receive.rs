@@ -3,7 +3,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use netduel_model::workload::UdpOffload;
+use netduel_model::workload::{UdpOffload, UdpStream};
 use netduel_sys::readiness::Readiness;
 use netduel_sys::udp::{self, ReceiveBatch};
 use netduel_sys::{clock, error_name, socket, udp_segment};
@@ -21,10 +21,8 @@ use crate::worker::Worker;
 const BATCH: usize = 64;
 /// GRO buffers per system call: 64 KiB each, with some hundred datagrams.
 const BATCH_MERGED: usize = 16;
-/// Receive buffers of all flows of an end, bytes, divided evenly, with a minimum and a maximum for one. The kernel charges about
-/// 700 bytes per small datagram: 32 MiB hold 60 ms at a million packets/s, as long as a receiver waits on a contended core; with 8
-/// MiB up to a third was dropped.
-const BUFFERS: usize = 64 << 20;
+/// Least and largest receive buffer of a flow, bytes. The kernel charges about 700 bytes per small datagram: 32 MiB hold 60 ms at a
+/// million packets/s, as long as a receiver waits on a contended core; with 8 MiB up to a third was dropped.
 const BUFFER_MIN: usize = 1 << 20;
 const BUFFER_MAX: usize = 32 << 20;
 /// Longest sleep in a call, to notice the end of the trial.
@@ -130,7 +128,8 @@ pub(crate) fn receive(
     settings: UdpSettings,
 ) -> Result<Counted, LoadError> {
     let UdpSettings { size, offload, .. } = settings;
-    let buffer = (BUFFERS / settings.flows as usize).clamp(BUFFER_MIN, BUFFER_MAX);
+    let share = UdpStream::RECEIVE_BUFFERS.0 as usize / settings.flows as usize;
+    let buffer = share.clamp(BUFFER_MIN, BUFFER_MAX);
     worker.set_buffers(flows.iter().map(|flow| &*flow.socket), settings.window);
     let merged = offload == UdpOffload::GsoGro;
     for flow in &flows {

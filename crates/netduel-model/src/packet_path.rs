@@ -8,6 +8,7 @@ use crate::dpdk::DpdkSettings;
 use crate::search::Search;
 use crate::units::Bytes;
 use crate::word::word;
+use crate::workload::setting::MESSAGE_LEAST;
 use crate::workload::terms::{Family, Role};
 
 /// Ethernet's check sequence, bytes: part of a frame's size as RFC 2544 counts it, never seen by a program.
@@ -17,9 +18,7 @@ pub const FRAME_LEAST: u32 = 64;
 /// The longest frame of an ordinary interface, with its check sequence, bytes (RFC 2544 section 9.1).
 pub const FRAME_MOST: u32 = 1518;
 /// Flows of the kernel's generator at most: each has a thread that never leaves its core.
-pub const KERNEL_FLOWS_MOST: u64 = 64;
-/// A datagram of these workloads begins with its trial's magic and its number.
-const DATAGRAM_LEAST: u32 = 16;
+pub(crate) const KERNEL_FLOWS_MOST: u64 = 64;
 
 /// Generator of the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
@@ -57,9 +56,34 @@ impl PacketEngine {
         word(&self)
     }
 
+    /// Whether it generates outside the threads of the program, in the kernel or in a process of its own: unpaced, and at full load
+    /// all the time.
+    pub fn is_external(self) -> bool {
+        match self {
+            Self::Socket | Self::Xdp => false,
+            Self::Kernel | Self::Dpdk => true,
+        }
+    }
+
     /// Whether it keeps to a rate. What cannot refuses one.
     pub fn keeps_a_rate(self) -> bool {
-        !matches!(self, Self::Kernel | Self::Dpdk)
+        !self.is_external()
+    }
+
+    /// Whether it generates in system calls of the program, whose CPU time is that of the generator.
+    pub fn is_in_system_calls(self) -> bool {
+        match self {
+            Self::Kernel => true,
+            Self::Socket | Self::Xdp | Self::Dpdk => false,
+        }
+    }
+
+    /// Whether a driver that accepts none of its frames drops them without an error.
+    pub fn is_dropped_silently(self) -> bool {
+        match self {
+            Self::Kernel => true,
+            Self::Socket | Self::Xdp | Self::Dpdk => false,
+        }
     }
 
     /// Who takes what this engine makes, when the plan does not say.
@@ -77,6 +101,14 @@ impl PacketReceiver {
     /// As it is written in a plan.
     pub fn word(self) -> &'static str {
         word(&self)
+    }
+
+    /// Whether it polls its rings all the time, also when no packet arrives.
+    pub fn busy_polls(self) -> bool {
+        match self {
+            Self::Xdp | Self::Dpdk => true,
+            Self::Socket | Self::Count => false,
+        }
     }
 }
 
@@ -147,7 +179,7 @@ impl PacketPath {
 
     /// The least frame that carries a datagram with its magic and its number.
     pub fn frame_least(family: Family) -> u32 {
-        FRAME_LEAST.max(overhead(family) + DATAGRAM_LEAST)
+        FRAME_LEAST.max(overhead(family) + MESSAGE_LEAST as u32)
     }
 }
 

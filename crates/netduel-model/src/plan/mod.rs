@@ -17,7 +17,7 @@ pub use blocks::guarded;
 pub use check::traffic;
 pub use cores::CoresSpec;
 pub use problem::{PlanErrors, Problem};
-pub use resolved::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
+pub use resolved::{Arm, Design, Host, Lab, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
 pub use schema::schema;
 pub use spec::PlanSpec;
 

@@ -45,6 +45,15 @@ pub struct Lab {
     pub queues: u32,
 }
 
+impl Lab {
+    /// Rules when the plan does not say.
+    pub const RULES: u32 = 600;
+    /// MTU of the guests when the plan does not say, bytes.
+    pub const MTU: u32 = 1500;
+    /// Queues when the plan does not say.
+    pub const QUEUES: u32 = 1;
+}
+
 fn one_queue() -> u32 {
     1
 }

@@ -95,7 +95,8 @@ fn describe(properties: &mut Value) {
         let ranges = grouped(types.iter().map(|(kind, setting)| (*kind, range_sentence(setting))));
         let common = if let [(range, _)] = ranges.as_slice() { range.clone() } else { String::new() };
         let own = |setting: &Setting| {
-            let text = if setting.text.is_empty() { String::new() } else { format!("{}.", setting.text) };
+            let text = setting.text();
+            let text = if text.is_empty() { text } else { format!("{text}.") };
             let range = if common.is_empty() { range_sentence(setting) } else { String::new() };
             joined(&[&text, &range])
         };
@@ -144,14 +145,24 @@ fn types_in_words(types: &[(WorkloadType, &Setting)]) -> String {
 
 /// The metrics that the verdict of each type is about when the plan names none.
 fn default_metrics() -> String {
-    let settings = SettingsSpec::default();
-    let given = Given { settings: &settings, search: None, duration: Nanos(1_000_000_000) };
-    let of = |kind: &WorkloadType| {
-        let metrics = Traffic::resolve(*kind, &given).facts().default_metrics;
-        (*kind, metrics.into_iter().map(Metric::key).collect::<Vec<_>>().join(", "))
+    let of = |kind: WorkloadType, settings: &SettingsSpec| {
+        let given = Given { settings, search: None, duration: Nanos(1_000_000_000) };
+        let metrics = Traffic::resolve(kind, &given).facts().default_metrics;
+        metrics.into_iter().map(Metric::key).collect::<Vec<_>>().join(", ")
     };
-    let defaults = grouped(WorkloadType::ALL.iter().map(of));
-    let words: Vec<String> =
-        defaults.into_iter().map(|(metrics, kinds)| format!("{metrics} ({})", kinds.join(", "))).collect();
+    let usual = |kind: &WorkloadType| (*kind, of(*kind, &SettingsSpec::default()));
+    let defaults = grouped(WorkloadType::ALL.iter().map(usual)).into_iter();
+    let mut words: Vec<String> =
+        defaults.map(|(metrics, kinds)| format!("{metrics} ({})", kinds.join(", "))).collect();
+    let may_lack_streams = |kind: &&WorkloadType| {
+        let mut settings = kind.settings().iter();
+        settings
+            .any(|setting| setting.key == "streams" && setting.range.is_some_and(|range| range.least == 0))
+    };
+    let none = SettingsSpec { streams: Some(0), ..SettingsSpec::default() };
+    let without_streams = WorkloadType::ALL.iter().filter(may_lack_streams);
+    words.extend(
+        without_streams.map(|kind| format!("{} ({} with `streams = 0`)", of(*kind, &none), kind.word())),
+    );
     format!("Default: {}.", words.join("; "))
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::terms::{Direction, Role, TcpEngine, UdpOffload, Wait};
 use super::timing::Timing;
+use super::udp_stream::UdpStream;
 use super::work_unit::WorkUnit;
 use crate::failover::PathEvent;
 use crate::metric::Metric;
@@ -64,6 +65,8 @@ pub struct Facts<'a> {
     pub wait: Wait,
     /// How its packets are made and received, when it is about packets: sockets or kernel bypass.
     pub packets: Option<&'a PacketPath>,
+    /// Its flows, when it is a stream of datagrams or of packets.
+    pub flows: Option<&'a UdpStream>,
     /// The metrics of its verdicts when the plan names none.
     pub default_metrics: Vec<Metric>,
     /// The metrics that it can yield.
@@ -97,6 +100,7 @@ impl Default for Facts<'_> {
             tcp: TcpFacts::default(),
             wait: Wait::Block,
             packets: None,
+            flows: None,
             default_metrics: Vec::new(),
             possible_metrics: &[],
         }

@@ -54,10 +54,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::free("engine"),
     Setting::free("congestion"),
     Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::PROBE_MOST))
-        .says("bytes of a probe, default 64 B"),
+        .says_made(|| format!("bytes of a probe, default {PROBE}")),
     // Every probe is stored: 10 k/s for 100 s are the most that a trial keeps. Below 10 /s an outage is not seen.
     Setting::within("request_rate", Range::per_second(10, 10_000))
-        .says("rate of the probes in each direction, default 1 k/s"),
+        .says_made(|| format!("rate of the probes in each direction, default {PROBE_RATE}")),
     Setting::free("events"),
 ];
 

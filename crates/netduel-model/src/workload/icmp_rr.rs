@@ -1,7 +1,7 @@
 //! `icmp-rr`: echo requests, which the kernel of the server's host answers.
 use super::facts::{Descriptors, Facts, Sockets, Wire};
 use super::given::{Given, Places};
-use super::round_trip::{self, RoundTrip};
+use super::round_trip::{self, REQUEST, RoundTrip};
 pub(super) use super::round_trip::{number, resolve, words};
 use super::setting::{self, Range, Setting};
 use super::terms::{UdpOffload, Wait};
@@ -14,7 +14,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::DATAGRAM_MOST))
-        .says("bytes behind the ICMP header of a request and of its response, default 64 B")
+        .says_made(|| {
+            format!("bytes behind the ICMP header of a request and of its response, default {REQUEST}")
+        })
         .advise("an echo request begins with whose it is and its number"),
     setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
     Setting::free("wait").says("the client, default `block`; not `busy-poll`"),

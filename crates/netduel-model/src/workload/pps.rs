@@ -12,15 +12,15 @@ use super::terms::{Direction, Family, UdpOffload, Wait};
 use super::timing::Timing;
 use super::udp_stream::{self, FlowTuning, UdpStream};
 use super::work_unit::WorkUnit;
-use crate::packet_path::{FRAME_LEAST, FRAME_MOST, PacketEngine, PacketPath, PacketReceiver};
+use crate::packet_path::{
+    FRAME_LEAST, FRAME_MOST, KERNEL_FLOWS_MOST, PacketEngine, PacketPath, PacketReceiver,
+};
 use crate::plan::problem::Problems;
 use crate::search::Search;
 use crate::units::{BitRate, Bytes, human_si, plural};
 
 pub(crate) use search::duration as search_duration;
 
-/// Enough for the hashes of a NIC to reach all of some queues, and few enough for the flow tables of a cloud.
-const FLOWS: u32 = 16;
 /// Buffer of each socket while a search runs, when the plan does not say: some 700 packets. A large buffer takes for seconds what the
 /// program does not, and a trial of 2 s would lose nothing at a rate that cannot last.
 const SEARCH_WINDOW: Bytes = Bytes(256 << 10);
@@ -34,6 +34,12 @@ pub struct Pps {
     pub packets: PacketPath,
 }
 
+impl Pps {
+    /// Flows where the plan sets none: enough for the hashes of a NIC to reach all of some queues, and few enough for the flow tables of
+    /// a cloud.
+    pub const FLOWS: u32 = 16;
+}
+
 /// DPDK itself has room for 1024 (`RTE_MAX_QUEUES_PER_PORT`).
 const DPDK_QUEUES: Range = Range::count(1, 128);
 
@@ -42,17 +48,23 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::FAMILY,
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
-    udp_stream::FLOWS.says(
-        "default 16. Generator `kernel`: default 1, at most 64, and each flow has a thread that keeps a core busy. `dpdk`: default 1 with \
-         a receiver of one queue; with more than 1 testpmd chooses the number",
-    ),
+    udp_stream::FLOWS.says_made(|| {
+        format!(
+            "default {}. Generator `kernel`: default 1, at most {KERNEL_FLOWS_MOST}, and each flow has a thread that keeps a core busy. \
+             `dpdk`: default 1 with a receiver of one queue; with more than 1 testpmd chooses the number",
+            Pps::FLOWS
+        )
+    }),
     Setting::free("direction").says(
         "default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams; only sockets have another \
          direction than `up`",
     ),
-    setting::WINDOW.says(
-        "default: the flows share 64 MiB for receiving; 256 KiB with `search`, because large buffers hide a loss",
-    ),
+    setting::WINDOW.says_made(|| {
+        format!(
+            "default: the flows share {} for receiving; {SEARCH_WINDOW} with `search`, because large buffers hide a loss",
+            UdpStream::RECEIVE_BUFFERS
+        )
+    }),
     Setting::free("wait").says("the receiver `xdp`, `spin` (default) or `busy-poll`"),
     Setting::free("generator"),
     Setting::free("receiver"),
@@ -119,7 +131,7 @@ pub(super) fn resolve(given: &Given<'_>) -> Pps {
         PacketEngine::Kernel => 1,
         // What it makes of more, depends on its version: see `DpdkFlows`.
         PacketEngine::Dpdk if receive_queues == 1 => 1,
-        _ => FLOWS,
+        _ => Pps::FLOWS,
     };
     let udp = UdpStream {
         flows: settings.flows.unwrap_or(flows),

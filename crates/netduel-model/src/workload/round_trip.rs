@@ -23,6 +23,11 @@ pub(super) const METRICS: &[Metric] = &[
 /// Bytes of a request when the plan does not say.
 pub(super) const REQUEST: Bytes = Bytes(64);
 
+/// What `size` is where request and response are of the same size.
+pub(super) fn size_text() -> String {
+    format!("bytes of a request, and of its response; default {REQUEST}")
+}
+
 /// Settings of a request-response workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrip {
@@ -41,6 +46,11 @@ pub struct RoundTrip {
     /// Congestion control of the connection of `tcp-rr`, as the kernel names it; `None` leaves the host's default (which is recorded).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
+}
+
+impl RoundTrip {
+    /// Bytes of a request, and of its response, when the plan does not say.
+    pub const SIZE: Bytes = REQUEST;
 }
 
 /// A quantity of the settings, in the unit of its range.

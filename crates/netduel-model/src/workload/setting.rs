@@ -5,12 +5,11 @@ use crate::plan::tuning::QUEUES_MOST;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 
 /// A setting of a type of workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Its key in a plan: `TABLE.KEY` when it is in a table of its own.
     pub key: &'static str,
-    /// What it is for this type, for the guide, where types differ: a fragment. Else empty.
-    pub text: &'static str,
+    text: Text,
     /// Its range, when it is a quantity.
     pub range: Option<Range>,
     /// What an author should know who is out of it; may be empty.
@@ -19,10 +18,25 @@ pub struct Setting {
     pub is_overridable: bool,
 }
 
+/// What a setting is for one type: written, or made from what it depends on.
+#[derive(Debug, Clone, Copy)]
+enum Text {
+    Written(&'static str),
+    Made(fn() -> String),
+}
+
 impl Setting {
+    /// What it is for this type, for the guide, where types differ: a fragment. Else empty.
+    pub fn text(&self) -> String {
+        match self.text {
+            Text::Written(text) => text.to_owned(),
+            Text::Made(make) => make(),
+        }
+    }
+
     /// A setting that is not a quantity.
     pub(crate) const fn free(key: &'static str) -> Self {
-        Self { key, text: "", range: None, advice: "", is_overridable: true }
+        Self { key, text: Text::Written(""), range: None, advice: "", is_overridable: true }
     }
 
     /// A quantity.
@@ -32,7 +46,12 @@ impl Setting {
 
     /// The same, with what it is for this type.
     pub(crate) const fn says(self, text: &'static str) -> Self {
-        Self { text, ..self }
+        Self { text: Text::Written(text), ..self }
+    }
+
+    /// The same, with what it is for this type, made when it is shown.
+    pub(crate) const fn says_made(self, make: fn() -> String) -> Self {
+        Self { text: Text::Made(make), ..self }
     }
 
     /// The same, which is one for all arms.
@@ -237,9 +256,7 @@ pub(super) const WINDOW: Setting = Setting::within("window", Range::bytes(4096, 
 /// What 400 Gbit/s move in a day, the longest duration; and text with a unit is exact up to twice as much (2^53).
 pub(super) const VOLUME: Setting = Setting::within("volume", Range::bytes(1, 1 << 52));
 /// Notes on settings that several types share.
-pub(super) const SHARED_WINDOW: &str = "default: the flows share 64 MiB for receiving";
 pub(super) const EXCLUDES_OUTSTANDING: &str = "not together with `outstanding`; default: a closed loop";
-pub(super) const SAME_SIZE: &str = "bytes of a request, and of its response; default 64 B";
 pub(super) const BOTH_WAIT: &str = "both ends, default `block`";
 pub(super) const ONE_IN_FLIGHT: &str = "in a closed loop, default 1";
 /// Each is a thread with a stack, or a socket with its buffers.
@@ -259,6 +276,6 @@ pub(super) const DATAGRAM_MOST: u64 = 65_507;
 /// The header of a stream's datagram: the magic of the trial, its number and its send time.
 pub(super) const DATAGRAM_LEAST: u64 = 24;
 /// The header of a message as a datagram: the magic of the trial and its number.
-pub(super) const MESSAGE_LEAST: u64 = 16;
+pub(crate) const MESSAGE_LEAST: u64 = 16;
 /// A probe fits an MTU of 1500.
 pub(super) const PROBE_MOST: u64 = 1472;

@@ -10,7 +10,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
     setting::DSCP,
-    Setting::within("size", Range::bytes(1, setting::MESSAGE_MOST)).says(setting::SAME_SIZE),
+    Setting::within("size", Range::bytes(1, setting::MESSAGE_MOST)).says_made(round_trip::size_text),
     setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
     Setting::free("wait").says(setting::BOTH_WAIT),
     setting::REQUEST_RATE.says(setting::EXCLUDES_OUTSTANDING),

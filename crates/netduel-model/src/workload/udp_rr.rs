@@ -12,7 +12,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::DATAGRAM_MOST))
-        .says(setting::SAME_SIZE)
+        .says_made(round_trip::size_text)
         .advise("a datagram begins with whose it is and its number"),
     setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
     Setting::free("wait").says(setting::BOTH_WAIT),

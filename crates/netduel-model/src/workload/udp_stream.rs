@@ -61,12 +61,15 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::DSCP,
     FLOWS.says("default 1"),
     Setting::free("direction").says("default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams"),
-    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::DATAGRAM_MOST)).says("payload of a datagram, default 1448 B (1428 B over IPv6)")
+    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::DATAGRAM_MOST)).says_made(|| {
+            let [v4, v6] = [Family::Ipv4, Family::Ipv6].map(UdpStream::default_size);
+            format!("payload of a datagram, default {v4} ({v6} over IPv6)")
+        })
         .advise("a datagram begins with whose it is, its number and the time it was sent"),
     setting::RATE.says("datagrams leave in bursts of what is due in 100 us, at most 16"),
     Setting::free("offload"),
     setting::VOLUME.says("flows send whole datagrams, also the last one"),
-    setting::WINDOW.says(setting::SHARED_WINDOW),
+    setting::WINDOW.says_made(|| format!("default: the flows share {} for receiving", UdpStream::RECEIVE_BUFFERS)),
 ];
 
 /// A quantity of the settings, in the unit of its range.
@@ -96,6 +99,7 @@ pub(super) fn facts(settings: &UdpStream) -> Facts<'_> {
         deciders: facts::senders(*direction),
         end: tuning.volume.map_or(End::Duration, End::Volume),
         unit: WorkUnit::Datagram,
+        flows: Some(settings),
         wire: Wire::Datagrams { size: *size, offload: *offload },
         demand: rate.map_or(Demand::Unlimited, Demand::Rate),
         paced: rate.map(paced),
@@ -113,18 +117,23 @@ pub(super) fn facts(settings: &UdpStream) -> Facts<'_> {
     }
 }
 
-/// The payload of a datagram when the plan does not say: it fits an MTU of 1500 with the headers of a tunnel.
-fn default_size(family: Family) -> Bytes {
-    match family {
-        Family::Ipv4 => Bytes(1448),
-        Family::Ipv6 => Bytes(1428),
+impl UdpStream {
+    /// Buffers of the receiving sockets of all flows together where the plan sets no `window`.
+    pub const RECEIVE_BUFFERS: Bytes = Bytes(64 << 20);
+
+    /// The payload of a datagram when the plan does not say: it fits an MTU of 1500 with the headers of a tunnel.
+    pub fn default_size(family: Family) -> Bytes {
+        match family {
+            Family::Ipv4 => Bytes(1448),
+            Family::Ipv6 => Bytes(1428),
+        }
     }
 }
 
 /// The settings with every default.
 pub(super) fn resolve(given: &Given<'_>) -> UdpStream {
     let settings = given.settings;
-    let default = default_size(settings.family.unwrap_or_default());
+    let default = UdpStream::default_size(settings.family.unwrap_or_default());
     let size = settings.size.unwrap_or(default);
     let offload = if settings.rate.is_none() && size <= default { UdpOffload::Gso } else { UdpOffload::None };
     UdpStream {

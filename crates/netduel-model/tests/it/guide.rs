@@ -33,17 +33,16 @@ fn with_text_between(guide: &str, [begin, end]: [&str; 2], text: &str) -> String
 
 /// The titles of the metrics, also in the workloads with titles of their own.
 fn titles() -> String {
-    let mut text = "| key in a plan | title in a report |\n|---|---|\n".to_owned();
-    for metric in Metric::ALL {
-        let units = [(WorkUnit::Packet, "pps"), (WorkUnit::Transaction, "tcp-crr")];
-        let others: String = units
-            .into_iter()
-            .filter(|(unit, _)| metric.title_in(*unit) != metric.title())
-            .map(|(unit, kind)| format!("; of `{kind}`: {}", metric.title_in(unit)))
-            .collect();
-        text.push_str(&format!("| `{}` | {}{others} |\n", metric.key(), metric.title()));
-    }
-    text
+    let rows = Metric::ALL.map(|metric| {
+        let mut titles = vec![metric.title().to_owned()];
+        for (unit, kind) in [(WorkUnit::Packet, "pps"), (WorkUnit::Transaction, "tcp-crr")] {
+            if metric.title_in(unit) != metric.title() {
+                titles.push(format!("of `{kind}`: {}", metric.title_in(unit)));
+            }
+        }
+        format!("| `{}` | {} |\n", metric.key(), titles.join("; "))
+    });
+    "| key in a plan | title in a report |\n|---|---|\n".to_owned() + &rows.concat()
 }
 
 #[test]

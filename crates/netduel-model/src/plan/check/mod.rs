@@ -60,9 +60,9 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Re
 fn resolve_lab(lab: &LabSpec, problems: &mut Problems<'_>) -> Lab {
     check_table(problems, "lab", LAB, |key| lab.number(key));
     Lab {
-        rules: lab.rules.unwrap_or(600),
+        rules: lab.rules.unwrap_or(Lab::RULES),
         cap: lab.cap,
-        mtu: lab.mtu.unwrap_or(1500),
-        queues: lab.queues.unwrap_or(1),
+        mtu: lab.mtu.unwrap_or(Lab::MTU),
+        queues: lab.queues.unwrap_or(Lab::QUEUES),
     }
 }
