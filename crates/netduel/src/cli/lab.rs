@@ -3,6 +3,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand, ValueEnum};
 use netduel_model::ids::LabName;
+use netduel_model::plan::Lab;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::units::BitRate;
 use netduel_model::workload::LAB;
@@ -45,14 +46,14 @@ pub enum LabCommand {
     Up {
         #[command(flatten)]
         lab: LabNameOrWordArgs,
-        #[arg(long, default_value_t = 600, value_parser = count_of(LAB, "rules"), help = help("Policy rules that the synthetic path evaluates per packet", (LAB, "rules"), ""))]
+        #[arg(long, default_value_t = Lab::RULES, value_parser = count_of(LAB, "rules"), help = help("Policy rules that the synthetic path evaluates per packet", (LAB, "rules"), ""))]
         rules: u32,
         /// Emulated rate cap on the wire, for example "10 Gbit/s" [default: none]
         #[arg(long, value_name = "RATE")]
         cap: Option<BitRate>,
-        #[arg(long, default_value_t = 1500, value_parser = count_of(LAB, "mtu"), help = help("MTU of the guests", (LAB, "mtu"), ""))]
+        #[arg(long, default_value_t = Lab::MTU, value_parser = count_of(LAB, "mtu"), help = help("MTU of the guests", (LAB, "mtu"), ""))]
         mtu: u32,
-        #[arg(long, default_value_t = 1, value_parser = count_of(LAB, "queues"), help = help("Transmit and receive queues of each end of the direct path", (LAB, "queues"), ""))]
+        #[arg(long, default_value_t = Lab::QUEUES, value_parser = count_of(LAB, "queues"), help = help("Transmit and receive queues of each end of the direct path", (LAB, "queues"), ""))]
         queues: u32,
         #[command(flatten)]
         json: JsonArgs,

@@ -1,7 +1,8 @@
 //! Ranges of numeric options, from the table that plans have: one for the parser and the help. No option is defined here.
 use netduel_model::workload::{Setting, SettingRange, WorkloadType};
 
-fn range(settings: &[Setting], key: &str) -> Option<SettingRange> {
+/// The range of a setting; absent when it is no quantity.
+pub fn range(settings: &[Setting], key: &str) -> Option<SettingRange> {
     settings.iter().find(|setting| setting.key == key)?.range
 }
 

@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use netduel_model::packet_path::{PacketEngine, PacketReceiver};
+use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::plan::CoresSpec;
 use netduel_model::search::SearchPreset;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
-use netduel_model::workload::{BANDWIDTH_LIMIT, TcpEngine, UdpOffload, Wait, WorkloadType};
+use netduel_model::workload::{
+    BANDWIDTH_LIMIT, Family, Pps, RoundTrip, TcpEngine, UdpOffload, UdpStream, Wait, WorkloadType,
+};
 use netduel_sys::local_bind::LocalBind;
 use serde::de::DeserializeOwned;
 
+use super::values::{bytes, cores, per_second, rate, test_time, time};
 use crate::cli::range::{count, count_of, help};
 use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
 
@@ -101,8 +104,7 @@ pub struct BulkArgs {
 /// Buffers of UDP sockets.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct WindowArgs {
-    /// Send and receive buffer of each socket [default: for receiving, the flows share 64 MiB]
-    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes, help = format!("Send and receive buffer of each socket [default: for receiving, the flows share {}]", UdpStream::RECEIVE_BUFFERS))]
     pub window: Option<Bytes>,
 }
 
@@ -145,7 +147,7 @@ pub struct UdpArgs {
     pub parallel: u32,
     #[command(flatten)]
     pub bulk: BulkArgs,
-    #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes, help = help("UDP payload of each datagram", (WorkloadType::UdpStream.settings(), "size"), " [default: 1448, or 1428 over IPv6]"))]
+    #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes, help = help("UDP payload of each datagram", (WorkloadType::UdpStream.settings(), "size"), &by_family(UdpStream::default_size)))]
     pub length: Option<Bytes>,
     #[command(flatten)]
     pub window: WindowArgs,
@@ -159,12 +161,10 @@ pub struct UdpArgs {
 pub struct PpsArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Frame size with its check sequence, bytes, as RFC 2544 counts it; several make a sweep: 64,128,256,512,1024,1280,1518
-    /// [default: 64, or 82 over IPv6]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', help = format!("Frame size with its check sequence, bytes, as RFC 2544 counts it; several make a sweep: 64,128,256,512,1024,1280,1518{}", by_family(PacketPath::frame_least)))]
     pub frame: Vec<u32>,
     /// Packets per second of all flows together, for example 200k [default: unlimited]
-    #[arg(long, value_name = "RATE", value_parser = per_second)]
+    #[arg(long, value_name = "RATE", value_parser = per_second(WorkloadType::Pps, "packet_rate"))]
     pub rate: Option<PerSecond>,
     /// Search for the highest rate without loss, or with little loss, in short trials (RFC 9971): no-drop, partial-drop (0.5 %),
     /// rfc2544 (trials of one minute) or tst009; several with commas
@@ -173,7 +173,7 @@ pub struct PpsArgs {
     /// Time limit of the search, seconds or with a unit [default: ten times what its goals need for one rate, plus one minute]
     #[arg(long, value_name = "TIME", value_parser = test_time, requires = "search")]
     pub search_time: Option<Nanos>,
-    #[arg(short = 'P', long, value_name = "N", value_parser = count(WorkloadType::Pps, "flows"), help = help("Parallel flows, each with its own port", (WorkloadType::Pps.settings(), "flows"), " [default: 16, or 1 with the generator kernel]"))]
+    #[arg(short = 'P', long, value_name = "N", value_parser = count(WorkloadType::Pps, "flows"), help = help("Parallel flows, each with its own port", (WorkloadType::Pps.settings(), "flows"), &format!(" [default: {}, or 1 with the generator kernel]", Pps::FLOWS)))]
     pub parallel: Option<u32>,
     /// Packet generator: socket (UDP), xdp (AF_XDP, kernel bypass), kernel (upper bound of the path); xdp and kernel need root; dpdk
     /// works in plans only [default: socket]
@@ -232,12 +232,12 @@ impl From<WaitArg> for Wait {
 #[derive(Debug, Clone, Args)]
 pub struct RequestArgs {
     /// Bytes of a request and of its response.
-    #[arg(short = 'l', long, value_name = "BYTES", default_value = "64", value_parser = bytes)]
+    #[arg(short = 'l', long, value_name = "BYTES", default_value_t = RoundTrip::SIZE, value_parser = bytes)]
     pub length: Bytes,
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::TcpRr, "outstanding"), help = help("Requests in flight at a time", (WorkloadType::TcpRr.settings(), "outstanding"), ""))]
     pub parallel: u32,
     /// Open loop: this many requests per second on schedule, latency measured from the scheduled time [default: closed loop]
-    #[arg(long, value_name = "RATE", value_parser = per_second, conflicts_with = "parallel")]
+    #[arg(long, value_name = "RATE", value_parser = per_second(WorkloadType::TcpRr, "request_rate"), conflicts_with = "parallel")]
     pub rate: Option<PerSecond>,
     /// How both ends wait for a message.
     #[arg(long, value_enum, default_value_t = WaitArg::Block)]
@@ -287,6 +287,11 @@ fn no_length(_: &str) -> Result<String, String> {
         .to_owned())
 }
 
+/// The default of an option by IP version, for its help.
+fn by_family<T: std::fmt::Display>(default: fn(Family) -> T) -> String {
+    format!(" [default: {}, or {} over IPv6]", default(Family::Ipv4), default(Family::Ipv6))
+}
+
 /// A keyword of plans.
 fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| {
@@ -314,140 +319,9 @@ fn receiver(text: &str) -> Result<PacketReceiver, String> {
     }
 }
 
-/// More per second than any host can send one by one; the load engine rejects it too.
-const PER_SECOND_MOST: u64 = 100_000_000;
-
-/// Duration of a test; with a shorter one no time would be left after warm-up.
-pub fn test_time(text: &str) -> Result<Nanos, String> {
-    match time(text) {
-        Ok(length) if (Nanos::from_millis(100)..=Nanos(86_400_000_000_000)).contains(&length) => Ok(length),
-        Ok(_) => Err("a test takes 0.1 to 86400 seconds".to_owned()),
-        Err(error) => Err(error),
-    }
-}
-
-/// A length of time: bare numbers are seconds.
-pub fn time(text: &str) -> Result<Nanos, String> {
-    match text.trim().parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() && (0.0..=86_400.0).contains(&seconds) => {
-            Ok(Nanos((seconds * 1e9).round() as u64))
-        }
-        Ok(_) => Err("it must be 0 to 86400 seconds".to_owned()),
-        Err(_) => text.parse::<Nanos>().map_err(|error| error.to_string()),
-    }
-}
-
-/// A number with a suffix of iperf3: K, M, G, T, as powers of `base`.
-fn with_suffix(text: &str, base: u64) -> Option<Result<u64, String>> {
-    let text = text.trim();
-    let (number, suffix) = match text.char_indices().last()? {
-        (at, letter) if letter.is_ascii_alphabetic() => (&text[..at], Some(letter.to_ascii_uppercase())),
-        _ => (text, None),
-    };
-    let power = match suffix {
-        None => 0,
-        Some('K') => 1,
-        Some('M') => 2,
-        Some('G') => 3,
-        Some('T') => 4,
-        Some(_) => return None,
-    };
-    let number: f64 = number.parse().ok()?;
-    let value = number * (base as f64).powi(power);
-    // 2^63 and more do not fit signed numbers; no test needs them.
-    Some(if value.is_finite() && (0.0..9.2e18).contains(&value) {
-        Ok(value.round() as u64)
-    } else {
-        Err(format!("{text} is out of range: 0 to 9.2e18"))
-    })
-}
-
-/// A volume: `128K` is 128 x 1024 as in iperf3, "128 kB" is 128,000, "128 KiB" is 131,072.
-fn bytes(text: &str) -> Result<Bytes, String> {
-    match with_suffix(text, 1024) {
-        Some(value) => value.map(Bytes),
-        None => text.parse::<Bytes>().map_err(|error| error.to_string()),
-    }
-}
-
-/// A bit rate: `100M` is 100,000,000 bit/s as in iperf3.
-pub fn rate(text: &str) -> Result<BitRate, String> {
-    match with_suffix(text, 1000) {
-        Some(Ok(0)) => Err("0 is not a rate; leave the option out for an unlimited rate".to_owned()),
-        Some(value) => value.map(BitRate),
-        None => text.parse::<BitRate>().map_err(|error| error.to_string()),
-    }
-}
-
-/// Cores separated by commas, or the word `auto`.
-fn cores(text: &str) -> Result<CoresSpec, String> {
-    if text == "auto" {
-        return Ok(CoresSpec::Auto);
-    }
-    let list: Result<Vec<u16>, _> = text.split(',').map(|core| core.trim().parse()).collect();
-    list.map(CoresSpec::List)
-        .map_err(|error| format!("{error}: write the numbers of cores as in 0,2, or auto"))
-}
-
-/// Events per second: `20k` or "20 k/s".
-fn per_second(text: &str) -> Result<PerSecond, String> {
-    let value = match with_suffix(text, 1000) {
-        Some(value) => PerSecond(value?),
-        None => text.parse::<PerSecond>().map_err(|error| error.to_string())?,
-    };
-    if (1..=PER_SECOND_MOST).contains(&value.0) {
-        Ok(value)
-    } else {
-        Err(format!("1 to {PER_SECOND_MOST} per second is allowed"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn suffixes_mean_the_same_as_in_iperf3() {
-        assert_eq!(bytes("128K"), Ok(Bytes(131_072)));
-        assert_eq!(bytes("1g"), Ok(Bytes(1 << 30)));
-        assert_eq!(bytes("1448"), Ok(Bytes(1448)));
-        assert_eq!(rate("100M"), Ok(BitRate(100_000_000)));
-        assert_eq!(rate("2.5g"), Ok(BitRate(2_500_000_000)));
-        assert_eq!(time("10"), Ok(Nanos(10_000_000_000)));
-        assert_eq!(time("0.5"), Ok(Nanos(500_000_000)));
-        assert_eq!(per_second("20k"), Ok(PerSecond(20_000)));
-    }
-
-    #[test]
-    fn spelled_out_units_are_exact() {
-        assert_eq!(bytes("128 kB"), Ok(Bytes(128_000)));
-        assert_eq!(bytes("128 KiB"), Ok(Bytes(131_072)));
-        assert_eq!(rate("1 Gbit/s"), Ok(BitRate(1_000_000_000)));
-        assert_eq!(time("200 ms"), Ok(Nanos(200_000_000)));
-    }
-
-    #[test]
-    fn cores_are_a_list_or_auto() {
-        assert_eq!(cores("auto"), Ok(CoresSpec::Auto));
-        assert_eq!(cores("0,2"), Ok(CoresSpec::List(vec![0, 2])));
-        for text in ["", "automatic", "0,", "65536", "-1"] {
-            assert!(cores(text).unwrap_err().ends_with("or auto"), "{text}");
-        }
-    }
-
-    #[test]
-    fn values_out_of_range_are_rejected_and_never_wrap() {
-        for text in ["9223372036854775808", "1e30", "99999999999G", "-1", "nan", "inf", ""] {
-            assert!(bytes(text).is_err(), "{text}");
-            assert!(rate(text).is_err(), "{text}");
-            assert!(per_second(text).is_err() || text.is_empty(), "{text}");
-        }
-        for text in ["-1", "nan", "1e9", "x", ""] {
-            assert!(time(text).is_err(), "{text}");
-        }
-        assert!(rate("0").is_err());
-        assert!(rate("1 GB/s").is_err());
-    }
 
     #[derive(clap::Parser)]
     struct Pps {
@@ -492,5 +366,11 @@ mod tests {
         assert!(refusal::<Pps>("pps far -R --bidir").contains("cannot be used with"));
         assert!(refusal::<Pps>("pps far --search no-drop --rate 1k").contains("cannot be used with"));
         assert!(refusal::<Pps>("pps far --generator pktgen").contains("one of `socket`"));
+    }
+
+    #[test]
+    fn rates_are_those_that_a_plan_allows() {
+        assert!(refusal::<Rr>("rr far --rate 50M").contains("10 M/s"));
+        assert_eq!(refusal::<Pps>("pps far --rate 200M"), "");
     }
 }

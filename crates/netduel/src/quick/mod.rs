@@ -13,9 +13,11 @@ mod policy;
 mod ranges;
 mod reach;
 pub mod tls;
+pub mod values;
 
 use std::cell::RefCell;
 
+use netduel_control::protocol::Limits;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
@@ -34,9 +36,6 @@ use args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use output::{Format, Output};
 use plan::Test;
 use policy::QuickPolicy;
-
-/// Shortest interval of lines: an agent sends figures at most 100 times per second.
-const INTERVAL_LEAST: Nanos = Nanos::from_millis(10);
 
 pub use known::command as pair;
 pub use link::command as link;
@@ -141,9 +140,9 @@ fn run_for(common: &CommonArgs, test: &Test, for_programs: &mut ForPrograms) -> 
 
 /// Finds the server and builds the plan.
 fn ready(common: &CommonArgs, test: &Test) -> Result<(reach::Server, ResolvedPlan), Failure> {
-    if common.interval != Nanos(0) && common.interval < INTERVAL_LEAST {
-        let text =
-            format!("-i {}: the shortest interval is {INTERVAL_LEAST}; 0 prints no lines", common.interval);
+    if common.interval != Nanos(0) && common.interval < Limits::PROGRESS_MIN {
+        let least = Limits::PROGRESS_MIN;
+        let text = format!("-i {}: the shortest interval is {least}; 0 prints no lines", common.interval);
         return Err(Failure::message(Kind::Usage, text));
     }
     let is_tagged = common.tags.title.is_some() || !common.tags.notes.is_empty();

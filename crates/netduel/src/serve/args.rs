@@ -6,7 +6,7 @@ use clap::Args;
 use netduel_model::socket_name::{SERVE_PORT, SocketName};
 use netduel_model::units::{BitRate, Nanos};
 
-use crate::quick::args::{rate, test_time, time};
+use crate::quick::values::{rate, test_time, time};
 
 /// `netduel serve`.
 #[derive(Debug, Args)]
