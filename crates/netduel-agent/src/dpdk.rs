@@ -36,7 +36,7 @@ const DISCARD: u16 = 9;
 
 /// How testpmd is to be run at an end of this workload; `None` when it has no part there.
 pub fn settings(workload: &Workload, role: Role) -> Option<(&PacketPath, &DpdkSettings)> {
-    let packets = workload.traffic.packets()?;
+    let packets = workload.traffic.facts().packets?;
     Some((packets, packets.dpdk(role)?))
 }
 
@@ -171,7 +171,7 @@ impl Ready {
             DataAddress::Towards(IpAddr::V4(peer), _) => Some((own(address)?, peer)),
             _ => None,
         };
-        let Some(UdpStream { flows, size, .. }) = workload.traffic.udp() else {
+        let Some(UdpStream { flows, size, .. }) = workload.traffic.facts().flows else {
             return Err(misplaced("testpmd", "a workload of packets was"));
         };
         let is_huge = dpdk.huge_pages || device.needs_huge_pages();

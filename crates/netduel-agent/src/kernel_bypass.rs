@@ -16,7 +16,8 @@ pub fn server_over(
     workload: &Workload,
     address: DataAddress<'_>,
 ) -> Result<ServerEnd, WorkError> {
-    let Some(packets) = workload.traffic.packets().filter(|packets| packets.is_raw(Role::Server)) else {
+    let Some(packets) = workload.traffic.facts().packets.filter(|packets| packets.is_raw(Role::Server))
+    else {
         return Ok(end);
     };
     let own = address.own().map_err(environment)?;
@@ -36,7 +37,7 @@ pub fn client_over(
     peer: IpAddr,
     bind: &LocalBind,
 ) -> Result<ClientEnd, WorkError> {
-    let Some(packets) = workload.traffic.packets() else { return Ok(end) };
+    let Some(packets) = workload.traffic.facts().packets else { return Ok(end) };
     if !packets.is_raw(Role::Client) {
         // The loopback has no next hop, and no interface whose counters show segmentation.
         return Ok(match DataPath::to_peer(peer, bind, packets.interface(Role::Client)) {

@@ -30,7 +30,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     let running = match role.as_str() {
         "server" => {
             let end = prepare_server(&workload, server, TOKEN)?;
-            let end = match workload.traffic.packets().filter(|packets| packets.is_raw(Role::Server)) {
+            let end = match workload.traffic.facts().packets.filter(|packets| packets.is_raw(Role::Server)) {
                 Some(_) => end.with_bypass(&raw(DataPath::at(server, None)?, Role::Server))?,
                 None => end,
             };
@@ -46,7 +46,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
                 .context("a port is a number")?;
             let end = prepare_client(&workload, server, &ports, TOKEN, CONNECT_WITHIN)?;
             let path = DataPath::to_peer(server, &LocalBind::ANY, None)?;
-            let end = match workload.traffic.packets() {
+            let end = match workload.traffic.facts().packets {
                 Some(packets) if packets.is_raw(Role::Client) => end.with_bypass(&raw(path, Role::Client))?,
                 Some(_) => end.try_segmentation(&path.interface, || packets_sent(path.index).ok().flatten()),
                 None => end,

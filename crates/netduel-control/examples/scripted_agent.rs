@@ -46,7 +46,7 @@ impl Script {
 
     /// Packets that the workload sends.
     fn packets_per_second(&self) -> u64 {
-        match self.workload.as_ref().and_then(|workload| workload.traffic.udp()) {
+        match self.workload.as_ref().and_then(|workload| workload.traffic.facts().flows) {
             Some(UdpStream { rate: Some(rate), size, .. }) => rate.0 / 8 / size.0,
             _ => UNPACED,
         }
@@ -54,7 +54,8 @@ impl Script {
 
     /// Packets counted at this end: the path carries [`CARRIED`] a second. None for other workloads.
     fn count(&self, report: &mut EndReport) {
-        let Some(workload) = self.workload.as_ref().filter(|workload| workload.traffic.packets().is_some())
+        let Some(workload) =
+            self.workload.as_ref().filter(|workload| workload.traffic.facts().packets.is_some())
         else {
             return;
         };

@@ -131,7 +131,7 @@ pub fn prepare_bound_client(
 
 /// Whether the server counts every received datagram as a packet of the trial.
 fn is_counted_whole(workload: &Workload) -> bool {
-    workload.traffic.packets().is_some_and(|packets| packets.dpdk(Role::Server).is_some())
+    workload.traffic.facts().packets.is_some_and(|packets| packets.dpdk(Role::Server).is_some())
 }
 
 /// How many threads connect `count` streams, of which one took `each_ns` nanoseconds.

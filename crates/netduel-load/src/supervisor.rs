@@ -92,7 +92,7 @@ impl Supervisor {
         }
         self.control.attach_sockets(sockets.clone());
         let is_proven = matches!(self.segmentation, Some((_, true)));
-        let is_unsegmented = self.workload.traffic.packets().is_some() && !is_proven;
+        let is_unsegmented = self.workload.traffic.facts().packets.is_some() && !is_proven;
         let jobs = workload::jobs(EndContext {
             workload: &self.workload,
             role: self.role,

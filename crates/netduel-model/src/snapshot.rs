@@ -15,6 +15,11 @@ pub use device::{
 };
 pub use machine::{Cache, HugePages, NumaNode, Processor};
 
+/// Name of the loopback interface in every network namespace.
+pub const LOOPBACK: &str = "lo";
+/// Drivers of paravirtual interfaces that keep the address and can have a virtual function below them.
+pub const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", "net_failover"];
+
 /// The facts of a host at the beginning of a run. Facts that the host does not expose are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostSnapshot {

@@ -261,7 +261,7 @@ fn trial_end(job: &Job, interface: &str) -> TrialEnd {
     let carried = InterfaceDelta { name: interface.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
     let observation = Observation { interfaces: vec![carried], ..Observation::default() };
     let mut report = EndReport { process_cpu_ns: (job.serial, job.role as u64), ..EndReport::new(job.role) };
-    if job.workload.traffic.packets().is_some() {
+    if job.workload.traffic.facts().packets.is_some() {
         let last_ns = Some(job.workload.timing.duration.0);
         let flow = Flow { messages: 100, first_ns: Some(0), last_ns, ..Flow::default() };
         match job.role {

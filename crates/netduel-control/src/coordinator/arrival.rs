@@ -1,6 +1,5 @@
 //! Checks that packets of the kernel's generator left the host: the kernel passes them to the driver and gets no error when the driver drops
 //! them.
-use netduel_model::packet_path::PacketEngine;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::workload::Workload;
 
@@ -22,7 +21,8 @@ const PROOF_MIN: u64 = 1_000;
 
 /// Fails a trial whose packets neither the sender's interface nor the receiver counted: they were not lost on the path.
 pub(super) fn judge(workload: &Workload, trial: &mut Trial, [client, server]: [&TrialEnd; 2]) {
-    let Some(packets) = workload.traffic.packets().filter(|packets| packets.engine == PacketEngine::Kernel)
+    let Some(packets) =
+        workload.traffic.facts().packets.filter(|packets| packets.engine.is_dropped_silently())
     else {
         return;
     };

@@ -236,7 +236,7 @@ pub(super) fn path_of(
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     let own = OwnTraffic::of(&workload.traffic.facts(), &ends[Role::Client as usize].report);
     let seen = |role: &Role| {
-        let dpdk = workload.traffic.packets().and_then(|packets| packets.dpdk(*role));
+        let dpdk = workload.traffic.facts().packets.and_then(|packets| packets.dpdk(*role));
         dpdk.is_none_or(|dpdk| dpdk.device.is_counted_by_the_interface())
     };
     for (role, end) in ROLES.into_iter().zip(ends).filter(|(role, _)| seen(role)) {

@@ -90,7 +90,7 @@ fn data_packets_of_both_ends_have_the_dscp_of_the_workload() {
             (Traffic::UdpRr(request_response(500)), true),
             (Traffic::TcpCrr(transaction.clone()), true),
         ] {
-            let name = traffic.type_name();
+            let name = traffic.kind().word();
             let Some((to_server, from_server)) = seen(traffic.clone(), family, Some(46)) else { return };
             assert!(!to_server.is_empty() && (!both || !from_server.is_empty()), "{name} {family}");
             let others = to_server.iter().chain(&from_server).filter(|dscp| **dscp != 46).count();

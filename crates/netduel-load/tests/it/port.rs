@@ -103,7 +103,7 @@ pub fn all_traffic() -> Vec<Traffic> {
 
 /// Each end received what the other sent.
 pub fn check(traffic: &Traffic, client: &EndReport, server: &EndReport) {
-    let name = traffic.type_name();
+    let name = traffic.kind().word();
     assert!(sent(client) + sent(server) > 0, "{name}");
     if !matches!(traffic, Traffic::UdpStream(_)) {
         // An error of a UDP flow is acceptable: the last of three end markers may find the peer closed.

@@ -288,28 +288,6 @@ impl Workload {
 }
 
 impl Traffic {
-    /// The type's name in a plan, for example `tcp-stream`.
-    pub const fn type_name(&self) -> &'static str {
-        self.kind().word()
-    }
-
-    /// How its packets are made and received, when it is about packets.
-    pub fn packets(&self) -> Option<&PacketPath> {
-        match self {
-            Self::Pps(settings) => Some(&settings.packets),
-            _ => None,
-        }
-    }
-
-    /// Its flows, when it is a stream of datagrams or of packets.
-    pub fn udp(&self) -> Option<&UdpStream> {
-        match self {
-            Self::UdpStream(settings) => Some(settings),
-            Self::Pps(settings) => Some(&settings.udp),
-            _ => None,
-        }
-    }
-
     /// Makes one step of its search of it: packets at this rate, or as fast as it can. Nothing for other workloads.
     pub fn set_step(&mut self, packets_per_s: Option<u64>) {
         if let Self::Pps(settings) = self {

@@ -173,7 +173,13 @@ fn transactions_that_cannot_be_run_are_refused() {
 fn a_search_has_the_documented_defaults() {
     let workload = |settings: &str| resolved("pps", settings).arms[0].workloads[0].clone();
     let goals = |workload: &Workload| {
-        workload.traffic.packets().and_then(|packets| packets.search.clone()).expect("it searches").goals
+        workload
+            .traffic
+            .facts()
+            .packets
+            .and_then(|packets| packets.search.clone())
+            .expect("it searches")
+            .goals
     };
     let plain = workload("search = \"no-drop\"");
     assert_eq!(goals(&plain), [SearchPreset::NoDrop.goal()]);
@@ -181,7 +187,7 @@ fn a_search_has_the_documented_defaults() {
     // Ten duration sums and a minute at most, of which nothing is cut.
     assert_eq!(plain.timing.duration, Nanos(120_000_000_000));
     assert_eq!(plain.steady_window(), 0..120_000_000_000);
-    let udp = plain.traffic.udp().expect("it has flows");
+    let udp = plain.traffic.facts().flows.expect("it has flows");
     assert_eq!(udp.tuning.window, Some(Bytes(256 << 10)));
     let both = workload("search = [\"partial-drop\", \"rfc2544\"]\nwindow = \"1 MiB\"\nduration = \"5 s\"");
     assert_eq!(goals(&both), [SearchPreset::PartialDrop.goal(), SearchPreset::Rfc2544.goal()]);
@@ -194,5 +200,5 @@ fn a_search_has_the_documented_defaults() {
     assert_eq!((first.duration_sum, first.width), (Nanos(600_000_000), 0.02));
     assert_eq!(second, SearchGoal { name: "goal-2".to_owned(), ..SearchPreset::Tst009.goal() });
     let none = workload("");
-    assert!(none.traffic.packets().is_some_and(|packets| packets.search.is_none()));
+    assert!(none.traffic.facts().packets.is_some_and(|packets| packets.search.is_none()));
 }

@@ -8,6 +8,7 @@ use netduel_model::observation::{InterfaceDelta, Presence};
 use netduel_model::packet_path::PacketPath;
 use netduel_model::plan::Arm;
 use netduel_model::sample::EndReport;
+use netduel_model::snapshot::LOOPBACK;
 use netduel_model::trial::Trial;
 use netduel_model::warning::{CountsCause, Warning};
 use netduel_model::workload::{Family, Role, Wire, Workload};
@@ -28,8 +29,6 @@ const TIME_STAMPS: f64 = 12.0;
 /// TCP payload per segment when the kernel does not report it: the smallest common value, so that the number of packets is not
 /// underestimated.
 const SEGMENT_BYTES: f64 = 1208.0;
-/// The loopback interface, which receives what it sends.
-const LOOPBACK: &str = "lo";
 
 /// The expected byte count of an interface, as a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -159,7 +158,7 @@ impl Way {
 /// Bytes of the Ethernet header that an interface may omit from its count: a veth omits it for frames of XDP or NAPI
 /// (drivers/net/veth.c, `veth_xdp_rcv`).
 fn uncounted(workload: &Workload) -> f64 {
-    let is_past_stack = workload.traffic.packets().is_some_and(PacketPath::is_any_raw);
+    let is_past_stack = workload.traffic.facts().packets.is_some_and(PacketPath::is_any_raw);
     if is_past_stack { LINK_HEADER } else { 0.0 }
 }
 
@@ -261,6 +260,7 @@ fn judge(
     }
     let one = |interface: &&InterfaceDelta| {
         let counted = counted(interface, place);
+        // Loopback receives what it sends.
         let range = if interface.name == LOOPBACK {
             // Traffic of a host to itself is sent and received by the same interface.
             nearest(place, &way.without_link_header(), back.map(Way::without_link_header), &counted)

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 use netduel_model::observation::InterfaceDelta;
 use netduel_model::sample::{DatagramReport, ErrorCount};
+use netduel_model::snapshot::LOOPBACK;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Direction, Role, UdpOffload, UdpStream, Workload};
 use netduel_stats::histogram::Histogram;
@@ -19,8 +20,6 @@ use super::figures;
 const BYTES_SHARE_MIN: f64 = 0.9;
 /// From this number of datagrams per packet on, the two differ. Smaller differences are other traffic of the hosts.
 const PER_PACKET_MIN: f64 = 1.1;
-/// The loopback interface: it receives what it sends, so directions cannot be separated.
-const LOOPBACK: &str = "lo";
 
 /// One direction of one trial.
 #[derive(Debug, Clone)]
@@ -132,7 +131,7 @@ pub(super) fn ways(workload: &Workload, trials: &[&Trial], shared_machine: bool)
 
 /// The directions of a trial. `shared_machine`: a drop that both ends of a virtual link count is one drop.
 pub fn of_trial(workload: &Workload, trial: &Trial, shared_machine: bool) -> Vec<DatagramDirection> {
-    let Some(UdpStream { direction, .. }) = workload.traffic.udp() else { return Vec::new() };
+    let Some(UdpStream { direction, .. }) = workload.traffic.facts().flows else { return Vec::new() };
     let (Some(client), Some(server)) = (&trial.client, &trial.server) else { return Vec::new() };
     let both = *direction == Direction::Both;
     [(client, Role::Client, server, Role::Server), (server, Role::Server, client, Role::Client)]
@@ -155,7 +154,7 @@ fn way(
     [leaving, coming]: [Option<&InterfaceDelta>; 2],
     shared_machine: bool,
 ) -> Option<DatagramDirection> {
-    let UdpStream { offload, rate, .. } = workload.traffic.udp()?;
+    let UdpStream { offload, rate, .. } = workload.traffic.facts().flows?;
     let sent = sender.report.sent.as_ref()?;
     let count = receiver.report.datagrams.as_ref()?;
     let handed = sender.report.datagrams_sent.as_ref();
@@ -236,6 +235,7 @@ fn carrier<'a>(
     let flow = if sends { &end.report.sent } else { &end.report.received };
     let payload = flow.as_ref().map_or(0, |flow| flow.bytes);
     let carried = bytes(interface) as f64 >= payload as f64 * BYTES_SHARE_MIN;
+    // Loopback receives what it sends, so directions cannot be separated.
     (carried && !(both && interface.name == LOOPBACK)).then_some(interface)
 }
 

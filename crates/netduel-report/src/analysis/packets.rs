@@ -117,7 +117,7 @@ pub(super) fn of_arm(
     ways: &[DatagramDirection],
     around: Surroundings<'_>,
 ) -> Vec<ArmPackets> {
-    let Some(path) = workload.traffic.packets() else { return Vec::new() };
+    let Some(path) = workload.traffic.facts().packets else { return Vec::new() };
     [Role::Client, Role::Server]
         .into_iter()
         .filter(|sender| ways.iter().any(|way| way.sender == *sender))
@@ -137,7 +137,7 @@ fn one_direction(
     around: Surroundings<'_>,
 ) -> ArmPackets {
     let receiver = opposite(sender);
-    let flows = workload.traffic.udp().map_or(1, |udp| udp.flows);
+    let flows = workload.traffic.facts().flows.map_or(1, |udp| udp.flows);
     let sent = |trial: &Trial| trial.end(sender).and_then(|end| end.report.sent.clone());
     let received = |trial: &Trial| trial.end(receiver).and_then(|end| end.report.received.clone());
     let sum = |of: fn(&DatagramDirection) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();

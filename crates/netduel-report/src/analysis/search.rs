@@ -32,7 +32,7 @@ impl ArmSearch {
 
 /// The goals of a search workload.
 fn goals(workload: &Workload) -> Option<&[SearchGoal]> {
-    let search = workload.traffic.packets()?.search.as_ref()?;
+    let search = workload.traffic.facts().packets?.search.as_ref()?;
     Some(&search.goals)
 }
 

@@ -3,7 +3,6 @@ use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
 use netduel_model::metric::Scale;
-use netduel_model::packet_path::PacketEngine;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
@@ -380,18 +379,14 @@ pub fn busy_hosts(trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
         .collect()
 }
 
-/// Blocks whose trial had hosts with CPU contention, and the largest share. Generators outside netduel (the kernel's, testpmd)
-/// are not other processes, but their time cannot be told from that of others.
+/// Blocks whose trial had hosts with CPU contention, and the largest share. External generators are not other
+/// processes, but their time cannot be separated from that of others.
 pub(super) fn contended_blocks(
     workload: &Workload,
     trials: &[&Trial],
     shared_machine: bool,
 ) -> BTreeMap<u32, f64> {
-    let is_outside = workload
-        .traffic
-        .packets()
-        .is_some_and(|packets| matches!(packets.engine, PacketEngine::Kernel | PacketEngine::Dpdk));
-    if is_outside {
+    if workload.traffic.facts().packets.is_some_and(|packets| packets.engine.is_external()) {
         return BTreeMap::new();
     }
     let share_max = |trial: &&Trial| {

@@ -231,7 +231,12 @@ impl Workload {
             engine: facts.tcp.engine,
             congestion: facts.tcp.congestion.map(str::to_owned),
             wait: (is_of_messages || facts.is_datagram_stream()).then_some(facts.wait),
-            offload: workload.traffic.udp().map(|udp| udp.offload).filter(|_| facts.wire != Wire::Segments),
+            offload: workload
+                .traffic
+                .facts()
+                .flows
+                .map(|udp| udp.offload)
+                .filter(|_| facts.wire != Wire::Segments),
             generator: facts.packets.map(|packets| packets.engine),
             receiver: facts.packets.map(|packets| packets.receiver),
             timestamps: facts.is_stamped,

@@ -19,7 +19,7 @@ pub fn sweep(tests: &[SummaryInput<'_>], width: usize) -> String {
 
 fn row(test: SummaryInput<'_>) -> Option<Vec<Cell>> {
     let SummaryInput { workload, trial, shared_machine, expected } = test;
-    let packets = workload.traffic.packets()?;
+    let packets = workload.traffic.facts().packets?;
     let of = |metric: Metric| value_of(metric, workload, trial, shared_machine);
     let value = |metric: Metric| {
         Cell::number(of(metric).map(|value| words::metric_value(metric, WorkUnit::Packet, value)))

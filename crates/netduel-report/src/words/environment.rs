@@ -1,7 +1,7 @@
 //! The environment of a packet test: size, processor and its layout, memory, interfaces, versions.
 use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::size;
-use netduel_model::snapshot::{HostSnapshot, Interface, Processor};
+use netduel_model::snapshot::{HostSnapshot, Interface, LOOPBACK, Processor};
 use netduel_model::units::{human_bit_rate, plural};
 use netduel_model::workload::UdpStream;
 
@@ -138,7 +138,7 @@ pub fn testpmd_commands(analysis: &Analysis) -> Vec<String> {
 /// Interfaces with hardware behind them.
 fn nics(host: &HostSnapshot) -> Option<String> {
     let hardware =
-        host.interfaces.iter().filter(|interface| interface.kind.is_none() && interface.name != "lo");
+        host.interfaces.iter().filter(|interface| interface.kind.is_none() && interface.name != LOOPBACK);
     let names: Vec<&str> = hardware.map(|interface| interface.name.as_str()).collect();
     match names.as_slice() {
         [] if host.interfaces.is_empty() => None,
@@ -207,7 +207,9 @@ pub fn test_description(workload: &WorkloadAnalysis) -> Vec<String> {
 }
 
 fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
-    let Some(UdpStream { flows, rate, size, .. }) = arm.workload.traffic.udp() else { return String::new() };
+    let Some(UdpStream { flows, rate, size, .. }) = arm.workload.traffic.facts().flows else {
+        return String::new();
+    };
     let search = way.path.search.as_ref();
     let pace = match (rate, search) {
         (Some(rate), _) => format!("at {}", packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64)),

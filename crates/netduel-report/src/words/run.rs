@@ -36,7 +36,7 @@ pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
 
 /// The settings of a workload, in one line.
 pub fn workload(workload: &Workload) -> String {
-    let mut parts = vec![workload.traffic.type_name().to_owned()];
+    let mut parts = vec![workload.traffic.kind().word().to_owned()];
     parts.extend(workload.traffic.words().iter().map(|words| plain(words)));
     parts.push(workload.family.to_string());
     let is_search = workload.traffic.facts().search().is_some();

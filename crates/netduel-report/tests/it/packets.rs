@@ -35,7 +35,7 @@ fn packet_report(queues: &[u64], drops: &[(&str, u64)]) -> PacketReport {
 }
 
 fn set_path(workload: &mut Workload, frame: u32, engine: PacketEngine, receiver: PacketReceiver) {
-    let mut udp = workload.traffic.udp().expect("it has datagrams").clone();
+    let mut udp = workload.traffic.facts().flows.expect("it has datagrams").clone();
     udp.size.0 = u64::from(frame) - 46;
     let packets = PacketPath {
         busy_poll: false,

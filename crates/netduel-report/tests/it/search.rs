@@ -62,7 +62,7 @@ fn run(of_arm: [SearchState; 2]) -> Run {
     let mut run = build(&recipe);
     for arm in &mut run.header.plan.arms {
         arm.workloads[0].metrics = vec![Metric::NoDropRate];
-        let udp = arm.workloads[0].traffic.udp().expect("it has datagrams").clone();
+        let udp = arm.workloads[0].traffic.facts().flows.expect("it has datagrams").clone();
         let packets = PacketPath {
             busy_poll: false,
             engine: PacketEngine::Socket,

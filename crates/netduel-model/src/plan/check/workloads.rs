@@ -189,7 +189,7 @@ fn check_metrics(workload: &WorkloadSpec, traffic: &Traffic, path: &str, problem
     }
     for (index, metric) in metrics.iter().enumerate() {
         let path = element_path(&path, index);
-        let (key, kind) = (metric.key(), traffic.type_name());
+        let (key, kind) = (metric.key(), traffic.kind().word());
         if !possible.contains(metric) {
             problems.add(&path, format!("\"{key}\" is not a metric of {kind}"), allowed());
         } else if metrics[..index].contains(metric) {

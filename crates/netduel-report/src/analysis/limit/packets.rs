@@ -1,6 +1,6 @@
 //! Causes specific to packet workloads: rings, generators, and busy-polling ends.
 use netduel_model::dpdk::DpdkCounts;
-use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
+use netduel_model::packet_path::PacketPath;
 use netduel_model::trial::TrialEnd;
 
 use super::Cause;
@@ -17,7 +17,7 @@ const GENERATOR_FULL: f64 = 0.5;
 
 impl Evidence<'_> {
     fn path(&self) -> Option<&PacketPath> {
-        self.workload.traffic.packets()
+        self.workload.traffic.facts().packets
     }
 
     /// The counted unit.
@@ -30,16 +30,11 @@ impl Evidence<'_> {
         configured_rate::human_rate(&self.workload.traffic, bps)
     }
 
-    /// Whether an end always runs at full load, so that a saturated core is no evidence: an AF_XDP receiver and testpmd busy-poll
-    /// their rings, and the kernel's generator has its own check.
+    /// Whether an end always runs at full load, so that a saturated core is no evidence.
     pub(super) fn always_runs(&self, end: &TrialEnd) -> bool {
         let is_sender = end.report.role == self.sender.report.role;
         self.path().is_some_and(|path| {
-            if is_sender {
-                matches!(path.engine, PacketEngine::Kernel | PacketEngine::Dpdk)
-            } else {
-                matches!(path.receiver, PacketReceiver::Xdp | PacketReceiver::Dpdk)
-            }
+            if is_sender { path.engine.is_external() } else { path.receiver.busy_polls() }
         })
     }
 
@@ -64,7 +59,7 @@ impl Evidence<'_> {
 
     /// Frames of the kernel's generator, none of which arrived.
     pub(super) fn rejected_frames(&self) -> Option<Finding> {
-        self.path().filter(|path| path.engine == PacketEngine::Kernel)?;
+        self.path().filter(|path| path.engine.is_dropped_silently())?;
         let arrived = self.receiver.report.received.as_ref().map_or(0, |flow| flow.messages);
         (self.sent > 0 && arrived == 0).then(|| {
             let words = format!(
@@ -97,7 +92,7 @@ impl Evidence<'_> {
 
     /// A saturated kernel generator, which runs in a system call outside the threads of the trial.
     pub(super) fn generator(&self) -> Option<Finding> {
-        self.path().filter(|path| path.engine == PacketEngine::Kernel)?;
+        self.path().filter(|path| path.engine.is_in_system_calls())?;
         let (user, system) = self.sender.report.process_cpu_ns;
         let ran = (user + system) as f64 / self.sender.observation.wall_ns.max(1) as f64;
         (ran >= GENERATOR_FULL)
