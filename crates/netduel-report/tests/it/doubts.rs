@@ -1,11 +1,17 @@
-//! What a reader must see of a doubtful or special run: outliers below the median, an A/A run.
+//! What a reader must see of a doubtful or special run: outliers below the median, an A/A run, a flat rate, transactions.
 use netduel_model::metric::Metric;
 use netduel_model::run::RunEnd;
+use netduel_model::units::BitRate;
 use netduel_model::warning::Warning;
+use netduel_model::workload::{Traffic, UdpStream};
+use netduel_report::analysis::MetricAnalysis;
 use netduel_report::{analyse_run, document, html, markdown, terminal, words};
 
 use crate::builder::{Recipe, build};
+use crate::figures::kinds;
 use crate::json;
+
+const SECOND: u64 = 1_000_000_000;
 
 #[test]
 fn value_far_below_the_median_causes_a_warning() {
@@ -77,4 +83,45 @@ fn stored_quick_test_has_no_words_of_comparisons() {
         assert!(text.contains("1 trial."), "{format}: {text}");
         assert!(text.contains(" Gbit/s") && text.contains(" s/GB"), "{format}: {text}");
     }
+}
+
+#[test]
+fn flat_rate_is_a_cap_only_with_spare_cpu_and_no_configured_rate() {
+    let mut run = build(&Recipe { workloads: vec!["udp"], loss: [0.0, 0.0], ..Recipe::default() });
+    for trial in &mut run.trials {
+        for sample in &mut trial.server.as_mut().unwrap().report.received.as_mut().unwrap().series {
+            sample.bytes = 25_000_000;
+        }
+        for end in [&mut trial.client, &mut trial.server] {
+            for core in &mut end.as_mut().unwrap().observation.cores {
+                core.idle_ns += 5 * SECOND;
+            }
+        }
+    }
+    assert_eq!(kinds(&run), ["shared machine", "rate capped", "rate capped"]);
+    let mut withheld = run.clone();
+    for trial in &mut withheld.trials {
+        for end in [&mut trial.client, &mut trial.server] {
+            end.as_mut().unwrap().observation.cores[0].steal_ns += 500 * SECOND;
+        }
+    }
+    assert_eq!(kinds(&withheld), ["shared machine", "steal time"], "a core without idle time is full");
+    for arm in &mut run.header.plan.arms {
+        if let Traffic::UdpStream(UdpStream { rate, .. }) = &mut arm.workloads[0].traffic {
+            *rate = Some(BitRate(2_000_000_000));
+        }
+    }
+    assert_eq!(kinds(&run), ["shared machine"], "a configured rate is not a cap");
+}
+
+#[test]
+fn requests_on_connections_of_their_own_are_called_transactions() {
+    let title = |workload: &'static str| {
+        let analysis =
+            analyse_run(&build(&Recipe { workloads: vec![workload], blocks: 2, ..Recipe::default() }));
+        let metrics = analysis.workloads[0].judged.iter().chain(&analysis.workloads[0].unjudged);
+        metrics.filter(|metric| metric.metric.unit() == "/s").map(MetricAnalysis::title).collect::<Vec<_>>()
+    };
+    assert_eq!(title("crr"), ["transactions"]);
+    assert_eq!(title("open"), ["round trips"]);
 }

@@ -6,7 +6,7 @@ use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, ErrorCo
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Direction, TcpStream, Traffic, UdpStream, Workload};
+use netduel_model::workload::{Direction, TcpStream, Traffic, Workload};
 use netduel_report::analysis::{analyse, value_of};
 use netduel_report::{analyse_run, document, markdown};
 use netduel_stats::histogram::Histogram;
@@ -273,47 +273,6 @@ fn counts_are_consistent_with_and_without_segmentation_offload() {
         }
     });
     assert_eq!(whole, Vec::<String>::new());
-}
-
-#[test]
-fn flat_rate_is_a_cap_only_with_spare_cpu_and_no_configured_rate() {
-    let mut run = build(&Recipe { workloads: vec!["udp"], loss: [0.0, 0.0], ..Recipe::default() });
-    for trial in &mut run.trials {
-        for sample in &mut trial.server.as_mut().unwrap().report.received.as_mut().unwrap().series {
-            sample.bytes = 25_000_000;
-        }
-        for end in [&mut trial.client, &mut trial.server] {
-            for core in &mut end.as_mut().unwrap().observation.cores {
-                core.idle_ns += 5 * SECOND;
-            }
-        }
-    }
-    assert_eq!(kinds(&run), ["shared machine", "rate capped", "rate capped"]);
-    let mut withheld = run.clone();
-    for trial in &mut withheld.trials {
-        for end in [&mut trial.client, &mut trial.server] {
-            end.as_mut().unwrap().observation.cores[0].steal_ns += 500 * SECOND;
-        }
-    }
-    assert_eq!(kinds(&withheld), ["shared machine", "steal time"], "a core without idle time is full");
-    for arm in &mut run.header.plan.arms {
-        if let Traffic::UdpStream(UdpStream { rate, .. }) = &mut arm.workloads[0].traffic {
-            *rate = Some(BitRate(2_000_000_000));
-        }
-    }
-    assert_eq!(kinds(&run), ["shared machine"], "a configured rate is not a cap");
-}
-
-#[test]
-fn requests_on_connections_of_their_own_are_called_transactions() {
-    let title = |workload: &'static str| {
-        let analysis =
-            analyse_run(&build(&Recipe { workloads: vec![workload], blocks: 2, ..Recipe::default() }));
-        let metrics = analysis.workloads[0].judged.iter().chain(&analysis.workloads[0].unjudged);
-        metrics.filter(|metric| metric.metric.unit() == "/s").map(|metric| metric.title()).collect::<Vec<_>>()
-    };
-    assert_eq!(title("crr"), ["transactions"]);
-    assert_eq!(title("open"), ["round trips"]);
 }
 
 #[test]
