@@ -36,7 +36,7 @@ pub enum Verdict {
         larger_than: f64,
     },
     /// Inconclusive: the interval contains both "no difference" and a difference that matters.
-    NotEnough {
+    Inconclusive {
         /// The current effect; absent without a usable pair.
         estimate: Option<Estimate>,
         /// The further blocks that a verdict needs; absent without a usable pair or without a margin.
@@ -69,7 +69,7 @@ impl Verdict {
             Self::Higher { estimate } | Self::Lower { estimate } | Self::NoDifference { estimate, .. } => {
                 Some(estimate)
             }
-            Self::NotEnough { estimate, .. } => estimate,
+            Self::Inconclusive { estimate, .. } => estimate,
         }
     }
 }
@@ -128,7 +128,7 @@ struct Margin {
 /// comparison without a usable pair is not part of the family.
 pub fn judge(family: &[Question], rule: &Rule) -> Vec<Judged> {
     let unknown = Judged {
-        verdict: Verdict::NotEnough { estimate: None, more: None },
+        verdict: Verdict::Inconclusive { estimate: None, more: None },
         estimate: None,
         adjusted_p: None,
     };
@@ -189,7 +189,7 @@ impl Open {
         }
         // The wider of the two intervals: it contains "no difference" and exceeds the margin, and both are visible.
         let estimate = self.paired.estimate(1.0 - differ_level.min(2.0 * alike_level));
-        Verdict::NotEnough { estimate: Some(estimate), more: self.more(differ_level, alike_level) }
+        Verdict::Inconclusive { estimate: Some(estimate), more: self.more(differ_level, alike_level) }
     }
 
     /// Number of further blocks after which an interval excludes either "no difference" or the margin, wherever the effect lies
@@ -248,7 +248,7 @@ mod tests {
         let wild: Vec<f64> = (0..12).map(|place| if place % 2 == 0 { 40.0 } else { 0.03 }).collect();
         let verdict = only(Question { margin: 0.05, ..ratios(&wild) }).verdict;
         assert!(
-            matches!(verdict, Verdict::NotEnough { more: Some(Forecast::About(10_000)), .. }),
+            matches!(verdict, Verdict::Inconclusive { more: Some(Forecast::About(10_000)), .. }),
             "{verdict:?}"
         );
     }
@@ -269,7 +269,7 @@ mod tests {
             panic!("alike within 2 %")
         };
         assert!((estimate.confidence - 0.9).abs() < 1e-12 && larger_than == RULE.equivalence, "{estimate:?}");
-        let Verdict::NotEnough { estimate: Some(estimate), more: Some(Forecast::About(more)) } =
+        let Verdict::Inconclusive { estimate: Some(estimate), more: Some(Forecast::About(more)) } =
             only(ratios(&around(1.0, 0.05))).verdict
         else {
             panic!("spread far beyond the margin")
@@ -285,9 +285,9 @@ mod tests {
 
     #[test]
     fn few_blocks_are_inconclusive() {
-        assert_eq!(only(ratios(&[])).verdict, Verdict::NotEnough { estimate: None, more: None });
+        assert_eq!(only(ratios(&[])).verdict, Verdict::Inconclusive { estimate: None, more: None });
         assert_eq!(only(ratios(&[])).adjusted_p, None);
-        let Verdict::NotEnough { estimate: Some(one), more } = only(ratios(&[2.0])).verdict else {
+        let Verdict::Inconclusive { estimate: Some(one), more } = only(ratios(&[2.0])).verdict else {
             panic!("one block")
         };
         assert_eq!((one.n, one.low, one.high), (1, 0.0, f64::INFINITY));
@@ -295,7 +295,7 @@ mod tests {
         // Five equal blocks lack only the sixth.
         assert!(matches!(
             only(ratios(&[2.0; 5])).verdict,
-            Verdict::NotEnough { more: Some(Forecast::AtLeast(1)), .. }
+            Verdict::Inconclusive { more: Some(Forecast::AtLeast(1)), .. }
         ));
         assert!(matches!(only(ratios(&[2.0; 6])).verdict, Verdict::Higher { .. }));
     }
@@ -305,7 +305,7 @@ mod tests {
         // Nine comparisons at 95 %: 1 + log2(9 / 0.05) signs.
         for (blocks, missing) in [(1, 8), (2, 7), (3, 6), (6, 3), (8, 1)] {
             for judged in judge(&vec![ratios(&vec![2.0; blocks]); 9], &RULE) {
-                let Verdict::NotEnough { more: Some(more), .. } = judged.verdict else {
+                let Verdict::Inconclusive { more: Some(more), .. } = judged.verdict else {
                     panic!("{judged:?}")
                 };
                 assert_eq!(more, Forecast::AtLeast(missing), "{blocks} blocks");
@@ -320,7 +320,7 @@ mod tests {
         let unclear = ratios(&[1.2, 0.8, 1.1, 0.9, 1.3, 0.7]);
         assert!(matches!(only(barely.clone()).verdict, Verdict::Higher { .. }));
         let judged = judge(&[barely, unclear], &RULE);
-        let Verdict::NotEnough { estimate: Some(estimate), .. } = judged[0].verdict else {
+        let Verdict::Inconclusive { estimate: Some(estimate), .. } = judged[0].verdict else {
             panic!("2 in 64 is above 2.5 %")
         };
         assert_eq!((estimate.low, judged[0].adjusted_p), (0.0, Some(4.0 / 64.0)));
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn without_a_margin_there_is_no_equality_and_no_block_estimate() {
         let alike = Question { pairs: vec![(1.0, 1.0); 20], scale: Scale::Difference, margin: 0.0 };
-        assert!(matches!(only(alike).verdict, Verdict::NotEnough { estimate: Some(_), more: None }));
+        assert!(matches!(only(alike).verdict, Verdict::Inconclusive { estimate: Some(_), more: None }));
         let unusable = judge(&[ratios(&[2.0; 9])], &Rule { confidence: 0.3, ..RULE });
         assert_eq!(unusable[0].estimate, None);
     }
@@ -355,7 +355,7 @@ mod tests {
                     Verdict::Higher { estimate } => prop_assert!(estimate.low > 1.0 && judged.adjusted_p.unwrap() <= 0.05 + 1e-12),
                     Verdict::Lower { estimate } => prop_assert!(estimate.high < 1.0 && judged.adjusted_p.unwrap() <= 0.05 + 1e-12),
                     Verdict::NoDifference { .. } => prop_assert!(within && judged.adjusted_p.unwrap() > 0.05),
-                    Verdict::NotEnough { .. } => {
+                    Verdict::Inconclusive { .. } => {
                         prop_assert!(!excludes && !within);
                         prop_assert!(judged.adjusted_p.is_none_or(|p| p > 0.05));
                     }

@@ -47,7 +47,7 @@ struct Answers {
     higher: u64,
     lower: u64,
     no_difference: u64,
-    not_enough: u64,
+    inconclusive: u64,
 }
 
 fn main() {
@@ -56,10 +56,10 @@ fn main() {
     for name in &run.header.plan.workloads {
         let answers = judge(&run, name);
         let false_ones = answers.higher + answers.lower;
-        let total = false_ones + answers.no_difference + answers.not_enough;
+        let total = false_ones + answers.no_difference + answers.inconclusive;
         println!(
-            "aa: {name}: {} of {total} comparisons said higher, {} lower, {} no difference, {} not enough trials",
-            answers.higher, answers.lower, answers.no_difference, answers.not_enough
+            "aa: {name}: verdicts of {total} comparisons: {} higher, {} lower, {} no difference, {} inconclusive",
+            answers.higher, answers.lower, answers.no_difference, answers.inconclusive
         );
         println!("figure false-verdicts-{name} {:.2} %", 100.0 * false_ones as f64 / total as f64);
         all = (all.0 + false_ones, all.1 + total);
@@ -67,7 +67,7 @@ fn main() {
     let (false_ones, total) = all;
     let (low, high) = interval(total, false_ones);
     println!(
-        "aa: {false_ones} of {total} comparisons of a path with itself said faster or slower: {:.1} % [{:.1}, {:.1}] (exact \
+        "aa: {false_ones} of {total} comparisons of a path with itself have the verdict higher or lower: {:.1} % [{:.1}, {:.1}] (exact \
          binomial interval, 95 %); accepted: {:.0} %",
         100.0 * false_ones as f64 / total as f64,
         low * 100.0,
@@ -111,7 +111,7 @@ fn judge(run: &Run, name: &WorkloadName) -> Answers {
                 Verdict::Higher { .. } => answers.higher += 1,
                 Verdict::Lower { .. } => answers.lower += 1,
                 Verdict::NoDifference { .. } => answers.no_difference += 1,
-                Verdict::NotEnough { .. } => answers.not_enough += 1,
+                Verdict::Inconclusive { .. } => answers.inconclusive += 1,
             }
         }
     }

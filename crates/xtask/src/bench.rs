@@ -42,7 +42,7 @@ enum Form {
 const BENCHES: [Bench; 7] = [
     Bench {
         name: "aa",
-        what: "how often 200 comparisons of a path with itself say faster or slower (about six minutes)",
+        what: "how many of 200 comparisons of a path with itself have the verdict higher or lower (about six minutes)",
         package: "netduel",
         form: Form::Target,
     },

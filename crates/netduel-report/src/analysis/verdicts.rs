@@ -99,7 +99,7 @@ fn contention(arms: &[ArmAnalysis], pair: [&ArmName; 2], blocks: &[u32]) -> Opti
 fn borne_out(metric: Metric, answer: Judged, comparison: &Comparison) -> (Judged, Option<Withheld>) {
     if let Some(share_max) = comparison.contention {
         let judged = Judged {
-            verdict: Verdict::NotEnough { estimate: None, more: None },
+            verdict: Verdict::Inconclusive { estimate: None, more: None },
             estimate: None,
             adjusted_p: None,
         };
@@ -114,10 +114,10 @@ fn borne_out(metric: Metric, answer: Judged, comparison: &Comparison) -> (Judged
         Verdict::Higher { .. } => of_baseline,
         Verdict::Lower { .. } => of_arm,
         Verdict::NoDifference { .. } => of_baseline || of_arm,
-        Verdict::NotEnough { .. } => false,
+        Verdict::Inconclusive { .. } => false,
     };
     if may_be_wrong {
-        let verdict = Verdict::NotEnough { estimate: answer.estimate, more: None };
+        let verdict = Verdict::Inconclusive { estimate: answer.estimate, more: None };
         return (Judged { verdict, ..answer }, Some(Withheld::LowerBounds));
     }
     (answer, None)

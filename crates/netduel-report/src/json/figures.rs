@@ -226,7 +226,9 @@ impl Verdict {
             StatsVerdict::Higher { .. } => (VerdictKind::Higher, None),
             StatsVerdict::Lower { .. } => (VerdictKind::Lower, None),
             StatsVerdict::NoDifference { .. } => (VerdictKind::NoDifference, None),
-            StatsVerdict::NotEnough { more, .. } => (VerdictKind::Inconclusive, more.map(Forecast::blocks)),
+            StatsVerdict::Inconclusive { more, .. } => {
+                (VerdictKind::Inconclusive, more.map(Forecast::blocks))
+            }
         };
         Self {
             kind,

@@ -24,7 +24,7 @@ pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
         (Verdict::Higher { .. }, Better::Higher) | (Verdict::Lower { .. }, Better::Lower) => Tone::Better,
         (Verdict::Higher { .. }, Better::Lower) | (Verdict::Lower { .. }, Better::Higher) => Tone::Worse,
         (Verdict::NoDifference { .. }, _) => Tone::Same,
-        (Verdict::NotEnough { .. }, _) => Tone::Open,
+        (Verdict::Inconclusive { .. }, _) => Tone::Open,
     }
 }
 
@@ -42,22 +42,22 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
         Verdict::NoDifference { larger_than, .. } => {
             format!("no difference beyond {}", amount(metric, larger_than))
         }
-        Verdict::NotEnough { estimate: None, .. } => {
+        Verdict::Inconclusive { estimate: None, .. } => {
             return "inconclusive: no block with both arms".to_owned();
         }
-        Verdict::NotEnough { more: Some(Forecast::AtLeast(more)), .. } if pairs < blocks => {
+        Verdict::Inconclusive { more: Some(Forecast::AtLeast(more)), .. } if pairs < blocks => {
             let needed = pairs + more as usize;
             return format!("inconclusive: {pairs} of {blocks} blocks have a pair, at least {needed} needed");
         }
-        Verdict::NotEnough { more: Some(more), .. } if more.blocks() > BLOCKS_WORTH_NAMING => {
+        Verdict::Inconclusive { more: Some(more), .. } if more.blocks() > BLOCKS_WORTH_NAMING => {
             "inconclusive: the spread is too large; use longer trials or quieter hosts".to_owned()
         }
-        Verdict::NotEnough { more: Some(Forecast::About(more)), .. } => further("about", more),
-        Verdict::NotEnough { more: Some(Forecast::AtLeast(more)), .. } => further("at least", more),
-        Verdict::NotEnough { more: None, .. } if comparison.withheld == Some(Withheld::LowerBounds) => {
+        Verdict::Inconclusive { more: Some(Forecast::About(more)), .. } => further("about", more),
+        Verdict::Inconclusive { more: Some(Forecast::AtLeast(more)), .. } => further("at least", more),
+        Verdict::Inconclusive { more: None, .. } if comparison.withheld == Some(Withheld::LowerBounds) => {
             "inconclusive: some values are only lower bounds".to_owned()
         }
-        Verdict::NotEnough { more: None, .. } => "inconclusive".to_owned(),
+        Verdict::Inconclusive { more: None, .. } => "inconclusive".to_owned(),
     };
     if pairs < blocks { format!("{words} ({pairs} of {blocks} pairs)") } else { words }
 }
@@ -350,7 +350,7 @@ mod tests {
     }
 
     fn inconclusive(more: Option<Forecast>) -> Verdict {
-        Verdict::NotEnough { estimate: Some(estimate(1.0, 0.0, f64::INFINITY)), more }
+        Verdict::Inconclusive { estimate: Some(estimate(1.0, 0.0, f64::INFINITY)), more }
     }
 
     #[test]
@@ -370,7 +370,7 @@ mod tests {
         ] {
             assert_eq!(verdict(Metric::LatencyP50, &comparison(inconclusive(more), [pairs, 8])), words);
         }
-        let none = comparison(Verdict::NotEnough { estimate: None, more: None }, [0, 8]);
+        let none = comparison(Verdict::Inconclusive { estimate: None, more: None }, [0, 8]);
         assert_eq!(verdict(Metric::Loss, &none), "inconclusive: no block with both arms");
     }
 

@@ -275,7 +275,7 @@ fn streams_without_recovery_are_never_faster_or_equal() {
     assert!(matches!(verdict(&["carrier"]), (Verdict::Higher { .. }, bounds) if bounds == [all("carrier")]));
     assert!(matches!(verdict(&["surprise"]), (Verdict::Lower { .. }, bounds) if bounds == [all("surprise")]));
     let (both, bounds) = verdict(&["surprise", "carrier"]);
-    assert!(matches!(both, Verdict::NotEnough { more: None, .. }), "{both:?}");
+    assert!(matches!(both, Verdict::Inconclusive { more: None, .. }), "{both:?}");
     assert_eq!(bounds, [all("surprise"), all("carrier")]);
 }
 

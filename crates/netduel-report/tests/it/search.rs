@@ -107,7 +107,7 @@ fn open_ended_search_results_get_no_verdict() {
     let [regular, reached] = [SearchState::Regular, SearchState::MaxLoadReached];
     // The baseline's value is a lower bound, so the arm is not proven better.
     let analysis = analyse_run(&run([reached, regular]));
-    assert!(matches!(verdict(&analysis), Verdict::NotEnough { .. }), "{:?}", verdict(&analysis));
+    assert!(matches!(verdict(&analysis), Verdict::Inconclusive { .. }), "{:?}", verdict(&analysis));
     let is_lower_bound =
         |warning: &Warning| matches!(warning, Warning::LowerBound { trials: 8, trials_total: 8, .. });
     assert!(analysis.warnings.iter().any(is_lower_bound), "{:?}", analysis.warnings);

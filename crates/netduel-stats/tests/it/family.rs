@@ -87,7 +87,7 @@ fn estimated_further_blocks_suffice_without_much_excess() {
         let (mut decided, mut decided_early, mut asked) = (0_u32, 0_u32, 0_u32);
         for _ in 0..600 {
             let start = chance.blocks(10, ratio, 0.03, Shape::Normal);
-            let Verdict::NotEnough { more: Some(more), .. } =
+            let Verdict::Inconclusive { more: Some(more), .. } =
                 judge(&[question(start.clone())], &RULE)[0].verdict
             else {
                 continue;
@@ -96,7 +96,7 @@ fn estimated_further_blocks_suffice_without_much_excess() {
                 let further = chance.blocks(more, ratio, 0.03, Shape::Normal);
                 !matches!(
                     judge(&[question([start.clone(), further].concat())], &RULE)[0].verdict,
-                    Verdict::NotEnough { .. }
+                    Verdict::Inconclusive { .. }
                 )
             };
             asked += 1;
