@@ -94,13 +94,13 @@ pub fn found(result: &SearchResult) -> String {
             format!("between {} and {}{by}", bound(result.lower), bound(result.upper))
         }
         (SearchState::MaxLoadReached, _) => {
-            format!("{} or more: no loss at the maximum rate of the generator", bound(result.lower))
+            format!("at least {}: no loss at the maximum rate of the generator", bound(result.lower))
         }
         (SearchState::MinLoadFails, _) => {
             format!("none: loss above the goal even at {}", bound(result.upper))
         }
         (SearchState::Unfinished, Some(lower)) => {
-            format!("{} or more: the search ended before it found an upper bound", rate(lower as f64))
+            format!("at least {}: the search ended before it found an upper bound", rate(lower as f64))
         }
         (SearchState::Unfinished, None) => match result.narrowed_lower {
             Some(_) => format!(
