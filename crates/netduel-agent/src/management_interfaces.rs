@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_host::LinkState;
+use netduel_model::snapshot::LOOPBACK;
 
 use crate::failure::environment;
 
@@ -42,7 +43,7 @@ impl ManagementInterfaces {
         }
         let ssh = ssh_addresses()?;
         let default = netduel_host::default_route_links().map_err(environment)?;
-        for link in links.iter().filter(|link| link.name != "lo") {
+        for link in links.iter().filter(|link| link.name != LOOPBACK) {
             let addresses = netduel_host::addresses_of(&link.name).map_err(environment)?;
             let is_local =
                 |address: &IpAddr| matches!(address, IpAddr::V6(six) if six.is_unicast_link_local());

@@ -7,12 +7,9 @@ use netduel_control::agent::WorkError;
 use netduel_host::{Locality, Sources};
 use netduel_model::observation::Placement;
 use netduel_model::workload::{Role, Threads, Traffic, Workload};
-use netduel_sys::local_bind::{self, LocalBind};
+use netduel_sys::local_bind::{self, DISCARD_PORT, LocalBind};
 
 use crate::failure::environment;
-
-/// The destination port of the route lookup; nothing is sent to it (RFC 863).
-const DISCARD: u16 = 9;
 
 /// By which address of this host the data goes.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +57,7 @@ fn towards(peer: IpAddr, bind: &LocalBind) -> io::Result<IpAddr> {
     let any: IpAddr =
         if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = local_bind::udp(bind, any)?;
-    socket.connect((peer, DISCARD))?;
+    socket.connect((peer, DISCARD_PORT))?;
     let own = socket.local_addr()?.ip();
     // What goes to this host's own address goes over the loopback, whichever interface has that address.
     let loopback: IpAddr =

@@ -3,6 +3,7 @@ use std::fs;
 use std::path::Path;
 
 use netduel_model::observation::{HostIdentity, NicIdentity};
+use netduel_model::snapshot::LOOPBACK;
 
 use crate::key_value_pool;
 use crate::link::Link;
@@ -11,8 +12,6 @@ use crate::source::DeviceSource;
 
 /// The key of Hyper-V's pool for the machine on which the guest runs.
 const PHYSICAL_HOST: &str = "PhysicalHostName";
-/// The loopback interface.
-const LOOPBACK: &str = "lo";
 
 /// The identity of the host of these links. `stat` is `/proc/stat`.
 pub(crate) fn of(root: &Path, links: &[Link], stat: &[u8], devices: &mut dyn DeviceSource) -> HostIdentity {

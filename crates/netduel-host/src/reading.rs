@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use netduel_model::observation::HostIdentity;
+use netduel_model::snapshot::LOOPBACK;
 use netduel_sys::clock::{monotonic_ns, realtime_ns};
 use netduel_sys::usage::{Usage, of_this_process};
 
@@ -16,8 +17,6 @@ use crate::identity;
 use crate::link::{Link, links};
 use crate::source::{DeviceSource, LinkSource, Sources};
 
-/// `ARPHRD_LOOPBACK` devices have no driver; this is their name in every namespace.
-const LOOPBACK: &str = "lo";
 /// Retries when the number of a driver's counters changes during the reading.
 const ATTEMPTS: usize = 3;
 /// Growth of the buffer of a file.

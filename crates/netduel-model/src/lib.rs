@@ -7,6 +7,9 @@
 //! changes a format: the golden files of `netduel-store` and `netduel-control` fail until the format's version is raised.
 #![forbid(unsafe_code)]
 
+/// Name and version of the program, for example `netduel 0.1.0`. All crates have one version.
+pub const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
+
 pub mod dpdk;
 pub mod event;
 pub mod failover;

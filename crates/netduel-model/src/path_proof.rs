@@ -6,10 +6,9 @@ use crate::lab;
 use crate::observation::{InterfaceDelta, Observation};
 use crate::plan::spec::PathKind;
 use crate::sample::EndReport;
+use crate::snapshot::LOOPBACK;
 use crate::workload::{Facts, Role, Wire, WorkUnit};
 
-/// The loopback interface, which carries no traffic to another host.
-const LOOPBACK: &str = "lo";
 /// A virtual function is a function on this bus.
 const VF_BUS: &str = "pci";
 

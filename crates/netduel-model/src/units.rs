@@ -256,6 +256,9 @@ pub fn human_si(value: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", three_digits(scaled))
 }
 
+/// Bits of a megabit.
+pub const BITS_PER_MEGABIT: u64 = 1_000_000;
+
 /// A share for people, with at most two digits: `64 %`, `8.3 %`, `0.3 %`. From 99 % on, only the leading nines: `99 %`, `99.9 %`. Never
 /// rounds a share up to 100 % or down to 0 %.
 pub fn human_share(share: f64) -> String {

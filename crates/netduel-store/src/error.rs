@@ -2,7 +2,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::format::{FORMAT, PROGRAM};
+use netduel_model::PROGRAM;
+
+use crate::format::FORMAT;
 
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]

@@ -28,9 +28,6 @@ pub const FORMAT_RELEASED: u32 = 2;
 /// The fingerprint of [`schema`] in this version. A test compares it with that of the types.
 pub const FORMAT_FINGERPRINT: &str = "71e0abc93b184c4f";
 
-/// Name and version of this program, for example `netduel 0.1.0`.
-pub(crate) const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
-
 /// The kind of file that the first line names.
 pub const KIND: &str = "run";
 

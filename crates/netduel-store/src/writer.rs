@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use netduel_model::PROGRAM;
 use netduel_model::run::{RunEnd, RunHeader};
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
@@ -13,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::disk_space;
 use crate::error::StoreError;
-use crate::format::{FORMAT, FirstLine, KIND, PROGRAM, Record};
+use crate::format::{FORMAT, FirstLine, KIND, Record};
 use crate::reader::TornTail;
 
 /// Appends to a run. It holds a lock, so no other process can write the run; the kernel releases the lock when the process ends.

@@ -10,6 +10,9 @@ use rustix::net::sockopt;
 
 use crate::socket_option;
 
+/// The destination port of a socket that is connected for its route and sends nothing (RFC 863).
+pub const DISCARD_PORT: u16 = 9;
+
 /// The address and the interface that a socket is bound to; by default neither, and the route selects them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LocalBind {

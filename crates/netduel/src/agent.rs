@@ -3,7 +3,6 @@ use netduel_agent::{AgentWork, Monotonic};
 use netduel_sys::local_bind::LocalBind;
 
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::program;
 
 /// Serves one coordinator until its end.
 pub fn command(bind: Option<LocalBind>) -> Result<(), Failure> {
@@ -12,7 +11,7 @@ pub fn command(bind: Option<LocalBind>) -> Result<(), Failure> {
         std::io::stdin(),
         std::io::stdout(),
         &mut work,
-        &program::name_and_version(),
+        netduel_model::PROGRAM,
         &Monotonic,
     )
     .kind(Kind::Host)

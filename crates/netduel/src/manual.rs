@@ -68,9 +68,7 @@ fn with_subcommands(command: &Command) -> Vec<&Command> {
 }
 
 fn write_page(command: &Command, page: &mut dyn Write) -> io::Result<()> {
-    let man = Man::new(command.clone())
-        .source(crate::program::name_and_version())
-        .manual("netduel manual".to_owned());
+    let man = Man::new(command.clone()).source(netduel_model::PROGRAM).manual("netduel manual".to_owned());
     man.render_title(page)?;
     man.render_name_section(page)?;
     man.render_synopsis_section(page)?;
@@ -110,7 +108,7 @@ mod tests {
         write_pages(folder.path()).expect("written");
         let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a page");
         let tcp = page("netduel-tcp.1");
-        assert!(tcp.contains(concat!("\"netduel ", env!("CARGO_PKG_VERSION"), "\"")), "{tcp}");
+        assert!(tcp.contains(&format!("\"{}\"", netduel_model::PROGRAM)), "{tcp}");
         assert!(!tcp.contains("EXTRA"), "{tcp}");
         assert!(tcp.contains(".SH EXAMPLES") && tcp.contains("netduel tcp far \\-R \\-\\-json"), "{tcp}");
         assert!(page("netduel-lab-up.1").contains(".SH \"EXIT STATUS\""));

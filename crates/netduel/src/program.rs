@@ -43,11 +43,6 @@ pub fn state_folder() -> Result<PathBuf, Failure> {
         })
 }
 
-/// Name and version, for example `netduel 0.1.0`.
-pub fn name_and_version() -> String {
-    format!("netduel {}", env!("CARGO_PKG_VERSION"))
-}
-
 /// The origin in JSON documents: this version, and the time.
 pub fn origin() -> Origin {
     Origin {

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use netduel_control::protocol::Recovery;
+use netduel_model::PROGRAM;
 use netduel_sys::namespace::network_cookie;
 use netduel_sys::namespace_handle::NamespaceHandle;
 use rustix::fs::{
@@ -26,8 +27,6 @@ use super::protocol::Request;
 ///
 /// - 1: the first.
 const VERSION: u32 = 1;
-/// This program, name and version.
-const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 /// Longest journal that is read, bytes: a record is some hundred bytes, an RSS table some thousand.
 const LEN_MAX: u64 = 4 << 20;
 

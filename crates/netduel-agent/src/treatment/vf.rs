@@ -1,6 +1,7 @@
 //! A virtual function's link set down, so that traffic takes the path of the interface above it.
 use netduel_host::LinkState;
 use netduel_model::lab;
+use netduel_model::snapshot::SYNTHETIC_DRIVERS;
 use netduel_sys::link;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,10 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::change::{Change, Original};
 use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses};
 use super::error::TreatmentError;
-
-/// Drivers of interfaces that have virtual functions beneath them. Before Linux 5.14 the link has no bus, and
-/// the second is on none.
-const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", "net_failover"];
 
 /// Whether a link is up, and whether it has carrier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! One agent as the coordinator sees it: its number and its side of the conversation. No IO.
 use std::time::Duration;
 
+use netduel_model::PROGRAM;
 use netduel_model::ids::HostName;
 
 use crate::launcher::{AgentId, Ended};
@@ -15,8 +16,6 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Timeout of the end of a process without a `hello`, or one abandoned for its silence: its last output may contain the reason. An
 /// unreachable agent undoes its changes when it notices the lost connection.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(1);
-/// Name and version of this program.
-const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 
 /// An agent's number and conversation.
 #[derive(Debug)]

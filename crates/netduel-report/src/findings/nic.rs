@@ -2,14 +2,12 @@
 //! not hardware, so no rule about hardware applies to them.
 use std::collections::BTreeSet;
 
-use netduel_model::snapshot::{HostSnapshot, Interface, PciFunction};
-
-/// Drivers of paravirtual interfaces that keep the address and can have a virtual function below them.
-const SYNTHETIC: [&str; 2] = ["hv_netvsc", "net_failover"];
+use netduel_model::snapshot::{HostSnapshot, Interface, LOOPBACK, PciFunction, SYNTHETIC_DRIVERS};
 
 /// Whether an interface is a physical or virtual network device, not one that the kernel builds on others.
 pub(crate) fn is_hardware(interface: &Interface) -> bool {
-    let loopback = interface.name == "lo" || interface.addresses.iter().any(std::net::IpAddr::is_loopback);
+    let loopback =
+        interface.name == LOOPBACK || interface.addresses.iter().any(std::net::IpAddr::is_loopback);
     interface.kind.is_none() && !loopback && (interface.driver.is_some() || interface.device.pci.is_some())
 }
 
@@ -20,7 +18,7 @@ pub(crate) fn has_hardware(host: &HostSnapshot) -> bool {
 
 /// Whether an interface keeps the address while a virtual function below it can carry the packets.
 pub(super) fn is_synthetic(interface: &Interface) -> bool {
-    interface.driver.as_deref().is_some_and(|driver| SYNTHETIC.contains(&driver))
+    interface.driver.as_deref().is_some_and(|driver| SYNTHETIC_DRIVERS.contains(&driver))
 }
 
 /// The interfaces directly below another.

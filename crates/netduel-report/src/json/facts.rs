@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netduel_model::snapshot::{self, HostSnapshot, Provider, XdpFeature};
+use netduel_model::units::BITS_PER_MEGABIT;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -320,8 +321,6 @@ pub struct DriverCounter {
     /// Value.
     pub value: u64,
 }
-
-const BITS_PER_MEGABIT: u64 = 1_000_000;
 
 impl HostFacts {
     /// Of a snapshot.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use netduel_model::metric::Metric;
 use netduel_model::plan::spec::{LabPath, PathKind, Side};
 use netduel_model::plan::{self, Launch, ResolvedPlan};
-use netduel_model::units::BitRate;
+use netduel_model::units::{BITS_PER_MEGABIT, BitRate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -178,8 +178,6 @@ pub struct Design {
     /// Whether the arms are copies of one.
     pub aa: bool,
 }
-
-const BITS_PER_MEGABIT: u64 = 1_000_000;
 
 impl Plan {
     /// Of a resolved plan.

@@ -195,7 +195,7 @@ fn other_files_newer_formats_and_damage_are_distinguished() {
         "{newer}"
     );
     // A later build of the same version.
-    let program = concat!("netduel ", env!("CARGO_PKG_VERSION"));
+    let program = netduel_model::PROGRAM;
     let same = write(
         "same.netduel",
         &format!("{{\"netduel\":\"run\",\"format\":{next},\"header\":{{\"program\":\"{program}\"}}}}\n"),

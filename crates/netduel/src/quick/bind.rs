@@ -3,13 +3,10 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netduel_sys::error_name;
-use netduel_sys::local_bind::{self, LocalBind};
+use netduel_sys::local_bind::{self, DISCARD_PORT, LocalBind};
 
 use super::args::CommonArgs;
 use crate::exit::{Failure, Kind};
-
-/// The destination port of a socket that sends nothing (RFC 863).
-const DISCARD: u16 = 9;
 
 /// Rejects addresses and interfaces that this host lacks, and an address that contradicts -4 or -6.
 pub fn check(common: &CommonArgs) -> Result<(), Failure> {
@@ -50,7 +47,7 @@ pub fn check(common: &CommonArgs) -> Result<(), Failure> {
 /// (udp(7), connect(2)).
 fn is_broadcast(address: IpAddr) -> bool {
     let socket = local_bind::udp(&LocalBind::ANY, Ipv4Addr::UNSPECIFIED.into());
-    let connected = socket.and_then(|socket| socket.connect((address, DISCARD)));
+    let connected = socket.and_then(|socket| socket.connect((address, DISCARD_PORT)));
     address.is_ipv4() && connected.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 

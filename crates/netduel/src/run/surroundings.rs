@@ -277,7 +277,7 @@ impl RunFile {
         RunHeader {
             id,
             started_unix_ms,
-            program: program::name_and_version(),
+            program: netduel_model::PROGRAM.to_owned(),
             command: program::command_line(),
             plan: self.plan.clone(),
             plan_text,

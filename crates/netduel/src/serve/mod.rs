@@ -126,7 +126,7 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
     if args.json {
         return log.ready(address, &pairings);
     }
-    let version = crate::program::name_and_version();
+    let version = netduel_model::PROGRAM;
     let mut text =
         format!("{version}: listening on TCP and UDP port {} of {}\n", address.port(), address.ip());
     text.push_str("Pairing strings (secret), one per address of this host. Run on the other host:\n\n");

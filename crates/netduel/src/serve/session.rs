@@ -9,6 +9,7 @@ use std::time::Duration;
 use netduel_agent::{AgentWork, DataAddress, Monotonic, foreign_program, server_by};
 use netduel_control::agent::{Bounds, FailureKind, Waker, Work, WorkError};
 use netduel_load::Port;
+use netduel_model::PROGRAM;
 use netduel_model::ids::{RunId, Token};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
@@ -22,7 +23,6 @@ use super::concurrency::{Test, Tests};
 use super::log::Log;
 use super::rules::Rules;
 use crate::exit::chain;
-use crate::program;
 
 /// State shared by all sessions of a server.
 #[derive(Clone)]
@@ -102,8 +102,8 @@ impl Session {
     /// Serves until the client or the server ends the session, then closes the stream in both directions.
     pub fn serve(&mut self, stream: &UnixStream) -> Result<(), String> {
         let input = stream.try_clone().map_err(|error| error.to_string())?;
-        let (bounds, program) = (self.context.bounds, program::name_and_version());
-        let result = netduel_control::agent::serve_within(bounds, input, stream, self, &program, &Monotonic);
+        let bounds = self.context.bounds;
+        let result = netduel_control::agent::serve_within(bounds, input, stream, self, PROGRAM, &Monotonic);
         // The reading thread holds a copy and sleeps until it ends. The stream may already be closed.
         let _ = stream.shutdown(Shutdown::Both);
         result.map_err(|error| chain(&error))
