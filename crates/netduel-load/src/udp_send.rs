@@ -34,11 +34,6 @@ const CALL_LIMIT: Duration = Duration::from_millis(20);
 const REFUSED_PAUSE_NS: u64 = 20_000;
 /// Pause after an error that will not pass in microseconds, nanoseconds.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
-/// How long after the end of the trial a sender catches up with its schedule: CPU time of its thread, and elapsed time,
-/// nanoseconds. A busy host's scheduler may have delayed it that long. A rate that the host or the path cannot reach is not caught
-/// up.
-const CATCH_UP_CPU_NS: u64 = 500_000_000;
-const CATCH_UP_NS: u64 = 3_000_000_000;
 
 /// Settings of all flows.
 #[derive(Debug, Clone, Copy)]
@@ -229,7 +224,6 @@ pub(crate) fn send(
         failure: None,
         steady_ns: started_ns.saturating_add(timing.warmup.0)..end_ns.saturating_sub(timing.cooldown.0),
         end_ns,
-        cpu_at_the_end_ns: None,
     };
     if settings.rate_bps.is_some() {
         sender.send_paced(worker, &mut flows, &mut outgoing);
@@ -275,8 +269,6 @@ struct Sender {
     failure: Option<LoadError>,
     steady_ns: std::ops::Range<u64>,
     end_ns: u64,
-    /// CPU time of the thread when it first noticed the end.
-    cpu_at_the_end_ns: Option<u64>,
 }
 
 impl Sender {
@@ -303,7 +295,8 @@ impl Sender {
         }
     }
 
-    /// Sends the flow that is due next, when it is due. Only datagrams due before the end belong to the trial.
+    /// Sends the flow that is due next, when it is due, until the end: what is due before it and was not sent by then is not sent. Only
+    /// a flow without a datagram has one attempt later, because a trial without a datagram has no result.
     fn send_paced(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
         let due = |flow: &PacedFlow| flow.schedule.map_or(u64::MAX, |schedule| schedule.due_ns(flow.number));
         let mut queue: BinaryHeap<Reverse<(u64, usize)>> = flows
@@ -323,12 +316,13 @@ impl Sender {
                 break;
             }
             let now = clock::monotonic_ns();
-            if now >= self.end_ns && self.is_catch_up_over(now) {
-                break;
-            }
             let flow = &mut flows[index];
             let Some(schedule) = flow.schedule else { break };
             let first = flow.number;
+            let is_over = now >= self.end_ns;
+            if is_over && first > 0 {
+                continue;
+            }
             let batch = (0..outgoing.capacity() as u64)
                 .take_while(|ahead| schedule.due_ns(first + ahead) < self.end_ns)
                 .count();
@@ -339,18 +333,10 @@ impl Sender {
             {
                 late.record(now.saturating_sub(due_ns));
             }
-            if goes_on {
+            if goes_on && !is_over {
                 queue.push(Reverse((due(flow), index)));
             }
         }
-    }
-
-    /// Whether the time to catch up after the end is over.
-    #[cold]
-    fn is_catch_up_over(&mut self, now: u64) -> bool {
-        let cpu_ns = clock::thread_cpu_ns();
-        let at_the_end_ns = *self.cpu_at_the_end_ns.get_or_insert(cpu_ns);
-        cpu_ns - at_the_end_ns >= CATCH_UP_CPU_NS || now - self.end_ns >= CATCH_UP_NS
     }
 
     /// Sends the next `batch` datagrams of a flow, at most to its volume, and pauses when the queue is full; false when the flow is

@@ -98,11 +98,13 @@ fn every_offload_has_exact_counts_and_packets_per_datagram() {
     bench.assert_nothing_left();
 }
 
+/// The volume is due within 400 ms; a late sender sends all of it before the duration is over.
 const PACED: &str = r#"
 [[workloads]]
 name = "paced"
 type = "udp-stream"
-duration = "400 ms"
+duration = "3 s"
+volume = "4 MB"
 warmup = "100 ms"
 cooldown = "0 ms"
 size = "1000 B"
@@ -127,7 +129,7 @@ fn drops_on_the_wire_are_assigned_to_the_path() {
     for arm in ["apart", "together", "merged"] {
         for way in ways(&document, arm) {
             assert_exact(&way);
-            // 4000 datagrams are due, and the wire passes a quarter of them.
+            // 4000 datagrams are the volume, and the wire passes a quarter of them.
             assert_eq!(number(&way["sent"]), 4000);
             let lost = &way["lost"];
             assert!(number(&lost["elsewhere"]) > 1000, "{way}");
