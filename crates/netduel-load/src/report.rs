@@ -88,7 +88,8 @@ pub(crate) fn spread(streams: &[StreamReport], sends: bool) -> Option<StreamFair
     Some(StreamFairness {
         count: moved.len() as u32,
         min_bytes: moved[0],
-        median_bytes: moved[(moved.len() - 1) / 2],
+        // Of an even count the mean of the two in the middle.
+        median_bytes: moved[(moved.len() - 1) / 2].midpoint(moved[moved.len() / 2]),
         max_bytes: moved[moved.len() - 1],
         jain_index: (squares > 0.0).then(|| sum * sum / (moved.len() as f64 * squares)),
     })
@@ -194,6 +195,7 @@ mod tests {
             (one_has_all.median_bytes, one_has_all.max_bytes, one_has_all.jain_index),
             (0, 8, Some(0.25))
         );
+        assert_eq!(spread(&streams(&[20, 10, 10, 14]), false).unwrap().median_bytes, 12);
         assert_eq!(spread(&streams(&[7, 7]), true).unwrap().jain_index, None);
     }
 
