@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use netduel_model::observation::InterfaceDelta;
-use netduel_model::sample::{DatagramReport, ErrorCount};
+use netduel_model::sample::{DatagramReport, DatagramSendReport, ErrorCount};
 use netduel_model::snapshot::LOOPBACK;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Direction, Role, UdpOffload, UdpStream, Workload};
@@ -48,7 +48,7 @@ pub struct DatagramDirection {
     pub is_fragmented: bool,
     /// Maximum number of datagrams per send call; absent in runs of earlier versions.
     pub burst: Option<u32>,
-    /// Send calls rejected because a buffer was full: back-pressure, not loss.
+    /// Send calls that the kernel refused because a queue or buffer was full: back-pressure, not loss.
     pub refused: Option<u64>,
     /// The configured rate and how the sender kept it; absent without a rate.
     pub pacing: Option<Pacing>,
@@ -178,7 +178,8 @@ fn way(
     let refused = handed.map(|handed| handed.refused);
     let lost = sent.messages.checked_sub(count.unique).map(|all| {
         let at_socket = (dropped_at_socket.round() as u64).min(all);
-        let packets = dropped_packets([leaving, coming], refused.unwrap_or(0), shared_machine);
+        let again = handed.map_or(0, |handed| refused_packets(leaving, handed));
+        let packets = dropped_packets([leaving, coming], again, shared_machine);
         // One packet less is at least one datagram less: one lost fragment loses its datagram.
         let datagrams = packets as f64 * datagrams_per_packet.unwrap_or(1.0).max(1.0);
         Lost { all, at_socket, at_interface: (datagrams.round() as u64).min(all - at_socket) }
@@ -217,8 +218,16 @@ pub(super) fn dropped_at_socket(offload: UdpOffload, count: &DatagramReport) -> 
     count.socket_drops.unwrap_or(0) as f64 * per_buffer
 }
 
+/// Packets that a qdisc counted as dropped and the sender got as an error: it sent these again, or did not count them as sent. A qdisc
+/// that segments GSO packets counts each datagram of a refused call, and any other one counts a call once.
+fn refused_packets(leaving: Option<&InterfaceDelta>, handed: &DatagramSendReport) -> u64 {
+    let dropped = leaving.and_then(|interface| interface.qdisc_dropped).unwrap_or(0);
+    let datagrams = handed.refused.saturating_mul(u64::from(handed.burst_max));
+    if dropped >= datagrams { datagrams } else { handed.refused }
+}
+
 /// The interface of an end that carried the datagrams: the one that the arm expects, or else the busiest in the direction
-/// `sends`. Absent when its counters are too low.
+/// `sends`. Absent when its counters, with what its qdisc dropped, are too low.
 fn carrier<'a>(
     trial: &Trial,
     end: &'a TrialEnd,
@@ -233,20 +242,16 @@ fn carrier<'a>(
         None => interfaces.iter().filter(|interface| !interface.is_master).max_by_key(|one| bytes(one)),
     }?;
     let flow = if sends { &end.report.sent } else { &end.report.received };
-    let payload = flow.as_ref().map_or(0, |flow| flow.bytes);
-    let carried = bytes(interface) as f64 >= payload as f64 * BYTES_SHARE_MIN;
-    // Loopback receives what it sends, so directions cannot be separated.
+    let (payload, messages) = flow.as_ref().map_or((0, 0), |flow| (flow.bytes, flow.messages.max(1)));
+    let dropped = if sends { interface.qdisc_dropped.unwrap_or(0) } else { 0 };
+    let dropped_bytes = dropped as f64 * payload as f64 / messages as f64;
+    let carried = bytes(interface) as f64 + dropped_bytes >= payload as f64 * BYTES_SHARE_MIN;
     (carried && !(both && interface.name == LOOPBACK)).then_some(interface)
 }
 
-/// Packets that the interfaces of the hosts counted as dropped. A qdisc's drops that the sender got as an error are left out,
-/// because the sender sent these again.
-fn dropped_packets(
-    [leaving, coming]: [Option<&InterfaceDelta>; 2],
-    refused: u64,
-    shared_machine: bool,
-) -> u64 {
-    let queue = leaving.and_then(|interface| interface.qdisc_dropped).unwrap_or(0).saturating_sub(refused);
+/// Packets that the interfaces of the hosts counted as dropped, without the drops `again` that the sender got as an error.
+fn dropped_packets([leaving, coming]: [Option<&InterfaceDelta>; 2], again: u64, shared_machine: bool) -> u64 {
+    let queue = leaving.and_then(|interface| interface.qdisc_dropped).unwrap_or(0).saturating_sub(again);
     let sent = leaving.map_or(0, |interface| interface.tx_dropped + interface.tx_errors);
     let ingress = coming.and_then(|interface| interface.ingress_dropped).unwrap_or(0);
     let received = coming.map_or(0, |interface| interface.rx_dropped + interface.rx_errors);

@@ -76,6 +76,34 @@ fn loss_is_assigned_to_socket_then_interface_then_path() {
 }
 
 #[test]
+fn drops_of_the_senders_qdisc_are_found_where_most_datagrams_were_dropped() {
+    // A token bucket segments GSO packets and counts each of their datagrams.
+    let (mut workload, mut trial) = counted(350_820, 8_453);
+    set_offload(&mut workload, UdpOffload::Gso);
+    client(&mut trial).report.sent.as_mut().unwrap().bytes = 350_820 * 1000;
+    client(&mut trial).report.datagrams_sent =
+        Some(DatagramSendReport { calls: 7_796, burst_max: 45, refused: 24_951, pacing_error: None });
+    for interface in &mut client(&mut trial).observation.interfaces {
+        if interface.name == "syn0" {
+            (interface.tx_packets, interface.tx_bytes) = (8_453, 8_453 * 1042);
+            interface.qdisc_dropped = Some(1_465_162);
+        } else {
+            (interface.tx_packets, interface.tx_bytes) = (0, 0);
+        }
+    }
+    for interface in &mut server(&mut trial).observation.interfaces {
+        interface.rx_packets = 8_453;
+    }
+    let lost = only(&workload, &trial, true).lost.unwrap();
+    assert_eq!(lost, Lost { all: 342_367, at_socket: 0, at_interface: 342_367 });
+    // With fewer drops than its calls had datagrams, the qdisc counted calls.
+    for interface in &mut client(&mut trial).observation.interfaces {
+        interface.qdisc_dropped = interface.qdisc_dropped.map(|_| 24_951 + 350_000);
+    }
+    assert_eq!(only(&workload, &trial, true).lost.unwrap().at_interface, 342_367);
+}
+
+#[test]
 fn assigned_loss_never_exceeds_total_loss() {
     let (workload, mut trial) = counted(1_000, 990);
     // Drops of end markers are counted by the socket too.
