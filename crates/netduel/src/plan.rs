@@ -11,6 +11,21 @@ use crate::exit::Failure;
 use crate::program;
 use crate::run::read_plan;
 
+/// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
+const AROUND_TRIAL_S: f64 = 0.1;
+
+/// The expected time of a run with the fewest and with the most blocks: `about 34 s to 126 s`. A search can end earlier.
+fn expected_time(plan: &ResolvedPlan) -> String {
+    let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
+    let block_s: f64 =
+        workloads.map(|workload| workload.timing.duration.as_secs_f64() + AROUND_TRIAL_S).sum();
+    let of = |blocks: u32| match block_s * f64::from(blocks) {
+        seconds if seconds < 180.0 => format!("{seconds:.0} s"),
+        seconds => format!("{:.0} min", seconds / 60.0),
+    };
+    format!("about {} to {}", of(plan.design.blocks_min), of(plan.design.blocks_max))
+}
+
 /// Runs the command.
 pub fn command(command: &PlanCommand) -> Result<(), Failure> {
     match command {
@@ -25,23 +40,15 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 ));
             }
             let design = &resolved.design;
-            let traffic_s: f64 = resolved
-                .arms
-                .iter()
-                .flat_map(|arm| &arm.workloads)
-                .map(|workload| workload.timing.duration.as_secs_f64())
-                .sum();
             print_lines(&format!(
-                "{} is a valid plan: {}\n{}  trials     {} in a block, {} to {} blocks, {:.0} s to {:.0} s of traffic, plus about 1 s per \
-                 trial{}\n",
+                "{} is a valid plan: {}\n{}  trials     {} in a block, {} to {} blocks, {}{}\n",
                 plan.display(),
                 resolved.question,
                 contents(&resolved),
                 resolved.trials_per_block(),
                 design.blocks_min,
                 design.blocks_max,
-                traffic_s * f64::from(design.blocks_min),
-                traffic_s * f64::from(design.blocks_max),
+                expected_time(&resolved),
                 design.budget.map(|budget| format!("; no block begins after {budget}")).unwrap_or_default(),
             ))?;
             warn_of_few_blocks(&resolved);
@@ -141,6 +148,15 @@ mod tests {
         assert!(equal_arms(&resolved(&format!("{synthetic}\nset = {{ streams = 8 }}"))).is_empty());
         assert!(equal_arms(&resolved("treatments = [{ path = \"accelerated\" }]")).is_empty());
         assert!(equal_arms(&same.into_aa()).is_empty());
+    }
+
+    #[test]
+    fn expected_time_is_that_of_the_trials_with_a_tenth_of_a_second_each() {
+        let mut plan = resolved("treatments = [{ path = \"accelerated\" }]");
+        (plan.design.blocks_min, plan.design.blocks_max) = (8, 30);
+        assert_eq!(expected_time(&plan), "about 34 s to 126 s");
+        plan.design.blocks_max = 100;
+        assert_eq!(expected_time(&plan), "about 34 s to 7 min");
     }
 
     #[test]
