@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
-use netduel_model::trial::Trial;
+use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::{human_bit_rate, human_nanos, human_si};
 use netduel_model::workload::{Direction, Role, Traffic, Wire, WorkUnit};
 
@@ -128,8 +128,13 @@ impl Intervals {
     }
 
     fn rest(&mut self, trial: &Trial) -> Option<Interval> {
+        let mut has_late_retransmits = false;
         for role in [Role::Client, Role::Server] {
             let (Some(end), newest) = (trial.end(role), &mut self.newest[role as usize]) else { return None };
+            // The last figures of a running test are older than its end.
+            let total = retransmits(end).filter(|_| newest.retransmits.is_some());
+            has_late_retransmits |= total > newest.retransmits;
+            newest.retransmits = newest.retransmits.max(total);
             if let Some(flow) = &end.report.received {
                 newest.received_bytes = flow.bytes;
                 newest.messages = flow.messages;
@@ -143,7 +148,8 @@ impl Intervals {
             let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
             newest.received_bytes > last.received_bytes || newest.messages > last.messages
         });
-        (rest > 0.0 && (unprinted || rest >= self.length_s * INTERVAL_SHARE_MIN)).then(|| self.cut())
+        let has_rest = rest > 0.0 && (unprinted || rest >= self.length_s * INTERVAL_SHARE_MIN);
+        (has_rest || has_late_retransmits).then(|| self.cut())
     }
 
     fn cut(&mut self) -> Interval {
@@ -179,6 +185,13 @@ impl Intervals {
         self.last = newest;
         interval
     }
+}
+
+/// Retransmitted segments of a sending end; absent when a connection lacks the counter.
+fn retransmits(end: &TrialEnd) -> Option<u64> {
+    end.report.sent.as_ref()?;
+    let connections = end.report.streams.iter().filter_map(|stream| stream.tcp.as_ref());
+    connections.map(|tcp| tcp.retransmits.map(u64::from)).reduce(|a, b| Some(a? + b?)).flatten()
 }
 
 /// An interval with the one after it.
@@ -227,7 +240,7 @@ pub fn heading(traffic: &Traffic) -> String {
     };
     let (requests, cwnd) = (
         if facts.unit == WorkUnit::Transaction { "transactions" } else { "round trips" },
-        if facts.sockets.bulk > 1 { "total cwnd" } else { "cwnd" },
+        if facts.sockets.bulk > 1 || facts.bulk == Some(Direction::Both) { "total cwnd" } else { "cwnd" },
     );
     let rest = match facts.wire {
         Wire::Segments if facts.is_stream() => {
