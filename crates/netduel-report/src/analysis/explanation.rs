@@ -95,7 +95,7 @@ impl Pair<'_> {
     /// A rate cap hides differences between paths.
     fn cap(&self) -> Option<String> {
         let is_cap = |arm: &ArmAnalysis| {
-            let cause = arm.limit.as_ref().map(|limit| limit.cause);
+            let cause = arm.limit.as_ref().and_then(|limit| limit.cause);
             matches!(cause, Some(Cause::RateCap | Cause::TokenBucket))
         };
         let (baseline, arm) = self.names();

@@ -11,6 +11,10 @@ use netduel_stats::series::steady_window;
 use super::{machine, responsiveness, search};
 
 const BYTES_PER_GIGABYTE: f64 = 1e9;
+/// Up to this many requests of an open loop are answered outside the window in which they began without being behind the schedule.
+const REQUESTS_AT_EDGES: f64 = 3.0;
+/// From this share on, a rate was reached.
+pub(super) const RATE_REACHED: f64 = 0.98;
 
 /// Block and value of each trial that has the metric, ordered by block.
 pub(super) fn by_block(
@@ -147,15 +151,25 @@ fn round_trip_count(trial: &Trial) -> Option<u64> {
     Some(round_trips(trial)?.histogram.count + stamped)
 }
 
-/// The histograms hold every round trip of the steady window, so their counts over its length are the rate. Without any it is
-/// less than one in the window, which stands for it.
+/// The histograms hold every round trip that began in the steady window, so their counts over its length are the rate. Requests of an
+/// open loop begin on a schedule whether or not the path keeps up: where clearly fewer were answered in the window, its rate is that of
+/// the responses, whose time is known to a sample of the series. Without any it is less than one in the window, which stands for it.
 fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
     let (from, to) = steady_bounds(workload);
-    let count = match round_trip_count(trial)? {
-        0 if is_stalled(trial) => 1,
-        count => count,
+    let window_s = to.checked_sub(from).filter(|length| *length > 0)? as f64 / 1e9;
+    let began = round_trip_count(trial)?;
+    let is_open = workload.traffic.facts().request_rate().is_some();
+    let received = trial.client.as_ref()?.report.received.as_ref().filter(|_| is_open);
+    let completed = received.and_then(|flow| steady_rate_of(flow, workload, |sample| sample.messages));
+    let rate = began as f64 / window_s;
+    let is_behind = |completed: &f64| {
+        *completed < rate * RATE_REACHED && (rate - completed) * window_s > REQUESTS_AT_EDGES
     };
-    (to > from && count > 0).then(|| count as f64 / ((to - from) as f64 / 1e9))
+    match completed.filter(is_behind) {
+        Some(completed) => Some(completed.max(1.0 / window_s)),
+        None if began == 0 => is_stalled(trial).then(|| 1.0 / window_s),
+        None => Some(rate),
+    }
 }
 
 /// Whether a trial had round trips, but none in the steady window.
@@ -238,10 +252,13 @@ fn jitter(trial: &Trial) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Busy time of all cores of both hosts, each machine counted once, nanoseconds.
+/// Busy time of all cores of both hosts, each machine counted once, nanoseconds; absent for a trial too short for the CPU clock.
 fn busy_ns(trial: &Trial, shared_machine: bool) -> Option<f64> {
     let mut busy = 0;
     for observation in machine::observations(trial, shared_machine)? {
+        if !machine::has_cpu_time(observation) {
+            return None;
+        }
         busy += observation.cores.iter().map(netduel_model::observation::CoreTime::busy_ns).sum::<u64>();
     }
     Some(busy as f64)

@@ -8,6 +8,14 @@ use netduel_model::run::RunHeader;
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 
+/// The kernel counts CPU time in hundredths of a second. An observation shorter than ten of them has no CPU time, nanoseconds.
+const CPU_TIME_MIN_NS: u64 = 100_000_000;
+
+/// Whether an observation was long enough for CPU time.
+pub fn has_cpu_time(observation: &Observation) -> bool {
+    observation.wall_ns >= CPU_TIME_MIN_NS
+}
+
 /// CPU time of one machine over the valid trials of an arm.
 #[derive(Debug, Clone)]
 pub struct Machine {

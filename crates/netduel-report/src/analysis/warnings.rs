@@ -310,8 +310,8 @@ fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
     warnings
 }
 
-/// The p99 lateness of the worst trial, when it is above the threshold.
-fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
+/// The p99 lateness of the worst trial, nanoseconds, when it is above the threshold: then the schedule of an open loop was missed.
+pub fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
     let interval_ns = 1e9 / workload.traffic.facts().request_rate()?.0.max(1) as f64;
     let allowed = interval_ns.clamp(LATENESS_NS.0, LATENESS_NS.1);
     trials
@@ -324,15 +324,19 @@ fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
         .filter(|late| *late as f64 > allowed)
 }
 
-/// Configured and achieved send rate, bit/s, when the rate was missed.
-fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
+/// Configured and achieved send rate of a direction, bit/s, when the rate was missed. A trial that its volume ended has no such rate.
+pub fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
     let paced = workload.traffic.facts().paced?;
     let (configured, seconds) = (paced.rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
     let slower = |trial: &&Trial| {
         let ends = [&trial.client, &trial.server].into_iter().flatten();
         ends.filter_map(|end| end.report.sent.as_ref()).map(|flow| flow.bytes as f64).min_by(f64::total_cmp)
     };
-    let sent: Vec<f64> = trials.iter().filter_map(slower).collect();
+    let is_whole = |trial: &&&Trial| {
+        let last_ns = figures::ends(trial).filter_map(|end| end.report.sent.as_ref()?.last_ns).max();
+        workload.traffic.facts().volume().is_none() || last_ns >= Some(workload.timing.duration.0)
+    };
+    let sent: Vec<f64> = trials.iter().filter(is_whole).filter_map(slower).collect();
     let median = summary::median(&sent)?;
     let missing = configured * seconds / 8.0 - median - paced.grain as f64;
     let sent_bps = median * 8.0 / seconds;
@@ -368,8 +372,12 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     None
 }
 
-/// Hosts on which other processes used so much CPU time that CPU metrics are overstated, with their share.
-pub fn busy_hosts(trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
+/// Hosts on which other processes used so much CPU time that CPU metrics are overstated, with their share. Empty for generators outside
+/// netduel (the kernel's, testpmd): they are not other processes, but their time cannot be told from that of others.
+pub fn busy_hosts(workload: &Workload, trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
+    if workload.traffic.facts().packets.is_some_and(|packets| packets.engine.is_external()) {
+        return Vec::new();
+    }
     let neighbour = if shared_machine { trial.server.as_ref() } else { None };
     [Role::Client, Role::Server]
         .into_iter()
@@ -379,18 +387,14 @@ pub fn busy_hosts(trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
         .collect()
 }
 
-/// Blocks whose trial had hosts with CPU contention, and the largest share. External generators are not other
-/// processes, but their time cannot be separated from that of others.
+/// Blocks whose trial had hosts with CPU contention, and the largest share.
 pub(super) fn contended_blocks(
     workload: &Workload,
     trials: &[&Trial],
     shared_machine: bool,
 ) -> BTreeMap<u32, f64> {
-    if workload.traffic.facts().packets.is_some_and(|packets| packets.engine.is_external()) {
-        return BTreeMap::new();
-    }
     let share_max = |trial: &&Trial| {
-        busy_hosts(trial, shared_machine).into_iter().map(|(_, share)| share).reduce(f64::max)
+        busy_hosts(workload, trial, shared_machine).into_iter().map(|(_, share)| share).reduce(f64::max)
     };
     trials.iter().filter_map(|trial| Some((trial.slot.block, share_max(trial)?))).collect()
 }
@@ -466,7 +470,8 @@ fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
         .flatten()
         .map(|end| end.observation.process.user_ns + end.observation.process.system_ns)
         .sum();
-    (total > 0).then(|| programs.saturating_sub(agents) as f64 / total as f64)
+    (total > 0 && machine::has_cpu_time(&end.observation))
+        .then(|| programs.saturating_sub(agents) as f64 / total as f64)
 }
 
 fn stolen_share(end: &TrialEnd) -> Option<f64> {

@@ -81,16 +81,26 @@ fn bottleneck(workload: &WorkloadAnalysis) -> Vec<Block> {
 }
 
 fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
-    let ArmLimit { cause, trials, of, evidence, others } = arm.limit.as_ref()?;
-    let others = others
-        .iter()
-        .map(|(cause, count)| format!("in {}: {}", words::plural(*count, "other trial"), cause.words()));
-    let evidence: Vec<String> = evidence.iter().cloned().chain(others).collect();
-    let evidence = if evidence.is_empty() { Cell::Absent } else { Cell::Text(evidence.join("; ")) };
+    let limit = arm.limit.as_ref()?;
+    let ArmLimit { cause, trials, of, evidence, evidence_block, others } = limit;
+    let noun = if cause.is_some() { "other trial" } else { "trial" };
+    let others =
+        others.iter().map(|(cause, count)| format!("in {}: {}", words::plural(*count, noun), cause.words()));
+    let mut parts = vec![evidence.join("; ")];
+    parts.retain(|words| !words.is_empty());
+    if *of > 1 {
+        for words in &mut parts {
+            *words = format!("block {}: {words}", evidence_block + 1);
+        }
+    }
+    // Without a single cause they come first: the evidence is that of the first of them.
+    let place = if cause.is_some() { parts.len() } else { 0 };
+    parts.splice(place..place, others);
+    let evidence = if parts.is_empty() { Cell::Absent } else { Cell::Text(parts.join("; ")) };
     Some(vec![
         arm.arm.as_str().into(),
-        cause.words().into(),
-        Cell::Number(format!("{trials} of {of}")),
+        limit.words().into(),
+        Cell::Number(format!("{trials}{} of {of}", if cause.is_some() { "" } else { " each" })),
         evidence,
     ])
 }

@@ -259,17 +259,20 @@ impl Estimate {
 /// Bottleneck of the trials of an arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Bottleneck {
-    /// Cause in most trials.
-    pub cause: Cause,
+    /// Cause in most trials; null when several causes share the largest number of trials.
+    pub cause: Option<Cause>,
     /// The cause in words.
     pub text: String,
-    /// Trials with this cause.
+    /// Trials with this cause, or with each of these causes.
     pub trials: u32,
     /// Valid trials.
     pub trials_total: u32,
-    /// The evidence of one of these trials, in words with its numbers; the decisive fact is first.
+    /// The evidence of one of these trials, in words with its numbers; the decisive fact is first. Without a single cause that of a trial
+    /// with the first of `others`.
     pub evidence: Vec<String>,
-    /// Bottlenecks of the other trials, most frequent first.
+    /// Block of that trial, from 0; null for a quick test.
+    pub evidence_block: Option<u32>,
+    /// Bottlenecks of the other trials, most frequent first; without a single cause of all trials.
     pub others: Vec<OtherBottleneck>,
 }
 
@@ -286,21 +289,23 @@ impl Bottleneck {
     pub(super) fn of_arm(limit: &ArmLimit) -> Self {
         Self {
             cause: limit.cause,
-            text: limit.cause.words().to_owned(),
+            text: limit.words().to_owned(),
             trials: limit.trials,
             trials_total: limit.of,
             evidence: limit.evidence.clone(),
+            evidence_block: Some(limit.evidence_block),
             others: limit.others.iter().map(|&(cause, trials)| OtherBottleneck { cause, trials }).collect(),
         }
     }
 
     pub(super) fn of_trial(limit: &analysis::Limit) -> Self {
         Self {
-            cause: limit.cause,
+            cause: Some(limit.cause),
             text: limit.cause.words().to_owned(),
             trials: 1,
             trials_total: 1,
             evidence: limit.evidence.clone(),
+            evidence_block: None,
             others: Vec::new(),
         }
     }

@@ -98,6 +98,15 @@ impl QuickWarning {
         Self { kind: Some(WarningKind::of(warning)), text: warning.to_string() }
     }
 
+    /// Of a rate or a schedule that the test missed.
+    fn of_rate(workload: &workload::Workload, trial: &Trial) -> impl Iterator<Item = Self> {
+        let rate = analysis::missed_rate(workload, trial)
+            .map(|words| (WarningKind::RateMissed, format!("rate missed: {words}")));
+        let schedule = analysis::missed_schedule(workload, trial)
+            .map(|words| (WarningKind::ScheduleMissed, format!("schedule missed: {words}")));
+        rate.into_iter().chain(schedule).map(|(kind, text)| Self { kind: Some(kind), text })
+    }
+
     /// Of a problem of a host or of a pair of hosts.
     pub fn of_host(text: &str) -> Self {
         Self { kind: None, text: text.to_owned() }
@@ -151,7 +160,7 @@ pub struct QuickInput<'a> {
 impl QuickTest {
     /// Of a finished test.
     pub fn of(input: QuickInput<'_>) -> Self {
-        let SummaryInput { workload, trial, shared_machine, expected } = input.summary;
+        let SummaryInput { workload, trial, shared_machine, expected, .. } = input.summary;
         let value = |metric: &Metric| MetricValue {
             metric: *metric,
             unit: metric.unit(),
@@ -172,7 +181,7 @@ impl QuickTest {
             search: trial.search.as_ref().map(|report| SearchTrial::of(trial.slot.block, report)),
             bottleneck: limit.as_ref().map(Bottleneck::of_trial),
             expected: expected.map(Expected::of),
-            warnings: input.warnings.to_vec(),
+            warnings: input.warnings.iter().cloned().chain(QuickWarning::of_rate(workload, trial)).collect(),
             intervals: input.intervals.iter().map(Interval::of).collect(),
             record: TrialRecord { format_version: input.format_version, trial: trial.clone() },
         }

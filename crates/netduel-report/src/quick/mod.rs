@@ -8,5 +8,5 @@ mod summary;
 mod sweep;
 
 pub use intervals::{Interval, Intervals, heading, line};
-pub use summary::{SummaryInput, summary};
+pub use summary::{SummaryInput, mtu, summary};
 pub use sweep::sweep;

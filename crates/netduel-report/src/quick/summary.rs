@@ -3,6 +3,7 @@ use std::fmt::Write as _;
 
 use netduel_model::metric::Metric;
 use netduel_model::observation::{InterfaceDelta, Observation};
+use netduel_model::snapshot::HostSnapshot;
 
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{human_nanos, human_si, three_digits};
@@ -18,8 +19,8 @@ use crate::{terminal, words};
 
 /// Retransmission timeout of a SYN, nanoseconds (RFC 6298, section 2.1).
 const SYN_RETRY_NS: u64 = 1_000_000_000;
-/// Ethernet, a VLAN tag, IPv6, and TCP with all of its options, bytes.
-const HEADERS_MAX: u64 = 14 + 4 + 40 + 60;
+/// The Ethernet header and a VLAN tag, which an interface counts beyond its MTU, bytes.
+const LINK_HEADERS: u32 = 14 + 4;
 
 /// Input of a summary.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,14 @@ pub struct SummaryInput<'a> {
     pub shared_machine: bool,
     /// The known rate limit of the sender.
     pub expected: Option<&'a Expected>,
+    /// MTU of the interface with the most bytes at client and server, bytes; absent where it is not known.
+    pub mtus: [Option<u32>; 2],
+}
+
+/// The MTU of the interface with the most bytes in an observation, from the snapshot of its host.
+pub fn mtu(observation: &Observation, host: &HostSnapshot) -> Option<u32> {
+    let name = &busiest(observation)?.name;
+    host.interfaces.iter().find(|interface| interface.name == *name)?.mtu
 }
 
 /// The summary as text of `width` columns. A trial that failed has none.
@@ -72,7 +81,7 @@ fn search(input: SummaryInput<'_>) -> Vec<Block> {
 }
 
 fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&'static str, String)> {
-    let SummaryInput { workload, trial, shared_machine, expected } = input;
+    let SummaryInput { workload, trial, shared_machine, expected, mtus } = input;
     let mut rows = headlines(input);
     if let Some(words) = tail(workload, trial) {
         rows.push(("latency", words));
@@ -95,7 +104,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     if let Some(words) = cpu(input, client, server) {
         rows.push(("CPU", words));
     }
-    for (role, share) in analysis::busy_hosts(trial, shared_machine) {
+    for (role, share) in analysis::busy_hosts(workload, trial, shared_machine) {
         let whose = if shared_machine { "one machine's".to_owned() } else { format!("the {role}'s") };
         let words = format!(
             "CPU contention from other processes: {} of {whose} CPU time; CPU costs are overstated",
@@ -107,9 +116,8 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         let placement = end.observation.placement.as_ref().map(words::placement);
         rows.extend(placement.map(|cores| ("cores", format!("{name}: {}", words::plain(&cores)))));
     }
-    let largest = largest_packet(input, client, server);
-    for (name, end) in [("client", client), ("server", server)] {
-        rows.extend(packets(&end.observation, largest).map(|words| ("packets", format!("{name}: {words}"))));
+    for (name, end, mtu) in [("client", client, mtus[0]), ("server", server, mtus[1])] {
+        rows.extend(packets(&end.observation, mtu).map(|words| ("packets", format!("{name}: {words}"))));
     }
     for (name, end) in [("client", client), ("server", server)] {
         for error in &end.report.errors {
@@ -171,10 +179,8 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
             ),
         ));
     }
-    // A test that ended with its volume can be slower than the configured rate.
-    if over_ns(input).is_none_or(|over| over >= workload.timing.duration.0) {
-        rows.extend(analysis::missed_rate(workload, trial).map(|words| ("rate missed", words)));
-    }
+    rows.extend(analysis::missed_rate(workload, trial).map(|words| ("rate missed", words)));
+    rows.extend(analysis::missed_schedule(workload, trial).map(|words| ("schedule missed", words)));
     rows
 }
 
@@ -210,7 +216,12 @@ fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
         Metric::DatagramRate if is_of_packets(input) => Some(format!("received{ways} {window}")),
         Metric::DatagramRate => Some(format!("of datagrams received{ways} {window}")),
         Metric::RoundTripRate => Some(window),
-        Metric::Jitter => Some("(RFC 3550)".to_owned()),
+        // Datagrams of one burst have one send time, so the estimate would be that of their spacing.
+        Metric::Jitter => {
+            let ways = analysis::datagrams_of(input.workload, input.trial, input.shared_machine);
+            let is_in_bursts = ways.iter().any(|way| way.burst.is_some_and(|burst| burst > 1));
+            (!is_in_bursts).then(|| "at the end of the test (RFC 3550)".to_owned())
+        }
         _ => None,
     }
 }
@@ -327,6 +338,10 @@ fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     }
     let (duplicate, reordered) = (sum(|way| way.duplicates), sum(|way| way.reordered));
     let _ = write!(words, "; {duplicate} duplicate, {reordered} reordered");
+    let refused = sum(|way| way.refused.unwrap_or(0));
+    if refused > 0 {
+        let _ = write!(words, "; {refused} send calls refused, which are neither sent nor lost");
+    }
     let mut rows = vec![(if is_of_packets(input) { "loss" } else { "datagrams" }, words)];
     match analysis::not_packets(&ways) {
         Some(ratio) if ratio > 1.0 => rows.push((
@@ -428,6 +443,12 @@ fn fairness(end: &TrialEnd) -> Option<String> {
 
 /// CPU cost: cores used on each host, and time per unit of work.
 fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<String> {
+    if ![client, server].into_iter().all(|end| analysis::has_cpu_time(&end.observation)) {
+        return Some(
+            "none: the test is shorter than 100 ms, and the kernel counts CPU time in steps of 10 ms"
+                .to_owned(),
+        );
+    }
     let used = |end: &TrialEnd| {
         let busy: u64 = end.observation.cores.iter().map(netduel_model::observation::CoreTime::busy_ns).sum();
         let cores = end.observation.cores.len();
@@ -455,35 +476,26 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
     Some(text)
 }
 
-/// The most bytes that a packet of this test has on the wire. Absent where that is not known.
-fn largest_packet(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<u64> {
-    let payload = match input.workload.traffic.facts().wire {
-        Wire::Segments => {
-            let streams = client.report.streams.iter().chain(&server.report.streams);
-            streams.filter_map(|stream| stream.tcp.as_ref()?.snd_mss).max().map(u64::from)
-        }
-        Wire::Datagrams { size, .. } => Some(size.0),
-        Wire::Mixed => None,
-    };
-    payload.map(|bytes| bytes + HEADERS_MAX)
+/// The interface with the most bytes.
+fn busiest(observation: &Observation) -> Option<&InterfaceDelta> {
+    let carried = |interface: &&InterfaceDelta| interface.rx_bytes + interface.tx_bytes;
+    observation.interfaces.iter().filter(|interface| !interface.is_master).max_by_key(carried)
 }
 
-/// Packets of the interface with the most bytes: datagrams and segments are not packets. A mean length above `largest` shows GSO.
-fn packets(observation: &Observation, largest: Option<u64>) -> Option<String> {
-    let carried = |interface: &&InterfaceDelta| interface.rx_bytes + interface.tx_bytes;
-    let interface =
-        observation.interfaces.iter().filter(|interface| !interface.is_master).max_by_key(carried)?;
+/// Packets of the interface with the most bytes: datagrams and segments are not packets. A mean length above its MTU shows GSO.
+fn packets(observation: &Observation, mtu: Option<u32>) -> Option<String> {
+    let interface = busiest(observation)?;
     let direction = |packets: u64, bytes: u64, dropped: u64| {
         if packets == 0 {
             return "none".to_owned();
         }
         let lost = if dropped > 0 { format!(", {dropped} dropped") } else { String::new() };
         let mean = (bytes as f64 / packets as f64).round();
-        let is_gso = largest.is_some_and(|largest| mean > largest as f64);
+        let is_gso = mtu.is_some_and(|mtu| mean > f64::from(mtu + LINK_HEADERS));
         let kind = if is_gso { ": unsegmented GSO packets" } else { "" };
         format!("{packets} (mean {}{kind}){lost}", human_si(mean, "B"))
     };
-    (carried(&interface) > 0).then(|| {
+    (interface.rx_bytes + interface.tx_bytes > 0).then(|| {
         format!(
             "{} sent {}, received {}",
             words::plain(&interface.name),

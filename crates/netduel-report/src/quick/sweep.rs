@@ -18,7 +18,7 @@ pub fn sweep(tests: &[SummaryInput<'_>], width: usize) -> String {
 }
 
 fn row(test: SummaryInput<'_>) -> Option<Vec<Cell>> {
-    let SummaryInput { workload, trial, shared_machine, expected } = test;
+    let SummaryInput { workload, trial, shared_machine, expected, .. } = test;
     let packets = workload.traffic.facts().packets?;
     let of = |metric: Metric| value_of(metric, workload, trial, shared_machine);
     let value = |metric: Metric| {

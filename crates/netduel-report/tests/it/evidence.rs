@@ -239,29 +239,119 @@ fn loss_with_growing_round_trips_is_congestion() {
 }
 
 #[test]
-fn waiting_threads_are_cpu_contention_and_idle_threads_are_not() {
+fn waiting_threads_are_cpu_contention_only_with_cpu_time_of_other_processes() {
     use netduel_model::sample::ThreadUse;
-    let waited = |client_ms: u64, server_ms: u64| {
+    let waited = |client_ms: u64, server_ms: u64, [run_percent, own_percent, idle_percent]: [u64; 3]| {
         changed(|trial| {
             for (role, ms) in [(Role::Client, client_ms), (Role::Server, server_ms)] {
                 let end = if role == Role::Client { &mut trial.client } else { &mut trial.server };
                 let end = end.as_mut().unwrap();
                 let wall_ns = end.observation.wall_ns;
-                end.report.thread_use =
-                    Some(ThreadUse { threads: 1, run_ns: wall_ns / 10, run_delay_ns: wall_ns / 1000 * ms });
+                end.report.thread_use = Some(ThreadUse {
+                    threads: 1,
+                    run_ns: wall_ns / 100 * run_percent,
+                    run_delay_ns: wall_ns / 1000 * ms,
+                });
+                let cores = end.observation.cores.len() as u64;
+                end.observation.process.system_ns = 0;
+                end.observation.process.user_ns = wall_ns * cores / 100 * own_percent;
                 for core in &mut end.observation.cores {
-                    core.user_ns = wall_ns;
+                    core.idle_ns = wall_ns / 100 * idle_percent;
+                    core.user_ns = wall_ns - core.idle_ns;
                 }
             }
         })
     };
-    let starved = waited(800, 0);
+    let starved = waited(800, 0, [10, 0, 0]);
     assert_eq!(starved.cause, Cause::SenderCore);
     assert!(starved.evidence[0].contains("runnable but not scheduled 80 % of the time"), "{starved:?}");
-    // A thread that was not pinned and waited far longer than it ran: CPU contention.
-    let starved = waited(0, 800);
+    // A thread that was not pinned waited, and other processes used the CPU: CPU contention.
+    let starved = waited(0, 800, [10, 10, 0]);
     assert_eq!(starved.cause, Cause::CpuContention, "{starved:?}");
-    assert!(starved.evidence[0].contains("the server's threads ran 10 % of the time"), "{starved:?}");
+    let words = "other processes used 90 % of the CPU time; the server's threads ran 10 % of the time";
+    assert!(starved.evidence[0].starts_with(words), "{starved:?}");
+    // Without other processes the threads filled the machine, or their core.
+    let own = waited(0, 800, [10, 97, 0]);
+    assert_eq!(own.cause, Cause::AllCores, "{own:?}");
+    assert!(own.evidence[0].contains("not scheduled 80 % of the time (1 thread on 4 cores)"), "{own:?}");
+    assert_eq!(waited(0, 800, [10, 60, 40]).cause, Cause::ReceiverCore);
+    // A thread that waits for nothing but a core: the core is its own only where it ran most of the time.
+    assert_eq!(waited(0, 370, [50, 10, 0]).cause, Cause::CpuContention);
+    assert_eq!(waited(0, 190, [70, 10, 0]).cause, Cause::ReceiverCore);
+    assert_ne!(waited(0, 370, [10, 10, 0]).cause, Cause::CpuContention);
+}
+
+/// The bottleneck of a closed loop whose threads waited for this share of the time, beside other processes or without them.
+fn closed_loop(waited_percent: u64, others: bool) -> Limit {
+    use netduel_model::sample::ThreadUse;
+    let mut run = build(&Recipe { workloads: vec!["rr"], blocks: 1, ..Recipe::default() });
+    let workload = run.header.plan.arms[0].workloads[0].clone();
+    let trial = &mut run.trials[0];
+    for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+        let part = end.observation.wall_ns / 100;
+        end.report.thread_use =
+            Some(ThreadUse { threads: 1, run_ns: part * 20, run_delay_ns: part * waited_percent });
+        end.report.streams.clear();
+        end.observation.process.user_ns = if others { 0 } else { part * 400 };
+    }
+    limit_of(&workload, trial, false, None).unwrap()
+}
+
+#[test]
+fn closed_loop_is_latency_bound_only_while_its_threads_get_cores() {
+    let bound = closed_loop(19, true);
+    assert_eq!(bound.cause, Cause::RoundTrip, "{bound:?}");
+    assert_eq!(
+        bound.evidence[0],
+        "1 outstanding request; threads were runnable but not scheduled 19 % of the time"
+    );
+    assert_eq!(closed_loop(20, true).cause, Cause::CpuContention);
+    assert_ne!(closed_loop(20, false).cause, Cause::RoundTrip);
+    assert_ne!(closed_loop(20, false).cause, Cause::CpuContention);
+}
+
+#[test]
+fn qdisc_that_delays_most_packets_is_a_cap_beside_other_processes() {
+    use netduel_model::sample::ThreadUse;
+    let delayed = |share: u64| {
+        changed(|trial| {
+            let end = trial.client.as_mut().unwrap();
+            let wall_ns = end.observation.wall_ns;
+            end.report.streams.iter_mut().for_each(|stream| stream.core = None);
+            end.report.thread_use =
+                Some(ThreadUse { threads: 1, run_ns: wall_ns / 10, run_delay_ns: wall_ns / 2 });
+            end.observation.process.user_ns = 0;
+            end.observation.process.system_ns = 0;
+            end.observation.cores.iter_mut().for_each(|core| core.user_ns = wall_ns);
+            for interface in &mut end.observation.interfaces {
+                interface.qdisc_overlimits = Some(interface.tx_packets / 100 * share);
+                interface.qdisc_dropped = Some(7);
+            }
+        })
+    };
+    let capped = delayed(20);
+    assert_eq!(capped.cause, Cause::RateCap, "{capped:?}");
+    assert!(capped.evidence[0].ends_with("(overlimits) and dropped 7 packets"), "{capped:?}");
+    assert_eq!(capped.evidence.len(), 1, "each fact once: {capped:?}");
+    assert_eq!(delayed(5).cause, Cause::CpuContention);
+}
+
+#[test]
+fn causes_with_equal_counts_are_no_single_cause() {
+    let mut run = bulk(2, 1.0);
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "synthetic") {
+        if trial.slot.block == 1 {
+            for interface in &mut trial.client.as_mut().unwrap().observation.interfaces {
+                interface.qdisc_overlimits = Some(interface.tx_packets);
+            }
+        }
+    }
+    let analysis = analyse_run(&run);
+    let limit = analysis.workloads[0].arms[0].limit.as_ref().unwrap();
+    assert_eq!((limit.cause, limit.trials, limit.of, limit.others.len()), (None, 1, 2, 2), "{limit:?}");
+    let text = terminal::report(&document(&run), 200, false);
+    assert!(text.contains("no single cause") && text.contains("1 each of 2"), "{text}");
+    assert!(text.contains(&format!("block {}: ", limit.evidence_block + 1)), "{text}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, ErrorCo
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Direction, TcpStream, Traffic, Workload};
-use netduel_report::analysis::{analyse, value_of};
+use netduel_model::workload::{Direction, TcpStream, Traffic, UdpStream, Workload};
+use netduel_report::analysis::{Cause, analyse, limit_of, value_of};
 use netduel_report::{analyse_run, document, markdown};
 use netduel_stats::histogram::Histogram;
 
@@ -291,6 +291,41 @@ fn late_open_loop_causes_a_warning() {
         }
     }
     assert!(!punctual(&late));
+}
+
+#[test]
+fn open_loop_counts_completed_requests_and_names_the_configured_rate_only_on_schedule() {
+    let (mut workload, on_time) = first("open");
+    let steady_s = 4;
+    workload.timing.warmup.0 = workload.timing.duration.0 - workload.timing.cooldown.0 - steady_s * SECOND;
+    let series = |messages: u64| -> Vec<IntervalSample> {
+        let sample = |second: u64| IntervalSample {
+            end_ns: (second + 1) * SECOND,
+            length_ns: SECOND,
+            bytes: messages * 64,
+            messages,
+        };
+        (0..5).map(sample).collect()
+    };
+    let configured = workload.traffic.facts().request_rate().unwrap().0;
+    let answered = |percent: u64, late_ns: u64| {
+        let mut trial = on_time.clone();
+        let client = &mut trial.client.as_mut().unwrap().report;
+        client.received.as_mut().unwrap().series = series(configured * percent / 100);
+        let round_trips = client.round_trips.as_mut().unwrap();
+        round_trips.histogram.count = configured * steady_s;
+        let mut late = Histogram::new();
+        (0..1000).for_each(|_| late.record(late_ns));
+        round_trips.pacing_error = Some(late.to_record());
+        let rate = value_of(Metric::RoundTripRate, &workload, &trial, false).unwrap();
+        (rate.round() as u64 * 100 / configured, limit_of(&workload, &trial, false, None).unwrap().cause)
+    };
+    assert_eq!(answered(100, 1_000), (100, Cause::ConfiguredRate));
+    // The histogram holds every request of the window, whenever it was answered.
+    let (rate, cause) = answered(30, 1_000);
+    assert!(rate == 30 && cause != Cause::ConfiguredRate, "{rate} {cause:?}");
+    let (rate, cause) = answered(100, 300_000_000);
+    assert!(rate == 100 && cause != Cause::ConfiguredRate, "{rate} {cause:?}");
 }
 
 #[test]

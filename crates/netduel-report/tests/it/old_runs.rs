@@ -21,6 +21,12 @@ const RUNS: [&str; 10] = [
     "2-real-treatments",
 ];
 
+/// Figures that the old program derived wrongly. Of an open loop it counted the requests that began in the steady window, also where the
+/// path kept them beyond it: here 24, of which 16 were answered in the window.
+const CORRECTED: [&str; 1] = [
+    "latency-20261122-140009-dd30,2,9,0,synthetic,stamped,true,1795356034959,round-trip-rate,/s,50.526315789473685,",
+];
+
 fn golden(name: &str, extension: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../netduel-store/tests/golden");
     folder.join(format!("format-{name}.{extension}"))
@@ -41,7 +47,7 @@ fn with_block_from_1(row: &str) -> String {
     cells.join(",")
 }
 
-/// A later program may know more metrics of an old trial. It must not know fewer, or give another value.
+/// A later program may know more metrics of an old trial. It must not know fewer, or give another value but a corrected one.
 #[test]
 fn every_figure_that_the_old_program_reported_is_reported_unchanged() {
     for name in RUNS {
@@ -49,7 +55,9 @@ fn every_figure_that_the_old_program_reported_is_reported_unchanged() {
         let then = std::fs::read_to_string(golden(name, "csv")).unwrap();
         assert!(then.lines().count() > 1, "{name} has no figures");
         let rows = then.lines().map(with_block_from_1);
-        let lost: Vec<String> = rows.filter(|row| !now.lines().any(|line| line == row)).collect();
+        let lost: Vec<String> = rows
+            .filter(|row| !CORRECTED.contains(&row.as_str()) && !now.lines().any(|line| line == row))
+            .collect();
         assert!(lost.is_empty(), "of {name}:\n{}\nis not in\n{now}", lost.join("\n"));
     }
 }

@@ -65,7 +65,10 @@ fn summary_and_interval_lines_state_their_time_base() {
     let trial = &run.trials[0];
     let mut workload = run.header.plan.arms[0].workloads[0].clone();
     let text = |workload: &Workload| {
-        quick::summary(SummaryInput { workload, trial, shared_machine: false, expected: None }, 200)
+        quick::summary(
+            SummaryInput { workload, trial, shared_machine: false, expected: None, mtus: [None; 2] },
+            200,
+        )
     };
     let excluded = text(&workload);
     assert!(excluded.contains("warm-up") && excluded.contains(" excluded)"), "{excluded}");
@@ -86,7 +89,8 @@ fn summary_counts_one_retransmit_in_the_singular() {
         for (index, tcp) in streams.iter_mut().filter_map(|stream| stream.tcp.as_mut()).enumerate() {
             tcp.retransmits = Some(if index == 0 { number } else { 0 });
         }
-        let input = SummaryInput { workload, trial: &trial, shared_machine: false, expected: None };
+        let input =
+            SummaryInput { workload, trial: &trial, shared_machine: false, expected: None, mtus: [None; 2] };
         let text = quick::summary(input, 200);
         assert!(text.contains(words), "{text}");
     }
@@ -96,7 +100,7 @@ fn summary_counts_one_retransmit_in_the_singular() {
 fn stamped_test_shows_the_round_trip_composition() {
     let run = stamps::run([true, true], |_| {});
     let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
-    let input = SummaryInput { workload, trial, shared_machine: false, expected: None };
+    let input = SummaryInput { workload, trial, shared_machine: false, expected: None, mtus: [None; 2] };
     let text = quick::summary(input, 80);
     assert!(text.contains("network, both ways") && text.contains("one way up"), "{text}");
     let document = json::quick_test(&run, input);
@@ -145,6 +149,10 @@ fn rest_of_a_test_is_part_of_its_last_interval_and_a_long_drain_a_line_of_its_ow
     let traffic = run.header.plan.arms[0].workloads[0].traffic.clone();
     let lines = |last_ns: u64| {
         let mut trial = run.trials[0].clone();
+        let streams = &mut trial.client.as_mut().unwrap().report.streams;
+        for (index, tcp) in streams.iter_mut().filter_map(|stream| stream.tcp.as_mut()).enumerate() {
+            tcp.retransmits = Some(if index == 0 { 9 } else { 0 });
+        }
         let received = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
         (received.bytes, received.last_ns) = (2_500, Some(last_ns));
         let mut intervals = Intervals::new(&traffic, 1.0, 2.0);
@@ -170,9 +178,105 @@ fn rest_of_a_test_is_part_of_its_last_interval_and_a_long_drain_a_line_of_its_ow
     assert_eq!(all(&short), [(1.0, 1_000, false), (2.1, 1_500, false)]);
     // The sender's figures come after the receiver's; the line waits for them.
     assert_eq!(short[0].retransmits, Some(1));
+    // The last line has what came after the last figures, so that the lines add up to the total.
+    let retransmits =
+        |shown: &[quick::Interval]| shown.iter().filter_map(|interval| interval.retransmits).sum::<u64>();
+    assert_eq!(retransmits(&short), 9);
     let long = lines(3_500_000_000);
     assert_eq!(all(&long), [(1.0, 1_000, false), (2.0, 1_000, false), (3.5, 500, true)]);
     assert!(quick::line(&traffic, &long[2], 1.0).ends_with("received after the end of the test"));
+    assert_eq!(retransmits(&long), 9);
+    assert_eq!(retransmits(&lines(2_000_000_000)), 9);
+}
+
+#[test]
+fn summary_of_an_open_loop_states_a_missed_schedule_and_a_missed_rate() {
+    let run = build(&Recipe { workloads: vec!["open"], blocks: 1, ..Recipe::default() });
+    let (workload, mut trial) = (&run.header.plan.arms[0].workloads[0], run.trials[0].clone());
+    let client = &mut trial.client.as_mut().unwrap().report;
+    let round_trips = client.round_trips.as_mut().unwrap();
+    let mut late = netduel_stats::histogram::Histogram::new();
+    (0..1000).for_each(|_| late.record(400_000_000));
+    round_trips.pacing_error = Some(late.to_record());
+    client.received.as_mut().unwrap().series = (1..=5)
+        .map(|second| netduel_model::sample::IntervalSample {
+            end_ns: second * 1_000_000_000,
+            length_ns: 1_000_000_000,
+            bytes: 64_000,
+            messages: 1_000,
+        })
+        .collect();
+    let input =
+        SummaryInput { workload, trial: &trial, shared_machine: false, expected: None, mtus: [None; 2] };
+    let text = quick::summary(input, 200);
+    assert!(
+        text.contains("schedule missed") && text.contains("/s answered of the configured 20.0 k/s"),
+        "{text}"
+    );
+    let document = json::quick_test(&run, input);
+    let kinds = document["tests"][0]["warnings"].as_array().unwrap().iter().map(|warning| &warning["kind"]);
+    let kinds: Vec<&str> = kinds.filter_map(|kind| kind.as_str()).collect();
+    assert!(kinds.contains(&"rate-missed") && kinds.contains(&"schedule-missed"), "{kinds:?}");
+}
+
+#[test]
+fn gso_packets_are_those_above_the_mtu_and_a_short_test_has_no_cpu_time() {
+    let run = build(&Recipe { workloads: vec!["bulk"], blocks: 1, ..Recipe::default() });
+    let (workload, mut trial) = (&run.header.plan.arms[0].workloads[0], run.trials[0].clone());
+    for interface in &mut trial.client.as_mut().unwrap().observation.interfaces {
+        interface.tx_packets = interface.tx_bytes / 1519;
+        interface.rx_packets = interface.rx_bytes / 66;
+    }
+    let text = |trial: &netduel_model::trial::Trial, mtu: Option<u32>| {
+        quick::summary(
+            SummaryInput { workload, trial, shared_machine: false, expected: None, mtus: [mtu, None] },
+            200,
+        )
+    };
+    assert!(text(&trial, Some(1500)).contains(": unsegmented GSO packets"));
+    assert!(!text(&trial, Some(1501)).contains("GSO") && !text(&trial, None).contains("GSO"));
+    let whole = text(&trial, None);
+    assert!(whole.contains("s/GB (CPU"), "{whole}");
+    for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+        end.observation.wall_ns = 99_000_000;
+    }
+    let short = text(&trial, None);
+    assert!(short.contains("shorter than 100 ms") && !short.contains("s/GB"), "{short}");
+}
+
+#[test]
+fn jitter_is_that_of_the_end_and_absent_for_bursts_and_refused_calls_are_stated() {
+    let run = build(&Recipe { workloads: vec!["udp"], blocks: 1, ..Recipe::default() });
+    let (workload, mut trial) = (&run.header.plan.arms[0].workloads[0], run.trials[0].clone());
+    let mut text = |burst_max, refused| {
+        trial.client.as_mut().unwrap().report.datagrams_sent =
+            Some(netduel_model::sample::DatagramSendReport {
+                calls: 9,
+                burst_max,
+                refused,
+                pacing_error: None,
+            });
+        let input =
+            SummaryInput { workload, trial: &trial, shared_machine: false, expected: None, mtus: [None; 2] };
+        quick::summary(input, 200)
+    };
+    let single = text(1, 0);
+    assert!(single.contains("at the end of the test (RFC 3550)") && !single.contains("refused"), "{single}");
+    let bursts = text(45, 3);
+    assert!(!bursts.contains("RFC 3550") && bursts.contains("3 send calls refused"), "{bursts}");
+}
+
+#[test]
+fn congestion_windows_of_both_ends_are_headed_as_a_total() {
+    let mut traffic = traffic("bulk");
+    if let Traffic::TcpStream(stream) = &mut traffic {
+        (stream.streams, stream.direction) = (1, Direction::Up);
+    }
+    assert!(!quick::heading(&traffic).contains("total cwnd"));
+    if let Traffic::TcpStream(stream) = &mut traffic {
+        stream.direction = Direction::Both;
+    }
+    assert!(quick::heading(&traffic).contains("total cwnd"));
 }
 
 #[test]
@@ -194,7 +298,10 @@ fn test_of_both_directions_shows_the_rate_of_each() {
     let mut workload = run.header.plan.arms[0].workloads[0].clone();
     let mut trial = run.trials[0].clone();
     let text = |workload: &Workload, trial: &_| {
-        quick::summary(SummaryInput { workload, trial, shared_machine: false, expected: None }, 200)
+        quick::summary(
+            SummaryInput { workload, trial, shared_machine: false, expected: None, mtus: [None; 2] },
+            200,
+        )
     };
     assert!(!text(&workload, &trial).contains("to server"), "one direction is the headline itself");
     if let Traffic::TcpStream(stream) = &mut workload.traffic {

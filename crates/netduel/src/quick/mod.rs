@@ -22,7 +22,7 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::units::Nanos;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Role, Workload};
 use netduel_report::analysis::expected;
 use netduel_report::json::quick::{QuickDocument, QuickTest};
 use netduel_report::quick::SummaryInput;
@@ -92,7 +92,7 @@ struct Tested {
 impl Tested {
     fn input(&self) -> SummaryInput<'_> {
         let Self { workload, trial, shared_machine } = self;
-        SummaryInput { workload, trial, shared_machine: *shared_machine, expected: None }
+        SummaryInput { workload, trial, shared_machine: *shared_machine, expected: None, mtus: [None; 2] }
     }
 }
 
@@ -206,8 +206,12 @@ fn execute(
             };
             let expected = plan.arms.first().and_then(|arm| expected::of(plan, hosts, arm, workload));
             let id = closed.id.filter(|_| common.save);
+            let mtus = [Role::Client, Role::Server].map(|role| {
+                let host = hosts.get(plan.arms.first()?.pair.host(role))?;
+                netduel_report::quick::mtu(&trial.end(role)?.observation, host)
+            });
             let summary =
-                SummaryInput { workload, trial, shared_machine: shared, expected: expected.as_ref() };
+                SummaryInput { workload, trial, shared_machine: shared, expected: expected.as_ref(), mtus };
             let for_programs = output.borrow_mut().end(plan, id.as_ref(), summary)?;
             if let Some(id) = id {
                 tell(&format!("stored as run {id} (netduel report {id})"));

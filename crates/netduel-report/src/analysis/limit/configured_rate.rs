@@ -1,14 +1,12 @@
 //! The configured rate of a workload, and whether it was reached.
 use netduel_model::metric::Metric;
 use netduel_model::trial::Trial;
-use netduel_model::units::{human_bit_rate, human_si};
+use netduel_model::units::{human_bit_rate, human_nanos, human_si};
 use netduel_model::workload::{Direction, PacedRate, Traffic, Workload};
 
-use super::super::figures;
+use super::super::figures::{self, RATE_REACHED};
+use super::super::warnings;
 use crate::words;
-
-/// From this share on, the configured rate was reached.
-pub(super) const RATE_REACHED: f64 = 0.98;
 
 /// The configured rate, and the rate received in the steady window, bit/s. A rate so low that less than one message is due is
 /// reached without sending.
@@ -22,24 +20,41 @@ pub(super) fn configured_rate(workload: &Workload, trial: &Trial) -> Option<(f64
     Some((configured, reached.unwrap_or(if due < burst as f64 { configured } else { 0.0 })))
 }
 
-/// The configured requests per second, and the round trips per second that began in the steady window.
-pub(super) fn configured_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
+/// The configured requests per second, and the responses per second in the steady window.
+fn configured_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
     let requests = workload.traffic.facts().requests.filter(|requests| !requests.are_probes)?;
     let configured = requests.rate?.0 as f64;
     let reached = figures::value_of(Metric::RoundTripRate, workload, trial, false)?;
     Some((configured, reached))
 }
 
-/// The missed rate in words; absent without a configured rate, or when it was reached.
+/// The configured requests per second and the responses per second, where the schedule was kept and the path kept up with it.
+pub(super) fn kept_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
+    configured_requests(workload, trial)
+        .filter(|(configured, reached)| *reached >= configured * RATE_REACHED)
+        .filter(|_| warnings::lateness(workload, &[trial]).is_none())
+}
+
+/// The missed rate of a test in words: of a stream what its sender sent, of an open loop the responses. Absent without a configured
+/// rate, or when it was reached.
 pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
-    let missed = |(configured, reached): &(f64, f64)| *reached < configured * RATE_REACHED;
-    let words = |configured: String, reached: String| format!("{reached} of the configured {configured}");
-    let bits = configured_rate(workload, trial).filter(missed);
-    let requests = configured_requests(workload, trial).filter(missed);
     let human = |bps: f64| human_rate(&workload.traffic, bps);
-    bits.map(|(configured, reached)| words(human(configured), human(reached))).or_else(|| {
-        requests.map(|(configured, reached)| words(human_si(configured, "/s"), human_si(reached, "/s")))
+    if let Some((configured, sent)) = warnings::rate_missed(workload, &[trial]) {
+        return Some(format!("{} sent of the configured {}", human(sent), human(configured)));
+    }
+    let (configured, reached) = configured_requests(workload, trial)?;
+    (reached < configured * RATE_REACHED).then(|| {
+        format!("{} answered of the configured {}", human_si(reached, "/s"), human_si(configured, "/s"))
     })
+}
+
+/// The missed schedule of an open loop in words; absent when it was kept.
+pub fn missed_schedule(workload: &Workload, trial: &Trial) -> Option<String> {
+    let late_ns = warnings::lateness(workload, &[trial])?;
+    Some(format!(
+        "requests left up to {} late (p99); set a lower rate or pin the client",
+        human_nanos(late_ns as f64)
+    ))
 }
 
 /// A payload rate for people; of packets as packets per second.

@@ -2,6 +2,7 @@
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::trial::TrialEnd;
 use netduel_model::warning::STEAL_SHARE_MAX;
+use netduel_model::workload::Role;
 
 use super::super::machine::is_full;
 use super::super::queues::{self, PACKETS_MIN, carrier};
@@ -13,10 +14,10 @@ use crate::words::percent;
 const THREAD_FULL: f64 = 0.85;
 /// From this share of a host's packets on, one queue or core received all traffic of the test. The rest is other traffic of the host.
 const ALL_PACKETS: f64 = 0.95;
-/// From this share of the time on, a runnable thread without a core was limited by CPU contention.
+/// From this share of the time on, waiting for a core limited a thread: one that also waits for other things, where buffers cover shorter
+/// waits, and one of which each wait counts, because it waits for nothing else or is part of a closed loop.
 const WAITED_MOST: f64 = 0.4;
-/// Threads that waited this many times longer than they ran did not cause the load of the cores.
-const OTHERS_MOST: f64 = 2.0;
+const WAITED_PART: f64 = 0.2;
 /// From this share of the time on, waiting for a core is part of the evidence.
 const WAITED_MUCH: f64 = 0.1;
 /// The share of a machine's packets on the core of one queue; the rest is other traffic.
@@ -99,6 +100,23 @@ fn thread_shares(end: &TrialEnd) -> (f64, f64) {
     ((user + system) as f64 / wall / threads as f64, 0.0)
 }
 
+/// How many threads of an end on how many cores: `8 threads on 2 cores`.
+fn threads_on_cores(end: &TrialEnd) -> Option<String> {
+    let threads = end.report.thread_use.map(|usage| usage.threads).filter(|threads| *threads > 0)?;
+    let cores = end.observation.cores.len() as u32;
+    let count = |number: u32, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+    (cores > 0).then(|| format!("{} on {}", count(threads, "thread"), count(cores, "core")))
+}
+
+/// A thread, or waiting for cores, that limits the traffic.
+#[derive(Debug, Clone)]
+pub(super) struct BusyThreads {
+    /// The cause and its evidence.
+    pub finding: Finding,
+    /// Whether the threads waited for a core long enough to be the reason.
+    pub waited: bool,
+}
+
 /// The saturated core to which all threads of an end were pinned.
 fn pinned_full(end: &TrialEnd) -> Option<Core> {
     let mut pinned: Vec<u16> = end.report.streams.iter().filter_map(|stream| stream.core).collect();
@@ -109,9 +127,9 @@ fn pinned_full(end: &TrialEnd) -> Option<Core> {
 }
 
 impl Evidence<'_> {
-    /// Saturated threads, and threads on a saturated core. A saturated sender comes before a saturated receiver, because the receiver
+    /// Saturated threads, and threads that waited for cores. A saturated sender comes before a saturated receiver, because the receiver
     /// may be busy-polling; not where the receive window was full.
-    pub(super) fn threads(&self) -> Vec<Finding> {
+    pub(super) fn threads(&self) -> Vec<BusyThreads> {
         let window_closed = self.tcp.is_some_and(|tcp| tcp.window >= HELD_UP);
         let mut ends = [(self.sender, Cause::SenderCore), (self.receiver, Cause::ReceiverCore)];
         if window_closed {
@@ -124,25 +142,57 @@ impl Evidence<'_> {
             }
             let name = name_of(end.report.role);
             let (ran, waited) = thread_shares(end);
-            if ran + waited >= THREAD_FULL || waited >= WAITED_MOST {
-                let waiting = if waited >= WAITED_MUCH {
-                    format!(" and were runnable but not scheduled {} of the time", percent(waited))
-                } else {
-                    String::new()
-                };
-                let pinned = pinned_full(end)
-                    .map(|core| format!(" (pinned to core {}, {})", core.number, core.words()));
-                let words = format!(
-                    "the {name}'s threads ran {} of the time{waiting}{}",
-                    percent(ran),
-                    pinned.as_deref().unwrap_or_default()
-                );
-                // A pinned core belongs to the end, even if other processes use it.
-                let others = waited >= ran * OTHERS_MOST && pinned.is_none();
-                found.push((if others { Cause::CpuContention } else { cause }, words));
+            let is_full = ran + waited >= THREAD_FULL;
+            let waited_min = if self.outstanding.is_some() || is_full { WAITED_PART } else { WAITED_MOST };
+            let has_waited = waited >= waited_min;
+            if !is_full && !has_waited {
+                continue;
             }
+            let waiting = if waited >= WAITED_MUCH {
+                format!(" and were runnable but not scheduled {} of the time", percent(waited))
+            } else {
+                String::new()
+            };
+            let pinned = pinned_full(end);
+            let note = match pinned {
+                Some(core) => Some(format!("pinned to core {}, {}", core.number, core.words())),
+                None => threads_on_cores(end).filter(|_| waited >= WAITED_MUCH),
+            };
+            let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
+            let mut words = format!("the {name}'s threads ran {} of the time{waiting}{note}", percent(ran));
+            // A pinned core belongs to the end, even if other processes use it.
+            let cause = match self.others_share(end).filter(|_| has_waited && pinned.is_none()) {
+                Some(share) => {
+                    words = format!("other processes used {} of the CPU time; {words}", percent(share));
+                    Cause::CpuContention
+                }
+                // Threads that wait on a machine without idle time, which other processes did not use, fill it themselves, together with
+                // the other end on the same machine and with packet processing.
+                None if has_waited && pinned.is_none() && whole(&end.observation).is_full() => {
+                    Cause::AllCores
+                }
+                None => cause,
+            };
+            found.push(BusyThreads { finding: (cause, words), waited: has_waited });
         }
         found
+    }
+
+    /// The share of the CPU time of an end's host that other processes used; absent below the threshold of the warning.
+    fn others_share(&self, end: &TrialEnd) -> Option<f64> {
+        let is_here = |role: Role| self.shared_machine || role == end.report.role;
+        self.others.iter().find(|(role, _)| is_here(*role)).map(|(_, share)| *share)
+    }
+
+    /// The outstanding requests of a closed loop, with the waits for cores where these are known.
+    pub(super) fn latency_bound(&self, outstanding: u32) -> Finding {
+        let plural = if outstanding == 1 { "request" } else { "requests" };
+        let ends = [self.sender, self.receiver];
+        let waits = ends.map(|end| end.report.thread_use.map(|_| thread_shares(end).1));
+        let longest = waits.into_iter().flatten().reduce(f64::max);
+        let waited = longest
+            .map(|share| format!("; threads were runnable but not scheduled {} of the time", percent(share)));
+        (Cause::RoundTrip, format!("{outstanding} outstanding {plural}{}", waited.unwrap_or_default()))
     }
 
     /// All packets of the receiving host on one queue or core, and that core saturated.
@@ -232,7 +282,10 @@ impl Evidence<'_> {
                     end.observation.cores.len(),
                     all.words()
                 );
-                (Cause::AllCores, words)
+                let others = self.others_share(end);
+                let others =
+                    others.map(|share| format!("; other processes used {} of the CPU time", percent(share)));
+                (Cause::AllCores, words + &others.unwrap_or_default())
             })
             .collect()
     }

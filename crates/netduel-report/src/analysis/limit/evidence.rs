@@ -5,9 +5,11 @@ use netduel_model::units::{human_nanos, human_si};
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
 
 use super::super::expected::Expected;
-use super::super::{datagrams, figures, series};
+use super::super::figures::{self, RATE_REACHED};
+use super::super::{datagrams, series, warnings};
 use super::Cause;
-use super::configured_rate::{RATE_REACHED, configured_rate, configured_requests};
+use super::configured_rate::{configured_rate, kept_requests};
+use super::cores::BusyThreads;
 use crate::words::percent;
 
 /// From this share of the busy time on, a window or a buffer limited the sender.
@@ -53,9 +55,11 @@ pub(super) struct Evidence<'a> {
     pub sent: u64,
     pub lost: datagrams::Lost,
     configured: Option<(f64, f64)>,
-    configured_requests: Option<(f64, f64)>,
+    kept_requests: Option<(f64, f64)>,
     /// Outstanding requests in a closed loop.
-    outstanding: Option<u32>,
+    pub outstanding: Option<u32>,
+    /// Hosts on which other processes used CPU time, with their share: as in the warning `CPU contention`.
+    pub others: Vec<(Role, f64)>,
 }
 
 impl<'a> Evidence<'a> {
@@ -89,8 +93,9 @@ impl<'a> Evidence<'a> {
             sent: ways.iter().map(|way| way.sent).sum(),
             lost,
             configured: configured_rate(workload, trial),
-            configured_requests: configured_requests(workload, trial),
+            kept_requests: kept_requests(workload, trial),
             outstanding: outstanding(&workload.traffic),
+            others: warnings::busy_hosts(workload, trial, shared_machine),
         }
     }
 
@@ -116,15 +121,25 @@ impl<'a> Evidence<'a> {
         // A few lost packets are not a limit; the table of both ends shows them.
         let socket_later = socket_later.filter(|_| self.is_worth(at_receiver));
         found.extend(socket_first);
+        // Counters of a cap come before the load of the cores: a capped path leaves time to other processes.
+        let cap_of_queue = self.cap_of_queue();
+        let is_capped = !cap_of_queue.is_empty();
+        found.extend(cap_of_queue);
+        if self.outstanding.is_none() {
+            found.extend(self.known_cap());
+        }
         // A thread that waits for a core explains a slow round trip and a queue that is not emptied.
-        let threads = self.threads();
-        found.extend(threads.iter().filter(|(cause, _)| *cause == Cause::CpuContention).cloned());
+        let is_early = |threads: &BusyThreads| {
+            threads.finding.0 == Cause::CpuContention || self.outstanding.is_some() && threads.waited
+        };
+        let (early, threads): (Vec<BusyThreads>, Vec<BusyThreads>) =
+            self.threads().into_iter().partition(is_early);
+        found.extend(early.into_iter().map(|threads| threads.finding));
         if let Some(outstanding) = self.outstanding {
-            let plural = if outstanding == 1 { "request" } else { "requests" };
-            found.push((Cause::RoundTrip, format!("{outstanding} outstanding {plural}")));
+            found.push(self.latency_bound(outstanding));
+            found.extend(self.known_cap());
         }
         found.extend(self.single_queue());
-        found.extend(self.known_cap());
         // Datagrams lost on the path mean that the sender was faster than the path.
         let on_the_way = self.datagrams_lost();
         if !on_the_way.is_empty() {
@@ -139,9 +154,11 @@ impl<'a> Evidence<'a> {
         found.extend(window_first);
         found.extend(self.back_pressure());
         found.extend(self.generator());
-        found.extend(threads.into_iter().filter(|(cause, _)| *cause != Cause::CpuContention));
+        found.extend(threads.into_iter().map(|threads| threads.finding));
         found.extend(self.full_core());
-        found.extend(self.queue_held_back());
+        if !is_capped {
+            found.extend(self.queue_held_back());
+        }
         // A cap fills a queue, and a full queue fills the window: then the cap is the cause.
         let shape = self.shape();
         found.extend(shape);
@@ -160,7 +177,7 @@ impl<'a> Evidence<'a> {
                 format!("{} of the configured {}", self.human_rate(reached), self.human_rate(configured));
             found.push((Cause::ConfiguredRate, words));
         }
-        if let Some((configured, reached)) = self.configured_requests.filter(is_reached) {
+        if let Some((configured, reached)) = self.kept_requests {
             let words =
                 format!("{} of the configured {}", human_si(reached, "/s"), human_si(configured, "/s"));
             found.push((Cause::ConfiguredRate, words));

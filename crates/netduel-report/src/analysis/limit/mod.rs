@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::expected::Expected;
 use evidence::Evidence;
 
-pub use configured_rate::missed_rate;
+pub use configured_rate::{missed_rate, missed_schedule};
 
 /// The cause of a bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -35,7 +35,7 @@ pub enum Cause {
     BackPressure,
     /// The receiving thread, or the core it was pinned to, was saturated.
     ReceiverCore,
-    /// CPU contention: threads waited for a core longer than they ran.
+    /// CPU contention: threads waited for cores, and other processes used CPU time.
     CpuContention,
     /// The kernel's packet processing saturated one core.
     SoftirqCore,
@@ -186,16 +186,26 @@ pub fn limit_of(
 /// The bottleneck of an arm in one workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArmLimit {
-    /// The cause in most trials.
-    pub cause: Cause,
-    /// Number of trials with this cause.
+    /// The cause in most trials; absent when several causes share the largest number of trials.
+    pub cause: Option<Cause>,
+    /// Number of trials with this cause, or with each of these causes.
     pub trials: u32,
     /// Number of valid trials.
     pub of: u32,
-    /// The evidence of the median one of these trials, by the first metric of the workload.
+    /// The evidence of the median one of these trials, by the first metric of the workload; without a single cause that of the first of
+    /// the causes.
     pub evidence: Vec<String>,
-    /// The causes in other trials, most frequent first.
+    /// The block of that trial.
+    pub evidence_block: u32,
+    /// The causes in other trials, most frequent first; without a single cause all of them.
     pub others: Vec<(Cause, u32)>,
+}
+
+impl ArmLimit {
+    /// Words for people.
+    pub fn words(&self) -> &'static str {
+        self.cause.map_or("no single cause", Cause::words)
+    }
 }
 
 /// The bottleneck of an arm's valid trials; absent without one.
@@ -212,24 +222,30 @@ pub(super) fn of_arm(
     let mut by_value: Vec<(f64, &Trial)> =
         trials.iter().map(|trial| (value(trial).unwrap_or_default(), *trial)).collect();
     by_value.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let limits: Vec<Limit> = by_value
+    let limits: Vec<(u32, Limit)> = by_value
         .iter()
-        .filter_map(|(_, trial)| limit_of(workload, trial, shared_machine, expected))
+        .filter_map(|(_, trial)| {
+            Some((trial.slot.block, limit_of(workload, trial, shared_machine, expected)?))
+        })
         .collect();
-    let count = |cause: Cause| limits.iter().filter(|limit| limit.cause == cause).count() as u32;
-    let mut causes: Vec<Cause> = limits.iter().map(|limit| limit.cause).collect();
+    let count = |cause: Cause| limits.iter().filter(|(_, limit)| limit.cause == cause).count() as u32;
+    let mut causes: Vec<Cause> = limits.iter().map(|(_, limit)| limit.cause).collect();
     causes.sort_unstable();
     causes.dedup();
     // A stable sort: of two causes with the same count the more certain one comes first.
     causes.sort_by_key(|cause| std::cmp::Reverse(count(*cause)));
-    let (cause, others) = causes.split_first()?;
-    let own: Vec<&Limit> = limits.iter().filter(|limit| limit.cause == *cause).collect();
+    let first = *causes.first()?;
+    let is_tie = causes.get(1).is_some_and(|second| count(*second) == count(first));
+    let others = causes.iter().skip(usize::from(!is_tie));
+    let own: Vec<&(u32, Limit)> = limits.iter().filter(|(_, limit)| limit.cause == first).collect();
+    let (evidence_block, limit) = own.get(own.len() / 2)?;
     Some(ArmLimit {
-        cause: *cause,
+        cause: (!is_tie).then_some(first),
         trials: own.len() as u32,
         of: limits.len() as u32,
-        evidence: own.get(own.len() / 2)?.evidence.clone(),
-        others: others.iter().map(|cause| (*cause, count(*cause))).collect(),
+        evidence: limit.evidence.clone(),
+        evidence_block: *evidence_block,
+        others: others.map(|cause| (*cause, count(*cause))).collect(),
     })
 }
 

@@ -20,6 +20,9 @@ const AT_LIMIT: std::ops::RangeInclusive<f64> = 0.90..=1.05;
 const QUEUED: (f64, f64) = (2.0, 500.0);
 /// A qdisc that delayed packets at least this often enforces a rate.
 const HELD_BACK_MIN: u64 = 100;
+/// A qdisc that delayed as many packets as this share of those that it sent is the limit, whatever the load of the cores: a delay that
+/// bursts alone cause is rarer.
+const HELD_BACK_OFTEN: f64 = 0.1;
 /// A window below this can be too small for a path; a larger one is full because the receiver does not read in time.
 const WINDOW_LARGE: f64 = 512.0 * 1024.0;
 /// From this share of the busy time on, a window was never open.
@@ -116,12 +119,25 @@ impl Evidence<'_> {
             .collect()
     }
 
+    /// A qdisc of the sender that enforces a rate most of the time.
+    pub(super) fn cap_of_queue(&self) -> Vec<Finding> {
+        let often = carrier(&self.sender.observation).is_some_and(|carrier| {
+            let held = carrier.qdisc_overlimits.unwrap_or(0);
+            held as f64 >= carrier.tx_packets as f64 * HELD_BACK_OFTEN
+        });
+        if often { self.queue_held_back() } else { Vec::new() }
+    }
+
     /// A qdisc of the sender that enforces a rate.
     pub(super) fn queue_held_back(&self) -> Vec<Finding> {
         let Some(carrier) = carrier(&self.sender.observation) else { return Vec::new() };
         let held = carrier.qdisc_overlimits.filter(|held| *held >= HELD_BACK_MIN);
-        let words = held
-            .map(|held| format!("the qdisc of {} delayed packets {held} times (overlimits)", carrier.name));
+        let dropped = carrier.qdisc_dropped.filter(|dropped| *dropped > 0);
+        let words = held.map(|held| {
+            let dropped =
+                dropped.map(|dropped| format!(" and dropped {dropped} packets")).unwrap_or_default();
+            format!("the qdisc of {} delayed packets {held} times (overlimits){dropped}", carrier.name)
+        });
         let fell = self.fall().map(|(cause, fall)| {
             (cause, format!("{fall}{}", words.as_ref().map(|w| format!("; {w}")).unwrap_or_default()))
         });
@@ -279,10 +295,12 @@ impl Evidence<'_> {
         if self.sent == 0 || (elsewhere as f64) < self.sent as f64 * DATAGRAMS_LOSSY {
             return Vec::new();
         }
+        let between = self.lost.at_interface * 2 < elsewhere;
         let words = format!(
-            "{elsewhere} of {} {} were lost on the path ({})",
+            "{elsewhere} of {} {} were lost {} ({})",
             self.sent,
             self.noun(),
+            if between { "on the path" } else { "at an interface or qdisc of the two hosts" },
             percent(elsewhere as f64 / self.sent as f64)
         );
         if let Some((cause, fall)) = self.fall() {
@@ -294,7 +312,6 @@ impl Evidence<'_> {
                 format!("the received rate was flat at {}; {words}", self.human_rate(level)),
             )];
         }
-        let between = self.lost.at_interface * 2 < elsewhere;
         if !between {
             return vec![(Cause::HostDrops, words)];
         }

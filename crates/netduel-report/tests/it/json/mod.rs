@@ -101,7 +101,7 @@ pub fn quick_test(run: &Run, summary: SummaryInput<'_>) -> Value {
 
 fn first_trial(run: &Run) -> SummaryInput<'_> {
     let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
-    SummaryInput { workload, trial, shared_machine: false, expected: None }
+    SummaryInput { workload, trial, shared_machine: false, expected: None, mtus: [None; 2] }
 }
 
 fn error() -> ErrorInfo {
