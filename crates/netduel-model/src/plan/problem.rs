@@ -71,6 +71,11 @@ impl<'t> Problems<'t> {
         self.overridden.insert(path.to_owned(), given.to_owned());
     }
 
+    /// Whether an override has set this key.
+    pub(crate) fn is_overridden(&self, path: &str) -> bool {
+        self.overridden.contains_key(path)
+    }
+
     /// Whether the plan has this key.
     pub(crate) fn is_written(&self, path: &str) -> bool {
         self.places.contains_key(path) || self.overridden.contains_key(path)

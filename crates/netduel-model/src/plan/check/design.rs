@@ -19,8 +19,15 @@ pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Prob
     let blocks_max = spec.blocks_max.unwrap_or(BLOCKS_MAX.max(blocks_min));
     check_table(problems, "design", DESIGN, |key| spec.number(key));
     if blocks_min > blocks_max {
-        let wrong = format!("is {blocks_min}, more than blocks_max, which is {blocks_max}");
-        problems.add("design.blocks_min", wrong, "blocks_min may be as large as blocks_max");
+        // A contradiction between two keys is that of the one that an override has set.
+        if problems.is_overridden("design.blocks_max") && !problems.is_overridden("design.blocks_min") {
+            let wrong = format!("is less than blocks_min of the plan, which is {blocks_min}");
+            let allowed = format!("set {blocks_min} or more, or add --set blocks_min={blocks_max}");
+            problems.add("design.blocks_max", wrong, allowed);
+        } else {
+            let wrong = format!("is {blocks_min}, more than blocks_max, which is {blocks_max}");
+            problems.add("design.blocks_min", wrong, "blocks_min may be as large as blocks_max");
+        }
     }
     let precision = spec.precision.unwrap_or(Percent(5.0));
     let equivalence = spec.equivalence.unwrap_or(Percent(5.0));

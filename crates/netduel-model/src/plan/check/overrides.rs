@@ -161,12 +161,32 @@ duration = "2 s"
     }
 
     #[test]
+    fn contradiction_with_a_key_of_the_plan_names_the_override_and_what_to_set() {
+        let text = format!("{PLAN}warmup = \"1 s\"\n[design]\nblocks_min = 8\nblocks_max = 20\n");
+        let error = |overrides: &[&str]| {
+            let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+            parse_with(&text, "x.toml", &overrides).expect_err("contradicting keys").to_string()
+        };
+        assert_eq!(
+            error(&["blocks_max=3"]),
+            "--set blocks_max=3: is less than blocks_min of the plan, which is 8; set 8 or more, or add --set blocks_min=3"
+        );
+        assert_eq!(
+            error(&["blocks_min=30"]),
+            "--set blocks_min=30: is 30, more than blocks_max, which is 20; blocks_min may be as large as blocks_max"
+        );
+        let error = error(&["latency.duration=900 ms"]);
+        assert!(error.starts_with("--set latency.duration=900 ms: leaves nothing to measure"), "{error}");
+    }
+
+    #[test]
     fn override_is_checked_as_the_plan_is_and_named_in_the_error() {
         for (given, wrong) in [
             ("duration=5 parsecs", "--set duration=5 parsecs: is the text"),
             ("bulk.streams=0", "--set bulk.streams=0: "),
             ("streams=ten", "--set streams=ten: is the text \"ten\""),
             ("blocks_max=1", "--set blocks_max=1: "),
+            ("bulk.warmup=20 s", "--set bulk.warmup=20 s: leaves nothing to measure"),
             ("nobody.streams=2", "--set nobody.streams=2: names no workload"),
             ("latency.streams=2", "--set latency.streams=2: "),
             ("strems=2", "--set strems=2: is neither a key of the design nor"),

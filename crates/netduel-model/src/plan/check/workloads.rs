@@ -161,7 +161,11 @@ fn check_timing(workload: &WorkloadSpec, timing: Timing, path: &str, problems: &
     let Timing { duration, warmup, cooldown } = timing;
     let is_in_range = DURATION_SETTING.range.is_none_or(|range| range.contains(duration.0));
     if is_in_range && warmup.0.saturating_add(cooldown.0) >= duration.0 {
-        let key = if workload.warmup.is_some() {
+        let is_overridden = |key: &&str| problems.is_overridden(&key_path(path, key));
+        let key = if let Some(overridden) = ["duration", "warmup", "cooldown"].into_iter().find(is_overridden)
+        {
+            overridden
+        } else if workload.warmup.is_some() {
             "warmup"
         } else if workload.cooldown.is_some() {
             "cooldown"
