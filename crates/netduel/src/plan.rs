@@ -9,7 +9,7 @@ use crate::cli::PlanCommand;
 use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
 use crate::program;
-use crate::run::read_plan;
+use crate::run::read_plan_with;
 
 /// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
 const AROUND_TRIAL_S: f64 = 0.1;
@@ -30,8 +30,8 @@ fn expected_time(plan: &ResolvedPlan) -> String {
 pub fn command(command: &PlanCommand) -> Result<(), Failure> {
     match command {
         PlanCommand::Schema => print_json(&netduel_model::plan::schema()),
-        PlanCommand::Check { plan, json } => {
-            let (_, resolved) = read_plan(plan)?;
+        PlanCommand::Check { plan, overrides, json } => {
+            let (_, resolved) = read_plan_with(plan, &overrides.set)?;
             if json.json {
                 return print_json(&CheckedPlan::of(
                     &plan.display().to_string(),

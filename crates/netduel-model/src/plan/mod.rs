@@ -25,6 +25,11 @@ use problem::Problems;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::units::Bytes;
+
+/// Maximum length of a plan's text: hundreds of times that of a long plan. The text is stored with each run.
+pub const TEXT_LEN_MAX: Bytes = Bytes(1 << 20);
+
 /// Reads and checks a plan, and writes out every default. `file` is how the text is named in errors.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ use crate::serve::args::ServeArgs;
 use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
-use shared::JsonArgs;
+use shared::{JsonArgs, OverrideArgs};
 use stored::{ReportArgs, RunsArgs};
 
 /// A/B-test two network paths: which is faster, by how much, at what cost, and why.
@@ -225,6 +225,8 @@ pub enum PlanCommand {
         /// The plan, a TOML file.
         #[arg(value_name = "PLAN.toml")]
         plan: PathBuf,
+        #[command(flatten)]
+        overrides: OverrideArgs,
         #[command(flatten)]
         json: JsonArgs,
     },

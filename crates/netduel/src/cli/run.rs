@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::shared::{JsonArgs, QuietArgs, StoreArgs, TagArgs};
+use super::shared::{JsonArgs, OverrideArgs, QuietArgs, StoreArgs, TagArgs};
 
 /// What is printed and stored of a run.
 #[derive(Debug, Args)]
@@ -47,10 +47,8 @@ pub struct RunArgs {
     /// Seed of the order of trials [default: the plan's, else random; always recorded]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Override a setting of the plan: KEY=VALUE of the design or of every workload that has the key, WORKLOAD.KEY=VALUE of one
-    /// workload, for example --set blocks_max=12 --set bulk.duration="5 s"; may be repeated. Settings of an arm have precedence.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
     /// Write report.html into this folder. A name that ends with .html, .md, .json, .csv or .txt is the file to write.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,

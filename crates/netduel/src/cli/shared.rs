@@ -28,6 +28,15 @@ pub struct QuietArgs {
     pub quiet: bool,
 }
 
+/// Settings in place of those of a plan.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OverrideArgs {
+    /// Override a setting of the plan: KEY=VALUE of the design or of every workload that has the key, WORKLOAD.KEY=VALUE of one
+    /// workload, for example --set blocks_max=12 --set bulk.duration="5 s"; may be repeated. Settings of an arm have precedence.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
 /// What a user writes about a run.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TagArgs {

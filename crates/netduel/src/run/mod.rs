@@ -6,10 +6,12 @@ mod path_events;
 mod progress;
 mod surroundings;
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use netduel_lab::Lab;
-use netduel_model::plan::{self, ResolvedPlan, TreatmentAction};
+use netduel_model::plan::{self, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
 use netduel_model::run::Run;
 use netduel_store::Store;
 
@@ -49,7 +51,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         return execute(&plan, RunSource::Resumed(Box::new((run, writer))), store, lab, &output);
     }
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
-    let (text, mut plan) = read_plan_with(path, &args.set)?;
+    let (text, mut plan) = read_plan_with(path, &args.overrides.set)?;
     if args.aa {
         plan = plan.into_aa();
     }
@@ -61,7 +63,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     let lab = announced_lab(&plan, output.quiet)?;
     let source = RunSource::New {
         plan_text: text,
-        annotations: args.outcome.tags.annotations(&args.set),
+        annotations: args.outcome.tags.annotations(&args.overrides.set),
         report: output.report(),
     };
     execute(&plan, source, store, lab, &output)
@@ -115,8 +117,20 @@ pub fn read_plan(path: &Path) -> Result<(String, ResolvedPlan), Failure> {
 }
 
 /// Reads and checks a plan with overrides, each KEY=VALUE or WORKLOAD.KEY=VALUE.
-fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, ResolvedPlan), Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+pub fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, ResolvedPlan), Failure> {
+    let mut bytes = Vec::new();
+    // A device or a pipe may have no end.
+    let read = File::open(path).and_then(|file| file.take(TEXT_LEN_MAX.0 + 1).read_to_end(&mut bytes));
+    if read.as_ref().is_ok_and(|length| *length as u64 > TEXT_LEN_MAX.0) {
+        return Err(Failure::message(
+            Kind::Usage,
+            format!("failed to read the plan {}: it is longer than {TEXT_LEN_MAX}", path.display()),
+        )
+        .remedy("name a plan, a TOML file"));
+    }
+    let text = read
+        .and_then(|_| String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text")));
+    let text = text.map_err(|error| {
         let text = format!("failed to read the plan {}: {error}", path.display());
         Failure::caused(Kind::Usage, text, error)
     })?;

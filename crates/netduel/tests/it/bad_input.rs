@@ -39,6 +39,31 @@ fn invalid_plan_is_rejected_with_file_line_key_and_remedy() {
 }
 
 #[test]
+fn plan_without_an_end_is_refused_at_the_limit_of_its_length() {
+    let bench = Bench::new();
+    for words in [["plan", "check", "/dev/zero"].as_slice(), &["run", "/dev/urandom"]] {
+        let refused = bench.run(words).expect_code(2);
+        assert!(refused.stderr.contains("it is longer than 1 MiB"), "{words:?}: {}", refused.stderr);
+    }
+    let longest = format!("{}\n#", short_plan(TWO_PATHS, STREAM, "blocks_min = 2"));
+    let longest = format!("{longest}{}", "x".repeat((1 << 20) - longest.len()));
+    bench.run(["plan", "check", bench.plan(&longest).to_str().unwrap()]).expect_code(0);
+    let longer = bench.plan(&format!("{longest}x"));
+    bench.run(["plan", "check", longer.to_str().unwrap()]).expect_code(2);
+}
+
+#[test]
+fn checked_plan_shows_the_overrides_that_a_run_would_have() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, STREAM, "blocks_min = 8"));
+    let words = ["plan", "check", plan.to_str().unwrap(), "--json", "--set"];
+    let shown = bench.run(words.iter().chain(&["blocks_max=12"])).expect_code(0).json();
+    assert_eq!(shown["plan"]["design"]["blocks_max"], 12);
+    let refused = bench.run(words.iter().chain(&["blocks_max=3"])).expect_code(2);
+    assert!(refused.stderr.contains("--set blocks_max=3: is less than blocks_min"), "{}", refused.stderr);
+}
+
+#[test]
 fn failed_launch_is_reported_with_host_and_reason() {
     let bench = Bench::new();
     let text = short_plan(TWO_PATHS, LATENCY, "blocks_min = 2")
