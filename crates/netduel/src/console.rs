@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use netduel_report::json::error::ErrorDocument;
+use netduel_report::words;
 
 use crate::exit::{Failure, Kind};
 use crate::program;
@@ -23,15 +24,20 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints a text for people on standard output. On a terminal its lines are wrapped at spaces.
+/// Prints a text for people on standard output, without control characters. On a terminal its lines are wrapped at spaces.
 pub fn print_lines(text: &str) -> Result<(), Failure> {
-    print(&broken(text, terminal_width(std::io::stdout())))
+    print(&broken(&plain_lines(text), terminal_width(std::io::stdout())))
 }
 
-/// Prints a message on standard error. On a terminal its lines are wrapped at spaces. A message that cannot be written, because
+/// Prints a message on standard error, without control characters. On a terminal its lines are wrapped at spaces. A message that cannot be written, because
 /// its reader has gone or the disk is full, does not end the command: its result matters more.
 pub fn tell(text: &str) {
-    drop(writeln!(std::io::stderr(), "{}", broken(text, terminal_width(std::io::stderr()))));
+    drop(writeln!(std::io::stderr(), "{}", broken(&plain_lines(text), terminal_width(std::io::stderr()))));
+}
+
+/// A text whose lines cannot control the terminal: plans, hosts and other programs have a part in it.
+fn plain_lines(text: &str) -> String {
+    text.split('\n').map(words::plain).collect::<Vec<_>>().join("\n")
 }
 
 fn terminal_width(output: impl AsFd) -> Option<usize> {

@@ -43,7 +43,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             print_lines(&format!(
                 "{} is a valid plan: {}\n{}  trials     {} in a block, {} to {} blocks, {}{}\n",
                 plan.display(),
-                resolved.question,
+                words::plain(&resolved.question),
                 contents(&resolved),
                 resolved.trials_per_block(),
                 design.blocks_min,

@@ -5,6 +5,7 @@ use netduel_model::run::{Annotations, RunEnd, RunHeader};
 use netduel_report::json::envelope::{Document as _, iso_8601};
 use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocument, StoredRun};
 use netduel_report::json::report::ReportDocument;
+use netduel_report::words;
 use netduel_store::{RunSummary, Store};
 
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
@@ -183,7 +184,8 @@ fn lines(run: &RunSummary) -> String {
     let Annotations { title, notes, .. } = &contents.header.annotations;
     let title = title.as_ref().unwrap_or(&contents.header.plan.question).clone();
     let notes = notes.iter().map(|(key, value)| format!("{key}={value}"));
-    let about = std::iter::once(title).chain(notes).collect::<Vec<_>>().join("  ");
+    // Another person may have written the run file; a line break must not look like another run.
+    let about = words::plain(&std::iter::once(title).chain(notes).collect::<Vec<_>>().join("  "));
     let next = hint(state, &NextStep::of(&contents.header));
     let next =
         if next.is_empty() || state == RunState::Running { String::new() } else { format!("    {next}") };

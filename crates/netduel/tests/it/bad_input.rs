@@ -53,6 +53,31 @@ fn plan_without_an_end_is_refused_at_the_limit_of_its_length() {
 }
 
 #[test]
+fn control_characters_of_a_plan_do_not_reach_the_terminal() {
+    let bench = Bench::new();
+    let text = short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2");
+    let text = text.replace("Which path is faster?", "Which\\u001b]0;x\\u0007 path\\nis \\u009b2Jfaster?");
+    let plan = bench.plan(&text);
+    let plan = plan.to_str().unwrap();
+    let checked = bench.run(["plan", "check", plan]).expect_code(0);
+    let run = bench.run(["run", plan]).expect_code(0);
+    let listed = bench.run(["runs"]).expect_code(0);
+    // A value in an error is quoted from the plan.
+    std::fs::write(plan, text.replace("[[workloads]]", "[[workloads]]\ncongestion = \"\\u001b[2J\""))
+        .unwrap();
+    let refused = bench.run(["plan", "check", plan]).expect_code(2);
+    for output in [&checked, &run, &listed, &refused] {
+        for text in [&output.stdout, &output.stderr] {
+            assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        }
+    }
+    assert!(checked.stdout.contains("0;x\u{fffd} path is \u{fffd}2Jfaster?"), "{}", checked.stdout);
+    let question =
+        bench.run(["report", "last", "--format", "json"]).expect_code(0).json()["question"].clone();
+    assert!(question.as_str().unwrap().contains("\u{1b}]0;x"), "{question}");
+}
+
+#[test]
 fn checked_plan_shows_the_overrides_that_a_run_would_have() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, STREAM, "blocks_min = 8"));
