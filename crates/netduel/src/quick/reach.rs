@@ -59,12 +59,14 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
     if let Some(path) = &common.pairing_file {
         let pairing = known::read(path)?;
         let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
+        check_version(&name, common)?;
         known::keep(&name, &pairing)?;
         return Ok(name);
     }
     if Pairing::looks_like(&common.host) {
         let pairing: Pairing = common.host.parse().map_err(|error| Failure::message(Kind::Usage, error))?;
         let name = SocketName { host: pairing.host.clone(), port: common.port.unwrap_or(pairing.port) };
+        check_version(&name, common)?;
         known::keep(&name, &pairing)?;
         if !common.quiet.quiet {
             tell(&format!("the pairing is stored; HOST is {name} from now on"));
@@ -72,6 +74,7 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
         return Ok(name);
     }
     let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
+    check_version(&name, common)?;
     if known::find(&name)?.is_none() {
         return Err(Failure::message(
             Kind::NotPaired,
@@ -97,6 +100,36 @@ fn not_a_host(text: &str) -> Failure {
     )
 }
 
+/// The version that -4, -6 or -B leaves, whether it is IPv4, and how to allow the other one; `None` when both are allowed.
+fn only_version(common: &CommonArgs) -> Option<(bool, String)> {
+    let bound = common.bind.as_ref().and_then(|bind| Some((bind, bind.address?)));
+    let (is_ipv4, option) = match bound {
+        Some((bind, address)) => (address.is_ipv4(), Some(bind)),
+        None if common.ipv4 || common.ipv6 => (common.ipv4, None),
+        None => return None,
+    };
+    let (version, other) = if is_ipv4 { (4, 6) } else { (6, 4) };
+    let remedy = match option {
+        Some(bind) => format!("-B {bind} is IPv{version}: bind an IPv{other} address"),
+        None => format!("leave out -{version}"),
+    };
+    Some((is_ipv4, remedy))
+}
+
+/// Rejects a server that is named by an address of the version that -4, -6 or -B excludes.
+fn check_version(name: &SocketName, common: &CommonArgs) -> Result<(), Failure> {
+    // An IPv6 address may have a zone.
+    let address = name.host.split('%').next().unwrap_or_default().parse::<IpAddr>();
+    match (address, only_version(common)) {
+        (Ok(address), Some((is_ipv4, remedy))) if address.is_ipv4() != is_ipv4 => {
+            let version = if address.is_ipv4() { 4 } else { 6 };
+            let text = format!("{} is an IPv{version} address; {remedy}", name.host);
+            Err(Failure::message(Kind::Usage, text))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The first address of the server at `name` that answers, in the order of the resolver (RFC 6724).
 fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failure> {
     let resolved = (name.host.as_str(), name.port).to_socket_addrs().map_err(|error| {
@@ -107,12 +140,10 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
         Failure::caused(Kind::Host, text, error)
     })?;
     let bind = common.bind.clone().unwrap_or(LocalBind::ANY);
-    let is_bound_to = |is_ipv4: bool| bind.address.is_none_or(|address| address.is_ipv4() == is_ipv4);
-    let family = |address: &SocketAddr| {
-        let is_ipv4 = address.is_ipv4();
-        !(common.ipv4 && !is_ipv4 || common.ipv6 && is_ipv4) && is_bound_to(is_ipv4)
-    };
-    let addresses: Vec<SocketAddr> = resolved.filter(family).take(ADDRESSES_TRIED).collect();
+    let version = only_version(common);
+    let is_allowed =
+        |address: &SocketAddr| version.as_ref().is_none_or(|(is_ipv4, _)| address.is_ipv4() == *is_ipv4);
+    let addresses: Vec<SocketAddr> = resolved.filter(is_allowed).take(ADDRESSES_TRIED).collect();
     let mut tried = Vec::new();
     let mut has_route = false;
     for address in &addresses {
@@ -129,17 +160,12 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
         }
     }
     let message = if addresses.is_empty() {
-        let is_ipv4 = bind.address.map_or(common.ipv4, |address| address.is_ipv4());
-        let (version, other) = if is_ipv4 { (4, 6) } else { (6, 4) };
-        let remedy = match bind.address {
-            Some(_) => format!("-B {bind} is IPv{version}: bind an IPv{other} address"),
-            None => format!("leave out -{version}"),
+        let (version, remedy) = match version {
+            Some((true, remedy)) => ("IPv4 ", remedy),
+            Some((false, remedy)) => ("IPv6 ", remedy),
+            None => ("", "check the name, or give an address".to_owned()),
         };
-        if name.host.parse::<IpAddr>().is_ok() {
-            format!("{} is an IPv{other} address; {remedy}", name.host)
-        } else {
-            format!("{} has no IPv{version} address; {remedy}", name.host)
-        }
+        format!("{} has no {version}address; {remedy}", name.host)
     } else {
         let from = common.bind.as_ref().map(|bind| format!(" from {bind}")).unwrap_or_default();
         let remedy = no_answer(name, &bind, has_route);
@@ -168,7 +194,39 @@ fn no_answer(name: &SocketName, bind: &LocalBind, has_route: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        common: CommonArgs,
+    }
+
+    #[test]
+    fn address_of_an_excluded_version_is_an_invalid_command_line() {
+        for (words, remedy) in [
+            ("x -6 10.1.1.1", Some("leave out -6")),
+            ("x -4 ::1", Some("leave out -4")),
+            ("x -4 fe80::1%lo", Some("leave out -4")),
+            ("x -B ::1 10.1.1.1", Some("-B ::1 is IPv6: bind an IPv4 address")),
+            ("x -B 127.0.0.2 ::1", Some("-B 127.0.0.2 is IPv4: bind an IPv6 address")),
+            ("x -4 10.1.1.1", None),
+            ("x -B lo ::1", None),
+            ("x -6 far", None),
+        ] {
+            let options = Options::try_parse_from(words.split(' ')).unwrap_or_else(|error| panic!("{error}"));
+            let name = SocketName::parse(&options.common.host).expect("a host");
+            let refused = check_version(&name, &options.common).err();
+            let found = refused.map(|failure| (failure.kind, failure.to_string()));
+            match (remedy, found) {
+                (None, None) => {}
+                (Some(remedy), Some((Kind::Usage, text))) if text.contains(remedy) => {}
+                (_, found) => panic!("{words}: {found:?}"),
+            }
+        }
+    }
 
     #[test]
     fn remedy_names_the_bound_address_first() {
