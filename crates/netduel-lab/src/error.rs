@@ -114,6 +114,24 @@ pub enum LabError {
         /// The error of the probe.
         errno: Errno,
     },
+    /// The number of rules is outside of the range of the setting.
+    #[error("build the lab: it has {rules} rules; {allowed}")]
+    RulesOutOfRange {
+        /// The number.
+        rules: u32,
+        /// The range, in words.
+        allowed: String,
+    },
+    /// A port does not forward, so its path would lose packets.
+    #[error("wait until the bridge of {interface} forwards to it: after {seconds} s {state}")]
+    PortNotForwarding {
+        /// The interface.
+        interface: String,
+        /// Duration of the wait, seconds.
+        seconds: u64,
+        /// Its state, in words.
+        state: String,
+    },
     /// The guests' forwarding entries match neither path.
     #[error(
         "set the lab's path: {detail}; another program changes the lab at the same time: stop it, and repeat the command"

@@ -91,7 +91,7 @@ fn set_path(name: &LabName, path: LabPath, json: bool) -> Result<(), Failure> {
     if json {
         return print_labs(&[(name.clone(), lab.status().map_err(failed)?)], Vec::new());
     }
-    print(&format!("lab {name}: the path between guests a and b is {}\n", path_word(path)))
+    print(&format!("lab {name}: the path between guests a and b is {}\n", path.word()))
 }
 
 fn status(json: bool) -> Result<(), Failure> {
@@ -162,18 +162,9 @@ fn lab_json(name: &LabName, status: &Status) -> json::Lab {
     }
 }
 
-/// The word for a path.
-pub fn path_word(path: LabPath) -> &'static str {
-    match path {
-        LabPath::Synthetic => "synthetic",
-        LabPath::Accelerated => "accelerated",
-        LabPath::Direct => "direct",
-    }
-}
-
 /// A lab's state as text.
 fn status_lines(name: &LabName, status: &Status) -> String {
-    let path = path_word(status.path);
+    let path = status.path.word();
     let cap = status.spec.cap.map_or_else(|| "no cap".to_owned(), |cap| format!("cap {cap}"));
     let interfaces = status.interfaces.iter().map(|interface| {
         let counters = &interface.counters;

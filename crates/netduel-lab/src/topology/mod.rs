@@ -12,9 +12,10 @@ use std::os::fd::AsFd;
 use netduel_model::lab;
 use netduel_model::plan::resolved;
 use netduel_model::plan::spec::LabPath;
+use netduel_model::workload::LAB;
 use netduel_sys::clock;
 
-use crate::error::{Errno, LabError};
+use crate::error::LabError;
 use crate::netlink::link::{self, Counters, NewLink, PortSettings};
 use crate::netlink::{address, neighbour, queueing};
 use host::Host;
@@ -45,13 +46,10 @@ pub(crate) struct Topology {
 impl Topology {
     /// Builds everything, checks that all paths carry traffic, and leaves the synthetic path in use.
     pub(crate) fn build(spec: &resolved::Lab) -> Result<Self, LabError> {
-        if spec.rules > policy::RULES_MAX {
-            return Err(LabError::Kernel {
-                operation: "load the policy of".to_owned(),
-                object: format!("{} rules", spec.rules),
-                errno: Errno::INVAL,
-                detail: format!("; a lab has at most {}", policy::RULES_MAX),
-            });
+        // A plan is checked; a run file that was edited is not.
+        let range = LAB.iter().find(|setting| setting.key == "rules").and_then(|setting| setting.range);
+        if let Some(range) = range.filter(|range| !range.contains(u64::from(spec.rules))) {
+            return Err(LabError::RulesOutOfRange { rules: spec.rules, allowed: range.allowed() });
         }
         let mut guests = Vec::new();
         for side in SIDES {
@@ -97,7 +95,11 @@ impl Topology {
         }
         let found = self.observe()?;
         if !is_of(&found, path) {
-            return Err(LabError::PathMixed { detail: format!("{found:?} after {path:?} was set") });
+            let entries = found.map(|(place, observed)| {
+                format!("{place}: {}", observed.map_or("no path of the lab", LabPath::word))
+            });
+            let detail = format!("after {} was set, the entries are {}", path.word(), entries.join(", "));
+            return Err(LabError::PathMixed { detail });
         }
         self.path = path;
         Ok(())
@@ -210,13 +212,13 @@ fn wait_for_port(host: &mut Host, interface: Interface, deadline_ns: u64) -> Res
         }
         let now = clock::monotonic_ns();
         if now > deadline_ns {
-            const ETIMEDOUT: Errno = Errno(110);
-            return Err(LabError::Kernel {
-                operation: "wait until its bridge forwards to".to_owned(),
-                object,
-                errno: ETIMEDOUT,
-                detail: format!("; its state is {state:?}"),
-            });
+            let state = match state {
+                None => "it does not exist",
+                Some(state) if !state.operational => "it is down or has no carrier",
+                Some(_) => "the bridge has not enabled it",
+            };
+            let seconds = PORTS_PATIENCE_NS / 1_000_000_000;
+            return Err(LabError::PortNotForwarding { interface: object, seconds, state: state.to_owned() });
         }
         clock::sleep_until(now + PORTS_PAUSE_NS);
     }

@@ -55,9 +55,6 @@ const FAMILIES: [Family; 2] = [
     },
 ];
 
-/// Maximum number of rules per family: the denied IPv4 sources are those of 192.168.0.0/16.
-pub(crate) const RULES_MAX: u32 = 65_535;
-
 impl Family {
     /// Matches packets of the family; leaves the source address loaded.
     fn load_source(&self) -> Vec<Expression> {

@@ -16,6 +16,7 @@ use super::value::choices;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{BitRate, Nanos, Percent};
+use crate::word::word;
 pub use crate::workload::WorkloadType;
 use crate::workload::setting::ppm;
 pub use crate::workload::terms::Side;
@@ -221,6 +222,13 @@ pub enum LabPath {
     /// One veth pair directly between the guests: a transfer in the memory of the kernel, without switch, policy or cap, with the
     /// `queues` of the lab. Packet rates on it are properties of the kernel and the cores, not of a NIC.
     Direct,
+}
+
+impl LabPath {
+    /// As it is written in a plan.
+    pub fn word(self) -> &'static str {
+        word(&self)
+    }
 }
 
 shape! {

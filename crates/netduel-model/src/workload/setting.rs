@@ -122,7 +122,7 @@ impl Range {
     }
 
     /// What is allowed, as it is written in a plan: `"1 s" to "2 s" is allowed`.
-    pub(crate) fn allowed(&self) -> String {
+    pub fn allowed(&self) -> String {
         let [least, most] = [self.least, self.most].map(|value| self.unit.toml(value));
         format!("{least} to {most}{} is allowed", self.unit.noun())
     }

@@ -18,7 +18,6 @@ use netduel_store::Store;
 use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::lab::path_word;
 use crate::report_file::Destination;
 use crate::run_store::{NextStep, store_failure, writable_store};
 
@@ -85,7 +84,7 @@ fn lab_line(plan: &ResolvedPlan, built_s: f64) -> String {
     let mut paths: Vec<&str> = Vec::new();
     for treatment in plan.arms.iter().flat_map(|arm| &arm.treatments) {
         if let TreatmentAction::Path { path } = &treatment.action {
-            let word = path_word(*path);
+            let word = path.word();
             if !paths.contains(&word) {
                 paths.push(word);
             }
