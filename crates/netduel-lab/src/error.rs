@@ -178,6 +178,18 @@ pub enum LabError {
         /// The end of its standard error, when known.
         last_words: Option<String>,
     },
+    /// The lab was requested to end, and its keeper still exists.
+    #[error(
+        "remove lab {name}: its keeper, process {pid}, has not ended. The kernel keeps it until every process of the \
+         lab is reaped by its parent; `ps -e -o pid,ppid,stat,args` shows those that are not (state Z). A container needs an init \
+         that reaps, for example `docker run --init`"
+    )]
+    NotEnded {
+        /// The lab.
+        name: LabName,
+        /// Its keeper.
+        pid: i32,
+    },
     /// The keeper uses another protocol version.
     #[error(
         "connect to lab {name}: another version of netduel built it; take it down with that version, or use another name"

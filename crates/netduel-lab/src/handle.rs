@@ -4,12 +4,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use netduel_model::failover::{LinkBytes, PathEventKind};
 use netduel_model::ids::LabName;
 use netduel_model::plan::resolved;
 use netduel_model::plan::spec::LabPath;
+use netduel_sys::process;
 use rustix::process::{Pid, PidfdFlags};
 
 use crate::directory;
@@ -26,8 +29,12 @@ pub struct KeeperCommand {
     pub words: Vec<String>,
 }
 
-/// A running lab. Dropping the handle of an attached lab removes the lab and waits for its end; dropping the handle of a
-/// standing lab does nothing.
+/// How long the end of a lab is awaited. The kernel ends its processes within a second, on a busy machine within some seconds; it never
+/// does where the parent of one of them does not reap.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A running lab. Dropping the handle of an attached lab removes the lab and waits for its end, as [`Lab::end`]; dropping the handle of
+/// a standing lab does nothing.
 #[derive(Debug)]
 pub struct Lab {
     name: LabName,
@@ -38,18 +45,32 @@ pub struct Lab {
     attached: Option<Attached>,
 }
 
-/// The lifeline of an attached lab. The drop order of the fields matters: close the pipe, then wait for the guard.
+/// The lifeline of an attached lab.
 #[derive(Debug)]
 struct Attached {
     lifeline: Option<PipeWriter>,
     guard: Child,
 }
 
-impl Drop for Attached {
-    fn drop(&mut self) {
+impl Attached {
+    /// Closes the lifeline and waits for the end of the guard, or until `is_over` was set. Whether it has ended.
+    fn end(&mut self, is_over: &AtomicBool) -> std::io::Result<bool> {
         drop(self.lifeline.take());
         // The guard ends after the init, and the init after every process of the lab.
-        let _ = self.guard.wait();
+        let guard = rustix::process::pidfd_open(Pid::from_child(&self.guard), PidfdFlags::empty())?;
+        if !process::ends_within(guard.as_fd(), END_PATIENCE, is_over)? {
+            return Ok(false);
+        }
+        self.guard.wait().map(|_| true)
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // The lab ends with its lifeline in any case; after an error only the wait for that is shorter.
+        if self.lifeline.is_some() {
+            let _ = self.end(&AtomicBool::new(false));
+        }
     }
 }
 
@@ -186,14 +207,30 @@ impl Lab {
     /// Removes the lab, and waits until every process in it has ended and its name is free.
     ///
     /// # Errors
-    /// [`LabError::Local`] when waiting fails. A lab whose keeper has died is already removed.
+    /// [`LabError::NotEnded`] after 10 s, [`LabError::Local`] when waiting fails. A lab whose keeper has died is already removed.
     pub fn down(self) -> Result<(), LabError> {
         match self.ask(Ask::Down, "take the lab down") {
             Ok(_) | Err(LabError::KeeperDied { .. }) => {}
             Err(error) => return Err(error),
         }
-        netduel_sys::process::wait_for_end(self.keeper.as_fd())
-            .map_err(LabError::local(format!("wait for the end of lab {}", self.name)))
+        self.ended(process::ends_within(self.keeper.as_fd(), END_PATIENCE, &AtomicBool::new(false)))
+    }
+
+    /// Removes an attached lab, and waits until every process in it has ended, or until `is_over` was set. Does nothing to a standing lab.
+    ///
+    /// # Errors
+    /// As [`Self::down`]; [`LabError::NotEnded`] also when `is_over` ended the wait.
+    pub fn end(mut self, is_over: &AtomicBool) -> Result<(), LabError> {
+        let ended = self.attached.as_mut().map_or(Ok(true), |attached| attached.end(is_over));
+        self.ended(ended)
+    }
+
+    fn ended(&self, waited: std::io::Result<bool>) -> Result<(), LabError> {
+        match waited {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(LabError::NotEnded { name: self.name.clone(), pid: self.keeper_pid }),
+            Err(error) => Err(LabError::local(format!("wait for the end of lab {}", self.name))(error)),
+        }
     }
 
     /// The descriptors for entering a host: user (if the lab has its own), pid, network, host name.

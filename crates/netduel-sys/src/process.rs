@@ -4,9 +4,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
+use crate::clock;
 use crate::namespace::{self, Kind};
 
 /// Makes the kernel kill the calling process when the thread that started it ends. A change of credentials (exec of a
@@ -244,21 +247,30 @@ fn stand_between(program: libc::pid_t, caller: Pid) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Waits until the process behind a pidfd has ended.
+/// Maximum delay of [`ends_within`] in noticing `is_over`, milliseconds.
+const STEP_MS: u64 = 100;
+
+/// Waits until the process behind a pidfd has ended, `patience` at most, or until `is_over` was set. Whether the process has ended.
 ///
 /// # Errors
 /// Errors of poll(2).
-pub fn wait_for_end(pidfd: BorrowedFd<'_>) -> io::Result<()> {
+pub fn ends_within(pidfd: BorrowedFd<'_>, patience: Duration, is_over: &AtomicBool) -> io::Result<bool> {
+    let deadline_ns =
+        clock::monotonic_ns().saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
     let mut polled = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     loop {
+        let left_ms = deadline_ns.saturating_sub(clock::monotonic_ns()).div_ceil(1_000_000);
+        let wait_ms = if is_over.load(Ordering::Relaxed) { 0 } else { left_ms.min(STEP_MS) };
         // SAFETY: `polled` is one writable record, alive for the call.
-        let result = unsafe { libc::poll(&raw mut polled, 1, -1) };
+        let result = unsafe { libc::poll(&raw mut polled, 1, wait_ms as libc::c_int) };
         if result > 0 {
-            return Ok(());
+            return Ok(true);
         }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        if result < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return Err(io::Error::last_os_error());
+        }
+        if wait_ms == 0 {
+            return Ok(false);
         }
     }
 }
@@ -266,6 +278,23 @@ pub fn wait_for_end(pidfd: BorrowedFd<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wait_for_a_process_ends_with_it_or_with_the_patience_or_when_it_is_over() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pidfd =
+            rustix::process::pidfd_open(Pid::from_child(&child), rustix::process::PidfdFlags::empty())
+                .unwrap();
+        let is_over = AtomicBool::new(false);
+        let ends = |patience| ends_within(pidfd.as_fd(), patience, &is_over).unwrap();
+        assert!(!ends(Duration::from_millis(1)));
+        is_over.store(true, Ordering::Relaxed);
+        assert!(!ends(Duration::MAX));
+        is_over.store(false, Ordering::Relaxed);
+        child.kill().unwrap();
+        assert!(ends(Duration::MAX));
+        child.wait().unwrap();
+    }
 
     #[test]
     fn blocked_signals_are_read_in_place_of_being_delivered() {

@@ -85,7 +85,9 @@ mod tests {
         drop(child.stdin.take());
         let pid = rustix::process::Pid::from_child(&child);
         let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
-        crate::process::wait_for_end(std::os::fd::AsFd::as_fd(&pidfd)).unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let pidfd = std::os::fd::AsFd::as_fd(&pidfd);
+        assert!(crate::process::ends_within(pidfd, std::time::Duration::MAX, &is_over).unwrap());
         let (status, used) = of_ended_child(&mut child).unwrap().unwrap();
         assert_eq!(status.code(), Some(3));
         assert!(used.user_ns + used.system_ns > 0, "{used:?}");

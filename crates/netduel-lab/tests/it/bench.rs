@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use netduel_test_support::skip;
 use rustix::process::{Pid, PidfdFlags};
@@ -227,7 +228,9 @@ impl Watched {
     }
 
     pub fn wait(&self) {
-        netduel_sys::process::wait_for_end(self.0.as_fd()).unwrap();
+        let has_ended =
+            netduel_sys::process::ends_within(self.0.as_fd(), Duration::MAX, &AtomicBool::new(false));
+        assert!(has_ended.unwrap());
     }
 }
 

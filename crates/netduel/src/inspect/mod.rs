@@ -19,7 +19,7 @@ use netduel_report::json::inspect::InspectDocument;
 use crate::console::{page_layout, print, print_json};
 use crate::exit::{Failure, Kind, chain};
 use crate::program;
-use crate::run::{SystemClock, agent_argv, build_lab, read_plan};
+use crate::run::{SystemClock, agent_argv, build_lab, read_plan, remove_lab};
 use args::InspectArgs;
 
 /// Runs the command.
@@ -88,7 +88,7 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspection, Failure> {
         .map(|(name, host)| (name.clone(), agent_argv(name, host, lab.as_ref().map(Lab::name))))
         .collect();
     let (hosts, failed) = describe_hosts(&plan, &argv, !args.no_metadata)?;
-    drop(lab);
+    remove_lab(lab);
     let failed = failed.into_iter().map(|(name, reason)| (name.to_string(), reason)).collect();
     Ok(Inspection { failed, ..Inspection::of_plan(&plan, &hosts) })
 }

@@ -24,7 +24,9 @@ use crate::run_store::{NextStep, store_failure, writable_store};
 use outcome::finish;
 pub use outcome::{Output, run_failure};
 use progress::Progress;
-pub use surroundings::{PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems};
+pub use surroundings::{
+    PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab,
+};
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
@@ -149,6 +151,8 @@ pub fn execute(
     let system = System::new(plan, source, store, lab)?;
     let (result, closed) = system.run(&mut PlanPolicy(plan), |event| progress.event(event));
     progress.close();
-    drop(closed.lab);
-    finish(result, &closed.store, closed.id.as_ref(), output)
+    // The results first: nothing of them depends on the end of the lab.
+    let finished = finish(result, &closed.store, closed.id.as_ref(), output);
+    remove_lab(closed.lab);
+    finished
 }

@@ -143,6 +143,17 @@ pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<netduel_lab::Lab>, Failur
     lab.map(Some).map_err(crate::lab::failed)
 }
 
+/// Removes the lab of a run that has ended. The result of the run matters more: what is left of the lab is a warning, and a signal ends the
+/// wait.
+pub fn remove_lab(lab: Option<netduel_lab::Lab>) {
+    let Some(lab) = lab else { return };
+    // After an interrupt of the run itself the lab is awaited; the next signal ends the program.
+    let interrupted = signal::interrupted().ok().filter(|flag| !flag.load(Ordering::Relaxed));
+    if let Err(error) = lab.end(&interrupted.unwrap_or_default()) {
+        crate::console::tell(&format!("warning: failed to {error}"));
+    }
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn store_problem(error: StoreError) -> StoreProblem {
     StoreProblem { message: chain(&error) }

@@ -2,11 +2,11 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use netduel_sys::clock;
 use rustix::fs::OFlags;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, UnderWay, short_plan, signal, until, wait_gone};
 
@@ -96,6 +96,49 @@ fn killed_lab_keeper_ends_the_run_with_a_clear_message() {
     assert!(run.stderr.contains("--resume"), "{}", run.stderr);
     bench.assert_nothing_left();
     assert!(stored_trials(&bench) >= 4);
+}
+
+#[test]
+fn results_are_printed_although_the_lab_cannot_end() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 8\nblocks_max = 8"));
+    // As in a container whose first process does not reap: the kernel keeps the lab's first process until every other one is reaped.
+    let mut command = Command::new("unshare");
+    command.args([
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+        "sh",
+        "-c",
+    ]);
+    command.arg(
+        "{ timeout --foreground -s KILL 120 \"$0\" run \"$1\"; echo \"code $?\" >&2; } & exec sleep 54322 >/dev/null 2>&1",
+    );
+    command.arg(env!("CARGO_BIN_EXE_netduel")).arg(plan).current_dir(bench.path()).stdin(Stdio::null());
+    bench.mark(&mut command);
+    let mut under_way = UnderWay::start(command);
+    under_way.wait_for("trial   4/");
+    let launchers = bench.find(&["lab", "exec"]);
+    // Between the launcher and the agent: it is the agent's parent outside of the lab.
+    let between =
+        launchers.iter().find(|pid| parent(**pid).is_some_and(|parent| launchers.contains(&parent)));
+    signal(*between.expect("no agent runs"), Signal::KILL);
+    under_way.wait_for("code ");
+    signal(*bench.find(&["sleep", "54322"]).first().expect("the first process"), Signal::KILL);
+    let run = under_way.finish();
+    assert!(run.stderr.contains("code 0\n"), "{}", run.stderr);
+    assert!(run.stdout.contains("Details: netduel report"), "{}", run.stdout);
+    assert!(run.stderr.contains("warning: failed to remove lab"), "{}", run.stderr);
+    bench.assert_nothing_left();
+}
+
+/// The parent of a process (`PPid` in proc_pid_status(5)).
+fn parent(pid: Pid) -> Option<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    Pid::from_raw(status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?)
 }
 
 #[test]
