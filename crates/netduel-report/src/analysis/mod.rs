@@ -213,13 +213,15 @@ fn counting(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
 }
 
 impl Analysis {
-    /// Whether every comparison has data: at least one block in which both arms have a value.
-    pub fn verdict_possible(&self) -> bool {
+    /// Whether every comparison has data: at least one block in which both arms have a value. A dropped arm does not count, because its
+    /// warning states why it has none. False without comparisons.
+    pub fn verdict_possible(&self, is_dropped: impl Fn(&ArmName) -> bool) -> bool {
         let mut comparisons = self
             .workloads
             .iter()
             .flat_map(|workload| &workload.judged)
             .flat_map(|metric| &metric.comparisons)
+            .filter(|comparison| !is_dropped(&comparison.arm))
             .peekable();
         comparisons.peek().is_some() && comparisons.all(|comparison| !comparison.pairs.is_empty())
     }

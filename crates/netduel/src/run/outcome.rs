@@ -2,8 +2,9 @@
 use std::path::PathBuf;
 
 use netduel_control::coordinator::RunError;
-use netduel_model::ids::RunId;
+use netduel_model::ids::{ArmName, RunId};
 use netduel_model::run::{Run, RunEnd};
+use netduel_model::warning::Warning;
 use netduel_report::analysis::Analysis;
 use netduel_report::json::report::ReportDocument;
 use netduel_store::Store;
@@ -70,7 +71,7 @@ pub fn finish(
         .remedy(format!("continue with `{resume}`"))),
         Ok(RunEnd::Failed { detail }) => Err(Failure::message(Kind::Host, detail)
             .remedy(format!("correct the cause, then continue with `{resume}`"))),
-        Ok(_) if analysis.verdict_possible() => Ok(()),
+        Ok(_) if analysis.verdict_possible(|arm| is_dropped(&run, arm)) => Ok(()),
         Ok(_) => {
             Err(Failure::message(Kind::NoVerdict, "the run ended, but too few trials count for a verdict")
                 .remedy(format!("`netduel report {id}` lists the warnings")))
@@ -85,6 +86,13 @@ pub fn finish(
             })
         }
     }
+}
+
+/// Whether a run dropped an arm because a host refused its treatment.
+fn is_dropped(run: &Run, arm: &ArmName) -> bool {
+    run.warnings
+        .iter()
+        .any(|warning| matches!(warning, Warning::ArmDropped { arm: dropped, .. } if dropped == arm))
 }
 
 fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
