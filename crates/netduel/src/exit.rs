@@ -7,30 +7,19 @@ use netduel_report::json::envelope::ErrorInfo;
 
 pub use netduel_agent::chain;
 
-/// The kinds of failure, each with its exit code.
+/// The kinds of failure, each with its exit code. [`EXIT_STATUS`] has their meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A bug in this program.
     Internal = 1,
-    /// Invalid command line or invalid plan.
     Usage = 2,
-    /// The machine lacks a permission, a kernel feature or a tool.
     Environment = 3,
-    /// A host or its agent failed.
     Host = 4,
-    /// The store or another output failed: disk full, no permission, unreadable, written by a newer version.
     Store = 5,
-    /// The run ended, but too few trials are valid for a verdict.
     NoVerdict = 6,
-    /// The local lab: name clash, no such lab.
     Lab = 7,
-    /// `inspect` found something at or above the severity of `--fail-on`.
     Findings = 8,
-    /// No stored run has this name, or several do.
     NoSuchRun = 9,
-    /// There is no pairing with this host.
     NotPaired = 10,
-    /// Stopped by the user; finished trials are kept.
     Interrupted = 130,
 }
 
@@ -46,23 +35,30 @@ impl From<RunErrorKind> for Kind {
     }
 }
 
-/// Every exit code with its meaning in one line, for the man pages; `docs/exit-codes.md` has the same codes with remedies.
+/// Every exit code with its meaning, for the man pages; `docs/exit-codes.md` has the same meanings with remedies.
 pub const EXIT_STATUS: &[(i32, &str)] = &[
     (0, "success"),
     (Kind::Internal as i32, "internal error: a bug in netduel"),
     (Kind::Usage as i32, "invalid command line or invalid plan"),
-    (Kind::Environment as i32, "the environment lacks a permission, a kernel feature or a program"),
-    (Kind::Host as i32, "a host, its agent or a paired server failed"),
+    (Kind::Environment as i32, "the environment lacks something: a permission, a kernel feature, a program"),
+    (
+        Kind::Host as i32,
+        "a host, its agent or a paired server failed: it could not be started or reached, ended, runs another version, is full, or its \
+         rules refuse the test",
+    ),
     (
         Kind::Store as i32,
-        "the store or another output failed: disk full, no permission, unreadable, or written by a newer version",
+        "the store or another output failed: disk full, no permission, unreadable, in use, or written by a newer version",
     ),
-    (Kind::NoVerdict as i32, "the run ended, but too few trials are valid for a verdict"),
-    (Kind::Lab as i32, "a lab problem: its name is taken, or there is no such lab"),
-    (Kind::Findings as i32, "netduel inspect found something at or above the severity of --fail-on"),
-    (Kind::NoSuchRun as i32, "no stored run has this name, or several do"),
+    (
+        Kind::NoVerdict as i32,
+        "the run ended, but a comparison has no data: its trials are missing or invalid",
+    ),
+    (Kind::Lab as i32, "a lab problem: its name is taken, there is no such lab, or a step in it failed"),
+    (Kind::Findings as i32, "`netduel inspect` found something at or above the severity of `--fail-on`"),
+    (Kind::NoSuchRun as i32, "no stored run has this name, or several runs begin with it"),
     (Kind::NotPaired as i32, "there is no pairing with this host"),
-    (Kind::Interrupted as i32, "interrupted; finished trials are kept"),
+    (Kind::Interrupted as i32, "interrupted (Ctrl-C, SIGTERM or SIGHUP); finished trials are kept"),
 ];
 
 /// Start of a message that a lower-case fragment completes.
@@ -176,11 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn documentation_lists_every_exit_code() {
+    fn documentation_has_every_exit_code_with_its_meaning() {
         let page = include_str!("../../../docs/exit-codes.md");
-        let cell = |line: &str| line.split('|').nth(1)?.trim().parse().ok();
-        let documented: Vec<i32> = page.lines().filter_map(cell).collect();
-        let codes: Vec<i32> = EXIT_STATUS.iter().map(|(code, _)| *code).collect();
-        assert_eq!(documented, codes);
+        let row = |line: &'static str| {
+            let mut cells = line.split('|').skip(1).map(str::trim);
+            Some((cells.next()?.parse::<i32>().ok()?, cells.next()?))
+        };
+        assert_eq!(page.lines().filter_map(row).collect::<Vec<_>>(), EXIT_STATUS);
     }
 }
