@@ -36,6 +36,10 @@ pub const LINE_LEN_MAX: usize = 64 << 20;
 /// Timeout of describing or locking a host, nanoseconds. The agent's own waits during these must be shorter.
 pub const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
 
+/// Timeout of a treatment, its undoing, or the binding of sockets, nanoseconds. The agent's own waits during these must be shorter, so that
+/// the coordinator gets the reason.
+pub const STEP_TIMEOUT_NS: u64 = 30_000_000_000;
+
 /// Number of a trial, from 1. It distinguishes late messages about an earlier trial.
 pub type TrialNumber = u64;
 

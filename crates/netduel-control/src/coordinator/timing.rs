@@ -4,10 +4,8 @@ use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Role, Traffic};
 
-use crate::protocol::Limits;
+use crate::protocol::{Limits, STEP_TIMEOUT_NS};
 
-/// Timeout of a treatment, its undoing, or the binding of sockets, nanoseconds.
-pub(super) const STEP_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Timeout of connecting all streams, nanoseconds.
 pub(super) const CONNECT_TIMEOUT_NS: u64 = 10_000_000_000;
 /// Time that a trial may take beyond its duration, nanoseconds.
