@@ -20,6 +20,11 @@ pub const FRAME_MOST: u32 = 1518;
 /// Flows of the kernel's generator at most: each has a thread that never leaves its core.
 pub(crate) const KERNEL_FLOWS_MOST: u64 = 64;
 
+/// Why the driver of the sender's interface rejects all frames of a generator that gets no error for them
+/// ([`PacketEngine::is_dropped_silently`]).
+pub const FRAMES_REJECTED: &str = "the driver of the sender's interface does not accept frames from XDP programs (`ndo_xdp_xmit`); a veth \
+    accepts them only while its peer has an XDP program or GRO";
+
 /// Generator of the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

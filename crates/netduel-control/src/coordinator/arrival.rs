@@ -1,20 +1,8 @@
-//! Checks that packets of the kernel's generator left the host: the kernel passes them to the driver and gets no error when the driver drops
-//! them.
+//! Checks of the results of both ends that fail a trial: packets that never left the host although their generator counts them as sent, and
+//! round trips of which none was completed.
+use netduel_model::packet_path::FRAMES_REJECTED;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::workload::Workload;
-
-/// Fails a trial of round trips without a completed round trip: it has no percentiles.
-pub(super) fn judge_round_trips(trial: &mut Trial, client: &TrialEnd) {
-    if let Some(trips) = &client.report.round_trips
-        && trips.responses == 0
-    {
-        let reason = format!(
-            "no round trip was completed: the client sent {} requests and received no response; look for a firewall or for loss on the path",
-            trips.requests
-        );
-        trial.validity = Validity::Failed { reason };
-    }
-}
 
 /// Minimum number of packets for a judgment.
 const PROOF_MIN: u64 = 1_000;
@@ -43,15 +31,27 @@ pub(super) fn judge(workload: &Workload, trial: &mut Trial, [client, server]: [&
     }
 }
 
+/// Fails a trial of round trips without a completed round trip: it has no percentiles.
+pub(super) fn judge_round_trips(trial: &mut Trial, client: &TrialEnd) {
+    if let Some(trips) = &client.report.round_trips
+        && trips.responses == 0
+    {
+        let reason = format!(
+            "no round trip was completed: the client sent {} requests and received no response; look for a firewall or for loss on the path",
+            trips.requests
+        );
+        trial.validity = Validity::Failed { reason };
+    }
+}
+
 /// Why packets were never sent, as opposed to lost: the kernel generated `sent`, the sender's interface counted `counted`, the receiver `taken`.
 fn unseen(interface: &str, sent: u64, counted: Option<u64>, taken: u64) -> Option<String> {
     // The handshake and the end markers are a few packets.
     let counted = counted.filter(|counted| counted.saturating_mul(100) < sent)?;
     (sent >= PROOF_MIN && taken == 0).then(|| {
         format!(
-            "the kernel made {sent} packets for {interface}, which counted {counted} as sent, and the receiver saw none: its driver takes no \
-             frames that others make (`ndo_xdp_xmit`); on a veth, switch GRO on at its other end (`ethtool -K PEER gro on`) or have an \
-             XDP program there, else use the generator `xdp` or `socket`"
+            "the kernel generated {sent} packets for {interface}, which counted {counted} as sent, and none arrived: {FRAMES_REJECTED}; \
+             enable GRO at the peer of a veth (`ethtool -K PEER gro on`), or use the generator `xdp` or `socket`"
         )
     })
 }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn packets_without_a_receiving_counter_are_no_loss_of_the_path() {
         let reason = unseen("va", 1_000_000, Some(3), 0).unwrap();
-        assert!(reason.contains("made 1000000 packets for va, which counted 3"), "{reason}");
+        assert!(reason.contains("generated 1000000 packets for va, which counted 3"), "{reason}");
         assert_eq!(unseen("va", 1_000_000, Some(1_000_000), 0), None, "a path that loses all");
         assert_eq!(unseen("va", 1_000_000, Some(3), 1), None, "a receiver that saw some");
         assert_eq!(unseen("va", 1_000_000, None, 0), None, "no counter");

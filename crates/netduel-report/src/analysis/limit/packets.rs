@@ -1,6 +1,6 @@
 //! Causes specific to packet workloads: rings, generators, and busy-polling ends.
 use netduel_model::dpdk::DpdkCounts;
-use netduel_model::packet_path::PacketPath;
+use netduel_model::packet_path::{FRAMES_REJECTED, PacketPath};
 use netduel_model::trial::TrialEnd;
 
 use super::Cause;
@@ -62,11 +62,8 @@ impl Evidence<'_> {
         self.path().filter(|path| path.engine.is_dropped_silently())?;
         let arrived = self.receiver.report.received.as_ref().map_or(0, |flow| flow.messages);
         (self.sent > 0 && arrived == 0).then(|| {
-            let words = format!(
-                "the kernel generated {} packets and none arrived: the driver of the sender's interface does not accept frames from XDP \
-                 programs; a veth accepts them only while its peer has an XDP program or GRO",
-                self.sent
-            );
+            let words =
+                format!("the kernel generated {} packets and none arrived: {FRAMES_REJECTED}", self.sent);
             (Cause::FramesRejected, words)
         })
     }
