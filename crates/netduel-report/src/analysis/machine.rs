@@ -42,6 +42,9 @@ pub struct CoreShare {
     pub steal: f64,
     /// Idle time.
     pub idle: f64,
+    /// Packets that the network stack of the machine processed on it (`softnet_stat`), of any interface and program; absent where
+    /// the kernel does not count them.
+    pub packets: Option<u64>,
 }
 
 /// From this share on, a core is full.
@@ -139,9 +142,13 @@ pub(super) fn shares(arm: &Arm, trials: &[&Trial], machines: &Machines) -> Vec<M
         vec![format!("client {client}"), format!("server {server}")]
     };
     let mut sums: Vec<BTreeMap<u16, CoreTime>> = vec![BTreeMap::new(); titles.len()];
+    let mut packets: Vec<BTreeMap<u16, u64>> = vec![BTreeMap::new(); titles.len()];
     for trial in trials {
         let Some(seen) = observations(trial, machines.shared(&arm.pair)) else { continue };
-        for (sum, observation) in sums.iter_mut().zip(seen) {
+        for ((sum, packets), observation) in sums.iter_mut().zip(&mut packets).zip(seen) {
+            for core in &observation.softnet {
+                *packets.entry(core.core).or_default() += core.processed;
+            }
             for core in &observation.cores {
                 let total =
                     sum.entry(core.core).or_insert(CoreTime { core: core.core, ..CoreTime::default() });
@@ -157,7 +164,13 @@ pub(super) fn shares(arm: &Arm, trials: &[&Trial], machines: &Machines) -> Vec<M
     titles
         .into_iter()
         .zip(sums)
-        .map(|(title, cores)| Machine { title, cores: cores.values().filter_map(share).collect() })
+        .zip(packets)
+        .map(|((title, cores), packets)| {
+            let shares = cores.values().filter_map(share);
+            let cores =
+                shares.map(|core| CoreShare { packets: packets.get(&core.core).copied(), ..core }).collect();
+            Machine { title, cores }
+        })
         .filter(|machine| !machine.cores.is_empty())
         .collect()
 }
@@ -173,6 +186,7 @@ fn share(core: &CoreTime) -> Option<CoreShare> {
         softirq: of(core.softirq_ns),
         steal: of(core.steal_ns),
         idle: of(core.idle_ns),
+        packets: None,
     })
 }
 

@@ -69,7 +69,7 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// Queues and cores that processed the packets of an arm at one end, over all its valid trials.
+/// Packets of an arm by queue of the interface of one end, over all its valid trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueueUse {
     /// The end.
@@ -82,11 +82,9 @@ pub struct QueueUse {
     pub received: ByQueue,
     /// Packets by transmit queue.
     pub sent: ByQueue,
-    /// Packets by core that processed them (`softnet_stat`), without idle cores.
-    pub cores: BTreeMap<u16, u64>,
 }
 
-/// Queues and cores of an arm, by end. On a shared machine the cores are those of both ends.
+/// Queues of an arm, by end.
 pub(super) fn of_arm(arm: &Arm, trials: &[&Trial]) -> Vec<QueueUse> {
     [Role::Client, Role::Server].into_iter().filter_map(|role| at_end(arm, role, trials)).collect()
 }
@@ -95,20 +93,18 @@ fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<QueueUse> {
     let seen: Vec<&Observation> =
         trials.iter().filter_map(|trial| Some(&trial.end(role)?.observation)).collect();
     let interface = carrier(seen.first()?)?.name.clone();
-    let (mut received_by, mut sent_by, mut cores) = (ByQueue::new(), ByQueue::new(), BTreeMap::new());
+    let (mut received_by, mut sent_by) = (ByQueue::new(), ByQueue::new());
     for observation in seen {
         if let Some(counters) = observation.driver.get(&interface) {
             add(&mut received_by, received(counters));
             add(&mut sent_by, sent(counters));
         }
-        add(&mut cores, observation.softnet.iter().map(|core| (core.core, core.processed)));
     }
-    cores.retain(|_, packets| *packets > 0);
     let host = arm.pair.host(role).to_string();
-    Some(QueueUse { role, host, interface, received: received_by, sent: sent_by, cores })
+    Some(QueueUse { role, host, interface, received: received_by, sent: sent_by })
 }
 
-fn add<K: Ord>(all: &mut BTreeMap<K, u64>, more: impl IntoIterator<Item = (K, u64)>) {
+fn add(all: &mut ByQueue, more: ByQueue) {
     for (key, packets) in more {
         *all.entry(key).or_default() += packets;
     }

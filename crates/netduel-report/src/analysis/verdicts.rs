@@ -94,6 +94,13 @@ fn contention(arms: &[ArmAnalysis], pair: [&ArmName; 2], blocks: &[u32]) -> Opti
     (shares.len() as f64 > blocks.len() as f64 * CONTENDED_PAIRS_MAX).then_some(share_max)
 }
 
+impl ArmAnalysis {
+    /// Whether other processes used CPU time in so many of its trials that figures of its whole hosts are not those of the test.
+    pub fn has_cpu_contention(&self) -> bool {
+        self.contended.len() as f64 > f64::from(self.trials) * CONTENDED_PAIRS_MAX
+    }
+}
+
 /// The answer, unless it rests on values that may have been larger (those of the baseline and those of the arm), or on the CPU
 /// time of other processes.
 fn borne_out(metric: Metric, answer: Judged, comparison: &Comparison) -> (Judged, Option<Withheld>) {

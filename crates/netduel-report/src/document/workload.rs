@@ -19,9 +19,7 @@ pub(super) fn section(number: usize, workload: &WorkloadAnalysis) -> Section {
     blocks.extend(search::blocks(workload));
     blocks.extend(packets::both_ends(workload));
     blocks.extend(datagrams::blocks(workload));
-    if workload.arms.iter().any(|arm| !arm.queues.is_empty() || !arm.packets.is_empty()) {
-        blocks.extend(distribution(workload));
-    }
+    blocks.extend(distribution(workload));
     blocks.extend(titled_list("CPU placement", words::placements(workload)));
     blocks.extend(figures(workload).into_iter().map(|figure| Block::Figure(Box::new(figure))));
     blocks.extend(counters::not_judged(workload));
@@ -38,7 +36,7 @@ fn settings(workload: &WorkloadAnalysis) -> Vec<Block> {
     vec![Block::Reading(words::workload_of_arms(workload))]
 }
 
-/// Queues and cores that processed the packets of each arm; empty when none was counted.
+/// Queues of each arm's interfaces, and cores that processed packets; empty when none was counted.
 fn distribution(workload: &WorkloadAnalysis) -> Vec<Block> {
     let mut table = Table::new(["arm", "end", "interface"].map(Column::key).to_vec());
     table.columns.extend([
@@ -61,10 +59,21 @@ fn distribution(workload: &WorkloadAnalysis) -> Vec<Block> {
             ]
         })
         .collect();
-    if table.rows.is_empty() {
-        return Vec::new();
+    let mut by_core = Table::new(["arm", "machine"].map(Column::key).to_vec());
+    by_core.columns.push(Column::text("packets of the machine by core"));
+    by_core.rows =
+        words::packets_by_core(workload).into_iter().map(|row| row.map(Cell::Text).into()).collect();
+    by_core.notes.push(
+        "packets of the machine by core: all packets that its network stack processed (softnet_stat), of any interface and program; a \
+         packet counts again at each virtual interface that it passes"
+            .to_owned(),
+    );
+    let tables = [table.without_empty_columns(), by_core].into_iter().filter(|table| !table.rows.is_empty());
+    let tables: Vec<Block> = tables.map(Block::Table).collect();
+    if tables.is_empty() {
+        return tables;
     }
-    vec![Block::Heading("Queue and CPU distribution".to_owned()), Block::Table(table.without_empty_columns())]
+    [vec![Block::Heading("Queue and CPU distribution".to_owned())], tables].concat()
 }
 
 /// The bottleneck of each arm; empty without a valid trial.

@@ -10,7 +10,7 @@ use super::figures::{Bottleneck, CounterReport, MetricReport};
 use super::hosts::{Host, Pair};
 use super::listing::{Note, RunEnd};
 use super::packets::{Datagrams, PacketDirection};
-use super::parts::{CorePackets, Expected, Latency, Point, QueuePackets, Stamps, Workload};
+use super::parts::{Expected, Latency, Point, QueuePackets, Stamps, Workload};
 use super::plan::Plan;
 use super::search::Searches;
 use super::warning::Warning;
@@ -193,7 +193,7 @@ pub struct Probes {
     pub without_response: u64,
 }
 
-/// CPU time of a machine.
+/// CPU time and packets of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Machine {
     /// The hosts of the plan on this machine, in words.
@@ -202,7 +202,7 @@ pub struct Machine {
     pub cores: Vec<Core>,
 }
 
-/// CPU time of a core, as fractions of the time.
+/// CPU time of a core, as fractions of the time, and its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Core {
     /// Number of the core.
@@ -219,6 +219,8 @@ pub struct Core {
     pub stolen_ratio: f64,
     /// Idle.
     pub idle_ratio: f64,
+    /// Packets that the machine's network stack processed on it, of any interface and program (`softnet_stat`); null where not counted.
+    pub packets: Option<u64>,
 }
 
 /// Proof of the path of an arm at one end.
@@ -249,7 +251,7 @@ pub struct InterfaceBytes {
     pub bytes: u64,
 }
 
-/// Queues and cores of an end, all valid trials.
+/// Queues of an end, all valid trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Queues {
     /// Which end.
@@ -262,8 +264,6 @@ pub struct Queues {
     pub received: Vec<QueuePackets>,
     /// Packets by transmit queue.
     pub sent: Vec<QueuePackets>,
-    /// Packets by the core that processed them.
-    pub cores: Vec<CorePackets>,
 }
 
 /// Cores that a host chose.
@@ -395,6 +395,7 @@ impl Machine {
             soft_interrupt_ratio: core.softirq,
             stolen_ratio: core.steal,
             idle_ratio: core.idle,
+            packets: core.packets,
         };
         Self { machine: machine.title.clone(), cores: machine.cores.iter().map(core).collect() }
     }
@@ -426,7 +427,6 @@ impl Queues {
             interface: queues.interface.clone(),
             received: QueuePackets::all(&queues.received),
             sent: QueuePackets::all(&queues.sent),
-            cores: CorePackets::all(&queues.cores),
         }
     }
 }

@@ -5,7 +5,7 @@ use netduel_model::metric::Metric;
 use netduel_stats::summary;
 
 use super::text::percent;
-use crate::analysis::{ArmAnalysis, QueueUse, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, Machine, QueueUse, WorkloadAnalysis};
 
 /// The share of a known limit that each arm reached; empty where no limit is known.
 pub fn limit_shares(workload: &WorkloadAnalysis) -> Vec<String> {
@@ -23,7 +23,7 @@ pub struct QueueRow {
     pub interface: String,
     /// Queues with their shares of the packets; absent without queue counters.
     pub queues: Option<String>,
-    /// Cores with their shares of the packets; absent when not counted.
+    /// Cores with their shares of the packets of the end's program; absent when it does not count them.
     pub cores: Option<String>,
     /// Threads, NUMA nodes, uneven distribution, XDP mode; empty without any.
     pub remarks: Vec<String>,
@@ -37,13 +37,12 @@ pub fn queues(workload: &WorkloadAnalysis) -> Vec<QueueRow> {
             .into_iter()
             .filter_map(|(direction, queues)| Some(format!("{direction} {}", spread(queues)?)))
             .collect();
-        let cores = spread(&end.cores);
-        (!queues.is_empty() || cores.is_some()).then(|| QueueRow {
+        (!queues.is_empty()).then(|| QueueRow {
             arm: arm.arm.to_string(),
             end: format!("{} {}", end.role, end.host),
             interface: end.interface.clone(),
-            queues: (!queues.is_empty()).then(|| queues.join("; ")),
-            cores,
+            queues: Some(queues.join("; ")),
+            cores: None,
             remarks: Vec::new(),
         })
     };
@@ -52,6 +51,20 @@ pub fn queues(workload: &WorkloadAnalysis) -> Vec<QueueRow> {
         some => some,
     };
     workload.arms.iter().flat_map(|arm| -> Vec<QueueRow> { of_arm(arm) }).collect()
+}
+
+/// Arm, machine and cores with their shares of all packets of the machine. Not for an arm with CPU contention: there the other
+/// processes may have sent or received a large part of them.
+pub fn packets_by_core(workload: &WorkloadAnalysis) -> Vec<[String; 3]> {
+    let of_arm = |arm: &ArmAnalysis| -> Vec<[String; 3]> {
+        let of_machine = |machine: &Machine| {
+            let packets: BTreeMap<u16, u64> =
+                machine.cores.iter().filter_map(|core| Some((core.core, core.packets?))).collect();
+            Some([arm.arm.to_string(), machine.title.clone(), spread(&packets)?])
+        };
+        arm.machines.iter().filter_map(of_machine).collect()
+    };
+    workload.arms.iter().filter(|arm| !arm.has_cpu_contention()).flat_map(of_arm).collect()
 }
 
 /// The busiest entries and their shares: `0 (61 %), 1 (39 %)`; absent without packets.

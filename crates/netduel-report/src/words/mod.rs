@@ -21,7 +21,7 @@ pub use environment::{
     EnvironmentRow, common_size, environment, environment_hosts, test_description, testpmd_commands,
 };
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
-pub use limits::{QueueRow, limit_shares, queues};
+pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
 pub use measure::{measure, value};
 pub use metric::{PPS, is_of_packets, metric_value, packet_rate};
 pub use netduel_model::units::plural;

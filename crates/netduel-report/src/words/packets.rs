@@ -98,14 +98,12 @@ pub(super) fn spreads(arm: &ArmAnalysis) -> Vec<QueueRow> {
 }
 
 fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> QueueRow {
-    let softnet = arm.queues.iter().find(|seen| seen.role == end.role && !end.is_sender);
-    let cores = spread(&end.cores).or_else(|| spread(&softnet?.cores));
     QueueRow {
         arm: arm.arm.to_string(),
         end: format!("{} {}", end.role, end.host),
         interface: end.interface.clone(),
         queues: spread(&end.queues),
-        cores,
+        cores: spread(&end.cores),
         remarks: remarks(end),
     }
 }

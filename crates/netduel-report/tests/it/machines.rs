@@ -79,3 +79,32 @@ fn intervals_below_a_logarithmic_axis_are_counted_in_words() {
     assert!(!page(40.0, false).contains("its first bin"), "no interval lies below the axis");
     assert!(!page(1.0, true).contains("its first bin"), "the axis is linear and has the zeros");
 }
+
+#[test]
+fn packets_by_core_are_those_of_the_machine_and_absent_with_contention() {
+    let shown = |boots: [&str; 2], is_contended: bool| {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 4, ..Recipe::default() });
+        for (host, boot) in run.header.hosts.values_mut().zip(boots) {
+            host.boot_id = Some(boot.to_owned());
+        }
+        let ends = run.trials.iter_mut().flat_map(|trial| [&mut trial.client, &mut trial.server]).flatten();
+        for core in ends.filter(|_| is_contended).flat_map(|end| &mut end.observation.cores) {
+            core.user_ns += core.idle_ns / 2;
+            core.idle_ns /= 2;
+        }
+        let report = json::report(&run);
+        let arm = &report["workloads"][0]["arms"][0];
+        assert!(arm["machines"][0]["cores"][2]["packets"].as_u64() > Some(0), "{}", arm["machines"]);
+        assert!(arm["queues"][0].get("cores").is_none(), "an interface has no count by core");
+        let page = markdown::page(&document(&run));
+        let rows = page.lines().filter(|line| line.ends_with("| 2 (100 %) |")).map(str::to_owned);
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shown(["one", "one"], false),
+        ["synthetic", "accelerated"]
+            .map(|arm| format!("| {arm} | client a and server b, one machine | 2 (100 %) |"))
+    );
+    assert_eq!(shown(["one", "other"], false).len(), 4, "a row for each machine of each arm");
+    assert_eq!(shown(["one", "one"], true), [""; 0], "other processes had packets too");
+}
