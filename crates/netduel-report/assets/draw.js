@@ -88,6 +88,11 @@
     const known = medians.filter((median) => median !== null && median !== undefined);
     return known.length > 1 && Math.min(...known) > 0 && Math.max(...known) > FAR * Math.min(...known);
   };
+  // So does a value that is far above all medians.
+  const isSpread = (medians, values) => {
+    const most = Math.max(...medians.filter((median) => median !== null && median !== undefined));
+    return isFar(medians) || most > 0 && Math.max(...values) > FAR * most;
+  };
   // The axis of a logarithmic scale, made by hand: Plot would leave out labels beyond the first steps of a decade.
   const named = (v) => `${v}`;
   const logX = (ticks, label, text = named) => Plot.axisX(ticks, { label, ...BELOW, tickSize: 0, text });
@@ -108,14 +113,16 @@
   const grid = { stroke: "var(--grid)", strokeOpacity: 1 };
 
   function blocks(data, metric, width) {
-    const points = metric.arms.flatMap((arm, a) => arm.map(([block, value]) => ({ arm: a, block, value })));
+    const points = metric.arms.flatMap((arm, a) => arm.map(([block, value, bound]) => ({ arm: a, block, value, bound })));
     if (!points.length) return null;
+    const arrow = (bound, text, dy) => Plot.text(points.filter((p) => p.bound === bound), {
+      x: "block", y: "value", text: () => text, dy, fill: (p) => colour(p.arm), fontSize: 11 });
     const count = Math.max(...points.map((point) => point.block));
     const byBlock = d3.rollups(points, (group) => ({ low: d3.min(group, (p) => p.value), high: d3.max(group, (p) => p.value) }), (p) => p.block);
     const ends = metric.arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
       .map((end) => ({ arm: end.arm, line: end.arm, x: count, y: end.last[1] }));
     const room = labelRoom(data.arms, width), values = points.map((p) => p.value);
-    const log = isFar(metric.medians) && values.every((value) => value > 0) ? logScale(values, metric.unit) : null;
+    const log = isSpread(metric.medians, values) && values.every((value) => value > 0) ? logScale(values, metric.unit) : null;
     const y = log ? log.scale : { label: metric.unit, zero: fromZero(values), nice: true, ticks: 5, ...domain(values) };
     return Plot.plot({
       width, height: 240, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
@@ -129,8 +136,9 @@
         Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
         ...metric.arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a), {
           x: "block", y: "value", symbol: SYMBOLS[a % 6], r: 4.5, stroke: colour(a), strokeWidth: 1.75, fill: fill(a),
-          title: (p) => `${data.arms[a]}, block ${p.block}\n${p.value} ${metric.unit}`, tip: true,
+          title: (p) => `${data.arms[a]}, block ${p.block}\n${p.bound ? `${p.bound} ` : ""}${p.value} ${metric.unit}`, tip: true,
         })),
+        arrow(">=", "▲", -11), arrow("<", "▼", 11),
         endLabels(ends, data.arms, room),
       ],
     });
@@ -147,7 +155,7 @@
     const middles = all.map((own) => d3.median(own, (point) => point[1]));
     const foot = d3.min(middles, (middle) => (middle > 0 ? middle : undefined)) / 30;
     const values = points.flatMap((p) => [p.low, p.median, p.high]).filter((value) => value >= foot);
-    const axis = values.length && (log || isFar(middles)) ? logScale(values, unit) : null;
+    const axis = values.length && (log || isSpread(middles, values)) ? logScale(values, unit) : null;
     const floor = axis ? axis.scale.domain[0] : -Infinity;
     const y = axis ? axis.scale : { zero: true, nice: true, label: unit, ticks: 5 };
     const spanned = (name, x, textAnchor) => Plot.text(cut.filter((span) => span.name === name),

@@ -1,18 +1,22 @@
-//! CSV with one row per trial and metric. Raw numbers in the metric's unit, not rounded.
+//! CSV with one row per trial and metric. Raw numbers in the metric's unit, not rounded; `bound` says what a value bounds that is not
+//! exact.
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
 
-use crate::analysis::{DatagramDirection, Machines, datagrams_of, in_schedule_order, value_of};
+use crate::analysis::{
+    Bound, DatagramDirection, Machines, bound_of, datagrams_of, in_schedule_order, value_of,
+};
 
 /// The columns, in order.
-const HEADER: &str = "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason";
+const HEADER: &str =
+    "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason,bound";
 
 /// The counting trials of a run as CSV (RFC 4180, line feeds). A failed trial has one row with its reason.
 pub fn trials(run: &Run) -> String {
     let machines = Machines::new(&run.header.plan, Some(&run.header));
     let mut text = format!("{HEADER}\n");
     for trial in in_schedule_order(run) {
-        for (metric, unit, value) in figures(run, trial, &machines) {
+        for Row { metric, unit, value, bound } in figures(run, trial, &machines) {
             let reason = trial.validity.reason().unwrap_or_default();
             let fields = [
                 run.header.id.to_string(),
@@ -28,6 +32,7 @@ pub fn trials(run: &Run) -> String {
                 unit.to_owned(),
                 value.map(|value| value.to_string()).unwrap_or_default(),
                 field(reason),
+                bound.map(Bound::key).unwrap_or_default().to_owned(),
             ];
             text.push_str(&fields.join(","));
             text.push('\n');
@@ -36,9 +41,18 @@ pub fn trials(run: &Run) -> String {
     text
 }
 
-/// Metric, unit and value of each metric of the trial.
-fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<(&'static str, &'static str, Option<f64>)> {
-    let none = vec![("", "", None)];
+/// A figure of a trial.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    metric: &'static str,
+    unit: &'static str,
+    value: Option<f64>,
+    bound: Option<Bound>,
+}
+
+/// Each metric of the trial; a row without a metric for a trial without any.
+fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<Row> {
+    let none = vec![Row::default()];
     let Some(arm) = run.header.plan.arm(&trial.slot.arm) else { return none };
     let Some(workload) = arm.workload(&trial.slot.workload) else { return none };
     let figures: Vec<_> = workload
@@ -47,8 +61,10 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<(&'static str, 
         .possible_metrics
         .iter()
         .filter_map(|metric| {
-            let value = value_of(*metric, workload, trial, machines.shared(&arm.pair))?;
-            Some((metric.key(), metric.unit(), Some(value)))
+            let is_shared = machines.shared(&arm.pair);
+            let value = value_of(*metric, workload, trial, is_shared)?;
+            let bound = bound_of(*metric, workload, trial, is_shared);
+            Some(Row { metric: metric.key(), unit: metric.unit(), value: Some(value), bound })
         })
         .chain(counts(&datagrams_of(workload, trial, machines.shared(&arm.pair))))
         .collect();
@@ -57,7 +73,7 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<(&'static str, 
 
 /// Counts of both ends and both interfaces of a `udp-stream`, sum of both directions. An interface that is unknown in one
 /// direction has no row.
-fn counts(ways: &[DatagramDirection]) -> Vec<(&'static str, &'static str, Option<f64>)> {
+fn counts(ways: &[DatagramDirection]) -> Vec<Row> {
     if ways.is_empty() {
         return Vec::new();
     }
@@ -73,10 +89,11 @@ fn counts(ways: &[DatagramDirection]) -> Vec<(&'static str, &'static str, Option
         ("packets-sent", sum(|way| Some(way.packets_sent.as_ref()?.packets))),
         ("packets-received", received),
     ];
+    let row = |metric, unit, value| Row { metric, unit, value: Some(value), bound: None };
     let mut figures: Vec<_> =
-        rows.into_iter().filter_map(|(name, count)| Some((name, "1", Some(count? as f64)))).collect();
+        rows.into_iter().filter_map(|(name, count)| Some(row(name, "1", count? as f64))).collect();
     if let (Some(packets @ 1..), Some(bytes)) = (received, bytes) {
-        figures.push(("bytes-per-packet", "B", Some(bytes as f64 / packets as f64)));
+        figures.push(row("bytes-per-packet", "B", bytes as f64 / packets as f64));
     }
     figures
 }

@@ -7,7 +7,8 @@ use netduel_model::plan::{self, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::units::{Nanos, human_share};
-use netduel_model::workload::{Family, PinAuto, RoundTrip, Timing, Traffic, Wait, Workload};
+use netduel_model::workload::{Family, PinAuto, RoundTrip, Timing, Traffic, Wait, WorkUnit, Workload};
+use netduel_report::words::metric_value_or_bound;
 use netduel_store::Store;
 
 use crate::cli::run::DemoArgs;
@@ -118,8 +119,12 @@ fn checked(plan: &ResolvedPlan, trial: &Trial) -> (bool, String) {
                     )
                 })
                 .collect();
-            let latency = trial_value(plan, trial, Metric::LatencyP50).map_or_else(String::new, |value| {
-                format!(", round trip p50 {}", Metric::LatencyP50.human(value))
+            let metric = Metric::LatencyP50;
+            let latency = trial_value(plan, trial, metric).map_or_else(String::new, |(value, bound)| {
+                format!(
+                    ", round trip p50 {}",
+                    metric_value_or_bound(metric, WorkUnit::RoundTrip, value, bound)
+                )
             });
             (true, format!("{head}  ok: {}{latency}", ways.join(", ")))
         }

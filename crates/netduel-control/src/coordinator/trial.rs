@@ -9,10 +9,10 @@ use netduel_model::workload::{Family, Role, Workload};
 
 use super::conductor::Conductor;
 use super::error::Trouble;
-use super::timing::{CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, STEP_TIMEOUT_NS, return_ns, treatment_timeout_ns};
+use super::timing::{CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, return_ns, treatment_timeout_ns};
 use super::{arrival, failover};
 use crate::peer::AgentEvent;
-use crate::protocol::{FromAgent, ToAgent};
+use crate::protocol::{FromAgent, STEP_TIMEOUT_NS, ToAgent};
 
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
 

@@ -16,6 +16,10 @@ const REQUESTS_AT_EDGES: f64 = 3.0;
 /// From this share on, a rate was reached.
 pub(super) const RATE_REACHED: f64 = 0.98;
 
+/// An open loop is late when its p99 lateness exceeds one interval of its schedule. The threshold is at least the scheduler's
+/// granularity and at most 1 ms.
+const LATENESS_NS: (f64, f64) = (50_000.0, 1_000_000.0);
+
 /// Block and value of each trial that has the metric, ordered by block.
 pub(super) fn by_block(
     metric: Metric,
@@ -29,30 +33,6 @@ pub(super) fn by_block(
         .collect();
     values.sort_by_key(|(block, _)| *block);
     values
-}
-
-/// Blocks whose value is a lower bound.
-pub(super) fn at_least(
-    metric: Metric,
-    workload: &Workload,
-    trials: &[&Trial],
-    shared_machine: bool,
-) -> BTreeSet<u32> {
-    if matches!(metric, Metric::NoDropRate | Metric::PartialDropRate) {
-        let is_bound = |trial: &&&Trial| search::is_at_least(metric, workload, trial);
-        return trials.iter().filter(is_bound).map(|trial| trial.slot.block).collect();
-    }
-    if metric.is_of_round_trips() {
-        return stalled_blocks(workload, trials);
-    }
-    let of_trial = match metric {
-        Metric::RecoveryTime => super::failover::recovery,
-        Metric::Outage => super::failover::outage,
-        _ => return BTreeSet::new(),
-    };
-    let is_bound =
-        |trial: &&&Trial| of_trial(workload, trial, shared_machine).is_some_and(|(_, known)| !known);
-    trials.iter().filter(is_bound).map(|trial| trial.slot.block).collect()
 }
 
 /// The value of a metric in a trial, in the metric's unit; absent when the trial lacks the counts. `shared_machine`: both hosts
@@ -177,12 +157,35 @@ fn is_stalled(trial: &Trial) -> bool {
     round_trip_count(trial) == Some(0) && round_trips(trial).is_some_and(|trips| trips.responses > 0)
 }
 
-/// Blocks whose trial had no round trip in the steady window: the path, or a host, stalled for all of it.
+/// Whether a trial of a workload of round trips had none in the steady window: the path, or a host, stalled for all of it.
+pub(super) fn has_stalled(workload: &Workload, trial: &Trial) -> bool {
+    let metrics = workload.traffic.facts().possible_metrics;
+    metrics.iter().any(|metric| metric.is_of_round_trips()) && is_stalled(trial)
+}
+
+/// Blocks whose trial had no round trip in the steady window.
 pub(super) fn stalled_blocks(workload: &Workload, trials: &[&Trial]) -> BTreeSet<u32> {
-    if !workload.traffic.facts().possible_metrics.iter().any(|metric| metric.is_of_round_trips()) {
-        return BTreeSet::new();
-    }
-    trials.iter().filter(|trial| is_stalled(trial)).map(|trial| trial.slot.block).collect()
+    trials.iter().filter(|trial| has_stalled(workload, trial)).map(|trial| trial.slot.block).collect()
+}
+
+/// Number of trials with a round trip in the steady window.
+pub(super) fn trials_with_round_trips(trials: &[&Trial]) -> u32 {
+    let has_any = |trial: &&&Trial| round_trips(trial).is_some_and(|trips| trips.histogram.count > 0);
+    trials.iter().filter(has_any).count() as u32
+}
+
+/// The p99 lateness of the worst trial, when it is above the threshold.
+pub(super) fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
+    let interval_ns = 1e9 / workload.traffic.facts().request_rate()?.0.max(1) as f64;
+    let allowed = interval_ns.clamp(LATENESS_NS.0, LATENESS_NS.1);
+    trials
+        .iter()
+        .filter_map(|trial| {
+            let record = trial.client.as_ref()?.report.round_trips.as_ref()?.pacing_error.as_ref()?;
+            of_record(record)?.percentile(99.0)
+        })
+        .max()
+        .filter(|late| *late as f64 > allowed)
 }
 
 /// The round trips of a trial.

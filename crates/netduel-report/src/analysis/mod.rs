@@ -2,6 +2,8 @@
 //!
 //! Only this module computes. The renderers print its results and derive no value of their own.
 mod affected;
+mod bound;
+mod contention;
 mod counters;
 mod counts;
 mod datagrams;
@@ -43,6 +45,8 @@ use netduel_stats::sequential;
 use crate::inspect::Inspection;
 
 pub use affected::warnings_about;
+pub use bound::{Bound, bound_of};
+pub use contention::busy_hosts;
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{
     DatagramDirection, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of,
@@ -65,7 +69,6 @@ pub use series::SeriesPoint;
 pub use spread::{DpdkEnd, PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 pub use sweep::{Sweep, SweepPoint, SweptBy};
-pub use warnings::busy_hosts;
 
 /// Derives everything from a run's records. `trials` holds all attempts; only the highest attempt of each block counts. Without
 /// `header` (a run in progress), hosts share a machine when the plan starts both locally.
@@ -139,8 +142,9 @@ fn workload(
             trials: trials.len() as u32,
             blocks: all.iter().map(|trial| trial.slot.block).collect(),
             stalled: figures::stalled_blocks(settings, &trials),
-            contended: warnings::contended_blocks(settings, &trials, shared),
+            contended: contention::contended_blocks(settings, &trials, shared),
             latency: figures::merged_latency(&trials),
+            latency_trials: figures::trials_with_round_trips(&trials),
             parts: parts::of_trials(&settings.traffic, &trials),
             probes_lost: parts::probes_lost(&settings.traffic, &trials),
             stamps: stamps::of(&trials),
@@ -187,7 +191,11 @@ fn metrics_of(
             .map(|(arm, settings, trials)| ArmValues {
                 arm: arm.name.clone(),
                 values: figures::by_block(metric, settings, trials, machines.shared(&arm.pair)),
-                at_least: figures::at_least(metric, settings, trials, machines.shared(&arm.pair)),
+                at_least: trials
+                    .iter()
+                    .filter(|trial| bound_of(metric, settings, trial, machines.shared(&arm.pair)).is_some())
+                    .map(|trial| trial.slot.block)
+                    .collect(),
             })
             .collect(),
         comparisons: Vec::new(),

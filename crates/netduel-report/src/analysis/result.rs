@@ -1,4 +1,4 @@
-//! Types of everything that is derived from a run: values by workload and arm, comparisons, warnings. Nothing is computed here.
+//! Types of everything that is derived from a run: values by workload and arm, comparisons, warnings. No figure is computed here.
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::{ArmName, WorkloadName};
@@ -10,6 +10,7 @@ use netduel_model::workload::{WorkUnit, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::verdict::Judged;
 
+use super::bound::Bound;
 use super::counters::Counter;
 use super::datagrams::DatagramDirection;
 use super::expected::Expected;
@@ -86,6 +87,8 @@ pub struct ArmAnalysis {
     pub contended: BTreeMap<u32, f64>,
     /// Histogram of all round trips of all valid trials; absent for workloads without round trips.
     pub latency: Option<Histogram>,
+    /// Number of valid trials with a round trip in that histogram.
+    pub latency_trials: u32,
     /// The parts of its round trips; empty for workloads without parts.
     pub parts: Vec<Part>,
     /// Probes without a response and total probes of a loaded path.
@@ -157,11 +160,31 @@ pub struct ArmValues {
     pub arm: ArmName,
     /// Block and value of each valid trial that has the metric, ordered by block.
     pub values: Vec<(u32, f64)>,
-    /// Blocks whose value is a lower bound: streams that had not recovered when the trial ended.
+    /// Blocks whose value is a bound, as [`super::bound_of`] says.
     pub at_least: BTreeSet<u32>,
 }
 
 impl ArmValues {
+    /// Whether the value of a block is a bound.
+    pub fn bound_in(&self, metric: Metric, block: u32) -> Option<Bound> {
+        self.at_least.contains(&block).then(|| Bound::of_values(metric))
+    }
+
+    /// Whether the quantile `share` is a bound: the true values may be in another order.
+    pub fn bound_at(&self, metric: Metric, share: f64) -> Option<Bound> {
+        let mut sorted = self.numbers();
+        sorted.sort_by(f64::total_cmp);
+        let position = share * sorted.len().saturating_sub(1) as f64;
+        let (below, above) = (sorted.get(position.floor() as usize)?, sorted.get(position.ceil() as usize)?);
+        let bound = Bound::of_values(metric);
+        let moves = |value: f64| match bound {
+            Bound::AtLeast => value <= *above,
+            Bound::LessThan => value >= *below,
+        };
+        let mut bounds = self.values.iter().filter(|(block, _)| self.at_least.contains(block));
+        bounds.any(|(_, value)| moves(*value)).then_some(bound)
+    }
+
     /// The values without their blocks.
     pub fn numbers(&self) -> Vec<f64> {
         self.values.iter().map(|(_, value)| *value).collect()
@@ -199,4 +222,26 @@ pub enum Withheld {
         /// The largest share of a host's CPU time that they used, a fraction.
         share_max: f64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantile_is_a_bound_when_a_bound_can_move_it() {
+        let values = |bounds: &[u32]| ArmValues {
+            arm: "a".parse().unwrap(),
+            values: vec![(0, 1.0), (1, 2.0), (2, 3.0), (3, 750.0)],
+            at_least: bounds.iter().copied().collect(),
+        };
+        let at = |bounds: &[u32], share| values(bounds).bound_at(Metric::LatencyP50, share);
+        assert_eq!(at(&[], 1.0), None);
+        assert_eq!(at(&[3], 0.5), None, "it is above the median wherever it lies");
+        assert_eq!(at(&[3], 0.75), Some(Bound::AtLeast), "interpolated between 3 and 750");
+        assert_eq!(at(&[2, 3], 0.5), Some(Bound::AtLeast));
+        assert_eq!(at(&[0], 0.5), Some(Bound::AtLeast), "the smallest may be the largest");
+        let rate = |bounds: &[u32], share| values(bounds).bound_at(Metric::RoundTripRate, share);
+        assert_eq!((rate(&[0], 0.5), rate(&[0], 0.0)), (None, Some(Bound::LessThan)));
+    }
 }

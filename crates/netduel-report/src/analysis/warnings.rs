@@ -10,6 +10,7 @@ use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX, Warning};
 use netduel_model::workload::{Role, Workload};
 use netduel_stats::{doubt, summary};
 
+use super::contention::others_share;
 use super::machine::{Machine, Machines};
 use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, series};
 
@@ -18,10 +19,6 @@ const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
 
 /// A larger share of timestamped round trips without a split causes a warning.
 const STAMPS_LOST_MAX: f64 = 0.05;
-
-/// An open loop is late when its p99 lateness exceeds one interval of its schedule. The threshold is at least the scheduler's
-/// granularity and at most 1 ms.
-const LATENESS_NS: (f64, f64) = (50_000.0, 1_000_000.0);
 
 /// A sender below this share of the configured rate missed it.
 const RATE_SHARE_MIN: f64 = 0.99;
@@ -225,7 +222,7 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
         });
     }
     warnings.extend(failed_transactions(workload, arm, trials));
-    if let Some(pacing_error_p99_ns) = lateness(&arm.workload, trials) {
+    if let Some(pacing_error_p99_ns) = figures::lateness(&arm.workload, trials) {
         warnings.push(Warning::ScheduleMissed {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
@@ -310,20 +307,6 @@ fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
     warnings
 }
 
-/// The p99 lateness of the worst trial, nanoseconds, when it is above the threshold: then the schedule of an open loop was missed.
-pub fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
-    let interval_ns = 1e9 / workload.traffic.facts().request_rate()?.0.max(1) as f64;
-    let allowed = interval_ns.clamp(LATENESS_NS.0, LATENESS_NS.1);
-    trials
-        .iter()
-        .filter_map(|trial| {
-            let record = trial.client.as_ref()?.report.round_trips.as_ref()?.pacing_error.as_ref()?;
-            figures::of_record(record)?.percentile(99.0)
-        })
-        .max()
-        .filter(|late| *late as f64 > allowed)
-}
-
 /// Configured and achieved send rate of a direction, bit/s, when the rate was missed. A trial that its volume ended has no such rate.
 pub fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
     let paced = workload.traffic.facts().paced?;
@@ -370,33 +353,6 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
         });
     }
     None
-}
-
-/// Hosts on which other processes used so much CPU time that CPU metrics are overstated, with their share. Empty for generators outside
-/// netduel (the kernel's, testpmd): they are not other processes, but their time cannot be told from that of others.
-pub fn busy_hosts(workload: &Workload, trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
-    if workload.traffic.facts().packets.is_some_and(|packets| packets.engine.is_external()) {
-        return Vec::new();
-    }
-    let neighbour = if shared_machine { trial.server.as_ref() } else { None };
-    [Role::Client, Role::Server]
-        .into_iter()
-        .filter(|role| *role == Role::Client || !shared_machine)
-        .filter_map(|role| Some((role, others_share(trial.end(role)?, neighbour)?)))
-        .filter(|(_, share)| *share > OTHERS_SHARE_MAX)
-        .collect()
-}
-
-/// Blocks whose trial had hosts with CPU contention, and the largest share.
-pub(super) fn contended_blocks(
-    workload: &Workload,
-    trials: &[&Trial],
-    shared_machine: bool,
-) -> BTreeMap<u32, f64> {
-    let share_max = |trial: &&Trial| {
-        busy_hosts(workload, trial, shared_machine).into_iter().map(|(_, share)| share).reduce(f64::max)
-    };
-    trials.iter().filter_map(|trial| Some((trial.slot.block, share_max(trial)?))).collect()
 }
 
 fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Vec<Warning> {
@@ -457,21 +413,6 @@ fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
     }
     let warning = |(host, (others_max, trials))| Warning::ConcurrentTests { host, others_max, trials };
     beside.into_iter().map(warning).collect()
-}
-
-/// The share of a host's CPU time that belongs to neither an agent nor interrupts. `neighbour`: the other end, when it runs on
-/// the same cores. Helper commands and the coordinator are negligible.
-fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
-    let cores = &end.observation.cores;
-    let total: u64 = cores.iter().map(|core| core.busy_ns() + core.steal_ns + core.idle_ns).sum();
-    let programs: u64 = cores.iter().map(|core| core.user_ns + core.system_ns).sum();
-    let agents: u64 = [Some(end), neighbour]
-        .into_iter()
-        .flatten()
-        .map(|end| end.observation.process.user_ns + end.observation.process.system_ns)
-        .sum();
-    (total > 0 && machine::has_cpu_time(&end.observation))
-        .then(|| programs.saturating_sub(agents) as f64 / total as f64)
 }
 
 fn stolen_share(end: &TrialEnd) -> Option<f64> {

@@ -17,6 +17,9 @@ const DENSITY_BINS: usize = 70;
 /// The percentiles of the table of round trips.
 const PERCENTILES: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
+/// How the percentiles of the table differ from those of the verdicts.
+const POOLED: &str = "all round trips of all these trials together; the latency of a verdict is a median over the trials, so the two differ";
+
 /// The unit of a workload's round trips, by their 99th percentile.
 fn scaled_latency(workload: &WorkloadAnalysis) -> Scaled {
     let histograms = workload.arms.iter().filter_map(|arm| arm.latency.as_ref());
@@ -41,11 +44,16 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
     let tail = plot("tail", &|arm| tail(arm, scale).into());
     let density =
         plot("density", &|arm| arm.latency.as_ref().map(|histogram| density(histogram, scale)).into());
+    let stalled: String =
+        words::stalled_trials(workload).iter().map(|note| format!(" Not shown: {note}.")).collect();
     let alternative = format!("round trips of {}: {}", workload.name, in_words(&table));
     vec![
         Figure {
             title: titled("Latency percentiles"),
-            reading: "Latency by percentile. Each step to the right divides the share of slower round trips by ten.".to_owned(),
+            reading: format!(
+                "Latency by percentile, over the round trips of all valid trials together. Each step to the right divides the share of slower \
+                 round trips by ten.{stalled}"
+            ),
             alternative: alternative.clone(),
             chart: Chart::Plot("tail", tail),
             data: Some(table.clone()),
@@ -53,7 +61,9 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
         },
         Figure {
             title: titled("Latency distribution"),
-            reading: "Share of round trips in bins of equal width on the logarithmic axis, up to the 99.9th percentile.".to_owned(),
+            reading: format!(
+                "Share of round trips in bins of equal width on the logarithmic axis, up to the 99.9th percentile.{stalled}"
+            ),
             alternative,
             chart: Chart::Plot("density", density),
             data: Some(table),
@@ -68,15 +78,19 @@ fn percentiles(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
         p if p >= 100.0 => "max".to_owned(),
         p => format!("p{p}"),
     };
-    let mut table = Table::new(vec![Column::key("arm"), Column::number("round trips")]);
+    let mut table =
+        Table::new(vec![Column::key("arm"), Column::number("trials"), Column::number("round trips")]);
     table.columns.extend(PERCENTILES.map(|percentile| Column::of(name(percentile), scale.unit)));
     for (arm, histogram) in workload.arms.iter().filter_map(|arm| Some((arm, arm.latency.as_ref()?))) {
         let values = PERCENTILES.map(|percentile| {
             number(histogram.resolved_percentile(percentile).map(|value| value as f64), scale)
         });
-        let head = [Cell::from(arm.arm.as_str()), Cell::Count(histogram.count())];
+        let trials = Cell::Number(format!("{} of {}", arm.latency_trials, arm.trials));
+        let head = [Cell::from(arm.arm.as_str()), trials, Cell::Count(histogram.count())];
         table.rows.push(head.into_iter().chain(values).collect());
     }
+    table.notes.push(POOLED.to_owned());
+    table.notes.extend(words::stalled_trials(workload));
     table
 }
 
@@ -132,10 +146,13 @@ fn parts_of(workload: &WorkloadAnalysis) -> Vec<(&'static str, &ArmAnalysis, &Hi
     parts.collect()
 }
 
+/// What they count when they are of the opening of connections, which a trial without a round trip has, too.
+const SAMPLES_SET_UP: &str = "connections";
+
 /// What the histograms of the parts count.
 fn samples(workload: &WorkloadAnalysis) -> &'static str {
     let is_set_up = |arm: &ArmAnalysis| arm.parts.iter().any(|part| part.key == "set-up");
-    if workload.arms.iter().any(is_set_up) { "connections" } else { "samples" }
+    if workload.arms.iter().any(is_set_up) { SAMPLES_SET_UP } else { "samples" }
 }
 
 /// The parts of round trips; absent for workloads without parts.
@@ -164,6 +181,9 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
         rows.push(json!([title, position, plotted(50.0), end.0, histogram.count(), end.1]));
     }
     table.notes = words::load_effects(workload);
+    if samples(workload) != SAMPLES_SET_UP {
+        table.notes.extend(words::stalled_trials(workload));
+    }
     Some(Figure {
         title: words::parts_title(workload).to_owned(),
         reading: "Dot: median over all valid trials; line: to the 99th percentile, or to the maximum with fewer than 100 samples.".to_owned(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::chart::{Chart, Figure};
 use super::scale::{Scaled, number, scaled, scaled_packets, scaled_values, short};
 use super::table::{Cell, Column, Table};
-use crate::analysis::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, Bound, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
 /// Maximum number of bins on a rate axis when arms differ much.
@@ -23,7 +23,11 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
     let arms: Vec<String> =
         metric.arms.iter().map(|arm| format!("{} {}", arm.arm, words::value(metric, arm))).collect();
     let values = |arm: &crate::analysis::ArmValues| -> Vec<Value> {
-        arm.values.iter().map(|(block, value)| json!([block + 1, scale.plotted(*value)])).collect()
+        let point = |&(block, value): &(u32, f64)| {
+            let bound = arm.bound_in(metric.metric, block).map(|bound| bound.sign().trim_end());
+            json!([block + 1, scale.plotted(value), bound])
+        };
+        arm.values.iter().map(point).collect()
     };
     let data = json!({
         "title": metric.title(),
@@ -32,10 +36,14 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
         "medians": metric.arms.iter().map(|arm| summary::median(&arm.numbers()).map(|median| scale.plotted(median)))
             .collect::<Vec<_>>(),
     });
+    let has_bounds = metric.arms.iter().any(|arm| !arm.at_least.is_empty());
+    let bounds =
+        if has_bounds { " An arrow marks a bound: the true value lies in its direction." } else { "" };
     Figure {
         title: format!("{} by block", capital(metric.title())),
-        reading: "A vertical line joins the trials of one block, which ran one after the other. Horizontal lines: medians."
-            .to_owned(),
+        reading: format!(
+            "A vertical line joins the trials of one block, which ran one after the other. Horizontal lines: medians.{bounds}"
+        ),
         alternative: format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; ")),
         chart: Chart::Plot("blocks", data),
         data: Some(block_table(metric, scale)),
@@ -44,20 +52,19 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
 }
 
 fn block_table(metric: &MetricAnalysis, scale: Scaled) -> Table {
-    let mut rows: BTreeMap<u32, Vec<Option<f64>>> = BTreeMap::new();
+    let mut rows: BTreeMap<u32, Vec<Cell>> = BTreeMap::new();
     for (column, arm) in metric.arms.iter().enumerate() {
         for (block, value) in &arm.values {
-            rows.entry(*block).or_insert_with(|| vec![None; metric.arms.len()])[column] = Some(*value);
+            let sign = arm.bound_in(metric.metric, *block).map_or("", Bound::sign);
+            let row = rows.entry(*block).or_insert_with(|| vec![Cell::Absent; metric.arms.len()]);
+            row[column] = Cell::Number(format!("{sign}{}", number(Some(*value), scale).text()));
         }
     }
     let columns = metric.arms.iter().map(|arm| Column::of(arm.arm.as_str(), scale.unit));
     let mut table = Table::new([Column::key("Block")].into_iter().chain(columns).collect());
     table.rows = rows
         .into_iter()
-        .map(|(block, values)| {
-            let values = values.into_iter().map(|value| number(value, scale));
-            [Cell::Text((block + 1).to_string())].into_iter().chain(values).collect()
-        })
+        .map(|(block, values)| [vec![Cell::Text((block + 1).to_string())], values].concat())
         .collect();
     table
 }

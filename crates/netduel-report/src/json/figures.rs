@@ -2,12 +2,13 @@
 use netduel_model::metric::{Metric, Scale};
 use netduel_stats::paired;
 use netduel_stats::summary;
-use netduel_stats::verdict::{Forecast, Judged, Verdict as StatsVerdict};
+use netduel_stats::verdict::{Judged, Verdict as StatsVerdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::analysis::{
-    self, Analysis, ArmLimit, ArmValues, Cause, CounterKind, MetricAnalysis, Withheld, WorkloadAnalysis,
+    self, Analysis, ArmLimit, ArmValues, Bound, Cause, CounterKind, MetricAnalysis, Withheld,
+    WorkloadAnalysis,
 };
 use crate::words;
 
@@ -35,12 +36,14 @@ pub struct MetricValues {
     pub arm: String,
     /// Number of values.
     pub n: usize,
-    /// Mean.
+    /// Mean; null when a value is a bound.
     pub mean: Option<f64>,
-    /// Standard error of the mean; null with fewer than 2 values.
+    /// Standard error of the mean; null with fewer than 2 values, and when a value is a bound.
     pub standard_error: Option<f64>,
     /// Median.
     pub median: Option<f64>,
+    /// What the median bounds, because of values that are bounds; null when it is exact.
+    pub median_bound: Option<Bound>,
     /// First quartile.
     pub quartile_1: Option<f64>,
     /// Third quartile.
@@ -52,10 +55,12 @@ pub struct MetricValues {
 /// The value of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct BlockValue {
-    /// Block, from 0.
+    /// Block, from 1.
     pub block: u32,
     /// Value, in the unit of the metric.
     pub value: f64,
+    /// What the value bounds; null when it is exact.
+    pub bound: Option<Bound>,
 }
 
 /// An arm against the baseline.
@@ -94,7 +99,7 @@ pub struct Verdict {
     pub tone: VerdictTone,
     /// The verdict in words.
     pub text: String,
-    /// Further blocks for a verdict: about this number, or at least; null when not `inconclusive` or not known.
+    /// Further blocks for a verdict: about this number, or at least; null when not `inconclusive`, not known, or more than 1000.
     pub more_blocks: Option<u32>,
     /// Two-sided p value of "no difference", corrected for all verdicts of the run (Holm).
     pub adjusted_p: Option<f64>,
@@ -177,26 +182,32 @@ impl MetricReport {
             title: analysis.title().to_owned(),
             unit: metric.unit(),
             judged,
-            arms: analysis.arms.iter().map(MetricValues::of).collect(),
+            arms: analysis.arms.iter().map(|arm| MetricValues::of(metric, arm)).collect(),
             comparisons: analysis.comparisons.iter().map(comparison).collect(),
         }
     }
 }
 
 impl MetricValues {
-    fn of(arm: &ArmValues) -> Self {
+    fn of(metric: Metric, arm: &ArmValues) -> Self {
         let numbers = arm.numbers();
-        let mean = summary::mean(&numbers);
+        let mean = summary::mean(&numbers).filter(|_| arm.at_least.is_empty());
         let quantile = |share| summary::quantile(&numbers, share);
+        let of_block = |&(block, value): &(u32, f64)| BlockValue {
+            block: block + 1,
+            value,
+            bound: arm.bound_in(metric, block),
+        };
         Self {
             arm: arm.arm.to_string(),
             n: numbers.len(),
             mean: mean.map(|mean| mean.mean),
             standard_error: mean.and_then(|mean| mean.standard_error),
             median: summary::median(&numbers),
+            median_bound: arm.bound_at(metric, 0.5),
             quartile_1: quantile(0.25),
             quartile_3: quantile(0.75),
-            values: arm.values.iter().map(|&(block, value)| BlockValue { block, value }).collect(),
+            values: arm.values.iter().map(of_block).collect(),
         }
     }
 }
@@ -227,7 +238,7 @@ impl Verdict {
             StatsVerdict::Lower { .. } => (VerdictKind::Lower, None),
             StatsVerdict::NoDifference { .. } => (VerdictKind::NoDifference, None),
             StatsVerdict::Inconclusive { more, .. } => {
-                (VerdictKind::Inconclusive, more.map(Forecast::blocks))
+                (VerdictKind::Inconclusive, more.and_then(words::blocks_worth_naming))
             }
         };
         Self {

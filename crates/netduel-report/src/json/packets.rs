@@ -240,7 +240,7 @@ impl Spread {
 /// One direction of one trial of datagrams.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Datagrams {
-    /// Block of the trial, from 0.
+    /// Block of the trial, from 1.
     pub block: u32,
     /// Direction.
     pub direction: PathDirection,
@@ -378,7 +378,7 @@ impl Datagrams {
             incoming_core: flow.incoming_core,
         };
         Self {
-            block: way.block,
+            block: way.block + 1,
             direction: PathDirection::from(way.sender),
             sent: way.sent,
             received: way.received,

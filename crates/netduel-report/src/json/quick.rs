@@ -15,7 +15,7 @@ use super::figures::Bottleneck;
 use super::parts::{Expected, Interval, Latency, Stamps, Workload};
 use super::search::{SearchTrial, Step};
 use super::warning::WarningKind;
-use crate::analysis::{self, value_of};
+use crate::analysis::{self, Bound, bound_of, value_of};
 use crate::quick::SummaryInput;
 
 /// A quick test, or the tests of a sweep: `netduel tcp`, `udp`, `rr`, `crr` and `pps` with `--json`.
@@ -122,6 +122,8 @@ pub struct MetricValue {
     pub unit: &'static str,
     /// Value; null when the test did not yield it.
     pub value: Option<f64>,
+    /// What the value bounds; null when it is exact.
+    pub bound: Option<Bound>,
 }
 
 /// A trial as a run stores it. Its keys are those of the run format: they change with `format_version`, not with the version of
@@ -165,6 +167,7 @@ impl QuickTest {
             metric: *metric,
             unit: metric.unit(),
             value: value_of(*metric, workload, trial, shared_machine),
+            bound: bound_of(*metric, workload, trial, shared_machine),
         };
         let limit = analysis::limit_of(workload, trial, shared_machine, expected);
         Self {

@@ -130,6 +130,8 @@ pub struct ArmReport {
     pub workload: Workload,
     /// Round trips of all valid trials; null for workloads without any.
     pub latency: Option<Latency>,
+    /// Valid trials with a round trip in the steady window: only these are in `latency`.
+    pub latency_trials: u32,
     /// Round trips split by kernel time stamps; null without stamps.
     pub stamps: Option<Stamps>,
     /// Parts of the round trips; empty when there are none.
@@ -146,7 +148,7 @@ pub struct ArmReport {
     pub machines: Vec<Machine>,
     /// Interfaces that carried the bytes, by end.
     pub paths: Vec<Path>,
-    /// Queues and cores that processed packets, by end.
+    /// Packets by queue, by end.
     pub queues: Vec<Queues>,
     /// Bottleneck of the trials; null without a valid trial.
     pub bottleneck: Option<Bottleneck>,
@@ -354,6 +356,7 @@ impl ArmReport {
             trials: arm.trials,
             workload: Workload::of(&arm.workload),
             latency: arm.latency.as_ref().map(Latency::of),
+            latency_trials: arm.latency_trials,
             stamps: arm.stamps.as_ref().map(Stamps::of),
             parts: arm.parts.iter().map(PartReport::of).collect(),
             added_by_load: added_by_load(&arm.parts, 50.0)

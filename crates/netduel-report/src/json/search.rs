@@ -38,7 +38,7 @@ pub struct Goal {
 /// The search of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SearchTrial {
-    /// Block of the trial, from 0.
+    /// Block of the trial, from 1.
     pub block: u32,
     /// What was tried, in order.
     pub steps: Vec<Step>,
@@ -130,7 +130,7 @@ impl SearchTrial {
     /// The search of the trial of a block.
     pub(super) fn of(block: u32, report: &model::SearchReport) -> Self {
         Self {
-            block,
+            block: block + 1,
             steps: report.steps.iter().map(Step::of).collect(),
             results: report.results.iter().map(Found::of).collect(),
             end: report.end,

@@ -51,6 +51,8 @@ impl Figure {
             _ if name.ends_with("_bytes") => "bytes",
             _ => "count",
         };
+        // Stored blocks count from 0.
+        let value = if name == "block" { value + 1.0 } else { value };
         Self { name: name.to_owned(), value, unit }
     }
 }

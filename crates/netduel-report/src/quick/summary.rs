@@ -151,7 +151,9 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
 fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     let SummaryInput { workload, trial, shared_machine, .. } = input;
     let figure = |metric: Metric| {
-        value_of(metric, workload, trial, shared_machine).map(|value| human(metric, input, value))
+        let bound = analysis::bound_of(metric, workload, trial, shared_machine);
+        value_of(metric, workload, trial, shared_machine)
+            .map(|value| words::metric_value_or_bound(metric, workload.traffic.facts().unit, value, bound))
     };
     let mut rows = Vec::new();
     let facts = workload.traffic.facts();

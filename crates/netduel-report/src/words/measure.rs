@@ -1,9 +1,8 @@
 //! The value of an arm in words: median, quartiles and number of trials.
-use netduel_model::metric::Metric;
 use netduel_model::units::three_digits;
 use netduel_stats::summary;
 
-use crate::analysis::{ArmValues, MetricAnalysis};
+use crate::analysis::{ArmValues, Bound, MetricAnalysis};
 use crate::document::verdicts::Measure;
 
 /// Median and quartiles of an arm's valid trials.
@@ -12,27 +11,22 @@ pub fn measure(metric: &MetricAnalysis, values: &ArmValues) -> Measure {
     let quantile = |share: f64| summary::quantile(&numbers, share).unwrap_or_default();
     let at = |share: f64| summary::quantile(&numbers, share).map(|value| metric.human(value));
     let median = at(0.5);
-    // A median of trials without a round trip is their bound.
-    let is_bound = metric.metric.is_of_round_trips() && values.at_least.len() * 2 > numbers.len();
-    let bound = match metric.metric {
-        _ if !is_bound => "",
-        Metric::RoundTripRate => "less than ",
-        _ => "at least ",
-    };
+    let sign = |share: f64| values.bound_at(metric.metric, share).map_or("", Bound::sign);
     let quartiles = match (at(0.25), &median, at(0.75)) {
         (Some(low), Some(words), Some(high)) if numbers.len() > 1 => {
             let ends = [(0.25, low), (0.75, high)].map(|(share, words)| (quantile(share), words));
-            within((quantile(0.5), words), ends)
+            let [low, high] = within((quantile(0.5), words), ends);
+            format!("[{}{low}, {}{high}]", sign(0.25), sign(0.75))
         }
         _ => String::new(),
     };
-    let median = median.map(|median| format!("{bound}{median}"));
+    let median = median.map(|median| format!("{}{median}", sign(0.5)));
     Measure { arm: values.arm.to_string(), median, quartiles, n: numbers.len() }
 }
 
-/// Two ends in brackets, in the unit of the middle, which they share. Each is a value and its words.
-fn within((middle, words): (f64, &str), ends: [(f64, String); 2]) -> String {
-    let [low, high] = ends.map(|(value, own)| {
+/// Two ends in the unit of the middle. Each is a value and its words.
+fn within((middle, words): (f64, &str), ends: [(f64, String); 2]) -> [String; 2] {
+    ends.map(|(value, own)| {
         let Some((number, unit)) = words.split_once(' ') else { return own };
         match own.split_once(' ') {
             Some((number, own)) if own == unit => number.to_owned(),
@@ -47,8 +41,7 @@ fn within((middle, words): (f64, &str), ends: [(f64, String); 2]) -> String {
                 three_digits(value / size)
             }
         }
-    });
-    format!("[{low}, {high}]")
+    })
 }
 
 /// Median, quartiles and number of trials: `6.12 Gbit/s [6.02, 6.31] (n 8)`.
@@ -58,6 +51,7 @@ pub fn value(metric: &MetricAnalysis, values: &ArmValues) -> String {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::metric::Metric;
     use netduel_model::workload::WorkUnit;
 
     use super::*;

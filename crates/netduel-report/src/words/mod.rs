@@ -23,22 +23,22 @@ pub use environment::{
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
 pub use measure::{measure, value};
-pub use metric::{PPS, is_of_packets, metric_value, packet_rate};
+pub use metric::{PPS, is_of_packets, metric_value, metric_value_or_bound, packet_rate};
 pub use netduel_model::units::plural;
 pub(crate) use packets::{of_way as packets_of_way, rule as packets_rule};
 pub use packets::{packets_commentary, published};
 pub use placements::{placement, placements};
 pub use run::{
-    commands, end, load_effects, parts_title, proofs, question, rules, trials, workload, workload_of_arms,
-    zero_copy,
+    commands, end, load_effects, parts_title, proofs, question, rules, stalled_trials, trials, workload,
+    workload_of_arms, zero_copy,
 };
 pub(crate) use text::ranges;
 pub use text::{date, date_and_time, percent, percent_at_least, plain, times};
 pub use tone::Tone;
 pub use treatment::{changes, treatment};
 pub use verdict::{
-    answer, interval, is_inconclusive, listed, shown_effect, tone, verdict, verdict_legend,
-    verdict_legend_brief,
+    answer, blocks_worth_naming, interval, is_inconclusive, listed, shown_effect, tone, verdict,
+    verdict_legend, verdict_legend_brief,
 };
 pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,

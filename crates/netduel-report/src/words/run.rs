@@ -10,7 +10,7 @@ use netduel_model::units::{human_nanos, plural};
 use netduel_model::workload::{Facts, Role, Wire, Workload};
 
 use super::text::{percent_at_least, plain, shell_word};
-use crate::analysis::{Analysis, PathShares, WorkloadAnalysis, added_by_load};
+use crate::analysis::{Analysis, ArmAnalysis, PathShares, WorkloadAnalysis, added_by_load};
 
 /// The settings of a workload over its arms, in one line: common settings first, then the differences of each arm.
 pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
@@ -125,6 +125,17 @@ pub fn load_effects(workload: &WorkloadAnalysis) -> Vec<String> {
         sentences.push(format!("probes without a response: {}", lost.join("; ")));
     }
     sentences
+}
+
+/// Trials of each arm that are in no figure of round trips because they had none in the steady window.
+pub fn stalled_trials(workload: &WorkloadAnalysis) -> Vec<String> {
+    let words = |arm: &ArmAnalysis| {
+        let (stalled, trials) = (arm.stalled.len(), arm.trials);
+        (stalled > 0).then(|| {
+            format!("{stalled} of {trials} trials of {} without a round trip in the steady window", arm.arm)
+        })
+    };
+    workload.arms.iter().filter_map(words).collect()
 }
 
 /// How a run ended.

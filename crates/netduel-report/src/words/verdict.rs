@@ -17,6 +17,11 @@ use crate::document::verdicts::Effect;
 /// Above this number of missing blocks the design cannot decide, and the exact number is meaningless.
 const BLOCKS_WORTH_NAMING: u32 = 1000;
 
+/// The further blocks that a verdict needs; absent when the design cannot decide.
+pub fn blocks_worth_naming(more: Forecast) -> Option<u32> {
+    Some(more.blocks()).filter(|blocks| *blocks <= BLOCKS_WORTH_NAMING)
+}
+
 /// Whether a verdict is an improvement in its metric.
 pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
     let Some(judged) = judged else { return Tone::Open };
@@ -49,7 +54,7 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
             let needed = pairs + more as usize;
             return format!("inconclusive: {pairs} of {blocks} blocks have a pair, at least {needed} needed");
         }
-        Verdict::Inconclusive { more: Some(more), .. } if more.blocks() > BLOCKS_WORTH_NAMING => {
+        Verdict::Inconclusive { more: Some(more), .. } if blocks_worth_naming(more).is_none() => {
             "inconclusive: the spread is too large; use longer trials or quieter hosts".to_owned()
         }
         Verdict::Inconclusive { more: Some(Forecast::About(more)), .. } => further("about", more),

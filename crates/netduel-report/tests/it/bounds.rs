@@ -1,7 +1,9 @@
 //! Values that a trial does not have, or shares with other processes: they must not flatter an arm.
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
+use netduel_model::units::PerSecond;
 use netduel_model::warning::Warning;
+use netduel_model::workload::Traffic;
 use netduel_report::analysis::warnings_about;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
 use netduel_stats::histogram::Histogram;
@@ -52,7 +54,7 @@ fn trials_without_a_round_trip_count_as_bounds() {
     assert!(arm.ends_with("(n 16)"), "{arm}");
     assert_eq!(verdict, "inconclusive: some values are only lower bounds");
     let (baseline, ..) = words(&with_stalls(8, [8, 0]));
-    assert!(baseline.starts_with("at least 4.30 s"), "{baseline}");
+    assert!(baseline.starts_with(">= 4.30 s [>= 4.30, >= 4.30]"), "{baseline}");
 }
 
 #[test]
@@ -65,6 +67,77 @@ fn rate_of_a_trial_without_a_round_trip_is_an_upper_bound() {
     let rate = rate(&analysis.workloads[0].unjudged);
     assert_eq!((rate.values.len(), rate.at_least.len()), (8, 1));
     assert!(rate.values[0].1 < 0.25, "{:?}", rate.values[0]);
+}
+
+#[test]
+fn value_of_a_trial_without_a_round_trip_is_a_bound_in_every_format() {
+    let run = with_stalls(8, [1, 0]);
+    let csv = netduel_report::csv::trials(&run);
+    let [p50, rate] =
+        ["latency-p50,ns,4300000000,,at-least", "round-trip-rate,/s,0.23255813953488372,,less-than"];
+    for row in [p50, rate] {
+        let rows: Vec<&str> = csv.lines().filter(|line| line.contains(row)).collect();
+        assert!(rows.len() == 1 && rows[0].contains(",1,"), "{row}: {rows:?}");
+    }
+    assert_eq!(csv.matches("at-least").count() + csv.matches("less-than").count(), 4, "{csv}");
+    let json = json::report(&run);
+    let values = &json["workloads"][0]["metrics"][0]["arms"][0];
+    assert_eq!((&values["mean"], &values["standard_error"]), (&Value::Null, &Value::Null), "{values}");
+    assert_eq!(values["values"][0], serde_json::json!({ "block": 1, "value": 4.3e9, "bound": "at-least" }));
+    assert_eq!((&values["values"][1]["bound"], &values["median_bound"]), (&Value::Null, &Value::Null));
+    let page = html::page(&document(&run));
+    assert!(page.contains("&gt;= 4.30"), "the table of the chart");
+    assert!(page.contains("An arrow marks a bound"));
+}
+
+#[test]
+fn trial_without_a_round_trip_is_named_where_it_is_not_counted() {
+    let run = with_stalls(8, [0, 1]);
+    let markdown = markdown::page(&document(&run));
+    let row = |start: &str| markdown.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+    assert!(row("| accelerated | 7 of 8 |").ends_with(" |"), "{markdown}");
+    assert!(row("| synthetic | 8 of 8 |").ends_with(" |"), "{markdown}");
+    assert!(
+        markdown.contains("- 1 of 8 trials of accelerated without a round trip in the steady window\n"),
+        "{markdown}"
+    );
+    let causes = &json::report(&run)["workloads"][0]["arms"][1]["bottleneck"];
+    assert_eq!((&causes["cause"], &causes["trials"]), (&"round-trip".into(), &7.into()), "{causes}");
+    assert_eq!(causes["others"], serde_json::json!([{ "cause": "stalled", "trials": 1 }]));
+}
+
+#[test]
+fn number_of_blocks_that_decide_nothing_is_not_given() {
+    let run =
+        build(&Recipe { workloads: vec!["bulk"], blocks: 12, noise: 3.0, effect: 1.0, ..Recipe::default() });
+    let verdict = &json::report(&run)["workloads"][0]["metrics"][0]["comparisons"][0]["verdict"];
+    assert!(verdict["text"].as_str().unwrap().contains("the spread is too large"), "{verdict}");
+    assert_eq!(verdict["more_blocks"], Value::Null);
+}
+
+#[test]
+fn open_loop_with_late_requests_is_not_limited_by_its_rate() {
+    let cause = |late_ns: u64| {
+        let mut run = build(&Recipe { workloads: vec!["open"], blocks: 2, ..Recipe::default() });
+        let workloads = run.header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads);
+        for workload in workloads {
+            if let Traffic::UdpRr(settings) = &mut workload.traffic {
+                settings.rate = Some(PerSecond(10));
+            }
+        }
+        for trial in &mut run.trials {
+            let trips = trial.client.as_mut().unwrap().report.round_trips.as_mut().unwrap();
+            let mut late = Histogram::new();
+            (0..100).for_each(|_| late.record(late_ns));
+            trips.pacing_error = Some(late.to_record());
+        }
+        json::report(&run)["workloads"][0]["arms"][0]["bottleneck"].clone()
+    };
+    let kept = cause(1_000);
+    assert_eq!(kept["cause"], "configured-rate", "{kept}");
+    let late = cause(87_000_000);
+    assert_eq!(late["cause"], "late-requests", "{late}");
+    assert!(late["evidence"][0].as_str().unwrap().starts_with("requests sent up to 87."), "{late}");
 }
 
 /// A run of bulk data in whose first blocks other processes used the cores.

@@ -6,7 +6,7 @@ use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, ErrorCo
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Direction, TcpStream, Traffic, UdpStream, Workload};
+use netduel_model::workload::{Direction, TcpStream, Traffic, Workload};
 use netduel_report::analysis::{Cause, analyse, limit_of, value_of};
 use netduel_report::{analyse_run, document, markdown};
 use netduel_stats::histogram::Histogram;

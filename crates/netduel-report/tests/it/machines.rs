@@ -87,10 +87,15 @@ fn packets_by_core_are_those_of_the_machine_and_absent_with_contention() {
         for (host, boot) in run.header.hosts.values_mut().zip(boots) {
             host.boot_id = Some(boot.to_owned());
         }
+        for end in run.trials.iter_mut().flat_map(|trial| [&mut trial.client, &mut trial.server]).flatten() {
+            // Each agent used all CPU time of the programs on its machine.
+            let process = &mut end.observation.process;
+            (process.user_ns, process.system_ns) = (process.user_ns * 2, process.system_ns * 2);
+        }
         let ends = run.trials.iter_mut().flat_map(|trial| [&mut trial.client, &mut trial.server]).flatten();
         for core in ends.filter(|_| is_contended).flat_map(|end| &mut end.observation.cores) {
-            core.user_ns += core.idle_ns / 2;
-            core.idle_ns /= 2;
+            core.user_ns += core.idle_ns;
+            core.idle_ns = 0;
         }
         let report = json::report(&run);
         let arm = &report["workloads"][0]["arms"][0];

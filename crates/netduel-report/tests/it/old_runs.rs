@@ -55,9 +55,10 @@ fn every_figure_that_the_old_program_reported_is_reported_unchanged() {
         let then = std::fs::read_to_string(golden(name, "csv")).unwrap();
         assert!(then.lines().count() > 1, "{name} has no figures");
         let rows = then.lines().map(with_block_from_1);
-        let lost: Vec<String> = rows
-            .filter(|row| !CORRECTED.contains(&row.as_str()) && !now.lines().any(|line| line == row))
-            .collect();
+        // The last column, `bound`, is newer.
+        let known: Vec<&str> = now.lines().filter_map(|line| Some(line.rsplit_once(',')?.0)).collect();
+        let lost: Vec<String> =
+            rows.filter(|row| !CORRECTED.contains(&row.as_str()) && !known.contains(&row.as_str())).collect();
         assert!(lost.is_empty(), "of {name}:\n{}\nis not in\n{now}", lost.join("\n"));
     }
 }

@@ -27,6 +27,7 @@ pub struct ReportArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Tables for a terminal.
+    #[value(alias = "txt")]
     Text,
     /// One self-contained page with charts.
     Html,

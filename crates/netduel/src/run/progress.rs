@@ -1,5 +1,5 @@
 //! Progress of a run on standard error: bars on a terminal, plain lines elsewhere.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,6 +13,7 @@ use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::{Role, WorkUnit};
+use netduel_report::analysis::ArmValues;
 use netduel_report::words;
 use netduel_sys::clock::monotonic_ns;
 
@@ -40,7 +41,7 @@ pub struct Progress {
     done: u32,
     total: u32,
     estimate: Option<Estimate>,
-    figures: BTreeMap<(WorkloadName, ArmName), Vec<f64>>,
+    figures: BTreeMap<(WorkloadName, ArmName), ArmValues>,
     previous: LiveFigures,
     /// Payload of a packet of the trial in flight, bytes, for packet workloads.
     packet_bytes: Option<u64>,
@@ -240,10 +241,14 @@ impl Progress {
         let metric = self.headline_metric(&slot.workload, &slot.arm);
         let value = metric.and_then(|metric| trial_value(&self.plan, trial, metric));
         let outcome = match (&trial.validity, metric, value) {
-            (Validity::Valid, Some(metric), Some(value)) => {
+            (Validity::Valid, Some(metric), Some((value, bound))) => {
                 self.keep_figure(trial);
                 let unit = self.unit(&slot.workload, &slot.arm);
-                format!("{} {}", metric.title_in(unit), words::metric_value(metric, unit, value))
+                format!(
+                    "{} {}",
+                    metric.title_in(unit),
+                    words::metric_value_or_bound(metric, unit, value, bound)
+                )
             }
             (Validity::Valid, ..) => "no figure".to_owned(),
             (Validity::WrongPath { reason }, ..) => format!("invalid, wrong path: {reason}"),
@@ -269,8 +274,12 @@ impl Progress {
     fn keep_figure(&mut self, trial: &Trial) {
         let slot = &trial.slot;
         let metric = self.headline_metric(&slot.workload, &slot.arm);
-        if let Some(value) = metric.and_then(|metric| trial_value(&self.plan, trial, metric)) {
-            self.figures.entry((slot.workload.clone(), slot.arm.clone())).or_default().push(value);
+        if let Some((value, bound)) = metric.and_then(|metric| trial_value(&self.plan, trial, metric)) {
+            let empty = || ArmValues { arm: slot.arm.clone(), values: Vec::new(), at_least: BTreeSet::new() };
+            let key = (slot.workload.clone(), slot.arm.clone());
+            let known = self.figures.entry(key).or_insert_with(empty);
+            known.values.push((slot.block, value));
+            known.at_least.extend(bound.map(|_| slot.block));
         }
     }
 
@@ -302,9 +311,11 @@ impl Progress {
     fn so_far(&self, workload: &WorkloadName, arm: &ArmName) -> Option<String> {
         let values = self.figures.get(&(workload.clone(), arm.clone()))?;
         let metric = self.headline_metric(workload, arm)?;
-        let median = netduel_stats::summary::median(values)?;
-        let median = words::metric_value(metric, self.unit(workload, arm), median);
-        Some(format!("{arm} {median} (n {})", values.len()))
+        let numbers = values.numbers();
+        let median = netduel_stats::summary::median(&numbers)?;
+        let unit = self.unit(workload, arm);
+        let median = words::metric_value_or_bound(metric, unit, median, values.bound_at(metric, 0.5));
+        Some(format!("{arm} {median} (n {})", numbers.len()))
     }
 
     fn show_run(&self) {
@@ -366,7 +377,7 @@ mod tests {
             trials_max: 10 * per_block,
             trials_done: 2 * per_block,
         });
-        let counts: Vec<usize> = progress.figures.values().map(Vec::len).collect();
+        let counts: Vec<usize> = progress.figures.values().map(|values| values.values.len()).collect();
         assert_eq!((counts, progress.done), (vec![2], 2 * per_block));
         let shown = progress.so_far(&trial.slot.workload, &trial.slot.arm).expect("a median");
         assert!(shown.ends_with("(n 2)"), "{shown}");

@@ -59,7 +59,12 @@ impl Log {
         let mut text = format!("{peer}  {}", words::workload(workload));
         for (word, flow) in [("received", received), ("sent", sent)] {
             if let Some((bytes, rate)) = flow.filter(|(bytes, _)| *bytes > 0) {
-                let _ = write!(text, "; {word} {} at {} over the whole test", human_si(bytes as f64, "B"), human_bit_rate(rate));
+                let _ = write!(
+                    text,
+                    "; {word} {} at {} over the whole test",
+                    human_si(bytes as f64, "B"),
+                    human_bit_rate(rate)
+                );
             }
         }
         if others > 0 {

@@ -32,7 +32,7 @@ fn configured_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)>
 pub(super) fn kept_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
     configured_requests(workload, trial)
         .filter(|(configured, reached)| *reached >= configured * RATE_REACHED)
-        .filter(|_| warnings::lateness(workload, &[trial]).is_none())
+        .filter(|_| figures::lateness(workload, &[trial]).is_none())
 }
 
 /// The missed rate of a test in words: of a stream what its sender sent, of an open loop the responses. Absent without a configured
@@ -50,7 +50,7 @@ pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
 
 /// The missed schedule of an open loop in words; absent when it was kept.
 pub fn missed_schedule(workload: &Workload, trial: &Trial) -> Option<String> {
-    let late_ns = warnings::lateness(workload, &[trial])?;
+    let late_ns = figures::lateness(workload, &[trial])?;
     Some(format!(
         "requests left up to {} late (p99); set a lower rate or pin the client",
         human_nanos(late_ns as f64)

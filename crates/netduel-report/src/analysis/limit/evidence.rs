@@ -6,7 +6,7 @@ use netduel_model::workload::{Direction, Role, Traffic, Workload};
 
 use super::super::expected::Expected;
 use super::super::figures::{self, RATE_REACHED};
-use super::super::{datagrams, series, warnings};
+use super::super::{contention, datagrams, series};
 use super::Cause;
 use super::configured_rate::{configured_rate, kept_requests};
 use super::cores::BusyThreads;
@@ -60,6 +60,10 @@ pub(super) struct Evidence<'a> {
     pub outstanding: Option<u32>,
     /// Hosts on which other processes used CPU time, with their share: as in the warning `CPU contention`.
     pub others: Vec<(Role, f64)>,
+    /// Length of a steady window without a round trip, nanoseconds.
+    stalled_ns: Option<u64>,
+    /// The p99 lateness of an open loop that missed its schedule, nanoseconds.
+    late_ns: Option<u64>,
 }
 
 impl<'a> Evidence<'a> {
@@ -95,13 +99,19 @@ impl<'a> Evidence<'a> {
             configured: configured_rate(workload, trial),
             kept_requests: kept_requests(workload, trial),
             outstanding: outstanding(&workload.traffic),
-            others: warnings::busy_hosts(workload, trial, shared_machine),
+            others: contention::busy_hosts(workload, trial, shared_machine),
+            stalled_ns: figures::has_stalled(workload, trial).then(|| {
+                let (from, to) = figures::steady_bounds(workload);
+                to.saturating_sub(from)
+            }),
+            late_ns: figures::lateness(workload, &[trial]),
         }
     }
 
     /// Causes with their evidence, the decisive one first.
     pub fn findings(&self) -> Vec<Finding> {
-        let mut found = self.reached();
+        let mut found: Vec<Finding> = self.stalled().into_iter().collect();
+        found.extend(self.reached());
         found.extend(self.rejected_frames());
         // testpmd has no socket, but counts packets that it did not accept in time.
         let at_receiver = self.lost.at_socket.max(self.ring_drops());
@@ -135,6 +145,7 @@ impl<'a> Evidence<'a> {
         let (early, threads): (Vec<BusyThreads>, Vec<BusyThreads>) =
             self.threads().into_iter().partition(is_early);
         found.extend(early.into_iter().map(|threads| threads.finding));
+        found.extend(self.late());
         if let Some(outstanding) = self.outstanding {
             found.push(self.latency_bound(outstanding));
             found.extend(self.known_cap());
@@ -183,6 +194,25 @@ impl<'a> Evidence<'a> {
             found.push((Cause::ConfiguredRate, words));
         }
         found
+    }
+
+    /// A steady window without a round trip.
+    fn stalled(&self) -> Option<Finding> {
+        let window = human_nanos(self.stalled_ns? as f64);
+        Some((Cause::Stalled, format!("no response in the {window} of the steady window")))
+    }
+
+    /// Requests that an open loop sent later than their schedule.
+    fn late(&self) -> Option<Finding> {
+        let words = format!("requests sent up to {} late (p99)", human_nanos(self.late_ns? as f64));
+        Some((Cause::LateRequests, words))
+    }
+
+    /// CPU time of other processes; empty where it is small.
+    pub fn other_processes(&self) -> Option<String> {
+        let (role, share) = self.others.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let whose = if self.shared_machine { "this machine" } else { name_of(role) };
+        Some(format!("other processes used {} of the CPU time of {whose}", percent(share)))
     }
 
     /// Numbers without a clear cause.

@@ -25,6 +25,10 @@ pub use configured_rate::{missed_rate, missed_schedule};
 pub enum Cause {
     /// The configured rate was reached.
     ConfiguredRate,
+    /// No round trip in the steady window: the path or a host stalled.
+    Stalled,
+    /// An open loop sent requests later than its schedule.
+    LateRequests,
     /// The sending thread, or the core it was pinned to, was saturated.
     SenderCore,
     /// A generator outside netduel (the kernel's, testpmd) ran at its maximum rate.
@@ -86,6 +90,7 @@ impl Cause {
         );
         match cause {
             _ if self == cause => true,
+            Self::LateRequests => of_cores || matches!(self, Self::SenderCore | Self::ReceiverCore),
             Self::SenderCore => of_cores || matches!(self, Self::Generator | Self::ReceiverCore),
             Self::Generator => of_cores || self == Self::SenderCore,
             Self::ReceiverCore => of_cores || matches!(self, Self::SingleQueue | Self::SenderCore),
@@ -114,6 +119,7 @@ impl Cause {
             Self::Switch | Self::HostDrops | Self::LostUncounted => of_loss,
             Self::SendBuffer | Self::Application => matches!(self, Self::SendBuffer | Self::Application),
             Self::ConfiguredRate
+            | Self::Stalled
             | Self::FramesRejected
             | Self::BackPressure
             | Self::RoundTrip
@@ -125,6 +131,8 @@ impl Cause {
     pub fn words(self) -> &'static str {
         match self {
             Self::ConfiguredRate => "the configured rate",
+            Self::Stalled => "a stall: no round trip in the steady window",
+            Self::LateRequests => "the client: it sent requests later than their schedule",
             Self::SenderCore => "the sender's core",
             Self::Generator => "the generator: its cores are saturated",
             Self::FramesRejected => "the sender's interface: it rejects the frames of the generator",
@@ -176,10 +184,13 @@ pub fn limit_of(
     let cause = found.first().map_or(Cause::Unknown, |(cause, _)| *cause);
     let supporting = found.into_iter().filter(|(of, _)| of.supports(cause));
     let mut words: Vec<String> = supporting.map(|(_, words)| words).collect();
-    if cause == Cause::Unknown {
-        words = evidence.background();
+    if matches!(cause, Cause::Unknown | Cause::Stalled) {
+        words.extend(evidence.background());
     }
     words.extend(evidence.little_held_back());
+    if matches!(cause, Cause::Stalled | Cause::LateRequests | Cause::RoundTrip | Cause::ConfiguredRate) {
+        words.extend(evidence.other_processes());
+    }
     Some(Limit { cause, evidence: words })
 }
 
@@ -263,6 +274,7 @@ mod tests {
             (Cause::RateCap, Cause::SenderCore, false),
             (Cause::Loss, Cause::SenderCore, false),
             (Cause::CpuContention, Cause::RoundTrip, false),
+            (Cause::AllCores, Cause::LateRequests, true),
             (Cause::SenderCore, Cause::RateCap, false),
             (Cause::SendBuffer, Cause::CpuContention, false),
             (Cause::AllCores, Cause::ConfiguredRate, false),

@@ -1,0 +1,55 @@
+//! Values that are bounds: the effect was not over, the search found no limit, or the trial had no round trip.
+use netduel_model::metric::Metric;
+use netduel_model::trial::Trial;
+use netduel_model::workload::Workload;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{failover, figures, search};
+
+/// What a value bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// The true value is at least this one.
+    AtLeast,
+    /// The true value is less than this one.
+    LessThan,
+}
+
+impl Bound {
+    /// The bound that values of a metric are: without a round trip the latency is at least the window, and the rate is less than one
+    /// round trip in the window.
+    pub fn of_values(metric: Metric) -> Self {
+        if metric == Metric::RoundTripRate { Self::LessThan } else { Self::AtLeast }
+    }
+
+    /// The sign before a value, with a space.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::AtLeast => ">= ",
+            Self::LessThan => "< ",
+        }
+    }
+
+    /// Its name in JSON and CSV.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::AtLeast => "at-least",
+            Self::LessThan => "less-than",
+        }
+    }
+}
+
+/// Whether the value of a metric in a trial is a bound.
+pub fn bound_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<Bound> {
+    let is_unknown = |found: Option<(f64, bool)>| found.is_some_and(|(_, known)| !known);
+    let is_bound = match metric {
+        Metric::NoDropRate | Metric::PartialDropRate => search::is_at_least(metric, workload, trial),
+        Metric::RecoveryTime => is_unknown(failover::recovery(workload, trial, shared_machine)),
+        Metric::Outage => is_unknown(failover::outage(workload, trial, shared_machine)),
+        metric if metric.is_of_round_trips() => figures::has_stalled(workload, trial),
+        _ => false,
+    };
+    is_bound.then(|| Bound::of_values(metric))
+}

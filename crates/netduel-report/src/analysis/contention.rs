@@ -1,0 +1,50 @@
+//! CPU time of other processes during trials.
+use std::collections::BTreeMap;
+
+use netduel_model::trial::{Trial, TrialEnd};
+use netduel_model::warning::OTHERS_SHARE_MAX;
+use netduel_model::workload::{Role, Workload};
+
+use super::machine;
+
+/// Hosts on which other processes used so much CPU time that CPU metrics are overstated, with their share. Empty for generators outside
+/// netduel (the kernel's, testpmd): they are not other processes, but their time cannot be separated from that of others.
+pub fn busy_hosts(workload: &Workload, trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
+    if workload.traffic.facts().packets.is_some_and(|packets| packets.engine.is_external()) {
+        return Vec::new();
+    }
+    let neighbour = if shared_machine { trial.server.as_ref() } else { None };
+    [Role::Client, Role::Server]
+        .into_iter()
+        .filter(|role| *role == Role::Client || !shared_machine)
+        .filter_map(|role| Some((role, others_share(trial.end(role)?, neighbour)?)))
+        .filter(|(_, share)| *share > OTHERS_SHARE_MAX)
+        .collect()
+}
+
+/// Blocks whose trial had hosts with CPU contention, and the largest share.
+pub(super) fn contended_blocks(
+    workload: &Workload,
+    trials: &[&Trial],
+    shared_machine: bool,
+) -> BTreeMap<u32, f64> {
+    let share_max = |trial: &&Trial| {
+        busy_hosts(workload, trial, shared_machine).into_iter().map(|(_, share)| share).reduce(f64::max)
+    };
+    trials.iter().filter_map(|trial| Some((trial.slot.block, share_max(trial)?))).collect()
+}
+
+/// The share of a host's CPU time that belongs to neither an agent nor interrupts. `neighbour`: the other end, when it runs on
+/// the same cores. Helper commands and the coordinator are negligible.
+pub(super) fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
+    let cores = &end.observation.cores;
+    let total: u64 = cores.iter().map(|core| core.busy_ns() + core.steal_ns + core.idle_ns).sum();
+    let programs: u64 = cores.iter().map(|core| core.user_ns + core.system_ns).sum();
+    let agents: u64 = [Some(end), neighbour]
+        .into_iter()
+        .flatten()
+        .map(|end| end.observation.process.user_ns + end.observation.process.system_ns)
+        .sum();
+    (total > 0 && machine::has_cpu_time(&end.observation))
+        .then(|| programs.saturating_sub(agents) as f64 / total as f64)
+}
