@@ -16,10 +16,6 @@ const REQUESTS_AT_EDGES: f64 = 3.0;
 /// From this share on, a rate was reached.
 pub(super) const RATE_REACHED: f64 = 0.98;
 
-/// An open loop is late when its p99 lateness exceeds one interval of its schedule. The threshold is at least the scheduler's
-/// granularity and at most 1 ms.
-const LATENESS_NS: (f64, f64) = (50_000.0, 1_000_000.0);
-
 /// Block and value of each trial that has the metric, ordered by block.
 pub(super) fn by_block(
     metric: Metric,
@@ -172,20 +168,6 @@ pub(super) fn stalled_blocks(workload: &Workload, trials: &[&Trial]) -> BTreeSet
 pub(super) fn trials_with_round_trips(trials: &[&Trial]) -> u32 {
     let has_any = |trial: &&&Trial| round_trips(trial).is_some_and(|trips| trips.histogram.count > 0);
     trials.iter().filter(has_any).count() as u32
-}
-
-/// The p99 lateness of the worst trial, when it is above the threshold.
-pub(super) fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
-    let interval_ns = 1e9 / workload.traffic.facts().request_rate()?.0.max(1) as f64;
-    let allowed = interval_ns.clamp(LATENESS_NS.0, LATENESS_NS.1);
-    trials
-        .iter()
-        .filter_map(|trial| {
-            let record = trial.client.as_ref()?.report.round_trips.as_ref()?.pacing_error.as_ref()?;
-            of_record(record)?.percentile(99.0)
-        })
-        .max()
-        .filter(|late| *late as f64 > allowed)
 }
 
 /// The round trips of a trial.

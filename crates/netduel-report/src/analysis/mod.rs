@@ -23,6 +23,7 @@ mod placements;
 mod queues;
 mod responsiveness;
 mod result;
+mod schedule;
 mod search;
 mod series;
 mod spread;

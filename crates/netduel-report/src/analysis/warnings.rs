@@ -7,12 +7,12 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX, Warning};
-use netduel_model::workload::{Role, Workload};
+use netduel_model::workload::Role;
 use netduel_stats::{doubt, summary};
 
 use super::contention::others_share;
 use super::machine::{Machine, Machines};
-use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, series};
+use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series};
 
 /// A wall clock that deviated further from the monotonic clock was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
@@ -20,8 +20,6 @@ const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
 /// A larger share of timestamped round trips without a split causes a warning.
 const STAMPS_LOST_MAX: f64 = 0.05;
 
-/// A sender below this share of the configured rate missed it.
-const RATE_SHARE_MIN: f64 = 0.99;
 
 /// All warnings derived from the data.
 pub(super) fn derive(
@@ -222,14 +220,14 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
         });
     }
     warnings.extend(failed_transactions(workload, arm, trials));
-    if let Some(pacing_error_p99_ns) = figures::lateness(&arm.workload, trials) {
+    if let Some(pacing_error_p99_ns) = schedule::lateness(&arm.workload, trials) {
         warnings.push(Warning::ScheduleMissed {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
             pacing_error_p99_ns,
         });
     }
-    if let Some((requested_bps, sent_bps)) = rate_missed(&arm.workload, trials) {
+    if let Some((requested_bps, sent_bps)) = schedule::rate_missed(&arm.workload, trials) {
         warnings.push(Warning::RateMissed {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
@@ -305,25 +303,6 @@ fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
         }
     }
     warnings
-}
-
-/// Configured and achieved send rate of a direction, bit/s, when the rate was missed. A trial that its volume ended has no such rate.
-pub fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
-    let paced = workload.traffic.facts().paced?;
-    let (configured, seconds) = (paced.rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
-    let slower = |trial: &&Trial| {
-        let ends = [&trial.client, &trial.server].into_iter().flatten();
-        ends.filter_map(|end| end.report.sent.as_ref()).map(|flow| flow.bytes as f64).min_by(f64::total_cmp)
-    };
-    let is_whole = |trial: &&&Trial| {
-        let last_ns = figures::ends(trial).filter_map(|end| end.report.sent.as_ref()?.last_ns).max();
-        workload.traffic.facts().volume().is_none() || last_ns >= Some(workload.timing.duration.0)
-    };
-    let sent: Vec<f64> = trials.iter().filter(is_whole).filter_map(slower).collect();
-    let median = summary::median(&sent)?;
-    let missing = configured * seconds / 8.0 - median - paced.grain as f64;
-    let sent_bps = median * 8.0 / seconds;
-    (missing > 0.0 && sent_bps < configured * RATE_SHARE_MIN).then_some((configured, sent_bps))
 }
 
 /// A flat or falling rate within trials without a configured rate and with spare CPU time.

@@ -2,8 +2,6 @@
 use std::fmt::Write as _;
 
 use netduel_model::metric::Metric;
-use netduel_model::observation::{InterfaceDelta, Observation};
-use netduel_model::snapshot::HostSnapshot;
 
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{human_nanos, human_si, three_digits};
@@ -14,13 +12,11 @@ use crate::analysis::{self, DatagramDirection, Expected, Limit, Lost, value_of};
 use crate::document::block::{Block, FactGroup};
 use crate::document::stamps;
 
-use super::streams;
+use super::{packets, streams};
 use crate::{terminal, words};
 
 /// Retransmission timeout of a SYN, nanoseconds (RFC 6298, section 2.1).
 const SYN_RETRY_NS: u64 = 1_000_000_000;
-/// The Ethernet header and a VLAN tag, which an interface counts beyond its MTU, bytes.
-const LINK_HEADERS: u32 = 14 + 4;
 
 /// Input of a summary.
 #[derive(Debug, Clone, Copy)]
@@ -35,12 +31,6 @@ pub struct SummaryInput<'a> {
     pub expected: Option<&'a Expected>,
     /// MTU of the interface with the most bytes at client and server, bytes; absent where it is not known.
     pub mtus: [Option<u32>; 2],
-}
-
-/// The MTU of the interface with the most bytes in an observation, from the snapshot of its host.
-pub fn mtu(observation: &Observation, host: &HostSnapshot) -> Option<u32> {
-    let name = &busiest(observation)?.name;
-    host.interfaces.iter().find(|interface| interface.name == *name)?.mtu
 }
 
 /// The summary as text of `width` columns. A trial that failed has none.
@@ -117,7 +107,9 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         rows.extend(placement.map(|cores| ("cores", format!("{name}: {}", words::plain(&cores)))));
     }
     for (name, end, mtu) in [("client", client, mtus[0]), ("server", server, mtus[1])] {
-        rows.extend(packets(&end.observation, mtu).map(|words| ("packets", format!("{name}: {words}"))));
+        rows.extend(
+            packets::words(&end.observation, mtu).map(|words| ("packets", format!("{name}: {words}"))),
+        );
     }
     for (name, end) in [("client", client), ("server", server)] {
         for error in &end.report.errors {
@@ -476,33 +468,4 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
         }
     }
     Some(text)
-}
-
-/// The interface with the most bytes.
-fn busiest(observation: &Observation) -> Option<&InterfaceDelta> {
-    let carried = |interface: &&InterfaceDelta| interface.rx_bytes + interface.tx_bytes;
-    observation.interfaces.iter().filter(|interface| !interface.is_master).max_by_key(carried)
-}
-
-/// Packets of the interface with the most bytes: datagrams and segments are not packets. A mean length above its MTU shows GSO.
-fn packets(observation: &Observation, mtu: Option<u32>) -> Option<String> {
-    let interface = busiest(observation)?;
-    let direction = |packets: u64, bytes: u64, dropped: u64| {
-        if packets == 0 {
-            return "none".to_owned();
-        }
-        let lost = if dropped > 0 { format!(", {dropped} dropped") } else { String::new() };
-        let mean = (bytes as f64 / packets as f64).round();
-        let is_gso = mtu.is_some_and(|mtu| mean > f64::from(mtu + LINK_HEADERS));
-        let kind = if is_gso { ": unsegmented GSO packets" } else { "" };
-        format!("{packets} (mean {}{kind}){lost}", human_si(mean, "B"))
-    };
-    (interface.rx_bytes + interface.tx_bytes > 0).then(|| {
-        format!(
-            "{} sent {}, received {}",
-            words::plain(&interface.name),
-            direction(interface.tx_packets, interface.tx_bytes, interface.tx_dropped),
-            direction(interface.rx_packets, interface.rx_bytes, interface.rx_dropped)
-        )
-    })
 }

@@ -4,10 +4,10 @@ use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Launch;
 use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, ErrorCount, Flow, IntervalSample};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
-use netduel_model::units::{BitRate, PerSecond};
+use netduel_model::units::BitRate;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, TcpStream, Traffic, Workload};
-use netduel_report::analysis::{Cause, analyse, limit_of, value_of};
+use netduel_report::analysis::{analyse, value_of};
 use netduel_report::{analyse_run, document, markdown};
 use netduel_stats::histogram::Histogram;
 
@@ -16,7 +16,7 @@ use crate::builder::{Recipe, build};
 const SECOND: u64 = 1_000_000_000;
 
 /// A run with one workload, and its first trial with that workload.
-fn first(name: &'static str) -> (Workload, Trial) {
+pub fn first(name: &'static str) -> (Workload, Trial) {
     let run = build(&Recipe { workloads: vec![name], blocks: 1, ..Recipe::default() });
     (run.header.plan.arms[0].workloads[0].clone(), run.trials[0].clone())
 }
@@ -286,59 +286,6 @@ fn counts_are_consistent_with_and_without_segmentation_offload() {
         }
     });
     assert_eq!(whole, Vec::<String>::new());
-}
-
-#[test]
-fn late_open_loop_causes_a_warning() {
-    let on_time = build(&Recipe { workloads: vec!["open"], blocks: 2, ..Recipe::default() });
-    let punctual = |run: &netduel_model::run::Run| !kinds(run).contains(&"schedule missed".to_owned());
-    assert!(punctual(&on_time));
-    let mut late = on_time.clone();
-    for trial in &mut late.trials {
-        let report = trial.client.as_mut().unwrap().report.round_trips.as_mut().unwrap();
-        report.pacing_error = Some(report.histogram.clone());
-    }
-    for arm in &mut late.header.plan.arms {
-        if let Traffic::UdpRr(round_trip) = &mut arm.workloads[0].traffic {
-            round_trip.rate = Some(PerSecond(1_000_000));
-        }
-    }
-    assert!(!punctual(&late));
-}
-
-#[test]
-fn open_loop_counts_completed_requests_and_names_the_configured_rate_only_on_schedule() {
-    let (mut workload, on_time) = first("open");
-    let steady_s = 4;
-    workload.timing.warmup.0 = workload.timing.duration.0 - workload.timing.cooldown.0 - steady_s * SECOND;
-    let series = |messages: u64| -> Vec<IntervalSample> {
-        let sample = |second: u64| IntervalSample {
-            end_ns: (second + 1) * SECOND,
-            length_ns: SECOND,
-            bytes: messages * 64,
-            messages,
-        };
-        (0..5).map(sample).collect()
-    };
-    let configured = workload.traffic.facts().request_rate().unwrap().0;
-    let answered = |percent: u64, late_ns: u64| {
-        let mut trial = on_time.clone();
-        let client = &mut trial.client.as_mut().unwrap().report;
-        client.received.as_mut().unwrap().series = series(configured * percent / 100);
-        let round_trips = client.round_trips.as_mut().unwrap();
-        round_trips.histogram.count = configured * steady_s;
-        let mut late = Histogram::new();
-        (0..1000).for_each(|_| late.record(late_ns));
-        round_trips.pacing_error = Some(late.to_record());
-        let rate = value_of(Metric::RoundTripRate, &workload, &trial, false).unwrap();
-        (rate.round() as u64 * 100 / configured, limit_of(&workload, &trial, false, None).unwrap().cause)
-    };
-    assert_eq!(answered(100, 1_000), (100, Cause::ConfiguredRate));
-    // The histogram holds every request of the window, whenever it was answered.
-    let (rate, cause) = answered(30, 1_000);
-    assert!(rate == 30 && cause != Cause::ConfiguredRate, "{rate} {cause:?}");
-    let (rate, cause) = answered(100, 300_000_000);
-    assert!(rate == 100 && cause != Cause::ConfiguredRate, "{rate} {cause:?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod json;
 mod machines;
 mod nonsense;
 mod old_runs;
+mod open_loop;
 mod packets;
 mod quick;
 mod search;

@@ -5,7 +5,7 @@ use netduel_model::units::{human_bit_rate, human_nanos, human_si};
 use netduel_model::workload::{Direction, PacedRate, Traffic, Workload};
 
 use super::super::figures::{self, RATE_REACHED};
-use super::super::warnings;
+use super::super::schedule;
 use crate::words;
 
 /// The configured rate, and the rate received in the steady window, bit/s. A rate so low that less than one message is due is
@@ -32,14 +32,14 @@ fn configured_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)>
 pub(super) fn kept_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
     configured_requests(workload, trial)
         .filter(|(configured, reached)| *reached >= configured * RATE_REACHED)
-        .filter(|_| figures::lateness(workload, &[trial]).is_none())
+        .filter(|_| schedule::lateness(workload, &[trial]).is_none())
 }
 
 /// The missed rate of a test in words: of a stream what its sender sent, of an open loop the responses. Absent without a configured
 /// rate, or when it was reached.
 pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
     let human = |bps: f64| human_rate(&workload.traffic, bps);
-    if let Some((configured, sent)) = warnings::rate_missed(workload, &[trial]) {
+    if let Some((configured, sent)) = schedule::rate_missed(workload, &[trial]) {
         return Some(format!("{} sent of the configured {}", human(sent), human(configured)));
     }
     let (configured, reached) = configured_requests(workload, trial)?;
@@ -50,7 +50,7 @@ pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
 
 /// The missed schedule of an open loop in words; absent when it was kept.
 pub fn missed_schedule(workload: &Workload, trial: &Trial) -> Option<String> {
-    let late_ns = figures::lateness(workload, &[trial])?;
+    let late_ns = schedule::lateness(workload, &[trial])?;
     Some(format!(
         "requests left up to {} late (p99); set a lower rate or pin the client",
         human_nanos(late_ns as f64)

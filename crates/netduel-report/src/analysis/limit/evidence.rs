@@ -6,7 +6,7 @@ use netduel_model::workload::{Direction, Role, Traffic, Workload};
 
 use super::super::expected::Expected;
 use super::super::figures::{self, RATE_REACHED};
-use super::super::{contention, datagrams, series};
+use super::super::{contention, datagrams, schedule, series};
 use super::Cause;
 use super::configured_rate::{configured_rate, kept_requests};
 use super::cores::BusyThreads;
@@ -104,7 +104,7 @@ impl<'a> Evidence<'a> {
                 let (from, to) = figures::steady_bounds(workload);
                 to.saturating_sub(from)
             }),
-            late_ns: figures::lateness(workload, &[trial]),
+            late_ns: schedule::lateness(workload, &[trial]),
         }
     }
 

@@ -1,0 +1,66 @@
+//! Open loops: rates of requests, missed schedules, and what a test concludes from them.
+use netduel_model::metric::Metric;
+use netduel_model::sample::IntervalSample;
+use netduel_model::units::PerSecond;
+use netduel_model::workload::Traffic;
+use netduel_report::analysis::{Cause, limit_of, value_of};
+use netduel_stats::histogram::Histogram;
+
+use crate::builder::{Recipe, build};
+use crate::figures;
+
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn late_open_loop_causes_a_warning() {
+    let on_time = build(&Recipe { workloads: vec!["open"], blocks: 2, ..Recipe::default() });
+    let punctual =
+        |run: &netduel_model::run::Run| !figures::kinds(run).contains(&"schedule missed".to_owned());
+    assert!(punctual(&on_time));
+    let mut late = on_time.clone();
+    for trial in &mut late.trials {
+        let report = trial.client.as_mut().unwrap().report.round_trips.as_mut().unwrap();
+        report.pacing_error = Some(report.histogram.clone());
+    }
+    for arm in &mut late.header.plan.arms {
+        if let Traffic::UdpRr(round_trip) = &mut arm.workloads[0].traffic {
+            round_trip.rate = Some(PerSecond(1_000_000));
+        }
+    }
+    assert!(!punctual(&late));
+}
+
+#[test]
+fn open_loop_counts_completed_requests_and_names_the_configured_rate_only_on_schedule() {
+    let (mut workload, on_time) = figures::first("open");
+    let steady_s = 4;
+    workload.timing.warmup.0 = workload.timing.duration.0 - workload.timing.cooldown.0 - steady_s * SECOND;
+    let series = |messages: u64| -> Vec<IntervalSample> {
+        let sample = |second: u64| IntervalSample {
+            end_ns: (second + 1) * SECOND,
+            length_ns: SECOND,
+            bytes: messages * 64,
+            messages,
+        };
+        (0..5).map(sample).collect()
+    };
+    let configured = workload.traffic.facts().request_rate().unwrap().0;
+    let answered = |percent: u64, late_ns: u64| {
+        let mut trial = on_time.clone();
+        let client = &mut trial.client.as_mut().unwrap().report;
+        client.received.as_mut().unwrap().series = series(configured * percent / 100);
+        let round_trips = client.round_trips.as_mut().unwrap();
+        round_trips.histogram.count = configured * steady_s;
+        let mut late = Histogram::new();
+        (0..1000).for_each(|_| late.record(late_ns));
+        round_trips.pacing_error = Some(late.to_record());
+        let rate = value_of(Metric::RoundTripRate, &workload, &trial, false).unwrap();
+        (rate.round() as u64 * 100 / configured, limit_of(&workload, &trial, false, None).unwrap().cause)
+    };
+    assert_eq!(answered(100, 1_000), (100, Cause::ConfiguredRate));
+    // The histogram holds every request of the window, whenever it was answered.
+    let (rate, cause) = answered(30, 1_000);
+    assert!(rate == 30 && cause != Cause::ConfiguredRate, "{rate} {cause:?}");
+    let (rate, cause) = answered(100, 300_000_000);
+    assert!(rate == 100 && cause != Cause::ConfiguredRate, "{rate} {cause:?}");
+}
