@@ -81,7 +81,7 @@ fn check_cores(cores: &[u16]) -> Result<(), LoadError> {
     }
 }
 
-/// Descriptors of the workload: its sockets, and the pipes of lean senders.
+/// Descriptors of the workload: its sockets, and what its threads open besides.
 fn descriptors(workload: &Workload) -> u64 {
     let facts = workload.traffic.facts();
     let cores = affinity::allowed().map_or(1, |cores| cores.len() as u64);

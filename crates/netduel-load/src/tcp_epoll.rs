@@ -20,8 +20,6 @@ use crate::tcp_source::Source;
 use crate::tcp_stream;
 use crate::worker::Worker;
 
-/// Up to this number of streams, the engine `copy` has a thread per connection.
-const COPY_THREADS_MAX: u32 = 128;
 /// Events per epoll_wait(2).
 const EVENTS: usize = 256;
 /// Bytes sent on one connection per turn, at most: 16 of the largest packets.
@@ -43,17 +41,6 @@ const SWEEP_NS: u64 = 20_000_000;
 const SWEEP_MAX: usize = 128;
 /// Pause before retrying a connection that is due and accepts no data, nanoseconds.
 const RETRY_NS: u64 = 1_000_000;
-
-/// Whether these streams use epoll. Lean ones do: one stream is 1.07x and eight are 1.6x as fast as with a thread each. Copying
-/// ones do in large numbers only, because applications with few connections use blocking calls. Zero-copy completions arrive per
-/// connection, so those engines have a thread per connection.
-pub(crate) fn uses_epoll(settings: TcpSettings) -> bool {
-    match settings.engine {
-        TcpEngine::Lean => true,
-        TcpEngine::Copy => settings.streams > COPY_THREADS_MAX,
-        TcpEngine::Zerocopy | TcpEngine::IoUring => false,
-    }
-}
 
 /// A connection and its index.
 type IndexedConnection = (usize, Arc<TcpStream>);

@@ -20,7 +20,7 @@ pub(super) fn jobs(stream: &TcpStream, end: &EndContext<'_>) -> Result<Vec<Job>,
         both: stream.direction == Direction::Both,
     };
     let connections = &end.sockets.tcp;
-    if !tcp_epoll::uses_epoll(settings) {
+    if stream.engine.has_thread_each(stream.streams) {
         return Ok(tcp_stream::jobs(end.directions(), settings, connections));
     }
     let threads = thread_count::of(connections.len(), end.pins());

@@ -42,7 +42,7 @@ pub use setting::{
 
 pub use tcp_crr::Transaction;
 pub use tcp_stream::{StreamTuning, TcpStream};
-pub use terms::{Direction, Family, ProbeProtocol, Role, TcpEngine, UdpOffload, Wait};
+pub use terms::{Direction, Family, ProbeProtocol, Role, StreamThreads, TcpEngine, UdpOffload, Wait};
 pub use timing::{SAMPLE_INTERVAL_NS, Timing};
 pub use udp_stream::{FlowTuning, UdpStream};
 pub use work_unit::WorkUnit;
@@ -201,7 +201,7 @@ workloads! {
 }
 
 /// A value beyond the range of its setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutOfRange {
     /// The key of the setting in a plan.
     pub key: &'static str,
@@ -210,7 +210,7 @@ pub struct OutOfRange {
     /// What is allowed.
     pub range: SettingRange,
     /// Beside what, when it is less than the range of the setting; else empty.
-    pub beside: &'static str,
+    pub beside: String,
 }
 
 impl Workload {
@@ -223,14 +223,24 @@ impl Workload {
     fn out_of_duration(&self) -> Option<OutOfRange> {
         let range = SettingRange { least: 0, ..DURATION.range? };
         let value = self.timing.duration.0;
-        (!range.contains(value)).then_some(OutOfRange { key: DURATION.key, value, range, beside: "" })
+        (!range.contains(value)).then_some(OutOfRange {
+            key: DURATION.key,
+            value,
+            range,
+            beside: String::new(),
+        })
     }
 
     fn out_of_goals(&self) -> Option<OutOfRange> {
         self.traffic.facts().search()?.goals.iter().find_map(|goal| {
             SEARCH_GOAL.iter().find_map(|setting| {
                 let (range, value) = (setting.range?, goal.number(setting.key)?);
-                (!range.contains(value)).then_some(OutOfRange { key: setting.key, value, range, beside: "" })
+                (!range.contains(value)).then_some(OutOfRange {
+                    key: setting.key,
+                    value,
+                    range,
+                    beside: String::new(),
+                })
             })
         })
     }
@@ -261,23 +271,25 @@ impl Workload {
     }
 
     /// The range of a setting of this workload: that of its type, or a part of it beside another setting, which is named.
-    fn range_of(&self, setting: &Setting) -> Option<(SettingRange, &'static str)> {
+    fn range_of(&self, setting: &Setting) -> Option<(SettingRange, String)> {
         let range = setting.range?;
         let facts = self.traffic.facts();
         let most = |most: u64| SettingRange { most: range.most.min(most), ..range };
         Some(match setting.key {
-            "streams" if facts.tcp.engine.is_some_and(TcpEngine::has_thread_each) => {
-                (most(setting::THREADS_MOST), " with the engines `zerocopy` and `io-uring`")
+            "streams"
+                if facts.tcp.engine.is_some_and(|engine| engine.stream_threads() == StreamThreads::Each) =>
+            {
+                (most(setting::THREADS_MOST), format!(" with the engines {}", TcpEngine::with_thread_each()))
             }
             "frame" if self.family == Family::Ipv6 => {
                 let least = range.least.max(PacketPath::frame_least(self.family).into());
-                (SettingRange { least, ..range }, " over IPv6")
+                (SettingRange { least, ..range }, " over IPv6".to_owned())
             }
             // Each has a thread that never leaves its core.
             "flows" if facts.packets.is_some_and(|packets| packets.engine == PacketEngine::Kernel) => {
-                (most(packet_path::KERNEL_FLOWS_MOST), " with the generator `kernel`")
+                (most(packet_path::KERNEL_FLOWS_MOST), " with the generator `kernel`".to_owned())
             }
-            _ => (range, ""),
+            _ => (range, String::new()),
         })
     }
 

@@ -6,7 +6,7 @@ use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, Tc
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
 use super::setting::{self, Range, Setting};
-use super::terms::{Direction, TcpEngine};
+use super::terms::{Direction, StreamThreads, TcpEngine};
 use super::timing::Timing;
 use super::work_unit::WorkUnit;
 use crate::metric::Metric;
@@ -63,7 +63,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     // The port opens this many sockets in some seconds; they share a thread for each core.
-    Setting::within("streams", Range::count(1, 20_000)).says("default 1; at most 1024 with the engines `zerocopy` and `io-uring`, where each connection has a thread, as up to 128 connections have with `copy`; otherwise connections share one thread per core"),
+    Setting::within("streams", Range::count(1, 20_000)).says_made(streams_text),
     Setting::free("direction").says("default `up`; with `both`, rates are the sum of the two directions"),
     setting::BLOCK,
     Setting::free("engine"),
@@ -74,6 +74,22 @@ pub(super) const SETTINGS: &[Setting] = &[
     // TCP_MIN_MSS and MAX_TCP_WINDOW in include/net/tcp.h.
     Setting::within("mss", Range::byte_count(88, 32_767)),
 ];
+
+/// What `streams` is, with the threads of each engine.
+fn streams_text() -> String {
+    let some = TcpEngine::ALL.into_iter().filter_map(|engine| match engine.stream_threads() {
+        StreamThreads::EachUpTo(most) => {
+            Some(format!(", as up to {most} connections have with `{}`", engine.word()))
+        }
+        StreamThreads::Shared | StreamThreads::Each => None,
+    });
+    format!(
+        "default 1; at most {} with the engines {}, where each connection has a thread{}; otherwise connections share one thread per core",
+        setting::THREADS_MOST,
+        TcpEngine::with_thread_each(),
+        some.collect::<String>()
+    )
+}
 
 /// A quantity of the settings, in the unit of its range.
 pub(super) fn number(settings: &TcpStream, key: &str, _timing: &Timing) -> Option<u64> {
@@ -99,12 +115,7 @@ pub(super) fn facts(settings: &TcpStream) -> Facts<'_> {
             accounted: *streams,
             ..Sockets::default()
         },
-        descriptors: match engine {
-            // A ring for each direction.
-            TcpEngine::IoUring => Descriptors { fixed: u64::from(*streams) * 2, shared: (0, 0) },
-            // Each thread of either direction has a set of sockets, and a pipe when it sends.
-            _ => Descriptors { fixed: 0, shared: (*streams, 5) },
-        },
+        descriptors: descriptors(*engine, *streams),
         threads: Threads::Bulk(*streams),
         concurrency: *streams,
         payload: Some(*direction),
@@ -120,6 +131,22 @@ pub(super) fn facts(settings: &TcpStream) -> Facts<'_> {
         default_metrics: vec![Metric::Throughput, Metric::CpuPerGigabyte],
         possible_metrics: &[Metric::Throughput, Metric::CpuPerGigabyte, Metric::RetransmitsPerGigabyte],
         ..Facts::default()
+    }
+}
+
+/// Descriptors besides the sockets. On each core that streams share, a thread of either direction has a set of sockets, and the sender
+/// reads its own waiting time from a file.
+fn descriptors(engine: TcpEngine, streams: u32) -> Descriptors {
+    const SETS_AND_FILE: u32 = 3;
+    const PIPE: u32 = 2;
+    match engine {
+        TcpEngine::Lean => Descriptors { fixed: 0, shared: (streams, SETS_AND_FILE + PIPE) },
+        TcpEngine::Copy if engine.has_thread_each(streams) => Descriptors::default(),
+        TcpEngine::Copy => Descriptors { fixed: 0, shared: (streams, SETS_AND_FILE) },
+        // Completions arrive on the socket itself.
+        TcpEngine::Zerocopy => Descriptors::default(),
+        // A ring for each direction.
+        TcpEngine::IoUring => Descriptors { fixed: u64::from(streams) * 2, shared: (0, 0) },
     }
 }
 
@@ -160,4 +187,31 @@ pub(super) fn words(settings: &TcpStream) -> Vec<String> {
     words.extend(tuning.window.map(|window| format!("{window} buffers")));
     words.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_follow_the_threads_of_each_engine() {
+        let on_four_cores = |engine, streams| descriptors(engine, streams).count(4);
+        for (engine, few, many) in [
+            (TcpEngine::Lean, 10, 20),
+            (TcpEngine::Copy, 0, 12),
+            (TcpEngine::Zerocopy, 0, 0),
+            (TcpEngine::IoUring, 4, 2000),
+        ] {
+            assert_eq!((on_four_cores(engine, 2), on_four_cores(engine, 1000)), (few, many), "{engine:?}");
+        }
+    }
+
+    #[test]
+    fn text_of_streams_names_the_engines_by_their_threads() {
+        let text = streams_text();
+        for engine in TcpEngine::ALL {
+            let is_named = text.contains(&format!("`{}`", engine.word()));
+            assert_eq!(is_named, engine.stream_threads() != StreamThreads::Shared, "{engine:?}: {text}");
+        }
+    }
 }

@@ -64,8 +64,8 @@ pub(super) fn check_ranges(
     for setting in kind.settings() {
         let (Some(range), Some(value)) = (setting.range, settings.number(setting.key)) else { continue };
         if !range.contains(value) {
-            let out = OutOfRange { key: setting.key, value, range, beside: "" };
-            note(setting, out, kind, &nested(path, setting.key), problems);
+            let out = OutOfRange { key: setting.key, value, range, beside: String::new() };
+            note(setting, &out, kind, &nested(path, setting.key), problems);
         }
     }
     if has(kind, "congestion")
@@ -87,11 +87,11 @@ pub(super) fn check_ranges(
 }
 
 /// Notes a value that is out of its range.
-fn note(setting: &Setting, out: OutOfRange, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
+fn note(setting: &Setting, out: &OutOfRange, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
     let OutOfRange { value, range, beside, .. } = out;
     let advice = if setting.advice.is_empty() { String::new() } else { format!("; {}", setting.advice) };
     let allowed = format!("{} for {}{beside}{advice}", range.allowed(), kind.word());
-    problems.add(path, format!("is {}", range.unit.toml(value)), allowed);
+    problems.add(path, format!("is {}", range.unit.toml(*value)), allowed);
 }
 
 /// Notes what is in the range of its setting, but not beside the other settings of an arm.
@@ -103,7 +103,7 @@ pub(super) fn check_together(workload: &Workload, places: &Places<'_>, problems:
     else {
         return;
     };
-    note(setting, out, kind, &places.at(out.key), problems);
+    note(setting, &out, kind, &places.at(out.key), problems);
 }
 
 /// The settings of a workload with those of an arm laid over them.
