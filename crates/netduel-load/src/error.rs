@@ -2,7 +2,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use netduel_model::workload::Family;
+use netduel_model::workload::{Family, OutOfRange};
 use netduel_sys::error_name;
 use netduel_sys::local_bind::LocalBind;
 
@@ -204,17 +204,8 @@ pub enum LoadError {
         source: io::Error,
     },
     /// A setting of the workload is out of range.
-    #[error("run the workload with {what} {value}: it must be {least} to {most}")]
-    Range {
-        /// The setting.
-        what: &'static str,
-        /// Its value, with its unit.
-        value: String,
-        /// Minimum.
-        least: String,
-        /// Maximum.
-        most: String,
-    },
+    #[error("run the workload: {0}")]
+    Range(OutOfRange),
     /// Datagrams are larger than the MTU of the path, which segmentation offload does not allow.
     #[error(
         "send datagrams of {size} bytes with segmentation offload: the path's MTU of {mtu} bytes leaves {most} for the payload; \
@@ -279,7 +270,7 @@ impl LoadError {
     /// What has to change.
     pub fn cause(&self) -> Cause {
         match self {
-            Self::Core { .. } | Self::Range { .. } | Self::Queues { .. } => Cause::Settings,
+            Self::Core { .. } | Self::Range(_) | Self::Queues { .. } => Cause::Settings,
             Self::DescriptorLimit { .. }
             | Self::KernelBypass { .. }
             | Self::NoXdpTransmit { .. }

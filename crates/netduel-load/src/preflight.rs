@@ -2,7 +2,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use netduel_model::workload::{Family, OutOfRange, Role, TcpEngine, Wait, Workload};
+use netduel_model::workload::{Family, Role, TcpEngine, Wait, Workload};
 use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 
 use crate::echo_socket;
@@ -32,13 +32,7 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
 /// # Errors
 /// [`LoadError::Range`] for the first such setting.
 pub fn check_ranges(workload: &Workload) -> Result<(), LoadError> {
-    match workload.out_of_range() {
-        Some(OutOfRange { key, value, range, .. }) => {
-            let [value, least, most] = [value, range.least, range.most].map(|value| range.unit.show(value));
-            Err(LoadError::Range { what: key, value, least, most })
-        }
-        None => Ok(()),
-    }
+    workload.out_of_range().map_or(Ok(()), |out| Err(LoadError::Range(out)))
 }
 
 /// Tests the kernel features of the engine on a separate socket.

@@ -236,3 +236,13 @@ fn rate_is_shared_by_connections_that_share_threads() {
         assert_eq!((client.errors, server.errors), (vec![], vec![]));
     }
 }
+
+#[test]
+fn too_many_streams_are_rejected_with_the_engines_that_allow_fewer() {
+    let traffic = tcp(1025, Direction::Up, TcpEngine::IoUring);
+    let Err(error) = run_pair(&workload(traffic, Family::Ipv4, 50)) else { panic!("it was taken") };
+    assert_eq!(
+        error.to_string(),
+        "run the workload: streams is 1025; 1 to 1024 with the engines `zerocopy` and `io-uring` is allowed"
+    );
+}

@@ -17,6 +17,7 @@ mod udp_rr;
 mod udp_stream;
 mod work_unit;
 
+use std::fmt;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -211,6 +212,14 @@ pub struct OutOfRange {
     pub range: SettingRange,
     /// Beside what, when it is less than the range of the setting; else empty.
     pub beside: String,
+}
+
+/// For people: `streams is 2000; 1 to 1024 with the engine ... is allowed`.
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, range, beside } = self;
+        write!(f, "{key} is {}; {}{beside} is allowed", range.unit.show(*value), range.words())
+    }
 }
 
 impl Workload {

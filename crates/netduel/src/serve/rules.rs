@@ -1,6 +1,6 @@
 //! The limits of a server, and its refusals. A test is checked before any of its sockets exists.
 use netduel_model::units::{BitRate, Bytes, Nanos};
-use netduel_model::workload::{Demand, OutOfRange, Traffic, Workload};
+use netduel_model::workload::{Demand, Traffic, Workload};
 
 /// Lower bound of the round trip between two machines. It bounds the rate of a closed loop, which has no configured rate.
 const ROUND_TRIP_LEAST: Nanos = Nanos(10_000);
@@ -19,9 +19,8 @@ pub struct Rules {
 impl Rules {
     /// The reason for refusing a workload; absent when it is allowed.
     pub fn refusal(&self, workload: &Workload) -> Option<String> {
-        if let Some(OutOfRange { key, value, range, .. }) = workload.out_of_range() {
-            let [value, least, most] = [value, range.least, range.most].map(|value| range.unit.show(value));
-            return Some(format!("{key} is {value}; {least} to {most} is allowed"));
+        if let Some(out) = workload.out_of_range() {
+            return Some(out.to_string());
         }
         let duration = workload.timing.duration;
         if duration > self.longest {
