@@ -20,6 +20,7 @@ use crate::running::{Notify, Running};
 use crate::segmentation;
 use crate::socket_source::SocketSource;
 use crate::sockets::{Peer, Sockets};
+use crate::spawn;
 use crate::supervisor::Supervisor;
 use crate::{echo_socket, local_ports, tcp_acceptor, udp_acceptor};
 
@@ -152,16 +153,16 @@ fn in_parallel<T: Send>(
         let handles: Vec<_> = (0..threads)
             .map(|thread| {
                 let part = &part;
-                std::thread::Builder::new()
-                    .name("load-connect".to_owned())
-                    .spawn_scoped(scope, move || part(thread))
+                spawn::builder("load-connect").spawn_scoped(scope, move || part(thread))
             })
             .collect();
         handles
             .into_iter()
             .map(|handle| match handle {
                 Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                Err(error) => Err(LoadError::system("start a thread", error)),
+                Err(source) => {
+                    Err(LoadError::Thread { operation: "start a thread that connects".to_owned(), source })
+                }
             })
             .collect()
     });

@@ -95,6 +95,17 @@ pub enum LoadError {
         /// The hard limit.
         limit: u64,
     },
+    /// The host has no thread left.
+    #[error(
+        "{operation}: {source}; raise the limit of threads (`ulimit -u`, TasksMax= of the service, pids.max of a container, \
+         kernel.threads-max) or use fewer streams"
+    )]
+    Thread {
+        /// The operation, with the thread.
+        operation: String,
+        /// The error of the system call.
+        source: io::Error,
+    },
     /// Kernel bypass is not possible on the interface.
     #[error("{doing} on {interface}: {source}; {remedy}")]
     KernelBypass {
@@ -272,6 +283,7 @@ impl LoadError {
         match self {
             Self::Core { .. } | Self::Range(_) | Self::Queues { .. } => Cause::Settings,
             Self::DescriptorLimit { .. }
+            | Self::Thread { .. }
             | Self::KernelBypass { .. }
             | Self::NoXdpTransmit { .. }
             | Self::BusyPoll { .. }
@@ -286,6 +298,11 @@ impl LoadError {
     /// A failed system call without a specific remedy.
     pub(crate) fn system(operation: impl Into<String>, source: io::Error) -> Self {
         Self::System { operation: operation.into(), source }
+    }
+
+    /// Thread `number` of the `count` threads of a workload did not start.
+    pub(crate) fn thread_of(number: usize, count: usize, source: io::Error) -> Self {
+        Self::Thread { operation: format!("start thread {number} of {count} of the workload"), source }
     }
 
     /// A failed kernel-bypass operation, with the remedy for its cause.
@@ -428,5 +445,17 @@ impl LoadError {
             },
         };
         Self::ConnectFrom { address, from: bind.clone(), source, remedy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_thread_is_reported_with_its_number_and_the_limits() {
+        let text = LoadError::thread_of(3, 64, io::Error::from_raw_os_error(11)).to_string();
+        assert!(text.starts_with("start thread 3 of 64 of the workload: "), "{text}");
+        assert!(text.contains("ulimit -u") && text.contains("use fewer streams"), "{text}");
     }
 }

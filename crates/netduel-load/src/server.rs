@@ -3,7 +3,6 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::workload::{Role, Workload};
@@ -12,24 +11,18 @@ use netduel_sys::tcp;
 use crate::control::Control;
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
+use crate::listening;
 use crate::packets::BypassPath;
 use crate::port::registry::Registration;
 use crate::preflight;
 use crate::running::{Notify, Running};
 use crate::socket_source::{AcceptResult, SocketSource};
+use crate::spawn;
 use crate::supervisor::Supervisor;
 use crate::tcp_acceptor::TcpAcceptor;
 use crate::udp_acceptor::{self, Flow, UdpAcceptor};
 use crate::udp_handshake::UdpHandshake;
 use crate::waker::{AcceptorState, Waker};
-
-/// The accept queue of the listener: all streams of the largest workload, and connections of other programs.
-const BACKLOG: i32 = 4096;
-/// `TCP_DEFER_ACCEPT`: how long the kernel holds a connection without data back from the threads of a workload that connects while it
-/// runs.
-const DEFER_ACCEPT: Duration = Duration::from_secs(4);
-/// Stack of an acceptor thread; its data is on the heap.
-const STACK_BYTES: usize = 256 * 1024;
 
 /// A server that is ready for its client. Dropping it closes the ports.
 pub struct ServerEnd {
@@ -52,7 +45,7 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
     let mut acceptors = Acceptors::default();
     if needs.tcp > 0 {
         let congestion = workload.traffic.facts().tcp.congestion;
-        let listener = tcp::listen(address, congestion, BACKLOG).map_err(|error| {
+        let listener = tcp::listen(address, congestion, listening::BACKLOG).map_err(|error| {
             preflight::congestion_error(congestion, error)
                 .unwrap_or_else(|error| LoadError::bind(address, error))
         })?;
@@ -60,8 +53,7 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the listener non-blocking", error))?;
         if needs.runtime_tcp > 0 {
-            tcp::defer_accept(&listener, DEFER_ACCEPT)
-                .map_err(|error| LoadError::system("set TCP_DEFER_ACCEPT on the listener", error))?;
+            listening::defer_accept(&listener)?;
         }
         ports.push(port_of(listener.local_addr())?);
         let (streams, incoming) = (needs.tcp as usize, needs.runtime_tcp > 0);
@@ -100,11 +92,7 @@ impl Acceptors {
         acceptor: impl FnOnce(UnixStream, Arc<AcceptorState>) -> Work,
     ) -> Result<&Waker, LoadError> {
         let (wake, watched) = Waker::pair()?;
-        let thread = std::thread::Builder::new()
-            .name("load-accept".to_owned())
-            .stack_size(STACK_BYTES)
-            .spawn(acceptor(watched, Arc::clone(&self.state)))
-            .map_err(|error| LoadError::system("start a thread", error))?;
+        let thread = spawn::thread("load-accept", acceptor(watched, Arc::clone(&self.state)))?;
         self.threads.push(thread);
         self.wakes.push(wake);
         Ok(&self.wakes[self.wakes.len() - 1])

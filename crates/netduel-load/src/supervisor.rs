@@ -25,13 +25,11 @@ use crate::port::registry::Registration;
 use crate::report::{self, SeriesGatherer};
 use crate::socket_source::SocketSource;
 use crate::sockets::Sockets;
+use crate::spawn;
 use crate::start_barrier::StartBarrier;
 use crate::stream_counter;
 use crate::worker::Worker;
 use crate::workload;
-
-/// Stack of a worker; its buffers are on the heap.
-const STACK_BYTES: usize = 256 * 1024;
 
 /// All that an end needs to run.
 pub(crate) struct Supervisor {
@@ -104,23 +102,20 @@ impl Supervisor {
         let count = jobs.len();
         let (sender, results) = channel();
         let barrier = Arc::new(StartBarrier::default());
-        for job in jobs {
+        for (index, job) in jobs.into_iter().enumerate() {
             let worker = Worker::new(Arc::clone(&self.control), job.streams[0]);
             let core = self.core(job.thread);
-            let thread = job.thread;
+            let name = format!("load-{}", job.thread);
             let (sender, thread_barrier) = (sender.clone(), Arc::clone(&barrier));
-            let spawned = std::thread::Builder::new()
-                .name(format!("load-{thread}"))
-                .stack_size(STACK_BYTES)
-                .spawn(move || {
-                    let finished = run_job(job, worker, core, &thread_barrier);
-                    // The supervisor waits for every job, so the channel is open.
-                    let _ = sender.send(finished);
-                });
-            if let Err(error) = spawned {
+            let spawned = spawn::builder(name).spawn(move || {
+                let finished = run_job(job, worker, core, &thread_barrier);
+                // The supervisor waits for every job, so the channel is open.
+                let _ = sender.send(finished);
+            });
+            if let Err(source) = spawned {
                 self.control.abort();
                 barrier.open();
-                return Err(LoadError::system(format!("start thread {count} of the workload"), error));
+                return Err(LoadError::thread_of(index + 1, count, source));
             }
         }
         drop(sender);

@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::workload::{Family, Role, Workload};
@@ -18,8 +17,10 @@ use netduel_sys::{descriptor_limit, packet_info, shared_port, socket as sys_sock
 use crate::connection_source::{AcceptQueue, ConnectionSource};
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
+use crate::listening;
 use crate::preflight;
 use crate::server::{Acceptors, ServerEnd};
+use crate::spawn;
 use crate::udp_acceptor::{self, UdpAcceptor};
 
 mod demultiplexer;
@@ -33,16 +34,10 @@ use flow_sockets::FlowSockets;
 use registry::{Delivery, Registry, Trial};
 use stream_collector::StreamCollector;
 
-/// The accept queue of the listener; the kernel limits it to net.core.somaxconn.
-const BACKLOG: i32 = 4096;
-/// `TCP_DEFER_ACCEPT`: how long the kernel holds back a connection without data.
-const DEFER_ACCEPT: Duration = Duration::from_secs(4);
 /// Port numbers to try when the kernel chooses: each may be in use for UDP.
 const NUMBERS_TRIED: usize = 64;
 /// Room in the accept queue of a trial beyond its outstanding transactions: for connections of clients that have gone.
 const ACCEPT_QUEUE_EXTRA: usize = 64;
-/// Stack of the thread; its data is on the heap.
-const STACK_BYTES: usize = 256 * 1024;
 
 /// A TCP port and the UDP port of the same number, which many trials share.
 ///
@@ -61,7 +56,7 @@ impl Port {
     ///
     /// # Errors
     /// [`LoadError::Bind`] when the address is not this host's or the port is in use, [`LoadError::Peer`] when it is not the
-    /// address of one host, [`LoadError::System`] when the host has no descriptor or thread left.
+    /// address of one host, [`LoadError::System`] when the host has no descriptor left, [`LoadError::Thread`] when it has no thread left.
     pub fn open(bind: SocketAddr, control: ControlHandler) -> Result<Self, LoadError> {
         let bind = match bind.ip().to_canonical() {
             IpAddr::V4(mapped) => SocketAddr::from((mapped, bind.port())),
@@ -71,8 +66,7 @@ impl Port {
         descriptor_limit::raise(0)
             .map_err(|error| LoadError::system("raise the limit of open descriptors", error))?;
         let (listener, socket, address) = bind_both(bind)?;
-        tcp::defer_accept(&listener, DEFER_ACCEPT)
-            .map_err(|error| LoadError::system("set TCP_DEFER_ACCEPT on the listener", error))?;
+        listening::defer_accept(&listener)?;
         packet_info::enable(&socket)
             .map_err(|error| LoadError::system("set IP_PKTINFO on the socket", error))?;
         // With smaller buffers, very many clients at once have to repeat their handshake messages; there is no other effect.
@@ -82,11 +76,7 @@ impl Port {
         let registry = Arc::new(Registry::default());
         let flows = FlowSockets::new(socket, address.port(), Arc::clone(&registry));
         let demultiplexer = Demultiplexer::new(listener, flows, watched, Arc::clone(&registry), control);
-        let thread = std::thread::Builder::new()
-            .name("load-port".to_owned())
-            .stack_size(STACK_BYTES)
-            .spawn(move || demultiplexer.run())
-            .map_err(|error| LoadError::system("start a thread", error))?;
+        let thread = spawn::thread("load-port", move || demultiplexer.run())?;
         Ok(Self { address, registry, wake: Some(wake), thread: Some(thread) })
     }
 
@@ -180,7 +170,8 @@ fn bind_both(bind: SocketAddr) -> Result<(TcpListener, UdpSocket, SocketAddr), L
     // Listeners whose number is in use for UDP stay open until another is found, or the kernel would choose it again.
     let mut taken = Vec::new();
     loop {
-        let listener = shared_port::listen(bind, BACKLOG).map_err(|error| LoadError::bind(bind, error))?;
+        let listener =
+            shared_port::listen(bind, listening::BACKLOG).map_err(|error| LoadError::bind(bind, error))?;
         let address =
             listener.local_addr().map_err(|error| LoadError::system("read the bound port", error))?;
         match shared_port::bind(address) {
