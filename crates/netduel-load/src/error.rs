@@ -281,8 +281,19 @@ impl LoadError {
     /// What has to change.
     pub fn cause(&self) -> Cause {
         match self {
-            Self::Core { .. } | Self::Range(_) | Self::Queues { .. } => Cause::Settings,
+            Self::Core { .. }
+            | Self::Range(_)
+            | Self::Queues { .. }
+            | Self::Peer { .. }
+            | Self::Family { .. }
+            | Self::DatagramTooLarge { .. } => Cause::Settings,
+            // Their size, or a permission or feature of the kernel.
+            Self::Datagrams { source, .. } => match source.raw_os_error().and_then(error_name::of) {
+                Some("EMSGSIZE" | "EINVAL") => Cause::Settings,
+                _ => Cause::Host,
+            },
             Self::DescriptorLimit { .. }
+            | Self::LocalPorts { .. }
             | Self::Thread { .. }
             | Self::KernelBypass { .. }
             | Self::NoXdpTransmit { .. }
@@ -291,7 +302,21 @@ impl LoadError {
             | Self::IoUring { .. }
             | Self::Congestion { .. } => Cause::Host,
             Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Cause::Host,
-            _ => Cause::Traffic,
+            // No local port is free, or this host does not have the address.
+            Self::Connect { source, .. } | Self::ConnectFrom { source, .. }
+                if source.kind() == io::ErrorKind::AddrNotAvailable =>
+            {
+                Cause::Host
+            }
+            Self::Bind { .. }
+            | Self::Connect { .. }
+            | Self::ConnectFrom { .. }
+            | Self::TokenRefused { .. }
+            | Self::NotAnAgent { .. }
+            | Self::NoClient { .. }
+            | Self::Ports { .. }
+            | Self::TokenTaken
+            | Self::System { .. } => Cause::Traffic,
         }
     }
 
@@ -451,6 +476,28 @@ impl LoadError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lack_of_the_host_and_wrong_setting_are_not_failed_traffic() {
+        let error = io::Error::from_raw_os_error;
+        let (again, permission, size, no_port, no_option) = (11, 1, 90, 99, 92);
+        let address = IpAddr::from([192, 0, 2, 1]);
+        for (failed, cause) in [
+            (LoadError::LocalPorts { needed: 100, first: 40_000, last: 40_049 }, Cause::Host),
+            (LoadError::connect((address, 5201).into(), error(no_port)), Cause::Host),
+            (LoadError::thread_of(3, 64, error(again)), Cause::Host),
+            (LoadError::merging(error(no_option)), Cause::Host),
+            (LoadError::system("open a socket", error(permission)), Cause::Host),
+            (LoadError::segmentation(9000, error(size)), Cause::Settings),
+            (LoadError::DatagramTooLarge { size: 9000, mtu: 1500, most: 1472 }, Cause::Settings),
+            (LoadError::Family { address, family: Family::Ipv6 }, Cause::Settings),
+            (LoadError::Peer { address, kind: "a multicast address" }, Cause::Settings),
+            (LoadError::NoClient { connected: 0, expected: 1 }, Cause::Traffic),
+            (LoadError::system("open a socket", error(again)), Cause::Traffic),
+        ] {
+            assert_eq!(failed.cause(), cause, "{failed}");
+        }
+    }
 
     #[test]
     fn missing_thread_is_reported_with_its_number_and_the_limits() {
