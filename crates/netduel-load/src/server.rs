@@ -20,6 +20,7 @@ use crate::socket_source::{AcceptResult, SocketSource};
 use crate::spawn;
 use crate::supervisor::Supervisor;
 use crate::tcp_acceptor::TcpAcceptor;
+use crate::transaction;
 use crate::udp_acceptor::{self, Flow, UdpAcceptor};
 use crate::udp_handshake::UdpHandshake;
 use crate::waker::{AcceptorState, Waker};
@@ -53,7 +54,7 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the listener non-blocking", error))?;
         if needs.runtime_tcp > 0 {
-            listening::defer_accept(&listener)?;
+            listening::prepare_runtime(&listener, transaction::CALL_LIMIT)?;
         }
         ports.push(port_of(listener.local_addr())?);
         let (streams, incoming) = (needs.tcp as usize, needs.runtime_tcp > 0);

@@ -14,6 +14,7 @@ use crate::connection_source::ConnectionSource;
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
 use crate::handshake::{HandshakeMessage, LENGTH, Step};
+use crate::listening;
 use crate::pending_handshakes::{self, FirstBytes, PendingHandshakes};
 use crate::preflight;
 use crate::socket_source::AcceptResult;
@@ -83,6 +84,9 @@ impl TcpAcceptor {
         let Some(place) = place else { return Ok(false) };
         let taken = pending_handshakes::prove(&mut stream, self.token, &hello)?;
         if taken {
+            if self.incoming {
+                listening::unlimit(&stream)?;
+            }
             *place = Some(stream);
         }
         Ok(taken)

@@ -3,19 +3,20 @@
 //! The time of a transaction runs from before its connect call (in an open loop from when it was due) to the end of the stream
 //! behind its response; closing our side is not included. All threads record in one place behind a lock, which is taken after a
 //! transaction: it delays the next one by about 20 ns and is part of no measured time.
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netduel_model::sample::{RoundTripReport, TransactionParts};
-use netduel_model::workload::Wait;
+use netduel_model::workload::{Transaction, Wait};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, error_name, pattern, tcp};
 
 use super::message::{self, REQUEST_MIN, RESPONSE_MIN};
-use super::settings::{CALL_LIMIT, GIVE_UP_NS, Settings};
+use super::settings::{CALL_LIMIT, Settings};
 use crate::datagram;
 use crate::local_ports;
 use crate::pacing::Schedule;
@@ -245,7 +246,7 @@ fn transact(
     started: u64,
 ) -> Result<Times, Failure> {
     let Shared { settings, peer, .. } = shared;
-    let deadline_ns = started + GIVE_UP_NS;
+    let deadline_ns = started + Transaction::TIMEOUT.0;
     let limit = match settings.wait {
         // A plan does not allow busy polling here: a connection is closed before polling would pay.
         Wait::Block | Wait::BusyPoll => Some(CALL_LIMIT),
@@ -259,7 +260,7 @@ fn transact(
     loop {
         match tcp::continue_connecting(&stream, peer.address) {
             Ok(true) => break,
-            Ok(false) => check_deadline(worker, settings.wait, deadline_ns)?,
+            Ok(false) => call_again(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("connect", error)),
         }
     }
@@ -269,8 +270,13 @@ fn transact(
     let mut taken = 0;
     while taken < request.len() {
         match socket::send(&stream, &request[taken..], Waiting::Block) {
-            Ok(count) => taken += count,
-            Err(error) if is_transient(&error) => check_deadline(worker, settings.wait, deadline_ns)?,
+            Ok(count) => {
+                taken += count;
+                if taken < request.len() {
+                    check_deadline(worker, deadline_ns)?;
+                }
+            }
+            Err(error) if is_transient(&error) => call_again(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("send", error)),
         }
     }
@@ -285,18 +291,23 @@ fn transact(
             Ok(0) => return Err(Failure::Event("connection closed before its response was complete")),
             Ok(count) => {
                 filled += count;
-                if filled == settings.response {
-                    responded = clock::monotonic_ns();
-                    worker.note_message();
-                } else if filled > settings.response {
-                    return Err(Failure::Event("response too long"));
+                match filled.cmp(&settings.response) {
+                    Less => check_deadline(worker, deadline_ns)?,
+                    Equal => {
+                        responded = clock::monotonic_ns();
+                        worker.note_message();
+                    }
+                    Greater => return Err(Failure::Event("response too long")),
                 }
             }
-            Err(error) if is_transient(&error) => check_deadline(worker, settings.wait, deadline_ns)?,
+            Err(error) if is_transient(&error) => call_again(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("recv", error)),
         }
     }
     let closed = clock::monotonic_ns();
+    if closed > deadline_ns {
+        return Err(Failure::GivenUp);
+    }
     let is_ours = datagram::read_magic(response) == Some(message::response_magic(settings.token))
         && datagram::read_number(response) == Some(number);
     if is_ours {
@@ -307,12 +318,19 @@ fn transact(
     }
 }
 
-/// After a call without a result: an error when the time is over, or the end aborted.
+/// After a call without a result: as [`check_deadline`].
 #[inline]
-fn check_deadline(worker: &mut Worker, wait: Wait, deadline_ns: u64) -> Result<(), Failure> {
+fn call_again(worker: &mut Worker, wait: Wait, deadline_ns: u64) -> Result<(), Failure> {
     if wait == Wait::Spin {
         worker.spin();
     }
+    check_deadline(worker, deadline_ns)
+}
+
+/// An error when the time is over, or the end aborted. Also after a call that moved some bytes: a peer that moves a few at a time has
+/// no more time than a silent one.
+#[inline]
+fn check_deadline(worker: &Worker, deadline_ns: u64) -> Result<(), Failure> {
     if worker.control.is_aborted() {
         return Err(Failure::Cut);
     }
@@ -320,4 +338,58 @@ fn check_deadline(worker: &mut Worker, wait: Wait, deadline_ns: u64) -> Result<(
         return Err(Failure::GivenUp);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use netduel_model::ids::Token;
+    use netduel_model::units::Nanos;
+    use netduel_model::workload::Timing;
+    use netduel_sys::local_bind::LocalBind;
+
+    use super::*;
+    use crate::control::Control;
+
+    /// Reads a request and responds without end, until the connection is closed; gives up after many bytes.
+    fn respond_without_end(listener: &TcpListener) {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; REQUEST_MIN]).unwrap();
+        let bytes = vec![0; READ_BYTES];
+        for _ in 0..10_000 {
+            if stream.write_all(&bytes).is_err() {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn response_that_keeps_arriving_meets_its_deadline() {
+        let settings = Settings {
+            request: REQUEST_MIN,
+            response: 1 << 40,
+            wait: Wait::Block,
+            rate: None,
+            from_ns: 0,
+            timing: Timing { duration: Nanos(0), warmup: Nanos(0), cooldown: Nanos(0) },
+            token: Token([7; 16]),
+            stream: 0,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let standing = Arc::new(TcpStream::connect(address).unwrap());
+        drop(listener.accept().unwrap());
+        let shared = Shared::new(settings, None, Peer { address, bind: LocalBind::ANY }, standing);
+        let control = Arc::new(Control::new((1, 1), false, Vec::new(), Arc::default()));
+        let mut worker = Worker::new(control, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| respond_without_end(&listener));
+            // Begun when the clock began: its deadline has passed.
+            let (request, mut response) = (vec![0; REQUEST_MIN], vec![0; READ_BYTES]);
+            let result = transact(&mut worker, &shared, &request, &mut response, 0, 0);
+            assert!(matches!(result, Err(Failure::GivenUp)));
+        });
+    }
 }

@@ -19,7 +19,7 @@ mod settings;
 
 #[cfg(test)]
 pub(crate) use message::{REQUEST_MIN, RESPONSE_MIN};
-pub(crate) use settings::Settings;
+pub(crate) use settings::{CALL_LIMIT, Settings};
 
 /// The threads of a client; `counted` is called once, in the last of them, with the figures of all.
 pub(crate) fn client_jobs(

@@ -5,13 +5,14 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
 
-use netduel_model::workload::Wait;
+use netduel_model::workload::{Transaction, Wait};
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, error_name, pattern, tcp};
 
 use super::message::{self, REQUEST_MIN, RESPONSE_MIN};
-use super::settings::{CALL_LIMIT, GIVE_UP_NS, Settings};
+use super::settings::{CALL_LIMIT, Settings};
 use crate::connection_source::{ConnectionSource, IncomingConnection};
 use crate::datagram;
 use crate::socket_error::is_transient;
@@ -59,12 +60,11 @@ impl TransactionListener {
 
 /// Serves connections until the client is done.
 pub(super) fn run(worker: &mut Worker, listener: &TransactionListener, settings: Settings) {
-    if let ConnectionSource::Listener(listener) = &*listener.incoming {
+    if let ConnectionSource::Listener(listener) = &*listener.incoming
+        && settings.wait == Wait::Spin
+    {
         // Every thread sets it, with the same result.
-        prepare(worker, listener);
-        if settings.wait == Wait::Spin {
-            worker.errors.count_failure("ioctl FIONBIO", listener.set_nonblocking(true));
-        }
+        worker.errors.count_failure("ioctl FIONBIO", listener.set_nonblocking(true));
     }
     let waiting = waiting(settings.wait);
     let mut request = vec![0; READ_BYTES.max(REQUEST_MIN)];
@@ -74,6 +74,7 @@ pub(super) fn run(worker: &mut Worker, listener: &TransactionListener, settings:
         match listener.incoming.accept(waiting, CALL_LIMIT) {
             Ok(connection) => {
                 worker.note_message();
+                // The connections of a listener of this trial inherit its options.
                 if connection.head.is_some() {
                     prepare(worker, &connection.stream);
                 }
@@ -86,7 +87,8 @@ pub(super) fn run(worker: &mut Worker, listener: &TransactionListener, settings:
                         .errors
                         .count_failure("setsockopt IP_TOS", socket::set_dscp(&connection.stream, dscp));
                 }
-                serve(worker, &connection, settings, &mut request, &mut response);
+                let accepted_ns = clock::monotonic_ns();
+                serve(worker, &connection, settings, accepted_ns, &mut request, &mut response);
             }
             Err(error) if is_transient(&error) => {
                 if settings.wait == Wait::Spin {
@@ -118,9 +120,8 @@ fn waiting(wait: Wait) -> Waiting {
     }
 }
 
-/// Sets the options of a connection, or of all connections of a listener.
-fn prepare(worker: &mut Worker, socket: impl AsFd) {
-    let socket = socket.as_fd();
+/// Sets the options of a connection.
+fn prepare(worker: &mut Worker, socket: &TcpStream) {
     worker.errors.count_failure("setsockopt TCP_NODELAY", tcp::send_at_once(socket));
     worker.errors.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(socket, CALL_LIMIT));
     worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(socket, CALL_LIMIT));
@@ -131,22 +132,23 @@ fn serve(
     worker: &mut Worker,
     connection: &IncomingConnection,
     settings: Settings,
+    accepted_ns: u64,
     request: &mut [u8],
     response: &mut [u8],
 ) {
     let stream = &connection.stream;
-    let accepted_ns = clock::monotonic_ns();
-    let (head_deadline_ns, deadline_ns) = (accepted_ns + HEAD_LIMIT_NS, accepted_ns + GIVE_UP_NS);
+    let (head_deadline_ns, deadline_ns) = (accepted_ns + HEAD_LIMIT_NS, accepted_ns + Transaction::TIMEOUT.0);
     let mut number = connection.head.and_then(|head| message::read_request_head(settings.token, &head));
     let mut filled = if number.is_some() { REQUEST_MIN } else { 0 };
     while filled < settings.request {
         // The head is kept until it is complete; the rest is read and not checked.
-        let (from, most) = match number {
-            None => (filled, REQUEST_MIN),
-            Some(_) => (0, request.len().min(settings.request - filled)),
+        let received = if number.is_none() {
+            receive_head(worker, stream, settings, &mut request[filled..REQUEST_MIN], head_deadline_ns)
+        } else {
+            let most = request.len().min(settings.request - filled);
+            receive(worker, stream, settings, &mut request[..most], deadline_ns)
         };
-        let patience_ns = if number.is_none() { head_deadline_ns } else { deadline_ns };
-        match receive(worker, stream, settings, &mut request[from..most], patience_ns) {
+        match received {
             Ok(0) => {
                 return worker
                     .errors
@@ -161,6 +163,11 @@ fn serve(
                 return worker.errors.count_event("recv", "connection without the token of this trial");
             }
         }
+        // Also after bytes: a peer that sends a few at a time has no more time than a silent one.
+        let limit_ns = if number.is_none() { head_deadline_ns } else { deadline_ns };
+        if filled < settings.request && is_over(worker, limit_ns) {
+            return count_unless_cut(worker, "recv", &timeout());
+        }
     }
     let Some(number) = number else { return };
     let now = clock::monotonic_ns();
@@ -170,15 +177,51 @@ fn serve(
     while taken < response.len() {
         match socket::send(stream, &response[taken..], Waiting::Block) {
             Ok(count) => taken += count,
-            Err(error) if is_transient(&error) => {
-                if worker.control.is_aborted() || clock::monotonic_ns() > deadline_ns {
-                    return worker.errors.count_event("send", "response timed out after 4 s");
-                }
-            }
+            Err(error) if is_transient(&error) => {}
             Err(error) => return count_unless_cut(worker, "send", &error),
+        }
+        if taken < response.len() && is_over(worker, deadline_ns) {
+            return count_unless_cut(worker, "send", &timeout());
         }
     }
     worker.sent().add(response.len() as u64, 1, now);
+}
+
+/// Whether an exchange that is not complete ends.
+fn is_over(worker: &Worker, deadline_ns: u64) -> bool {
+    worker.control.is_aborted() || clock::monotonic_ns() > deadline_ns
+}
+
+fn timeout() -> io::Error {
+    io::Error::from(io::ErrorKind::TimedOut)
+}
+
+/// Receives bytes of the head of a request, before the deadline. They have arrived as a rule, so the call does not block; it waits
+/// for those that have not until the deadline, and no longer.
+#[inline]
+fn receive_head(
+    worker: &mut Worker,
+    stream: &TcpStream,
+    settings: Settings,
+    buffer: &mut [u8],
+    deadline_ns: u64,
+) -> io::Result<usize> {
+    loop {
+        match socket::receive(stream, buffer, Waiting::Never) {
+            Err(error) if is_transient(&error) => {
+                if is_over(worker, deadline_ns) {
+                    return Err(timeout());
+                }
+                if settings.wait == Wait::Spin {
+                    worker.spin();
+                } else {
+                    let left_ns = deadline_ns.saturating_sub(clock::monotonic_ns());
+                    socket::wait_readable(&[stream.as_fd()], Duration::from_nanos(left_ns))?;
+                }
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Receives once, before the deadline.
@@ -194,8 +237,8 @@ fn receive(
     loop {
         match socket::receive(stream, buffer, waiting) {
             Err(error) if is_transient(&error) => {
-                if worker.control.is_aborted() || clock::monotonic_ns() > deadline_ns {
-                    return Err(io::Error::from(io::ErrorKind::TimedOut));
+                if is_over(worker, deadline_ns) {
+                    return Err(timeout());
                 }
                 if settings.wait == Wait::Spin {
                     worker.spin();
@@ -209,7 +252,8 @@ fn receive(
 fn count_unless_cut(worker: &mut Worker, call: &'static str, error: &io::Error) {
     if worker.control.is_aborted() {
     } else if error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none() {
-        worker.errors.count_event(call, "request timed out");
+        let event = if call == "send" { "response timed out" } else { "request timed out" };
+        worker.errors.count_event(call, event);
     } else {
         worker.errors.count(call, error);
     }
@@ -231,4 +275,61 @@ pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, listener: &Transa
     listener.close();
     // The client sees that this end has finished; ENOTCONN when it is gone.
     let _ = socket::shut_down_sending(standing);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use netduel_model::ids::Token;
+    use netduel_model::units::Nanos;
+    use netduel_model::workload::Timing;
+
+    use super::*;
+    use crate::control::Control;
+    use crate::error_counts::ErrorCounts;
+
+    const TOKEN: Token = Token(*b"sixteen bytes ok");
+
+    /// Sends the head of a request and then single bytes, until the connection is closed; gives up after many.
+    fn send_byte_by_byte(mut peer: &TcpStream) {
+        for _ in 0..1_000_000 {
+            if peer.write_all(&[0]).is_err() {
+                return;
+            }
+        }
+        socket::shut_down(peer).unwrap();
+    }
+
+    #[test]
+    fn request_that_arrives_byte_by_byte_meets_its_deadline() {
+        let settings = Settings {
+            request: 1 << 40,
+            response: RESPONSE_MIN,
+            wait: Wait::Block,
+            rate: None,
+            from_ns: 0,
+            timing: Timing { duration: Nanos(0), warmup: Nanos(0), cooldown: Nanos(0) },
+            token: TOKEN,
+            stream: 0,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        peer.set_nodelay(true).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        peer.write_all(&message::request_head(TOKEN, 7)).unwrap();
+        while stream.peek(&mut [0; REQUEST_MIN]).unwrap() < REQUEST_MIN {}
+        let control = Arc::new(Control::new((1, 1), false, Vec::new(), Arc::default()));
+        let mut worker = Worker::new(control, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| send_byte_by_byte(&peer));
+            let connection = IncomingConnection { stream, head: None };
+            // Accepted when the clock began: its deadline has passed.
+            serve(&mut worker, &connection, settings, 0, &mut [0; 1024], &mut [0; RESPONSE_MIN]);
+        });
+        let errors = ErrorCounts::report([worker.errors]);
+        let errors: Vec<_> = errors.iter().map(|error| (error.error.as_str(), error.count)).collect();
+        assert_eq!(errors, [("request timed out", 1)]);
+    }
 }

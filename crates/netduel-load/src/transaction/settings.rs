@@ -4,11 +4,8 @@ use std::time::Duration;
 use netduel_model::ids::Token;
 use netduel_model::workload::{Timing, Wait};
 
-/// A transaction times out after this time, nanoseconds. The kernel retransmits a lost SYN after 1 s and after 2 s more, so slow
-/// transactions are measured.
-pub(super) const GIVE_UP_NS: u64 = 4_000_000_000;
 /// Longest sleep in a call: how late a thread may notice an abort or a timeout.
-pub(super) const CALL_LIMIT: Duration = Duration::from_millis(250);
+pub(crate) const CALL_LIMIT: Duration = Duration::from_millis(250);
 
 /// The settings.
 #[derive(Debug, Clone, Copy)]

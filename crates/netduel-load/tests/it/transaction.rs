@@ -1,7 +1,8 @@
 //! Transactions with one connection each: all are counted, and their parts add up.
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use std::time::Duration;
 
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::sample::{EndReport, RoundTripReport};
@@ -12,6 +13,11 @@ use netduel_test_support::skip;
 use crate::harness::{
     LIMIT, TOKEN, check_flows, loopback, notification, run_pair, run_through, turn, workload,
 };
+use crate::port_unknown_peers::hello;
+
+/// Pause of a slow peer between two bytes: less than any timeout of a call of the server, more than the server may wait for a head
+/// of 48 bytes divided by their number.
+const BETWEEN_BYTES: Duration = Duration::from_millis(200);
 
 pub fn transactions(request: u64, response: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> Traffic {
     Traffic::TcpCrr(Transaction {
@@ -118,10 +124,10 @@ fn unknown_peers_get_no_response_and_do_not_stop_the_client() {
         b"NETDUEL1\x05 of another trial, or of no trial at all ....",
         b"GET / HTTP/1.1\r\n",
     ] {
-        let mut stranger = TcpStream::connect(address).unwrap();
-        stranger.write_all(bytes).unwrap();
-        stranger.set_read_timeout(Some(LIMIT)).unwrap();
-        assert!(matches!(stranger.read(&mut [0; 64]), Ok(0) | Err(_)), "a stranger was answered");
+        let mut foreign = TcpStream::connect(address).unwrap();
+        foreign.write_all(bytes).unwrap();
+        foreign.set_read_timeout(Some(LIMIT)).unwrap();
+        assert!(matches!(foreign.read(&mut [0; 64]), Ok(0) | Err(_)), "a foreign client was answered");
     }
     done.recv_timeout(LIMIT).unwrap();
     server.finish();
@@ -130,12 +136,69 @@ fn unknown_peers_get_no_response_and_do_not_stop_the_client() {
     assert_eq!(client.errors, []);
     let trips = client.round_trips.unwrap();
     assert_eq!(trips.requests, trips.responses);
-    assert_eq!(server.received.unwrap().messages, trips.requests, "strangers are not counted");
+    assert_eq!(server.received.unwrap().messages, trips.requests, "foreign clients are not counted");
     assert!(
         server.errors.iter().any(|error| error.error.contains("without the token of this trial")),
         "{:?}",
         server.errors
     );
+}
+
+#[test]
+fn head_that_arrives_byte_by_byte_is_not_awaited() {
+    let workload = workload(transactions(64, 64, 1, Wait::Block, None), Family::Ipv4, 100);
+    let _turn = turn();
+    let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.ports()[0]));
+    // Its standing connection lets the server start.
+    let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
+    let server = server.start(Box::new(|| ()));
+    let mut foreign = TcpStream::connect(address).unwrap();
+    foreign.set_read_timeout(Some(BETWEEN_BYTES)).unwrap();
+    // The server closes the connection long before the last byte of a head.
+    let is_cut = (0..47).any(|_| {
+        let sent = foreign.write_all(b"N");
+        sent.is_err()
+            || !matches!(foreign.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    });
+    server.abort();
+    let report = server.join().unwrap();
+    drop(client);
+    assert!(is_cut, "47 bytes of a head were awaited: {:?}", report.errors);
+    assert!(report.errors.iter().any(|error| error.error == "request timed out"), "{:?}", report.errors);
+}
+
+#[test]
+fn request_that_stops_is_given_up_on_connections_from_before_the_start() {
+    let workload = workload(transactions(64, 64, 1, Wait::Block, None), Family::Ipv4, 100);
+    let _turn = turn();
+    let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.ports()[0]));
+    let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
+    // The acceptor closes what connects before it has handed the listener over.
+    let mut connections = Vec::new();
+    let mut stopped = || {
+        let mut stopped = TcpStream::connect(address).unwrap();
+        // The head of a transaction, and nothing of the rest.
+        stopped.write_all(&hello(5, TOKEN)).unwrap();
+        connections.push(stopped);
+    };
+    stopped();
+    let server = server.start(Box::new(|| ()));
+    stopped();
+    for mut connection in connections {
+        connection.set_read_timeout(Some(LIMIT)).unwrap();
+        let ended = connection.read(&mut [0]);
+        let is_closed = match &ended {
+            Ok(count) => *count == 0,
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        };
+        assert!(is_closed, "{ended:?}");
+    }
+    server.abort();
+    drop(client);
+    let report = server.join().unwrap();
+    assert!(report.errors.iter().any(|error| error.error == "request timed out"), "{:?}", report.errors);
 }
 
 #[test]

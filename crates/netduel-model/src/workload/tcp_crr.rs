@@ -11,7 +11,7 @@ use super::timing::Timing;
 use super::work_unit::WorkUnit;
 use crate::metric::Metric;
 use crate::plan::problem::Problems;
-use crate::units::{Bytes, PerSecond};
+use crate::units::{Bytes, Nanos, PerSecond};
 
 /// Transactions of an open loop that may be in flight when the plan does not say: beyond it the schedule is missed, and the report says
 /// so.
@@ -34,6 +34,12 @@ pub struct Transaction {
     /// Congestion control of its TCP connections, as the kernel names it; `None` leaves the host's default (which is recorded).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
+}
+
+impl Transaction {
+    /// A transaction that takes longer is given up. The kernel retransmits a lost SYN after 1 s and after 2 s more, so slow transactions
+    /// are measured.
+    pub const TIMEOUT: Nanos = Nanos(4_000_000_000);
 }
 
 /// Its settings in a plan.

@@ -7,7 +7,7 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX, Warning};
-use netduel_model::workload::Role;
+use netduel_model::workload::{Role, Transaction};
 use netduel_stats::{doubt, summary};
 
 use super::contention::others_share;
@@ -259,7 +259,8 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let cause =
         causes.into_iter().map(|(cause, count)| format!("{cause} ({count} times)")).collect::<Vec<_>>();
-    let cause = if cause.is_empty() { vec!["given up after 4 s".to_owned()] } else { cause };
+    let cause =
+        if cause.is_empty() { vec![format!("given up after {}", Transaction::TIMEOUT)] } else { cause };
     (failed > 0).then(|| Warning::TransactionsFailed {
         arm: arm.arm.clone(),
         workload: workload.name.clone(),
