@@ -14,11 +14,11 @@ use super::server_times::{
     ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, ServerTimes, TIMES_BYTES, carries_times,
 };
 use super::stamp_keys::{StampKeys, enable_datagrams, enable_stream};
-use super::stamped_calls::{receive, send};
+use super::stamped_calls::{StampedReceiver, send};
 use crate::datagram::{self, MESSAGE_HEADER};
 use crate::round_trip::responder::RespondStamps;
 use crate::round_trip::settings::Settings;
-use crate::round_trip::transport::{READ_BYTES, Receiver};
+use crate::round_trip::transport::READ_BYTES;
 use crate::worker::Worker;
 
 /// A response that the kernel stamps.
@@ -85,18 +85,10 @@ impl StampedResponder {
     }
 }
 
-impl Receiver for StampedResponder {
-    type Stamp = Stamp;
-
-    /// Reads the receive stamp when a stamped request is announced.
+impl StampedReceiver for StampedResponder {
     #[inline]
-    fn receive(
-        &self,
-        socket: BorrowedFd<'_>,
-        buffer: &mut [u8],
-        waiting: Waiting,
-    ) -> io::Result<(usize, Stamp)> {
-        receive(socket, buffer, waiting, self.announced)
+    fn may_be_stamped(&self) -> bool {
+        self.announced
     }
 }
 

@@ -5,18 +5,30 @@ use std::os::fd::BorrowedFd;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::timestamping::{self, Stamp};
 
-/// Receives, with the stamp when `is_stamped`, else an empty one.
-#[inline]
-pub(super) fn receive(
-    socket: BorrowedFd<'_>,
-    buffer: &mut [u8],
-    waiting: Waiting,
-    is_stamped: bool,
-) -> io::Result<(usize, Stamp)> {
-    if is_stamped {
-        timestamping::receive(socket, buffer, waiting)
-    } else {
-        socket::receive(socket, buffer, waiting).map(|length| (length, Stamp::default()))
+use crate::round_trip::transport::Receiver;
+
+/// An end that receives time stamps.
+pub(super) trait StampedReceiver {
+    /// Whether the next call may receive a stamped message.
+    fn may_be_stamped(&self) -> bool;
+}
+
+impl<S: StampedReceiver> Receiver for S {
+    type Stamp = Stamp;
+
+    /// The stamp is empty when no stamped message may arrive.
+    #[inline]
+    fn receive(
+        &self,
+        socket: BorrowedFd<'_>,
+        buffer: &mut [u8],
+        waiting: Waiting,
+    ) -> io::Result<(usize, Stamp)> {
+        if self.may_be_stamped() {
+            timestamping::receive(socket, buffer, waiting)
+        } else {
+            socket::receive(socket, buffer, waiting).map(|length| (length, Stamp::default()))
+        }
     }
 }
 

@@ -15,10 +15,10 @@ use super::server_times::{
     ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, ServerTimes, TIMES_BYTES, carries_times,
 };
 use super::stamp_keys::{StampKeys, enable_datagrams, enable_stream};
-use super::stamped_calls::{receive, send};
+use super::stamped_calls::{StampedReceiver, send};
 use crate::recorder::Trip;
 use crate::round_trip::settings::Settings;
-use crate::round_trip::transport::{ReceiveStamps, Receiver, SendStamps};
+use crate::round_trip::transport::{ReceiveStamps, SendStamps};
 use crate::worker::Worker;
 
 /// Transmit stamps read after a response, at most: those of the kernel and the NIC for a few requests.
@@ -162,18 +162,10 @@ impl ClientStamps {
     }
 }
 
-impl Receiver for ClientStamps {
-    type Stamp = Stamp;
-
-    /// Reads the receive stamp when a stamped response may arrive.
+impl StampedReceiver for ClientStamps {
     #[inline]
-    fn receive(
-        &self,
-        socket: BorrowedFd<'_>,
-        buffer: &mut [u8],
-        waiting: Waiting,
-    ) -> io::Result<(usize, Stamp)> {
-        receive(socket, buffer, waiting, self.always || self.request_stamps.count() != self.answered)
+    fn may_be_stamped(&self) -> bool {
+        self.always || self.request_stamps.count() != self.answered
     }
 }
 
