@@ -8,7 +8,7 @@ use crate::datagram::{self, MESSAGE_HEADER};
 
 /// End markers of a flow. Several, because each may be lost, and at intervals, because losses come in bursts. Each carries its number,
 /// from 1: after the last one the sender sends nothing more, so the receiver may close its socket.
-pub(crate) const END_MARKERS: u64 = 5;
+pub const END_MARKERS: u64 = 5;
 const MARKER_GAP_NS: u64 = 2_000_000;
 
 /// Sends the end markers of each flow. A failure means that the peer is gone or the path is broken; a deadline or `finish` ends the

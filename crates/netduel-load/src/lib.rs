@@ -68,6 +68,7 @@ mod worker;
 mod workload;
 
 pub use client::{ClientEnd, prepare_bound_client, prepare_client};
+pub use end_markers::END_MARKERS;
 pub use error::{Cause, LoadError};
 pub use packets::BypassPath;
 pub use port::{ControlHandler, Port};

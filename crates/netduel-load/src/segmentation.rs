@@ -12,7 +12,7 @@ const TRIES: usize = 3;
 /// Datagrams per buffer.
 const DATAGRAMS: usize = 48;
 /// Packets of other programs that may leave meanwhile.
-const OTHERS: u64 = 8;
+const FOREIGN_PACKETS_MAX: u64 = 8;
 /// How long the counter may lag, nanoseconds.
 const LAG_NS: u64 = 5_000_000;
 
@@ -38,7 +38,7 @@ pub(crate) fn is_segmented(
         loop {
             let packets = sent()?.saturating_sub(before);
             if packets >= DATAGRAMS as u64 || clock::monotonic_ns() > deadline {
-                return Some((DATAGRAMS as u64..=DATAGRAMS as u64 + OTHERS).contains(&packets));
+                return Some((DATAGRAMS as u64..=DATAGRAMS as u64 + FOREIGN_PACKETS_MAX).contains(&packets));
             }
         }
     };

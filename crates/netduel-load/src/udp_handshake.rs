@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn wrong_token_and_other_flows_have_no_reply() {
         let mut handshake = UdpHandshake::new(TOKEN, 3);
-        let stranger = HandshakeMessage::new(Token([7; 16]), Step::Hello, 3, &[0; 16], [0; 16]);
-        assert_eq!(handshake.receive(&stranger, route(1)).unwrap(), None);
+        let foreign = HandshakeMessage::new(Token([7; 16]), Step::Hello, 3, &[0; 16], [0; 16]);
+        assert_eq!(handshake.receive(&foreign, route(1)).unwrap(), None);
         assert_eq!(handshake.receive(&HandshakeMessage { stream: 4, ..hello() }, route(1)).unwrap(), None);
         let early = HandshakeMessage::new(TOKEN, Step::Confirm, 3, &[0; 16], [0; 16]);
         assert_eq!(handshake.receive(&early, route(1)).unwrap(), None, "no Hello was received");

@@ -186,12 +186,12 @@ fn datagram_of_a_foreign_sender_is_not_counted() {
     let mut thread = None;
     let (client, server) = run_through(&workload, |ports| {
         let server_port = ports[0];
-        let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let foreign = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         thread = Some(std::thread::spawn(move || {
             // Until the kernel accepts the client's datagrams only, which shows as an error on a connected socket.
-            stranger.connect((Ipv4Addr::LOCALHOST, server_port)).unwrap();
+            foreign.connect((Ipv4Addr::LOCALHOST, server_port)).unwrap();
             let mut sent = 0_u64;
-            while stranger.send(&[0x55; SIZE]).is_ok() {
+            while foreign.send(&[0x55; SIZE]).is_ok() {
                 sent += 1;
                 std::thread::yield_now();
             }

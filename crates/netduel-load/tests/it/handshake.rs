@@ -32,37 +32,37 @@ fn datagrams() -> Workload {
 
 #[test]
 fn unknown_tcp_peers_do_not_disturb_the_client() {
-    let mut strangers = Vec::new();
+    let mut foreign_clients = Vec::new();
     let (client, server) = run_through(&bulk(), |ports| {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports[0]));
         // More silent peers than the limit, one that sends garbage, one that starts correctly and stops.
         for _ in 0..300 {
-            strangers.push(TcpStream::connect(address).unwrap());
+            foreign_clients.push(TcpStream::connect(address).unwrap());
         }
         let mut garbage = TcpStream::connect(address).unwrap();
         garbage.write_all(&[0x55; 4096]).unwrap();
         let mut half = TcpStream::connect(address).unwrap();
         half.write_all(b"NETDUEL1\x01").unwrap();
-        strangers.extend([garbage, half]);
+        foreign_clients.extend([garbage, half]);
         ports.to_vec()
     })
     .unwrap();
     assert!(sent(&client) > 0);
     assert_eq!(sent(&client), received(&server));
     // None of them got a response: the connection was closed or reset without a byte.
-    for mut stranger in strangers {
-        stranger.set_read_timeout(Some(LIMIT)).unwrap();
-        assert!(matches!(stranger.read(&mut [0; 64]), Ok(0) | Err(_)));
+    for mut foreign in foreign_clients {
+        foreign.set_read_timeout(Some(LIMIT)).unwrap();
+        assert!(matches!(foreign.read(&mut [0; 64]), Ok(0) | Err(_)));
     }
 }
 
 #[test]
 fn unknown_udp_peers_do_not_disturb_the_client_and_have_no_reply() {
-    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let foreign = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (client, server) = run_through(&datagrams(), |ports| {
         for port in ports {
             for length in [0, 1, 24, 48, 49, 1400] {
-                stranger.send_to(&vec![0x4e; length], (Ipv4Addr::LOCALHOST, *port)).unwrap();
+                foreign.send_to(&vec![0x4e; length], (Ipv4Addr::LOCALHOST, *port)).unwrap();
             }
         }
         ports.to_vec()
@@ -70,8 +70,8 @@ fn unknown_udp_peers_do_not_disturb_the_client_and_have_no_reply() {
     .unwrap();
     assert_eq!(client.sent.unwrap().messages, server.datagrams.unwrap().unique);
     assert_eq!(server.sent.unwrap().messages, client.datagrams.unwrap().unique);
-    stranger.set_nonblocking(true).unwrap();
-    assert!(stranger.recv(&mut [0; 64]).is_err());
+    foreign.set_nonblocking(true).unwrap();
+    assert!(foreign.recv(&mut [0; 64]).is_err());
 }
 
 #[test]

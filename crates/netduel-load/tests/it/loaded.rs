@@ -103,13 +103,11 @@ fn server_load_starts_by_the_clients_clock() {
     let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
     let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
     let server = server.start(Box::new(|| ()));
-    // Its clock starts when all of its threads are ready.
-    while server.live().elapsed_ns == 0 {
+    // The idle part is over by the clock of the server before that of the client starts. A load that starts by it sends its first
+    // bytes before the time that the last assertion allows.
+    while server.live().elapsed_ns < IDLE_MS * 1_000_000 {
         std::thread::yield_now();
     }
-    let early = netduel_sys::clock::monotonic_ns() + IDLE_MS * 1_000_000;
-    netduel_sys::clock::sleep_until(early);
-    assert_eq!(server.live().sent_bytes, 0);
     let (notify, done) = notification();
     let client = client.start(notify);
     done.recv_timeout(LIMIT).unwrap();

@@ -106,7 +106,7 @@ pub fn check(traffic: &Traffic, client: &EndReport, server: &EndReport) {
     let name = traffic.kind().word();
     assert!(sent(client) + sent(server) > 0, "{name}");
     if !matches!(traffic, Traffic::UdpStream(_)) {
-        // An error of a UDP flow is acceptable: the last of three end markers may find the peer closed.
+        // An error of a UDP flow is acceptable: the last end marker may find the peer closed.
         assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{name}");
         assert_eq!(sent(client), received(server), "{name}: up");
         assert_eq!(sent(server), received(client), "{name}: down");

@@ -111,7 +111,7 @@ fn port_survives_descriptor_exhaustion() {
     let mut server = Server::start();
     let port: u16 = server.line_after("port ").parse().unwrap();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    send_strangers_away(address);
+    close_foreign_clients(address);
     server.order();
     server.line_after("full ");
     confirm_a_flow(address);
@@ -146,14 +146,14 @@ fn run_client(port: u16, number: usize, workload: &Workload) -> u64 {
 
 /// Each peer starts a greeting and waits. One is accepted, the next one finds no descriptor, and the first is closed; that all
 /// are closed shows that the port is still running.
-fn send_strangers_away(address: SocketAddr) {
-    let mut strangers: Vec<_> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
-    for stranger in &mut strangers {
-        stranger.write_all(b"NETDUEL1").unwrap();
-        stranger.set_read_timeout(Some(LIMIT)).unwrap();
+fn close_foreign_clients(address: SocketAddr) {
+    let mut foreign_clients: Vec<_> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
+    for foreign in &mut foreign_clients {
+        foreign.write_all(b"NETDUEL1").unwrap();
+        foreign.set_read_timeout(Some(LIMIT)).unwrap();
     }
-    for stranger in &mut strangers {
-        match stranger.read(&mut [0; 64]) {
+    for foreign in &mut foreign_clients {
+        match foreign.read(&mut [0; 64]) {
             Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
             Ok(length) => assert_eq!(length, 0),
         }

@@ -52,10 +52,10 @@ fn client_without_the_token_is_closed_without_a_reply() {
     let _server = port.prepare_server(&bulk, TOKEN).unwrap();
     // A greeting is read completely, so the connection closes without a reset.
     for step in [1, 5] {
-        let mut stranger = TcpStream::connect(address(&port)).unwrap();
-        stranger.write_all(&hello(step, OTHER)).unwrap();
-        stranger.set_read_timeout(Some(LIMIT)).unwrap();
-        assert_eq!(stranger.read(&mut [0; 64]).unwrap(), 0, "step {step}");
+        let mut foreign = TcpStream::connect(address(&port)).unwrap();
+        foreign.write_all(&hello(step, OTHER)).unwrap();
+        foreign.set_read_timeout(Some(LIMIT)).unwrap();
+        assert_eq!(foreign.read(&mut [0; 64]).unwrap(), 0, "step {step}");
     }
     let mut wrong_index = hello(1, TOKEN);
     wrong_index[12] = 2;
@@ -69,9 +69,9 @@ fn client_without_the_token_is_closed_without_a_reply() {
         b"GET / HTTP/1.1\r\nHost: netduel\r\n\r\n",
     ];
     for bytes in wrong {
-        let mut stranger = TcpStream::connect(address(&port)).unwrap();
-        stranger.write_all(bytes).unwrap();
-        assert_eq!(answer(&stranger), b"", "{bytes:?}");
+        let mut foreign = TcpStream::connect(address(&port)).unwrap();
+        foreign.write_all(bytes).unwrap();
+        assert_eq!(answer(&foreign), b"", "{bytes:?}");
     }
     let Err(error) = prepare_client(&bulk, loopback(Family::Ipv4), &[port.address().port()], OTHER, LIMIT)
     else {
@@ -100,9 +100,9 @@ fn datagrams_without_the_token_have_no_reply() {
     let (port, _control) = open(Ipv6Addr::UNSPECIFIED.into());
     let flows = workload(datagrams(2, Direction::Up, 800_000), Family::Ipv4, 50);
     let _server = port.prepare_server(&flows, TOKEN).unwrap();
-    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let foreign = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for length in [0, 1, 24, 47, 48, 49, 1400] {
-        stranger.send_to(&vec![0x4e; length], address(&port)).unwrap();
+        foreign.send_to(&vec![0x4e; length], address(&port)).unwrap();
     }
     let mut wrong_index = hello(1, TOKEN);
     wrong_index[12] = 2;
@@ -111,18 +111,18 @@ fn datagrams_without_the_token_have_no_reply() {
     let wrong: [&[u8]; 6] =
         [&hello(1, OTHER), &hello(2, TOKEN), &hello(3, TOKEN), &hello(4, TOKEN), &wrong_index, &longer];
     for bytes in wrong {
-        stranger.send_to(bytes, address(&port)).unwrap();
+        foreign.send_to(bytes, address(&port)).unwrap();
     }
     // The last one is valid, and datagrams of one sender are processed in order, so its reply is the first one.
     let right = hello(1, TOKEN);
-    stranger.send_to(&right, address(&port)).unwrap();
-    stranger.set_read_timeout(Some(LIMIT)).unwrap();
+    foreign.send_to(&right, address(&port)).unwrap();
+    foreign.set_read_timeout(Some(LIMIT)).unwrap();
     let mut bytes = [0; 2048];
-    let length = stranger.recv(&mut bytes).unwrap();
+    let length = foreign.recv(&mut bytes).unwrap();
     assert!(length <= right.len(), "no answer is longer than its question: {length}");
     assert_eq!((&bytes[..8], bytes[8], bytes[12]), (&b"NETDUEL1"[..], 2, 0));
-    stranger.set_nonblocking(true).unwrap();
-    assert!(stranger.recv(&mut bytes).is_err(), "and it is the only one");
+    foreign.set_nonblocking(true).unwrap();
+    assert!(foreign.recv(&mut bytes).is_err(), "and it is the only one");
 }
 
 #[test]
@@ -152,15 +152,15 @@ fn besiege(port: &Port) -> Vec<TcpStream> {
     let connect = || TcpStream::connect(address(port)).unwrap();
     let mut slow = Vec::new();
     for number in 0..300 {
-        let mut stranger = connect();
+        let mut foreign = connect();
         match number % 3 {
             // Sends nothing.
             0 => {}
             // Half a greeting.
-            1 => stranger.write_all(b"NETDUEL1\x01").unwrap(),
-            _ => stranger.write_all(b"N").unwrap(),
+            1 => foreign.write_all(b"NETDUEL1\x01").unwrap(),
+            _ => foreign.write_all(b"N").unwrap(),
         }
-        slow.push(stranger);
+        slow.push(foreign);
     }
     for _ in 0..50 {
         connect().write_all(&[0x55; 4096]).unwrap();
@@ -177,12 +177,12 @@ fn garbage_silence_and_slow_peers_do_not_disturb_clients() {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let flood = scope.spawn(|| {
-            let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let foreign = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let mut slow = besiege(&port);
             let mut sent = 0_u64;
             while !is_over.load(SeqCst) {
-                let _ = stranger.send_to(&[0x4e; 48], address(&port));
-                let _ = stranger.send_to(&hello(1, OTHER), address(&port));
+                let _ = foreign.send_to(&[0x4e; 48], address(&port));
+                let _ = foreign.send_to(&hello(1, OTHER), address(&port));
                 sent += 2;
                 // Single bytes from time to time, from those that are still connected.
                 if sent.is_multiple_of(64) {

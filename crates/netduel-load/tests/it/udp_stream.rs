@@ -1,5 +1,5 @@
 //! Bulk UDP: every sent datagram arrives or is counted as lost, with every segmentation and merging.
-use netduel_load::{LoadError, prepare_client, prepare_server};
+use netduel_load::{END_MARKERS, LoadError, prepare_client, prepare_server};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
 use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, UdpStream};
@@ -7,9 +7,6 @@ use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload
 use crate::harness::{LIMIT, TOKEN, check_flows, loopback, notification, run_pair, turn, workload};
 
 const OFFLOADS: [UdpOffload; 3] = [UdpOffload::None, UdpOffload::Gso, UdpOffload::GsoGro];
-
-/// Number of end markers of a flow.
-const END_MARKERS: u64 = 5;
 
 fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: UdpOffload) -> Traffic {
     Traffic::UdpStream(UdpStream {
@@ -35,13 +32,13 @@ fn check_one_way(sender: &EndReport, receiver: &EndReport, size: u64, offload: U
     let (lost, drops, buffers) =
         (sent.messages - count.unique, count.socket_drops.unwrap(), count.buffers.unwrap());
     // End markers may also be dropped by a full socket.
-    let others = sender.streams.len() as u64 * END_MARKERS;
+    let markers = sender.streams.len() as u64 * END_MARKERS;
     if offload == UdpOffload::GsoGro {
         // A dropped buffer has at least 1 datagram and at most as many as the kernel merges.
-        assert!((drops.saturating_sub(others)..=drops * 128).contains(&lost), "{lost} {count:?}");
+        assert!((drops.saturating_sub(markers)..=drops * 128).contains(&lost), "{lost} {count:?}");
         assert!(buffers <= count.unique);
     } else {
-        assert!((lost..=lost + others).contains(&drops), "{lost} {count:?}");
+        assert!((lost..=lost + markers).contains(&drops), "{lost} {count:?}");
         assert_eq!(buffers, count.unique);
     }
     assert_eq!(
