@@ -8,7 +8,6 @@
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::time::Duration;
 
 use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
@@ -17,7 +16,7 @@ use netduel_sys::{clock, pattern, tcp};
 use crate::counted::Counted;
 use crate::pacing::Schedule;
 use crate::socket_error::is_transient;
-use crate::worker::Worker;
+use crate::worker::{SLEEP_MAX, Worker};
 
 /// Bytes of a frame's head: its kind and the length of its payload.
 const HEAD: usize = 8;
@@ -28,8 +27,6 @@ const FILLER: usize = 4 * 1024;
 const UNSENT_BYTES: u32 = 16 * 1024;
 /// Bytes received in one call.
 const READ_BYTES: usize = 128 * 1024;
-/// Longest sleep in a call, so that a thread notices an abort.
-const CALL_LIMIT: Duration = Duration::from_millis(20);
 
 /// Kinds of frames.
 const KIND_FILLER: u32 = 0x4644_4c4e;
@@ -67,7 +64,7 @@ fn head(kind: u32, length: usize) -> [u8; HEAD] {
 
 /// The sending thread: load and responses, and at the client requests. An end without load and without requests has none.
 pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, phase: &Phase, shared: &Shared) {
-    worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
+    worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, SLEEP_MAX));
     worker.errors.count_failure("setsockopt TCP_NOTSENT_LOWAT", tcp::limit_unsent(stream, UNSENT_BYTES));
     let mut filler = vec![0; HEAD + FILLER];
     pattern::fill(&mut filler);
@@ -167,7 +164,7 @@ impl FrameParser {
 
 /// The receiving thread: reads to the end of the stream.
 pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, phase: &Phase, shared: &Shared) -> Counted {
-    worker.errors.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(stream, CALL_LIMIT));
+    worker.errors.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(stream, SLEEP_MAX));
     let mut buffer = vec![0; READ_BYTES];
     let mut frames = FrameParser::default();
     let mut histogram = Histogram::new();

@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
 
 use netduel_model::workload::TcpEngine;
 use netduel_sys::readiness::Readiness;
@@ -18,7 +17,7 @@ use crate::tcp_pacing::{Due, Pace};
 use crate::tcp_settings::TcpSettings;
 use crate::tcp_source::Source;
 use crate::tcp_stream;
-use crate::worker::Worker;
+use crate::worker::{SLEEP_MAX, Worker};
 
 /// Events per epoll_wait(2).
 const EVENTS: usize = 256;
@@ -33,8 +32,6 @@ const UNSENT_EACH: (usize, usize) = (64 * 1024, 256 * 1024);
 /// Sum of the low-water marks of the lean receivers, bytes, and the maximum for one.
 const LOW_WATER_BYTES: usize = 128 << 20;
 const LOW_WATER_MAX: usize = 128 * 1024;
-/// Longest sleep, so that a thread notices an abort.
-const STEP: Duration = Duration::from_millis(20);
 /// How often connections below their low-water mark are read, so that the series of a slow path is smooth, nanoseconds.
 const SWEEP_NS: u64 = 20_000_000;
 /// Connections read per sweep; the others follow in the next.
@@ -176,7 +173,7 @@ fn send_when_writable(
     let most = settings.block.min(TURN_BYTES);
     while open > 0 && worker.control.is_running() {
         ready.clear();
-        ready.extend(set.wait(STEP)?);
+        ready.extend(set.wait(SLEEP_MAX)?);
         let mut moved = ready.is_empty();
         for &index in &ready {
             let stream = &mut paced[index];
@@ -239,7 +236,7 @@ fn wait_for_ends(worker: &mut Worker, paced: &[PacedStream]) -> io::Result<()> {
     let mut open = paced.len();
     while open > 0 {
         ready.clear();
-        ready.extend(set.wait(STEP)?);
+        ready.extend(set.wait(SLEEP_MAX)?);
         for &index in &ready {
             let connection = &*paced[index].connection;
             if tcp_stream::is_ended(worker, connection) {
@@ -271,7 +268,7 @@ fn receive(worker: &mut Worker, connections: &[IndexedConnection], settings: Tcp
     let (mut swept_ns, mut sweep_from) = (clock::monotonic_ns(), 0);
     while open > 0 && !worker.control.is_aborted() {
         ready.clear();
-        ready.extend(set.wait(STEP)?);
+        ready.extend(set.wait(SLEEP_MAX)?);
         let now = clock::monotonic_ns();
         if is_marked && now - swept_ns >= SWEEP_NS {
             swept_ns = now;

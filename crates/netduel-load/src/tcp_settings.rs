@@ -1,10 +1,5 @@
 //! What all TCP streams of an end have in common. Pure.
-use std::time::Duration;
-
 use netduel_model::workload::TcpEngine;
-
-/// Longest sleep in a call: a slow sender ends in time, and the series of a slow receiver has no lumps.
-pub(crate) const CALL_LIMIT: Duration = Duration::from_millis(20);
 
 /// Settings of one stream.
 #[derive(Debug, Clone, Copy)]

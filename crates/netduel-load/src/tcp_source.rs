@@ -9,8 +9,8 @@ use netduel_sys::page_pipe::PagePipe;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, pattern, tcp_info, uring, zerocopy};
 
-use crate::tcp_settings::{CALL_LIMIT, TcpSettings};
-use crate::worker::Worker;
+use crate::tcp_settings::TcpSettings;
+use crate::worker::{SLEEP_MAX, Worker};
 
 /// How long a sender waits after its end for the completions of all sends, nanoseconds. All data was acknowledged before, so these
 /// are local notifications.
@@ -60,8 +60,8 @@ impl Source {
         match self {
             Self::Pages(pipe) => pipe.send(stream, length),
             Self::Buffer(buffer) => socket::send(stream, &buffer[..length.min(buffer.len())], Waiting::Block),
-            Self::ZeroCopy(sender) => sender.send(stream, length, CALL_LIMIT),
-            Self::Ring(sender, block) => sender.send(stream, (*block, length), CALL_LIMIT),
+            Self::ZeroCopy(sender) => sender.send(stream, length, SLEEP_MAX),
+            Self::Ring(sender, block) => sender.send(stream, (*block, length), SLEEP_MAX),
         }
     }
 
@@ -90,11 +90,11 @@ impl Source {
         let counts = match self {
             Self::Pages(_) | Self::Buffer(_) => return None,
             Self::ZeroCopy(mut sender) => {
-                wait_for_completions(worker, "recvmsg MSG_ERRQUEUE", || sender.settle(stream, CALL_LIMIT));
+                wait_for_completions(worker, "recvmsg MSG_ERRQUEUE", || sender.settle(stream, SLEEP_MAX));
                 sender.counts()
             }
             Self::Ring(mut sender, _) => {
-                wait_for_completions(worker, "io_uring_enter", || sender.settle(CALL_LIMIT));
+                wait_for_completions(worker, "io_uring_enter", || sender.settle(SLEEP_MAX));
                 let Some(counts) = sender.counts() else {
                     let text =
                         "this kernel does not report copies (needs Linux 6.2), so sends were not zero-copy";

@@ -11,9 +11,9 @@ use crate::counted::Counted;
 use crate::job::Job;
 use crate::socket_error::is_transient;
 use crate::tcp_pacing::{Due, Pace};
-use crate::tcp_settings::{CALL_LIMIT, TcpSettings};
+use crate::tcp_settings::TcpSettings;
 use crate::tcp_source::Source;
-use crate::worker::Worker;
+use crate::worker::{SLEEP_MAX, SLEEP_MAX_NS, Worker};
 
 /// Bytes that the lean receiver discards in one call, at most.
 const DISCARD_BYTES: usize = 4 << 20;
@@ -23,9 +23,6 @@ const DISCARD_BYTES: usize = 4 << 20;
 const LOW_WATER_BYTES: i32 = 128 * 1024;
 /// Bytes that the copying receiver reads in one call.
 const READ_BYTES: usize = 128 * 1024;
-/// Longest sleep of a sender between two quanta, nanoseconds: how late it may notice an abort.
-const STEP_NS: u64 = 20_000_000;
-
 /// How often a sender checks whether all data was acknowledged, nanoseconds.
 const LOOK_NS: u64 = 500_000;
 
@@ -51,7 +48,7 @@ pub(crate) fn jobs(
 
 /// Sends for the duration, and then waits until the peer has read all of it.
 pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) -> Counted {
-    worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
+    worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, SLEEP_MAX));
     let mut source = match Source::new(settings, stream) {
         Ok(source) => Some(source),
         Err((call, error)) => {
@@ -149,7 +146,7 @@ fn wait_until_due(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
         let now = clock::monotonic_ns();
         match pace.due(sent, now, runqueue_wait_ns) {
             Due::Now(bytes) => return bytes,
-            Due::At(at) => clock::sleep_until(at.min(now + STEP_NS)),
+            Due::At(at) => clock::sleep_until(at.min(now + SLEEP_MAX_NS)),
             Due::Over => return 0,
         }
     }
@@ -221,7 +218,7 @@ impl Reader {
         match self {
             Self::Discard => tcp::receive_discard(stream, DISCARD_BYTES),
             Self::Buffer(buffer) => socket::receive(stream, buffer, Waiting::Block),
-            Self::Ring(receiver) => receiver.receive(stream, CALL_LIMIT),
+            Self::Ring(receiver) => receiver.receive(stream, SLEEP_MAX),
         }
     }
 
@@ -257,7 +254,7 @@ fn receive_loop(worker: &mut Worker, stream: &TcpStream, reader: &mut Reader, se
     if matches!(settings.engine, TcpEngine::Lean | TcpEngine::Zerocopy) {
         let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);
         worker.errors.count_failure("setsockopt SO_RCVLOWAT", low_water);
-        let limit = socket::limit_receive_wait(stream, CALL_LIMIT);
+        let limit = socket::limit_receive_wait(stream, SLEEP_MAX);
         worker.errors.count_failure("setsockopt SO_RCVTIMEO", limit);
     }
     loop {

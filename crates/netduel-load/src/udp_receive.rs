@@ -1,7 +1,6 @@
 //! The receiver of UDP datagrams: a thread for one or more flows reads batches and accounts for each datagram.
 use std::net::UdpSocket;
 use std::sync::Arc;
-use std::time::Duration;
 
 use netduel_model::workload::{UdpOffload, UdpStream};
 use netduel_sys::readiness::Readiness;
@@ -15,7 +14,7 @@ use crate::error::LoadError;
 use crate::flow_count::FlowCount;
 use crate::handshake::{self, HandshakeMessage};
 use crate::udp_send::UdpSettings;
-use crate::worker::Worker;
+use crate::worker::{SLEEP_MAX, Worker};
 
 /// Datagrams per system call.
 const BATCH: usize = 64;
@@ -25,8 +24,6 @@ const BATCH_MERGED: usize = 16;
 /// million packets/s, as long as a receiver waits on a contended core; with 8 MiB up to a third was dropped.
 const BUFFER_MIN: usize = 1 << 20;
 const BUFFER_MAX: usize = 32 << 20;
-/// Longest sleep in a call, to notice the end of the trial.
-const CALL_LIMIT: Duration = Duration::from_millis(20);
 /// After the last end marker of a flow, this long without a datagram means that none is in flight, nanoseconds. The marker leaves
 /// last, so only reordered datagrams follow it.
 const QUIET_NS: u64 = 50_000_000;
@@ -140,7 +137,7 @@ pub(crate) fn receive(
         }
         worker
             .errors
-            .count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(&flow.socket, CALL_LIMIT));
+            .count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(&flow.socket, SLEEP_MAX));
         if merged {
             udp_segment::receive_merged(&flow.socket).map_err(LoadError::merging)?;
         }
@@ -190,7 +187,7 @@ fn receive_from_all(
     let mut left = receiving.len();
     let mut round_ns = 0;
     while left > 0 && !worker.control.is_aborted() {
-        for index in readiness.wait(CALL_LIMIT)? {
+        for index in readiness.wait(SLEEP_MAX)? {
             receiving[index].receive(worker, batch, size, false);
         }
         let now = clock::monotonic_ns();

@@ -6,7 +6,6 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::net::UdpSocket;
 use std::sync::Arc;
-use std::time::Duration;
 
 use netduel_model::workload::{Timing, UdpOffload, UdpStream};
 use netduel_sys::socket::{self, Waiting};
@@ -20,7 +19,7 @@ use crate::error::LoadError;
 use crate::pacing::Schedule;
 use crate::packets::sender::XdpSender;
 use crate::send_count::SendCount;
-use crate::worker::Worker;
+use crate::worker::{SLEEP_MAX, Worker};
 
 /// Datagrams per system call without a rate limit.
 const BATCH: usize = 64;
@@ -28,8 +27,6 @@ const BATCH: usize = 64;
 const PACED_BATCH: usize = 16;
 /// Interval between two paced batches of more than one datagram, at most, nanoseconds.
 const PACED_BATCH_NS: u64 = 100_000;
-/// Longest sleep in a call, to notice an abort.
-const CALL_LIMIT: Duration = Duration::from_millis(20);
 /// Pause after the queue was full, nanoseconds: a link of 1 Gbit/s sends about 2 full frames in it.
 const REFUSED_PAUSE_NS: u64 = 20_000;
 /// Pause after an error that will not pass in microseconds, nanoseconds.
@@ -201,7 +198,7 @@ pub(crate) fn send(
     for PacedFlow { flow, .. } in &flows {
         worker
             .errors
-            .count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(&flow.socket, CALL_LIMIT));
+            .count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(&flow.socket, SLEEP_MAX));
         if settings.offload != UdpOffload::None {
             udp_segment::send_in_segments(&flow.socket, settings.size)
                 .map_err(|error| LoadError::segmentation(settings.size, error))?;
@@ -308,11 +305,11 @@ impl Sender {
         while let Some(Reverse((due_ns, index))) = queue.pop() {
             if due_ns >= self.end_ns {
                 // This flow was due first, so none is due any more. The duration counts to its end all the same.
-                wait_until(worker, self.end_ns, clock::sleep_until);
+                worker.sleep_until(self.end_ns);
                 break;
             }
             // A batch leaves when its first datagram is due; waiting for its last would delay the first.
-            if !wait_until(worker, due_ns, |due| _ = clock::sleep_then_spin_until(due)) {
+            if !worker.wait_until(due_ns) {
                 break;
             }
             let now = clock::monotonic_ns();
@@ -421,19 +418,6 @@ impl Sender {
             _ => Refusal::Retry { pause_ns: ERROR_PAUSE_NS },
         }
     }
-}
-
-/// Waits until `due_ns`, with `finish` for the last part, in steps to notice an abort; false when aborted.
-fn wait_until(worker: &Worker, due_ns: u64, finish: impl Fn(u64)) -> bool {
-    const STEP_NS: u64 = 20_000_000;
-    while clock::monotonic_ns().saturating_add(STEP_NS) < due_ns {
-        if !worker.control.is_running() {
-            return false;
-        }
-        clock::sleep_until(due_ns.min(clock::monotonic_ns() + STEP_NS / 2));
-    }
-    finish(due_ns);
-    worker.control.is_running()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The context of a thread of an end: shared state, counters, errors. Moves no payload.
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use netduel_sys::{clock, socket};
 
@@ -21,8 +22,11 @@ pub(crate) struct Worker {
     spin_yield: SpinYield,
 }
 
-/// Longest sleep, so that a thread notices an abort.
-const STEP_NS: u64 = 20_000_000;
+/// Longest sleep of a thread that moves data, in a call or between two: how late it may notice an abort or the end of the trial. The
+/// series of a slow stream has no gaps at this interval.
+pub(crate) const SLEEP_MAX: Duration = Duration::from_nanos(SLEEP_MAX_NS);
+/// The same, nanoseconds.
+pub(crate) const SLEEP_MAX_NS: u64 = 20_000_000;
 
 impl Worker {
     pub(crate) fn new(control: Arc<Control>, stream: usize) -> Self {
@@ -76,11 +80,10 @@ impl Worker {
 
     /// Waits until `due_ns`, asleep for most of the time; false when the end is no longer running.
     pub(crate) fn wait_until(&self, due_ns: u64) -> bool {
-        let is_running = self.sleep_until(due_ns.saturating_sub(STEP_NS));
-        if is_running {
+        if self.sleep_until(due_ns.saturating_sub(SLEEP_MAX_NS)) {
             clock::sleep_then_spin_until(due_ns);
         }
-        is_running
+        self.control.is_running()
     }
 
     /// Sleeps until `time_ns`; false when the end is no longer running.
@@ -90,7 +93,7 @@ impl Worker {
             if now >= time_ns {
                 return true;
             }
-            clock::sleep_until(time_ns.min(now + STEP_NS / 2));
+            clock::sleep_until(time_ns.min(now + SLEEP_MAX_NS / 2));
         }
         false
     }

@@ -2,7 +2,6 @@
 //! server would have received are not measured; the open loop does that.
 use std::collections::VecDeque;
 use std::io;
-use std::time::Duration;
 
 use netduel_model::sample::RoundTripReport;
 use netduel_model::workload::Wait;
@@ -12,12 +11,8 @@ use netduel_sys::socket::{self, Waiting};
 use super::settings::Settings;
 use super::transport::{Received, Requests, Responses};
 use crate::recorder::{Recorder, Trip};
-use crate::worker::Worker;
+use crate::worker::{SLEEP_MAX, SLEEP_MAX_NS, Worker};
 
-/// Interval of the checks for lost requests, nanoseconds.
-const SCAN_NS: u64 = 20_000_000;
-/// Longest wait for room to send.
-const ROOM_LIMIT: Duration = Duration::from_millis(20);
 /// Pause after an error of the path, nanoseconds.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
 
@@ -77,7 +72,7 @@ impl RequestTable {
 
     /// Times out requests sent more than `lost_after_ns` ago; returns their number.
     fn give_up(&mut self, now: u64, lost_after_ns: u64) -> u64 {
-        if now < self.scanned_ns + SCAN_NS {
+        if now < self.scanned_ns + SLEEP_MAX_NS {
             return 0;
         }
         self.scanned_ns = now;
@@ -124,7 +119,7 @@ pub(super) fn run<Q: Requests, R: Responses>(
             (Wait::Block | Wait::BusyPoll, Sent::All) => Waiting::Block,
             (Wait::Block | Wait::BusyPoll, _) => {
                 // Both directions are full; room in either one allows progress.
-                let room = socket::wait_readable_or_writable(responses.descriptor(), ROOM_LIMIT);
+                let room = socket::wait_readable_or_writable(responses.descriptor(), SLEEP_MAX);
                 worker.errors.count_failure("poll", room);
                 Waiting::Never
             }

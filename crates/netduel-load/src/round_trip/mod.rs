@@ -1,7 +1,6 @@
 //! Requests and responses: which threads an end needs, and the settings they share.
 use std::net::{TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::sample::RoundTripReport;
@@ -14,7 +13,7 @@ use crate::datagram::{self, kinds};
 use crate::job::Job;
 use crate::pacing::Schedule;
 use crate::recorder::Recorder;
-use crate::worker::Worker;
+use crate::worker::{SLEEP_MAX, Worker};
 use timestamps::StampedResponder;
 use transport::{ReceiveStamps, SendStamps, TcpRequests, TcpResponses, UdpRequests, UdpResponses};
 use unstamped::Unstamped;
@@ -30,9 +29,6 @@ mod unstamped;
 
 pub(crate) use settings::Settings;
 pub(crate) use transport::{Received, Requests, Responses, filled};
-
-/// Longest sleep of the UDP client in a receive call: how late a lost request may be noticed.
-const RECEIVE_LIMIT: Duration = Duration::from_millis(20);
 
 /// The jobs of an end of `tcp-rr`.
 pub(crate) fn tcp_jobs(settings: Settings, role: Role, stream: &Arc<TcpStream>) -> Vec<Job> {
@@ -164,7 +160,7 @@ fn prepare<R: Responses>(worker: &mut Worker, responses: &mut R, wait: Wait, los
     responses.begin(worker);
     busy_polling::begin(worker, wait, responses.descriptor());
     if lost_after_ns.is_some() {
-        let limit = socket::limit_receive_wait(responses.descriptor(), RECEIVE_LIMIT);
+        let limit = socket::limit_receive_wait(responses.descriptor(), SLEEP_MAX);
         worker.errors.count_failure("setsockopt SO_RCVTIMEO", limit);
     }
 }
