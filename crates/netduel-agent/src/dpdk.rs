@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use netduel_control::agent::{FailureKind, WorkError};
+use netduel_control::protocol::STEP_TIMEOUT_NS;
 use netduel_host::DataPath;
 use netduel_interop::testpmd::{Command, Cores, Device, DpdkError, Memory, Mode, Running, Testpmd, Traffic};
 use netduel_load::ServerEnd;
@@ -29,6 +30,8 @@ use crate::trial_end::{
 
 /// How long a step may take that lends a device, brings testpmd to its prompt and starts its traffic, or a part of that: less than the
 /// 30 s that the coordinator waits for an answer, so that it gets the reason.
+// The coordinator gets the reason of a failure.
+const _: () = assert!(STEP.as_nanos() < STEP_TIMEOUT_NS as u128);
 const STEP: Duration = Duration::from_secs(25);
 
 /// The default destination port of testpmd (RFC 863).
