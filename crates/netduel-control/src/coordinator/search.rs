@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use netduel_model::event::Event;
 use netduel_model::plan::Arm;
-use netduel_model::sample::{EndReport, HistogramRecord};
+use netduel_model::sample::EndReport;
 use netduel_model::search::{
     Search, SearchEnd, SearchGoal, SearchInput, SearchOutput, SearchReport, SearchStep,
 };
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Timing, Traffic, Workload};
+use netduel_stats::histogram::Histogram;
 use netduel_stats::search::{Next, RateSearch};
 
 use super::conductor::Conductor;
@@ -145,20 +146,11 @@ fn count(
         let least_ns = ask.load.map_or(0, |_| ask.duration.0);
         count.elapsed_ns = count.elapsed_ns.max(moved_ns).max(least_ns);
         let late = sender.datagrams_sent.as_ref().and_then(|report| report.pacing_error.as_ref());
-        count.pacing_error_p99_ns = count.pacing_error_p99_ns.max(late.and_then(p99));
+        // A record that contradicts itself is that of an end without a percentile.
+        let late = late.and_then(|record| Histogram::from_record(record).ok()?.percentile(99.0));
+        count.pacing_error_p99_ns = count.pacing_error_p99_ns.max(late);
     }
     Ok(count)
-}
-
-/// The value that one sample in a hundred exceeds at most.
-fn p99(record: &HistogramRecord) -> Option<u64> {
-    let wanted = record.count - record.count / 100;
-    let mut seen = 0;
-    let found = record.pairs.iter().find(|(_, count)| {
-        seen += count;
-        seen >= wanted
-    });
-    found.map(|(value, _)| *value)
 }
 
 #[cfg(test)]
@@ -191,18 +183,5 @@ mod tests {
         assert!(!stands_for(&goal, &step(1, full, 0.004, load)), "little enough for another goal");
         assert!(!stands_for(&goal, &step(0, short, 0.0, load)));
         assert!(!stands_for(&goal, &step(0, full, 0.0, None)));
-    }
-
-    #[test]
-    fn one_sample_in_a_hundred_may_be_larger() {
-        let record = |pairs: &[(u64, u64)]| HistogramRecord {
-            count: pairs.iter().map(|(_, count)| count).sum(),
-            pairs: pairs.to_vec(),
-            ..HistogramRecord::default()
-        };
-        assert_eq!(p99(&record(&[(10, 99), (20, 1)])), Some(10));
-        assert_eq!(p99(&record(&[(10, 98), (20, 2)])), Some(20));
-        assert_eq!(p99(&record(&[(10, 1)])), Some(10));
-        assert_eq!(p99(&record(&[])), None);
     }
 }
