@@ -5,5 +5,5 @@ mod process;
 mod processes;
 
 pub use agents::{AgentId, Agents, Arrival, Ended, LaunchError};
-pub use process::{AgentProcess, Remains};
+pub use process::{AgentProcess, Guard};
 pub use processes::Processes;

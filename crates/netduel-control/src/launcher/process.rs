@@ -84,9 +84,9 @@ impl AgentProcess {
 
     /// Closes its input and waits for its end; kills its process group after a timeout. Returns how it ended, and its remaining
     /// processes, if any.
-    pub fn end(mut self, patience: Duration) -> (Ended, Remains) {
+    pub fn end(mut self, patience: Duration) -> (Ended, Guard) {
         self.close_input();
-        let remains = Remains(self.stderr_done.take());
+        let guard = Guard(self.stderr_done.take());
         let group = Pid::from_child(&self.child);
         let exit = exit_of(self.child);
         let mut status = exit.recv_timeout(patience).ok();
@@ -94,16 +94,16 @@ impl AgentProcess {
             // It has undone its changes, so no guard remains. Another process may still hold its standard error, for example the master
             // process of a persistent ssh connection (ControlPersist): only the last output of the agent is awaited.
             Some(Some(exited)) if exited.success() => {
-                remains.have_ended_within(KILL_PATIENCE);
+                guard.has_ended_within(KILL_PATIENCE);
                 true
             }
             // Its guard, which holds its standard error, may still run.
-            Some(_) => remains.have_ended_within(patience),
-            None if remains.have_ended_within(Duration::ZERO) => true,
+            Some(_) => guard.has_ended_within(patience),
+            None if guard.has_ended_within(Duration::ZERO) => true,
             None => {
                 kill(group);
                 // Its last output may contain the reason. A process outside the group may keep the pipe open.
-                remains.have_ended_within(KILL_PATIENCE)
+                guard.has_ended_within(KILL_PATIENCE)
             }
         };
         if status.is_none() {
@@ -113,7 +113,7 @@ impl AgentProcess {
         let status = status.flatten();
         let kept = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         let last_words = kept.iter().cloned().collect::<Vec<_>>().join("\n");
-        (Ended { status, last_words, is_over }, remains)
+        (Ended { status, last_words, is_over }, guard)
     }
 }
 
@@ -127,11 +127,11 @@ fn kill(group: Pid) {
 
 /// The remaining process of a killed agent: its guard, which has its own session. It holds the agent's standard error.
 #[derive(Debug)]
-pub struct Remains(Option<Receiver<()>>);
+pub struct Guard(Option<Receiver<()>>);
 
-impl Remains {
+impl Guard {
     /// Waits for its end, `patience` at most.
-    pub fn have_ended_within(&self, patience: Duration) -> bool {
+    pub fn has_ended_within(&self, patience: Duration) -> bool {
         // No message is ever sent: the reading thread drops its end of the channel at the end of the output.
         let ended = self.0.as_ref().map(|done| done.recv_timeout(patience));
         ended != Some(Err(RecvTimeoutError::Timeout))

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use super::agents::{AgentId, Agents, Arrival, Ended, LaunchError};
-use super::process::{AgentProcess, Remains};
+use super::process::{AgentProcess, Guard};
 
 /// Maximum number of unread pieces of output, each of at most 64 KiB. A program that prints continuously is blocked, not buffered.
 const ARRIVALS_MAX: usize = 64;
@@ -14,7 +14,7 @@ const ARRIVALS_MAX: usize = 64;
 pub struct Processes {
     running: BTreeMap<AgentId, AgentProcess>,
     /// Guards of killed agents.
-    remains: BTreeMap<AgentId, Remains>,
+    guards: BTreeMap<AgentId, Guard>,
     arrivals: Receiver<(AgentId, Arrival)>,
     sender: SyncSender<(AgentId, Arrival)>,
 }
@@ -22,7 +22,7 @@ pub struct Processes {
 impl Default for Processes {
     fn default() -> Self {
         let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
-        Self { running: BTreeMap::new(), remains: BTreeMap::new(), arrivals, sender }
+        Self { running: BTreeMap::new(), guards: BTreeMap::new(), arrivals, sender }
     }
 }
 
@@ -53,14 +53,14 @@ impl Agents for Processes {
 
     fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
         let Some(process) = self.running.remove(&id) else { return Ended::default() };
-        let (ended, remains) = process.end(patience);
+        let (ended, guard) = process.end(patience);
         if !ended.is_over {
-            self.remains.insert(id, remains);
+            self.guards.insert(id, guard);
         }
         ended
     }
 
     fn is_over(&mut self, id: AgentId, patience: Duration) -> bool {
-        self.remains.get(&id).is_none_or(|remains| remains.have_ended_within(patience))
+        self.guards.get(&id).is_none_or(|guard| guard.has_ended_within(patience))
     }
 }

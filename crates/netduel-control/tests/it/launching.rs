@@ -4,7 +4,7 @@ use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::time::Duration;
 
-use netduel_control::launcher::{AgentProcess, Arrival, Ended, Remains};
+use netduel_control::launcher::{AgentProcess, Arrival, Ended, Guard};
 
 fn start(script: &str) -> (AgentProcess, Receiver<(u64, Arrival)>) {
     let (sender, arrivals) = sync_channel(64);
@@ -13,7 +13,7 @@ fn start(script: &str) -> (AgentProcess, Receiver<(u64, Arrival)>) {
 }
 
 /// The exit status of an agent and its last output.
-fn ended((ended, _): (Ended, Remains)) -> (Option<ExitStatus>, String) {
+fn ended((ended, _): (Ended, Guard)) -> (Option<ExitStatus>, String) {
     (ended.status, ended.last_words)
 }
 
@@ -99,11 +99,11 @@ fn remaining_processes_of_a_killed_agent_are_awaited() {
     let (agent, arrivals) = start(&script);
     let first = arrivals.recv_timeout(Duration::from_secs(60));
     assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
-    let (ended, remains) = agent.end(Duration::ZERO);
-    assert!(!ended.is_over && !remains.have_ended_within(Duration::ZERO), "{ended:?}");
+    let (ended, guard) = agent.end(Duration::ZERO);
+    assert!(!ended.is_over && !guard.has_ended_within(Duration::ZERO), "{ended:?}");
     drop(holder);
-    assert!(remains.have_ended_within(Duration::from_secs(60)));
-    assert!(remains.have_ended_within(Duration::ZERO), "ended processes stay ended");
+    assert!(guard.has_ended_within(Duration::from_secs(60)));
+    assert!(guard.has_ended_within(Duration::ZERO), "ended processes stay ended");
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn process_that_keeps_standard_error_open_does_not_delay_the_end() {
     let (sent, returned) = channel();
     std::thread::spawn(move || sent.send(agent.end(Duration::from_secs(86_400))));
     // Not an expectation: the timeout ends a test that would otherwise wait for the other process.
-    let (ended, remains) = returned.recv_timeout(Duration::from_secs(60)).expect("the end is not delayed");
+    let (ended, guard) = returned.recv_timeout(Duration::from_secs(60)).expect("the end is not delayed");
     assert!(ended.is_over && ended.status.is_some_and(|status| status.success()), "{ended:?}");
     assert_eq!(ended.last_words, "last words");
-    assert!(!remains.have_ended_within(Duration::ZERO), "the other process was ended");
+    assert!(!guard.has_ended_within(Duration::ZERO), "the other process was ended");
     drop(holder);
 }
