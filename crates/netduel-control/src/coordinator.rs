@@ -20,7 +20,7 @@ use crate::protocol::Limits;
 
 pub use conductor::traffic_ns;
 pub use describe::Described;
-pub use error::{RunError, RunErrorKind};
+pub use error::{PlanFault, RunError, RunErrorKind};
 pub use surroundings::{
     Clock, KnownRun, Lab, Launcher, Listener, Policy, Store, StoreProblem, Surroundings, Tokens,
 };

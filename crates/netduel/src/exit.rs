@@ -30,6 +30,7 @@ impl From<RunErrorKind> for Kind {
             RunErrorKind::Environment => Self::Environment,
             RunErrorKind::Host => Self::Host,
             RunErrorKind::Store => Self::Store,
+            RunErrorKind::Lab => Self::Lab,
             RunErrorKind::Internal => Self::Internal,
         }
     }

@@ -10,7 +10,7 @@ use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
 
 use super::conversation::Hosts;
-use super::error::{RunError, Trouble};
+use super::error::{PlanFault, RunError, TrialError};
 use super::surroundings::{Lab, Policy, Store, Surroundings, Tokens};
 use super::timing::agent_limits;
 use crate::launcher::Agents;
@@ -89,7 +89,7 @@ impl<'a> Conductor<'a> {
     /// Runs the plan and closes every agent.
     pub(super) fn run_and_close(mut self) -> Result<RunEnd, RunError> {
         let result = self.run();
-        self.hosts.part();
+        self.hosts.end_all();
         self.warn();
         let end = match &result {
             Ok(end) => end.clone(),
@@ -105,7 +105,7 @@ impl<'a> Conductor<'a> {
     fn run(&mut self) -> Result<RunEnd, RunError> {
         let snapshots = match self.hosts.open(&self.names) {
             Ok(snapshots) => snapshots,
-            Err(trouble) => return Self::end_of(trouble),
+            Err(error) => return Self::end_of(error),
         };
         for text in self.policy.problems(&snapshots) {
             self.tell(Event::ProblemFound { text });
@@ -114,9 +114,9 @@ impl<'a> Conductor<'a> {
         self.run = Some(known.id.clone());
         self.warn();
         if self.policy.locks_hosts()
-            && let Err(trouble) = self.lock(&snapshots)
+            && let Err(error) = self.lock(&snapshots)
         {
-            return Self::end_of(trouble);
+            return Self::end_of(error);
         }
         if !known.is_resumed {
             self.warn_of_shared_machines(&snapshots);
@@ -172,8 +172,8 @@ impl<'a> Conductor<'a> {
                     return Ok(RunEnd::Interrupted);
                 }
                 self.store.reserve()?;
-                if let Err(trouble) = self.slot(slot, attempt)? {
-                    return Self::end_of(trouble);
+                if let Err(error) = self.slot(slot, attempt)? {
+                    return Self::end_of(error);
                 }
             }
             self.tell(Event::BlockFinished { block });
@@ -186,37 +186,37 @@ impl<'a> Conductor<'a> {
     }
 
     /// Runs and stores the trial of a slot. The inner error ends the run.
-    fn slot(&mut self, slot: Slot, attempt: u32) -> Result<Result<(), Trouble>, RunError> {
+    fn slot(&mut self, slot: Slot, attempt: u32) -> Result<Result<(), TrialError>, RunError> {
         let plan = self.hosts.plan;
         let found = plan.arm(&slot.arm).and_then(|arm| Some((arm, arm.workload(&slot.workload)?)));
         let Some((arm, workload)) = found else {
-            return Ok(Err(Trouble::Local(format!("the plan has no {} in {}", slot.workload, slot.arm))));
+            return Ok(Err(PlanFault::NoWorkload { workload: slot.workload, arm: slot.arm }.into()));
         };
         if let Some(reason) = self.dropped.get(&arm.name) {
             let validity = Validity::Failed { reason: format!("the arm was dropped: {reason}") };
             let trial = Trial { validity, ..self.blank(slot, attempt) };
             return self.keep(trial).map(Ok);
         }
-        let (trial, trouble) = self.trial(arm, workload, slot, attempt);
-        if let Some(Trouble::Interrupted) = trouble {
+        let (trial, error) = self.trial(arm, workload, slot, attempt);
+        if let Some(TrialError::Interrupted) = error {
             // An interrupted trial is not a failure of the arm; a resumed run repeats its block.
-            return Ok(Err(Trouble::Interrupted));
+            return Ok(Err(TrialError::Interrupted));
         }
         let failed = matches!(trial.validity, Validity::Failed { .. });
         self.keep(trial)?;
         if !failed {
             self.failures.remove(&arm.name);
         }
-        let Some(trouble) = trouble else { return Ok(Ok(())) };
+        let Some(error) = error else { return Ok(Ok(())) };
         if failed {
             let failures = self.failures.entry(arm.name.clone()).or_default();
             *failures += 1;
             let is_enough = *failures >= FAILURES_IN_A_ROW_MAX;
-            if is_enough && !self.end_refusing_agents(arm, &trouble) && !self.drop_arm(arm, &trouble) {
-                return Ok(Err(trouble));
+            if is_enough && !self.end_refusing_agents(arm, &error) && !self.drop_arm(arm, &error) {
+                return Ok(Err(error));
             }
         }
-        Ok(self.restart_lost_agents(trouble))
+        Ok(self.restart_lost_agents(error))
     }
 
     /// Stores a trial and reports it.
@@ -229,8 +229,8 @@ impl<'a> Conductor<'a> {
 
     /// Drops an arm whose treatments are refused, for the rest of the run: its trials fail without an attempt. `false` when that is
     /// not the cause, or when fewer than two arms, the baseline among them, would remain.
-    fn drop_arm(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
-        let Trouble::NotTreated(refused) = trouble else { return false };
+    fn drop_arm(&mut self, arm: &Arm, error: &TrialError) -> bool {
+        let TrialError::NotTreated(refused) = error else { return false };
         let left = self.hosts.plan.arms.len() - self.dropped.len() - 1;
         let is_baseline = self.hosts.plan.baseline().is_some_and(|baseline| baseline.name == arm.name);
         if is_baseline || left < ARMS_MIN {
@@ -244,8 +244,8 @@ impl<'a> Conductor<'a> {
 
     /// Ends the agents of an arm that were not restarted yet: a new agent may succeed where the old one refuses repeatedly. `false` when there
     /// is no such agent, or when the cause is not a refusal.
-    fn end_refusing_agents(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
-        let (Trouble::Refused { .. } | Trouble::NotTreated(_)) = trouble else { return false };
+    fn end_refusing_agents(&mut self, arm: &Arm, error: &TrialError) -> bool {
+        let (TrialError::Refused { .. } | TrialError::NotTreated(_)) = error else { return false };
         let hosts = [&arm.pair.client, &arm.pair.server];
         let old: Vec<&HostName> = hosts.into_iter().filter(|host| !self.restarted.contains(*host)).collect();
         for host in &old {
@@ -256,7 +256,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Restarts lost agents, each once in a run. Other failures affect the trial only.
-    fn restart_lost_agents(&mut self, mut trouble: Trouble) -> Result<(), Trouble> {
+    fn restart_lost_agents(&mut self, mut error: TrialError) -> Result<(), TrialError> {
         // Another agent may be lost while one is started.
         loop {
             let gone: BTreeSet<HostName> =
@@ -265,29 +265,23 @@ impl<'a> Conductor<'a> {
                 return Ok(());
             }
             if !self.policy.restarts_agents() || gone.iter().any(|host| self.restarted.contains(host)) {
-                return Err(trouble);
+                return Err(error);
             }
             self.restarted.extend(gone.iter().cloned());
             let restarted = self.hosts.restart(&gone);
             self.warn();
             if let Some(other) = restarted? {
-                trouble = other;
+                error = other;
             }
         }
     }
 
-    fn end_of(trouble: Trouble) -> Result<RunEnd, RunError> {
-        match trouble {
-            Trouble::Interrupted => Ok(RunEnd::Interrupted),
-            Trouble::Lost { error, .. } => Err(*error),
-            Trouble::Refused { host, kind, message } => Err(RunError::Refused { host, kind, message }),
-            Trouble::NotTreated(trouble) => Self::end_of(*trouble),
-            Trouble::Local(detail) => Err(RunError::Local(detail)),
-        }
+    fn end_of(error: TrialError) -> Result<RunEnd, RunError> {
+        error.into_run_error().map_or(Ok(RunEnd::Interrupted), Err)
     }
 
     /// Locks every network stack of the plan. Hosts that share one are locked once.
-    fn lock(&mut self, snapshots: &BTreeMap<HostName, HostSnapshot>) -> Result<(), Trouble> {
+    fn lock(&mut self, snapshots: &BTreeMap<HostName, HostSnapshot>) -> Result<(), TrialError> {
         let Some(run) = self.run.clone() else { return Ok(()) };
         let mut locked: Vec<&HostSnapshot> = Vec::new();
         for (host, snapshot) in snapshots {

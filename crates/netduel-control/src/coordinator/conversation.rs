@@ -8,7 +8,7 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::warning::Warning;
 
-use super::error::{RunError, Trouble};
+use super::error::{PlanFault, RunError, TrialError};
 use super::host::HostLink;
 use super::surroundings::{Clock, Launcher, Listener};
 use super::timing::restore_timeout_ns;
@@ -43,7 +43,7 @@ pub(super) struct Hosts<'a> {
     /// The hosts whose agents hold the locks of their network stacks, each with the run.
     locks: BTreeMap<HostName, RunId>,
     /// Killed agents whose guards may still run.
-    remains: BTreeMap<HostName, AgentId>,
+    killed: BTreeMap<HostName, AgentId>,
     /// When the coordinator last listened, nanoseconds.
     listened_ns: u64,
     /// Set while a trial is stopped and undone: interrupts are ignored meanwhile.
@@ -69,7 +69,7 @@ impl<'a> Hosts<'a> {
             warnings: Vec::new(),
             limits,
             locks: BTreeMap::new(),
-            remains: BTreeMap::new(),
+            killed: BTreeMap::new(),
             listened_ns: 0,
             stopping: false,
         }
@@ -79,30 +79,27 @@ impl<'a> Hosts<'a> {
     pub(super) fn open(
         &mut self,
         hosts: &BTreeSet<HostName>,
-    ) -> Result<BTreeMap<HostName, HostSnapshot>, Trouble> {
+    ) -> Result<BTreeMap<HostName, HostSnapshot>, TrialError> {
         for host in hosts {
             self.launch(host)?;
         }
         let mut snapshots = BTreeMap::new();
         for host in hosts {
             self.answer(host)?;
-            let FromAgent::Described { snapshot, recovery } =
-                self.ask(host, &ToAgent::Describe { without_metadata: false }, DESCRIBE_TIMEOUT_NS)?
-            else {
-                return Err(Trouble::Local(format!("host {host} did not describe itself")));
-            };
-            self.recovered(host, recovery);
+            let answer =
+                self.ask(host, &ToAgent::Describe { without_metadata: false }, DESCRIBE_TIMEOUT_NS)?;
+            let snapshot = self.described(host, answer)?;
             (self.listener)(Event::HostReady { host: host.clone() });
-            snapshots.insert(host.clone(), *snapshot);
+            snapshots.insert(host.clone(), snapshot);
         }
         Ok(snapshots)
     }
 
     /// Starts new agents for hosts that lost theirs, and locks the network stacks that those had locked. A failure of one of them is an error;
     /// the loss of another host's agent meanwhile is returned.
-    pub(super) fn restart(&mut self, gone: &BTreeSet<HostName>) -> Result<Option<Trouble>, Trouble> {
+    pub(super) fn restart(&mut self, gone: &BTreeSet<HostName>) -> Result<Option<TrialError>, TrialError> {
         for host in gone {
-            self.wait_for_remains(host)?;
+            self.wait_for_guard(host)?;
         }
         for host in gone {
             self.launch(host)?;
@@ -112,10 +109,9 @@ impl<'a> Hosts<'a> {
             let hello = self.answer(host);
             self.of_this_host(host, hello, &mut other)?;
             let message = ToAgent::Describe { without_metadata: false };
-            let described = self.ask(host, &message, DESCRIBE_TIMEOUT_NS);
-            if let FromAgent::Described { recovery, .. } = self.of_this_host(host, described, &mut other)? {
-                self.recovered(host, recovery);
-            }
+            let answer = self.ask(host, &message, DESCRIBE_TIMEOUT_NS);
+            let answer = self.of_this_host(host, answer, &mut other)?;
+            self.described(host, answer)?;
             (self.listener)(Event::HostReady { host: host.clone() });
             if let Some(run) = self.locks.get(host).cloned() {
                 let locked = self.ask(host, &ToAgent::LockHost { run }, DESCRIBE_TIMEOUT_NS);
@@ -127,19 +123,34 @@ impl<'a> Hosts<'a> {
     }
 
     /// Waits until all processes of the killed agent of a host have ended: its guard would undo the changes of the next agent.
-    fn wait_for_remains(&mut self, host: &HostName) -> Result<(), Trouble> {
-        let Some(id) = self.remains.remove(host) else { return Ok(()) };
+    fn wait_for_guard(&mut self, host: &HostName) -> Result<(), TrialError> {
+        let Some(id) = self.killed.remove(host) else { return Ok(()) };
         let patience = Duration::from_nanos(restore_timeout_ns(self.plan));
         if self.agents.is_over(id, patience) {
             return Ok(());
         }
         let host = host.clone();
         let error = RunError::NotOver { host: host.clone(), seconds: patience.as_secs() };
-        Err(Trouble::Lost { host, error: Box::new(error) })
+        Err(TrialError::Lost { host, error: Box::new(error) })
+    }
+
+    /// The description of a host, from the answer of its agent.
+    pub(super) fn described(
+        &mut self,
+        host: &HostName,
+        answer: FromAgent,
+    ) -> Result<HostSnapshot, TrialError> {
+        match answer {
+            FromAgent::Described { snapshot, recovery } => {
+                self.recovered(host, recovery);
+                Ok(*snapshot)
+            }
+            other => Err(self.unexpected(host, &other, &ToAgent::Describe { without_metadata: false })),
+        }
     }
 
     /// Keeps the warnings about settings that an earlier agent left changed, until a run exists that can store them.
-    pub(super) fn recovered(&mut self, host: &HostName, recovery: Recovery) {
+    fn recovered(&mut self, host: &HostName, recovery: Recovery) {
         let Recovery { restored, problems } = recovery;
         if !restored.is_empty() {
             let (host, settings) = (host.clone(), restored);
@@ -169,13 +180,9 @@ impl<'a> Hosts<'a> {
         self.links.contains_key(host)
     }
 
-    pub(super) fn launch(&mut self, name: &HostName) -> Result<(), Trouble> {
-        let lost = |error: RunError| Trouble::Lost { host: name.clone(), error: Box::new(error) };
-        let host = self
-            .plan
-            .hosts
-            .get(name)
-            .ok_or_else(|| Trouble::Local(format!("the plan has no host {name}")))?;
+    pub(super) fn launch(&mut self, name: &HostName) -> Result<(), TrialError> {
+        let lost = |error: RunError| TrialError::Lost { host: name.clone(), error: Box::new(error) };
+        let host = self.plan.hosts.get(name).ok_or_else(|| PlanFault::NoHost { host: name.clone() })?;
         let argv = (self.launcher)(name, host)
             .map_err(|reason| lost(RunError::NoLauncher { host: name.clone(), reason }))?;
         self.last_id += 1;
@@ -189,7 +196,7 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    fn link(&self, host: &HostName) -> Result<&HostLink, Trouble> {
+    fn link(&self, host: &HostName) -> Result<&HostLink, TrialError> {
         self.links.get(host).ok_or_else(|| not_running(host))
     }
 
@@ -199,7 +206,7 @@ impl<'a> Hosts<'a> {
         host: &HostName,
         message: &ToAgent,
         timeout_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TrialError> {
         let now_ns = self.clock.now_ns();
         let link = self.links.get_mut(host).ok_or_else(|| not_running(host))?;
         let line = link.request(message, now_ns, timeout_ns);
@@ -213,7 +220,7 @@ impl<'a> Hosts<'a> {
         host: &HostName,
         message: &ToAgent,
         timeout_ns: u64,
-    ) -> Result<FromAgent, Trouble> {
+    ) -> Result<FromAgent, TrialError> {
         // An unread failure of an earlier request would be taken for this answer.
         self.events.retain(|(from, event)| {
             from != host || !matches!(event, AgentEvent::Answer(_) | AgentEvent::Failed { .. })
@@ -228,7 +235,7 @@ impl<'a> Hosts<'a> {
         host: &HostName,
         timeout_ns: u64,
         done_timeout_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TrialError> {
         let now_ns = self.clock.now_ns();
         let link = self.links.get_mut(host).ok_or_else(|| not_running(host))?;
         let line = link.start(now_ns, timeout_ns, done_timeout_ns);
@@ -237,14 +244,14 @@ impl<'a> Hosts<'a> {
     }
 
     /// Locks the network stack of a host against other runs.
-    pub(super) fn lock_host(&mut self, host: &HostName, run: &RunId) -> Result<(), Trouble> {
+    pub(super) fn lock_host(&mut self, host: &HostName, run: &RunId) -> Result<(), TrialError> {
         self.locks.insert(host.clone(), run.clone());
         let answer = self.ask(host, &ToAgent::LockHost { run: run.clone() }, DESCRIBE_TIMEOUT_NS)?;
         not_busy(host, answer)
     }
 
     /// Stops all agents in parallel: each stops traffic, undoes its changes and ends. A change that it could not undo becomes a warning.
-    pub(super) fn part(&mut self) {
+    pub(super) fn end_all(&mut self) {
         self.stopping = true;
         self.events.clear();
         // A process that never sent `hello` has changed nothing and would not answer `bye`.
@@ -266,9 +273,18 @@ impl<'a> Hosts<'a> {
                         break;
                     }
                     // An agent ends after its `bye`: this one, whose `bye` is already queued, or another.
-                    Err(Trouble::Lost { .. }) => {}
-                    // The agent is gone; its guard undoes its changes.
-                    _ => break,
+                    Err(TrialError::Lost { .. }) => {}
+                    // It ended without a `bye`; its guard undoes its changes.
+                    Err(_) if !self.is_running(host) => break,
+                    // It is abandoned, and the next answer is that it does not run.
+                    Ok(other) => {
+                        let error = self.unexpected(host, &other, &ToAgent::Bye);
+                        self.not_undone(host, vec![error.to_string()]);
+                    }
+                    Err(error) => {
+                        self.not_undone(host, vec![error.to_string()]);
+                        break;
+                    }
                 }
             }
         }
@@ -276,9 +292,9 @@ impl<'a> Hosts<'a> {
             self.end_agent(host);
         }
         // The next run must find its hosts restored, or a warning says that they may not be.
-        for host in self.remains.keys().cloned().collect::<Vec<_>>() {
-            if let Err(trouble) = self.wait_for_remains(&host) {
-                self.not_undone(&host, vec![trouble.to_string()]);
+        for host in self.killed.keys().cloned().collect::<Vec<_>>() {
+            if let Err(error) = self.wait_for_guard(&host) {
+                self.not_undone(&host, vec![error.to_string()]);
             }
         }
     }
@@ -289,9 +305,9 @@ impl<'a> Hosts<'a> {
         let Some(link) = self.links.remove(host) else { return <(String, String)>::default() };
         let ended = self.agents.end(link.id, link.patience());
         if !ended.is_over {
-            self.remains.insert(host.clone(), link.id);
+            self.killed.insert(host.clone(), link.id);
         }
-        link.obituary(&ended)
+        link.end_words(&ended)
     }
 
     /// As [`Hosts::ask`], but the loss of another host's agent does not end the wait for this answer; otherwise this answer would be taken for
@@ -301,7 +317,7 @@ impl<'a> Hosts<'a> {
         host: &HostName,
         message: &ToAgent,
         timeout_ns: u64,
-    ) -> Result<FromAgent, Trouble> {
+    ) -> Result<FromAgent, TrialError> {
         let answer = self.ask(host, message, timeout_ns);
         let mut other = None;
         let answer = self.of_this_host(host, answer, &mut other);
@@ -315,21 +331,21 @@ impl<'a> Hosts<'a> {
     fn of_this_host(
         &mut self,
         host: &HostName,
-        mut answer: Result<FromAgent, Trouble>,
-        other: &mut Option<Trouble>,
-    ) -> Result<FromAgent, Trouble> {
-        while let Err(Trouble::Lost { host: lost, error }) = answer {
+        mut answer: Result<FromAgent, TrialError>,
+        other: &mut Option<TrialError>,
+    ) -> Result<FromAgent, TrialError> {
+        while let Err(TrialError::Lost { host: lost, error }) = answer {
             if lost == *host {
-                return Err(Trouble::Lost { host: lost, error });
+                return Err(TrialError::Lost { host: lost, error });
             }
-            other.get_or_insert(Trouble::Lost { host: lost, error });
+            other.get_or_insert(TrialError::Lost { host: lost, error });
             answer = self.answer(host);
         }
         answer
     }
 
     /// Waits for the answer of one host. Messages of other hosts are queued: one may be the result of a short trial.
-    pub(super) fn answer(&mut self, host: &HostName) -> Result<FromAgent, Trouble> {
+    pub(super) fn answer(&mut self, host: &HostName) -> Result<FromAgent, TrialError> {
         loop {
             let own = self.events.iter().position(|(from, event)| {
                 from == host && matches!(event, AgentEvent::Answer(_) | AgentEvent::Failed { .. })
@@ -337,7 +353,7 @@ impl<'a> Hosts<'a> {
             match own.and_then(|index| self.events.remove(index)) {
                 Some((_, AgentEvent::Answer(answer))) => return Ok(answer),
                 Some((from, AgentEvent::Failed { kind, message })) => {
-                    return Err(Trouble::Refused { host: from, kind, message });
+                    return Err(TrialError::Refused { host: from, kind, message });
                 }
                 _ => {
                     self.link(host)?;
@@ -348,7 +364,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// The next message of any agent; `None` when only time passed.
-    pub(super) fn next_event(&mut self) -> Result<Option<(HostName, AgentEvent)>, Trouble> {
+    pub(super) fn next_event(&mut self) -> Result<Option<(HostName, AgentEvent)>, TrialError> {
         if self.events.is_empty() {
             self.listen()?;
         }
@@ -356,9 +372,9 @@ impl<'a> Hosts<'a> {
     }
 
     /// Waits for output of an agent, a deadline, or the next check for an interrupt.
-    fn listen(&mut self) -> Result<(), Trouble> {
+    fn listen(&mut self) -> Result<(), TrialError> {
         if !self.stopping && self.clock.interrupted() {
-            return Err(Trouble::Interrupted);
+            return Err(TrialError::Interrupted);
         }
         self.extend_deadlines();
         let deadlines = self.links.values().filter_map(HostLink::deadline_ns);
@@ -390,7 +406,7 @@ impl<'a> Hosts<'a> {
         self.listened_ns = now_ns;
     }
 
-    fn arrived(&mut self, id: AgentId, arrival: Arrival) -> Result<(), Trouble> {
+    fn arrived(&mut self, id: AgentId, arrival: Arrival) -> Result<(), TrialError> {
         let now_ns = self.clock.now_ns();
         // Output of an abandoned agent may still arrive.
         let Some(link) = self.links.values_mut().find(|link| link.id == id) else { return Ok(()) };
@@ -407,7 +423,17 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    fn tick(&mut self) -> Result<(), Trouble> {
+    /// Abandons an agent whose answer does not belong to the request.
+    pub(super) fn unexpected(
+        &mut self,
+        host: &HostName,
+        answer: &FromAgent,
+        request: &ToAgent,
+    ) -> TrialError {
+        self.lose(host, Some(PeerError::unexpected(answer, request)))
+    }
+
+    fn tick(&mut self) -> Result<(), TrialError> {
         let now_ns = self.clock.now_ns();
         let silent = self.links.values_mut().find_map(|link| {
             let error = link.tick(now_ns).err()?;
@@ -418,7 +444,7 @@ impl<'a> Hosts<'a> {
 
     /// Abandons an agent after a protocol error, silence, or the end of its process. Its queued messages are dropped, because they would be
     /// taken for those of the agent that replaces it. A queued `bye` is kept, and a queued failure is the reason for the end.
-    fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> Trouble {
+    fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> TrialError {
         let (how, mut last_words) = self.end_agent(host);
         let failure = self.events.iter().find_map(|(from, event)| match event {
             AgentEvent::Failed { message, .. } if from == host => Some(format!("; it reported: {message}")),
@@ -433,18 +459,18 @@ impl<'a> Hosts<'a> {
             Some(source) => RunError::Peer { host: host.clone(), source, last_words },
             None => RunError::Vanished { host: host.clone(), how, last_words },
         };
-        Trouble::Lost { host, error: Box::new(error) }
+        TrialError::Lost { host, error: Box::new(error) }
     }
 }
 
-fn not_running(host: &HostName) -> Trouble {
-    Trouble::Local(format!("the agent of host {host} is not running"))
+fn not_running(host: &HostName) -> TrialError {
+    RunError::NotRunning { host: host.clone() }.into()
 }
 
-fn not_busy(host: &HostName, answer: FromAgent) -> Result<(), Trouble> {
+fn not_busy(host: &HostName, answer: FromAgent) -> Result<(), TrialError> {
     match answer {
         FromAgent::HostBusy { by } => {
-            Err(Trouble::Refused { host: host.clone(), kind: FailureKind::Busy, message: by })
+            Err(TrialError::Refused { host: host.clone(), kind: FailureKind::Busy, message: by })
         }
         _ => Ok(()),
     }

@@ -6,7 +6,7 @@ use netduel_model::ids::HostName;
 use netduel_model::snapshot::HostSnapshot;
 
 use super::conversation::Hosts;
-use super::error::{RunError, Trouble};
+use super::error::{RunError, TrialError};
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, FromAgent, ToAgent};
 
 /// The description of each host, or why there is none.
@@ -19,7 +19,7 @@ impl Hosts<'_> {
     /// Starts the agents of all hosts of the plan, collects their descriptions in parallel, and ends the agents. `None` after an interrupt.
     pub(super) fn describe(mut self, metadata: bool) -> Option<Described> {
         let described = self.describe_each(metadata);
-        self.part();
+        self.end_all();
         for warning in self.take_warnings() {
             (self.listener)(Event::Warned { warning });
         }
@@ -30,8 +30,8 @@ impl Hosts<'_> {
         let hosts: Vec<HostName> = self.plan.hosts.keys().cloned().collect();
         let mut failed: BTreeMap<HostName, RunError> = BTreeMap::new();
         for host in &hosts {
-            if let Err(trouble) = self.launch(host) {
-                note(host, trouble, &mut failed)?;
+            if let Err(error) = self.launch(host) {
+                note(host, error, &mut failed)?;
             }
         }
         for host in &hosts {
@@ -43,14 +43,17 @@ impl Hosts<'_> {
         }
         let mut described = Described::new();
         for host in hosts {
-            if let Some(FromAgent::Described { snapshot, recovery }) = self.heard_from(&host, &mut failed)? {
-                self.recovered(&host, recovery);
-                described.insert(host, Ok(*snapshot));
-            } else {
-                let silent = || RunError::Local(format!("host {host} sent no description"));
-                let error = failed.remove(&host).unwrap_or_else(silent);
-                described.insert(host, Err(error));
+            if let Some(answer) = self.heard_from(&host, &mut failed)? {
+                match self.described(&host, answer) {
+                    Ok(snapshot) => {
+                        described.insert(host, Ok(snapshot));
+                        continue;
+                    }
+                    Err(error) => note(&host, error, &mut failed)?,
+                }
             }
+            let error = failed.remove(&host).expect("a host without a description has a reason");
+            described.insert(host, Err(error));
         }
         Ok(described)
     }
@@ -64,7 +67,7 @@ impl Hosts<'_> {
         while !failed.contains_key(host) {
             match self.answer(host) {
                 Ok(answer) => return Ok(Some(answer)),
-                Err(trouble) => note(host, trouble, failed)?,
+                Err(error) => note(host, error, failed)?,
             }
         }
         Ok(None)
@@ -74,16 +77,14 @@ impl Hosts<'_> {
 /// Records why this host, or another, has no answer.
 fn note(
     requested: &HostName,
-    trouble: Trouble,
+    error: TrialError,
     failed: &mut BTreeMap<HostName, RunError>,
 ) -> Result<(), Interrupted> {
-    let (host, error) = match trouble {
-        Trouble::Interrupted => return Err(Interrupted),
-        Trouble::Lost { host, error } => (host, *error),
-        Trouble::Refused { host, kind, message } => (host.clone(), RunError::Refused { host, kind, message }),
-        Trouble::NotTreated(trouble) => return note(requested, *trouble, failed),
-        Trouble::Local(words) => (requested.clone(), RunError::Local(words)),
+    let host = match &error {
+        TrialError::Lost { host, .. } | TrialError::Refused { host, .. } => host.clone(),
+        TrialError::Interrupted | TrialError::NotTreated(_) | TrialError::Failed(_) => requested.clone(),
     };
+    let error = error.into_run_error().ok_or(Interrupted)?;
     failed.entry(host).or_insert(error);
     Ok(())
 }

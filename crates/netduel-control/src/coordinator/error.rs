@@ -1,5 +1,7 @@
 //! Errors that end a run or one of its trials.
-use netduel_model::ids::HostName;
+use netduel_model::ids::{ArmName, HostName, WorkloadName};
+use netduel_model::workload::Family;
+use netduel_stats::search::SearchError;
 
 use super::surroundings::StoreProblem;
 use crate::launcher::LaunchError;
@@ -40,6 +42,20 @@ pub enum RunError {
         /// The last lines of its standard error.
         last_words: String,
     },
+    /// An agent that is needed has ended earlier.
+    #[error("the agent of host {host} is not running")]
+    NotRunning {
+        /// The host.
+        host: HostName,
+    },
+    /// The result of a host lacks a count.
+    #[error("host {host} reported no {count}: the result of its trial is incomplete")]
+    Incomplete {
+        /// The host.
+        host: HostName,
+        /// The missing count.
+        count: &'static str,
+    },
     /// An agent was killed, and its guard may still be restoring the host.
     #[error(
         "host {host}: its agent was killed, and what it started has not ended after {seconds} s: the host may not be restored; wait until \
@@ -64,9 +80,48 @@ pub enum RunError {
     /// The store failed.
     #[error("failed to keep the run: {0}")]
     Store(#[from] StoreProblem),
-    /// A failure on the coordinator's machine: the lab, a secret.
+    /// The plan cannot be run as it is.
+    #[error(transparent)]
+    Plan(#[from] PlanFault),
+    /// The plan's lab failed, on the coordinator's machine.
     #[error("{0}")]
-    Local(String),
+    Lab(String),
+    /// The coordinator's machine has no secret for a trial.
+    #[error("{0}")]
+    Token(String),
+}
+
+/// A fault of a plan that shows when it is run: of an edited run file, or of a search on this path.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanFault {
+    /// An arm names a host that the plan does not have.
+    #[error("the plan has no host {host}; add [hosts.{host}]")]
+    NoHost {
+        /// The host.
+        host: HostName,
+    },
+    /// A server has no address of the IP version of a workload.
+    #[error("host {host} has no {family} address in the plan; add one to its `addresses`")]
+    NoAddress {
+        /// The host.
+        host: HostName,
+        /// The IP version.
+        family: Family,
+    },
+    /// The schedule has a workload that the arm does not.
+    #[error("the plan has no workload {workload} in the arm {arm}; start a new run of the plan")]
+    NoWorkload {
+        /// The workload.
+        workload: WorkloadName,
+        /// The arm.
+        arm: ArmName,
+    },
+    /// The settings of a search contradict each other.
+    #[error("the search of the plan is invalid: {0}; correct its goals")]
+    Search(#[from] SearchError),
+    /// The first trial of a search does not fit into its time.
+    #[error("the search tried no rate: its time is shorter than one trial; raise `duration`")]
+    SearchTooShort,
 }
 
 /// The kinds of failure that have exit codes.
@@ -80,6 +135,8 @@ pub enum RunErrorKind {
     Host,
     /// The store failed.
     Store,
+    /// The plan's lab failed.
+    Lab,
     /// A bug.
     Internal,
 }
@@ -92,10 +149,14 @@ impl RunError {
             | Self::NoLauncher { .. }
             | Self::Peer { .. }
             | Self::Vanished { .. }
+            | Self::NotRunning { .. }
+            | Self::Incomplete { .. }
             | Self::NotOver { .. } => RunErrorKind::Host,
             Self::Refused { kind, .. } => (*kind).into(),
             Self::Store(_) => RunErrorKind::Store,
-            Self::Local(_) => RunErrorKind::Environment,
+            Self::Plan(_) => RunErrorKind::Usage,
+            Self::Lab(_) => RunErrorKind::Lab,
+            Self::Token(_) => RunErrorKind::Environment,
         }
     }
 }
@@ -113,7 +174,7 @@ impl From<FailureKind> for RunErrorKind {
 
 /// Why a trial failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum TrialError {
     /// The user interrupted the run.
     #[error("stopped by the user")]
     Interrupted,
@@ -138,20 +199,42 @@ pub(super) enum Trouble {
     /// An agent could not apply the treatments of an arm.
     #[error("{0}")]
     NotTreated(Box<Self>),
-    /// A failure on the coordinator's machine.
+    /// A failure without the loss of an agent.
     #[error("{0}")]
-    Local(String),
+    Failed(#[from] Box<RunError>),
 }
 
-impl Trouble {
+impl From<RunError> for TrialError {
+    fn from(error: RunError) -> Self {
+        Self::Failed(Box::new(error))
+    }
+}
+
+impl From<PlanFault> for TrialError {
+    fn from(fault: PlanFault) -> Self {
+        RunError::from(fault).into()
+    }
+}
+
+impl TrialError {
     /// The kind of failure, and the host that refused the request, if one did.
     pub(super) fn kind(&self) -> (RunErrorKind, Option<&HostName>) {
         match self {
             Self::Refused { host, kind, .. } => ((*kind).into(), Some(host)),
-            Self::NotTreated(trouble) => trouble.kind(),
-            Self::Lost { error, .. } => (error.kind(), None),
-            // An interrupted trial is no failure; what the coordinator lacks is its environment.
-            Self::Interrupted | Self::Local(_) => (RunErrorKind::Environment, None),
+            Self::NotTreated(error) => error.kind(),
+            Self::Lost { error, .. } | Self::Failed(error) => (error.kind(), None),
+            // An interrupted trial is no failure.
+            Self::Interrupted => (RunErrorKind::Environment, None),
+        }
+    }
+
+    /// The same as the error of a run; `None` for an interrupt, which is no error.
+    pub(super) fn into_run_error(self) -> Option<RunError> {
+        match self {
+            Self::Interrupted => None,
+            Self::Lost { error, .. } | Self::Failed(error) => Some(*error),
+            Self::Refused { host, kind, message } => Some(RunError::Refused { host, kind, message }),
+            Self::NotTreated(error) => error.into_run_error(),
         }
     }
 }

@@ -75,7 +75,7 @@ impl HostLink {
     }
 
     /// The exit status of the agent and its last output, as parts of a message.
-    pub fn obituary(&self, ended: &Ended) -> (String, String) {
+    pub fn end_words(&self, ended: &Ended) -> (String, String) {
         let banner = self.peer.unanswered_banner().join(" / ");
         let how = match ended.status {
             // Shells and ssh end with this status when they do not find the command.

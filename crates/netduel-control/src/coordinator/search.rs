@@ -10,12 +10,12 @@ use netduel_model::search::{
 };
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::Nanos;
-use netduel_model::workload::{Timing, Traffic, Workload};
+use netduel_model::workload::{Role, Timing, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::search::{Next, RateSearch};
 
 use super::conductor::Conductor;
-use super::error::Trouble;
+use super::error::{PlanFault, RunError, TrialError};
 use super::trial::path_of;
 
 /// Steps whose ends may become those of the trial.
@@ -34,10 +34,9 @@ impl Conductor<'_> {
         workload: &Workload,
         search: &Search,
         trial: &mut Trial,
-    ) -> Result<[TrialEnd; 2], Trouble> {
-        let mut rates = RateSearch::new(search.clone(), workload.timing.duration).map_err(|error| {
-            Trouble::Local(format!("failed to begin the search: {error}; check the plan"))
-        })?;
+    ) -> Result<[TrialEnd; 2], TrialError> {
+        let mut rates =
+            RateSearch::new(search.clone(), workload.timing.duration).map_err(PlanFault::Search)?;
         let mut kept = Kept::default();
         let stopped = self.steps(arm, (workload, search), &mut rates, &mut kept);
         let results = rates.results();
@@ -53,9 +52,7 @@ impl Conductor<'_> {
         let (index, ends) = shown.unzip();
         trial.search = Some(SearchReport { steps: rates.into_steps(), results, end, stored_step: index });
         stopped?;
-        ends.ok_or_else(|| {
-            Trouble::Local("the search tried no rate: its time is shorter than one trial".to_owned())
-        })
+        ends.ok_or(PlanFault::SearchTooShort.into())
     }
 
     fn steps(
@@ -64,7 +61,7 @@ impl Conductor<'_> {
         (workload, search): (&Workload, &Search),
         rates: &mut RateSearch,
         kept: &mut Kept,
-    ) -> Result<Stop, Trouble> {
+    ) -> Result<Stop, TrialError> {
         loop {
             let ask = match rates.wanted() {
                 Next::Measure(ask) => ask,
@@ -78,7 +75,8 @@ impl Conductor<'_> {
             let effective_duration_ns = self.hosts.clock.now_ns().saturating_sub(start_ns);
             let count = count(&of_step.traffic, ask, [&client.report, &server.report], effective_duration_ns);
             let count = count.map_err(|missing| {
-                Trouble::Local(format!("failed to judge a step of the search: {missing}"))
+                let host = arm.pair.host(missing.end).clone();
+                RunError::Incomplete { host, count: missing.count }
             })?;
             let index = rates.steps().len() as u32;
             let step = rates.record(ask, count);
@@ -120,14 +118,20 @@ fn step(workload: &Workload, ask: SearchInput) -> Workload {
     workload
 }
 
-/// The counts of both ends in a step; the error names a missing count.
+/// A count that the report of an end lacks.
+struct Missing {
+    end: Role,
+    count: &'static str,
+}
+
+/// The counts of both ends in a step.
 fn count(
     traffic: &Traffic,
     ask: SearchInput,
     [client, server]: [&EndReport; 2],
     effective_duration_ns: u64,
-) -> Result<SearchOutput, &'static str> {
-    let direction = traffic.facts().bulk.ok_or("the workload sends no packets")?;
+) -> Result<SearchOutput, Missing> {
+    let direction = traffic.facts().bulk.expect("a workload that can search sends packets");
     let mut count = SearchOutput {
         sent: 0,
         received: 0,
@@ -135,11 +139,13 @@ fn count(
         effective_duration_ns,
         pacing_error_p99_ns: None,
     };
-    let ways = [(direction.client_sends(), client, server), (direction.server_sends(), server, client)];
-    for (_, sender, receiver) in ways.into_iter().filter(|(sends, ..)| *sends) {
-        let sent = sender.sent.as_ref().ok_or("the sender counted nothing")?;
+    let ends = [(Role::Client, client), (Role::Server, server)];
+    let directions = [(direction.client_sends(), ends), (direction.server_sends(), [ends[1], ends[0]])];
+    for (_, [(from, sender), (to, receiver)]) in directions.into_iter().filter(|(sends, _)| *sends) {
+        let sent = sender.sent.as_ref().ok_or(Missing { end: from, count: "sent packets" })?;
         count.sent += sent.messages;
-        count.received += receiver.datagrams.as_ref().ok_or("the receiver counted nothing")?.unique;
+        let received = receiver.datagrams.as_ref().ok_or(Missing { end: to, count: "received packets" })?;
+        count.received += received.unique;
         let moved_ns = sent.last_ns.zip(sent.first_ns).map_or(0, |(last, first)| last.saturating_sub(first));
         // A paced sender follows its schedule for the whole duration. One that fell behind sent the rest after the end, and so offered a
         // lower rate.

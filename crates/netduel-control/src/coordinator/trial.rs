@@ -8,7 +8,7 @@ use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, Role, Workload};
 
 use super::conductor::Conductor;
-use super::error::Trouble;
+use super::error::{PlanFault, RunError, TrialError};
 use super::timing::{CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, return_ns, treatment_timeout_ns};
 use super::{arrival, failover};
 use crate::peer::AgentEvent;
@@ -24,7 +24,7 @@ impl Conductor<'_> {
         workload: &Workload,
         slot: Slot,
         attempt: u32,
-    ) -> (Trial, Option<Trouble>) {
+    ) -> (Trial, Option<TrialError>) {
         self.tell(Event::TrialStarted { slot: slot.clone(), duration_ns: workload.timing.duration.0 });
         let mut trial = self.blank(slot, attempt);
         // Unread messages are about an earlier trial that failed.
@@ -36,7 +36,7 @@ impl Conductor<'_> {
         }
         match self.lab.end_events() {
             Ok(events) => trial.lab_events = events,
-            Err(detail) => result = result.and(Err(Trouble::Local(detail))),
+            Err(detail) => result = result.and(Err(RunError::Lab(detail).into())),
         }
         let undone = self.undo(arm);
         self.hosts.stopping = false;
@@ -55,11 +55,11 @@ impl Conductor<'_> {
                 // The loss of an agent while it undoes changes does not invalidate the results.
                 (trial, undone.err())
             }
-            Err(trouble) => {
-                trial.validity = Validity::Failed { reason: trouble.to_string() };
-                let (kind, host) = trouble.kind();
+            Err(error) => {
+                trial.validity = Validity::Failed { reason: error.to_string() };
+                let (kind, host) = error.kind();
                 self.policy.trial_failed(kind, host);
-                (trial, Some(trouble))
+                (trial, Some(error))
             }
         }
     }
@@ -74,7 +74,7 @@ impl Conductor<'_> {
         arm: &Arm,
         workload: &Workload,
         trial: &mut Trial,
-    ) -> Result<[TrialEnd; 2], Trouble> {
+    ) -> Result<[TrialEnd; 2], TrialError> {
         self.treat(arm)?;
         match workload.traffic.facts().search() {
             Some(search) => self.search(arm, workload, search, trial),
@@ -83,16 +83,16 @@ impl Conductor<'_> {
     }
 
     /// The traffic of a workload, once.
-    pub(super) fn once(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
-        let token = (self.tokens)().map_err(Trouble::Local)?;
+    pub(super) fn once(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], TrialError> {
+        let token = (self.tokens)().map_err(RunError::Token)?;
         self.prepare(arm, workload, token)?;
         self.traffic(arm, workload)
     }
 
-    fn treat(&mut self, arm: &Arm) -> Result<(), Trouble> {
+    fn treat(&mut self, arm: &Arm) -> Result<(), TrialError> {
         for treatment in &arm.treatments {
             if let TreatmentAction::Path { path } = &treatment.action {
-                self.lab.set_path(*path).map_err(Trouble::Local)?;
+                self.lab.set_path(*path).map_err(RunError::Lab)?;
             }
         }
         for role in ROLES {
@@ -100,8 +100,8 @@ impl Conductor<'_> {
             if !treatments.is_empty() {
                 let timeout_ns = treatment_timeout_ns(&treatments);
                 let applied = self.hosts.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns);
-                applied.map_err(|trouble| match trouble {
-                    refused @ Trouble::Refused { .. } => Trouble::NotTreated(Box::new(refused)),
+                applied.map_err(|error| match error {
+                    refused @ TrialError::Refused { .. } => TrialError::NotTreated(Box::new(refused)),
                     other => other,
                 })?;
             }
@@ -110,7 +110,7 @@ impl Conductor<'_> {
     }
 
     /// Undoes the treatments at both ends, even when one of them fails, and returns the first error.
-    fn undo(&mut self, arm: &Arm) -> Result<(), Trouble> {
+    fn undo(&mut self, arm: &Arm) -> Result<(), TrialError> {
         let mut undone = Ok(());
         for role in ROLES {
             let host = arm.pair.host(role).clone();
@@ -125,20 +125,21 @@ impl Conductor<'_> {
             ) {
                 Ok(FromAgent::Undone { problems }) => self.hosts.not_undone(&host, problems),
                 Ok(_) => {}
-                Err(trouble) => undone = undone.and(Err(trouble)),
+                Err(error) => undone = undone.and(Err(error)),
             }
         }
         undone
     }
 
-    fn prepare(&mut self, arm: &Arm, workload: &Workload, token: Token) -> Result<(), Trouble> {
+    fn prepare(&mut self, arm: &Arm, workload: &Workload, token: Token) -> Result<(), TrialError> {
         let (client, server) = (&arm.pair.client, &arm.pair.server);
         let address = self.address(server, workload.family)?;
         self.trial_number += 1;
         let trial = self.trial_number;
         let message = ToAgent::PrepareServer { trial, workload: workload.clone(), bind: address, token };
-        let FromAgent::Prepared { ports } = self.hosts.ask(server, &message, STEP_TIMEOUT_NS)? else {
-            return Err(Trouble::Local("the server's agent sent no ports".to_owned()));
+        let ports = match self.hosts.ask(server, &message, STEP_TIMEOUT_NS)? {
+            FromAgent::Prepared { ports } => ports,
+            other => return Err(self.hosts.unexpected(server, &other, &message)),
         };
         let deadline = Nanos(CONNECT_TIMEOUT_NS);
         let workload = workload.clone();
@@ -147,17 +148,17 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    fn address(&self, host: &HostName, family: Family) -> Result<std::net::IpAddr, Trouble> {
+    fn address(&self, host: &HostName, family: Family) -> Result<std::net::IpAddr, PlanFault> {
         let addresses =
             self.hosts.plan.hosts.get(host).map(|host| host.addresses.as_slice()).unwrap_or_default();
         addresses
             .iter()
             .find(|address| address.is_ipv4() == (family == Family::Ipv4))
             .copied()
-            .ok_or_else(|| Trouble::Local(format!("host {host} has no {family} address in the plan")))
+            .ok_or_else(|| PlanFault::NoAddress { host: host.clone(), family })
     }
 
-    fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
+    fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], TrialError> {
         let host = |role: Role| arm.pair.host(role).clone();
         let timeout_ns =
             workload.timing.duration.0.saturating_add(DONE_MARGIN_NS + return_ns(&workload.traffic));
@@ -167,7 +168,7 @@ impl Conductor<'_> {
             self.hosts.start(&host(role), STEP_TIMEOUT_NS, timeout_ns + other_ns)?;
         }
         if !facts.events.is_empty() && failover::is_in_lab(self.hosts.plan, &arm.pair) {
-            self.lab.begin_events(&arm.pair, facts.events).map_err(Trouble::Local)?;
+            self.lab.begin_events(&arm.pair, facts.events).map_err(RunError::Lab)?;
         }
         let deciders = facts.deciders;
         let mut ends: [Option<TrialEnd>; 2] = [None, None];
@@ -188,7 +189,7 @@ impl Conductor<'_> {
                 AgentEvent::Done(end) => ends[role as usize] = Some(*end),
                 AgentEvent::Progress(figures) => self.tell(Event::TrialProgress { role, figures }),
                 AgentEvent::Failed { kind, message } => {
-                    return Err(Trouble::Refused { host: from, kind, message });
+                    return Err(TrialError::Refused { host: from, kind, message });
                 }
                 AgentEvent::Answer(_) => {}
             }

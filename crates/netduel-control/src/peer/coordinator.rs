@@ -50,6 +50,13 @@ enum Awaited {
     Bye,
 }
 
+impl PeerError {
+    /// An agent sent this answer to a request that has another one.
+    pub fn unexpected(answer: &FromAgent, request: &ToAgent) -> Self {
+        Self::Unexpected { got: name_of_answer(answer), awaited: Awaited::of(request).name() }
+    }
+}
+
 impl Awaited {
     fn name(self) -> &'static str {
         match self {

@@ -6,8 +6,9 @@ use netduel_control::coordinator::{RunError, RunErrorKind};
 use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError};
 use netduel_control::protocol::{FailureKind, FromAgent, PROTOCOL, ToAgent, decode, encode};
 use netduel_model::event::Event;
-use netduel_model::ids::ArmName;
+use netduel_model::ids::{ArmName, HostName};
 use netduel_model::plan::TreatmentAction;
+use netduel_model::plan::spec::LabPath;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
@@ -403,6 +404,22 @@ fn failed_description_is_reported_with_the_message_of_the_agent() {
     let reasons: Vec<String> =
         described.values().filter_map(|answer| Some(answer.as_ref().err()?.to_string())).collect();
     assert_eq!(reasons, ["host b: the script refuses to describe"]);
+}
+
+#[test]
+fn failure_of_the_plan_and_of_its_lab_have_kinds_of_their_own() {
+    let mut without_address = plan("blocks_min = 9\nblocks_max = 9");
+    without_address.hosts.get_mut(&HostName::new("b").unwrap()).unwrap().addresses.clear();
+    let error = run(&without_address, &mut Script::default()).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Usage);
+    assert!(error.to_string().contains("host b has no IPv4 address in the plan; add one"), "{error}");
+
+    let mut without_lab = plan("blocks_min = 9\nblocks_max = 9");
+    for treatment in without_lab.arms.iter_mut().flat_map(|arm| &mut arm.treatments) {
+        treatment.action = TreatmentAction::Path { path: LabPath::Accelerated };
+    }
+    let error = run(&without_lab, &mut Script::default()).unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (RunErrorKind::Lab, "the script has no lab"));
 }
 
 /// Agents that greet, and answer a description with a failure after which their output ends. Both arrive before the coordinator
