@@ -7,10 +7,11 @@ use netduel_model::failover::PathEvent;
 use netduel_model::ids::Token;
 use netduel_model::sample::LiveFigures;
 use netduel_model::workload::{Role, Workload};
+use netduel_sys::clock;
 
 use crate::failure::traffic;
 use crate::kernel_bypass;
-use crate::path_events::{self, PathEvents};
+use crate::path_events::{self, EventThread, OwnInterfaces};
 use crate::placement::{DataAddress, placed};
 use crate::treatment::{GuardCommand, Treatments};
 use crate::trial_end::{EndResult, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress};
@@ -30,7 +31,7 @@ enum Side {
 /// Traffic of the engines.
 struct RunningEngine {
     running: Running,
-    events: Option<PathEvents>,
+    events: Option<EventThread<OwnInterfaces>>,
 }
 
 /// A server's end that binds its own sockets.
@@ -82,7 +83,8 @@ impl PreparedEnd for Engine {
         if events.is_empty() {
             return Ok(started);
         }
-        match PathEvents::begin(events, Treatments::new(GuardCommand::of_this_program())) {
+        let own = OwnInterfaces(Treatments::new(GuardCommand::of_this_program()));
+        match EventThread::begin(events, clock::monotonic_ns(), own) {
             Ok(events) => {
                 started.events = Some(events);
                 Ok(started)
@@ -111,7 +113,7 @@ impl RunningEnd for RunningEngine {
 
     fn result(self: Box<Self>, reading: Reading<'_>) -> Result<EndResult, WorkError> {
         // First, so that the interface is restored even if the traffic failed.
-        let made = self.events.map(PathEvents::end);
+        let made = self.events.map(EventThread::end);
         let mut report = self.running.join().map_err(traffic)?;
         if let Some((events, problems)) = made {
             no_problems(&problems)?;
@@ -125,7 +127,7 @@ impl RunningEnd for RunningEngine {
 
     fn abort(self: Box<Self>) -> Result<(), WorkError> {
         self.running.abort();
-        let problems = self.events.map(PathEvents::end).map(|(_, problems)| problems).unwrap_or_default();
+        let problems = self.events.map(EventThread::end).map(|(_, problems)| problems).unwrap_or_default();
         // The report of an aborted trial is of no use, but its threads must be gone before the next trial.
         drop(self.running.join());
         no_problems(&problems)

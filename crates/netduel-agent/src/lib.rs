@@ -11,7 +11,7 @@ mod installed;
 mod kernel_bypass;
 mod lock;
 mod management_interfaces;
-mod path_events;
+pub mod path_events;
 mod placement;
 pub mod treatment;
 pub mod trial_end;

@@ -1,6 +1,7 @@
-//! The agent's part in a failover: a thread that takes this host's own interface away and gives it back, each at its time.
+//! The events of a failover: a thread performs each at its time. On a host it removes the host's own interface and restores it; the
+//! coordinator performs those of its lab by the same thread.
 //!
-//! What takes is a treatment with a guard of its own, so the interface is restored whichever process is killed.
+//! What removes is a treatment with a guard of its own, so the interface is restored whichever process is killed.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -23,47 +24,72 @@ pub fn of(workload: &Workload, role: Role) -> Vec<(u32, PathEvent)> {
         .collect()
 }
 
-/// Events in progress.
-pub struct PathEvents {
-    thread: JoinHandle<(Vec<PathEventRecord>, Vec<String>)>,
+/// Performs the events of a failover.
+pub trait Performer: Send + 'static {
+    /// The result of [`Self::finish`].
+    type Finished: Send + 'static;
+    /// Performs an event now; `index` is its place in the plan's list.
+    fn perform(&mut self, index: u32, event: &PathEvent) -> PathEventRecord;
+    /// Called once, when no more events are to be performed.
+    fn finish(self) -> Self::Finished;
+}
+
+/// A thread that performs events.
+pub struct EventThread<P: Performer> {
+    thread: JoinHandle<(Vec<PathEventRecord>, P::Finished)>,
     is_over: Arc<AtomicBool>,
 }
 
-impl PathEvents {
-    /// Begins: the events are made at their times from now.
-    pub fn begin(events: Vec<(u32, PathEvent)>, treatments: Treatments) -> std::io::Result<Self> {
-        let origin_ns = clock::monotonic_ns();
+impl<P: Performer> EventThread<P> {
+    /// Starts it: the events, each with its place in the plan's list, are performed at their times from `origin_ns` of the monotonic clock.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn begin(events: Vec<(u32, PathEvent)>, origin_ns: u64, performer: P) -> std::io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&is_over);
         let thread = std::thread::Builder::new()
             .name("path-events".to_owned())
-            .spawn(move || make(&events, origin_ns, treatments, &seen))?;
+            .spawn(move || perform_all(&events, origin_ns, performer, &seen))?;
         Ok(Self { thread, is_over })
     }
 
-    /// Makes no more of them and gives back what was taken. What was made, and what could not be given back.
-    pub fn end(self) -> (Vec<PathEventRecord>, Vec<String>) {
+    /// Stops further events. Returns those that were performed.
+    pub fn end(self) -> (Vec<PathEventRecord>, P::Finished) {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-fn make(
+fn perform_all<P: Performer>(
     events: &[(u32, PathEvent)],
     origin_ns: u64,
-    mut treatments: Treatments,
+    mut performer: P,
     is_over: &AtomicBool,
-) -> (Vec<PathEventRecord>, Vec<String>) {
+) -> (Vec<PathEventRecord>, P::Finished) {
     let mut records = Vec::with_capacity(events.len());
     for (index, event) in events {
-        let due_ns = origin_ns.saturating_add(event.at.0);
-        if !clock::sleep_until_or(due_ns, is_over) {
+        if !clock::sleep_until_or(origin_ns.saturating_add(event.at.0), is_over) {
             break;
         }
+        records.push(performer.perform(*index, event));
+    }
+    // What was removed and not restored by an event stays removed for as long as traffic runs.
+    clock::sleep_until_or(u64::MAX, is_over);
+    (records, performer.finish())
+}
+
+/// Performs the events of this host's own interfaces. The result is what could not be restored.
+pub struct OwnInterfaces(pub Treatments);
+
+impl Performer for OwnInterfaces {
+    type Finished = Vec<String>;
+
+    fn perform(&mut self, index: u32, event: &PathEvent) -> PathEventRecord {
         let began_ns = clock::monotonic_ns();
-        let error = perform(event, &mut treatments).err();
-        records.push(PathEventRecord {
-            index: *index,
+        let error = perform(event, &mut self.0).err();
+        PathEventRecord {
+            index,
             kind: event.kind,
             on: event.on,
             began_ns,
@@ -71,11 +97,12 @@ fn make(
             before: Vec::new(),
             after: Vec::new(),
             error,
-        });
+        }
     }
-    // What was taken and not returned by an event stays taken for as long as traffic runs.
-    clock::sleep_until_or(u64::MAX, is_over);
-    (records, give_back(&mut treatments).err().into_iter().collect())
+
+    fn finish(mut self) -> Vec<String> {
+        restore(&mut self.0).err().into_iter().collect()
+    }
 }
 
 fn perform(event: &PathEvent, treatments: &mut Treatments) -> Result<(), String> {
@@ -83,13 +110,13 @@ fn perform(event: &PathEvent, treatments: &mut Treatments) -> Result<(), String>
     let action = match event.kind {
         PathEventKind::Down => TreatmentAction::Vf { interface },
         PathEventKind::Remove => TreatmentAction::Pci { interface },
-        PathEventKind::Return => return give_back(treatments),
+        PathEventKind::Return => return restore(treatments),
         kind => return Err(format!("{kind} is not possible on a host that is no guest of the lab")),
     };
     treatments.apply(&[action]).map_err(|error| format!("failed to {}", chain(&error)))
 }
 
-fn give_back(treatments: &mut Treatments) -> Result<(), String> {
+fn restore(treatments: &mut Treatments) -> Result<(), String> {
     if treatments.applied() == 0 {
         return Ok(());
     }

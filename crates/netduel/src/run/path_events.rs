@@ -1,9 +1,5 @@
-//! The lab's part in a failover: a thread that requests each event from the keeper at its time, while the coordinator serves the
-//! agents.
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-
+//! The lab's part in a failover: each event is requested from the keeper at its time, while the coordinator serves the agents.
+use netduel_agent::path_events::{EventThread, Performer};
 use netduel_lab::{Lab, LabError};
 use netduel_model::failover::{LabEvents, LinkBytes, PathEvent, PathEventRecord};
 use netduel_model::plan::spec::Side;
@@ -15,46 +11,60 @@ use crate::exit::chain;
 
 /// Events in progress. [`Self::end`] restores the path; when this process is killed the lab ends with it.
 pub struct PathEvents {
-    thread: JoinHandle<Vec<PathEventRecord>>,
-    is_over: Arc<AtomicBool>,
+    thread: EventThread<Keeper>,
     start: Vec<LinkBytes>,
 }
-
-/// An event and its guests, by name.
-type Order = (u32, PathEvent, Vec<String>);
 
 impl PathEvents {
     /// Starts: the events happen at their times from now.
     pub fn begin(lab: &Lab, plan: &ResolvedPlan, pair: &Pair, events: &[PathEvent]) -> Result<Self, String> {
         let origin_ns = clock::monotonic_ns();
-        let orders = (0..).zip(events).map(|(index, event)| {
-            let guests = guests(plan, pair, event.on)?;
-            Ok((index, event.clone(), guests))
-        });
-        let orders: Vec<Order> = orders.collect::<Result<_, String>>()?;
+        let guests =
+            events.iter().map(|event| guests(plan, pair, event.on)).collect::<Result<_, String>>()?;
         let failed = |error: LabError| format!("failed to {}", chain(&error));
         // A connection of its own: the keeper serves each client separately.
-        let hands = Lab::connect(lab.name()).map_err(failed)?;
+        let keeper = Keeper { lab: Lab::connect(lab.name()).map_err(failed)?, guests };
         let start = lab.bytes().map_err(failed)?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&is_over);
-        let thread = std::thread::Builder::new()
-            .name("path-events".to_owned())
-            .spawn(move || make(&hands, origin_ns, orders, &seen))
+        let events = (0..).zip(events.iter().cloned()).collect();
+        let thread = EventThread::begin(events, origin_ns, keeper)
             .map_err(|error| format!("failed to start a thread for the events of the path: {error}"))?;
-        Ok(Self { thread, is_over, start })
+        Ok(Self { thread, start })
     }
 
     /// Stops further events, and restores the path.
     pub fn end(self, lab: &Lab) -> Result<LabEvents, String> {
-        self.is_over.store(true, Ordering::Relaxed);
-        let events = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (events, ()) = self.thread.end();
         let end = lab.bytes();
         lab.restore()
             .map_err(|error| format!("failed to restore the path after the events: {}", chain(&error)))?;
         let end = end.map_err(|error| format!("failed to {}", chain(&error)))?;
         Ok(LabEvents { start: self.start, events, end })
     }
+}
+
+/// Performs events by requests to the lab's keeper.
+struct Keeper {
+    lab: Lab,
+    /// The guests of each event, by its place in the plan's list.
+    guests: Vec<Vec<String>>,
+}
+
+impl Performer for Keeper {
+    type Finished = ();
+
+    fn perform(&mut self, index: u32, event: &PathEvent) -> PathEventRecord {
+        let guests = self.guests.get(index as usize).map(Vec::as_slice).unwrap_or_default();
+        let mut records = guests.iter().map(|guest| perform(&self.lab, index, event, guest));
+        let first = records.next().expect("an event is on at least one guest");
+        records.fold(first, |first, next| PathEventRecord {
+            ended_ns: next.ended_ns,
+            after: next.after,
+            error: first.error.or(next.error),
+            ..first
+        })
+    }
+
+    fn finish(self) {}
 }
 
 /// The guests at one end of a pair, or at both.
@@ -74,29 +84,6 @@ fn guests(plan: &ResolvedPlan, pair: &Pair, on: Side) -> Result<Vec<String>, Str
             )),
         })
         .collect()
-}
-
-fn make(lab: &Lab, origin_ns: u64, orders: Vec<Order>, is_over: &AtomicBool) -> Vec<PathEventRecord> {
-    let mut records = Vec::with_capacity(orders.len());
-    for (index, event, guests) in orders {
-        let due_ns = origin_ns.saturating_add(event.at.0);
-        if !clock::sleep_until_or(due_ns, is_over) {
-            return records;
-        }
-        let mut record: Option<PathEventRecord> = None;
-        for guest in guests {
-            let done = perform(lab, index, &event, &guest);
-            match &mut record {
-                Some(first) => {
-                    (first.ended_ns, first.after) = (done.ended_ns, done.after);
-                    first.error = first.error.take().or(done.error);
-                }
-                None => record = Some(done),
-            }
-        }
-        records.extend(record);
-    }
-    records
 }
 
 fn perform(lab: &Lab, index: u32, event: &PathEvent, guest: &str) -> PathEventRecord {
