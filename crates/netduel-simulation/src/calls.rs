@@ -10,7 +10,7 @@ use netduel_model::ids::HostName;
 use crate::agent::{Agent, Life};
 use crate::fault::StartFault;
 use crate::setting::Reach;
-use crate::world::{Happening, MS, World, short, shown};
+use crate::world::{MS, World, WorldEvent, short, shown};
 
 /// Time for which the launcher waits for the guard of a killed process, nanoseconds.
 const KILL_PATIENCE_NS: u64 = 1_000 * MS;
@@ -68,7 +68,7 @@ impl World {
         let bytes = line.as_bytes();
         let cut = if self.wire.once_in(8) { self.wire.below(bytes.len() as u64) as usize } else { 0 };
         for piece in [&bytes[..cut], &bytes[cut..]].into_iter().filter(|piece| !piece.is_empty()) {
-            self.schedule(at_ns, Happening::Reaches(id, Input::Bytes(piece.to_vec())));
+            self.schedule(at_ns, WorldEvent::Reaches(id, Input::Bytes(piece.to_vec())));
         }
     }
 
@@ -167,7 +167,7 @@ impl World {
         agent.to_agent_ns = agent.to_agent_ns.max(now_ns.max(partition_ns) + latency_ns);
         let at_ns = agent.to_agent_ns;
         if !agent.is_cut {
-            self.schedule(at_ns, Happening::Reaches(id, Input::End));
+            self.schedule(at_ns, WorldEvent::Reaches(id, Input::End));
         }
     }
 

@@ -1,7 +1,6 @@
 //! The simulated world: virtual time, links, agent processes and their faults. The coordinator calls it from outside.
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
 use std::rc::Rc;
 
@@ -25,7 +24,7 @@ const EVENTS_MAX: u64 = 2_000_000;
 
 /// A scheduled event.
 #[derive(Debug)]
-pub enum Happening {
+pub enum WorldEvent {
     /// Bytes reach an agent.
     Reaches(AgentId, Input),
     /// An agent processes its inputs and the time.
@@ -37,7 +36,7 @@ pub enum Happening {
     /// The guard of an agent ends.
     Restored(AgentId),
     /// A fault of a host occurs.
-    Befalls(HostName, HostFault),
+    HostFault(HostName, HostFault),
 }
 
 /// The world.
@@ -54,7 +53,8 @@ pub struct World {
     pub plan: Rc<ResolvedPlan>,
     /// Random numbers of the links.
     pub wire: Random,
-    queue: BinaryHeap<Reverse<(u64, u64, Wrapped)>>,
+    /// Scheduled events, by time and number.
+    queue: BTreeMap<(u64, u64), WorldEvent>,
     events: u64,
     /// All agents that were ever started.
     pub agents: BTreeMap<AgentId, Agent>,
@@ -62,26 +62,6 @@ pub struct World {
     pub arrived: VecDeque<(AgentId, Arrival)>,
     /// Time until which no bytes reach a host, nanoseconds.
     pub partitions: BTreeMap<HostName, u64>,
-}
-
-/// An event in the queue, which is ordered by time and number.
-struct Wrapped(Happening);
-
-impl PartialEq for Wrapped {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-impl Eq for Wrapped {}
-impl PartialOrd for Wrapped {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Wrapped {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
 }
 
 impl World {
@@ -98,7 +78,7 @@ impl World {
             now_ns: 0,
             trace: traced.then(Vec::new),
             wire,
-            queue: BinaryHeap::new(),
+            queue: BTreeMap::new(),
             events: 0,
             agents: BTreeMap::new(),
             arrived: VecDeque::new(),
@@ -119,16 +99,16 @@ impl World {
         self.truth.borrow_mut().broken(what);
     }
 
-    pub(crate) fn schedule(&mut self, at_ns: u64, happening: Happening) {
+    pub(crate) fn schedule(&mut self, at_ns: u64, event: WorldEvent) {
         self.events += 1;
-        self.queue.push(Reverse((at_ns.max(self.now_ns), self.events, Wrapped(happening))));
+        self.queue.insert((at_ns.max(self.now_ns), self.events), event);
     }
 
     /// Begins a part of the run and schedules the faults of its hosts.
     pub fn begin_part(&mut self, faults: Vec<Fault>) {
         for fault in &faults {
             if let Fault::Host { host, at_ns, fault } = fault {
-                self.schedule(self.now_ns + at_ns, Happening::Befalls(host.clone(), *fault));
+                self.schedule(self.now_ns + at_ns, WorldEvent::HostFault(host.clone(), *fault));
             }
         }
         self.arrived.clear();
@@ -160,7 +140,7 @@ impl World {
             agent.is_hampered = true;
             self.note(format_args!("the next line of agent {id} is hit{}", shown(fault.as_ref())));
         }
-        let arrives = |bytes: &[u8]| Happening::Arrives(id, Arrival::Bytes(bytes.to_vec()));
+        let arrives = |bytes: &[u8]| WorldEvent::Arrives(id, Arrival::Bytes(bytes.to_vec()));
         match fault {
             Some(LineFault::Lost) => {}
             Some(LineFault::Late(late_ns)) => self.schedule(at_ns + late_ns, arrives(bytes)),
@@ -196,7 +176,7 @@ impl World {
         let Some(agent) = self.agents.get_mut(&id) else { return };
         if at_ns < agent.next_run_ns {
             agent.next_run_ns = at_ns;
-            self.schedule(at_ns, Happening::Runs(id));
+            self.schedule(at_ns, WorldEvent::Runs(id));
         }
     }
 
@@ -229,7 +209,7 @@ impl World {
             agent.free_ns = local_ns;
             if let Some(done_ns) = done_ns.filter(|done_ns| agent.wake_ns != Some(*done_ns)) {
                 agent.wake_ns = Some(done_ns);
-                self.schedule(done_ns, Happening::Wakes(id));
+                self.schedule(done_ns, WorldEvent::Wakes(id));
             }
             for (at_ns, line) in output {
                 self.emit(id, at_ns, &line);
@@ -288,7 +268,7 @@ impl World {
             let applied = truth.hosts.values().flat_map(|host| &host.applied);
             !applied.into_iter().any(|applied| applied.agent == id)
         };
-        if is_clean { self.gone(id) } else { self.schedule(self.now_ns + guard_ns, Happening::Restored(id)) }
+        if is_clean { self.gone(id) } else { self.schedule(self.now_ns + guard_ns, WorldEvent::Restored(id)) }
     }
 
     fn end_output(&mut self, id: AgentId) {
@@ -300,7 +280,7 @@ impl World {
             agent.to_coordinator_ns.max(now_ns.max(partition_ns).max(agent.free_ns.min(now_ns)) + latency_ns);
         if !agent.is_cut {
             let at_ns = agent.to_coordinator_ns;
-            self.schedule(at_ns, Happening::Arrives(id, Arrival::End));
+            self.schedule(at_ns, WorldEvent::Arrives(id, Arrival::End));
         }
     }
 
@@ -338,11 +318,11 @@ impl World {
                 (body.is_reset, body.done_ns) = (true, Some(at_ns));
             }
             agent.wake_ns = Some(at_ns);
-            self.schedule(at_ns, Happening::Wakes(other));
+            self.schedule(at_ns, WorldEvent::Wakes(other));
         }
     }
 
-    fn befalls(&mut self, name: &HostName, fault: HostFault) {
+    fn apply_fault(&mut self, name: &HostName, fault: HostFault) {
         let now_ns = self.now_ns;
         self.note(format_args!("host {name} is hit: {fault:?}"));
         let living = self.agents.iter_mut().rev().find(|(_, agent)| agent.host == *name && !agent.is_gone());
@@ -362,54 +342,54 @@ impl World {
             }
             HostFault::Cut => {
                 agent.is_cut = true;
-                self.schedule(now_ns + MS, Happening::Arrives(id, Arrival::End));
-                self.schedule(now_ns + MS, Happening::Reaches(id, Input::End));
+                self.schedule(now_ns + MS, WorldEvent::Arrives(id, Arrival::End));
+                self.schedule(now_ns + MS, WorldEvent::Reaches(id, Input::End));
             }
         }
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Reaches(id, input) => {
+    fn process(&mut self, event: WorldEvent) {
+        match event {
+            WorldEvent::Reaches(id, input) => {
                 if let Some(agent) = self.agents.get_mut(&id) {
                     agent.inbox.push_back(input);
                     self.run_agent(id);
                 }
             }
-            Happening::Runs(id) => {
+            WorldEvent::Runs(id) => {
                 if let Some(agent) = self.agents.get_mut(&id) {
                     agent.next_run_ns = u64::MAX;
                 }
                 self.run_agent(id);
             }
-            Happening::Wakes(id) => {
+            WorldEvent::Wakes(id) => {
                 if let Some(agent) = self.agents.get_mut(&id).filter(|agent| agent.session.is_some()) {
                     agent.inbox.push_back(Input::Wake);
                     self.run_agent(id);
                 }
             }
-            Happening::Arrives(id, arrival) => {
+            WorldEvent::Arrives(id, arrival) => {
                 if let Some(agent) = self.agents.get_mut(&id).filter(|agent| !agent.is_ended) {
                     agent.outstanding.received(&arrival, self.now_ns);
                     self.arrived.push_back((id, arrival));
                 }
             }
-            Happening::Restored(id) => self.gone(id),
-            Happening::Befalls(host, fault) => self.befalls(&host, fault),
+            WorldEvent::Restored(id) => self.gone(id),
+            WorldEvent::HostFault(host, fault) => self.apply_fault(&host, fault),
         }
     }
 
     /// Advances the time to `until_ns`, or until `is_enough` returns true.
     pub(crate) fn pass(&mut self, until_ns: u64, mut is_enough: impl FnMut(&Self) -> bool) {
         while !is_enough(self) && !self.is_endless() {
-            let next_ns = self.queue.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+            let next_ns = self.queue.first_key_value().map_or(u64::MAX, |((at_ns, _), _)| *at_ns);
             if next_ns > until_ns {
                 self.now_ns = self.now_ns.max(until_ns);
                 return;
             }
-            let Some(Reverse((at_ns, _, Wrapped(happening)))) = self.queue.pop() else { return };
+            let Some(((at_ns, _), event)) = self.queue.pop_first() else { return };
             self.now_ns = self.now_ns.max(at_ns);
-            self.happen(happening);
+            self.process(event);
         }
     }
 
