@@ -18,14 +18,14 @@ pub fn guard_main() -> i32 {
     // A session of its own: what is sent to the agent's process group or terminal does not reach the guard. Started as
     // a group's leader it cannot have one, and would die with its agent.
     if let Err(cause) = rustix::process::setsid() {
-        complain(&format!("failed to watch over the agent's changes: no session of its own: {cause}"));
+        print_error(&format!("failed to watch over the agent's changes: no session of its own: {cause}"));
         return 1;
     }
     // The guard ends when its lifeline does. A signal that is sent to every process of a service must not end it before
     // its agent. These handlers only take note; commands that the guard starts have the default again.
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         if let Err(cause) = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false))) {
-            complain(&format!("failed to watch over the agent's changes: signal {signal}: {cause}"));
+            print_error(&format!("failed to watch over the agent's changes: signal {signal}: {cause}"));
             return 1;
         }
     }
@@ -49,7 +49,7 @@ fn watch(lifeline: impl BufRead, mut answers: impl Write, journal: &mut Journal)
         let Some(request) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
         // Written before the agent may make the change.
         if let Err(cause) = journal.note(&request) {
-            complain(&format!("failed to write the journal of changes: {cause}"));
+            print_error(&format!("failed to write the journal of changes: {cause}"));
         }
         let id = in_force.note(request);
         if in_force.is_empty() {
@@ -68,18 +68,18 @@ fn undo_all(in_force: InForce, journal: &mut Journal) -> bool {
         journal.remove();
     }
     if count > 0 {
-        complain(&format!(
+        print_error(&format!(
             "the agent ended with {count} changes in force: {} are undone now",
             count - left.len()
         ));
     }
     for failed in &left {
-        complain(&format!("failed to {failed}"));
+        print_error(&format!("failed to {failed}"));
     }
     !left.is_empty()
 }
 
-fn complain(text: &str) {
+fn print_error(text: &str) {
     let _ = writeln!(io::stderr(), "netduel undo-guard: {text}");
 }
 

@@ -341,15 +341,15 @@ impl Store for RunFile {
     }
 
     fn warning(&mut self, warning: &Warning) {
-        complain(self.writer.as_mut().map(|writer| writer.warning(warning)));
+        print_store_error(self.writer.as_mut().map(|writer| writer.warning(warning)));
     }
 
     fn end(&mut self, end: &RunEnd) {
-        complain(self.writer.as_mut().map(|writer| writer.end(end)));
+        print_store_error(self.writer.as_mut().map(|writer| writer.end(end)));
     }
 }
 
-fn complain(stored: Option<Result<(), StoreError>>) {
+fn print_store_error(stored: Option<Result<(), StoreError>>) {
     if let Some(Err(error)) = stored {
         crate::console::tell(&format!("netduel: {}", chain(&error)));
     }
