@@ -38,7 +38,7 @@ pub struct CoreShare {
     pub irq: f64,
     /// Soft interrupts.
     pub softirq: f64,
-    /// Stolen time: withheld by the hypervisor.
+    /// Steal time: withheld by the hypervisor.
     pub steal: f64,
     /// Idle time.
     pub idle: f64,
@@ -63,20 +63,17 @@ impl Machine {
 }
 
 impl CoreShare {
+    /// The names of the classes except idle, in the order of [`Self::classes`], in which plots stack them.
+    pub const CLASSES: [&str; 5] = ["user", "system", "interrupt", "softirq", "steal"];
+
     /// Time of all classes except steal and idle.
     fn busy(&self) -> f64 {
         self.user + self.system + self.irq + self.softirq
     }
 
-    /// The classes except idle, with their names.
-    pub fn classes(&self) -> [(&'static str, f64); 5] {
-        [
-            ("user", self.user),
-            ("system", self.system),
-            ("hard interrupt", self.irq),
-            ("soft interrupt", self.softirq),
-            ("stolen", self.steal),
-        ]
+    /// The shares of the classes except idle.
+    pub fn classes(&self) -> [f64; 5] {
+        [self.user, self.system, self.irq, self.softirq, self.steal]
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::chart::{Chart, Figure};
 use super::scale::short;
 use super::table::{Cell, Column, Table};
-use crate::analysis::WorkloadAnalysis;
+use crate::analysis::{CoreShare, WorkloadAnalysis};
 
 /// Machines with more cores than this show only the cores with work.
 const CORES_SHOWN_ALL: usize = 16;
@@ -22,15 +22,14 @@ fn of_machine(workload: &WorkloadAnalysis, index: usize) -> Figure {
     let machine = workload.arms.iter().find_map(|arm| arm.machines.get(index));
     let title = machine.map(|machine| machine.title.clone()).unwrap_or_default();
     let mut table = Table::new(vec![Column::key("Arm"), Column::key("Core")]);
-    let classes = ["user", "system", "hard interrupt", "soft interrupt", "stolen", "idle"];
-    table.columns.extend(classes.map(|class| Column::of(class, "%")));
+    table.columns.extend(CoreShare::CLASSES.into_iter().chain(["idle"]).map(|class| Column::of(class, "%")));
     for (arm, core) in workload
         .arms
         .iter()
         .filter_map(|arm| Some((arm, arm.machines.get(index)?)))
         .flat_map(|(arm, machine)| machine.cores.iter().map(move |core| (arm, core)))
     {
-        let shares = core.classes().into_iter().map(|(_, share)| share).chain([core.idle]);
+        let shares = core.classes().into_iter().chain([core.idle]);
         let head = [Cell::from(arm.arm.as_str()), Cell::Text(core.core.to_string())];
         let shares = shares.map(|share| Cell::Number(format!("{:.1}", share * 100.0)));
         table.rows.push(head.into_iter().chain(shares).collect());
@@ -59,10 +58,7 @@ fn shown_cores(workload: &WorkloadAnalysis, machine: usize) -> Vec<u16> {
     cores.dedup();
     if cores.len() > CORES_SHOWN_ALL {
         let busy = |wanted: &u16| {
-            all().any(|core| {
-                core.core == *wanted
-                    && core.classes().iter().map(|class| class.1).sum::<f64>() >= CORE_BUSY_MIN
-            })
+            all().any(|core| core.core == *wanted && core.classes().iter().sum::<f64>() >= CORE_BUSY_MIN)
         };
         cores.retain(busy);
     }
@@ -82,7 +78,7 @@ fn cores(workload: &WorkloadAnalysis, index: usize) -> Value {
             core.classes()
                 .into_iter()
                 .enumerate()
-                .map(move |(class, (_, share))| json!([arm, core.core, class, short(share * 100.0)]))
+                .map(move |(class, share)| json!([arm, core.core, class, short(share * 100.0)]))
         })
         .collect();
     json!({ "cores": shown, "rows": rows })

@@ -2,6 +2,7 @@
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
+use crate::analysis::CoreShare;
 use crate::document::chart::{Bar, Bars, Chart, Figure, Paint};
 use crate::words::plain;
 
@@ -9,9 +10,6 @@ use super::{blocks, drawing, steps, timeline};
 
 /// A segment narrower than this share of the page has no room for its number.
 const LABEL_SHARE_MIN: f64 = 0.07;
-
-/// The names of the classes in a plot of cores, in the order in which the script stacks them.
-const CORE_CLASSES: [&str; 5] = ["user", "system", "hard interrupt", "soft interrupt", "stolen"];
 
 /// The data of all plots of a page, in the order of their containers.
 #[derive(Debug, Default)]
@@ -48,7 +46,7 @@ pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
                 @if !figure.title.is_empty() { b { (plain(&figure.title)) } }
                 span.reading { (plain(&figure.reading)) }
                 @if kind == "cores" {
-                    span.legend { @for (class, name) in CORE_CLASSES.iter().enumerate() {
+                    span.legend { @for (class, name) in CoreShare::CLASSES.iter().enumerate() {
                         span { i style={ "background:var(--class-" (class) ")" } {} (name) }
                     } }
                 }

@@ -29,7 +29,7 @@ pub(crate) use packets::{of_way as packets_of_way, rule as packets_rule};
 pub use packets::{packets_commentary, published};
 pub use placements::{placement, placements};
 pub use run::{
-    commands, end, load_effects, parts_title, proofs, question, rules, stalled_trials, trials, workload,
+    commands, end, ended, load_effects, parts_title, proofs, question, rules, stalled_trials, trials, workload,
     workload_of_arms, zero_copy,
 };
 pub(crate) use text::ranges;

@@ -138,16 +138,26 @@ pub fn stalled_trials(workload: &WorkloadAnalysis) -> Vec<String> {
     workload.arms.iter().filter_map(words).collect()
 }
 
-/// How a run ended.
+/// How a run ended, as a sentence.
 pub fn end(end: Option<&RunEnd>) -> String {
+    let fragment = end.map_or_else(
+        || "no end recorded: the run is in progress, or its coordinator was killed".to_owned(),
+        ended,
+    );
+    let mut chars = fragment.chars();
+    let sentence = chars.next().map(|first| first.to_uppercase().chain(chars).collect::<String>());
+    format!("{}.", sentence.unwrap_or_default().trim_end_matches('.'))
+}
+
+/// How a run ended, as a fragment.
+pub fn ended(end: &RunEnd) -> String {
     match end {
-        None => "No end recorded: the run is in progress, or its coordinator was killed.".to_owned(),
-        Some(RunEnd::PrecisionReached) => "Stopped: precision reached.".to_owned(),
-        Some(RunEnd::BlockLimitReached) => "Stopped: block limit reached.".to_owned(),
-        Some(RunEnd::BudgetReached) => "Stopped: time budget used up.".to_owned(),
-        Some(RunEnd::Interrupted) => "Interrupted; the run can be resumed.".to_owned(),
-        Some(RunEnd::Failed { detail }) => {
-            format!("Failed; the run can be resumed after the cause is removed: {detail}")
+        RunEnd::PrecisionReached => "stopped: requested precision reached".to_owned(),
+        RunEnd::BlockLimitReached => "stopped: block limit reached".to_owned(),
+        RunEnd::BudgetReached => "stopped: time budget used".to_owned(),
+        RunEnd::Interrupted => "interrupted: finished trials are kept, and the run can be resumed".to_owned(),
+        RunEnd::Failed { detail } => {
+            format!("failed; the run can be resumed after the cause is removed: {detail}")
         }
     }
 }

@@ -380,7 +380,7 @@ fn a_core_without_idle_time_is_full_whatever_the_hypervisor_stole() {
     };
     let shared = stolen(20, 0);
     assert_eq!(shared.cause, Cause::ReceiverCore, "{shared:?}");
-    assert!(shared.evidence[0].contains("pinned to core 1, 80 % busy, 20 % stolen"), "{shared:?}");
+    assert!(shared.evidence[0].contains("pinned to core 1, 80 % busy, 20 % steal time"), "{shared:?}");
     let idle = stolen(20, 20);
     assert_eq!(idle.cause, Cause::CpuContention, "{idle:?}");
 }

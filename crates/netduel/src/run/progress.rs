@@ -8,7 +8,6 @@ use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
-use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::units::{human_bit_rate, human_si};
@@ -130,7 +129,7 @@ impl Progress {
             Event::TrialFinished { trial } => self.trial_finished(trial),
             Event::BlockFinished { .. } => {}
             Event::Warned { warning } => self.important(&format!("warning: {warning}")),
-            Event::RunFinished { end } => self.line(&ended(end)),
+            Event::RunFinished { end } => self.line(&words::ended(end)),
         }
     }
 
@@ -328,19 +327,6 @@ impl Progress {
             left_s: estimate.left_ns(now_ns, self.done).div_ceil(1_000_000_000),
         };
         bars.run.set_message(run_line(standing, Bars::width()));
-    }
-}
-
-/// How a run ended, in one line.
-fn ended(end: &RunEnd) -> String {
-    match end {
-        RunEnd::PrecisionReached => "stopped: requested precision reached".to_owned(),
-        RunEnd::BlockLimitReached => "stopped: block limit reached".to_owned(),
-        RunEnd::BudgetReached => "stopped: time budget used".to_owned(),
-        RunEnd::Interrupted => {
-            "stopped by the user: settings are restored, finished trials are kept".to_owned()
-        }
-        RunEnd::Failed { detail } => format!("stopped: {detail}"),
     }
 }
 

@@ -44,14 +44,14 @@ impl Core {
         is_full(self.busy, self.stolen)
     }
 
-    /// For example `82 % busy, 14 % stolen by the hypervisor`.
+    /// For example `82 % busy, 14 % steal time`.
     fn words(&self) -> String {
         format!("{} busy{}", percent(self.busy), self.stolen_words())
     }
 
     fn stolen_words(&self) -> String {
         if self.stolen > STEAL_SHARE_MAX {
-            format!(", {} stolen by the hypervisor", percent(self.stolen))
+            format!(", {} steal time", percent(self.stolen))
         } else {
             String::new()
         }
@@ -300,7 +300,7 @@ impl Evidence<'_> {
             }
             let stolen = whole(&end.observation).stolen;
             if stolen > STEAL_SHARE_MAX {
-                words.push(format!("{} of the {name}'s CPU time stolen by the hypervisor", percent(stolen)));
+                words.push(format!("steal time: {} of the {name}'s CPU time", percent(stolen)));
             }
         }
         words
