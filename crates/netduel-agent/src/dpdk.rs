@@ -28,11 +28,10 @@ use crate::trial_end::{
     EndResult, Lingering, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress,
 };
 
-/// How long a step may take that lends a device, brings testpmd to its prompt and starts its traffic, or a part of that: less than the
-/// 30 s that the coordinator waits for an answer, so that it gets the reason.
+/// How long a step may take that lends a device, brings testpmd to its prompt and starts its traffic, or a part of that.
+const STEP: Duration = Duration::from_secs(25);
 // The coordinator gets the reason of a failure.
 const _: () = assert!(STEP.as_nanos() < STEP_TIMEOUT_NS as u128);
-const STEP: Duration = Duration::from_secs(25);
 
 /// The default destination port of testpmd (RFC 863).
 const DISCARD: u16 = 9;
@@ -131,7 +130,7 @@ struct Launched {
     traffic: Traffic,
     sink: Option<IpAddr>,
     outstays: bool,
-    /// Goes after testpmd, so that it is given back last.
+    /// Dropped after testpmd, so that it is restored last.
     resources: Treatments,
 }
 
@@ -326,7 +325,7 @@ fn release(resources: &mut Treatments) -> Result<(), WorkError> {
             let message = format!("failed to {}", chain(problem));
             Err(WorkError { kind: FailureKind::Environment, message })
         }
-        // A guard that was lost while everything was given back is nothing that a user has to mend.
+        // A guard that was lost while everything was restored is nothing that a user has to mend.
         None => Ok(()),
     }
 }

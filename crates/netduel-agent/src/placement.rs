@@ -89,7 +89,7 @@ fn choose(locality: &Locality, demand: Threads, role: Role) -> Placement {
         near.clone_from(physical);
     }
     let name = match (device, interface) {
-        (Some(device), Some(interface)) if device != interface => format!("{device} beneath {interface}"),
+        (Some(device), Some(interface)) if device != interface => format!("{device} below {interface}"),
         (Some(name), _) | (None, Some(name)) => name.clone(),
         (None, None) => "the data".to_owned(),
     };
@@ -220,7 +220,7 @@ mod tests {
     fn a_virtual_function_is_named_with_its_master() {
         let locality = Locality { device: Some("enP1s1".into()), queue_cores: vec![8], ..two_nodes() };
         let placement = choose(&locality, Threads::Bulk(1), Role::Client);
-        assert_eq!(placement.reason, "queues of enP1s1 beneath eth0 on node 1");
+        assert_eq!(placement.reason, "queues of enP1s1 below eth0 on node 1");
     }
 
     #[test]

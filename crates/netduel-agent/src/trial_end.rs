@@ -39,12 +39,12 @@ pub trait RunningEnd {
     /// Waits for the end of the traffic, has the counters read, and restores the resources of the end.
     ///
     /// # Errors
-    /// When the traffic failed, or something could not be given back.
+    /// When the traffic failed, or something could not be restored.
     fn result(self: Box<Self>, reading: Reading<'_>) -> Result<EndResult, WorkError>;
     /// Stops the traffic, and returns when nothing of it is left.
     ///
     /// # Errors
-    /// When something could not be given back.
+    /// When something could not be restored.
     fn abort(self: Box<Self>) -> Result<(), WorkError>;
 }
 
@@ -53,7 +53,7 @@ pub trait Lingering {
     /// Ends it.
     ///
     /// # Errors
-    /// When something could not be given back.
+    /// When something could not be restored.
     fn end(self: Box<Self>) -> Result<(), WorkError>;
 }
 

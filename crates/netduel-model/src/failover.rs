@@ -18,7 +18,7 @@ pub const PROBE_RATE: PerSecond = PerSecond(1000);
 /// Probes of one direction of a trial at most: all of them are kept.
 pub const PROBES_MAX: u64 = 1_000_000;
 
-/// How long an agent waits at most for an interface that it takes or gives back, nanoseconds: a NIC negotiates its link for some
+/// How long an agent waits at most for an interface that it removes or restores, nanoseconds: a NIC negotiates its link for some
 /// seconds. The coordinator waits for the agent by this.
 pub const RETURN_DEADLINE_NS: u64 = 20_000_000_000;
 
@@ -206,7 +206,7 @@ pub struct LabEvents {
     pub start: Vec<LinkBytes>,
     /// The events in the order in which they were made, those that failed with them.
     pub events: Vec<PathEventRecord>,
-    /// Bytes by interface when the traffic was over, before the path was given back.
+    /// Bytes by interface when the traffic was over, before the path was restored.
     pub end: Vec<LinkBytes>,
 }
 

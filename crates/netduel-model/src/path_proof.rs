@@ -52,7 +52,7 @@ pub struct PathProof {
     pub bytes: Vec<(String, u64)>,
     /// The share of the expected interface; absent when no byte was seen at all.
     pub share: Option<f64>,
-    /// Devices that came or went during the trial.
+    /// Devices that appeared or disappeared during the trial.
     pub changed: Vec<String>,
     /// The kind of path that the arm expects, when it names one and no interface: `expected` and `bytes` then name kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,12 +185,15 @@ impl PathProof {
         let Self { role, expected, kind, .. } = self;
         let wrong = |reason: String| Some(PathFailure::WrongPath(reason));
         if !self.changed.is_empty() {
-            return wrong(format!("at the {role} {} came or went during the trial", self.changed.join(", ")));
+            return wrong(format!(
+                "at the {role} {} appeared or disappeared during the trial",
+                self.changed.join(", ")
+            ));
         }
         let Some(share) = self.share else {
             return wrong(match kind {
                 Some(PathKind::Vf) => format!(
-                    "at the {role} no interface has a virtual function beneath it, or none counted a byte"
+                    "at the {role} no interface has a virtual function below it, or none counted a byte"
                 ),
                 _ => format!("at the {role} no interface counted a byte"),
             });
@@ -331,7 +334,7 @@ mod tests {
         assert!(reason(&[]).contains("no interface"));
         let mut gone = interface("vf0", false, 1000);
         gone.presence = Presence::Removed;
-        assert!(reason(&[gone]).contains("came or went"));
+        assert!(reason(&[gone]).contains("appeared or disappeared"));
     }
 
     fn counted(name: &str, packets: u64, bytes: u64) -> InterfaceDelta {

@@ -54,7 +54,7 @@ impl SearchPreset {
             final_trial: minute,
             duration_sum: minute,
             initial_trial: Nanos(S),
-            // RFC 2544, section 23: 2 s for what is still under way, and 5 s for the device to settle.
+            // RFC 2544, section 23: 2 s for what is still in flight, and 5 s for the device to settle.
             settle: Nanos(7 * S),
             ..short.clone()
         };

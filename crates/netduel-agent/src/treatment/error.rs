@@ -124,7 +124,7 @@ pub enum TreatmentError {
     },
     /// Without another interface above it, it may carry the control connection.
     #[error(
-        "take {interface} away: no interface that is a device itself is above it (bridges and bonds are none), nor is such a one beneath \
+        "take {interface} away: no interface that is a device itself is above it (bridges and bonds are none), nor is such a one below \
          it, so it may be the only way to this host; name a virtual function that has a synthetic interface above it"
     )]
     OnlyWay {
@@ -132,11 +132,11 @@ pub enum TreatmentError {
         interface: String,
     },
     /// It is not clear which one is meant.
-    #[error("take the virtual function beneath {interface} away: several interfaces are beneath it ({}); name one of them", .names.join(", "))]
+    #[error("take the virtual function below {interface} away: several interfaces are below it ({}); name one of them", .names.join(", "))]
     Several {
         /// The interface above.
         interface: String,
-        /// Those beneath.
+        /// Those below it.
         names: Vec<String>,
     },
     /// What would not come back by itself.

@@ -1,4 +1,4 @@
-//! A PCI function taken from the bus and found again by a scan, as when a host takes a VF away and gives it back.
+//! A PCI function taken from the bus and found again by a scan, as when a host removes a VF and restores it.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -172,7 +172,7 @@ fn lacks(returning: &Returning, links: &[LinkState]) -> Option<String> {
     if back.master != Some(*master) {
         let above = links.iter().find(|link| link.index == *master);
         let above = above.map_or_else(|| "its interface above".to_owned(), |link| link.name.clone());
-        return Some(format!("{now} not beneath {above} (`ip link set {now} master {above}`)"));
+        return Some(format!("{now} not below {above} (`ip link set {now} master {above}`)"));
     }
     if *up && !back.up {
         return Some(format!("{now} down (`ip link set {now} up`)"));
@@ -214,9 +214,7 @@ mod tests {
         let vlan = LinkState { index: 5, name: "eth0.7".to_owned(), master: None, ..back.clone() };
         assert_eq!(lacks(&returning, &[master.clone(), vlan, back.clone()]), None);
         assert_eq!(lacks(&returning, std::slice::from_ref(&master)).unwrap(), "no vf (02:00:00:00:00:01)");
-        assert!(
-            with(LinkState { master: None, ..back.clone() }).unwrap().starts_with("enP1 not beneath eth0")
-        );
+        assert!(with(LinkState { master: None, ..back.clone() }).unwrap().starts_with("enP1 not below eth0"));
         assert!(with(LinkState { up: false, ..back.clone() }).unwrap().starts_with("enP1 down"));
         assert_eq!(with(LinkState { carrier: Some(false), ..back }).unwrap(), "enP1 without carrier");
     }

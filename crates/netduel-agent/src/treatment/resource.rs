@@ -143,11 +143,11 @@ fn add_pages(file: &Path, added: u64, token: &Path) -> Result<(), TreatmentError
     Err(TreatmentError::NotTaken { doing: doing(), answered })
 }
 
-/// Takes away what was added, once. Pages that are in use still become fewer when they are given back.
+/// Removes what was added, once. Pages that are in use still become fewer when they are freed.
 fn take_pages(file: &Path, token: &Path) -> io::Result<()> {
     let added = match number(token) {
         Ok(added) => added,
-        // None were added, or they are taken away already.
+        // None were added, or they are removed already.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -164,7 +164,7 @@ impl Original for ResourceOriginal {
             }
             Self::HugePages { file, token, .. } => {
                 take_pages(file, token).map_err(|cause| TreatmentError::Refused {
-                    doing: format!("give back the huge pages of {}", file.display()),
+                    doing: format!("restore the number of huge pages in {}", file.display()),
                     cause,
                 })
             }

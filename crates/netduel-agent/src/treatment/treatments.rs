@@ -56,7 +56,7 @@ impl Treatments {
         self.apply_each(actions, record::treatment)
     }
 
-    /// Lends these to a program that is not ours; they are given back with everything else.
+    /// Lends these to a program that is not ours; they are restored with everything else.
     ///
     /// # Errors
     /// As [`Self::apply`], and when another program has one of them.

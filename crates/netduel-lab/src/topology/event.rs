@@ -45,7 +45,7 @@ impl Topology {
                 let object = half.guest.object(FUNCTION.name);
                 link::set_down(&mut half.guest.route, FUNCTION.index, &object)?;
             }
-            PathEventKind::Return => half.give_back(mtu, far_mac)?,
+            PathEventKind::Return => half.restore_function(mtu, far_mac)?,
             PathEventKind::AddNic => half.plug_second(mtu)?,
             PathEventKind::RemoveNic => half.unplug_second()?,
         }
@@ -72,7 +72,7 @@ impl Half {
 
     /// Adds the VF, and moves the traffic to it once it forwards. Entries that were deleted with a VF are first set to the
     /// synthetic path; otherwise packets would be flooded to both paths meanwhile.
-    fn give_back(&mut self, mtu: u32, far_mac: [u8; 6]) -> Result<(), LabError> {
+    fn restore_function(&mut self, mtu: u32, far_mac: [u8; 6]) -> Result<(), LabError> {
         let object = self.machine.object(NIC_FUNCTION.name);
         if link::state(&mut self.machine.route, NIC_FUNCTION.index, &object)?.is_none() {
             self.steer_inbound(LabPath::Synthetic)?;

@@ -195,7 +195,7 @@ fn check_times(failover: &Failover, duration: Nanos, path: &str, problems: &mut 
     }
 }
 
-/// Notes what is taken or given twice.
+/// Notes what is removed or restored twice.
 fn check_order(events: &[PathEvent], path: &str, problems: &mut Problems<'_>) {
     use PathEventKind::{AddNic, Return};
     for side in [Side::Client, Side::Server] {
@@ -205,8 +205,8 @@ fn check_order(events: &[PathEvent], path: &str, problems: &mut Problems<'_>) {
                 continue;
             }
             let wrong = match event.kind {
-                kind if kind.takes() && taken => Some("takes what is taken already"),
-                Return if !taken => Some("gives back what was not taken"),
+                kind if kind.takes() && taken => Some("removes a path that is removed already"),
+                Return if !taken => Some("restores a path that was not removed"),
                 AddNic if added => Some("adds a second interface that is there already"),
                 PathEventKind::RemoveNic if !added => Some("removes a second interface that was not added"),
                 _ => None,
@@ -214,7 +214,7 @@ fn check_order(events: &[PathEvent], path: &str, problems: &mut Problems<'_>) {
             if let Some(wrong) = wrong {
                 let path = key_path(&element_path(path, index), "do");
                 let wrong = format!("is \"{}\", which {wrong}", event.kind);
-                let allowed = "each event that takes is followed by \"return\", and \"add-nic\" by \"remove-nic\", before the next of its kind";
+                let allowed = "each event that removes the path is followed by \"return\", and \"add-nic\" by \"remove-nic\", before the next of its kind";
                 problems.add(&path, wrong, allowed);
             }
             taken = event.kind.takes() || (taken && event.kind != Return);

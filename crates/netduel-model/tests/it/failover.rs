@@ -89,12 +89,12 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "return" }]"#,
-        "p:31: workloads[0].events[0].do: is \"return\", which gives back what was not taken",
+        "p:31: workloads[0].events[0].do: is \"return\", which restores a path that was not removed",
     ),
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "remove" }, { at = "2 s", do = "carrier" }]"#,
-        "p:31: workloads[0].events[1].do: is \"carrier\", which takes what is taken already",
+        "p:31: workloads[0].events[1].do: is \"carrier\", which removes a path that is removed already",
     ),
     (
         EVENTS,
