@@ -1,4 +1,4 @@
-//! What a reader must see of a doubtful or special run: outliers below the median, an A/A run, a flat rate, transactions.
+//! What a reader must see of a doubtful or special run: outliers below the median, an A/A run, a flat rate, transactions, a dropped arm.
 use netduel_model::metric::Metric;
 use netduel_model::run::RunEnd;
 use netduel_model::units::BitRate;
@@ -124,4 +124,17 @@ fn requests_on_connections_of_their_own_are_called_transactions() {
     };
     assert_eq!(title("crr"), ["transactions"]);
     assert_eq!(title("open"), ["round trips"]);
+}
+
+#[test]
+fn verdicts_are_possible_without_the_data_of_a_dropped_arm_only() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    assert!(analyse_run(&run).verdict_possible(|_| false));
+    let mut third = run.header.plan.arms[1].clone();
+    third.name = "third".parse().unwrap();
+    run.header.plan.arms.push(third);
+    let without_third = analyse_run(&run);
+    assert!(!without_third.verdict_possible(|_| false));
+    assert!(without_third.verdict_possible(|arm| arm.as_str() == "third"));
+    assert!(!without_third.verdict_possible(|_| true), "no comparison remains");
 }

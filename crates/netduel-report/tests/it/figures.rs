@@ -165,19 +165,6 @@ fn precision_requires_a_narrow_interval_of_every_metric() {
     assert!(!analyse_run(&alone).precise_enough(|_| false), "nothing to compare is nothing to be sure of");
 }
 
-#[test]
-fn verdicts_are_possible_without_the_data_of_a_dropped_arm_only() {
-    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
-    assert!(analyse_run(&run).verdict_possible(|_| false));
-    let mut third = run.header.plan.arms[1].clone();
-    third.name = "third".parse().unwrap();
-    run.header.plan.arms.push(third);
-    let without_third = analyse_run(&run);
-    assert!(!without_third.verdict_possible(|_| false));
-    assert!(without_third.verdict_possible(|arm| arm.as_str() == "third"));
-    assert!(!without_third.verdict_possible(|_| true), "no comparison remains");
-}
-
 /// The kinds of warnings of a run.
 pub fn kinds(run: &netduel_model::run::Run) -> Vec<String> {
     let warnings = analyse_run(run).warnings;
