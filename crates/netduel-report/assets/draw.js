@@ -12,8 +12,8 @@
   // Arms differ by symbol and dash first, by colour second. The baseline is hollow and dashed.
   const SYMBOLS = ["circle", "circle", "square2", "triangle2", "diamond2", "star"];
   const DASHES = ["5 3", null, "1 3", "9 3", "9 3 2 3", "2 2"];
-  const CLASSES = ["user", "system", "hard interrupt", "soft interrupt", "stolen"];
-  const SHORT = ["user", "sys", "hard", "soft", "stolen"];
+  // The labels of the classes in `data.classes`.
+  const SHORT = ["user", "sys", "irq", "softirq", "steal"];
   const colour = (arm) => `var(--arm-${arm % 6})`;
   const fill = (arm) => (arm === 0 ? "var(--paper)" : colour(arm));
   const STYLE = { background: "none", color: "var(--ink)", fontFamily: "inherit", fontSize: "12px", overflow: "visible" };
@@ -287,7 +287,7 @@
       marks: [
         Plot.gridX({ ...grid, ticks: 5 }),
         Plot.barX(rows, { x1: "from", x2: "to", y: "core", [facet]: "arm", fill: (row) => `var(--class-${row.kind})`, insetRight: 0.5,
-          title: (row) => `${row.arm}, core ${row.core}\n${CLASSES[row.kind]} ${row.share} %`, tip: true }),
+          title: (row) => `${row.arm}, core ${row.core}\n${data.classes[row.kind]} ${row.share} %`, tip: true }),
         Plot.text(labelled, { x: (row) => (row.from + row.to) / 2, y: "core", [facet]: "arm", text: (row) => `${SHORT[row.kind]} ${Math.round(row.share)}`,
           fill: (row) => `var(--class-${row.kind}-text)`, fontSize: 11 }),
         Plot.text(data.arms, { [facet]: (name) => name, text: (name) => fitted(name, room), frameAnchor: "top-left", dy: -15, fontWeight: 600,

@@ -70,8 +70,8 @@ impl Pair<'_> {
         let (what, difference, counter) = [
             (CounterKind::User, "user time"),
             (CounterKind::System, "system time"),
-            (CounterKind::HardInterrupt, "hard interrupts"),
-            (CounterKind::SoftInterrupt, "soft interrupts"),
+            (CounterKind::HardInterrupt, "interrupts"),
+            (CounterKind::SoftInterrupt, "softirq"),
         ]
         .into_iter()
         .filter_map(|(kind, what)| {
