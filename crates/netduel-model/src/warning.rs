@@ -366,8 +366,8 @@ impl Warning {
                 metric.human(*high)
             ),
             Self::OutlierBlock { arm, workload, metric, block, ratio_to_median } => format!(
-                "outlier block: {} of {arm} in {workload} was {} the median in block {}; the block is not \
-                 excluded: check what else ran at that time",
+                "outlier block: {} of {arm} in {workload} was {} the median of the other blocks in block {}; \
+                 it stays in the result: check for other load at that time",
                 title(metric),
                 multiple(*ratio_to_median),
                 block + 1

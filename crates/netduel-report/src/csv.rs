@@ -1,22 +1,24 @@
 //! CSV with one row per trial and metric. Raw numbers in the metric's unit, not rounded; `bound` says what a value bounds that is not
-//! exact.
+//! exact, `doubt` why a value of a valid trial is not that of the test alone.
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
+use netduel_model::workload::Workload;
 
 use crate::analysis::{
-    Bound, DatagramDirection, Machines, bound_of, datagrams_of, in_schedule_order, value_of,
+    Bound, DatagramDirection, Machines, bound_of, contention_of, datagrams_of, in_schedule_order, value_of,
 };
+use crate::words::percent;
 
 /// The columns, in order.
 const HEADER: &str =
-    "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason,bound";
+    "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason,bound,doubt";
 
 /// The counting trials of a run as CSV (RFC 4180, line feeds). A failed trial has one row with its reason.
 pub fn trials(run: &Run) -> String {
     let machines = Machines::new(&run.header.plan, Some(&run.header));
     let mut text = format!("{HEADER}\n");
     for trial in in_schedule_order(run) {
-        for Row { metric, unit, value, bound } in figures(run, trial, &machines) {
+        for Row { metric, unit, value, bound, doubt } in figures(run, trial, &machines) {
             let reason = trial.validity.reason().unwrap_or_default();
             let fields = [
                 run.header.id.to_string(),
@@ -33,6 +35,7 @@ pub fn trials(run: &Run) -> String {
                 value.map(|value| value.to_string()).unwrap_or_default(),
                 field(reason),
                 bound.map(Bound::key).unwrap_or_default().to_owned(),
+                field(&doubt.unwrap_or_default()),
             ];
             text.push_str(&fields.join(","));
             text.push('\n');
@@ -42,12 +45,14 @@ pub fn trials(run: &Run) -> String {
 }
 
 /// A figure of a trial.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Row {
     metric: &'static str,
     unit: &'static str,
     value: Option<f64>,
     bound: Option<Bound>,
+    /// Why the value of a valid trial is doubtful.
+    doubt: Option<String>,
 }
 
 /// Each metric of the trial; a row without a metric for a trial without any.
@@ -64,11 +69,18 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<Row> {
             let is_shared = machines.shared(&arm.pair);
             let value = value_of(*metric, workload, trial, is_shared)?;
             let bound = bound_of(*metric, workload, trial, is_shared);
-            Some(Row { metric: metric.key(), unit: metric.unit(), value: Some(value), bound })
+            let doubt = metric.is_cpu().then(|| contention(workload, trial, is_shared)).flatten();
+            Some(Row { metric: metric.key(), unit: metric.unit(), value: Some(value), bound, doubt })
         })
         .chain(counts(&datagrams_of(workload, trial, machines.shared(&arm.pair))))
         .collect();
     if figures.is_empty() { none } else { figures }
+}
+
+/// The CPU time of other processes that the CPU time of a trial contains.
+fn contention(workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<String> {
+    let share = contention_of(workload, trial, shared_machine)?;
+    Some(format!("CPU contention: other processes used {} of the CPU time of a host", percent(share)))
 }
 
 /// Counts of both ends and both interfaces of a `udp-stream`, sum of both directions. An interface that is unknown in one
@@ -89,7 +101,7 @@ fn counts(ways: &[DatagramDirection]) -> Vec<Row> {
         ("packets-sent", sum(|way| Some(way.packets_sent.as_ref()?.packets))),
         ("packets-received", received),
     ];
-    let row = |metric, unit, value| Row { metric, unit, value: Some(value), bound: None };
+    let row = |metric, unit, value| Row { metric, unit, value: Some(value), ..Row::default() };
     let mut figures: Vec<_> =
         rows.into_iter().filter_map(|(name, count)| Some(row(name, "1", count? as f64))).collect();
     if let (Some(packets @ 1..), Some(bytes)) = (received, bytes) {

@@ -113,14 +113,8 @@ fn equal_arms(plan: &ResolvedPlan) -> Vec<String> {
 
 /// Warns before the run when its blocks cannot yield a verdict for any difference.
 pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
-    if let Some((verdicts, needed)) = plan.too_few_blocks() {
-        let verdicts =
-            if verdicts == 1 { "1 verdict needs".to_owned() } else { format!("{verdicts} verdicts need") };
-        crate::console::tell(&format!(
-            "warning: {verdicts} at least {needed} blocks before even a difference in every block is significant, and the plan allows {}: \
-             raise blocks_max, or list fewer metrics",
-            plan.design.blocks_max
-        ));
+    if let Some(reason) = words::too_few_blocks(plan) {
+        crate::console::tell(&format!("warning: {reason}"));
     }
 }
 

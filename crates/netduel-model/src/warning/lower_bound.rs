@@ -26,8 +26,8 @@ pub(super) fn words(
 /// For `trials` of `total` trials without a round trip in the steady window.
 pub(super) fn of_round_trips(arm: &ArmName, workload: &WorkloadName, [trials, total]: [u32; 2]) -> String {
     format!(
-        "no round trips: {trials} of {total} trials of {arm} in {workload} had no round trip in the steady window; they count with \
-         a latency of at least the whole window and less than one round trip: look for a stalled path, a busy host or a firewall, or \
+        "no round trips: {trials} of {total} trials of {arm} in {workload} had no round trip in the steady window; each such trial \
+         counts as a latency >= the window and a rate < one round trip per window: look for a stalled path, a busy host or a firewall, or \
          set a longer `duration`"
     )
 }

@@ -22,16 +22,19 @@ pub fn busy_hosts(workload: &Workload, trial: &Trial, shared_machine: bool) -> V
         .collect()
 }
 
-/// Blocks whose trial had hosts with CPU contention, and the largest share.
+/// The largest share of the CPU time of a host of a trial that other processes used, where that is CPU contention.
+pub fn contention_of(workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
+    busy_hosts(workload, trial, shared_machine).into_iter().map(|(_, share)| share).reduce(f64::max)
+}
+
+/// Blocks whose trial had CPU contention, with that share.
 pub(super) fn contended_blocks(
     workload: &Workload,
     trials: &[&Trial],
     shared_machine: bool,
 ) -> BTreeMap<u32, f64> {
-    let share_max = |trial: &&Trial| {
-        busy_hosts(workload, trial, shared_machine).into_iter().map(|(_, share)| share).reduce(f64::max)
-    };
-    trials.iter().filter_map(|trial| Some((trial.slot.block, share_max(trial)?))).collect()
+    let share = |trial: &&Trial| Some((trial.slot.block, contention_of(workload, trial, shared_machine)?));
+    trials.iter().filter_map(share).collect()
 }
 
 /// The share of a host's CPU time that belongs to neither an agent nor interrupts. `neighbour`: the other end, when it runs on

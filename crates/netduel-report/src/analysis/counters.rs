@@ -119,6 +119,11 @@ impl CounterKind {
         matches!(self, Self::Busy | Self::User | Self::System | Self::HardInterrupt | Self::SoftInterrupt)
     }
 
+    /// Whether it counts the work of all processes of a host.
+    pub(super) fn is_of_host(self) -> bool {
+        self.is_cpu() || matches!(self, Self::Interrupts | Self::ContextSwitches | Self::TimeSqueeze)
+    }
+
     fn is_share(self) -> bool {
         matches!(self, Self::WindowLimited | Self::SendBufferLimited | Self::SocketDrops | Self::Reordered)
     }

@@ -47,7 +47,7 @@ use crate::inspect::Inspection;
 
 pub use affected::warnings_about;
 pub use bound::{Bound, bound_of};
-pub use contention::busy_hosts;
+pub use contention::{busy_hosts, contention_of};
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{
     DatagramDirection, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of,

@@ -51,8 +51,8 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     }
 }
 
-/// Ratio of each arm to the baseline by the estimate of the verdicts. Absent where a median is 0, and for CPU time that other
-/// processes used.
+/// Ratio of each arm to the baseline by the estimate of the verdicts. Absent where a median is 0, and for counters of whole hosts
+/// with CPU contention.
 fn ratios(
     counter: &Counter,
     arms: &[ArmAnalysis],
@@ -73,7 +73,7 @@ fn ratios(
             return None;
         }
         let blocks: Vec<u32> = values.iter().map(|(block, _)| *block).collect();
-        if counter.kind.is_cpu() && contention(arms, [name, arm], &blocks).is_some() {
+        if counter.kind.is_of_host() && contention(arms, [name, arm], &blocks).is_some() {
             return None;
         }
         Some(estimate(&pairs, Scale::Ratio, CONFIDENCE)?.centre)

@@ -1,9 +1,12 @@
 //! Counters per unit of work: a row for each counter with its unit, a column for each arm.
+use std::collections::BTreeSet;
+
+use netduel_model::metric::Metric;
 use netduel_model::units::three_digits;
 
 use super::block::{Block, Text};
 use super::table::{Cell, Column, Table};
-use crate::analysis::{Counter, Spread, WorkloadAnalysis, busiest_core};
+use crate::analysis::{Analysis, ArmAnalysis, Counter, Spread, WorkloadAnalysis, busiest_core};
 use crate::words;
 
 /// The section of a workload; empty without counters.
@@ -42,9 +45,21 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
     if workload.arms.len() > 1 {
         table.notes.push(
             "paired ratio: estimate from the pairs within blocks, as in the verdicts; it can differ from the ratio of the medians. Absent \
-             where a median is 0, and for CPU time that other processes used"
+             where a median is 0, and for counters of whole hosts with CPU contention"
                 .to_owned(),
         );
+    }
+    table.notes.push(
+        "each row is a median over the trials, so the parts of the CPU time need not add up".to_owned(),
+    );
+    let contended: Vec<&str> =
+        workload.arms.iter().filter(|arm| arm.has_cpu_contention()).map(|arm| arm.arm.as_str()).collect();
+    if !contended.is_empty() {
+        table.notes.push(format!(
+            "CPU contention in {}: CPU time, interrupts, context switches and time_squeeze are of whole hosts and contain those of other \
+             processes",
+            words::listed(&contended)
+        ));
     }
     table.notes.extend(workload.explanation.iter().cloned());
     table
@@ -85,20 +100,35 @@ fn ranges(workload: &WorkloadAnalysis) -> Table {
     table
 }
 
-/// Metrics without a verdict; absent where there are none.
-pub(super) fn not_judged(workload: &WorkloadAnalysis) -> Option<Block> {
+/// Metrics without a verdict, with the marks of the warnings about them; empty where there are none.
+pub(super) fn not_judged(analysis: &Analysis, workload: &WorkloadAnalysis) -> Vec<Block> {
     if workload.unjudged.is_empty() {
-        return None;
+        return Vec::new();
     }
+    let warnings = words::warning_sentences(analysis);
+    let mark = |metric: Metric| {
+        let of_arm =
+            |arm: &ArmAnalysis| words::warning_numbers(analysis, &warnings, workload, metric, &arm.arm);
+        let numbers: BTreeSet<usize> = workload.arms.iter().flat_map(of_arm).collect();
+        words::marks(&numbers.into_iter().collect::<Vec<_>>())
+    };
     let arms = workload.arms.iter().map(|arm| Column::number(arm.arm.as_str()));
-    let mut table =
-        Table::new([Column::key("metric, median [quartiles] (n)")].into_iter().chain(arms).collect());
+    // A single trial has neither quartiles nor a number of trials.
+    let is_single = workload.arms.len() == 1 && workload.arms.iter().all(|arm| arm.trials < 2);
+    let key = if is_single { "metric" } else { "metric, median [quartiles] (n)" };
+    let mut table = Table::new([Column::key(key)].into_iter().chain(arms).collect());
+    table.columns.push(Column::text("warnings"));
     for metric in &workload.unjudged {
-        let values = metric.arms.iter().map(|arm| Cell::Number(words::value(metric, arm)));
-        table.rows.push([Cell::from(metric.title())].into_iter().chain(values).collect());
+        let values = metric.arms.iter().map(|arm| match words::measure(metric, arm).median {
+            Some(median) if is_single => Cell::Number(median),
+            _ => Cell::Number(words::value(metric, arm)),
+        });
+        let mark = mark(metric.metric);
+        let mark = if mark.is_empty() { Cell::Absent } else { Cell::Text(mark) };
+        table.rows.push([Cell::from(metric.title())].into_iter().chain(values).chain([mark]).collect());
     }
     let title = if workload.arms.len() > 1 { "Metrics without a verdict" } else { "Other metrics" };
-    Some(Block::Folded(title.to_owned(), vec![Block::Table(table)]))
+    vec![Block::Heading(title.to_owned()), Block::Table(table.without_empty_columns())]
 }
 
 /// A list of sentences with emphasis up to the first colon.

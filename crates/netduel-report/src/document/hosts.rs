@@ -199,6 +199,15 @@ fn settings(run: &Run) -> Vec<Block> {
     blocks
 }
 
+/// The kind of an interface; the kernel names only that of virtual ones, and none for the loopback interface.
+fn kind(interface: &Interface) -> &str {
+    match interface.kind.as_deref() {
+        Some(kind) => kind,
+        None if interface.name == "lo" => "loopback",
+        None => "hardware",
+    }
+}
+
 fn interfaces(name: &str, host: &HostSnapshot) -> Table {
     let mut columns =
         vec![Column::key(format!("Interface of {name}")), Column::text("kind"), Column::text("driver")];
@@ -217,7 +226,7 @@ fn interfaces(name: &str, host: &HostSnapshot) -> Table {
         .map(|interface| {
             vec![
                 interface.name.as_str().into(),
-                interface.kind.as_deref().unwrap_or("hardware").into(),
+                kind(interface).into(),
                 cell(&interface.driver),
                 Cell::number(interface.mtu.map(|mtu| mtu.to_string())),
                 if interface.up { "up" } else { "down" }.into(),

@@ -39,10 +39,12 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
     let has_bounds = metric.arms.iter().any(|arm| !arm.at_least.is_empty());
     let bounds =
         if has_bounds { " An arrow marks a bound: the true value lies in its direction." } else { "" };
+    let is_contended = metric.metric.is_cpu() && workload.arms.iter().any(ArmAnalysis::has_cpu_contention);
+    let contended = if is_contended { " Contains CPU time of other processes: not comparable." } else { "" };
     Figure {
         title: format!("{} by block", capital(metric.title())),
         reading: format!(
-            "A vertical line joins the trials of one block, which ran one after the other. Horizontal lines: medians.{bounds}"
+            "A vertical line joins the trials of one block, which ran one after the other. Horizontal lines: medians.{bounds}{contended}"
         ),
         alternative: format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; ")),
         chart: Chart::Plot("blocks", data),

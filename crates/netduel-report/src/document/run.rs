@@ -19,8 +19,9 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     let header = &run.header;
     let mut sections = vec![result(analysis)];
     sections.extend(packets::page(run, analysis));
-    sections
-        .extend(analysis.workloads.iter().enumerate().map(|(number, one)| workload::section(number, one)));
+    sections.extend(
+        analysis.workloads.iter().enumerate().map(|(number, one)| workload::section(analysis, number, one)),
+    );
     sections.extend(treatments(analysis));
     sections.push(path::section(analysis));
     sections.push(warnings(analysis));
@@ -68,6 +69,9 @@ fn result(analysis: &Analysis) -> Section {
     } else {
         values(analysis)
     };
+    if let Some(reason) = words::too_few_blocks(&analysis.plan) {
+        blocks.insert(0, Block::Paragraph(format!("Too few blocks: {reason}.").into()));
+    }
     if let Some(attention) = attention(analysis) {
         let found = analysis.inspection.lines(Severity::Warning);
         let found = found.iter().map(|line| line.split(';').next().unwrap_or_default().to_owned());
@@ -123,11 +127,15 @@ fn folded<'a>(
         }
     }
     let baseline = &analysis.plan.arms[0].name;
+    let few = match analysis.plan.too_few_blocks() {
+        Some((_, needed)) => format!(": the plan allows too few blocks, at least {needed} are needed"),
+        None => String::new(),
+    };
     let headline = |(title, arms, metrics, is_withheld): (String, Vec<&str>, Vec<&str>, bool)| {
         let word = if is_withheld { "inconclusive or not comparable" } else { "inconclusive" };
         let text = Text::from(format!("{} against {baseline}: ", words::listed(&arms)))
             .and(word, Style::Tone(words::Tone::Open))
-            .and(format!(" for all metrics ({}).", words::listed(&metrics)), Style::Plain);
+            .and(format!(" for all metrics ({}){few}.", words::listed(&metrics)), Style::Plain);
         Headline { title, text }
     };
     groups.into_iter().map(headline).collect()

@@ -37,9 +37,13 @@ pub(super) fn within_a_trial(workload: &WorkloadAnalysis) -> Figure {
         (true, false) => ("series", "Throughput within a trial", series(workload, scale, main)),
         (false, _) => ("series", "Round trip p50 within a trial", series(workload, scale, main)),
     };
+    let omitted = match (bulk, round_trips) {
+        (_, true) => " A trial without a round trip in an interval is not in its line and band.",
+        (_, false) => " A trial whose samples do not cover an interval is not in its line and band.",
+    };
     Figure {
         title: title.to_owned(),
-        reading: READING.to_owned(),
+        reading: format!("{READING}{omitted}"),
         alternative: range_in_words(workload, scale),
         chart: Chart::Plot(kind, data),
         data: Some(table),

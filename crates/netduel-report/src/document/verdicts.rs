@@ -68,6 +68,16 @@ pub struct Compared {
     pub effect: Effect,
 }
 
+impl Compared {
+    /// The estimate in words where the verdict has no number of it: `estimate 0.256x [0.126, 56.2]`.
+    pub fn estimate(&self) -> Option<String> {
+        match (&self.effect, self.tone) {
+            (Effect::Unknown, _) | (_, Tone::Better | Tone::Worse) => None,
+            (Effect::Ratio { words, .. } | Effect::Difference(words), _) => Some(format!("estimate {words}")),
+        }
+    }
+}
+
 /// The estimate behind a verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {

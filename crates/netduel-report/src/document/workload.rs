@@ -6,11 +6,11 @@ use super::{
     core_plots, counters, datagrams, failover, latency_plots, metric_plots, packets, search, stamps,
     time_plots,
 };
-use crate::analysis::{ArmAnalysis, ArmLimit, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmAnalysis, ArmLimit, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
 /// The section of the workload with that number.
-pub(super) fn section(number: usize, workload: &WorkloadAnalysis) -> Section {
+pub(super) fn section(analysis: &Analysis, number: usize, workload: &WorkloadAnalysis) -> Section {
     let mut blocks = settings(workload);
     blocks.extend(bottleneck(workload));
     blocks.extend(counters::blocks(workload));
@@ -22,7 +22,7 @@ pub(super) fn section(number: usize, workload: &WorkloadAnalysis) -> Section {
     blocks.extend(distribution(workload));
     blocks.extend(titled_list("CPU placement", words::placements(workload)));
     blocks.extend(figures(workload).into_iter().map(|figure| Block::Figure(Box::new(figure))));
-    blocks.extend(counters::not_judged(workload));
+    blocks.extend(counters::not_judged(analysis, workload));
     Section {
         anchor: format!("workload-{}", number + 1),
         title: workload.name.to_string(),

@@ -136,11 +136,12 @@ fn frame(class: &str, at: Point, size: (f64, f64)) -> Markup {
 impl Drawing<'_> {
     /// The nodes with their cores: two small ones side by side, otherwise one below the other.
     fn nodes(&mut self) {
+        let is_only = self.host.numa_nodes.len() == 1;
         let mut nodes: Vec<(String, Vec<u16>)> = self
             .host
             .numa_nodes
             .iter()
-            .map(|node| (crate::words::node_title(node), node.cores.clone()))
+            .map(|node| (crate::words::node_title(node, is_only), node.cores.clone()))
             .collect();
         if nodes.iter().all(|(_, cores)| cores.is_empty()) {
             let cores: Vec<u16> = (0..self.host.cores as u16).collect();

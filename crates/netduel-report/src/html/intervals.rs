@@ -6,6 +6,8 @@ use crate::words::tone::Tone;
 
 const WIDTH: f64 = 240.0;
 const MARGIN: f64 = 16.0;
+/// A narrower band is hidden by the line of ratio 1, pixels.
+const BAND_MIN: f64 = 6.0;
 
 /// Ratios beyond this are drawn at the edge, so that one extreme estimate does not flatten the others.
 const RATIO_MAX: f64 = 64.0;
@@ -45,6 +47,17 @@ impl Axis {
         rows.filter_map(|row| row.arm.as_ref()).any(|arm| matches!(arm.effect, Effect::Ratio { .. }))
     }
 
+    /// The band of no difference by the margin of the plan, pixels; absent where it would not be wider than the line of ratio 1.
+    fn band(&self) -> Option<(f64, f64)> {
+        let (from, to) = (self.x(1.0 / (1.0 + self.equivalence)), self.x(1.0 + self.equivalence));
+        (to - from >= BAND_MIN).then_some((from, to - from))
+    }
+
+    /// Whether the band is drawn.
+    pub(super) fn has_band(&self) -> bool {
+        self.band().is_some()
+    }
+
     /// Position of a ratio, pixels.
     fn x(&self, ratio: f64) -> f64 {
         let position = (ratio.ln() / self.reach.ln()).clamp(-1.0, 1.0);
@@ -80,10 +93,9 @@ impl Axis {
         let is_bounded = ends.iter().all(|ratio| ratio.is_finite());
         let is_beyond = [ends[0] < 1.0 / self.reach, ends[2] > self.reach];
         let [low, centre, high] = ends.map(|ratio| self.x(ratio.max(1e-9)));
-        let (band_from, band_to) = (self.x(1.0 / (1.0 + self.equivalence)), self.x(1.0 + self.equivalence));
         html! {
             svg.interval viewBox={ "0 0 " (WIDTH) " 24" } width=(WIDTH) height="24" role="img" aria-label={ "ratio " (words) } {
-                rect.band x=(band_from) y="0" width=(band_to - band_from) height="24" {}
+                @if let Some((from, width)) = self.band() { rect.band x=(from) y="0" width=(width) height="24" {} }
                 @for tick in self.ticks() {
                     line.grid x1=(self.x(tick)) x2=(self.x(tick)) y1="0" y2="24" {}
                 }
@@ -118,6 +130,17 @@ fn label(tick: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn band_of_the_margin_is_drawn_only_where_it_is_visible() {
+        let bands = |reach: f64| {
+            let axis = Axis { reach, equivalence: 0.05 };
+            let drawn = axis.interval([0.9, 1.0, 1.1], Tone::Open, "").into_string();
+            (axis.has_band(), drawn.matches("class=\"band\"").count())
+        };
+        assert_eq!(bands(1.3), (true, 1));
+        assert_eq!(bands(64.0), (false, 0));
+    }
 
     #[test]
     fn interval_beyond_the_axis_ends_in_an_arrow_and_none_has_no_bar() {

@@ -31,8 +31,9 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
         p.reading {
             "Each row compares an arm with " b { (baseline) } " within the blocks. " (plain(&verdicts.legend))
             @if has_ratios {
-                " Dot: paired estimate of the ratio; bar: interval of the verdict, logarithmic axis; line: ratio 1; band: no difference \
-                 by the margin of the plan."
+                " Dot: paired estimate of the ratio " (other) " / " (baseline) "; bar: interval of the verdict, logarithmic axis; line: ratio 1"
+                @if axis.has_band() { "; band: no difference by the margin of the plan" }
+                ". Margin of no difference: " (crate::words::percent(verdicts.equivalence)) "."
             }
         }
         div.scroll tabindex="0" {
@@ -49,19 +50,19 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
                         th scope="col" { "Verdict" }
                     }
                 }
-                @for one in &verdicts.groups { (group(one, &axis, has_ratios)) }
+                @for one in &verdicts.groups { (group(one, &baseline, &axis, has_ratios)) }
             }
         }
     }
 }
 
-fn group(group: &VerdictGroup, axis: &Axis, has_ratios: bool) -> Markup {
+fn group(group: &VerdictGroup, baseline: &str, axis: &Axis, has_ratios: bool) -> Markup {
     html! {
         tbody {
             tr.group { th colspan="5" scope="rowgroup" {
                 (plain(&group.title))
                 span.settings { (plain(&group.settings)) }
-                @if has_ratios { span.narrow-axis { (axis.header()) } }
+                @if has_ratios { span.narrow-axis { span.axis-title { "arm / " (baseline) } (axis.header()) } }
             } }
             @for one in &group.rows { (row(one, axis)) }
         }
@@ -76,7 +77,7 @@ fn row(row: &VerdictRow, axis: &Axis) -> Markup {
                 td.number { (measure(&row.baseline)) }
                 td {} td {} td { "single arm, no comparison" (mark(&row.mark)) }
             },
-            Some(Compared { measure: own, tone, verdict, effect }) => tr class=(tone.word()) {
+            Some(compared @ Compared { measure: own, tone, verdict, effect }) => tr class=(tone.word()) {
                 th scope="row" { (plain(&row.metric)) }
                 td.number { (measure(&row.baseline)) }
                 td.number { (measure(own)) }
@@ -87,7 +88,10 @@ fn row(row: &VerdictRow, axis: &Axis) -> Markup {
                         Effect::Unknown => span.difference { "no estimate" },
                     }
                 }
-                td.verdict { span.mark { (tone.mark()) } (unbroken(verdict)) (mark(&row.mark)) }
+                td.verdict {
+                    span.mark { (tone.mark()) } (unbroken(verdict)) (mark(&row.mark))
+                    @if let Some(estimate) = compared.estimate() { span.error { (plain(&estimate)) } }
+                }
             },
         }
     }

@@ -31,6 +31,8 @@ pub struct ReportDocument {
     pub baseline: Option<String>,
     /// Blocks with at least one trial that counts.
     pub blocks: u32,
+    /// Blocks that the verdicts need before even a difference in every block is significant; null when the plan allows so many.
+    pub blocks_needed: Option<u32>,
     /// Valid trials.
     pub trials_valid: u32,
     /// Excluded trials: failed, or on another path.
@@ -292,17 +294,26 @@ impl ReportDocument {
             question: words::question(&analysis.plan),
             baseline: analysis.plan.baseline().map(|arm| arm.name.to_string()),
             blocks: analysis.blocks,
+            blocks_needed: analysis.plan.too_few_blocks().map(|(_, needed)| needed),
             trials_valid: analysis.trials_valid,
             trials_excluded: analysis.trials_left_out,
             workloads: analysis.workloads.iter().map(|one| WorkloadReport::of(analysis, one)).collect(),
             path_proofs: words::proofs(analysis),
-            warnings: analysis.warnings.iter().map(|one| Warning::of(analysis, one)).collect(),
+            warnings: warnings(analysis),
             hosts: inspection.hosts.iter().map(Host::of).collect(),
             pairs: inspection.pairs.iter().map(Pair::of).collect(),
             plan: Plan::of(&run.header.plan),
             rules: words::rules(&analysis.plan).into_iter().map(rule).collect(),
         }
     }
+}
+
+/// Every warning with the mark of its sentence in the other formats.
+fn warnings(analysis: &Analysis) -> Vec<Warning> {
+    let sentences = words::warning_sentences(analysis);
+    let mark = |index: usize| sentences.iter().find(|sentence| sentence.covers(index))?.number;
+    let warnings = analysis.warnings.iter().enumerate();
+    warnings.map(|(index, one)| Warning::of(analysis, one, mark(index))).collect()
 }
 
 impl RunInfo {

@@ -15,6 +15,8 @@ pub struct Warning {
     pub kind: WarningKind,
     /// The warning in words, with what to do.
     pub text: String,
+    /// Its mark in the other formats, `*2` for 2, which name several warnings of one metric in one sentence; null without a mark.
+    pub mark: Option<usize>,
     /// Arm that it is about; null for none.
     pub arm: Option<String>,
     /// Workload that it is about; null for none.
@@ -142,7 +144,7 @@ kinds! {
 
 impl Warning {
     /// Of a warning of a run.
-    pub(super) fn of(analysis: &Analysis, warning: &Stored) -> Self {
+    pub(super) fn of(analysis: &Analysis, warning: &Stored, mark: Option<usize>) -> Self {
         let record = serde_json::to_value(warning).unwrap_or_default();
         let text = |key: &str| record[key].as_str().map(str::to_owned);
         let metric = serde_json::from_value(record["metric"].clone()).ok();
@@ -150,6 +152,7 @@ impl Warning {
         Self {
             kind: WarningKind::of(warning),
             text: words::warning_text(analysis, warning),
+            mark,
             arm: text("arm"),
             workload: text("workload"),
             metric,

@@ -157,8 +157,11 @@ fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> 
         last = &row.metric;
         let named = |measure: &Measure| if several { plain(&measure.arm) } else { String::new() };
         let (arm, own, verdict) = match &row.arm {
-            Some(Compared { measure, tone, verdict, .. }) => {
-                (named(measure), value(measure), Some((*tone, format!("{}{}", tone.mark(), plain(verdict)))))
+            Some(compared @ Compared { measure, tone, verdict, .. }) => {
+                let estimate = compared.estimate().filter(|_| detail == Detail::Full);
+                let estimate = estimate.map(|words| format!("; {words}")).unwrap_or_default();
+                let words = format!("{}{}{estimate}", tone.mark(), plain(verdict));
+                (named(measure), value(measure), Some((*tone, words)))
             }
             None => (String::new(), String::new(), None),
         };

@@ -100,9 +100,9 @@ fn cpu(host: &HostSnapshot) -> Option<String> {
     ])
 }
 
-/// A node in one short text: `node 0, 32.0 GiB`.
-pub fn node_title(node: &NumaNode) -> String {
-    match node.memory_bytes {
+/// A node in one short text: `node 0, 32.0 GiB`. The memory of an only node is that of the machine, which its facts have.
+pub fn node_title(node: &NumaNode, is_only: bool) -> String {
+    match node.memory_bytes.filter(|_| !is_only) {
         Some(memory) => format!("node {}, {}", node.number, bytes(memory)),
         None => format!("node {}", node.number),
     }

@@ -41,7 +41,8 @@ pub fn workload(workload: &Workload) -> String {
     parts.push(workload.family.to_string());
     let is_search = workload.traffic.facts().search().is_some();
     let most = if is_search { "at most " } else { "" };
-    parts.push(format!("{most}{}", workload.timing.duration));
+    let steady = if is_search { String::new() } else { steady(workload) };
+    parts.push(format!("{most}{}{steady}", workload.timing.duration));
     if let Some(dscp) = workload.dscp {
         parts.push(format!("DSCP {dscp}"));
     }
@@ -59,6 +60,16 @@ pub fn workload(workload: &Workload) -> String {
         }
     }
     parts.join(", ")
+}
+
+/// The steady window where it is a part of the trial: ` (steady 0.2 s to 0.95 s)`.
+fn steady(workload: &Workload) -> String {
+    let window = workload.steady_window();
+    if window.start == 0 && window.end == workload.timing.duration.0 {
+        return String::new();
+    }
+    let [from, to] = [window.start, window.end].map(|ns| (ns as f64 / 1e6).round() / 1e3);
+    format!(" (steady {from} s to {to} s)")
 }
 
 /// The number of zero-copy sends that the kernel copied.
@@ -136,6 +147,18 @@ pub fn stalled_trials(workload: &WorkloadAnalysis) -> Vec<String> {
         })
     };
     workload.arms.iter().filter_map(words).collect()
+}
+
+/// Why the blocks of a plan cannot yield a verdict for any difference; absent when they can.
+pub fn too_few_blocks(plan: &ResolvedPlan) -> Option<String> {
+    let (verdicts, needed) = plan.too_few_blocks()?;
+    let verdicts =
+        if verdicts == 1 { "1 verdict needs".to_owned() } else { format!("{verdicts} verdicts need") };
+    Some(format!(
+        "{verdicts} at least {needed} blocks before even a difference in every block is significant, and the plan allows {}: raise \
+         blocks_max, or list fewer metrics",
+        plan.design.blocks_max
+    ))
 }
 
 /// How a run ended, as a sentence.
@@ -234,6 +257,10 @@ pub fn commands(run: &Run) -> Vec<String> {
         command.extend(["--set".to_owned(), shell_word(setting)]);
     }
     lines.push(command.join(" "));
+    if run.header.plan.arms.len() > 1 {
+        let budget = if run.header.plan.design.budget.is_some() { " --set budget=TIME" } else { "" };
+        lines.push(format!("# for more blocks append: --set blocks_max=NUMBER{budget}"));
+    }
     lines.push(format!(
         "# this run was: {}",
         run.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
@@ -266,8 +293,8 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
           limit of the host. The rest was lost on the path or is not accounted for.".to_owned()),
         ("Packets", "Packets that the receiver's interface counted over the whole trial, per second between the first and the last \
           arrival. With segmentation offload a packet can contain many datagrams.".to_owned()),
-        ("Latency", "Full round trips at the client, all of the steady window, in a histogram with three significant \
-          digits; in an open loop from the scheduled time. A transaction of tcp-crr is complete when its connection was made, its \
+        ("Latency", "Full round trips at the client that began in the steady window, in a histogram with three significant \
+          digits; one can end after the window, and after the trial; in an open loop from the scheduled time. A transaction of tcp-crr is complete when its connection was made, its \
           response read, and the end of the stream received. Time-stamped round trips have a separate histogram.".to_owned()),
         ("CPU", "Busy time of all cores of both hosts over the whole trial (a shared machine counts once), divided by the amount \
           received in the whole trial.".to_owned()),

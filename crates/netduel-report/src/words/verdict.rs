@@ -14,6 +14,8 @@ use crate::analysis::{ArmAnalysis, Comparison, MetricAnalysis, Withheld, Workloa
 use crate::document::block::{Style, Text};
 use crate::document::verdicts::Effect;
 
+/// From this number of missing blocks on a forecast from few blocks is only an order of magnitude.
+const BLOCKS_MANY: u32 = 100;
 /// Above this number of missing blocks the design cannot decide, and the exact number is meaningless.
 const BLOCKS_WORTH_NAMING: u32 = 1000;
 
@@ -56,6 +58,9 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
         }
         Verdict::Inconclusive { more: Some(more), .. } if blocks_worth_naming(more).is_none() => {
             "inconclusive: the spread is too large; use longer trials or quieter hosts".to_owned()
+        }
+        Verdict::Inconclusive { more: Some(Forecast::About(BLOCKS_MANY..)), .. } => {
+            format!("inconclusive: more than {BLOCKS_MANY} more blocks")
         }
         Verdict::Inconclusive { more: Some(Forecast::About(more)), .. } => further("about", more),
         Verdict::Inconclusive { more: Some(Forecast::AtLeast(more)), .. } => further("at least", more),

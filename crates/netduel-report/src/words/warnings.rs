@@ -1,4 +1,4 @@
-//! Warnings as sentences. Outlier blocks of one workload share a sentence, because a noisy machine has many.
+//! Warnings as sentences. Outlier blocks of one metric in a workload share a sentence, because a noisy machine has many.
 use std::collections::BTreeSet;
 
 use netduel_model::ids::{ArmName, WorkloadName};
@@ -22,6 +22,11 @@ pub struct Sentence {
 }
 
 impl Sentence {
+    /// Whether it contains the warning at this position in [`Analysis::warnings`].
+    pub fn covers(&self, index: usize) -> bool {
+        self.indices.contains(&index)
+    }
+
     /// The mark and the sentence: `*2 CPU contention: ...`.
     pub fn marked(&self) -> String {
         let mark = marks(&self.number.into_iter().collect::<Vec<_>>());
@@ -51,17 +56,17 @@ pub fn warning_numbers(
 /// Every warning of a run, one sentence each, in the order in which they are stored and derived.
 pub fn warning_sentences(analysis: &Analysis) -> Vec<Sentence> {
     let mut sentences: Vec<(Vec<usize>, String)> = Vec::new();
-    let mut done: Vec<&WorkloadName> = Vec::new();
+    let mut done: Vec<(&WorkloadName, Metric)> = Vec::new();
     for (index, warning) in analysis.warnings.iter().enumerate() {
         match warning {
-            Warning::OutlierBlock { workload, .. } if done.contains(&workload) => {}
-            Warning::OutlierBlock { workload, .. } => {
-                done.push(workload);
+            Warning::OutlierBlock { workload, metric, .. } if done.contains(&(workload, *metric)) => {}
+            Warning::OutlierBlock { workload, metric, .. } => {
+                done.push((workload, *metric));
                 let unit = unit_of(analysis, workload);
-                let is_alike = |other: &Warning| matches!(other, Warning::OutlierBlock { workload: of, .. } if of == workload);
+                let is_alike = |other: &Warning| matches!(other, Warning::OutlierBlock { workload: of, metric: its, .. } if of == workload && its == metric);
                 let all = analysis.warnings.iter().enumerate();
                 let indices = all.filter(|(_, other)| is_alike(other)).map(|(index, _)| index).collect();
-                sentences.push((indices, outliers(workload, &analysis.warnings, unit)));
+                sentences.push((indices, outliers((workload, *metric), &analysis.warnings, unit)));
             }
             other => sentences.push((vec![index], warning_text(analysis, other))),
         }
@@ -91,29 +96,52 @@ fn concerned(analysis: &Analysis) -> BTreeSet<usize> {
     rows.flat_map(|(workload, metric, arm)| warnings_about(analysis, workload, metric, arm)).collect()
 }
 
-/// Each kind of warning in a line, its first sentence without the advice: the closing lines of a run have no room for all.
+/// Each kind of warning in a line, the first sentence of the worst one without the advice: the closing lines of a run have no room for
+/// all. The others of the kind follow with their marks: `(3 more like it: *4, *6, *7)`.
 pub fn warning_heads(analysis: &Analysis) -> Vec<String> {
-    let mut heads: Vec<(String, String, usize, Vec<usize>)> = Vec::new();
-    for Sentence { number, text, .. } in warning_sentences(analysis) {
-        let kind = text.split(':').next().unwrap_or_default().to_owned();
-        let first = text.split(';').next().unwrap_or_default().to_owned();
-        match heads.iter_mut().find(|(known, ..)| *known == kind) {
-            Some((.., more, numbers)) => {
-                *more += 1;
-                numbers.extend(number);
-            }
-            None => heads.push((kind, first, 0, number.into_iter().collect())),
+    let mut kinds: Vec<(String, Vec<Sentence>)> = Vec::new();
+    for sentence in warning_sentences(analysis) {
+        let kind = sentence.text.split(':').next().unwrap_or_default().trim_end_matches('s').to_owned();
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, alike)) => alike.push(sentence),
+            None => kinds.push((kind, vec![sentence])),
         }
     }
-    let line = |(_, first, more, numbers): (String, String, usize, Vec<usize>)| {
-        let mark = marks(&numbers);
-        let gap = if mark.is_empty() { "" } else { " " };
-        match more {
-            0 => format!("{mark}{gap}{first}"),
-            more => format!("{mark}{gap}{first} (and {more} more)"),
-        }
+    let line = |(_, mut alike): (String, Vec<Sentence>)| {
+        let size = |sentence: &Sentence| {
+            let warnings = sentence.indices.iter().filter_map(|index| analysis.warnings.get(*index));
+            warnings.map(size).fold(0.0, f64::max)
+        };
+        // A stable sort: equal ones keep their order.
+        alike.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        let (worst, others) = alike.split_first()?;
+        let head =
+            Sentence { text: worst.text.split(';').next().unwrap_or_default().to_owned(), ..worst.clone() };
+        let marks: BTreeSet<usize> = others.iter().filter_map(|sentence| sentence.number).collect();
+        let marks: Vec<String> = marks.iter().map(|number| marks_of(*number)).collect();
+        let marks = if marks.is_empty() { String::new() } else { format!(": {}", marks.join(", ")) };
+        Some(match others.len() {
+            0 => head.marked(),
+            more => format!("{} ({more} more like it{marks})", head.marked()),
+        })
     };
-    heads.into_iter().map(line).collect()
+    kinds.into_iter().filter_map(line).collect()
+}
+
+/// The mark of one warning.
+fn marks_of(number: usize) -> String {
+    marks(&[number])
+}
+
+/// How bad a warning is among those of its kind; 0 for kinds without a size.
+fn size(warning: &Warning) -> f64 {
+    match warning {
+        Warning::ScheduleMissed { pacing_error_p99_ns, .. } => *pacing_error_p99_ns as f64,
+        Warning::CpuContention { share_max, .. } | Warning::StealTime { share_max, .. } => *share_max,
+        Warning::RateMissed { requested_bps, sent_bps, .. } => requested_bps / sent_bps,
+        Warning::OutlierBlock { ratio_to_median, .. } => ratio_to_median.max(ratio_to_median.recip()),
+        _ => 0.0,
+    }
 }
 
 /// A warning in a sentence; for workloads of packets in terms of packets.
@@ -188,19 +216,15 @@ fn is_pinned(analysis: &Analysis, workload: &WorkloadName, arm: &ArmName) -> boo
     })
 }
 
-/// All outlier blocks of a workload.
-fn outliers(workload: &WorkloadName, warnings: &[Warning], unit: WorkUnit) -> String {
+/// All outlier blocks of a metric in a workload.
+fn outliers((workload, metric): (&WorkloadName, Metric), warnings: &[Warning], unit: WorkUnit) -> String {
     let own: Vec<(&Warning, String)> = warnings
         .iter()
         .filter_map(|warning| match warning {
-            Warning::OutlierBlock { arm, workload: of, metric, block, ratio_to_median } if of == workload => {
-                let seen = format!(
-                    "{} of {arm} in block {} ({})",
-                    metric.title_in(unit),
-                    block + 1,
-                    times(*ratio_to_median)
-                );
-                Some((warning, seen))
+            Warning::OutlierBlock { arm, workload: of, metric: its, block, ratio_to_median }
+                if of == workload && *its == metric =>
+            {
+                Some((warning, format!("{arm} in block {} ({})", block + 1, times(*ratio_to_median))))
             }
             _ => None,
         })
@@ -208,8 +232,9 @@ fn outliers(workload: &WorkloadName, warnings: &[Warning], unit: WorkUnit) -> St
     match own.as_slice() {
         [(one, _)] => one.words(unit),
         many => format!(
-            "outlier blocks: in {workload} these values are far from the median of the other blocks: {}; they stay in the result; check \
-             for other load at that time",
+            "outlier blocks: {} in {workload} was far from the median of the other blocks: {}; they stay in the result: check for other \
+             load at that time",
+            metric.title_in(unit),
             many.iter().map(|(_, seen)| seen.as_str()).collect::<Vec<_>>().join(", ")
         ),
     }

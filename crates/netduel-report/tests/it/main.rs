@@ -22,3 +22,4 @@ mod packets;
 mod quick;
 mod search;
 mod stamps;
+mod warned;
