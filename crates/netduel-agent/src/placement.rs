@@ -1,4 +1,4 @@
-//! Chooses cores for the threads of an end with `pin = "auto"`: near the queues of the interface, near its memory,
+//! Chooses cores for the threads of an end with `pin_client` or `pin_server` = "auto": near the queues of the interface, near its memory,
 //! one physical core each. Pure but for [`placed`], which reads what the choice is made of.
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -30,7 +30,7 @@ impl DataAddress<'_> {
     }
 }
 
-/// The workload with the cores that this end has chosen, and the choice; unchanged without `pin = "auto"`.
+/// The workload with the cores that this end has chosen, and the choice; unchanged without `pin_client` or `pin_server` = "auto".
 pub fn placed(
     workload: &Workload,
     role: Role,

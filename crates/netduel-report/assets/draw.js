@@ -12,8 +12,6 @@
   // Arms differ by symbol and dash first, by colour second. The baseline is hollow and dashed.
   const SYMBOLS = ["circle", "circle", "square2", "triangle2", "diamond2", "star"];
   const DASHES = ["5 3", null, "1 3", "9 3", "9 3 2 3", "2 2"];
-  // The labels of the classes in `data.classes`.
-  const SHORT = ["user", "sys", "irq", "softirq", "steal"];
   const colour = (arm) => `var(--arm-${arm % 6})`;
   const fill = (arm) => (arm === 0 ? "var(--paper)" : colour(arm));
   const STYLE = { background: "none", color: "var(--ink)", fontFamily: "inherit", fontSize: "12px", overflow: "visible" };
@@ -94,7 +92,7 @@
     return isFar(medians) || most > 0 && Math.max(...values) > FAR * most;
   };
   // The axis of a logarithmic scale, made by hand: Plot would leave out labels beyond the first steps of a decade.
-  const named = (v) => `${v}`;
+  const named = (v) => (v >= 1e4 ? d3.format(",")(v) : `${v}`);
   const logX = (ticks, label, text = named) => Plot.axisX(ticks, { label, ...BELOW, tickSize: 0, text });
   const logY = (ticks, label) => Plot.axisY(ticks, { label, labelArrow: "none", tickSize: 0, text: named });
   // A logarithmic scale of y for these values, its ticks, and its title.
@@ -275,7 +273,12 @@
     const wide = width >= 700 && data.arms.length < 4;
     const facet = wide ? "fx" : "fy";
     const room = wide ? (width - 90) / data.arms.length - 20 : width - 80;
-    const labelled = rows.filter((row) => row.share * room > 100 * (SHORT[row.kind].length + 3) * 6.4);
+    // The name of the class where there is room, else the number alone.
+    const label = (row) => {
+      const number = `${Math.round(row.share)}`;
+      return [`${machine.classes[row.kind]} ${number}`, number].find((text) => row.share * room > 100 * text.length * 6.4);
+    };
+    const labelled = rows.filter((row) => row.share >= 1 && label(row));
     const lanes = machine.cores.length * 22;
     return Plot.plot({
       width, height: 72 + (wide ? lanes : data.arms.length * (lanes + 34)), marginLeft: 52, marginRight: 20, marginTop: 26, marginBottom: 42,
@@ -287,8 +290,8 @@
       marks: [
         Plot.gridX({ ...grid, ticks: 5 }),
         Plot.barX(rows, { x1: "from", x2: "to", y: "core", [facet]: "arm", fill: (row) => `var(--class-${row.kind})`, insetRight: 0.5,
-          title: (row) => `${row.arm}, core ${row.core}\n${data.classes[row.kind]} ${row.share} %`, tip: true }),
-        Plot.text(labelled, { x: (row) => (row.from + row.to) / 2, y: "core", [facet]: "arm", text: (row) => `${SHORT[row.kind]} ${Math.round(row.share)}`,
+          title: (row) => `${row.arm}, core ${row.core}\n${machine.classes[row.kind]} ${row.share} %`, tip: true }),
+        Plot.text(labelled, { x: (row) => (row.from + row.to) / 2, y: "core", [facet]: "arm", text: label,
           fill: (row) => `var(--class-${row.kind}-text)`, fontSize: 11 }),
         Plot.text(data.arms, { [facet]: (name) => name, text: (name) => fitted(name, room), frameAnchor: "top-left", dy: -15, fontWeight: 600,
           fill: (name) => `var(--arm-${data.arms.indexOf(name) % 6}-text)` }),

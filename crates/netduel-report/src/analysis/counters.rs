@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{datagrams, figures, machine};
+use crate::words::significant;
 
 /// Median and range over the trials of one arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,7 +38,7 @@ pub enum CounterKind {
     System,
     /// CPU time in hardware interrupts.
     HardInterrupt,
-    /// CPU time in soft interrupts.
+    /// CPU time in softirqs.
     SoftInterrupt,
     /// Interrupts taken.
     Interrupts,
@@ -141,19 +142,12 @@ impl CounterKind {
 impl Counter {
     /// A formatted value with its unit.
     pub fn human(&self, value: f64) -> String {
-        use netduel_model::units::{human_si, three_digits};
-        match self.unit {
-            "fraction" => format!("{} %", three_digits(value * 100.0)),
-            unit if self.kind.is_cpu() => format!("{} {unit}", three_digits(value)),
-            "/GB" => human_si(value, "/GB"),
-            unit => format!("{} {unit}", three_digits(value)),
-        }
+        format!("{} {}", self.number(value), self.number_unit())
     }
 
     /// A formatted value without its unit, for a table with a column of units.
     pub fn number(&self, value: f64) -> String {
-        use netduel_model::units::three_digits;
-        if self.unit == "fraction" { three_digits(value * 100.0) } else { three_digits(value) }
+        significant(if self.unit == "fraction" { value * 100.0 } else { value })
     }
 
     /// The unit of [`Self::number`].

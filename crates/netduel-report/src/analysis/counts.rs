@@ -82,12 +82,12 @@ impl Way {
             Wire::Segments => {
                 let tcp = || sender.streams.iter().filter_map(|stream| stream.tcp.as_ref());
                 let mss = tcp().filter_map(|tcp| tcp.snd_mss).min().map_or(SEGMENT_BYTES, f64::from);
-                let again: u64 = tcp().filter_map(|tcp| tcp.retransmits).map(u64::from).sum();
+                let retransmits: u64 = tcp().filter_map(|tcp| tcp.retransmits).map(u64::from).sum();
                 let segments = tcp().map(|tcp| tcp.segs_out.map(f64::from)).sum::<Option<f64>>();
                 // A message is at least one segment; a stream has no messages.
-                let fewest = (sent_bytes / mss).max(sent.messages as f64) + again as f64;
+                let fewest = (sent_bytes / mss).max(sent.messages as f64) + retransmits as f64;
                 let packets = segments.filter(|sum| *sum > 0.0).unwrap_or(fewest);
-                let left = sent_bytes + again as f64 * mss;
+                let left = sent_bytes + retransmits as f64 * mss;
                 // When the kernel reports MTU and segment size, their difference is headers and options.
                 let reported = tcp().find_map(|tcp| Some((tcp.pmtu?, tcp.snd_mss?)));
                 let options = reported

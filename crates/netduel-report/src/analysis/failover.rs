@@ -228,14 +228,14 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
             .wrapping_sub(client.started_ns.cast_signed());
         let lead_ns = if receiver == Role::Server { lead } else { lead.wrapping_neg() };
         let spans = spans.collect();
-        let (firsts, copies) = told_apart(report);
+        let (firsts, copies) = first_and_duplicate_arrivals(report);
         Way { rate, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
     };
     Some(([way(Role::Server, client.probes_sent), way(Role::Client, server.probes_sent)], error))
 }
 
 /// First arrivals, and arrival times of duplicates.
-fn told_apart(report: &FailoverReport) -> (Vec<(ProbeArrival, bool)>, Vec<i64>) {
+fn first_and_duplicate_arrivals(report: &FailoverReport) -> (Vec<(ProbeArrival, bool)>, Vec<i64>) {
     let (mut seen, mut highest) = (BTreeSet::new(), None);
     let (mut firsts, mut copies) = (Vec::with_capacity(report.arrivals.len()), Vec::new());
     for arrival in report.arrivals.iter() {

@@ -105,7 +105,7 @@ pub fn analyse(
         plan: plan.clone(),
         blocks: counting.iter().map(|trial| trial.slot.block).collect::<BTreeSet<_>>().len() as u32,
         trials_valid: valid.len() as u32,
-        trials_left_out: (counting.len() - valid.len()) as u32,
+        trials_excluded: (counting.len() - valid.len()) as u32,
         sweeps: sweep::of_run(plan, &workloads),
         workloads,
         warnings: all_warnings,

@@ -39,7 +39,7 @@ pub struct Analysis {
     /// Number of trials that enter verdicts.
     pub trials_valid: u32,
     /// Number of counting trials that failed or used another path.
-    pub trials_left_out: u32,
+    pub trials_excluded: u32,
     /// The workloads in the order of the plan.
     pub workloads: Vec<WorkloadAnalysis>,
     /// Packet workloads that differ in one parameter.
@@ -105,7 +105,7 @@ pub struct ArmAnalysis {
     pub machines: Vec<Machine>,
     /// Interfaces that carried the bytes, by end.
     pub paths: Vec<PathShares>,
-    /// The cores that ends selected for their threads; empty without `pin = "auto"`.
+    /// The cores that ends selected for their threads; empty without `pin_client` or `pin_server` = "auto".
     pub placements: Vec<Placed>,
     /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
     pub datagrams: Vec<DatagramDirection>,

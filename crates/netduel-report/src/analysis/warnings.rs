@@ -235,7 +235,7 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             sent_bps,
         });
     }
-    warnings.extend(nothing_to_poll(workload, arm, trials));
+    warnings.extend(without_napi(workload, arm, trials));
     warnings.extend(stamps(workload, arm));
     warnings.extend(rate_shape(workload, arm, trials));
     warnings
@@ -271,7 +271,7 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
 }
 
 /// Trials with busy-polling enabled whose packets came from a device without NAPI busy-polling.
-fn nothing_to_poll(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
+fn without_napi(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
     let not_polled = |trial: &&&Trial| {
         figures::ends(trial).flat_map(|end| &end.report.streams).any(|stream| stream.napi_id == Some(0))
     };
@@ -314,8 +314,9 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     if !free || trials.is_empty() || !is_idle {
         return None;
     }
-    let courses: Vec<Vec<f64>> = trials.iter().map(|trial| series::steady(&arm.workload, trial)).collect();
-    let bursts: Vec<doubt::Burst> = courses.iter().filter_map(|course| doubt::burst(course)).collect();
+    let rates_by_trial: Vec<Vec<f64>> =
+        trials.iter().map(|trial| series::steady(&arm.workload, trial)).collect();
+    let bursts: Vec<doubt::Burst> = rates_by_trial.iter().filter_map(|course| doubt::burst(course)).collect();
     if bursts.len() * 2 > trials.len() {
         return Some(Warning::TokenBucketBurst {
             arm: arm.arm.clone(),
@@ -324,7 +325,7 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             after_bps: summary::median(&bursts.iter().map(|burst| burst.after).collect::<Vec<_>>())?,
         });
     }
-    let plateaus: Vec<f64> = courses.iter().filter_map(|course| doubt::plateau(course)).collect();
+    let plateaus: Vec<f64> = rates_by_trial.iter().filter_map(|course| doubt::plateau(course)).collect();
     if plateaus.len() * 2 > trials.len() {
         return Some(Warning::RateCapped {
             arm: arm.arm.clone(),

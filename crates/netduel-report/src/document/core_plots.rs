@@ -81,5 +81,5 @@ fn cores(workload: &WorkloadAnalysis, index: usize) -> Value {
                 .map(move |(class, share)| json!([arm, core.core, class, short(share * 100.0)]))
         })
         .collect();
-    json!({ "cores": shown, "rows": rows })
+    json!({ "cores": shown, "classes": CoreShare::CLASSES, "rows": rows })
 }

@@ -45,7 +45,7 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
     let density =
         plot("density", &|arm| arm.latency.as_ref().map(|histogram| density(histogram, scale)).into());
     let stalled: String =
-        words::stalled_trials(workload).iter().map(|note| format!(" Not shown: {note}.")).collect();
+        words::stalled_trials(workload).iter().map(|note| format!(" Not included: {note}.")).collect();
     let alternative = format!("round trips of {}: {}", workload.name, in_words(&table));
     vec![
         Figure {
@@ -90,7 +90,7 @@ fn percentiles(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
         table.rows.push(head.into_iter().chain(values).collect());
     }
     table.notes.push(POOLED.to_owned());
-    table.notes.extend(words::stalled_trials(workload));
+    table.notes.extend(words::stalled_trials(workload).iter().map(|note| format!("not included: {note}")));
     table
 }
 
@@ -182,7 +182,9 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     }
     table.notes = words::load_effects(workload);
     if samples(workload) != SAMPLES_SET_UP {
-        table.notes.extend(words::stalled_trials(workload));
+        table
+            .notes
+            .extend(words::stalled_trials(workload).iter().map(|note| format!("not included: {note}")));
     }
     Some(Figure {
         title: words::parts_title(workload).to_owned(),

@@ -44,7 +44,7 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
 /// Number of trials behind the result, and how the run ended. A single trial has no blocks and no rule that stopped it.
 fn basis(analysis: &Analysis) -> String {
     let is_complete = matches!(analysis.end, Some(RunEnd::BlockLimitReached | RunEnd::PrecisionReached));
-    if is_single_trial(&analysis.plan) && is_complete && analysis.trials_left_out == 0 {
+    if is_single_trial(&analysis.plan) && is_complete && analysis.trials_excluded == 0 {
         return "1 trial.".to_owned();
     }
     format!("{}. {}", words::trials(analysis), words::end(analysis.end.as_ref()))
@@ -265,7 +265,7 @@ fn warnings(analysis: &Analysis) -> Section {
     if sentences.iter().any(|sentence| sentence.number.is_some()) {
         let what = if analysis.plan.arms.len() > 1 { "verdicts" } else { "values" };
         blocks.push(Block::Reading(format!(
-            "A warning with a mark (*1) concerns the {what} with the same mark."
+            "A warning with a mark (*1) concerns the {what} with the same mark, one without a mark changes none of them."
         )));
     }
     if !sentences.is_empty() {

@@ -59,7 +59,7 @@ fn other_node(host: &HostSnapshot, interface: &Interface, context: &HostContext)
     Some(
         finding
             .why("every packet crosses between NUMA nodes, which reduces throughput and adds latency")
-            .remedy("use cores of the device's node, or set pin = \"auto\" in the plan")
+            .remedy("use cores of the device's node, or set pin_client = \"auto\" and pin_server = \"auto\" in the plan")
             .command(format!("taskset -c {near} netduel ...")),
     )
 }

@@ -2,7 +2,6 @@
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use crate::analysis::CoreShare;
 use crate::document::chart::{Bar, Bars, Chart, Figure, Paint};
 use crate::words::plain;
 
@@ -19,7 +18,7 @@ impl Plots {
     /// Everything the script draws, as the text of a JSON script element. Every `<` is escaped, so that no text can end the
     /// element; the line separators that JavaScript once refused in strings are escaped too.
     pub(super) fn embedded(&self, arms: &[String]) -> String {
-        let data = json!({ "arms": arms, "classes": CoreShare::CLASSES, "plots": self.0 });
+        let data = json!({ "arms": arms, "plots": self.0 });
         data.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
     }
 }

@@ -102,6 +102,7 @@ fn foot(document: &Document) -> Markup {
             p {
                 (plain(&document.source.join(", "))) ". Charts: Observable Plot and D3, ISC licence, inlined; this file loads nothing."
             }
+            p.paper { "Printed without the folded parts: the data of the charts, the ranges of the counters, the resolved plan. The page has them." }
         }
     }
 }

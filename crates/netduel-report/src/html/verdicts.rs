@@ -33,7 +33,7 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
             @if has_ratios {
                 " Dot: paired estimate of the ratio " (other) " / " (baseline) "; bar: interval of the verdict, logarithmic axis; line: ratio 1"
                 @if axis.has_band() { "; band: no difference by the margin of the plan" }
-                ". Margin of no difference: " (crate::words::percent(verdicts.equivalence)) "."
+                ". Margin of no difference: " (crate::words::text::percent_exact(verdicts.equivalence)) "."
             }
         }
         div.scroll tabindex="0" {

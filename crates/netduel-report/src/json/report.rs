@@ -296,7 +296,7 @@ impl ReportDocument {
             blocks: analysis.blocks,
             blocks_needed: analysis.plan.too_few_blocks().map(|(_, needed)| needed),
             trials_valid: analysis.trials_valid,
-            trials_excluded: analysis.trials_left_out,
+            trials_excluded: analysis.trials_excluded,
             workloads: analysis.workloads.iter().map(|one| WorkloadReport::of(analysis, one)).collect(),
             path_proofs: words::proofs(analysis),
             warnings: warnings(analysis),

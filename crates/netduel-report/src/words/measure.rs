@@ -1,7 +1,7 @@
 //! The value of an arm in words: median, quartiles and number of trials.
-use netduel_model::units::three_digits;
 use netduel_stats::summary;
 
+use super::text::significant;
 use crate::analysis::{ArmValues, Bound, MetricAnalysis};
 use crate::document::verdicts::Measure;
 
@@ -38,7 +38,7 @@ fn within((middle, words): (f64, &str), ends: [(f64, String); 2]) -> [String; 2]
                 }
                 // Units differ by powers of ten; the words of the middle are rounded.
                 let size = 10_f64.powf((middle / number).log10().round());
-                three_digits(value / size)
+                significant(value / size)
             }
         }
     })

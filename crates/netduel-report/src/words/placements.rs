@@ -10,7 +10,7 @@ pub fn placement(placement: &Placement) -> String {
     format!("{cores} ({})", placement.reason)
 }
 
-/// Cores that each end of each arm selected; empty without `pin = "auto"`.
+/// Cores that each end of each arm selected; empty without `pin_client` or `pin_server` = "auto".
 pub fn placements(workload: &WorkloadAnalysis) -> Vec<String> {
     let of_arm = |arm: &crate::analysis::ArmAnalysis| {
         let rows = arm.placements.iter().map(|placed| {

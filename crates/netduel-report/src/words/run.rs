@@ -143,7 +143,10 @@ pub fn stalled_trials(workload: &WorkloadAnalysis) -> Vec<String> {
     let words = |arm: &ArmAnalysis| {
         let (stalled, trials) = (arm.stalled.len(), arm.trials);
         (stalled > 0).then(|| {
-            format!("{stalled} of {trials} trials of {} without a round trip in the steady window", arm.arm)
+            format!(
+                "{stalled} of {trials} trials of {}, which had no round trip in the steady window",
+                arm.arm
+            )
         })
     };
     workload.arms.iter().filter_map(words).collect()
@@ -190,7 +193,7 @@ pub fn trials(analysis: &Analysis) -> String {
     let blocks =
         if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
     let valid = plural(analysis.trials_valid, "valid trial");
-    format!("{blocks}, {valid}, {} excluded", analysis.trials_left_out)
+    format!("{blocks}, {valid}, {} excluded", analysis.trials_excluded)
 }
 
 /// Proof of the path of each arm at each end by interface counters, over all workloads.

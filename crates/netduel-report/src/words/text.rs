@@ -1,6 +1,7 @@
 //! Small texts: numbers, shares, dates, and texts from outside without control characters.
 use netduel_model::plan::tuning::core_list;
 pub use netduel_model::units::human_share as percent;
+use netduel_model::units::three_digits;
 
 /// Two or three digits: the precision of an interval over few blocks.
 pub(super) fn figure(value: f64) -> String {
@@ -11,6 +12,15 @@ pub(super) fn figure(value: f64) -> String {
         v if v < 0.0005 => "0".to_owned(),
         _ => format!("{value:.3}"),
     }
+}
+
+/// Three significant digits, also of a number with more digits before the point: `13400`, `1.80`.
+pub fn significant(value: f64) -> String {
+    if value.abs() < 1000.0 {
+        return three_digits(value);
+    }
+    let size = 10_f64.powf(value.abs().log10().floor() - 2.0);
+    format!("{:.0}", (value / size).round() * size)
 }
 
 /// A ratio for people: `3.2x`, `0.31x`, `12x`.
@@ -29,7 +39,7 @@ pub fn percent_at_least(share: f64) -> String {
 }
 
 /// A round percentage as a plan gives it: `5 %`, `2.5 %`.
-pub(super) fn percent_exact(share: f64) -> String {
+pub(crate) fn percent_exact(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
 }
 
@@ -93,6 +103,12 @@ pub(crate) fn ranges(numbers: impl IntoIterator<Item = u16>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_numbers_have_three_significant_digits() {
+        let words = [0.0, 1.804, 387.4, 999.6, 1803.0, 13_392.0, 67_811.0].map(significant);
+        assert_eq!(words, ["0", "1.80", "387", "1000", "1800", "13400", "67800"]);
+    }
 
     #[test]
     fn core_lists_have_the_kernel_format() {

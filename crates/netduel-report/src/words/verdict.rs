@@ -312,14 +312,14 @@ pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
     (!clauses.is_empty()).then(|| text.and(format!("{}.", stalls(workload, arm)), Style::Plain))
 }
 
-/// Trials without a round trip, of an arm and of the baseline: `; 4 of 10 trials of synthetic without a round trip in the steady
+/// Trials without a round trip, of an arm and of the baseline: `; 4 of 10 trials of synthetic had no round trip in the steady
 /// window`.
 fn stalls(workload: &WorkloadAnalysis, arm: &ArmName) -> String {
     let baseline = workload.arms.first().map(|first| &first.arm);
     let is_compared = |one: &&ArmAnalysis| one.arm == *arm || Some(&one.arm) == baseline;
     let words = |one: &ArmAnalysis| {
         let (stalled, trials) = (one.stalled.len(), one.trials);
-        format!("; {stalled} of {trials} trials of {} without a round trip in the steady window", one.arm)
+        format!("; {stalled} of {trials} trials of {} had no round trip in the steady window", one.arm)
     };
     workload.arms.iter().filter(is_compared).filter(|one| !one.stalled.is_empty()).map(words).collect()
 }

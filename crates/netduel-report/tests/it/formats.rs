@@ -161,7 +161,7 @@ fn failed_and_wrong_path_trials_are_excluded_and_reported() {
     });
     insta::assert_snapshot!("left_out_terminal", table(&run, 100));
     let analysis = analyse_run(&run);
-    assert_eq!((analysis.blocks, analysis.trials_valid, analysis.trials_left_out), (9, 16, 2));
+    assert_eq!((analysis.blocks, analysis.trials_valid, analysis.trials_excluded), (9, 16, 2));
     // A block with a failed arm is no pair.
     assert_eq!(analysis.workloads[0].judged[0].comparisons[0].pairs.len(), 7);
 }
