@@ -44,8 +44,9 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
     let tail = plot("tail", &|arm| tail(arm, scale).into());
     let density =
         plot("density", &|arm| arm.latency.as_ref().map(|histogram| density(histogram, scale)).into());
-    let stalled: String =
+    let stalled: Vec<String> =
         words::stalled_trials(workload).iter().map(|note| format!(" Not included: {note}.")).collect();
+    let stalled = stalled.concat();
     let alternative = format!("round trips of {}: {}", workload.name, in_words(&table));
     vec![
         Figure {
