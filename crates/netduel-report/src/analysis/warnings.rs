@@ -20,7 +20,6 @@ const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
 /// A larger share of timestamped round trips without a split causes a warning.
 const STAMPS_LOST_MAX: f64 = 0.05;
 
-
 /// All warnings derived from the data.
 pub(super) fn derive(
     plan: &ResolvedPlan,

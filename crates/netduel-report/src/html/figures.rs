@@ -2,6 +2,7 @@
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
+use crate::analysis::CoreShare;
 use crate::document::chart::{Bar, Bars, Chart, Figure, Paint};
 use crate::words::plain;
 
