@@ -257,20 +257,13 @@ fn recover_one(
     let text = String::from_utf8_lossy(&bytes);
     let remove = || unlinkat(folder, name, AtFlags::empty()).map_err(io::Error::from);
     let mut lines = text.split_inclusive('\n');
-    let damaged = |line: usize| {
-        format!(
-            "failed to read line {line} of {}: it is damaged; settings that an earlier run changed may still be changed: compare them \
-             with the plan of that run, restore them by hand, and remove the file",
-            path.display()
-        )
-    };
     let first = lines.next().unwrap_or_default();
     let its = match serde_json::from_str::<serde_json::Value>(first) {
         Ok(its) => its,
         // The guard was killed before it had written anything that was acknowledged.
         Err(_) if !first.ends_with('\n') => return remove(),
         Err(_) => {
-            recovery.problems.push(damaged(1));
+            recovery.problems.push(damaged(path, 1));
             return Ok(());
         }
     };
@@ -300,7 +293,7 @@ fn recover_one(
             // The last line may be cut off: it was not acknowledged then.
             Err(_) if !line.ends_with('\n') => {}
             Err(_) => {
-                recovery.problems.push(damaged(number));
+                recovery.problems.push(damaged(path, number));
                 is_damaged = true;
             }
         }
@@ -315,6 +308,15 @@ fn recover_one(
         .extend(what.into_iter().filter(|what| !left.iter().any(|failed| failed.is_about(what))));
     recovery.problems.extend(left.iter().map(|failed| format!("failed to {failed}")));
     Ok(())
+}
+
+/// The problem of a line that cannot be read.
+fn damaged(path: &Path, line: usize) -> String {
+    format!(
+        "failed to read line {line} of {}: it is damaged; settings that an earlier run changed may still be changed: compare them with the \
+         plan of that run, restore them by hand, and remove the file",
+        path.display()
+    )
 }
 
 /// Whether the network namespace of a journal is certainly gone, and its settings with it: the kernel knows its file handle no more, and

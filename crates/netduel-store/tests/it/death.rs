@@ -127,19 +127,20 @@ fn run_has_one_writer_and_any_number_of_readers() {
 fn drafts_of_killed_creators_are_removed_by_the_next_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
-    let make = |name: &str, age_s: u64| {
+    let make = |name: &str, is_old: bool| {
         let path = folder.path().join(name);
         let file = std::fs::File::create(&path).expect("a file can be created");
-        let then = std::time::SystemTime::now() - std::time::Duration::from_secs(age_s);
-        file.set_modified(then).expect("its time can be set");
+        if is_old {
+            file.set_modified(std::time::UNIX_EPOCH).expect("its time can be set");
+        }
         (path, file)
     };
-    let (old, _) = make(".gone-1.netduel.new", 3600);
-    let (check, _) = make(".check-1.new", 3600);
-    let (young, _) = make(".young-1.netduel.new", 0);
-    let (locked, held) = make(".locked-1.netduel.new", 3600);
+    let (old, _) = make(".gone-1.netduel.new", true);
+    let (check, _) = make(".check-1.new", true);
+    let (young, _) = make(".young-1.netduel.new", false);
+    let (locked, held) = make(".locked-1.netduel.new", true);
     held.lock().expect("a lock");
-    let (foreign, _) = make("notes.new", 3600);
+    let (foreign, _) = make("notes.new", true);
     drop(store.create(&sample::header("next")).expect("a run is created"));
     assert!(!old.exists() && !check.exists());
     assert!(young.exists() && locked.exists() && foreign.exists());
