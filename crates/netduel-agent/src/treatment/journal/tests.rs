@@ -1,0 +1,215 @@
+//! What is restored from journals, and what is only reported.
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use netduel_formats::{examples, fingerprint, uncovered, violations};
+use netduel_sys::namespace::{Kind, unshare};
+use netduel_test_support::skip;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+
+use super::super::record::Record;
+use super::*;
+
+/// A journal whose guard is gone: it keeps a sysctl that this kernel does not have.
+fn left_behind(folder: &Path, edit: impl Fn(&mut Head)) -> PathBuf {
+    let mut journal = Journal::within(&[folder.to_owned()]);
+    journal.head.as_mut().map(edit);
+    let undo = Record::of_sysctl("net.no.such", "1");
+    journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
+    journal.path().unwrap()
+}
+
+/// The newest version of the journal that a release of netduel writes. Versions up to this never change.
+const RELEASED: u32 = 0;
+/// The fingerprints of the first line and of the others in this version.
+const FINGERPRINTS: [&str; 2] = ["a3c7d8f20e17170b", "842a2e6219ee833a"];
+
+/// Every place of a line as it is written, and the fingerprint of its schema.
+fn every<T: JsonSchema + Serialize + DeserializeOwned>() -> (String, String) {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let schema = generator.into_root_schema_for::<T>().to_value();
+    let mut text = String::new();
+    let mut lines = Vec::new();
+    for example in examples(&schema, &|_, _| None) {
+        let read: T =
+            serde_json::from_value(example.clone()).unwrap_or_else(|error| panic!("{error} in {example}"));
+        lines.push(serde_json::to_value(&read).unwrap());
+        text.push_str(&serde_json::to_string(&read).unwrap());
+        text.push('\n');
+    }
+    assert_eq!(uncovered(&schema, &lines), [""; 0]);
+    for line in &lines {
+        assert_eq!(violations(&schema, line), [""; 0], "{line}");
+    }
+    (text, fingerprint(&schema))
+}
+
+#[test]
+fn a_changed_record_needs_a_new_version_and_the_golden_file_contains_every_place() {
+    let (head, of_head) = every::<Head>();
+    let (requests, of_requests) = every::<Request>();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/journal-{VERSION}.jsonl"));
+    let written = head + &requests;
+    if VERSION > RELEASED && std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(&path, &written).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    let remedy = if VERSION > RELEASED {
+        "this version is unreleased: run `NETDUEL_BLESS=1 cargo test -p netduel-agent`, look at the difference and commit it"
+    } else {
+        "this version is released and must not change: raise VERSION and keep the golden file"
+    };
+    assert!(written == golden, "the journal changed: {remedy}");
+    let found = [of_head.as_str(), of_requests.as_str()];
+    assert_eq!(found, FINGERPRINTS, "the journal changed: {remedy}; the fingerprints are {found:?}");
+}
+
+#[test]
+fn journal_that_cannot_be_restored_is_reported_and_kept() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let path = left_behind(&folder, |_| ());
+    for _ in 0..2 {
+        let recovery = recover_within(std::slice::from_ref(&folder));
+        assert!(recovery.restored.is_empty());
+        assert!(recovery.problems[0].contains("sysctl -w 'net.no.such=1'"), "{recovery:?}");
+    }
+    assert!(path.exists());
+}
+
+#[test]
+fn damaged_journal_is_reported_and_kept_and_an_incomplete_line_is_not_damage() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let recover = || recover_within(std::slice::from_ref(&folder));
+    let path = left_behind(&folder, |_| ());
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let (first, record) = whole.split_once('\n').unwrap();
+    for (text, line) in
+        [(format!("x{whole}"), 1), (format!("{first}\nx{record}"), 2), (format!("{first}\n\u{fffd}\n"), 2)]
+    {
+        std::fs::write(&path, &text).unwrap();
+        let recovery = recover();
+        let named = format!("failed to read line {line} of {}", path.display());
+        assert!(recovery.problems[0].starts_with(&named), "{text}: {recovery:?}");
+        assert!(path.exists());
+    }
+    // The records of the other lines are restored: here one whose restoration fails.
+    std::fs::write(&path, format!("{first}\nx\n{record}")).unwrap();
+    assert!(recover().problems[1].contains("sysctl -w 'net.no.such=1'"));
+    for text in [first[..20].to_owned(), format!("{first}\n{}", &record[..10])] {
+        std::fs::write(&path, &text).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, mode).unwrap();
+        assert_eq!(recover(), Recovery::default(), "{text}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn journal_of_a_guard_that_lives_is_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let mut journal = Journal::within(std::slice::from_ref(&folder));
+    let undo = Record::of_sysctl("net.no.such", "1");
+    journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
+    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+    assert_eq!(with_guard_within(std::slice::from_ref(&folder)), journal.path());
+    journal.remove();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None);
+}
+
+#[test]
+fn journal_is_written_while_agents_look_through_the_journals() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                recover_within(std::slice::from_ref(&folder));
+                with_guard_within(std::slice::from_ref(&folder));
+            }
+        });
+        let lost = (0..500).find(|id| {
+            let mut journal = Journal::within(std::slice::from_ref(&folder));
+            journal.note(&Request::Forget { id: *id }).unwrap();
+            let text = std::fs::read_to_string(journal.path().unwrap()).unwrap_or_default();
+            journal.remove();
+            text.lines().count() != 2
+        });
+        // Before a failure: the scope waits for the other thread.
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(lost, None, "number of the first journal that was lost");
+    });
+}
+
+#[test]
+fn journal_of_another_boot_goes_and_that_of_another_namespace_or_version_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let boot = left_behind(&folder, |head| head.boot.push('x'));
+    let namespace = left_behind(&folder, |head| head.namespace += 1);
+    let version = left_behind(&folder, |head| {
+        head.journal += 1;
+        head.program = "netduel 9.8.7".to_owned();
+    });
+    let recovery = recover_within(std::slice::from_ref(&folder));
+    assert!(!boot.exists() && namespace.exists() && version.exists());
+    let mut of_other = Journal::within(std::slice::from_ref(&folder));
+    of_other.head.as_mut().unwrap().namespace += 1;
+    of_other.note(&Request::Forget { id: 1 }).unwrap();
+    assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None, "a guard of another namespace");
+    assert_eq!(recovery.problems.len(), 1, "{recovery:?}");
+    let parts = ["journal version 2", "netduel 9.8.7 wrote it", "run an agent of netduel 9.8.7"];
+    assert!(parts.iter().all(|part| recovery.problems[0].contains(part)), "{recovery:?}");
+}
+
+#[test]
+fn journal_of_a_namespace_that_is_gone_is_removed() {
+    let own = match NamespaceHandle::of_network().and_then(|own| Ok((own.exists()?, own))) {
+        Ok((exists, own)) => exists.then_some(own).unwrap(),
+        Err(error) => return skip(format!("whether a namespace exists is unknown here: {error}")),
+    };
+    let inside = std::thread::spawn(|| {
+        unshare(&[Kind::Net]).unwrap();
+        NamespaceHandle::of_network().unwrap()
+    });
+    let other = inside.join().unwrap();
+    // The kernel removes a namespace in the background.
+    while other.exists().unwrap() {
+        std::thread::yield_now();
+    }
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let with = |handle: Option<String>| {
+        left_behind(&folder, move |head| {
+            head.namespace += 1;
+            head.namespace_handle.clone_from(&handle);
+        })
+    };
+    let gone = with(Some(other.to_string()));
+    let retained = [with(Some(own.to_string())), with(None), with(Some("no handle".to_owned()))];
+    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+    assert!(!gone.exists() && retained.iter().all(|path| path.exists()));
+}
+
+#[test]
+fn journal_that_others_can_write_is_not_trusted() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let open_to = |mode| std::fs::Permissions::from_mode(mode);
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let path = left_behind(&folder, |_| ());
+    std::fs::set_permissions(&path, open_to(0o666)).unwrap();
+    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+    std::fs::set_permissions(&path, open_to(0o600)).unwrap();
+    // A link in its place is not followed, and a folder that others can write is none.
+    let linked = root.path().join("linked");
+    std::os::unix::fs::symlink(&folder, &linked).unwrap();
+    assert_eq!(recover_within(std::slice::from_ref(&linked)), Recovery::default());
+    std::fs::set_permissions(&folder, open_to(0o777)).unwrap();
+    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+    assert!(Journal::within(std::slice::from_ref(&folder)).path().is_none());
+}
