@@ -347,8 +347,8 @@ impl Warning {
         let title = |metric: &Metric| metric.title_in(unit);
         match self {
             Self::Drift { arm, workload, metric, change } => format!(
-                "drift: {} of {arm} in {workload} {} by {:.0} % of its median over the blocks; conditions changed during the \
-                 run: look at the series over blocks and repeat the run",
+                "drift: {} of {arm} in {workload} {} over the blocks: the line through them changes by {:.0} % of the median from the \
+                 first to the last; conditions changed during the run: look at the series over blocks and repeat the run",
                 title(metric),
                 if *change < 0.0 { "fell" } else { "rose" },
                 (change.abs() * 100.0).max(1.0)

@@ -33,10 +33,9 @@ pub(super) fn table(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -
         (false, true) => "datagrams",
         (false, false) => "retransmits",
     }));
-    let mut row = |stream: String, end: &str, (bytes, seconds): (u64, Option<f64>), last: Option<u64>| {
+    let mut row = |stream: String, end: &str, (bytes, seconds): (u64, f64), last: Option<u64>| {
         let mut cells = vec![Cell::Text(stream), end.into(), Cell::Number(human_si(bytes as f64, "B"))];
-        let rate = seconds.filter(|seconds| *seconds > 0.0);
-        let rate = rate.map(|seconds| human_bit_rate(bytes as f64 * 8.0 / seconds));
+        let rate = (seconds > 0.0).then(|| human_bit_rate(bytes as f64 * 8.0 / seconds));
         cells.extend(has_rates.then(|| Cell::number(rate)));
         cells.push(last.map_or(Cell::Absent, Cell::Count));
         table.rows.push(cells);
@@ -49,10 +48,10 @@ pub(super) fn table(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -
         if one_by_one(count) {
             for stream in &sender.report.streams {
                 let resent = stream.tcp.as_ref().and_then(|tcp| tcp.retransmits).map(u64::from);
-                row(number(stream), &from, (stream.sent_bytes, Some(span(sent))), resent);
+                row(number(stream), &from, (stream.sent_bytes, span(sent)), resent);
             }
             for stream in &receiver.report.streams {
-                row(number(stream), &to, (stream.received_bytes, Some(span(received))), None);
+                row(number(stream), &to, (stream.received_bytes, span(received)), None);
             }
         }
         let all = if count > 1 { format!("all {count}") } else { "1".to_owned() };
@@ -60,8 +59,8 @@ pub(super) fn table(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -
         let resent =
             connections.map(|tcp| tcp.retransmits.map(u64::from)).reduce(|a, b| Some(a? + b?)).flatten();
         let messages = |flow: &Flow| if is_udp { Some(flow.messages) } else { None };
-        row(all.clone(), &from, (sent.bytes, None), messages(sent).or(resent));
-        row(all, &to, (received.bytes, None), messages(received));
+        row(all.clone(), &from, (sent.bytes, span(sent)), messages(sent).or(resent));
+        row(all, &to, (received.bytes, span(received)), messages(received));
     }
     table
 }
