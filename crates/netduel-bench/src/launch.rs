@@ -157,7 +157,6 @@ impl Launched {
 
     /// Stops the process until a signal continues it. It is stopped when this returns: a signal alone reaches a thread on another
     /// core later.
-    /// runs on another core later.
     pub fn freeze(&self) -> Result<()> {
         self.signal(Signal::STOP)?;
         let what = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use netduel_report::json::schema::DOCUMENTS;
-use netduel_sys::clock::monotonic_ns;
+use netduel_sys::clock::{monotonic_ns, sleep_until};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -13,6 +13,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 const MARK: &str = "NETDUEL_TEST_MARK";
 /// Time limit for an event on a busy machine.
 const SEEN_DEADLINE_NS: u64 = 60_000_000_000;
+/// Pause between two looks at a condition.
+const POLL_NS: u64 = 1_000_000;
 /// Time limit for a process to end.
 const GONE_DEADLINE_S: i64 = 20;
 
@@ -259,9 +261,12 @@ pub fn until(mut seen: impl FnMut() -> bool) -> bool {
         if seen() {
             return true;
         }
-        if monotonic_ns() >= deadline_ns {
+        let now = monotonic_ns();
+        if now >= deadline_ns {
             return false;
         }
+        // What is waited for needs the core.
+        sleep_until(now + POLL_NS);
     }
 }
 
