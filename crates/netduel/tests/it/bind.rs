@@ -79,9 +79,9 @@ fn invalid_binds_are_rejected_before_connecting() {
         assert!(run.stderr.contains(cause), "{bind}: {}", run.stderr);
     }
     let server = Server::start(&[]);
-    let run = server.client(&["tcp", "STRING", "-B", "::1"]).expect_code(4);
+    let run = server.client(&["tcp", "STRING", "-B", "::1"]).expect_code(2);
     assert!(run.stderr.contains("127.0.0.1 is an IPv4 address; -B ::1 is IPv6"), "{}", run.stderr);
-    let run = server.client(&["tcp", "STRING", "-6"]).expect_code(4);
+    let run = server.client(&["tcp", "STRING", "-6"]).expect_code(2);
     assert!(run.stderr.contains("127.0.0.1 is an IPv4 address; leave out -6"), "{}", run.stderr);
     server.end();
 }

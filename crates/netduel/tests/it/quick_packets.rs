@@ -110,7 +110,7 @@ fn invalid_packet_options_are_rejected_in_terms_of_the_command_line() {
             "-R (--reverse) or --bidir: is \"down\", but without sockets only the client sends",
         ),
         (&["--queues", "2"], "--queues: is given where neither end opens queues itself"),
-        (&["--generator", "pktgen"], "expected one of `socket`, `xdp`, `kernel`"),
+        (&["--generator", "pktgen"], "one of `socket`, `xdp`, `kernel`, `dpdk` is allowed"),
         (&["-b", "1M"], "this test counts events, not bits; use --rate"),
         (&["-l", "64"], "this test counts frames, not payload; use --frame"),
     ] {

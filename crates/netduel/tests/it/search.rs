@@ -152,7 +152,7 @@ fn quick_test_searches_and_prints_the_result() {
         "{text}"
     );
     for (options, words) in [
-        (&["--search", "most"][..], "expected one of `no-drop`"),
+        (&["--search", "most"][..], "one of `no-drop`"),
         (&["--search", "no-drop,no-drop"], "--search: is there twice"),
         (
             &["--search", "no-drop", "--generator", "kernel"],
