@@ -16,7 +16,9 @@ use crate::console;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::figure::trial_value;
 use crate::report_file::Destination;
-use crate::run::{Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure};
+use crate::run::{
+    Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure, stopped_before_trials,
+};
 use crate::run_store::writable_store;
 
 /// The demo's plan, compiled in: the demo needs no file.
@@ -91,7 +93,7 @@ fn check_paths(
     });
     match result.map_err(run_failure)? {
         RunEnd::Interrupted => {
-            Err(Failure::message(Kind::Interrupted, "stopped by the user before the first trial"))
+            Err(stopped_before_trials())
         }
         RunEnd::Failed { detail } => Err(Failure::message(Kind::Host, detail)),
         _ if !failures.is_empty() => Err(Failure::message(

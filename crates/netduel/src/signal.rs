@@ -1,10 +1,15 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks a command to stop cleanly, the second ends the program at once.
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// Interval of the checks for a signal during a wait.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
@@ -53,6 +58,25 @@ pub fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// The result of `work`, which may wait for ever; `None` after the first of these signals. Without the handlers of [`interrupted`] the signal
+/// ends the program.
+pub fn unless_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let Some(flag) = INTERRUPTED.get() else { return Some(work()) };
+    let (done, result) = channel();
+    std::thread::spawn(move || {
+        // Without a receiver the result is not needed.
+        drop(done.send(work()));
+    });
+    while !flag.load(Ordering::Relaxed) {
+        match result.recv_timeout(INTERRUPT_INTERVAL) {
+            Ok(result) => return Some(result),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => panic!("the work panicked"),
+        }
+    }
+    None
 }
 
 #[cfg(test)]

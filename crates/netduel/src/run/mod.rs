@@ -20,9 +20,10 @@ use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::report_file::Destination;
 use crate::run_store::{NextStep, store_failure, writable_store};
+use crate::signal;
 
 use outcome::finish;
-pub use outcome::{Output, run_failure};
+pub use outcome::{Output, run_failure, stopped_before_trials};
 use progress::Progress;
 pub use surroundings::{
     PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab,
@@ -119,10 +120,14 @@ pub fn read_plan(path: &Path) -> Result<(String, ResolvedPlan), Failure> {
 
 /// Reads and checks a plan with overrides, each KEY=VALUE or WORKLOAD.KEY=VALUE.
 pub fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, ResolvedPlan), Failure> {
-    let mut bytes = Vec::new();
-    // A device or a pipe may have no end.
-    let read = File::open(path).and_then(|file| file.take(TEXT_LEN_MAX.0 + 1).read_to_end(&mut bytes));
-    if read.as_ref().is_ok_and(|length| *length as u64 > TEXT_LEN_MAX.0) {
+    let opened = path.to_owned();
+    // A device may have no end, and a pipe may never have a writer.
+    let read = signal::unless_interrupted(move || {
+        let mut bytes = Vec::new();
+        File::open(opened)?.take(TEXT_LEN_MAX.0 + 1).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let read = read.ok_or_else(stopped_before_trials)?;
+    if read.as_ref().is_ok_and(|bytes| bytes.len() as u64 > TEXT_LEN_MAX.0) {
         return Err(Failure::message(
             Kind::Usage,
             format!("failed to read the plan {}: it is longer than {TEXT_LEN_MAX}", path.display()),
@@ -130,7 +135,7 @@ pub fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, Reso
         .remedy("name a plan, a TOML file"));
     }
     let text = read
-        .and_then(|_| String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text")));
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text")));
     let text = text.map_err(|error| {
         let text = format!("failed to read the plan {}: {error}", path.display());
         Failure::caused(Kind::Usage, text, error)

@@ -48,9 +48,7 @@ pub fn finish(
 ) -> Result<(), Failure> {
     let Some(id) = id else {
         return match result.map_err(run_failure)? {
-            RunEnd::Interrupted => {
-                Err(Failure::message(Kind::Interrupted, "stopped by the user before the first trial"))
-            }
+            RunEnd::Interrupted => Err(stopped_before_trials()),
             _ => Ok(()),
         };
     };
@@ -121,6 +119,11 @@ fn say(json: bool, line: &str) -> Result<(), Failure> {
         return Ok(());
     }
     print_lines(&format!("{line}\n"))
+}
+
+/// A signal came before the first trial.
+pub fn stopped_before_trials() -> Failure {
+    Failure::message(Kind::Interrupted, "stopped by the user before the first trial")
 }
 
 /// The exit code of a run that failed.

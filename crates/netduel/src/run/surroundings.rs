@@ -24,6 +24,7 @@ use netduel_report::inspect::Inspection;
 use netduel_store::{RunWriter, StoreError};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
+use crate::run::outcome::stopped_before_trials;
 use crate::run::path_events::PathEvents;
 use crate::{program, signal};
 
@@ -138,7 +139,7 @@ pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<netduel_lab::Lab>, Failur
     let lab = netduel_lab::Lab::up(&name, spec, Lifetime::Attached, &program::keeper_command());
     // A terminal sends the signal to the lab's processes as well, which then fail.
     if interrupted.load(Ordering::Relaxed) {
-        return Err(Failure::message(Kind::Interrupted, "stopped by the user before the first trial"));
+        return Err(stopped_before_trials());
     }
     lab.map(Some).map_err(crate::lab::failed)
 }
