@@ -10,6 +10,7 @@ mod figure;
 mod inspect;
 mod lab;
 mod manual;
+mod named_namespace;
 mod plan;
 mod program;
 mod quick;

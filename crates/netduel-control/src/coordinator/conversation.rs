@@ -445,6 +445,7 @@ impl<'a> Hosts<'a> {
     /// Abandons an agent after a protocol error, silence, or the end of its process. Its queued messages are dropped, because they would be
     /// taken for those of the agent that replaces it. A queued `bye` is kept, and a queued failure is the reason for the end.
     fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> TrialError {
+        let was_started = self.links.get(host).is_some_and(HostLink::is_greeted);
         let (how, mut last_words) = self.end_agent(host);
         let failure = self.events.iter().find_map(|(from, event)| match event {
             AgentEvent::Failed { message, .. } if from == host => Some(format!("; it reported: {message}")),
@@ -457,7 +458,8 @@ impl<'a> Hosts<'a> {
         let host = host.clone();
         let error = match error {
             Some(source) => RunError::Peer { host: host.clone(), source, last_words },
-            None => RunError::Vanished { host: host.clone(), how, last_words },
+            None if was_started => RunError::Vanished { host: host.clone(), how, last_words },
+            None => RunError::NotStarted { host: host.clone(), how, last_words },
         };
         TrialError::Lost { host, error: Box::new(error) }
     }

@@ -14,7 +14,7 @@ pub enum RunError {
     /// An agent could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// No launcher for a host.
+    /// A host on which no agent can be started as things are.
     #[error("failed to start the agent of host {host}: {reason}")]
     NoLauncher {
         /// The host.
@@ -30,6 +30,16 @@ pub enum RunError {
         /// The violation.
         source: PeerError,
         /// The last lines of its standard error.
+        last_words: String,
+    },
+    /// The command that starts an agent ended before the agent answered.
+    #[error("failed to start the agent of host {host}: its command ended ({how}){last_words}")]
+    NotStarted {
+        /// The host.
+        host: HostName,
+        /// Its exit status.
+        how: String,
+        /// The last lines of its output.
         last_words: String,
     },
     /// An agent ended.
@@ -146,7 +156,7 @@ impl RunError {
     pub fn kind(&self) -> RunErrorKind {
         match self {
             Self::Launch(_)
-            | Self::NoLauncher { .. }
+            | Self::NotStarted { .. }
             | Self::Peer { .. }
             | Self::Vanished { .. }
             | Self::NotRunning { .. }
@@ -156,7 +166,7 @@ impl RunError {
             Self::Store(_) => RunErrorKind::Store,
             Self::Plan(_) => RunErrorKind::Usage,
             Self::Lab(_) => RunErrorKind::Lab,
-            Self::Token(_) => RunErrorKind::Environment,
+            Self::NoLauncher { .. } | Self::Token(_) => RunErrorKind::Environment,
         }
     }
 }

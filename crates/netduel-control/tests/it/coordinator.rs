@@ -85,7 +85,7 @@ fn missing_program_is_named() {
 fn last_output_of_an_agent_that_ends_at_once_is_reported() {
     let mut script = Script::default().host("b", &["sh", "-c", "echo no such host key >&2; exit 255"]);
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
-    assert!(matches!(error, RunError::Vanished { .. }));
+    assert!(matches!(error, RunError::NotStarted { .. }));
     let text = error.to_string();
     assert!(text.contains("no such host key") && text.contains("255"), "{text}");
 }
@@ -374,7 +374,7 @@ fn garbage_in_place_of_an_agent_is_quoted() {
     let mut script = Script::default().host("b", &["sh", "-c", chatter]);
     let text = run(&plan(FOUR_TRIALS), &mut script).unwrap_err().to_string();
     assert!(
-        text.contains("host b vanished") && text.contains("Welcome / This account is not available"),
+        text.contains("failed to start the agent of host b") && text.contains("Welcome / This account is not available"),
         "{text}"
     );
     let mut script = Script::default().host("b", &["sh", "-c", "yes no"]);

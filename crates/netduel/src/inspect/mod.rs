@@ -24,18 +24,18 @@ use args::InspectArgs;
 
 /// Runs the command.
 pub fn command(args: &InspectArgs) -> Result<(), Failure> {
-    let inspection = match &args.plan {
+    let (inspection, failed) = match &args.plan {
         Some(path) => of_plan(path, args)?,
-        None if args.hosts.is_empty() => of_this_host(args)?,
+        None if args.hosts.is_empty() => (of_this_host(args)?, None),
         None => of_targets(args)?,
     };
     show(&inspection, args)?;
-    if let Some((name, reason)) = inspection.failed.first() {
+    if let (Some((name, reason)), Some(kind)) = (inspection.failed.first(), failed) {
         let others = match inspection.failed.len() {
             1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        return Err(Failure::message(Kind::Host, format!("{name} could not be inspected{others}: {reason}")));
+        return Err(Failure::message(kind, format!("{name} could not be inspected{others}: {reason}")));
     }
     if args.fail_on.is_failed_by(inspection.worst()) {
         return Err(Failure::message(Kind::Findings, counted(&inspection)));
@@ -70,7 +70,7 @@ fn of_this_host(args: &InspectArgs) -> Result<Inspection, Failure> {
 }
 
 /// The hosts of a plan: all, or the named ones.
-fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspection, Failure> {
+fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspected, Failure> {
     let (_, mut plan) = read_plan(path)?;
     for name in &args.hosts {
         if !plan.hosts.keys().any(|host| host.as_str() == name) {
@@ -87,26 +87,32 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspection, Failure> {
         .iter()
         .map(|(name, host)| (name.clone(), agent_argv(name, host, lab.as_ref().map(Lab::name))))
         .collect();
-    let (hosts, failed) = describe_hosts(&plan, &argv, !args.no_metadata)?;
+    let Asked { hosts, failed, kind } = describe_hosts(&plan, &argv, &str::to_owned, !args.no_metadata)?;
     remove_lab(lab);
     let failed = failed.into_iter().map(|(name, reason)| (name.to_string(), reason)).collect();
-    Ok(Inspection { failed, ..Inspection::of_plan(&plan, &hosts) })
+    Ok((Inspection { failed, ..Inspection::of_plan(&plan, &hosts) }, kind))
 }
 
 /// Hosts from the command line.
-fn of_targets(args: &InspectArgs) -> Result<Inspection, Failure> {
+fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
     let targets = target::targets(&args.hosts)?;
     target::check_labs(&targets)?;
     let hosts = targets.keys().map(|name| {
         (name.clone(), Host { launch: Launch::Local, addresses: Vec::new(), size: None, expect_mbps: None })
     });
     let plan = without_traffic(hosts.collect());
-    let argv = targets.iter().map(|(name, target)| (name.clone(), Ok(target.argv.clone()))).collect();
-    let (hosts, failed) = describe_hosts(&plan, &argv, !args.no_metadata)?;
+    let argv = targets.iter().map(|(name, target)| (name.clone(), target.checked_argv())).collect();
+    // The coordinator knows a host by a name that only resembles the argument.
+    let in_arguments = |text: &str| {
+        targets
+            .iter()
+            .fold(text.to_owned(), |text, (name, target)| text.replace(name.as_str(), &target.word))
+    };
+    let Asked { hosts, failed, kind } = describe_hosts(&plan, &argv, &in_arguments, !args.no_metadata)?;
     let word = |name: &HostName| targets.get(name).map(|target| target.word.clone()).unwrap_or_default();
     let hosts = hosts.into_iter().map(|(name, snapshot)| (word(&name), snapshot)).collect();
     let failed = failed.into_iter().map(|(name, reason)| (word(&name), reason)).collect();
-    Ok(Inspection { failed, ..Inspection::of_hosts(hosts) })
+    Ok((Inspection { failed, ..Inspection::of_hosts(hosts) }, kind))
 }
 
 /// A plan with hosts only.
@@ -131,12 +137,23 @@ fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
     }
 }
 
-/// The snapshots of the hosts, and the failed hosts with the reason.
-type Asked = (BTreeMap<HostName, HostSnapshot>, Vec<(HostName, String)>);
+/// An inspection, and the kind of its first failure.
+type Inspected = (Inspection, Option<Kind>);
+
+/// What the hosts answered.
+struct Asked {
+    /// Their snapshots.
+    hosts: BTreeMap<HostName, HostSnapshot>,
+    /// The failed hosts with the reason.
+    failed: Vec<(HostName, String)>,
+    /// The kind of the first failure.
+    kind: Option<Kind>,
+}
 
 fn describe_hosts(
     plan: &ResolvedPlan,
     argv: &BTreeMap<HostName, Result<Vec<String>, String>>,
+    in_arguments: &dyn Fn(&str) -> String,
     metadata: bool,
 ) -> Result<Asked, Failure> {
     let clock = SystemClock::new()?;
@@ -145,19 +162,22 @@ fn describe_hosts(
     };
     let listener = &mut |event| {
         if let Event::Warned { warning } = event {
-            crate::console::tell(&format!("netduel: {warning}"));
+            crate::console::tell(&in_arguments(&format!("netduel: {warning}")));
         }
     };
     let described: Described = coordinator::describe(plan, &clock, launcher, listener, metadata)
         .ok_or_else(|| Failure::message(Kind::Interrupted, "stopped by the user; nothing was changed"))?;
-    let (mut hosts, mut failed) = (BTreeMap::new(), Vec::new());
+    let (mut hosts, mut failed, mut kind) = (BTreeMap::new(), Vec::new(), None);
     for (name, answer) in described {
         match answer {
             Ok(snapshot) => {
                 hosts.insert(name, snapshot);
             }
-            Err(error) => failed.push((name, chain(&error))),
+            Err(error) => {
+                kind.get_or_insert(error.kind().into());
+                failed.push((name, in_arguments(&chain(&error))));
+            }
         }
     }
-    Ok((hosts, failed))
+    Ok(Asked { hosts, failed, kind })
 }

@@ -5,7 +5,7 @@ use netduel_model::ids::{HostName, LabName, NAME_LEN_MAX};
 use netduel_model::socket_name::SocketName;
 
 use crate::exit::{Failure, Kind};
-use crate::program;
+use crate::{named_namespace, program};
 use crate::quick::known;
 
 /// The lab of a guest that is named without one.
@@ -18,6 +18,16 @@ pub struct Target {
     pub word: String,
     /// The argv that starts its agent.
     pub argv: Vec<String>,
+}
+
+impl Target {
+    /// The argv, or the reason why it could not start an agent.
+    pub fn checked_argv(&self) -> Result<Vec<String>, String> {
+        if let Some(name) = self.word.strip_prefix("netns:") {
+            named_namespace::check(name)?;
+        }
+        Ok(self.argv.clone())
+    }
 }
 
 /// Parses the host arguments; each gets a name for errors.
@@ -90,7 +100,7 @@ fn argv(word: &str) -> Result<Vec<String>, Failure> {
         "netns" if rest.is_empty() || rest.starts_with('-') || rest.contains('/') => {
             Err(wrong("names no network namespace"))
         }
-        "netns" => Ok(words(&["ip", "netns", "exec", rest, &own, "agent"])),
+        "netns" => Ok([named_namespace::prefix(rest), words(&[&own, "agent"])].concat()),
         _ => {
             let (lab, guest) = rest.split_once('/').unwrap_or((LAB_DEFAULT, rest));
             let lab = LabName::new(lab).map_err(|_| wrong("names no lab"))?;

@@ -26,7 +26,7 @@ use netduel_store::{RunWriter, StoreError};
 use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::run::outcome::stopped_before_trials;
 use crate::run::path_events::PathEvents;
-use crate::{program, signal};
+use crate::{named_namespace, program, signal};
 
 /// Origin of a run.
 pub enum RunSource {
@@ -177,7 +177,8 @@ pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&LabName>) -> Result
             words.iter().map(|word| (*word).to_owned()).collect()
         }
         Launch::Netns { name } => {
-            ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
+            named_namespace::check(name)?;
+            named_namespace::prefix(name)
         }
         // The program is looked up in the PATH of the other machine.
         Launch::Command { prefix } => {

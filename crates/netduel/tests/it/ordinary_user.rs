@@ -35,3 +35,39 @@ fn ordinary_user_runs_a_comparison() {
     assert!(bench.path().join("out/report.html").exists());
     bench.assert_nothing_left();
 }
+
+#[test]
+fn namespace_that_a_user_may_not_enter_ends_a_run_with_the_permission() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root makes a named network namespace");
+    }
+    let name = format!("netduel-it-{}-locked", std::process::id());
+    let ip = |action: &str| Command::new("ip").args(["netns", action, &name]).output();
+    let made = ip("add");
+    if !made.as_ref().is_ok_and(|made| made.status.success()) {
+        return skip(format!("`ip netns add`: {made:?}"));
+    }
+    let bench = Bench::new();
+    std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let program = bench.path().join("netduel");
+    std::fs::copy(env!("CARGO_BIN_EXE_netduel"), &program).unwrap();
+    let plan = bench.plan(&format!(
+        "name = \"locked\"\nquestion = \"Is it locked?\"\n\
+         [hosts.a]\nlaunch = \"netns\"\nnetns = \"{name}\"\n\
+         [hosts.b]\nlaunch = \"local\"\naddresses = [\"127.0.0.1\"]\n\
+         [[arms]]\nname = \"x\"\nclient = \"a\"\nserver = \"b\"\n{LATENCY}\n\
+         [design]\naa = true\nblocks_min = 2\nblocks_max = 2\n"
+    ));
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+    command.arg("run").arg(&plan).current_dir(bench.path());
+    bench.mark(&mut command);
+    let run = Finished::from(command.output().unwrap());
+    let removed = ip("delete");
+    let run = run.expect_code(3);
+    let expected = [name.as_str(), "host a", "CAP_SYS_ADMIN", "run netduel as root"];
+    assert!(expected.iter().all(|word| run.stderr.contains(word)), "{}", run.stderr);
+    assert!(!run.stderr.contains("vanished"), "{}", run.stderr);
+    assert!(removed.is_ok_and(|removed| removed.status.success()));
+    bench.assert_nothing_left();
+}
