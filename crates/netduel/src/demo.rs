@@ -92,9 +92,7 @@ fn check_paths(
         }
     });
     match result.map_err(run_failure)? {
-        RunEnd::Interrupted => {
-            Err(stopped_before_trials())
-        }
+        RunEnd::Interrupted => Err(stopped_before_trials()),
         RunEnd::Failed { detail } => Err(Failure::message(Kind::Host, detail)),
         _ if !failures.is_empty() => Err(Failure::message(
             Kind::Lab,

@@ -374,7 +374,8 @@ fn garbage_in_place_of_an_agent_is_quoted() {
     let mut script = Script::default().host("b", &["sh", "-c", chatter]);
     let text = run(&plan(FOUR_TRIALS), &mut script).unwrap_err().to_string();
     assert!(
-        text.contains("failed to start the agent of host b") && text.contains("Welcome / This account is not available"),
+        text.contains("failed to start the agent of host b")
+            && text.contains("Welcome / This account is not available"),
         "{text}"
     );
     let mut script = Script::default().host("b", &["sh", "-c", "yes no"]);

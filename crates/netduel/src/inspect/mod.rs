@@ -104,9 +104,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
     let argv = targets.iter().map(|(name, target)| (name.clone(), target.checked_argv())).collect();
     // The coordinator knows a host by a name that only resembles the argument.
     let in_arguments = |text: &str| {
-        targets
-            .iter()
-            .fold(text.to_owned(), |text, (name, target)| text.replace(name.as_str(), &target.word))
+        targets.iter().fold(text.to_owned(), |text, (name, target)| text.replace(name.as_str(), &target.word))
     };
     let Asked { hosts, failed, kind } = describe_hosts(&plan, &argv, &in_arguments, !args.no_metadata)?;
     let word = |name: &HostName| targets.get(name).map(|target| target.word.clone()).unwrap_or_default();

@@ -5,8 +5,8 @@ use netduel_model::ids::{HostName, LabName, NAME_LEN_MAX};
 use netduel_model::socket_name::SocketName;
 
 use crate::exit::{Failure, Kind};
-use crate::{named_namespace, program};
 use crate::quick::known;
+use crate::{named_namespace, program};
 
 /// The lab of a guest that is named without one.
 const LAB_DEFAULT: &str = "local";

@@ -134,8 +134,9 @@ pub fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, Reso
         )
         .remedy("name a plan, a TOML file"));
     }
-    let text = read
-        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text")));
+    let text = read.and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
+    });
     let text = text.map_err(|error| {
         let text = format!("failed to read the plan {}: {error}", path.display());
         Failure::caused(Kind::Usage, text, error)

@@ -37,7 +37,10 @@ fn signal_before_the_plan_is_read_ends_a_run_with_a_document() {
         let open =
             || OpenOptions::new().write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&plan);
         if has_writer {
-            assert!(until(|| open().is_ok_and(|file| gate.replace(file).is_none())), "the plan was never read");
+            assert!(
+                until(|| open().is_ok_and(|file| gate.replace(file).is_none())),
+                "the plan was never read"
+            );
         }
         // The handler is there before the plan is known.
         assert!(until(|| catches(&status, stop)), "{stop:?} would end the program without a document");
