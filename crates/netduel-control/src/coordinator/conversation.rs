@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, RunId};
-use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::{Launch, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::warning::Warning;
 
 use super::error::{PlanFault, RunError, TrialError};
-use super::host::HostLink;
+use super::host::{EndWords, HostLink};
 use super::surroundings::{Clock, Launcher, Listener};
 use super::timing::restore_timeout_ns;
 use crate::launcher::{AgentId, Agents, Arrival};
@@ -301,8 +301,8 @@ impl<'a> Hosts<'a> {
 
     /// Ends the agent of a host, if it runs: closes its input, waits for its end, and kills it after a timeout. Returns its exit status and
     /// its last output.
-    pub(super) fn end_agent(&mut self, host: &HostName) -> (String, String) {
-        let Some(link) = self.links.remove(host) else { return <(String, String)>::default() };
+    pub(super) fn end_agent(&mut self, host: &HostName) -> EndWords {
+        let Some(link) = self.links.remove(host) else { return EndWords::default() };
         let ended = self.agents.end(link.id, link.patience());
         if !ended.is_over {
             self.killed.insert(host.clone(), link.id);
@@ -446,20 +446,25 @@ impl<'a> Hosts<'a> {
     /// taken for those of the agent that replaces it. A queued `bye` is kept, and a queued failure is the reason for the end.
     fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> TrialError {
         let was_started = self.links.get(host).is_some_and(HostLink::is_greeted);
-        let (how, mut last_words) = self.end_agent(host);
+        let EndWords { how, mut last_words, own_reason } = self.end_agent(host);
         let failure = self.events.iter().find_map(|(from, event)| match event {
             AgentEvent::Failed { message, .. } if from == host => Some(format!("; it reported: {message}")),
             _ => None,
         });
+        // No agent runs on this machine for a paired server: the process is its connection, and its message is the reason.
+        let is_paired =
+            self.plan.hosts.get(host).is_some_and(|it| matches!(it.launch, Launch::Paired { .. }));
+        let own_reason = own_reason.filter(|_| is_paired && failure.is_none());
         last_words = failure.unwrap_or(last_words);
         self.events.retain(|(from, event)| {
             from != host || matches!(event, AgentEvent::Answer(FromAgent::Bye { .. }))
         });
         let host = host.clone();
-        let error = match error {
-            Some(source) => RunError::Peer { host: host.clone(), source, last_words },
-            None if was_started => RunError::Vanished { host: host.clone(), how, last_words },
-            None => RunError::NotStarted { host: host.clone(), how, last_words },
+        let error = match (error, own_reason) {
+            (Some(source), _) => RunError::Peer { host: host.clone(), source, last_words },
+            (None, Some(reason)) => RunError::Disconnected { host: host.clone(), reason },
+            (None, None) if was_started => RunError::Vanished { host: host.clone(), how, last_words },
+            (None, None) => RunError::NotStarted { host: host.clone(), how, last_words },
         };
         TrialError::Lost { host, error: Box::new(error) }
     }

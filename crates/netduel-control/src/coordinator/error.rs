@@ -52,6 +52,14 @@ pub enum RunError {
         /// The last lines of its standard error.
         last_words: String,
     },
+    /// The connection to a paired server ended.
+    #[error("host {host}: {reason}")]
+    Disconnected {
+        /// The host.
+        host: HostName,
+        /// The message of the connection's process.
+        reason: String,
+    },
     /// An agent that is needed has ended earlier.
     #[error("the agent of host {host} is not running")]
     NotRunning {
@@ -159,6 +167,7 @@ impl RunError {
             | Self::NotStarted { .. }
             | Self::Peer { .. }
             | Self::Vanished { .. }
+            | Self::Disconnected { .. }
             | Self::NotRunning { .. }
             | Self::Incomplete { .. }
             | Self::NotOver { .. } => RunErrorKind::Host,

@@ -17,6 +17,17 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// unreachable agent undoes its changes when it notices the lost connection.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How the process of an agent ended, as parts of a message.
+#[derive(Debug, Default)]
+pub struct EndWords {
+    /// Its exit status.
+    pub how: String,
+    /// Its last output.
+    pub last_words: String,
+    /// The error message with which netduel itself ended.
+    pub own_reason: Option<String>,
+}
+
 /// An agent's number and conversation.
 #[derive(Debug)]
 pub struct HostLink {
@@ -74,8 +85,8 @@ impl HostLink {
         if self.peer.is_greeted() && !self.peer.is_quiet() { END_PATIENCE } else { STRANGER_PATIENCE }
     }
 
-    /// The exit status of the agent and its last output, as parts of a message.
-    pub fn end_words(&self, ended: &Ended) -> (String, String) {
+    /// The end of the agent's process.
+    pub fn end_words(&self, ended: &Ended) -> EndWords {
         let banner = self.peer.unanswered_banner().join(" / ");
         let how = match ended.status {
             // Shells and ssh end with this status when they do not find the command.
@@ -89,6 +100,11 @@ impl HostLink {
             "" => String::new(),
             text => format!("; {what}: {text}"),
         };
-        (how, part("it printed", &banner) + &part("its last output", &ended.last_words))
+        let own_reason = ended.last_words.lines().last().and_then(|line| line.strip_prefix("netduel: "));
+        EndWords {
+            how,
+            last_words: part("it printed", &banner) + &part("its last output", &ended.last_words),
+            own_reason: own_reason.map(str::to_owned),
+        }
     }
 }

@@ -196,7 +196,7 @@ fn execute(
                 };
                 return Err(Failure::message(
                     kind,
-                    format!("the test with {} failed: {reason}", server.words()),
+                    format!("the test with {} failed {}: {reason}", server.words(), output.borrow().so_far()),
                 ));
             }
             let mut snapshots = hosts.values();

@@ -203,9 +203,14 @@ impl Output {
 
     /// The available values when the user stops a test: those of the last report of each end, so with the start-up included.
     pub fn stopped(&self) -> String {
+        format!("stopped by the user {}", self.so_far())
+    }
+
+    /// The duration until now and what had arrived: `after 1.2 s; 3.00 GB had arrived at the server, 20.0 Gbit/s on average`.
+    pub fn so_far(&self) -> String {
         let elapsed = self.newest.iter().map(|figures| figures.elapsed_ns).max().unwrap_or(0);
         let seconds = elapsed as f64 / 1e9;
-        let mut text = format!("stopped by the user after {seconds:.1} s");
+        let mut text = format!("after {seconds:.1} s");
         for (role, figures) in [Role::Client, Role::Server].into_iter().zip(self.newest) {
             if figures.received_bytes > 0 && figures.elapsed_ns > 0 {
                 let rate = figures.received_bytes as f64 * 8e9 / figures.elapsed_ns as f64;

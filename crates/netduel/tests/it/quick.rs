@@ -317,7 +317,10 @@ fn killed_client_or_server_does_not_affect_the_other() {
     let mut error = String::new();
     client.stderr.take().unwrap().read_to_string(&mut error).unwrap();
     assert_eq!(client.wait().unwrap().code(), Some(4), "{error}");
-    assert!(error.contains("failed"), "{error}");
+    let expected = ["failed after ", "had arrived at the server", "it was stopped or killed"];
+    assert!(expected.iter().all(|words| error.contains(words)), "{error}");
+    let internal = ["vanished", "agent", "exit status"];
+    assert!(!internal.iter().any(|words| error.contains(words)), "{error}");
     let Served { bench, lab, mut server, .. } = served;
     server.wait().unwrap();
     bench.run(["lab", "down", &lab]).expect_code(0);
