@@ -298,6 +298,7 @@ impl Metric {
             Quantity::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
             Quantity::Responsiveness => format!("{value:.0} RPM"),
             Quantity::CpuPerByte => format!("{} s/GB", three_digits(value)),
+            Quantity::CpuPerMessage if value >= 999.5 => human_nanos(value * 1e3),
             Quantity::CpuPerMessage => format!("{} us", three_digits(value)),
             Quantity::Segments => format!("{} /GB", three_digits(value)),
             // The title names the unit: `probes lost`.

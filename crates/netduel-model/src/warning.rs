@@ -386,8 +386,7 @@ impl Warning {
                 "receiver overrun: the receiver of {arm} in {workload} dropped {datagrams} datagrams{} because its socket buffer was \
                  full; the receiver is the bottleneck for them, not the path: set `pin_server`, more `flows`, `offload = \"gso-gro\"` \
                  or a `rate`",
-                lost.map(|lost| format!(", which are {},", part_of_loss(*datagrams, lost)))
-                    .unwrap_or_default()
+                lost.map(|lost| format!(" ({})", part_of_loss(*datagrams, lost))).unwrap_or_default()
             ),
             Self::DatagramsNotPackets { arm, workload, datagrams_per_packet }
                 if *datagrams_per_packet > 1.0 =>
@@ -514,7 +513,7 @@ impl Warning {
                 block + 1
             ),
             Self::ArmNotProven { arm } => format!(
-                "arm not proven: {arm} names no interface, so the path of its bytes is not verified; set `expect_interface` or \
+                "arm not proven: the arm {arm} names no interface, so the path of its bytes is not verified; set `expect_interface` or \
                  `expect_path`"
             ),
             Self::SharedMachine { client, server } => format!(

@@ -70,7 +70,7 @@ fn verdicts(verdicts: &Verdicts) -> Vec<String> {
     for group in &verdicts.groups {
         lines.extend([String::new(), format!("**{}**:", text(&group.title)), String::new()]);
         lines.push(format!(
-            "| metric | {} | arm | value | verdict | estimate \\[interval\\] |",
+            "| metric | baseline {} | arm | value of the arm | verdict | estimate \\[interval\\] |",
             text(&verdicts.baseline)
         ));
         lines.push("|---|---:|---|---:|---|---|".to_owned());

@@ -1,6 +1,9 @@
 //! Hosts: facts, findings on each host and between hosts, and all recorded settings.
 use std::collections::BTreeSet;
 
+use netduel_model::lab;
+use netduel_model::plan::spec::LabPath;
+use netduel_model::plan::{Treatment, TreatmentAction};
 use netduel_model::run::Run;
 use netduel_model::snapshot::{Device, HostSnapshot, Interface};
 
@@ -41,6 +44,16 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
             [] => Block::Paragraph("No findings.".into()),
             findings => Block::Findings(findings.to_vec()),
         });
+    }
+    let reaches_direct =
+        |treatment: &Treatment| matches!(treatment.action, TreatmentAction::Path { path: LabPath::Direct });
+    let plan = &run.header.plan;
+    if plan.lab.is_some() && !plan.arms.iter().flat_map(|arm| &arm.treatments).any(reaches_direct) {
+        let words = format!(
+            "{} is the lab's third path, `direct`, which no arm of this run uses.",
+            lab::DIRECT_INTERFACE
+        );
+        blocks.push(Block::Paragraph(words.into()));
     }
     blocks.push(Block::Folded("Interfaces and settings".to_owned(), settings(run)));
     Section { anchor: "hosts".to_owned(), title: "Hosts".to_owned(), scope: Scope::Reference, blocks }

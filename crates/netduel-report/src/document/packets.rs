@@ -127,6 +127,17 @@ fn results(workloads: &[&WorkloadAnalysis]) -> Table {
             }));
         }
     }
+    let ways = || workloads.iter().flat_map(|workload| &workload.arms).flat_map(|arm| &arm.packets);
+    let exceeds = |way: &ArmPackets| {
+        way.sent.zip(way.received).is_some_and(|(sent, received)| received.median > sent.median)
+    };
+    if ways().any(exceeds) {
+        table.notes.push(
+            "A received rate above the sent rate: each rate is a median over the trials of the packets in the steady window, and packets that were \
+             sent before the window can arrive in it. The loss is of whole trials."
+                .to_owned(),
+        );
+    }
     table
 }
 

@@ -144,7 +144,9 @@ struct Stamped {
 
 fn table(arms: &[(Stamped, &Stamps)]) -> Table {
     let columns = arms.iter().map(|(arm, _)| Column::number(arm.name.as_str()));
-    let mut table = Table::new([Column::key("mean (slowest 1 %)")].into_iter().chain(columns).collect());
+    let mut table = Table::new(
+        [Column::key("mean of the middle half (of the slowest 1 %)")].into_iter().chain(columns).collect(),
+    );
     let mut row = |title: &str, cell: &dyn Fn(&Stamps) -> Option<String>| {
         let cells: Vec<Option<String>> = arms.iter().map(|(_, stamps)| cell(stamps)).collect();
         if cells.iter().any(Option::is_some) {
@@ -181,6 +183,10 @@ fn table(arms: &[(Stamped, &Stamps)]) -> Table {
     });
     row("cost of a stamp, median", &|stamps| {
         let cost = stamps.cost?;
+        // One trial has no range.
+        if cost.min_ns >= cost.max_ns {
+            return Some(signed(cost.median_ns));
+        }
         Some(format!("{} ({} to {})", signed(cost.median_ns), signed(cost.min_ns), signed(cost.max_ns)))
     });
     row("stamped requests (complete)", &|stamps| {
@@ -220,7 +226,7 @@ fn error(one_way: &OneWay) -> String {
 fn notes(arms: &[(Stamped, &Stamps)]) -> Vec<String> {
     let mut notes = vec![
         "Parts are means over the middle half of the stamped round trips (in brackets: over their slowest 1 %); they add up to the total. \
-         Only some requests are stamped; the metrics above cover the others. Cost of a stamp: difference of the medians by trial (min to max); \
+         Only some requests are stamped; the metrics above cover the others. Cost of a stamp: difference of the medians by trial (min to max of several trials); \
          within the noise of the trials it can be negative."
             .to_owned(),
     ];

@@ -13,6 +13,8 @@ use crate::words;
 const REST_SHARE_MIN: f64 = 0.5;
 /// No rate is shown over less than this share of an interval.
 const INTERVAL_SHARE_MIN: f64 = 0.1;
+/// An interval of which this share came after the end of the test began at that end: the end that reports wakes a little early or late.
+const DRAIN_SHARE_MIN: f64 = 0.9;
 /// Intervals that a line of TCP streams waits at most for the sender's figures.
 const WAIT_MAX: f64 = 1.5;
 
@@ -168,10 +170,10 @@ impl Intervals {
             |field: fn(&LiveFigures) -> Option<u64>| newest.iter().filter_map(field).reduce(|a, b| a + b);
         let before: u64 = last.iter().filter_map(|figures| figures.retransmits).sum();
         let lost_before: u64 = last.iter().filter_map(|figures| figures.lost).sum();
-        let start_s = last[first].elapsed_ns as f64 / 1e9;
+        let [start_s, end_s] = [last, newest].map(|figures| figures[first].elapsed_ns as f64 / 1e9);
         let interval = Interval {
             start_s,
-            end_s: newest[first].elapsed_ns as f64 / 1e9,
+            end_s,
             bytes: sum(|figures| figures.received_bytes),
             by_direction: (self.receivers.len() == 2).then(|| [Role::Server, Role::Client].map(received)),
             messages: sum(|figures| figures.messages),
@@ -180,7 +182,7 @@ impl Intervals {
             lost: senders(|figures| figures.lost).map(|now| now.saturating_sub(lost_before)),
             jitter_ns: newest.iter().filter_map(|figures| figures.jitter_ns).max(),
             round_trips: self.round_trips.take(),
-            is_drain: start_s >= self.end_s,
+            is_drain: end_s > self.end_s && end_s - self.end_s >= (end_s - start_s) * DRAIN_SHARE_MIN,
         };
         self.last = newest;
         interval
@@ -247,11 +249,14 @@ pub fn heading(traffic: &Traffic) -> String {
             format!("{:>12}{:>16}{:>13}{cwnd:>12}", "transfer", "rate", "retransmits")
         }
         _ if facts.is_datagram_stream() => {
-            format!("{:>10}{:>14}{:>12}{:>16}{:>9}", "transfer", "rate", "per second", "lost", "jitter")
+            // Packets carry no send time.
+            let jitter = if facts.is_of_packets() { String::new() } else { format!("{:>9}", "jitter") };
+            format!("{:>10}{:>14}{:>12}{:>16}{jitter}", "transfer", "rate", "per second", "lost")
         }
         _ => format!("{:>13}{:>13}{:>10}{:>10}{:>10}", requests, "per second", "p50", "p99", "max"),
     };
-    format!("  per interval: {counted}{ways}, warm-up included\n{:<19}{rest}", "  interval")
+    let lost = if facts.is_of_packets() { "; lost `-`: counted after the test only" } else { "" };
+    format!("  per interval: {counted}{ways}, warm-up included{lost}\n{:<19}{rest}", "  interval")
 }
 
 /// The line of an interval, of intervals that are `length_s` seconds long; with both directions, a line for each below it. A rate over a
@@ -282,8 +287,12 @@ pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
             let lost = known(interval.lost, &|value| {
                 format!("{value:.0} ({:.2} %)", if all > 0 { value * 100.0 / all as f64 } else { 0.0 })
             });
-            let jitter = known(interval.jitter_ns, &human_nanos);
-            format!("{transfer:>10}{rate:>14}{per_second:>12}{lost:>16}{jitter:>9}")
+            let jitter = if facts.is_of_packets() {
+                String::new()
+            } else {
+                format!("{:>9}", known(interval.jitter_ns, &human_nanos))
+            };
+            format!("{transfer:>10}{rate:>14}{per_second:>12}{lost:>16}{jitter}")
         }
         _ => {
             let time =

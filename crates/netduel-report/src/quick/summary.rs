@@ -84,7 +84,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         rows.extend(connections(client).map(|words| ("connections", words)));
     }
     for end in [client, server] {
-        rows.extend(fairness(end).map(|words| ("fairness", words)));
+        rows.extend(fairness(workload, end).map(|words| ("fairness", words)));
     }
     for (name, end) in [("client", client), ("server", server)] {
         rows.extend(
@@ -421,12 +421,13 @@ fn connections(client: &TrialEnd) -> Option<String> {
 }
 
 /// Distribution of bytes over the streams of a sending end.
-fn fairness(end: &TrialEnd) -> Option<String> {
+fn fairness(workload: &Workload, end: &TrialEnd) -> Option<String> {
     end.report.sent.as_ref()?;
     let spread = end.report.fairness.as_ref()?;
     let bytes = |bytes: u64| human_si(bytes as f64, "B");
     Some(format!(
-        "bytes per stream sent by the {}: min {}, median {}, max {}; Jain's fairness index {:.3}",
+        "bytes per {} sent by the {}: min {}, median {}, max {}; Jain's fairness index {:.3}",
+        if workload.traffic.facts().is_datagram_stream() { "flow" } else { "stream" },
         end.report.role,
         bytes(spread.min_bytes),
         bytes(spread.median_bytes),

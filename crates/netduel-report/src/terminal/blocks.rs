@@ -144,10 +144,15 @@ fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> 
     };
     // The name of a single other arm is in the column title; of several, each line has its own.
     let several = verdicts.others.len() > 1;
-    let other = if several { "value".to_owned() } else { verdicts.others.concat() };
+    // The arms themselves are the columns where there are two.
+    let (baseline, other) = if several {
+        (format!("baseline {}", verdicts.baseline), "value of the arm".to_owned())
+    } else {
+        (verdicts.baseline.clone(), verdicts.others.concat())
+    };
     let arm = if several { "arm".to_owned() } else { String::new() };
     let mut lines = vec![Line {
-        cells: [String::new(), arm, plain(&verdicts.baseline), plain(&other)],
+        cells: [String::new(), arm, plain(&baseline), plain(&other)],
         verdict: None,
         mark: String::new(),
     }];

@@ -161,7 +161,11 @@ fn spread(ways: &[&DatagramDirection]) -> Option<String> {
     }
     let ports = flows.iter().map(|flow| flow.from.port());
     let (first, last) = (ports.clone().min()?, ports.max()?);
-    let cores: Vec<String> = cores.iter().map(|(core, count)| format!("{count} on core {core}")).collect();
-    let came = if cores.is_empty() { String::new() } else { format!(", received {}", cores.join(", ")) };
-    Some(format!("{} flows from ports {first} to {last}{came}", flows.len()))
+    let cores: Vec<String> = cores.iter().map(|(core, count)| format!("core {core} for {count}")).collect();
+    let came = if cores.is_empty() {
+        String::new()
+    } else {
+        format!("; the last packet of each flow was processed by {}", cores.join(", "))
+    };
+    Some(format!("in the last trial {} flows from ports {first} to {last}{came}", flows.len()))
 }

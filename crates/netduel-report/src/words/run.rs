@@ -6,10 +6,11 @@ use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
+use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
 use netduel_model::workload::{Facts, Role, Wire, Workload};
 
-use super::text::{percent_at_least, plain, shell_word};
+use super::text::{percent, percent_at_least, plain, shell_word};
 use crate::analysis::{Analysis, ArmAnalysis, PathShares, WorkloadAnalysis, added_by_load};
 
 /// The settings of a workload over its arms, in one line: common settings first, then the differences of each arm.
@@ -235,12 +236,19 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
             format!("{expected} carried all bytes of each valid trial ({proven} of {trials} trials proven)")
         }
         Some(share) => format!(
-            "{expected} carried at least {} of the bytes of each valid trial ({proven} of {trials} trials proven)",
-            percent_at_least(share)
+            "{expected} carried {} of the bytes of each valid trial ({} is required; {proven} of {trials} trials proven)",
+            least_share(share),
+            percent(PATH_SHARE_MIN)
         ),
         None => format!("{expected} is not proven to have carried the bytes of any valid trial"),
     };
     Some((format!("{role} {host}"), proof))
+}
+
+/// The least of some shares: `more than 99.99 %`, `at least 99.9 %`. From 99 % on [`percent`] rounds down.
+fn least_share(share: f64) -> String {
+    let text = if share < PATH_SHARE_MIN { percent_at_least(share) } else { percent(share) };
+    if text.starts_with("more than") { text } else { format!("at least {text}") }
 }
 
 /// The commands that repeat the run, one per line, with the seed of the order. No line contains a line break from the plan,
@@ -333,4 +341,17 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         rules.push(("Search", super::search::rule()));
     }
     rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn least_share_is_as_precise_as_the_charts_and_never_rounded_up() {
+        let shares = [0.999_999_99, 0.999_5, 0.998_5, 0.99, 0.987_6].map(least_share);
+        let words =
+            ["more than 99.99 %", "at least 99.9 %", "at least 99 %", "at least 99 %", "at least 98 %"];
+        assert_eq!(shares, words);
+    }
 }

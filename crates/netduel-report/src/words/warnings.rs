@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
+use netduel_model::packet_path::PacketReceiver;
 use netduel_model::warning::{Warning, part_of_loss};
 use netduel_model::workload::WorkUnit;
 
@@ -149,9 +150,10 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
     let packet_bytes = |workload| packet_bytes(analysis, workload);
     match warning {
         Warning::ReceiverOverrun { arm, workload, datagrams, lost } if packet_bytes(workload).is_some() => {
-            let part = lost.map(|lost| format!(", which are {},", part_of_loss(*datagrams, lost)));
+            let part = lost.map(|lost| format!(" ({})", part_of_loss(*datagrams, lost)));
+            let full = if receives_by_socket(analysis, arm, workload) { "socket" } else { "ring" };
             format!(
-                "receiver overrun: the receiver of {arm} in {workload} dropped {datagrams} packets{} because its socket or ring was full; \
+                "receiver overrun: the receiver of {arm} in {workload} dropped {datagrams} packets{} because its {full} was full; \
                  the receiver is the bottleneck for them, not the path: use more queues or cores at the receiver, or set a `packet_rate`",
                 of_sent(analysis, arm, workload).unwrap_or_default() + &part.unwrap_or_default()
             )
@@ -192,6 +194,13 @@ fn of_sent(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> Optio
     let workload = analysis.workloads.iter().find(|one| one.name == *workload)?;
     let arm = workload.arms.iter().find(|one| one.arm == *arm)?;
     Some(format!(" of {} sent", arm.datagrams.iter().map(|way| way.sent).sum::<u64>()))
+}
+
+/// Whether the packets of an arm arrive at sockets; otherwise at the ring of a kernel bypass.
+fn receives_by_socket(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> bool {
+    let workload = analysis.workloads.iter().find(|one| one.name == *workload);
+    let arm = workload.and_then(|workload| workload.arms.iter().find(|one| one.arm == *arm));
+    arm.is_some_and(|arm| arm.packets.iter().all(|way| way.path.receiver == PacketReceiver::Socket))
 }
 
 /// The unit of work of a workload; that of bulk data when the run has no such workload.

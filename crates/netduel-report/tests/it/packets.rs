@@ -189,8 +189,11 @@ fn every_format_uses_packet_terms() {
     }
     let overrun = words::warnings(&analysis).into_iter().find(|text| text.starts_with("receiver overrun: "));
     let overrun = overrun.unwrap();
-    let words = "the receiver of synthetic in udp dropped 6000 packets of 10000000 sent, which are 60 % of the lost ones, because";
+    let words = "the receiver of synthetic in udp dropped 6000 packets of 10000000 sent (60 % of the lost ones) because";
     assert!(overrun.contains(words), "{overrun}");
+    let traffic = &run.header.plan.arms[0].workloads[0].traffic;
+    let heading = netduel_report::quick::heading(traffic);
+    assert!(!heading.contains("jitter") && heading.contains("counted after the test only"), "{heading}");
     let value = json::report(&run);
     let packets = &value["workloads"][0]["arms"][0]["packets"][0];
     assert_eq!(packets["received_pps"]["intervals"], 86);
