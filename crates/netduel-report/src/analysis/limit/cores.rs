@@ -159,29 +159,28 @@ impl Evidence<'_> {
                 None => threads_on_cores(end).filter(|_| waited >= WAITED_MUCH),
             };
             let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-            let mut words = format!("the {name}'s threads ran {} of the time{waiting}{note}", percent(ran));
+            let words = format!("the {name}'s threads ran {} of the time{waiting}{note}", percent(ran));
             // A pinned core belongs to the end, even if other processes use it.
-            let cause = match self.others_share(end).filter(|_| has_waited && pinned.is_none()) {
-                Some(share) => {
-                    words = format!("other processes used {} of the CPU time; {words}", percent(share));
-                    Cause::CpuContention
-                }
+            let cause = if !has_waited || pinned.is_some() {
+                cause
+            } else if self.is_shared_with_others(end) {
+                Cause::CpuContention
+            } else if whole(&end.observation).is_full() {
                 // Threads that wait on a machine without idle time, which other processes did not use, fill it themselves, together with
                 // the other end on the same machine and with packet processing.
-                None if has_waited && pinned.is_none() && whole(&end.observation).is_full() => {
-                    Cause::AllCores
-                }
-                None => cause,
+                Cause::AllCores
+            } else {
+                cause
             };
             found.push(BusyThreads { finding: (cause, words), waited: has_waited });
         }
         found
     }
 
-    /// The share of the CPU time of an end's host that other processes used; absent below the threshold of the warning.
-    fn others_share(&self, end: &TrialEnd) -> Option<f64> {
+    /// Whether other processes used the CPU time of an end's host: as in the warning `CPU contention`.
+    fn is_shared_with_others(&self, end: &TrialEnd) -> bool {
         let is_here = |role: Role| self.shared_machine || role == end.report.role;
-        self.others.iter().find(|(role, _)| is_here(*role)).map(|(_, share)| *share)
+        self.others.iter().any(|(role, _)| is_here(*role))
     }
 
     /// The outstanding requests of a closed loop, with the waits for cores where these are known.
@@ -282,10 +281,7 @@ impl Evidence<'_> {
                     end.observation.cores.len(),
                     all.words()
                 );
-                let others = self.others_share(end);
-                let others =
-                    others.map(|share| format!("; other processes used {} of the CPU time", percent(share)));
-                (Cause::AllCores, words + &others.unwrap_or_default())
+                (Cause::AllCores, words)
             })
             .collect()
     }

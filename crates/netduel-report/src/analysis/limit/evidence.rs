@@ -208,11 +208,16 @@ impl<'a> Evidence<'a> {
         Some((Cause::LateRequests, words))
     }
 
-    /// CPU time of other processes; empty where it is small.
-    pub fn other_processes(&self) -> Option<String> {
-        let (role, share) = self.others.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let whose = if self.shared_machine { "this machine" } else { name_of(role) };
-        Some(format!("other processes used {} of the CPU time of {whose}", percent(share)))
+    /// CPU time of other processes by host; empty where it is small.
+    pub fn other_processes(&self) -> impl Iterator<Item = String> {
+        self.others.iter().map(|(role, share)| {
+            let whose = if self.shared_machine {
+                "this machine".to_owned()
+            } else {
+                format!("the {}", name_of(*role))
+            };
+            format!("other processes used {} of the CPU time of {whose}", percent(*share))
+        })
     }
 
     /// Numbers without a clear cause.

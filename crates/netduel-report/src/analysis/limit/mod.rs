@@ -188,8 +188,16 @@ pub fn limit_of(
         words.extend(evidence.background());
     }
     words.extend(evidence.little_held_back());
-    if matches!(cause, Cause::Stalled | Cause::LateRequests | Cause::RoundTrip | Cause::ConfiguredRate) {
-        words.extend(evidence.other_processes());
+    match cause {
+        Cause::CpuContention => drop(words.splice(..0, evidence.other_processes())),
+        Cause::Stalled
+        | Cause::LateRequests
+        | Cause::RoundTrip
+        | Cause::ConfiguredRate
+        | Cause::SenderCore
+        | Cause::ReceiverCore
+        | Cause::AllCores => words.extend(evidence.other_processes()),
+        _ => {}
     }
     Some(Limit { cause, evidence: words })
 }
