@@ -76,7 +76,9 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, phase: &Phase, share
             sent = send_frame(worker, stream, &head(KIND_RESPONSE, 0), phase.sends);
             responses_sent += 1;
         }
+        // The load may end after the check of the loop: a request that is due then is not part of it.
         if let Some(requests) = phase.requests
+            && requests.due_ns(requests_sent) < phase.load.end
             && clock::monotonic_ns() >= requests.due_ns(requests_sent)
         {
             sent = sent && send_frame(worker, stream, &head(KIND_REQUEST, 0), phase.sends);

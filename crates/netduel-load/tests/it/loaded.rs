@@ -50,7 +50,6 @@ fn is_idle_first(report: &EndReport) -> bool {
 
 #[test]
 fn each_phase_has_its_own_round_trips() {
-    let mut with_in_band = 0;
     for (probe, family) in [(ProbeProtocol::Udp, Family::Ipv4), (ProbeProtocol::Tcp, Family::Ipv6)] {
         for direction in [Direction::Up, Direction::Down, Direction::Both] {
             let engine = if probe == ProbeProtocol::Udp { TcpEngine::Lean } else { TcpEngine::Copy };
@@ -73,9 +72,8 @@ fn each_phase_has_its_own_round_trips() {
                 (23, 23),
                 "{what}: 500 to 950 ms, one in 20"
             );
-            assert!(under_load.in_band.count <= under_load.in_band_requests, "{what}");
-            assert!(under_load.in_band_requests <= 30, "{what}");
-            with_in_band += u32::from(under_load.in_band.count > 0);
+            assert!(under_load.in_band_requests > 0 && under_load.in_band_requests <= 30, "{what}");
+            assert!(under_load.in_band.count > 0, "{what}");
 
             // Both ends count the same bytes of load, and probes are not part of it.
             for (from, to, sends) in
@@ -96,8 +94,6 @@ fn each_phase_has_its_own_round_trips() {
             assert!(server.round_trips.is_none() && server.under_load.is_none(), "{what}");
         }
     }
-    // On a busy machine the thread of the loaded connection may get no core in the 600 ms of one load.
-    assert!(with_in_band >= 3, "{with_in_band} of 6 loads had round trips on the loaded connection");
 }
 
 #[test]
