@@ -101,8 +101,8 @@ impl Store {
         fs::remove_file(&draft).map_err(|source| StoreError::of("remove", &draft, source))
     }
 
-    /// Removes the drafts of processes that were killed while they created a run. What cannot be removed is left: nobody
-    /// reads it.
+    /// Removes the drafts of processes that were killed while they created a run. What cannot be removed is left:
+    /// no draft is ever read.
     fn remove_old_drafts(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
