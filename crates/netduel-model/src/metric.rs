@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::failover::{FINE_INTERVAL_NS, PROBE_RATE};
 use crate::units::{count, human_bit_rate, human_nanos, human_si, three_digits};
 use crate::word::word;
-use crate::workload::WorkUnit;
+use crate::workload::work_unit::WorkUnit;
 
 /// A figure of one trial that a verdict can be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

@@ -15,7 +15,7 @@ pub(crate) mod terms;
 mod timing;
 mod udp_rr;
 mod udp_stream;
-mod work_unit;
+pub(crate) mod work_unit;
 
 use std::fmt;
 use std::ops::Range;
