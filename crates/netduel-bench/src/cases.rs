@@ -211,7 +211,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<Case>> {
 
 #[cfg(test)]
 mod tests {
-    use netduel_model::workload::Workload;
+    use netduel_model::workload::{Traffic, Workload};
     use serde_json::Value;
 
     use super::*;
@@ -241,6 +241,21 @@ mod tests {
             Some(given) => given.iter().for_each(|(key, value)| assert_holds(&read[key], value, case)),
             None => assert_eq!(read, given, "{case}"),
         }
+    }
+
+    /// The ratios of the documentation are those of an engine as a user gets it.
+    #[test]
+    fn every_tcp_stream_has_the_default_block_of_its_engine() {
+        let mut streams = 0;
+        for case in CASES {
+            let read: Workload =
+                serde_json::from_value(tool::workload(case.ours.traffic, 1).unwrap()).unwrap();
+            if let Traffic::TcpStream(stream) = read.traffic {
+                assert_eq!(stream.block, stream.engine.default_block(), "{}: {}", case.name, case.ours.name);
+                streams += 1;
+            }
+        }
+        assert!(streams >= 6, "{streams}");
     }
 
     #[test]

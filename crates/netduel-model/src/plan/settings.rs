@@ -30,7 +30,7 @@ shape! {
         optional streams: u32,
         /// The end that sends bulk data: `up` is client to server.
         optional direction: Direction,
-        /// Bytes per call, default 1 MiB with the `lean` engine, 128 KiB with `copy` and 256 KiB with `zerocopy` and
+        /// Bytes per call, default 1 MiB with the `lean` engine, 256 KiB with `copy`, `zerocopy` and
         /// `io-uring`.
         optional block: Bytes,
         /// How the ends pass bytes to and from the kernel, default `lean`.

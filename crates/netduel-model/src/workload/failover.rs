@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::facts::{self, Demand, Descriptors, Facts, Sockets, TcpFacts, Threads};
 use super::given::{Given, Places};
 use super::setting::{self, Range, Setting};
-use super::tcp_stream;
 use super::terms::{Direction, Side, TcpEngine};
 use super::timing::Timing;
 use crate::failover::{PROBE_RATE, PROBES_MAX, PathEvent, PathEventKind};
@@ -121,7 +120,7 @@ pub(super) fn resolve(given: &Given<'_>) -> Failover {
     Failover {
         streams: settings.streams.unwrap_or(1),
         direction: settings.direction.unwrap_or_default(),
-        block: settings.block.unwrap_or(tcp_stream::block(engine)),
+        block: settings.block.unwrap_or(engine.default_block()),
         engine,
         congestion: settings.congestion.clone(),
         size: settings.size.unwrap_or(PROBE),

@@ -7,7 +7,6 @@ use super::given::Given;
 pub(super) use super::given::unchecked as check;
 use super::round_trip::REQUEST;
 use super::setting::{self, Range, Setting, ppm};
-use super::tcp_stream;
 use super::terms::{Direction, ProbeProtocol, TcpEngine};
 use super::timing::Timing;
 use crate::metric::Metric;
@@ -149,7 +148,7 @@ pub(super) fn resolve(given: &Given<'_>) -> LoadedLatency {
     LoadedLatency {
         streams: settings.streams.unwrap_or(STREAMS),
         direction: settings.direction.unwrap_or(Direction::Both),
-        block: settings.block.unwrap_or(tcp_stream::block(engine)),
+        block: settings.block.unwrap_or(engine.default_block()),
         engine,
         congestion: settings.congestion.clone(),
         probe: settings.probe.unwrap_or_default(),

@@ -150,13 +150,14 @@ fn descriptors(engine: TcpEngine, streams: u32) -> Descriptors {
     }
 }
 
-/// The bytes a call of an engine when the plan does not say. `splice` of 1 MiB and `write` of 128 KiB were the fastest in measurements;
-/// the other engines receive a completion for each call, when the kernel no longer uses their memory.
-pub(super) fn block(engine: TcpEngine) -> Bytes {
-    match engine {
-        TcpEngine::Lean => Bytes(1 << 20),
-        TcpEngine::Copy => Bytes(128 << 10),
-        TcpEngine::Zerocopy | TcpEngine::IoUring => Bytes(256 << 10),
+impl TcpEngine {
+    /// The bytes a call when the plan does not say. `splice` of 1 MiB and `write` of 256 KiB were the fastest in measurements (128 KiB: 5 to
+    /// 20 % less, with 4 to 10 % more CPU time per byte); the other engines receive a completion for each call, when the kernel no longer uses their memory.
+    pub const fn default_block(self) -> Bytes {
+        match self {
+            Self::Lean => Bytes(1 << 20),
+            Self::Copy | Self::Zerocopy | Self::IoUring => Bytes(256 << 10),
+        }
     }
 }
 
@@ -167,7 +168,7 @@ pub(super) fn resolve(given: &Given<'_>) -> TcpStream {
     TcpStream {
         streams: settings.streams.unwrap_or(1),
         direction: settings.direction.unwrap_or_default(),
-        block: settings.block.unwrap_or(block(engine)),
+        block: settings.block.unwrap_or(engine.default_block()),
         engine,
         congestion: settings.congestion.clone(),
         rate: settings.rate,

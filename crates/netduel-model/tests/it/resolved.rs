@@ -82,7 +82,7 @@ blocks_min = 50
 "#,
     ));
     let [copy, datagrams] = &plan.arms[0].workloads[..] else { panic!() };
-    assert!(matches!(copy.traffic, Traffic::TcpStream(TcpStream { block: Bytes(131_072), .. })));
+    assert!(matches!(copy.traffic, Traffic::TcpStream(TcpStream { block: Bytes(262_144), .. })));
     // 100 ms of warm-up would be all of it.
     assert_eq!((copy.timing.warmup, copy.timing.cooldown), (Nanos::from_millis(50), Nanos::from_millis(5)));
     assert!(matches!(

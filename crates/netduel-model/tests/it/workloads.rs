@@ -93,7 +93,7 @@ fn a_loaded_path_has_the_documented_defaults() {
     let Traffic::LoadedLatency(load) = &other.traffic else { panic!("{other:?}") };
     assert_eq!(
         (load.idle, load.probe, load.block),
-        (Nanos(4_000_000_000), ProbeProtocol::Tcp, Bytes(128 << 10))
+        (Nanos(4_000_000_000), ProbeProtocol::Tcp, Bytes(256 << 10))
     );
     assert_eq!(other.timing.warmup, Nanos(333_333_333));
     assert_eq!(load.idle_window(&other.timing), 333_333_333..3_900_000_000);
