@@ -1,6 +1,10 @@
-//! Skips of tests: the one reader of `REQUIRE_ALL`, and the lines that `cargo xtask test` counts. For tests and xtask only: no product
-//! crate depends on it.
+//! What tests of several crates share: skips (the one reader of `REQUIRE_ALL`, and the lines that `cargo xtask test` counts), and tests
+//! in a network namespace of their own. For tests and xtask only: no product crate depends on it.
 #![forbid(unsafe_code)]
+
+mod namespace;
+
+pub use namespace::{NewNamespace, in_namespace};
 
 /// The variable that makes a failure of each skip, when it is `1`.
 pub const REQUIRE_ALL: &str = "REQUIRE_ALL";

@@ -1,52 +1,14 @@
 //! The readers on this machine and in a new network namespace.
-use std::env;
 use std::net::UdpSocket;
 use std::process::Command;
 
 use netduel_host::{
     Locality, Observer, Sources, addresses_of, interface_names, mtu_range, snapshot, snapshot_of,
 };
-use netduel_test_support::skip;
-
-/// Set in the process that runs a test inside its namespace.
-const INSIDE: &str = "NETDUEL_TEST_INSIDE";
+use netduel_test_support::{NewNamespace, in_namespace, skip};
 
 fn ip(words: &str) {
     assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success(), "ip {words}");
-}
-
-/// Runs `body` in a new network namespace, by running the test again inside of it.
-fn in_namespace(name: &str, body: fn()) {
-    in_prepared_namespace(name, "exec \"$@\"", body);
-}
-
-/// As [`in_namespace`]; `prepare` is a shell script that runs before the test, whose command line is `$@`.
-fn in_prepared_namespace(name: &str, prepare: &str, body: fn()) {
-    if env::var_os(INSIDE).is_some() {
-        return body();
-    }
-    let flags = if rustix::process::geteuid().is_root() { "-n" } else { "-rn" };
-    let able = Command::new("unshare")
-        .args([flags, "-m", "--", "sh", "-ec", prepare, "sh", "ip", "link"])
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !able {
-        return skip(
-            "no network namespace: unshare(1), ip(8) and the right to make and prepare one are needed",
-        );
-    }
-    let exact = format!("live::{name}");
-    let output = Command::new("unshare")
-        .args([flags, "-m", "--", "sh", "-ec", prepare, "sh"])
-        .arg(env::current_exe().unwrap())
-        .args(["--exact", &exact, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("1 passed"), "the test `{exact}` was not found: {text}");
-    netduel_test_support::repeat_skips(&text);
 }
 
 #[test]
@@ -77,7 +39,7 @@ fn this_machine_is_described() {
 
 #[test]
 fn datagrams_over_the_loopback_are_counted() {
-    in_namespace("datagrams_over_the_loopback_are_counted", || {
+    in_namespace("live::datagrams_over_the_loopback_are_counted", || {
         ip("link set lo up");
         let mut observer = Observer::new().unwrap();
         let (a, b) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -105,7 +67,7 @@ fn datagrams_over_the_loopback_are_counted() {
 
 #[test]
 fn drops_of_queue_and_socket_are_counted() {
-    in_namespace("drops_of_queue_and_socket_are_counted", || {
+    in_namespace("live::drops_of_queue_and_socket_are_counted", || {
         ip("link set lo up");
         // A queue of a few packets that sends some hundred a second.
         let shape = "qdisc add dev lo root tbf rate 1mbit burst 2000 limit 4000";
@@ -130,7 +92,7 @@ fn drops_of_queue_and_socket_are_counted() {
 
 #[test]
 fn bridge_and_its_ports_are_recognized() {
-    in_namespace("bridge_and_its_ports_are_recognized", || {
+    in_namespace("live::bridge_and_its_ports_are_recognized", || {
         ip("link add br0 type bridge");
         ip("link add va mtu 1400 type veth peer name vb");
         ip("link set va master br0");
@@ -181,7 +143,7 @@ fn every_allowed_core_of_this_machine_is_listed_once() {
 
 #[test]
 fn devices_filter_and_routes_are_those_of_the_namespace() {
-    in_namespace("devices_filter_and_routes_are_those_of_the_namespace", || {
+    in_namespace("live::devices_filter_and_routes_are_those_of_the_namespace", || {
         ip("link add va numtxqueues 2 numrxqueues 2 type veth peer name vb");
         ip("addr add 10.1.2.3/24 dev va");
         ip("link set va up");
@@ -214,22 +176,24 @@ fn devices_filter_and_routes_are_those_of_the_namespace() {
 
 #[test]
 fn steering_of_queues_is_read_when_sysfs_shows_this_namespace() {
-    let prepare = "mount -t sysfs sysfs /sys; ip link add va numrxqueues 2 type veth peer name vb; \
-                   exec \"$@\"";
-    in_prepared_namespace("steering_of_queues_is_read_when_sysfs_shows_this_namespace", prepare, || {
-        let steering = || {
-            let seen = snapshot().unwrap();
-            let va = seen.interfaces.iter().find(|interface| interface.name == "va").unwrap();
-            va.device.receive_steering.clone()
-        };
-        let seen = steering();
-        assert_eq!(seen.len(), 2, "{seen:?}");
-        assert!(seen.iter().all(|queue| queue.cores.is_empty() && queue.flows == 0));
-        // In a user namespace the kernel refuses this.
-        if std::fs::write("/sys/class/net/va/queues/rx-1/rps_cpus", "1").is_ok() {
-            assert_eq!(steering()[1].cores, [0]);
-        }
-    });
+    let prepare = "mount -t sysfs sysfs /sys; ip link add va numrxqueues 2 type veth peer name vb";
+    NewNamespace { prepare, ..NewNamespace::default() }.run(
+        "live::steering_of_queues_is_read_when_sysfs_shows_this_namespace",
+        || {
+            let steering = || {
+                let seen = snapshot().unwrap();
+                let va = seen.interfaces.iter().find(|interface| interface.name == "va").unwrap();
+                va.device.receive_steering.clone()
+            };
+            let seen = steering();
+            assert_eq!(seen.len(), 2, "{seen:?}");
+            assert!(seen.iter().all(|queue| queue.cores.is_empty() && queue.flows == 0));
+            // In a user namespace the kernel refuses this.
+            if std::fs::write("/sys/class/net/va/queues/rx-1/rps_cpus", "1").is_ok() {
+                assert_eq!(steering()[1].cores, [0]);
+            }
+        },
+    );
 }
 
 /// Whether the rules were accepted: not every machine has nft(8) and a kernel with nftables.

@@ -143,16 +143,15 @@ mod tests {
     use netduel_model::sample::EndReport;
     use netduel_model::units::{Bytes, Nanos, PerSecond};
     use netduel_model::workload::{Family, PinAuto, Timing, Traffic, Wait, Workload};
+    use netduel_sys::clock;
     use netduel_sys::local_bind::LocalBind;
 
-    use netduel_test_support::skip;
+    use netduel_test_support::{NewNamespace, skip};
 
     use super::*;
     use crate::{ClientEnd, LoadError, ServerEnd, prepare_client, prepare_server};
 
     const LIMIT: Duration = Duration::from_secs(60);
-    /// Set in the process that runs a test inside of its namespace.
-    const INSIDE: &str = "NETDUEL_ICMP_TEST_INSIDE";
     /// Echo requests of another program.
     const FOREIGN: usize = 100;
     /// Permits datagram ICMP sockets to root.
@@ -185,10 +184,17 @@ mod tests {
 
     /// Prepares both ends over loopback as a coordinator does.
     fn prepare(workload: &Workload) -> Result<(ClientEnd, ServerEnd), LoadError> {
-        let address: IpAddr = match workload.family {
-            Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
-            Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
-        };
+        prepare_at(
+            workload,
+            match workload.family {
+                Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
+                Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
+            },
+        )
+    }
+
+    /// As [`prepare`], at another address of this machine.
+    fn prepare_at(workload: &Workload, address: IpAddr) -> Result<(ClientEnd, ServerEnd), LoadError> {
         let token = Token(*b"a token of tests");
         let server = prepare_server(workload, address, token)?;
         let client = prepare_client(workload, address, server.ports(), token, LIMIT)?;
@@ -242,29 +248,13 @@ mod tests {
         }
     }
 
-    /// Runs `body` in a new network namespace, by running the test again after the shell commands `prepare` and without some capabilities.
+    /// Runs `body` in a new network namespace after the shell commands `prepare`, in a user namespace and without some capabilities.
     fn in_namespace(test: &str, prepare: &str, without: &str, body: impl FnOnce()) {
-        if std::env::var_os(INSIDE).is_some() {
-            return body();
-        }
-        let name = format!("{MODULE}::{test}");
-        let drop =
+        let wrapper =
             if without.is_empty() { String::new() } else { format!("setpriv --bounding-set={without}") };
-        let script =
-            format!("ip link set lo up && {prepare} && exec {drop} \"$0\" --exact {name} --nocapture");
-        let output = Command::new("unshare")
-            .args(["--user", "--map-root-user", "--net", "sh", "-c", &script])
-            .arg(std::env::current_exe().unwrap())
-            .env(INSIDE, "1")
-            .output()
-            .unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8_lossy(&text);
-        if text.contains("unshare failed") || text.contains("not found") {
-            return skip(format!("no network namespace can be made here: {text}"));
-        }
-        assert!(output.status.success() && text.contains("1 passed"), "{text}");
-        netduel_test_support::repeat_skips(&text);
+        let prepare = format!("ip link set lo up; {prepare}");
+        NewNamespace { prepare: &prepare, wrapper: &wrapper, always_user: true }
+            .run(&format!("{MODULE}::{test}"), body);
     }
 
     /// Whether this process gets a raw ICMP socket.
@@ -336,41 +326,38 @@ mod tests {
         );
     }
 
-    /// Runs a trial whose requests a firewall rejects with an ICMP error.
-    fn run_rejected(family: Family) -> EndReport {
-        let ends = prepare(&workload(family, Wait::Block, None, 1, 64)).unwrap();
-        let rejects = "add table inet t\nadd chain inet t in { type filter hook input priority 0; }\n\
-             add rule inet t in icmp type echo-request reject with icmp type host-unreachable\n\
-             add rule inet t in icmpv6 type echo-request reject with icmpv6 type addr-unreachable";
-        let output = Command::new("nft").arg(rejects).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let [client, _] = run_prepared(ends);
-        assert!(Command::new("nft").args(["delete", "table", "inet", "t"]).status().unwrap().success());
-        client
-    }
-
-    fn check_rejected() {
-        for family in [Family::Ipv4, Family::Ipv6] {
-            let client = run_rejected(family);
+    /// Runs trials whose requests are answered with an ICMP error by rules of nftables that are added after the start of the ends.
+    fn check_icmp_errors(addresses: [IpAddr; 2], rules: &str) {
+        for (family, address) in [Family::Ipv4, Family::Ipv6].into_iter().zip(addresses) {
+            let ends = prepare_at(&workload(family, Wait::Block, None, 1, 64), address).unwrap();
+            let output = Command::new("nft").arg(rules).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let [client, _] = run_prepared(ends);
+            assert!(Command::new("nft").args(["delete", "table", "inet", "t"]).status().unwrap().success());
             let trips = client.round_trips.unwrap();
             assert!(trips.requests > 0, "{family}");
             assert_eq!((trips.responses, trips.timeouts), (0, trips.requests), "{family}");
             let unreachable = client.errors.iter().filter(|count| count.error.starts_with("EHOSTUNREACH"));
-            assert!(unreachable.map(|count| count.count).sum::<u64>() > 0, "{:?}", client.errors);
+            assert!(unreachable.map(|count| count.count).sum::<u64>() > 0, "{family}: {:?}", client.errors);
         }
+    }
+
+    fn check_rejected() {
+        check_icmp_errors(
+            [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+            "add table inet t\nadd chain inet t in { type filter hook input priority 0; }\n\
+             add rule inet t in icmp type echo-request reject with icmp type host-unreachable\n\
+             add rule inet t in icmpv6 type echo-request reject with icmpv6 type addr-unreachable",
+        );
     }
 
     #[test]
     fn icmp_errors_are_counted_on_datagram_sockets() {
-        in_namespace(
-            "icmp_errors_are_counted_on_datagram_sockets",
-            &format!("nft --version && {OPEN}"),
-            "",
-            || {
-                assert!(!gets_raw_socket());
-                check_rejected();
-            },
-        );
+        let prepare = format!("nft --version; {OPEN}");
+        in_namespace("icmp_errors_are_counted_on_datagram_sockets", &prepare, "", || {
+            assert!(!gets_raw_socket());
+            check_rejected();
+        });
     }
 
     #[test]
@@ -378,6 +365,64 @@ mod tests {
         in_namespace("icmp_errors_are_counted_on_raw_sockets", "nft --version", "", || {
             assert!(gets_raw_socket());
             check_rejected();
+        });
+    }
+
+    /// A router in a second namespace, to which policy routing sends what has mark 1, also what is for this machine.
+    const ROUTER: &str = "nft --version; mount -t tmpfs none /run; ip netns add r
+        ip link add va type veth peer name vb netns r
+        ip addr add 10.9.0.1/24 dev va; ip addr add fd09::1/64 dev va nodad; ip link set va up
+        ip -n r addr add 10.9.0.2/24 dev vb; ip -n r addr add fd09::2/64 dev vb nodad; ip -n r link set vb up
+        nsenter --net=/run/netns/r sh -ec 'cd /proc/sys/net; echo 1 > ipv4/ip_forward; echo 1 > ipv6/conf/all/forwarding'
+        ip -4 route add default via 10.9.0.2 table 100; ip -6 route add default via fd09::2 table 100
+        for version in 4 6; do
+            ip -$version rule add pref 5 fwmark 1 lookup 100
+            ip -$version rule add pref 10 lookup local
+            ip -$version rule del pref 0
+        done";
+
+    /// Waits until the router answers, so that no request waits for an address of the link layer.
+    fn wait_for_router(router: IpAddr) {
+        let socket = IcmpSocket::connect(router, &LocalBind::ANY).unwrap();
+        socket::limit_receive_wait(&socket, Duration::from_millis(100)).unwrap();
+        let mut message = vec![0; HEADER];
+        socket.write_header(&mut message, 1);
+        let deadline = clock::monotonic_ns() + LIMIT.as_nanos() as u64;
+        let is_answered = || {
+            let sent = socket::send(&socket, &message, Waiting::Block);
+            sent.and_then(|_| socket::receive(&socket, &mut [0; 256], Waiting::Block)).is_ok()
+        };
+        while !is_answered() {
+            assert!(clock::monotonic_ns() < deadline, "{router} does not answer");
+        }
+    }
+
+    fn check_expired() {
+        for router in ["10.9.0.2", "fd09::2"] {
+            wait_for_router(router.parse().unwrap());
+        }
+        check_icmp_errors(
+            ["10.9.0.1".parse().unwrap(), "fd09::1".parse().unwrap()],
+            "add table inet t\nadd chain inet t out { type route hook output priority 0; }\n\
+             add rule inet t out icmp type echo-request ip ttl set 1 meta mark set 1\n\
+             add rule inet t out icmpv6 type echo-request ip6 hoplimit set 1 meta mark set 1",
+        );
+    }
+
+    #[test]
+    fn exceeded_time_to_live_is_counted_on_datagram_sockets() {
+        let prepare = format!("{ROUTER}\n{OPEN}");
+        in_namespace("exceeded_time_to_live_is_counted_on_datagram_sockets", &prepare, "", || {
+            assert!(!gets_raw_socket());
+            check_expired();
+        });
+    }
+
+    #[test]
+    fn exceeded_time_to_live_is_counted_on_raw_sockets() {
+        in_namespace("exceeded_time_to_live_is_counted_on_raw_sockets", ROUTER, "", || {
+            assert!(gets_raw_socket());
+            check_expired();
         });
     }
 }

@@ -1,47 +1,22 @@
 //! Datagrams longer than the path MTU: rejected with the size that fits, fragmented by IP, or ended when the MTU decreases; never
 //! a hang. Each test runs again in a network namespace, whose loopback has the MTU of Ethernet.
-use std::env;
 use std::process::Command;
 
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::units::Bytes;
 use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, UdpStream};
-use netduel_test_support::skip;
+use netduel_test_support::NewNamespace;
 
 use crate::harness::{LIMIT, TOKEN, loopback, notification, run_pair, turn, workload};
-
-/// Set in the process that runs a test inside its namespace.
-const INSIDE: &str = "NETDUEL_TEST_INSIDE";
 
 fn ip(words: &str) {
     assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success(), "ip {words}");
 }
 
-/// Runs `body` in a new network namespace, by running the test again inside.
+/// Runs `body` in a new network namespace, whose loopback has the MTU of Ethernet.
 fn with_ethernet_mtu(name: &str, body: fn()) {
-    if env::var_os(INSIDE).is_some() {
-        ip("link set lo mtu 1500 up");
-        return body();
-    }
-    let able = Command::new("unshare")
-        .args(["-rn", "ip", "link"])
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !able {
-        return skip("no network namespace: unshare(1), ip(8) and the right to make one are needed");
-    }
-    let exact = format!("path_mtu::{name}");
-    let output = Command::new("unshare")
-        .args(["-rn", "--"])
-        .arg(env::current_exe().unwrap())
-        .args(["--exact", &exact, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("1 passed"), "the test `{exact}` was not found: {text}");
-    netduel_test_support::repeat_skips(&text);
+    let namespace = NewNamespace { prepare: "ip link set lo mtu 1500 up", ..NewNamespace::default() };
+    namespace.run(&format!("path_mtu::{name}"), body);
 }
 
 fn udp(direction: Direction, size: u64, offload: UdpOffload) -> Traffic {

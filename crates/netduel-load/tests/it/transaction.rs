@@ -1,14 +1,13 @@
 //! Transactions with one connection each: all are counted, and their parts add up.
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
 use std::time::Duration;
 
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::sample::{EndReport, RoundTripReport};
 use netduel_model::units::{Bytes, Nanos, PerSecond};
 use netduel_model::workload::{Family, Traffic, Transaction, Wait};
-use netduel_test_support::skip;
+use netduel_test_support::NewNamespace;
 
 use crate::harness::{
     LIMIT, TOKEN, check_flows, loopback, notification, run_pair, run_through, turn, workload,
@@ -255,9 +254,7 @@ fn sizes_without_room_for_the_token_are_rejected() {
     }
 }
 
-/// Set in the child of the test below, which runs in a network namespace with ten local ports.
-const CHILD: &str = "NETDUEL_LOAD_TEN_PORTS";
-
+/// For a network namespace with ten local ports.
 fn with_ten_local_ports() {
     // The listener uses one of the ten, the permanent connection another, and these seven: one is left for transactions.
     let _used: Vec<TcpListener> = (0..7).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
@@ -278,22 +275,7 @@ fn with_ten_local_ports() {
 
 #[test]
 fn exhausted_port_range_is_reported_with_its_rate() {
-    if std::env::var_os(CHILD).is_some() {
-        return with_ten_local_ports();
-    }
-    let script = "ip link set lo up && echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$0\" --exact \
-                  transaction::exhausted_port_range_is_reported_with_its_rate --nocapture";
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "sh", "-c", script])
-        .arg(std::env::current_exe().unwrap())
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let text =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    if text.contains("unshare failed") {
-        return skip(format!("no network namespace can be made here: {text}"));
-    }
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
-    netduel_test_support::repeat_skips(&text);
+    let prepare = "ip link set lo up; echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range";
+    let namespace = NewNamespace { prepare, ..NewNamespace::default() };
+    namespace.run("transaction::exhausted_port_range_is_reported_with_its_rate", with_ten_local_ports);
 }

@@ -7,7 +7,7 @@ use netduel_test_support::skip;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Bench, UnderWay, short_plan, signal, wait_gone};
+use crate::support::{Bench, UnderWay, short_plan, signal, signal_those_left, wait_gone};
 
 /// Other traffic between the guests during the trial (neighbour discovery, group membership reports): testpmd counts all packets
 /// of its port and cannot separate it (docs/limits.md).
@@ -188,10 +188,9 @@ fn killed_testpmd_fails_its_trial_and_the_run_continues() {
     let arms = [("one", "dpdk = { queues = 1 }"), ("two", "dpdk = { queues = 2 }")];
     let plan = plan(&bench, &arms, "4 s", "blocks_min = 2\nblocks_max = 2");
     let mut under_way = UnderWay::start(netduel(&bench, &["run", &plan]));
-    for pid in running(&bench, 2) {
-        signal(pid, Signal::KILL);
-        assert!(wait_gone(pid));
-    }
+    let programs = running(&bench, 2);
+    signal_those_left(programs.iter().copied(), Signal::KILL);
+    assert!(programs.into_iter().all(wait_gone));
     under_way.wait_for("testpmd ended with signal 9");
     under_way.wait_for("trial   2/");
     signal(under_way.pid(), Signal::INT);
@@ -211,9 +210,8 @@ fn killed_agent_ends_its_testpmd() {
     let mut under_way = UnderWay::start(netduel(&bench, &["run", &plan]));
     let programs = running(&bench, 2);
     let wrappers = bench.find(&["lab", "exec"]);
-    for agent in bench.find(&["agent"]).into_iter().filter(|pid| !wrappers.contains(pid)) {
-        signal(agent, Signal::KILL);
-    }
+    let agents = bench.find(&["agent"]).into_iter().filter(|pid| !wrappers.contains(pid));
+    signal_those_left(agents, Signal::KILL);
     assert!(programs.into_iter().all(wait_gone));
     under_way.wait_for("failed:");
     signal(under_way.pid(), Signal::INT);

@@ -15,7 +15,7 @@ use netduel_test_support::not_compared;
 use rustix::process::Signal;
 
 use crate::path_proof::wait_for_bytes;
-use crate::support::{Bench, UnderWay, short_plan, signal, until};
+use crate::support::{Bench, UnderWay, short_plan, signal, signal_those_left, until};
 
 const DURATION_NS: u64 = 5_000_000_000;
 
@@ -260,9 +260,7 @@ fn interface_set_down_is_restored_when_its_agent_is_killed() {
         bench.plan(&real_hosts(&lab.1, r#"{ at = "300 ms", do = "down", interface = "vf0" }"#, "30 s"));
     let under_way = UnderWay::start(with_program_in_path(bench.netduel(["run", plan.to_str().unwrap()])));
     assert!(until(|| lab.observed().is_none()), "the interface was never seen down");
-    for agent in bench.find(&["agent"]) {
-        signal(agent, Signal::KILL);
-    }
+    signal_those_left(bench.find(&["agent"]), Signal::KILL);
     signal(under_way.pid(), Signal::KILL);
     under_way.finish();
     assert!(until(|| lab.observed() == Some(LabPath::Accelerated)), "the interface stayed down");

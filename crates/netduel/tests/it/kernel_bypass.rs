@@ -8,7 +8,7 @@ use netduel_sys::xdp::{Settings, XdpSocket};
 use netduel_test_support::skip;
 use rustix::process::Signal;
 
-use crate::support::{Bench, Finished, UnderWay, signal, until};
+use crate::support::{Bench, Finished, UnderWay, signal, signal_those_left, until};
 use crate::truth::bed::{Hosts, Namespace, skipped_without_root, stored, turn};
 
 /// From `enum xdp_action` (include/uapi/linux/bpf.h).
@@ -216,9 +216,7 @@ fn killed_agent_leaves_no_program_on_the_interface() {
         assert!(until(|| programs_of(&hosts.b, "vb")), "{generator} to {receiver}: no program was attached");
         // The killed agent is not started again.
         signal(under_way.pid(), Signal::STOP);
-        for agent in bench.find(&["agent"]) {
-            signal(agent, Signal::KILL);
-        }
+        signal_those_left(bench.find(&["agent"]), Signal::KILL);
         assert!(until(|| !programs_of(&hosts.b, "vb")), "{generator} to {receiver}: the program has stayed");
         signal(under_way.pid(), Signal::KILL);
         signal(under_way.pid(), Signal::CONT);

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-use crate::support::{Bench, Finished, assert_fits, signal, wait_gone};
+use crate::support::{Bench, Finished, assert_fits, signal, signal_those_left, wait_gone};
 
 /// A lab with a server in guest `b`.
 pub struct Served {
@@ -305,10 +305,8 @@ fn killed_client_or_server_does_not_affect_the_other() {
     let mut client = start(&["tcp", &string, "-t", "60", "-i", "0.1"]);
     let victims = programs(&served.bench, &["tcp", "-t", "60"]);
     assert!(!victims.is_empty());
-    for pid in victims {
-        signal(pid, Signal::KILL);
-        assert!(wait_gone(pid));
-    }
+    signal_those_left(victims.iter().copied(), Signal::KILL);
+    assert!(victims.into_iter().all(wait_gone));
     client.wait().unwrap();
     served.client(&["tcp", &string, "-t", "0.2"]).expect_code(0);
 
@@ -444,6 +442,12 @@ fn bit_rate_is_per_stream_and_saved_tests_have_tags_but_no_secret() {
     // Otherwise a reader of the stored run could run tests as this user.
     let file = std::fs::read_to_string(run["path"].as_str().unwrap()).unwrap();
     assert!(!file.contains(&string) && file.contains("# netduel tcp ") | file.contains("\"tcp\""), "{file}");
+
+    // The report names the run, and repeats it by its own command: there is no plan to save.
+    let report = served.bench.run(["report", "last"]).expect_code(0).stdout;
+    assert!(report.contains("two streams, ") && report.contains(run["id"].as_str().unwrap()), "{report}");
+    let page = served.bench.run(["report", "last", "--format", "md"]).expect_code(0).stdout;
+    assert!(page.contains("-P 2 -b 10M") && !page.contains("netduel run "), "{page}");
 
     let text = served.client(&bulk).expect_code(0).stdout;
     assert!(

@@ -1,4 +1,5 @@
 //! A whole run: verdicts, report, formats, interrupt and resume, an A/A run.
+use netduel_test_support::not_compared;
 use rustix::process::Signal;
 
 use crate::support::{Bench, Finished, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, signal, verdicts};
@@ -12,6 +13,11 @@ fn paths_of_a_lab_are_distinguished_and_the_lab_is_removed() {
     let verdicts = verdicts(&run.json());
     for metric in ["throughput", "latency-p50"] {
         let (_, tone, words) = verdicts.iter().find(|(name, ..)| name == metric).unwrap();
+        // Other programs can widen the spread of round trips beyond the difference, and the verdict must say so then.
+        if metric == "latency-p50" && tone == "open" && words.contains("the spread is too large") {
+            not_compared(format!("{metric}: {words}"));
+            continue;
+        }
         assert_eq!(tone, "better", "{metric}: {words}");
         assert!(words.contains("x ") || words.contains(" % lower"), "{metric}: {words}");
     }

@@ -9,7 +9,7 @@ use netduel_test_support::skip;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-use crate::support::{Bench, Finished, assert_fits, signal, wait_gone};
+use crate::support::{Bench, Finished, assert_fits, signal, signal_those_left, wait_gone};
 
 /// Longer than any time limit of a server for unpaired clients.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -170,10 +170,9 @@ fn excess_client_is_rejected_and_a_killed_one_frees_its_place() {
     let error = server.client(&["rr", "STRING", "-t", "0.2"]).expect_code(4).stderr;
     assert!(error.contains("the limit of its") && error.contains("--max-clients"), "{error}");
     assert_eq!(server.event()["event"], "refused");
-    for pid in server.bench.find(&["tcp", "-t", "60"]) {
-        signal(pid, Signal::KILL);
-        assert!(wait_gone(pid));
-    }
+    let client = server.bench.find(&["tcp", "-t", "60"]);
+    signal_those_left(client.iter().copied(), Signal::KILL);
+    assert!(!client.is_empty() && client.into_iter().all(wait_gone));
     first.wait().unwrap();
     assert_eq!(server.event()["event"], "failed");
     server.client(&["rr", "STRING", "-t", "0.2", "-i", "0"]).expect_code(0);

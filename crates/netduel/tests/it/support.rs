@@ -7,6 +7,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use netduel_report::json::schema::DOCUMENTS;
 use netduel_sys::clock::{monotonic_ns, sleep_until};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// The variable that identifies the processes of a test: children inherit it.
@@ -115,10 +116,8 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         for pid in self.processes() {
-            if let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) {
-                // It may have ended meanwhile.
-                let _ = pidfd_send_signal(descriptor.as_fd(), Signal::KILL);
-            }
+            // It may have ended meanwhile.
+            let _ = send(pid, Signal::KILL);
         }
     }
 }
@@ -133,8 +132,22 @@ pub fn wait_gone(pid: Pid) -> bool {
 
 /// Sends a signal through a descriptor, so that a reused process id is never hit.
 pub fn signal(pid: Pid, signal: Signal) {
-    let descriptor = pidfd_open(pid, PidfdFlags::empty()).unwrap();
-    pidfd_send_signal(descriptor.as_fd(), signal).unwrap();
+    send(pid, signal).unwrap();
+}
+
+/// Sends a signal to processes of which some may end meanwhile, for example because one of the others did.
+pub fn signal_those_left(pids: impl IntoIterator<Item = Pid>, signal: Signal) {
+    for pid in pids {
+        match send(pid, signal) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(error) => panic!("{pid:?}: {error}"),
+        }
+    }
+}
+
+fn send(pid: Pid, signal: Signal) -> Result<(), Errno> {
+    let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
+    pidfd_send_signal(descriptor.as_fd(), signal)
 }
 
 /// A finished command.

@@ -11,7 +11,7 @@ use netduel_agent::treatment::{GuardCommand, Roots, TreatmentError, Treatments};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::spec::LabPath;
 use netduel_sys::ethtool::Ethtool;
-use netduel_test_support::skip;
+use netduel_test_support::NewNamespace;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
@@ -20,8 +20,6 @@ mod kinds;
 mod recovery;
 mod resources;
 
-/// Set in the process that runs a test inside its namespace.
-const INSIDE: &str = "NETDUEL_TEST_INSIDE";
 /// Set in the agent process of a test: the changes to make, as JSON.
 const AGENT: &str = "NETDUEL_TEST_AGENT";
 /// Also set: the folder used as `/sys` and `/proc`.
@@ -29,37 +27,11 @@ const ROOTS: &str = "NETDUEL_TEST_ROOTS";
 /// Set in the process that hands over an interface.
 const LENDER: &str = "NETDUEL_TEST_LENDER";
 const SYSCTL: &str = "net.ipv4.tcp_slow_start_after_idle";
-/// Runs `body` in a new network namespace with a veth pair `va`, `vb`, by running the test again inside.
+
+/// Runs `body` in a new network namespace with a veth pair `va`, `vb`.
 fn in_namespace(name: &str, body: fn()) {
-    if env::var_os(INSIDE).is_some() {
-        for words in ["link add va numrxqueues 2 type veth peer name vb", "link set va up", "link set vb up"]
-        {
-            must("ip", &words.split(' ').collect::<Vec<_>>());
-        }
-        return body();
-    }
-    let exact = format!("treatment::{name}");
-    let root = rustix::process::geteuid().is_root();
-    let output = Command::new("unshare")
-        .args(if root { ["--net", "--"] } else { ["-rn", "--"] })
-        .arg(env::current_exe().unwrap())
-        .args(["--exact", &exact, "--nocapture"])
-        .env(INSIDE, "1")
-        .output();
-    let missing = [("unshare", "--version"), ("ip", "-V")];
-    let able = missing.iter().all(|(tool, word)| Command::new(tool).arg(word).output().is_ok())
-        && Command::new("unshare")
-            .args(if root { ["--net", "true"] } else { ["-rn", "true"] })
-            .status()
-            .is_ok_and(|s| s.success());
-    if !able {
-        return skip("no network namespace: unshare(1), ip(8) and the right to make one are needed");
-    }
-    let output = output.unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("1 passed"), "the test `{exact}` was not found: {text}");
-    netduel_test_support::repeat_skips(&text);
+    let prepare = "ip link add va numrxqueues 2 type veth peer name vb; ip link set va up; ip link set vb up";
+    NewNamespace { prepare, ..NewNamespace::default() }.run(&format!("treatment::{name}"), body);
 }
 
 fn must(program: &str, words: &[&str]) {

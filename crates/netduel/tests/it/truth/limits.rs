@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal};
 use super::bed::{Hosts, Namespace, prefer_this_thread, skipped_without_root, turn, wire};
 use super::hop::Hop;
 use super::queue::cap;
-use crate::support::{Bench, signal};
+use crate::support::{Bench, signal_those_left};
 
 /// Delay of each frame in a hop, nanoseconds: a path on which windows and buffers matter.
 const HOLD_NS: u64 = 5_000_000;
@@ -274,7 +274,7 @@ fn stopping_over_and_over<T>(bench: &Bench, side: &Namespace, work: impl FnOnce(
                 let Some(agent) = agent_in(bench, side) else { continue };
                 while !done.load(Ordering::Relaxed) && is_there(agent) {
                     for (how, pause_ns) in [(Signal::STOP, STOPPED_NS), (Signal::CONT, RUNNING_NS)] {
-                        signal(agent, how);
+                        signal_those_left([agent], how);
                         clock::sleep_until(clock::monotonic_ns() + pause_ns);
                     }
                 }
