@@ -66,7 +66,9 @@ pub fn run(arguments: &[String]) -> Result<bool> {
         let finished = TestRun::perform(&options.for_cargo, requires_all(), Display::Failures)?;
         drop(load);
         println!("run {number} of {runs}: {}, {watch}", test_run::totals(&finished.transcript));
-        tally.add(&finished);
+        for line in tally.add(&finished) {
+            println!("{line}");
+        }
     }
     print!("{}", tally.closing(options.is_busy));
     Ok(tally.is_green())
@@ -89,7 +91,9 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, finished: &TestRun) {
+    /// Adds a run. Returns what is printed at once about each test that failed for the first time.
+    fn add(&mut self, finished: &TestRun) -> Vec<String> {
+        let mut first_failures = Vec::new();
         let transcript = &finished.transcript;
         self.runs += 1;
         self.green_runs += u32::from(finished.passed());
@@ -97,7 +101,11 @@ impl Tally {
         self.failed += transcript.failed();
         self.skipped += transcript.skips.len() as u64;
         for (test, text) in finished.not_green() {
-            let entry = self.unsteady.entry(test).or_insert((0, text));
+            let entry = self.unsteady.entry(test).or_insert_with_key(|test| {
+                first_failures.push(format!("failed: {test}"));
+                first_failures.extend(shortened(&text));
+                (0, text)
+            });
             entry.0 += 1;
         }
         let disturbed = transcript.not_compared.iter().map(|(test, reason)| format!("{test}: {reason}"));
@@ -108,6 +116,7 @@ impl Tally {
             let longest = self.seconds.entry(binary.clone()).or_default();
             *longest = longest.max(*seconds);
         }
+        first_failures
     }
 
     fn is_green(&self) -> bool {
@@ -119,10 +128,7 @@ impl Tally {
         let mut lines = vec![String::new()];
         for (test, (times, text)) in &self.unsteady {
             lines.push(format!("not green in {times} of {} runs: {test}", self.runs));
-            lines.extend(text.lines().take(FAILURE_LINES).map(|line| format!("    {line}")));
-            if text.lines().count() > FAILURE_LINES {
-                lines.push(format!("    ... {} more lines", text.lines().count() - FAILURE_LINES));
-            }
+            lines.extend(shortened(text));
             lines.push(String::new());
         }
         for (comparison, times) in &self.not_compared {
@@ -134,6 +140,16 @@ impl Tally {
         lines.push(format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped));
         lines.join("\n") + "\n"
     }
+}
+
+/// The first lines of a failure, indented.
+fn shortened(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().take(FAILURE_LINES).map(|line| format!("    {line}")).collect();
+    let more = text.lines().count().saturating_sub(FAILURE_LINES);
+    if more > 0 {
+        lines.push(format!("    ... {more} more lines"));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -188,9 +204,10 @@ mod tests {
     #[test]
     fn flaky_test_is_listed_with_count_and_first_failure() {
         let mut tally = Tally::default();
-        for fails in [false, true, false, true] {
-            tally.add(&run_of(fails));
-        }
+        // The text of the first failure is printed at once.
+        let told = [false, true, false, true].map(|fails| tally.add(&run_of(fails)));
+        let first = ["failed: netduel_load shaky", "    left: 1", "    right: 2"];
+        assert_eq!(told, [&[][..], &first, &[], &[]]);
         let closing = tally.closing(true);
         assert!(
             closing.contains("not green in 2 of 4 runs: netduel_load shaky\n    left: 1\n    right: 2\n"),
