@@ -293,21 +293,21 @@ fn reproduction(run: &Run) -> Section {
     let notes = annotations.notes.iter().map(|(key, note)| (key.clone(), note.clone()));
     let overrides = annotations.overrides.iter().map(|setting| ("override".to_owned(), setting.clone()));
     let rows = notes.chain(overrides).chain(arms).collect();
-    let blocks = vec![
+    let mut blocks = vec![
         Block::Code(words::commands(run)),
         Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }]),
-        Block::Heading("Plan".to_owned()),
-        Block::Code(lines(&run.header.plan_text)),
-        Block::Folded(
-            "Resolved plan, as stored in the run file (JSON)".to_owned(),
-            vec![
-                Block::Reading(
-                    "The settings that this run used. What is null or absent was not set.".to_owned(),
-                ),
-                Block::Code(lines(&resolved)),
-            ],
-        ),
     ];
+    if words::has_plan_file(run) {
+        let plan = Block::Code(lines(&run.header.plan_text));
+        blocks.extend([Block::Heading("Plan".to_owned()), plan]);
+    }
+    blocks.push(Block::Folded(
+        "Resolved plan, as stored in the run file (JSON)".to_owned(),
+        vec![
+            Block::Reading("The settings that this run used. What is null or absent was not set.".to_owned()),
+            Block::Code(lines(&resolved)),
+        ],
+    ));
     section("reproduce", "Reproduction", Scope::Reference, blocks)
 }
 

@@ -34,7 +34,7 @@ fn block(block: &Block, plots: &mut Plots) -> Markup {
     match block {
         Block::Heading(title) => html! { h3 { (plain(title)) } },
         Block::Paragraph(text) => html! { p { (styled(text)) } },
-        Block::Reading(text) => html! { p.reading { (plain(text)) } },
+        Block::Reading(text) => html! { p.reading { (prose(text)) } },
         Block::Headlines(all) => html! { div.answers { @for one in all { (headline(one)) } } },
         Block::List(items) => html! { ul { @for item in items { li { (styled(item)) } } } },
         Block::Table(one) => table(one),
@@ -64,12 +64,26 @@ pub(super) fn styled(text: &Text) -> Markup {
     html! {
         @for span in &text.0 {
             @match &span.style {
-                Style::Plain => (plain(&span.text)),
+                Style::Plain => (prose(&span.text)),
                 Style::Strong => b { (plain(&span.text)) },
                 Style::Tone(tone) => strong class=(tone.word()) { (verdicts::unbroken(&plain(&span.text))) },
                 Style::Link(anchor) => a href={ "#" (anchor) } { (plain(&span.text)) },
             }
         }
+    }
+}
+
+/// Text in which backticks mark settings and commands, as in the other formats.
+fn prose(text: &str) -> Markup {
+    let text = plain(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    let is_paired = parts.len() % 2 == 1;
+    html! {
+        @if is_paired {
+            @for (number, part) in parts.iter().enumerate() {
+                @if number % 2 == 1 { code { (part) } } @else { (part) }
+            }
+        } @else { (text) }
     }
 }
 
@@ -88,7 +102,7 @@ pub(super) fn table(table: &Table) -> Markup {
                 tbody { @for row in &table.rows { tr { @for (column, one) in table.columns.iter().zip(row) { (cell(column, one, is_wordy || is_wide)) } } } }
             }
         }
-        @if !table.notes.is_empty() { ul.notes { @for note in &table.notes { li { (plain(note)) } } } }
+        @if !table.notes.is_empty() { ul.notes { @for note in &table.notes { li { (prose(note)) } } } }
     }
 }
 
@@ -129,7 +143,7 @@ fn cell(column: &Column, cell: &Cell, is_titled: bool) -> Markup {
 }
 
 fn facts(group: &FactGroup) -> Markup {
-    let rows = html! { dl.facts { @for (title, text) in &group.rows { dt { (plain(title)) } dd { (plain(text)) } } } };
+    let rows = html! { dl.facts { @for (title, text) in &group.rows { dt { (plain(title)) } dd { (prose(text)) } } } };
     html! {
         @match &group.head {
             Some((name, about)) => div.interface.beneath[group.nested] {
@@ -146,7 +160,7 @@ fn finding(finding: &Finding) -> Markup {
         li class=(finding.severity.word()) {
             p.what { b { (finding.severity.word()) } " " (plain(&finding.what)) " " code.id { (finding.id) } }
             p { "Evidence: " (plain(&finding.evidence.join("; "))) ". " (capital(&finding.why)) "." }
-            p.remedy { (capital(&finding.remedy)) "." }
+            p.remedy { (prose(&capital(&finding.remedy))) "." }
             @if let Some(command) = &finding.command { pre { code { (plain(command)) } } }
         }
     }
@@ -157,4 +171,16 @@ fn capital(text: &str) -> String {
     let text = plain(text);
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backticks_mark_code_only_in_pairs() {
+        assert_eq!(prose("set `a<b` here").into_string(), "set <code>a&lt;b</code> here");
+        assert_eq!(prose("`-`: none").into_string(), "<code>-</code>: none");
+        assert_eq!(prose("one ` alone").into_string(), "one ` alone");
+    }
 }

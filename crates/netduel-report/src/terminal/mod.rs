@@ -14,6 +14,7 @@ use page::Page;
 pub fn report(document: &Document, width: usize, colour: bool) -> String {
     let mut page = Page::new(width, colour);
     head(&mut page, document);
+    page.paragraph("", &plain(&document.source.join(", ")));
     for section in document.sections.iter().filter(|section| section.scope <= Scope::Detail) {
         page.gap();
         self::section(&mut page, section, Detail::Full);

@@ -251,9 +251,18 @@ fn least_share(share: f64) -> String {
     if text.starts_with("more than") { text } else { format!("at least {text}") }
 }
 
-/// The commands that repeat the run, one per line, with the seed of the order. No line contains a line break from the plan,
+/// Whether a run has a plan file, as `netduel run` reads it. The plan text of a quick test is a comment.
+pub fn has_plan_file(run: &Run) -> bool {
+    run.header.plan_text.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#'))
+}
+
+/// The commands that repeat the run, one per line, with the seed of the order. A quick test is repeated by its own command. No line contains a line break from the plan,
 /// because people paste them into a shell.
 pub fn commands(run: &Run) -> Vec<String> {
+    let own = run.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    if !has_plan_file(run) {
+        return vec![plain(&own)];
+    }
     let plan = format!("{}.toml", run.header.plan.name);
     let mut lines = vec![format!("# save the plan below as {plan}")];
     if run.header.plan.design.seed != Some(run.header.seed) {
@@ -272,10 +281,7 @@ pub fn commands(run: &Run) -> Vec<String> {
         let budget = if run.header.plan.design.budget.is_some() { " --set budget=TIME" } else { "" };
         lines.push(format!("# for more blocks append: --set blocks_max=NUMBER{budget}"));
     }
-    lines.push(format!(
-        "# this run was: {}",
-        run.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
-    ));
+    lines.push(format!("# this run was: {own}"));
     lines.iter().map(|line| plain(line)).collect()
 }
 
@@ -312,7 +318,7 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         ("Comparison", "Each arm against the baseline of the same block. Hodges-Lehmann estimate of the ratio (of the difference for \
           loss and retransmits) with its Wilcoxon signed-rank interval.".to_owned()),
         ("Verdict", format!("All comparisons of the run are one family with {confidence} confidence (Holm's procedure). The \
-          interval in brackets decided the verdict. `No difference beyond` is an equivalence test at \
+          interval in brackets decided the verdict. \"No difference beyond\" is an equivalence test at \
           {equivalence}.")),
         ("Values", "The value of an arm is the median of its valid trials, with the quartiles in brackets and the number of trials. The \
           ratio of two medians can differ from the estimate of the verdict, which pairs the arms within blocks.".to_owned()),
