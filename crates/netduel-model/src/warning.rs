@@ -2,6 +2,7 @@
 //!
 //! Long because: it is one enum with one sentence for each of its variants.
 mod counts_cause;
+mod damage;
 mod lower_bound;
 mod subject;
 
@@ -332,6 +333,18 @@ pub enum Warning {
         /// The treatment, and how to undo it by hand.
         detail: String,
     },
+    /// Records of the run file are not as they were written, and were left out.
+    RecordsDamaged {
+        /// Their lines in the file, from 1.
+        lines: Vec<u64>,
+        /// How the first is known to be damaged.
+        detail: String,
+    },
+    /// The last record of the run file is incomplete, and was left out.
+    RecordIncomplete {
+        /// Bytes of it in the file.
+        bytes: u64,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -477,6 +490,8 @@ impl Warning {
                 settings.join(", ")
             ),
             Self::UndoFailed { host, detail } => format!("not undone on host {host}: {detail}"),
+            Self::RecordsDamaged { lines, detail } => damage::words(lines, detail),
+            Self::RecordIncomplete { bytes } => damage::of_incomplete(*bytes),
             Self::StealTime { host, share_max, trials } => format!(
                 "steal time: the hypervisor withheld up to {} of the CPU time of host {host}, more than {} % in {}; use a dedicated or \
                  larger machine for absolute figures",

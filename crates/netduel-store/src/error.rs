@@ -102,18 +102,18 @@ pub enum StoreError {
         /// The evidence.
         reason: String,
     },
-    /// A line before the last cannot be read. An incomplete last line is not an error.
+    /// The header cannot be read. Other damaged records are left out, which is no error.
     #[error(
-        "failed to read {} at line {line}: the line is damaged; restore the file from a copy, or remove the line to go \
-         without it: {source}", path.display()
+        "failed to read {} at line {line}: the header of the run is damaged ({reason}), and without it no trial can be understood; \
+         restore the file from a copy", path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// The error of the parser.
-        source: serde_json::Error,
+        /// How that is known.
+        reason: String,
     },
     /// Another process writes this run.
     #[error(

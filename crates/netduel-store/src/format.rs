@@ -16,17 +16,21 @@ use serde_json::Value;
 /// - 2: new values: workloads `tcp-crr` and `loaded-latency`, engines, wait modes, warnings and metrics; limits of a trial by volume. Fields of
 ///   format 1 keep their meaning.
 /// - 3: `pps` is a type of its own; it was a `udp-stream` with `packets`. Some sixty fields and words have the standard term of their
-///   field: the table in `upgrade` lists them. When a newer version resumes a run, a record states the format of all later records.
+///   field: the table in `upgrade` lists them. When a newer version resumes a run, a record states the format of all later records. Every
+///   line ends with its checksum.
 ///
 /// Once a version is released, every change of a stored type needs a new version, with a step in `upgrade` for each renamed field;
 /// `docs/design/0029-formats.md` has the rules. Every version has golden files in `tests/golden`, which later versions keep.
 pub const FORMAT: u32 = 3;
 
+/// The first version whose lines have a checksum.
+pub const CHECKSUMS_FROM: u32 = 3;
+
 /// The newest version that a release of netduel writes. Versions up to this never change.
 pub const FORMAT_RELEASED: u32 = 2;
 
 /// The fingerprint of [`schema`] in this version. A test compares it with that of the types.
-pub const FORMAT_FINGERPRINT: &str = "71e0abc93b184c4f";
+pub const FORMAT_FINGERPRINT: &str = "44faab633ee076c4";
 
 /// The kind of file that the first line names.
 pub const KIND: &str = "run";
@@ -107,6 +111,31 @@ pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<Line>().to_value();
     schema["title"] = format!("A line of a netduel run file, format {FORMAT}").into();
+    schema
+}
+
+/// The JSON Schema of a line as it stands in the file: [`schema`] with the checksum, which no type has.
+pub fn schema_of_lines() -> Value {
+    let mut schema = schema();
+    let checksum = serde_json::json!({
+        "description": "CRC-32 (IEEE 802.3) of the line's bytes before `,\"crc32\"`, hexadecimal.",
+        "type": "string",
+        "pattern": "^[0-9a-f]{8}$"
+    });
+    let Some(definitions) = schema["$defs"].as_object_mut() else { return schema };
+    for line in ["FirstLine", "Record"] {
+        let Some(definition) = definitions.get_mut(line) else { continue };
+        let variants = match definition.get_mut("oneOf").and_then(Value::as_array_mut) {
+            Some(variants) => variants.iter_mut().collect(),
+            None => vec![definition],
+        };
+        for variant in variants {
+            variant["properties"]["crc32"] = checksum.clone();
+            if let Some(required) = variant["required"].as_array_mut() {
+                required.push("crc32".into());
+            }
+        }
+    }
     schema
 }
 

@@ -4,6 +4,7 @@
 //! `docs/design/0007-plans-and-store.md` the reasons.
 #![forbid(unsafe_code)]
 
+mod checksum;
 mod disk_space;
 mod error;
 pub mod format;
@@ -14,6 +15,6 @@ mod upgrade;
 mod writer;
 
 pub use error::StoreError;
-pub use reader::TornTail;
-pub use store::{RunContents, RunSummary, Store};
+pub use reader::{DamagedRecord, TornTail};
+pub use store::{Integrity, RunContents, RunSummary, Store};
 pub use writer::RunWriter;

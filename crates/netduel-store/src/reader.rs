@@ -1,16 +1,23 @@
-//! Reads a run file line by line. An incomplete last line is skipped and reported; any other damage is an error.
+//! Reads a run file line by line. An incomplete last line and damaged records are left out and reported; a damaged header is an error.
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use netduel_model::run::{Run, RunEnd, RunHeader};
+use netduel_model::warning::Warning;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::checksum::{self, Checksum};
 use crate::error::StoreError;
-use crate::format::{FORMAT, FirstLine, KIND, Preamble, RESUMED_PREFIX, Record, TRIAL_PREFIX};
+use crate::format::{
+    CHECKSUMS_FROM, FORMAT, FirstLine, KIND, Preamble, RESUMED_PREFIX, Record, TRIAL_PREFIX,
+};
 use crate::upgrade;
+
+/// The damage that a checksum shows.
+const WRONG: &str = "its checksum does not fit";
 
 /// An incomplete last record: its writer was killed, the power failed, or it is being written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,14 +39,33 @@ impl fmt::Display for TornTail {
     }
 }
 
+/// A record that is not as it was written. Readers leave it out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedRecord {
+    /// Its line, from 1.
+    pub line: u64,
+    /// How that is known.
+    pub reason: String,
+}
+
+impl fmt::Display for DamagedRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.reason)
+    }
+}
+
 /// The complete records of a file.
 pub(crate) struct Whole {
-    /// The run.
+    /// The run, with a warning about damaged records.
     pub run: Run,
+    /// Records that were left out.
+    pub damaged: Vec<DamagedRecord>,
     /// Length of the complete records, bytes.
     pub length: u64,
     /// The incomplete record after them.
     pub torn: Option<TornTail>,
+    /// The format of its header.
+    pub format_first: u32,
     /// The format of its last record.
     pub format: u32,
 }
@@ -54,38 +80,60 @@ pub(crate) struct Outline {
     pub end: Option<RunEnd>,
     /// An incomplete last record.
     pub torn: Option<TornTail>,
+    /// Number of records that are known to be damaged.
+    pub damaged: u64,
 }
 
 /// Reads all records.
 pub(crate) fn read_whole(file: &File, path: &Path) -> Result<Whole, StoreError> {
     let mut lines = Lines::new(file, path);
     let header = lines.header()?;
+    let format_first = lines.format;
     let mut run = Run { header, trials: Vec::new(), warnings: Vec::new(), end: None };
+    let mut damaged = Vec::new();
     while let Some(line) = lines.next_line()? {
-        match lines.record(&line)? {
+        let record = match lines.record(&line)? {
+            Ok(record) => record,
+            Err(reason) => {
+                damaged.push(DamagedRecord { line: lines.line, reason });
+                // It may have been the record that the run goes on.
+                run.end = None;
+                continue;
+            }
+        };
+        match record {
             Record::Trial(trial) => run.trials.push(trial.into_owned()),
             Record::Warning(warning) => run.warnings.push(warning.into_owned()),
             Record::End(end) => run.end = Some(end.into_owned()),
             Record::Resumed { .. } => run.end = None,
         }
     }
-    Ok(Whole { run, length: lines.offset, torn: lines.torn, format: lines.format })
+    if let Some(first) = damaged.first() {
+        let lines = damaged.iter().map(|record| record.line).collect();
+        run.warnings.push(Warning::RecordsDamaged { lines, detail: first.reason.clone() });
+    }
+    let Lines { offset: length, torn, format, .. } = lines;
+    Ok(Whole { run, damaged, length, torn, format_first, format })
 }
 
-/// Reads the facts for a listing. Trials are counted but not parsed, so damage within them is not detected.
+/// Reads the facts for a listing. Trials are counted by their checksum and not parsed.
 pub(crate) fn read_outline(file: &File, path: &Path) -> Result<Outline, StoreError> {
     let mut lines = Lines::new(file, path);
-    let mut outline = Outline { header: lines.header()?, trials: 0, end: None, torn: None };
+    let mut outline = Outline { header: lines.header()?, trials: 0, end: None, torn: None, damaged: 0 };
     while let Some(line) = lines.next_line()? {
-        if line.starts_with(TRIAL_PREFIX) {
+        if line.bytes.starts_with(TRIAL_PREFIX) && lines.damage(&line).is_none() {
             outline.trials += 1;
             continue;
         }
         match lines.record(&line)? {
-            Record::End(end) => outline.end = Some(end.into_owned()),
-            Record::Resumed { .. } => outline.end = None,
-            Record::Trial(_) => outline.trials += 1,
-            Record::Warning(_) => {}
+            Ok(Record::End(end)) => outline.end = Some(end.into_owned()),
+            Ok(Record::Resumed { .. }) => outline.end = None,
+            Ok(Record::Trial(_)) => outline.trials += 1,
+            Ok(Record::Warning(_)) => {}
+            Err(_) => {
+                outline.damaged += 1;
+                outline.end = None;
+            }
         }
     }
     outline.torn = lines.torn;
@@ -102,6 +150,12 @@ struct Resumed {
 struct Format {
     format: Option<u32>,
     program: Option<String>,
+}
+
+/// A line without its line end and its checksum.
+struct Line {
+    bytes: Vec<u8>,
+    checksum: Checksum,
 }
 
 /// The complete lines of a file.
@@ -130,7 +184,7 @@ impl<'p> Lines<'p> {
     }
 
     /// The next line without its line end; `None` at the end of the file or at an incomplete line.
-    fn next_line(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+    fn next_line(&mut self) -> Result<Option<Line>, StoreError> {
         let mut line = Vec::new();
         let failed = |source| StoreError::of("read", self.path, source);
         self.reader.read_until(b'\n', &mut line).map_err(failed)?;
@@ -147,7 +201,8 @@ impl<'p> Lines<'p> {
         self.line += 1;
         self.offset += line.len() as u64;
         line.pop();
-        Ok(Some(line))
+        let checksum = checksum::take(&mut line);
+        Ok(Some(Line { bytes: line, checksum }))
     }
 
     /// The first line.
@@ -159,7 +214,10 @@ impl<'p> Lines<'p> {
             let reason = if self.torn.is_some() { "its first line is incomplete" } else { "it is empty" };
             return Err(not_a_run(reason.to_owned()));
         };
-        let preamble: Preamble = serde_json::from_slice(&line)
+        if line.checksum == Checksum::Wrong {
+            return Err(self.damaged(WRONG));
+        }
+        let preamble: Preamble = serde_json::from_slice(&line.bytes)
             .map_err(|error| not_a_run(format!("its first line does not say so ({error})")))?;
         if preamble.netduel != KIND || preamble.format == 0 {
             let reason = format!("its first line says `{}`, format {}", preamble.netduel, preamble.format);
@@ -169,34 +227,60 @@ impl<'p> Lines<'p> {
             return Err(StoreError::Newer { path, format: preamble.format, program: preamble.program() });
         }
         self.format = preamble.format;
-        let first: FirstLine<'_> = self.read(&line)?;
+        if let Some(reason) = self.damage(&line) {
+            return Err(self.damaged(reason));
+        }
+        let first: FirstLine<'_> = self.read(&line).map_err(|error| self.damaged(&error))?;
         Ok(first.header.into_owned())
     }
 
-    fn record(&mut self, line: &[u8]) -> Result<Record<'static>, StoreError> {
-        // A run that a newer version resumed has two formats: each line is read in the format that holds for it.
-        if line.starts_with(RESUMED_PREFIX)
+    /// The error of a damaged header.
+    fn damaged(&self, reason: &str) -> StoreError {
+        StoreError::Damaged { path: self.path.to_owned(), line: self.line, reason: reason.to_owned() }
+    }
+
+    /// How the checksum of a line shows damage.
+    fn damage(&self, line: &Line) -> Option<&'static str> {
+        match line.checksum {
+            Checksum::Wrong => Some(WRONG),
+            Checksum::Absent if self.format >= CHECKSUMS_FROM => Some("its checksum is missing"),
+            Checksum::Right | Checksum::Absent => None,
+        }
+    }
+
+    /// The record of a line, or how it is damaged.
+    fn record(&mut self, line: &Line) -> Result<Result<Record<'static>, String>, StoreError> {
+        // A run that a newer version resumed has two formats: each line is read in the format that holds for it. The record that says so
+        // may be damaged itself.
+        if line.checksum == Checksum::Right {
+            self.format = self.format.max(CHECKSUMS_FROM);
+        }
+        if line.bytes.starts_with(RESUMED_PREFIX)
+            && line.checksum != Checksum::Wrong
             && let Ok(Resumed { resumed: Format { format: Some(format), program } }) =
-                serde_json::from_slice(line)
+                serde_json::from_slice(&line.bytes)
         {
             if format > FORMAT {
                 return Err(StoreError::Newer { path: self.path.to_owned(), format, program });
             }
             self.format = format;
         }
-        self.read(line)
+        if let Some(reason) = self.damage(line) {
+            return Ok(Err(reason.to_owned()));
+        }
+        Ok(self.read(line))
     }
 
     /// Reads a line. A line of an older format is first upgraded to the newest.
-    fn read<T: DeserializeOwned>(&self, line: &[u8]) -> Result<T, StoreError> {
+    fn read<T: DeserializeOwned>(&self, line: &Line) -> Result<T, String> {
         let value = if self.format == FORMAT {
-            serde_json::from_slice(line)
+            serde_json::from_slice(&line.bytes)
         } else {
-            serde_json::from_slice(line).and_then(|mut value| {
+            serde_json::from_slice(&line.bytes).and_then(|mut value| {
                 upgrade::to_newest(&mut value, self.format);
                 serde_json::from_value(value)
             })
         };
-        value.map_err(|source| StoreError::Damaged { path: self.path.to_owned(), line: self.line, source })
+        value.map_err(|error| error.to_string())
     }
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use netduel_model::ids::RunId;
 use netduel_model::nearest::nearest;
 use netduel_model::run::{Run, RunEnd, RunHeader};
+use netduel_model::warning::Warning;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use crate::error::StoreError;
-use crate::format::EXTENSION;
+use crate::format::{CHECKSUMS_FROM, EXTENSION};
 use crate::name;
-use crate::reader::{self, TornTail, Whole};
+use crate::reader::{self, DamagedRecord, TornTail, Whole};
 use crate::writer::{self, RunWriter};
 
 /// The name for the run that was started last.
@@ -45,6 +46,19 @@ pub struct RunSummary {
     pub contents: Result<RunContents, StoreError>,
 }
 
+/// What is wrong with the file of a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Integrity {
+    /// Records that are left out.
+    pub damaged: Vec<DamagedRecord>,
+    /// An incomplete last record.
+    pub torn: Option<TornTail>,
+    /// Trials that can be read.
+    pub trials: u64,
+    /// Whether every record has a checksum; records of formats 1 and 2 have none.
+    pub has_checksums: bool,
+}
+
 /// The facts of a run in a listing.
 #[derive(Debug)]
 pub struct RunContents {
@@ -56,6 +70,8 @@ pub struct RunContents {
     pub end: Option<RunEnd>,
     /// An incomplete last record.
     pub torn: Option<TornTail>,
+    /// Number of records that are known to be damaged.
+    pub damaged: u64,
     /// Whether a process writes the run now.
     pub in_use: bool,
 }
@@ -178,7 +194,7 @@ impl Store {
             Err(source) => return Err(StoreError::of("open for writing", &path, source)),
         };
         writer::lock(&file, &path)?;
-        let Whole { mut run, length, torn, format } = reader::read_whole(&file, &path)?;
+        let Whole { mut run, length, torn, format, .. } = reader::read_whole(&file, &path)?;
         run.header.id = id.clone();
         let mut writer = RunWriter::new(file, path, length, &run.header);
         writer.resumed(torn, run.trials.len() as u64, format)?;
@@ -207,7 +223,26 @@ impl Store {
         if let Some(id) = self.id_at(&path).filter(|_| !is_path(name_or_path)) {
             whole.run.header.id = id;
         }
+        if let Some(torn) = whole.torn {
+            whole.run.warnings.push(Warning::RecordIncomplete { bytes: torn.bytes });
+        }
         Ok((whole.run, whole.torn))
+    }
+
+    /// Reads every record of a run and compares the checksums: by its name, a unique prefix of it, `last`, or the path of its file.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; damaged records are no error.
+    pub fn verify(&self, name_or_path: &str) -> Result<Integrity, StoreError> {
+        let path = self.find(name_or_path)?;
+        let file = File::open(&path).map_err(|source| StoreError::of("open", &path, source))?;
+        let whole = reader::read_whole(&file, &path)?;
+        Ok(Integrity {
+            damaged: whole.damaged,
+            torn: whole.torn,
+            trials: whole.run.trials.len() as u64,
+            has_checksums: whole.format_first >= CHECKSUMS_FROM,
+        })
     }
 
     /// Deletes a run: by its name, a unique prefix of it, or `last`. Returns its full name.
@@ -352,9 +387,9 @@ fn is_path(wanted: &str) -> bool {
 
 fn outline(path: &Path) -> Result<RunContents, StoreError> {
     let file = File::open(path).map_err(|source| StoreError::of("open", path, source))?;
-    let reader::Outline { header, trials, end, torn } = reader::read_outline(&file, path)?;
+    let reader::Outline { header, trials, end, torn, damaged } = reader::read_outline(&file, path)?;
     let in_use = writer::is_locked(&file);
-    Ok(RunContents { header, trials, end, torn, in_use })
+    Ok(RunContents { header, trials, end, torn, damaged, in_use })
 }
 
 /// Creates an empty draft. A draft of a killed process is removed first; a draft that is being written is not.

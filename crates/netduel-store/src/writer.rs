@@ -12,6 +12,7 @@ use netduel_model::warning::Warning;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::checksum;
 use crate::disk_space;
 use crate::error::StoreError;
 use crate::format::{FORMAT, FirstLine, KIND, Record};
@@ -127,6 +128,7 @@ impl RunWriter {
     }
 
     fn append(&mut self, operation: &'static str, mut line: Vec<u8>) -> Result<(), StoreError> {
+        checksum::add(&mut line);
         line.push(b'\n');
         let written = self.file.write_all_at(&line, self.length).and_then(|()| self.file.sync_data());
         if let Err(source) = written {

@@ -1,15 +1,16 @@
 //! `netduel report` and `netduel runs`: the content of the store. Nothing is measured here.
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 
 use netduel_model::run::{Annotations, RunEnd, RunHeader};
 use netduel_report::json::envelope::{Document as _, iso_8601};
 use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocument, StoredRun};
 use netduel_report::json::report::ReportDocument;
 use netduel_report::words;
-use netduel_store::{RunSummary, Store};
+use netduel_store::{Integrity, RunSummary, Store, StoreError};
 
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
-use crate::console::{print, print_json, print_lines};
+use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::report_file::{Destination, render};
@@ -25,6 +26,13 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let store = open_store(&args.store)?;
     let run = store.read(&args.run).map_err(store_failure)?;
     let analysis = netduel_report::analyse_run(&run);
+    let format_of_output = destination.as_ref().map_or(format, |destination| Some(destination.format));
+    if format_of_output == Some(Format::Csv) {
+        // Its rows have no place for what the other formats say.
+        for warning in run.warnings.iter().filter(|warning| warning.is_about_the_file()) {
+            tell(&format!("warning: {warning}"));
+        }
+    }
     if let Some(destination) = destination {
         destination.write(&render(&run, &analysis, destination.format)?)?;
         return print(&format!("{}\n", destination.path.display()));
@@ -55,8 +63,12 @@ fn refuse_page_on_a_terminal(format: Option<Format>, is_terminal: bool, run: &st
 
 /// `netduel runs`.
 pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
-    if let Some(RunsAction::Rm { runs, yes, json, store }) = &args.action {
-        return remove(&open_store(store)?, runs, *yes, json.json);
+    match &args.action {
+        Some(RunsAction::Rm { runs, yes, json, store }) => {
+            return remove(&open_store(store)?, runs, *yes, json.json);
+        }
+        Some(RunsAction::Verify { runs, store }) => return verify(&open_store(store)?, runs),
+        None => {}
     }
     let store = open_store(&args.store)?;
     let runs = store.list().kind(Kind::Store)?;
@@ -70,6 +82,53 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
     }
     let lines: Vec<String> = runs.iter().map(lines).collect();
     print_lines(&format!("{}Folder: {folder}\n", lines.concat()))
+}
+
+/// `netduel runs verify`: without names all runs of the store.
+fn verify(store: &Store, names: &[String]) -> Result<(), Failure> {
+    let names = match names {
+        [] => store.list().kind(Kind::Store)?.iter().map(|run| run.path.display().to_string()).collect(),
+        names => names.to_vec(),
+    };
+    let mut faulty = 0;
+    for name in &names {
+        let shown =
+            Path::new(name).file_stem().map_or_else(|| name.clone(), |stem| stem.display().to_string());
+        let text = match store.verify(name) {
+            Ok(found) => {
+                faulty += u32::from(!found.damaged.is_empty() || found.torn.is_some());
+                integrity(&found)
+            }
+            Err(
+                error @ (StoreError::Damaged { .. } | StoreError::NotARun { .. } | StoreError::Newer { .. }),
+            ) => {
+                faulty += 1;
+                error.to_string()
+            }
+            Err(error) => return Err(store_failure(error)),
+        };
+        print_lines(&format!("{}\n", words::plain(&format!("{shown}: {text}"))))?;
+    }
+    if faulty > 0 {
+        let runs = if faulty == 1 { "1 run is".to_owned() } else { format!("{faulty} runs are") };
+        return Err(Failure::message(Kind::Store, format!("{runs} damaged or cannot be read"))
+            .remedy("restore the files from copies, or repeat the runs"));
+    }
+    Ok(())
+}
+
+/// What is wrong with a run file, in words.
+fn integrity(found: &Integrity) -> String {
+    let trials = format!("{} trial{}", found.trials, if found.trials == 1 { "" } else { "s" });
+    let mut faults: Vec<String> = found.damaged.iter().map(ToString::to_string).collect();
+    faults.extend(found.torn.map(|torn| torn.to_string()));
+    match (faults.is_empty(), found.has_checksums) {
+        (false, _) => format!("damaged, {trials} can be read; {}", faults.join("; ")),
+        (true, true) => format!("sound, {trials}"),
+        (true, false) => {
+            format!("{trials}, readable; it is of an older version, whose records have no checksum")
+        }
+    }
 }
 
 /// `netduel runs rm`: all names are resolved before the first run is deleted.
@@ -168,6 +227,7 @@ fn stored_run(run: &RunSummary) -> StoredRun {
         state: contents.map(|contents| state(contents.end.as_ref(), contents.in_use)),
         end: contents.and_then(|contents| contents.end.as_ref()).map(listing::RunEnd::of),
         torn: contents.map(|contents| contents.torn.is_some()),
+        damaged_records: contents.map(|contents| contents.damaged),
     }
 }
 
@@ -189,7 +249,17 @@ fn lines(run: &RunSummary) -> String {
     let next = hint(state, &NextStep::of(&contents.header));
     let next =
         if next.is_empty() || state == RunState::Running { String::new() } else { format!("    {next}") };
-    format!("{head}\n    {about}\n{next}")
+    let damage = match contents.damaged {
+        0 => String::new(),
+        1 => "    1 record is damaged and left out: netduel runs verify\n".to_owned(),
+        records => format!("    {records} records are damaged and left out: netduel runs verify\n"),
+    };
+    // The last record of a run in progress may be written now.
+    let torn = match contents.torn.filter(|_| !contents.in_use) {
+        Some(_) => "    the last record is incomplete and left out\n",
+        None => "",
+    };
+    format!("{head}\n    {about}\n{damage}{torn}{next}")
 }
 
 #[cfg(test)]

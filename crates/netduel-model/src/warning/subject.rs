@@ -17,6 +17,11 @@ pub struct Subject<'a> {
 }
 
 impl Warning {
+    /// Whether it is about the file of the run, not about what was measured.
+    pub fn is_about_the_file(&self) -> bool {
+        matches!(self, Self::RecordsDamaged { .. } | Self::RecordIncomplete { .. })
+    }
+
     /// What it is about.
     pub fn subject(&self) -> Subject<'_> {
         let none = Subject::default;
@@ -56,6 +61,7 @@ impl Warning {
             | Self::PlacementChanged { host, .. }
             | Self::SettingsRestored { host, .. }
             | Self::UndoFailed { host, .. } => Subject { hosts: vec![host], ..none() },
+            Self::RecordsDamaged { .. } | Self::RecordIncomplete { .. } => none(),
             Self::SharedMachine { client, server } => Subject { hosts: vec![client, server], ..none() },
         }
     }

@@ -52,6 +52,8 @@ pub struct StoredRun {
     pub end: Option<RunEnd>,
     /// Whether the last record is incomplete, as after a power failure.
     pub torn: Option<bool>,
+    /// Records whose checksum shows that they were changed; reports leave them out.
+    pub damaged_records: Option<u64>,
 }
 
 /// A note about a run.

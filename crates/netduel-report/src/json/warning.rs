@@ -140,6 +140,10 @@ kinds! {
     SettingsRestored,
     /// A treatment could not be undone.
     UndoFailed,
+    /// Records of the run file are damaged and left out.
+    RecordsDamaged,
+    /// The last record of the run file is incomplete and left out.
+    RecordIncomplete,
 }
 
 impl Warning {

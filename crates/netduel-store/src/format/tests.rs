@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::*;
-use crate::Store;
+use crate::{Store, checksum};
 
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Defaults that the writer omits.
@@ -35,7 +35,9 @@ fn hint(place: &str, number: u64) -> Option<Value> {
 fn rewritten<T: DeserializeOwned + Serialize>(example: &Value) -> String {
     let read: T =
         serde_json::from_value(example.clone()).unwrap_or_else(|error| panic!("{error} in {example}"));
-    serde_json::to_string(&read).expect("a record is JSON")
+    let mut line = serde_json::to_vec(&read).expect("a record is JSON");
+    checksum::add(&mut line);
+    String::from_utf8(line).expect("JSON is UTF-8")
 }
 
 /// The golden files of the current format by their names: one for each example of a first line, and all records in the first.
@@ -98,14 +100,14 @@ fn golden_files_are_what_the_writer_writes() {
 
 #[test]
 fn golden_files_contain_every_place_of_the_schema() {
-    let mut missing = uncovered(&schema(), &lines(&committed()));
+    let mut missing = uncovered(&schema_of_lines(), &lines(&committed()));
     missing.retain(|place| !NEVER_WRITTEN.contains(&place.as_str()));
     assert!(missing.is_empty(), "no golden file of format {FORMAT} contains {missing:#?}: {}", remedy());
 }
 
 #[test]
 fn golden_files_fit_the_schema() {
-    let schema = schema();
+    let schema = schema_of_lines();
     for line in lines(&committed()) {
         assert_eq!(violations(&schema, &line), [""; 0], "{line}");
     }
@@ -119,6 +121,11 @@ fn golden_files_are_read_as_runs() {
         let (run, torn) = store.read_with_note(path.to_str().expect("a plain path")).expect("it can be read");
         let trials = text.lines().filter(|line| line.as_bytes().starts_with(TRIAL_PREFIX)).count();
         assert_eq!((run.trials.len(), torn), (trials, None), "{name}");
+        assert_eq!(
+            store.verify(path.to_str().expect("a plain path")).expect("it can be read").damaged,
+            [],
+            "{name}"
+        );
     }
 }
 
@@ -138,7 +145,7 @@ fn remedy() -> String {
 
 #[test]
 fn changed_type_needs_a_new_version() {
-    let found = fingerprint(&schema());
+    let found = fingerprint(&schema_of_lines());
     assert_eq!(
         found,
         FORMAT_FINGERPRINT,
@@ -154,7 +161,7 @@ fn published_schema_and_its_reference_are_current() {
         std::fs::read_to_string(Path::new(PROJECT).join("docs/run-format.md")).expect("the page is there");
     let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the tables");
     let (_, after) = rest.split_once(END).expect("the place has an end");
-    let published = serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n";
+    let published = serde_json::to_string_pretty(&schema_of_lines()).expect("a schema is JSON") + "\n";
     for (name, text) in [
         ("docs/run-file.schema.json", published),
         ("docs/run-format.md", format!("{before}{BEGIN}{}\n{END}{after}", reference(&schema))),

@@ -203,19 +203,26 @@ fn other_files_newer_formats_and_damage_are_distinguished() {
     assert!(same.contains("use the build of ") && !same.contains("update to"), "{same}");
     assert!(
         write("bare.netduel", "{\"netduel\":\"run\",\"format\":1}\n")
-            .contains("at line 1: the line is damaged")
+            .contains("at line 1: the header of the run is damaged (missing field")
     );
 
     let good = std::fs::read_to_string(store.folder().join("good-1.netduel")).expect("it is there");
-    let middle = write("middle.netduel", &format!("{good}garbage\n{{\"resumed\":{{\"trials\":0}}}}\n"));
-    assert!(middle.contains("middle.netduel at line 2: the line is damaged"), "{middle}");
-    let unknown = write("unknown.netduel", &format!("{good}{{\"colour\":1}}\n"));
-    assert!(unknown.contains("at line 2") && unknown.contains("colour"), "{unknown}");
+    let damaged = |name: &str, lines: &[&str]| {
+        let lines: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(store.folder().join(name), format!("{good}{}", lines.concat()))
+            .expect("it can be written");
+        let found = store.verify(store.folder().join(name).to_str().expect("a plain path"));
+        found.expect("it can be read").damaged.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let resumed = sample::with_checksum("{\"resumed\":{\"trials\":0}}");
+    assert_eq!(damaged("middle.netduel", &["garbage", &resumed]), ["line 2: its checksum is missing"]);
+    let unknown = damaged("unknown.netduel", &[&sample::with_checksum("{\"colour\":1}")]);
+    assert!(unknown[0].starts_with("line 2: unknown variant `colour`"), "{unknown:?}");
 
     // None of this hides the valid run.
     assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "good-1");
     let listed = store.list().expect("a listing");
-    assert_eq!((listed.len(), listed.iter().filter(|run| run.contents.is_ok()).count()), (10, 1));
+    assert_eq!((listed.len(), listed.iter().filter(|run| run.contents.is_ok()).count()), (10, 3));
 }
 
 #[test]
@@ -230,7 +237,8 @@ fn fields_of_a_later_program_are_ignored() {
         .replacen(&format!("\"format\":{FORMAT},"), &format!("\"format\":{FORMAT},\"colour\":[1],"), 1)
         .replace("{\"slot\":{", "{\"shape\":null,\"slot\":{\"corner\":4,");
     assert!(text.contains("corner") && text.contains("colour"));
-    std::fs::write(&path, text).expect("it can be written");
+    let lines: Vec<String> = text.lines().map(|line| sample::with_checksum(line) + "\n").collect();
+    std::fs::write(&path, lines.concat()).expect("it can be written");
     assert_eq!(store.read("fields").expect("it can be read").trials, [sample::trial(0)]);
 }
 

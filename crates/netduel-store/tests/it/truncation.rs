@@ -1,4 +1,4 @@
-//! A truncated file is read up to the truncation, or causes a clear error.
+//! A truncated file is read up to the truncation, or causes a clear error. A changed file is never read as if it were whole.
 use std::path::Path;
 
 use netduel_model::run::RunEnd;
@@ -61,20 +61,36 @@ proptest! {
     }
 
     #[test]
-    fn changed_byte_never_panics_and_never_loses_other_lines_silently(
-        place in any::<prop::sample::Index>(),
-        byte in any::<u8>(),
+    fn changed_bits_are_named_and_the_other_records_are_read(
+        places in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u32), 1..4),
     ) {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(folder.path()).expect("the folder is there");
-        let (mut bytes, trials) = whole(&store);
-        let place = place.index(bytes.len());
-        bytes[place] = byte;
+        let (whole, trials) = whole(&store);
         let path = folder.path().join("cut.netduel");
-        std::fs::write(&path, &bytes).expect("it can be written");
-        if let Ok((run, torn)) = store.read_with_note(path.to_str().expect("a plain path")) {
-            let lost = trials.len() - run.trials.len();
-            prop_assert!(lost == 0 || torn.is_some(), "{lost} trials are gone");
+        let name = path.to_str().expect("a plain path");
+        for (place, bit) in places {
+            let mut bytes = whole.clone();
+            let place = place.index(bytes.len());
+            bytes[place] ^= 1 << bit;
+            std::fs::write(&path, &bytes).expect("it can be written");
+            // Only a damaged header makes the file unreadable.
+            let header_ends = whole.iter().position(|byte| *byte == b'\n').expect("it has lines");
+            let Ok((run, torn)) = store.read_with_note(name) else {
+                prop_assert!(place <= header_ends, "byte {place}, bit {bit}");
+                continue;
+            };
+            let found = store.verify(name).expect("it was read");
+            prop_assert!(!found.damaged.is_empty() || torn.is_some(), "byte {place}, bit {bit} is not noticed");
+            prop_assert_eq!(run.warnings.len(), usize::from(!found.damaged.is_empty()) + usize::from(torn.is_some()));
+            // A changed line end joins two records.
+            prop_assert!(run.trials.len() + 2 >= trials.len());
+            prop_assert!(run.trials.iter().all(|trial| trials.contains(trial)));
+            let listed = store.list().expect("the folder can be read");
+            let listed = listed.iter().find(|run| run.path == path).expect("it is there").contents.as_ref();
+            let listed = listed.expect("it can be read");
+            prop_assert_eq!(listed.damaged, found.damaged.len() as u64);
+            prop_assert_eq!(listed.trials, found.trials);
         }
     }
 }

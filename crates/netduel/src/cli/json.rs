@@ -30,6 +30,7 @@ pub fn prints_document(command: &Command) -> bool {
         Command::Report(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
         Command::Runs(args) => match &args.action {
             Some(RunsAction::Rm { json, .. }) => json.json,
+            Some(RunsAction::Verify { .. }) => false,
             None => args.json.json,
         },
         Command::Plan(PlanCommand::Schema)

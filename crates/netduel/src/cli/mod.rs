@@ -137,7 +137,7 @@ pub enum Command {
     Report(ReportArgs),
     /// List the stored runs, or delete some.
     #[command(
-        after_help = "Examples:\n  netduel runs\n  netduel runs --json | jq -r '.runs[].id'\n  netduel runs rm last"
+        after_help = "Examples:\n  netduel runs\n  netduel runs --json | jq -r '.runs[].id'\n  netduel runs verify\n  netduel runs rm last"
     )]
     Runs(RunsArgs),
     /// Serve one coordinator over standard input and output; started by launchers.

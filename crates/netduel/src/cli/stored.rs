@@ -89,4 +89,15 @@ pub enum RunsAction {
         #[command(flatten)]
         store: StoreArgs,
     },
+    /// Check every record of runs against its checksum; exit code 5 when one is damaged or incomplete.
+    #[command(
+        after_help = "Examples:\n  netduel runs verify\n  netduel runs verify last\n  netduel runs verify ./copy.netduel"
+    )]
+    Verify {
+        /// The runs: names, beginnings of names, `last`, or paths of files [default: all of the store].
+        #[arg(value_name = "RUN")]
+        runs: Vec<String>,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
 }

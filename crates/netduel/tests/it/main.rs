@@ -4,6 +4,7 @@ mod bad_input;
 mod bind;
 mod command_line;
 mod crash;
+mod damaged_runs;
 mod datagrams;
 mod disk_full;
 mod dpdk;

@@ -135,6 +135,7 @@ fn listed() -> RunsDocument {
         state: Some(RunState::Done),
         end: Some(RunEnd { reason: EndReason::BlockLimitReached, detail: None }),
         torn: Some(false),
+        damaged_records: Some(0),
     };
     let unreadable = StoredRun {
         error: Some("written by a newer version".into()),
@@ -145,6 +146,7 @@ fn listed() -> RunsDocument {
         state: None,
         end: None,
         torn: None,
+        damaged_records: None,
         ..whole.clone()
     };
     RunsDocument { envelope: envelope::<RunsDocument>(), runs: vec![whole, unreadable] }

@@ -1,0 +1,60 @@
+//! A run file that changed on the disk: every listing and report says so, and no figure contains the changed records.
+use crate::support::{Bench, LATENCY, TWO_PATHS, short_plan};
+
+/// Changes one bit of the second trial's record.
+fn damage(file: &std::path::Path) -> usize {
+    let mut bytes = std::fs::read(file).unwrap();
+    let starts: Vec<usize> = std::iter::once(0)
+        .chain(bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1))
+        .collect();
+    let trials: Vec<usize> =
+        (0..starts.len()).filter(|line| bytes[starts[*line]..].starts_with(b"{\"trial\"")).collect();
+    let line = trials[1];
+    // A digit stays a digit, so that only the checksum shows it.
+    let record = starts[line]..starts[line + 1];
+    let digit = bytes[record.clone()].iter().rposition(|byte| (b'2'..b'4').contains(byte)).unwrap();
+    bytes[record.start + digit] ^= 1;
+    std::fs::write(file, bytes).unwrap();
+    line + 1
+}
+
+#[test]
+fn damaged_record_is_named_by_every_listing_and_report() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    bench.run(["run", plan.to_str().unwrap()]).expect_code(0);
+    let sound = bench.run(["runs", "verify"]).expect_code(0).stdout;
+    assert!(sound.contains(": sound, 4 trials"), "{sound}");
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    assert_eq!(listed["runs"][0]["damaged_records"], 0, "{listed}");
+
+    let file = listed["runs"][0]["path"].as_str().unwrap();
+    let line = damage(std::path::Path::new(file));
+    let named = format!("line {line}");
+    let verified = bench.run(["runs", "verify", "last"]).expect_code(5);
+    assert!(
+        verified.stdout.contains(&format!("damaged, 3 trials can be read; {named}: its checksum")),
+        "{}",
+        verified.stdout
+    );
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    assert_eq!(
+        (&listed["runs"][0]["damaged_records"], &listed["runs"][0]["trials"]),
+        (&1.into(), &3.into()),
+        "{listed}"
+    );
+    let listed = bench.run(["runs"]).expect_code(0).stdout;
+    assert!(listed.contains("1 record is damaged"), "{listed}");
+    for format in ["text", "md", "html", "json"] {
+        let report = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
+        // Terminals and pages break lines.
+        let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("damaged run file: 1 record") && words.contains(&named), "{format}: {report}");
+    }
+    let table = bench.run(["report", "last", "--format", "csv"]).expect_code(0);
+    assert!(
+        table.stderr.contains("damaged run file") && !table.stdout.contains("damaged"),
+        "{}",
+        table.stderr
+    );
+}
