@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod binaries;
 mod busy;
 mod check;
 mod leftovers;

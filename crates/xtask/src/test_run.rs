@@ -1,11 +1,14 @@
-//! One run of all tests of the workspace: results, skips, and leftovers on the machine.
+//! One run of the tests: results, skips, and leftovers on the machine. All tests of the workspace run in parallel; those that arguments
+//! select run as `cargo test` runs them.
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::num::NonZero;
 use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, bail};
 use netduel_test_support::{NOT_COMPARED, REQUIRE_ALL, SKIPPED, requires_all};
 
+use crate::binaries::{self, Finished, TestBinary};
 use crate::leftovers::{MARK_VARIABLE, Snapshot};
 use crate::transcript::Transcript;
 use crate::{setup, step};
@@ -42,6 +45,9 @@ pub fn run(arguments: &[String]) -> Result<bool> {
 
 /// Builds the tests without running them.
 pub fn build(arguments: &[String]) -> Result<()> {
+    if Selection::of(arguments).is_everything() {
+        return binaries::build().map(drop);
+    }
     let mut command = test_command(arguments, Some("--no-run"));
     if !step::succeeds(&mut command)? {
         bail!("the tests do not build; cargo's message is above");
@@ -56,24 +62,30 @@ impl TestRun {
         setup::run()?;
         let before = Snapshot::take();
         let mark = format!("xtask-{}", std::process::id());
-        let mut command = test_command(arguments, None);
-        command.env(MARK_VARIABLE, &mark);
-        if requires_all {
-            command.env(REQUIRE_ALL, "1");
-        }
-        println!("$ {}", step::shown(&command));
-        let mut transcript = Transcript::default();
-        let status = read_lines(&mut command, |line| {
-            let failures_before = transcript.failures.len();
-            let is_shown = transcript.take(line);
-            if is_shown && (display == Display::Everything || transcript.failures.len() > failures_before) {
-                // Standard output may be closed; the tests and their exit code still matter.
-                let _ = writeln!(std::io::stdout(), "{line}");
+        let prepared = |mut command: Command| {
+            command.env(MARK_VARIABLE, &mark);
+            if requires_all {
+                command.env(REQUIRE_ALL, "1");
             }
-        })?;
-        transcript.close();
+            command
+        };
+        let selection = Selection::of(arguments);
+        let finished = if selection.is_everything() {
+            everything(selection.for_tests, &prepared, display)?
+        } else {
+            let command = prepared(test_command(arguments, None));
+            println!("$ {}", step::shown(&command));
+            vec![one(command, Transcript::default(), "", display)?]
+        };
+        let mut transcript = Transcript::default();
+        let mut cargo_succeeded = true;
+        for Finished { transcript: part, status } in finished {
+            // A failed test explains the status of its binary.
+            cargo_succeeded &= status.success() || part.failed() > 0;
+            transcript.absorb(part);
+        }
         let left_behind = before.left_behind(&mark);
-        Ok(Self { transcript, cargo_succeeded: status.success(), left_behind, requires_all })
+        Ok(Self { transcript, cargo_succeeded, left_behind, requires_all })
     }
 
     /// Every failed test with the text of its failure; failures outside of tests have a name of their own.
@@ -118,19 +130,77 @@ impl TestRun {
     }
 }
 
-/// `cargo test` of the whole workspace, or as selected by the arguments. All binaries run even after a failure. `extra` is an
-/// option for cargo.
-fn test_command(arguments: &[String], extra: Option<&str>) -> Command {
-    let (for_cargo, for_tests) = match arguments.iter().position(|argument| argument == "--") {
-        Some(at) => (&arguments[..at], &arguments[at + 1..]),
-        None => (arguments, &[][..]),
-    };
-    let mut command = step::cargo(["test", "--no-fail-fast"]);
-    command.args(extra);
-    if for_cargo.is_empty() {
-        command.arg("--workspace");
+/// Arguments of a test run, split at `--`.
+#[derive(Debug, Clone, Copy)]
+struct Selection<'a> {
+    for_cargo: &'a [String],
+    for_tests: &'a [String],
+}
+
+impl<'a> Selection<'a> {
+    fn of(arguments: &'a [String]) -> Self {
+        let (for_cargo, for_tests) = match arguments.iter().position(|argument| argument == "--") {
+            Some(at) => (&arguments[..at], &arguments[at + 1..]),
+            None => (arguments, &[][..]),
+        };
+        Self { for_cargo, for_tests }
     }
-    command.args(for_cargo).args(["--", "--show-output"]).args(for_tests);
+
+    /// Whether all packages and targets are tested.
+    fn is_everything(self) -> bool {
+        self.for_cargo.is_empty()
+    }
+}
+
+/// A part of the tests of the whole workspace.
+enum Job {
+    Binary(TestBinary),
+    /// The examples in the documentation, which cargo tests itself.
+    Documentation,
+}
+
+/// Builds and runs all tests of the workspace, one binary per core at a time.
+fn everything(
+    for_tests: &[String],
+    prepared: &(impl Fn(Command) -> Command + Sync),
+    display: Display,
+) -> Result<Vec<Finished>> {
+    let binaries = binaries::build()?;
+    let at_once = std::thread::available_parallelism().map_or(1, NonZero::get);
+    println!("{} test binaries, {at_once} at a time", binaries.len());
+    let jobs = binaries.into_iter().map(Job::Binary).chain([Job::Documentation]).collect();
+    binaries::run_all(jobs, at_once, |job| match job {
+        Job::Binary(binary) => {
+            let command = prepared(binary.command(for_tests));
+            one(command, Transcript::of_binary(&binary.name), &format!("{}: ", binary.name), display)
+        }
+        Job::Documentation => {
+            let mut command = prepared(step::cargo(["test", "--workspace", "--doc", "--no-fail-fast"]));
+            command.args(["--", "--show-output"]).args(for_tests).env("CARGO_TERM_COLOR", "never");
+            one(command, Transcript::default(), "documentation: ", display)
+        }
+    })
+}
+
+/// Runs one command that tests, and prints its lines as they come, each with a prefix.
+fn one(mut command: Command, mut transcript: Transcript, prefix: &str, display: Display) -> Result<Finished> {
+    let status = read_lines(&mut command, |line| {
+        let failures_before = transcript.failures.len();
+        let is_shown = transcript.take(line) && !(line.is_empty() && !prefix.is_empty());
+        if is_shown && (display == Display::Everything || transcript.failures.len() > failures_before) {
+            // Standard output may be closed; the tests and their exit code still matter.
+            let _ = writeln!(std::io::stdout(), "{prefix}{line}");
+        }
+    })?;
+    transcript.close();
+    Ok(Finished { transcript, status })
+}
+
+/// `cargo test` as selected by the arguments. All binaries run even after a failure. `extra` is an option for cargo.
+fn test_command(arguments: &[String], extra: Option<&str>) -> Command {
+    let Selection { for_cargo, for_tests } = Selection::of(arguments);
+    let mut command = step::cargo(["test", "--no-fail-fast"]);
+    command.args(extra).args(for_cargo).args(["--", "--show-output"]).args(for_tests);
     // The parser expects lines without colours.
     command.env("CARGO_TERM_COLOR", "never");
     command
@@ -204,12 +274,12 @@ pub fn print_closing(finished: &TestRun) {
     println!("{}", totals(transcript));
 }
 
-/// The slowest test binaries below a title, one per line, and their total; binaries run one after the other.
+/// The slowest test binaries below a title, one per line, and the sum of all.
 pub fn slowest(seconds: &BTreeMap<String, f64>) -> Vec<String> {
     let mut rows: Vec<(&String, &f64)> = seconds.iter().collect();
     rows.sort_by(|a, b| b.1.total_cmp(a.1));
     let sum: f64 = rows.iter().map(|(_, seconds)| *seconds).sum();
-    let mut lines = vec![format!("slowest of {} test binaries, {sum:.1} s together:", rows.len())];
+    let mut lines = vec![format!("slowest of {} test binaries, {sum:.1} s in sum:", rows.len())];
     lines.extend(rows.iter().take(SLOWEST).map(|(binary, seconds)| format!("{seconds:>8.1} s  {binary}")));
     lines.push(String::new());
     lines
@@ -305,7 +375,6 @@ mod tests {
             let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
             step::shown(&test_command(&arguments, None))
         };
-        assert!(words(&[]).ends_with("test --no-fail-fast --workspace -- --show-output"));
         assert!(words(&["-p", "x", "--", "name"]).ends_with("--no-fail-fast -p x -- --show-output name"));
     }
 

@@ -56,6 +56,26 @@ pub struct Transcript {
 }
 
 impl Transcript {
+    /// That of one test binary, which was not started by cargo.
+    pub fn of_binary(name: &str) -> Self {
+        Self { binary: name.to_owned(), ..Self::default() }
+    }
+
+    /// Adds the results of another binary.
+    pub fn absorb(&mut self, other: Self) {
+        self.results.extend(other.results);
+        self.skips.extend(other.skips);
+        self.not_compared.extend(other.not_compared);
+        self.failures.extend(other.failures);
+        self.failure_texts.extend(other.failure_texts);
+        for (binary, seconds) in other.seconds {
+            *self.seconds.entry(binary).or_default() += seconds;
+        }
+        self.died.extend(other.died);
+        self.libtest_passed += other.libtest_passed;
+        self.libtest_failed += other.libtest_failed;
+    }
+
     /// Parses the next line. Returns whether to show it: output of passed tests is hidden, and summary lines are printed at the
     /// end.
     pub fn take(&mut self, line: &str) -> bool {

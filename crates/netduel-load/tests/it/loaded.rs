@@ -50,6 +50,7 @@ fn is_idle_first(report: &EndReport) -> bool {
 
 #[test]
 fn each_phase_has_its_own_round_trips() {
+    let mut in_band = 0;
     for (probe, family) in [(ProbeProtocol::Udp, Family::Ipv4), (ProbeProtocol::Tcp, Family::Ipv6)] {
         for direction in [Direction::Up, Direction::Down, Direction::Both] {
             let engine = if probe == ProbeProtocol::Udp { TcpEngine::Lean } else { TcpEngine::Copy };
@@ -72,8 +73,10 @@ fn each_phase_has_its_own_round_trips() {
                 (23, 23),
                 "{what}: 500 to 950 ms, one in 20"
             );
-            assert!(under_load.in_band_requests > 0 && under_load.in_band_requests <= 30, "{what}");
-            assert!(under_load.in_band.count > 0, "{what}");
+            // A stream that waits for a core until the load ends carries none.
+            assert!(under_load.in_band_requests <= 30, "{what}");
+            assert!(under_load.in_band.count <= under_load.in_band_requests, "{what}");
+            in_band += under_load.in_band.count;
 
             // Both ends count the same bytes of load, and probes are not part of it.
             for (from, to, sends) in
@@ -94,6 +97,7 @@ fn each_phase_has_its_own_round_trips() {
             assert!(server.round_trips.is_none() && server.under_load.is_none(), "{what}");
         }
     }
+    assert!(in_band > 0);
 }
 
 #[test]
