@@ -229,6 +229,6 @@ mod tests {
         drop(child.stdin.take());
         child.wait().unwrap();
         let left = before.difference("a-test-of-leftovers");
-        assert!(!left.iter().any(|line| of_cat(line)), "{left:?}");
+        assert!(!left.iter().any(of_cat), "{left:?}");
     }
 }

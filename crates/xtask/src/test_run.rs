@@ -186,7 +186,7 @@ fn everything(
 fn one(mut command: Command, mut transcript: Transcript, prefix: &str, display: Display) -> Result<Finished> {
     let status = read_lines(&mut command, |line| {
         let failures_before = transcript.failures.len();
-        let is_shown = transcript.take(line) && !(line.is_empty() && !prefix.is_empty());
+        let is_shown = transcript.take(line) && (prefix.is_empty() || !line.is_empty());
         if is_shown && (display == Display::Everything || transcript.failures.len() > failures_before) {
             // Standard output may be closed; the tests and their exit code still matter.
             let _ = writeln!(std::io::stdout(), "{prefix}{line}");
