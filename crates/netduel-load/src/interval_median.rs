@@ -1,8 +1,9 @@
 //! Median and maximum of the round trips of one interval: small, and emptied in a few microseconds, so that the thread
 //! which measures can do it between two round trips. The trial's own figures come from the full histogram instead.
+use netduel_model::sample::LiveRoundTrips;
 
-/// Buckets in each power of two: a median is at most 1/128 (0.8 %) too high.
-const STEPS: u64 = 128;
+/// Buckets in each power of two.
+const STEPS: u64 = LiveRoundTrips::STEPS;
 const STEPS_BITS: u32 = STEPS.trailing_zeros();
 /// Powers of two beyond the first bucket row: 128 ns x 2^33 are 18 minutes.
 const ROWS: usize = 34;

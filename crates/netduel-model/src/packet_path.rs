@@ -13,6 +13,8 @@ use crate::workload::terms::{Family, Role};
 
 /// Ethernet's check sequence, bytes: part of a frame's size as RFC 2544 counts it, never seen by a program.
 pub const CHECK_SEQUENCE: u32 = 4;
+/// Ethernet's header without a VLAN tag, bytes.
+const ETHERNET_HEADER: u32 = 14;
 /// Ethernet's least frame with its check sequence, bytes (IEEE 802.3).
 pub const FRAME_LEAST: u32 = 64;
 /// The longest frame of an ordinary interface, with its check sequence, bytes (RFC 2544 section 9.1).
@@ -182,6 +184,11 @@ impl PacketPath {
         frame.checked_sub(overhead(family)).map(|bytes| Bytes(bytes.into()))
     }
 
+    /// The IP packet in a frame, bytes: without Ethernet header and check sequence.
+    pub fn ip_packet(frame: u32) -> u32 {
+        frame.saturating_sub(ETHERNET_HEADER + CHECK_SEQUENCE)
+    }
+
     /// The least frame that carries a datagram with its magic and its number.
     pub fn frame_least(family: Family) -> u32 {
         FRAME_LEAST.max(overhead(family) + MESSAGE_LEAST as u32)
@@ -194,7 +201,7 @@ fn overhead(family: Family) -> u32 {
         Family::Ipv4 => 20,
         Family::Ipv6 => 40,
     };
-    14 + ip + 8 + CHECK_SEQUENCE
+    ETHERNET_HEADER + ip + 8 + CHECK_SEQUENCE
 }
 
 /// Where an XDP program runs.

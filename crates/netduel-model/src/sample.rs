@@ -452,7 +452,8 @@ pub struct LiveFigures {
     pub round_trips: Option<LiveRoundTrips>,
 }
 
-/// Recent round trips of a running trial, to 0.8 %. They are up to 0.1 s older than the other figures.
+/// Recent round trips of a running trial. Percentiles are exact to one step of [`Self::STEPS`]. They are up to 0.1 s older than the
+/// other figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveRoundTrips {
     /// Number of round trips.
@@ -463,4 +464,10 @@ pub struct LiveRoundTrips {
     pub p99_ns: u64,
     /// Maximum, nanoseconds.
     pub max_ns: u64,
+}
+
+impl LiveRoundTrips {
+    /// Steps of the percentiles in each power of two: few, so that the thread that measures counts and empties them quickly. A
+    /// percentile is at most one step too high.
+    pub const STEPS: u64 = 128;
 }

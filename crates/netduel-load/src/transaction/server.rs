@@ -143,10 +143,13 @@ fn serve(
     while filled < settings.request {
         // The head is kept until it is complete; the rest is read and not checked.
         let received = if number.is_none() {
-            receive_head(worker, stream, settings, &mut request[filled..REQUEST_MIN], head_deadline_ns)
+            // It has arrived as a rule, so the call does not block.
+            let head = &mut request[filled..REQUEST_MIN];
+            receive(worker, stream, (settings.wait, Waiting::Never), head, head_deadline_ns)
         } else {
             let most = request.len().min(settings.request - filled);
-            receive(worker, stream, settings, &mut request[..most], deadline_ns)
+            let how = (settings.wait, waiting(settings.wait));
+            receive(worker, stream, how, &mut request[..most], deadline_ns)
         };
         match received {
             Ok(0) => {
@@ -196,52 +199,29 @@ fn timeout() -> io::Error {
     io::Error::from(io::ErrorKind::TimedOut)
 }
 
-/// Receives bytes of the head of a request, before the deadline. They have arrived as a rule, so the call does not block; it waits
-/// for those that have not until the deadline, and no longer.
-#[inline]
-fn receive_head(
-    worker: &mut Worker,
-    stream: &TcpStream,
-    settings: Settings,
-    buffer: &mut [u8],
-    deadline_ns: u64,
-) -> io::Result<usize> {
-    loop {
-        match socket::receive(stream, buffer, Waiting::Never) {
-            Err(error) if is_transient(&error) => {
-                if is_over(worker, deadline_ns) {
-                    return Err(timeout());
-                }
-                if settings.wait == Wait::Spin {
-                    worker.spin();
-                } else {
-                    let left_ns = deadline_ns.saturating_sub(clock::monotonic_ns());
-                    socket::wait_readable(&[stream.as_fd()], Duration::from_nanos(left_ns))?;
-                }
-            }
-            result => return result,
-        }
-    }
-}
-
-/// Receives once, before the deadline.
+/// Receives once, before the deadline. A thread that does not spin, with a call that does not block, waits for bytes until the
+/// deadline and no longer; a call that blocks waits for its limit at most.
 #[inline]
 fn receive(
     worker: &mut Worker,
     stream: &TcpStream,
-    settings: Settings,
+    (wait, waiting): (Wait, Waiting),
     buffer: &mut [u8],
     deadline_ns: u64,
 ) -> io::Result<usize> {
-    let waiting = waiting(settings.wait);
     loop {
         match socket::receive(stream, buffer, waiting) {
             Err(error) if is_transient(&error) => {
                 if is_over(worker, deadline_ns) {
                     return Err(timeout());
                 }
-                if settings.wait == Wait::Spin {
-                    worker.spin();
+                match (wait, waiting) {
+                    (Wait::Spin, _) => worker.spin(),
+                    (_, Waiting::Never) => {
+                        let left_ns = deadline_ns.saturating_sub(clock::monotonic_ns());
+                        socket::wait_readable(&[stream.as_fd()], Duration::from_nanos(left_ns))?;
+                    }
+                    (_, Waiting::Block) => {}
                 }
             }
             result => return result,

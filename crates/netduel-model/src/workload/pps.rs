@@ -214,7 +214,9 @@ pub(super) fn check(settings: &Pps, given: &Given<'_>, places: &Places<'_>, prob
 /// The settings for people.
 pub(super) fn words(settings: &Pps) -> Vec<String> {
     let Pps { udp: UdpStream { flows, direction, size, rate, tuning, offload: _ }, packets } = settings;
-    let mut words = vec![format!("{} B frames", packets.frame)];
+    // `lo` counts IP packets, other interfaces count frames without check sequence.
+    let ip = PacketPath::ip_packet(packets.frame);
+    let mut words = vec![format!("{} B frames ({ip} B of IP)", packets.frame)];
     words.push(format!("from {} to {}", packets.engine.word(), packets.receiver.word()));
     words.push(plural(*flows, "flow"));
     words.push(direction.words().to_owned());

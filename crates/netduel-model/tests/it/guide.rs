@@ -15,7 +15,7 @@ const TITLES: [&str; 2] =
 #[test]
 fn the_committed_schema_is_current() {
     let schema = serde_json::to_string_pretty(&netduel_model::plan::schema()).expect("a schema is JSON");
-    assert_current("docs/plan.schema.json", &(schema + "\n"));
+    assert_current("docs/plan-file.schema.json", &(schema + "\n"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Arm;
 use netduel_model::trial::Trial;
 use netduel_model::workload::{Traffic, WorkUnit, Workload};
+use netduel_stats::paired::Estimate;
 use netduel_stats::summary;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -73,9 +74,9 @@ pub struct Counter {
     pub arms: Vec<(ArmName, Option<Spread>)>,
     /// Block and value of each trial, in the order of the arms.
     pub by_block: Vec<Vec<(u32, f64)>>,
-    /// Ratio of each arm to the baseline in the order of the arms, with the estimator of the verdicts: pairs within blocks.
-    /// Absent for the baseline, and without a pair of positive values.
-    pub ratios: Vec<Option<f64>>,
+    /// Ratio of each arm to the baseline in the order of the arms, with the estimator of the verdicts: pairs within blocks. Its
+    /// interval is for this counter alone. Absent for the baseline, and without a pair of positive values.
+    pub ratios: Vec<Option<Estimate>>,
 }
 
 impl CounterKind {

@@ -65,7 +65,7 @@ impl Pair<'_> {
         let (busy, baseline, arm) = self.counter(CounterKind::Busy)?;
         // Without a ratio there is nothing to compare: a median is 0, or the CPU time contains that of other processes.
         let index = busy.arms.iter().position(|(name, _)| *name == self.arm.arm)?;
-        busy.ratios.get(index).copied().flatten()?;
+        busy.ratios.get(index)?.as_ref()?;
         let total = arm.median - baseline.median;
         let (what, difference, counter) = [
             (CounterKind::User, "user time"),

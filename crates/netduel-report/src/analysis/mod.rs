@@ -70,6 +70,7 @@ pub use series::SeriesPoint;
 pub use spread::{DpdkEnd, PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 pub use sweep::{Sweep, SweepPoint, SweptBy};
+pub use verdicts::COUNTER_CONFIDENCE;
 
 /// Derives everything from a run's records. `trials` holds all attempts; only the highest attempt of each block counts. Without
 /// `header` (a run in progress), hosts share a machine when the plan starts both locally.

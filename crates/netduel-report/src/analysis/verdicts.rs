@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::ids::ArmName;
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
-use netduel_stats::paired::estimate;
+use netduel_stats::paired::{Estimate, estimate};
 use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, Question, Rule, Verdict, judge};
 
@@ -15,6 +15,8 @@ use super::{ArmAnalysis, ArmValues, Comparison, Counter, MetricAnalysis, Workloa
 /// From this share of the pairs on, pairs with CPU contention could decide the estimate: the breakdown point of the
 /// Hodges-Lehmann estimator is 29 %.
 const CONTENDED_PAIRS_MAX: f64 = 0.25;
+/// Confidence of the interval of a counter's ratio, which is not one of the verdicts and shares no confidence with them.
+pub const COUNTER_CONFIDENCE: f64 = 0.95;
 
 /// Fills in comparisons and verdicts of all judged metrics, and the ratios of counters. All comparisons of a run are one family:
 /// more comparisons need more evidence for each verdict.
@@ -57,9 +59,7 @@ fn ratios(
     counter: &Counter,
     arms: &[ArmAnalysis],
     paired: impl Fn(u32, [&ArmName; 2]) -> bool,
-) -> Vec<Option<f64>> {
-    // The centre does not depend on the confidence.
-    const CONFIDENCE: f64 = 0.95;
+) -> Vec<Option<Estimate>> {
     let baseline: BTreeMap<u32, f64> = counter.by_block.first().into_iter().flatten().copied().collect();
     let Some((name, _)) = counter.arms.first() else { return Vec::new() };
     let of_arm = |(arm, values): (&ArmName, &Vec<(u32, f64)>)| {
@@ -76,7 +76,7 @@ fn ratios(
         if counter.kind.is_of_host() && contention(arms, [name, arm], &blocks).is_some() {
             return None;
         }
-        Some(estimate(&pairs, Scale::Ratio, CONFIDENCE)?.centre)
+        estimate(&pairs, Scale::Ratio, COUNTER_CONFIDENCE)
     };
     let values = counter.arms.iter().map(|(arm, _)| arm).zip(&counter.by_block);
     [None].into_iter().chain(values.skip(1).map(of_arm)).collect()

@@ -6,7 +6,9 @@ use netduel_model::units::three_digits;
 
 use super::block::{Block, Text};
 use super::table::{Cell, Column, Table};
-use crate::analysis::{Analysis, ArmAnalysis, Counter, Spread, WorkloadAnalysis, busiest_core};
+use crate::analysis::{
+    Analysis, ArmAnalysis, COUNTER_CONFIDENCE, Counter, Spread, WorkloadAnalysis, busiest_core,
+};
 use crate::words;
 
 /// The section of a workload; empty without counters.
@@ -34,7 +36,9 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
     for counter in &workload.counters {
         let values: Vec<Option<f64>> =
             counter.arms.iter().map(|(_, spread)| spread.map(|spread| spread.median)).collect();
-        table.rows.push(row([counter.title, counter.number_unit()], &values, &counter.ratios, |value| {
+        let ratios: Vec<Option<f64>> =
+            counter.ratios.iter().map(|ratio| Some(ratio.as_ref()?.centre)).collect();
+        table.rows.push(row([counter.title, counter.number_unit()], &values, &ratios, |value| {
             counter.number(value)
         }));
     }
@@ -81,10 +85,19 @@ fn row(
     cells
 }
 
-/// Median and range of each counter.
+/// Median and range of each counter, and the paired ratios with their intervals.
 fn ranges(workload: &WorkloadAnalysis) -> Table {
-    let arms = workload.arms.iter().map(|arm| Column::number(arm.arm.as_str()));
-    let mut table = Table::new([Column::key("counter, median [min, max]")].into_iter().chain(arms).collect());
+    let mut columns = vec![Column::key("counter, median [min, max]")];
+    for (index, arm) in workload.arms.iter().enumerate() {
+        columns.push(Column::number(arm.arm.as_str()));
+        if index > 0 {
+            columns.push(Column::number(format!(
+                "paired ratio [{} interval]",
+                words::percent(COUNTER_CONFIDENCE)
+            )));
+        }
+    }
+    let mut table = Table::new(columns);
     let cell = |counter: &Counter, spread: &Option<Spread>| {
         let words = |spread: &Spread| {
             let [median, min, max] =
@@ -94,8 +107,21 @@ fn ranges(workload: &WorkloadAnalysis) -> Table {
         Cell::number(spread.as_ref().map(words))
     };
     for counter in &workload.counters {
-        let cells = counter.arms.iter().map(|(_, spread)| cell(counter, spread));
-        table.rows.push([Cell::from(counter.title)].into_iter().chain(cells).collect());
+        let mut cells = vec![Cell::from(counter.title)];
+        for (index, (_, spread)) in counter.arms.iter().enumerate() {
+            cells.push(cell(counter, spread));
+            if index > 0 {
+                let ratio = counter.ratios.get(index).and_then(Option::as_ref);
+                cells.push(Cell::number(ratio.map(words::times_with_interval)));
+            }
+        }
+        table.rows.push(cells);
+    }
+    if workload.arms.len() > 1 {
+        table.notes.push(
+            "the interval is for this counter alone: of many intervals, some exclude 1 by chance. A ratio without one has too few blocks"
+                .to_owned(),
+        );
     }
     table
 }

@@ -166,14 +166,20 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     let scale = scaled(Metric::LatencyP50, medians.map(|value| value as f64));
     let mut table =
         Table::new(vec![Column::key("part"), Column::key("arm"), Column::number(samples(workload))]);
-    table.columns.extend(["p50", "p90", "p99", "p99.9", "max"].map(Column::number));
+    // Parts differ by orders of magnitude: each value has its own unit. Values of one part have one.
+    let is_one_part = parts.iter().all(|(title, ..)| *title == parts[0].0);
+    let titles = ["p50", "p90", "p99", "p99.9", "max"];
+    table.columns.extend(
+        titles.map(|title| if is_one_part { Column::of(title, scale.unit) } else { Column::number(title) }),
+    );
+    let shown = |value: Option<f64>| {
+        if is_one_part { number(value, scale) } else { Cell::number(value.map(human_nanos)) }
+    };
     let mut rows = Vec::new();
     for (title, arm, histogram) in parts {
         let at = |percentile| histogram.resolved_percentile(percentile).map(|value| value as f64);
         let head = [title.into(), Cell::from(arm.arm.as_str()), Cell::Count(histogram.count())];
-        // Parts differ by orders of magnitude: each value has its own unit.
-        let cells =
-            [50.0, 90.0, 99.0, 99.9, 100.0].map(|percentile| Cell::number(at(percentile).map(human_nanos)));
+        let cells = [50.0, 90.0, 99.0, 99.9, 100.0].map(|percentile| shown(at(percentile)));
         table.rows.push(head.into_iter().chain(cells).collect());
         let plotted = |percentile| at(percentile).map(|value| scale.plotted(value));
         let position = workload.arms.iter().position(|other| other.arm == arm.arm);

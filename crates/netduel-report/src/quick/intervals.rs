@@ -251,12 +251,19 @@ pub fn heading(traffic: &Traffic) -> String {
         _ if facts.is_datagram_stream() => {
             // Packets carry no send time.
             let jitter = if facts.is_of_packets() { String::new() } else { format!("{:>9}", "jitter") };
-            format!("{:>10}{:>14}{:>12}{:>16}{jitter}", "transfer", "rate", "per second", "lost")
+            format!("{:>9}{:>13}{:>11}{:>19}{jitter}", "transfer", "rate", "per second", "lost")
         }
         _ => format!("{:>13}{:>13}{:>10}{:>10}{:>10}", requests, "per second", "p50", "p99", "max"),
     };
-    let lost = if facts.is_of_packets() { "; lost `-`: counted after the test only" } else { "" };
-    format!("  per interval: {counted}{ways}, warm-up included{lost}\n{:<19}{rest}", "  interval")
+    let note = if facts.is_of_packets() {
+        "; lost `-`: counted after the test only".to_owned()
+    } else if facts.requests.is_some() {
+        let step = words::percent(1.0 / LiveRoundTrips::STEPS as f64);
+        format!("; percentiles in steps of {step}, exact in the result")
+    } else {
+        String::new()
+    };
+    format!("  per interval: {counted}{ways}, warm-up included{note}\n{:<19}{rest}", "  interval")
 }
 
 /// The line of an interval, of intervals that are `length_s` seconds long; with both directions, a line for each below it. A rate over a
@@ -292,7 +299,8 @@ pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
             } else {
                 format!("{:>9}", known(interval.jitter_ns, &human_nanos))
             };
-            format!("{transfer:>10}{rate:>14}{per_second:>12}{lost:>16}{jitter}")
+            // A count of lost datagrams has no maximum width.
+            format!("{transfer:>9}{rate:>13}{per_second:>11} {lost:>18}{jitter}")
         }
         _ => {
             let time =
@@ -310,7 +318,7 @@ pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
         let _ = if facts.wire == Wire::Segments {
             write!(lines, "\n{title:<19}{transfer:>12}{rate:>16}")
         } else {
-            write!(lines, "\n{title:<19}{transfer:>10}{rate:>14}")
+            write!(lines, "\n{title:<19}{transfer:>9}{rate:>13}")
         };
     }
     lines

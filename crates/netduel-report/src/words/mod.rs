@@ -37,8 +37,8 @@ pub use text::{date, date_and_time, percent, percent_at_least, plain, significan
 pub use tone::Tone;
 pub use treatment::{changes, treatment};
 pub use verdict::{
-    answer, blocks_worth_naming, interval, is_inconclusive, listed, shown_effect, tone, verdict,
-    verdict_legend, verdict_legend_brief,
+    answer, blocks_worth_naming, interval, is_inconclusive, listed, shown_effect, times_with_interval, tone,
+    verdict, verdict_legend, verdict_legend_brief,
 };
 pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,

@@ -315,6 +315,9 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
           response read, and the end of the stream received. Time-stamped round trips have a separate histogram.".to_owned()),
         ("CPU", "Busy time of all cores of both hosts over the whole trial (a shared machine counts once), divided by the amount \
           received in the whole trial.".to_owned()),
+        ("Kernel counters", "Softirq: work that the kernel defers from interrupts and system calls, with network traffic mainly the \
+          processing of packets. time_squeeze: rounds of packet reception that ended at their limit of packets or time while packets were \
+          waiting. DSACK: the receiver reports that data arrived twice, so the retransmit was spurious.".to_owned()),
         ("Comparison", "Each arm against the baseline of the same block. Hodges-Lehmann estimate of the ratio (of the difference for \
           loss and retransmits) with its Wilcoxon signed-rank interval.".to_owned()),
         ("Verdict", format!("All comparisons of the run are one family with {confidence} confidence (Holm's procedure). The \

@@ -41,7 +41,7 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
     let Some(judged) = comparison.judged.as_ref() else { return "not judged".to_owned() };
     if let Some(Withheld::CpuContention { share_max }) = comparison.withheld {
         let share = percent(share_max);
-        return format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time");
+        return format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time in these trials");
     }
     let (pairs, blocks) = (comparison.pairs.len(), comparison.blocks);
     let words = match judged.verdict {
@@ -110,27 +110,28 @@ fn effect(metric: Metric, estimate: &Estimate) -> String {
         match manner {
             // Above a factor of two, a percentage is harder to read than a factor.
             Manner::Share | Manner::Cost(_) if centre >= 2.0 => {
-                format!("{} {as_much}{unit}{}", times(centre), bracket(low, high, times))
+                let [centre, interval] = bracketed([centre, low, high], times);
+                format!("{centre} {as_much}{unit}{interval}")
             }
             _ => {
                 let [centre, low, high] = [centre, low, high].map(in_percent);
                 let word = if centre < 0.0 { less } else { more };
-                format!("{} % {word}{unit}{}", figure(centre.abs()), sides(centre, low, high, figure))
+                let [centre, interval] = without_sign([centre, low, high], figure);
+                format!("{centre} % {word}{unit}{interval}")
             }
         }
     };
     match manner {
-        // From here on a percentage says no more than the factor.
-        Manner::Times if estimate.centre >= 9.95 => {
-            format!("{}{}", times(estimate.centre), bracket(estimate.low, estimate.high, times))
+        Manner::Times => {
+            let Estimate { centre, low, high, .. } = *estimate;
+            let [factor, interval] = bracketed([centre, low, high], times);
+            // From here on a percentage says no more than the factor.
+            if centre >= 9.95 {
+                return format!("{factor}{interval}");
+            }
+            let sign = if centre < 1.0 { "-" } else { "+" };
+            format!("{factor} ({sign}{} %){interval}", figure(in_percent(centre).abs()))
         }
-        Manner::Times => format!(
-            "{} ({}{} %){}",
-            times(estimate.centre),
-            if estimate.centre < 1.0 { "-" } else { "+" },
-            figure(in_percent(estimate.centre).abs()),
-            bracket(estimate.low, estimate.high, times)
-        ),
         Manner::Share => worded(["higher", "lower", "as high"], ""),
         Manner::Cost(unit) => worded(["more", "less", "as much"], unit),
         Manner::Difference => {
@@ -138,24 +139,50 @@ fn effect(metric: Metric, estimate: &Estimate) -> String {
             let [centre, low, high] =
                 [estimate.centre, estimate.low, estimate.high].map(|value| value * factor);
             let word = if centre < 0.0 { "lower" } else { "higher" };
-            let digits = difference_digits(metric);
-            format!("{} {unit} {word}{}", digits(centre.abs()), sides(centre, low, high, digits))
+            let [centre, interval] = without_sign([centre, low, high], difference_digits(metric));
+            format!("{centre} {unit} {word}{interval}")
         }
     }
 }
 
-/// The interval of an effect without sign.
-fn sides(centre: f64, low: f64, high: f64, words: fn(f64) -> String) -> String {
+/// An effect without sign, and its interval.
+fn without_sign([centre, low, high]: [f64; 3], words: fn(f64) -> String) -> [String; 2] {
     let (a, b) = (centre.signum() * low, centre.signum() * high);
-    bracket(a.min(b), a.max(b), words)
+    bracketed([centre.abs(), a.min(b), a.max(b)], words)
 }
 
-fn bracket(low: f64, high: f64, words: fn(f64) -> String) -> String {
-    if low.is_finite() && high.is_finite() {
-        format!(" [{}, {}]", words(low), words(high))
-    } else {
-        String::new()
+/// A value, and its interval ` [2.9x, 3.5x]`; empty without one.
+fn bracketed([centre, low, high]: [f64; 3], words: fn(f64) -> String) -> [String; 2] {
+    if !low.is_finite() || !high.is_finite() {
+        return [words(centre), String::new()];
     }
+    let [centre, low, high] = told_apart([centre, low, high], words);
+    [centre, format!(" [{low}, {high}]")]
+}
+
+/// A centre and the ends of its interval in words, with further digits where an end would read like the centre: `4.73x`, `4.68x`,
+/// `4.92x`. An end that needs more than two of them is the centre for a reader.
+pub(super) fn told_apart(values: [f64; 3], words: fn(f64) -> String) -> [String; 3] {
+    const FURTHER_MAX: usize = 2;
+    let is_clear = |texts: &[String; 3]| {
+        [1, 2].into_iter().all(|end| texts[end] != texts[0] || values[end].to_bits() == values[0].to_bits())
+    };
+    (0..=FURTHER_MAX)
+        .map(|further| values.map(|value| with_further_digits(value, words, further)))
+        .find(is_clear)
+        .unwrap_or_else(|| values.map(words))
+}
+
+/// The words of a value with further decimals.
+fn with_further_digits(value: f64, words: fn(f64) -> String, further: usize) -> String {
+    let text = words(value);
+    if further == 0 {
+        return text;
+    }
+    let is_number = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
+    let (number, unit) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
+    let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    format!("{value:.*}{unit}", decimals + further)
 }
 
 /// A margin in words: `5 %`, `0.10 percentage points`.
@@ -182,6 +209,11 @@ fn difference_digits(metric: Metric) -> fn(f64) -> String {
     if metric == Metric::LostInOutage { count } else { figure }
 }
 
+/// A ratio with its interval, where it has one: `0.04x [0.01x, 0.62x]`.
+pub fn times_with_interval(estimate: &Estimate) -> String {
+    bracketed([estimate.centre, estimate.low, estimate.high], times).concat()
+}
+
 /// The estimate of a comparison as a ratio or a difference with its interval: `3.20x [2.90, 3.50]`.
 pub fn interval(metric: Metric, estimate: &Estimate) -> String {
     let (factor, unit) = match metric.scale() {
@@ -192,11 +224,12 @@ pub fn interval(metric: Metric, estimate: &Estimate) -> String {
         }
     };
     let digits = if metric == Metric::LostInOutage { count } else { three_digits };
-    let (centre, low, high) = (estimate.centre * factor, estimate.low * factor, estimate.high * factor);
-    if low.is_finite() && high.is_finite() {
-        format!("{}{unit} [{}, {}]", digits(centre), digits(low), digits(high))
+    let values = [estimate.centre, estimate.low, estimate.high].map(|value| value * factor);
+    let [centre, interval] = bracketed(values, digits);
+    if interval.is_empty() {
+        format!("{centre}{unit}, too few blocks for an interval")
     } else {
-        format!("{}{unit}, too few blocks for an interval", digits(centre))
+        format!("{centre}{unit}{interval}")
     }
 }
 
@@ -390,7 +423,7 @@ mod tests {
             (Withheld::LowerBounds, "inconclusive: some values are only lower bounds"),
             (
                 Withheld::CpuContention { share_max: 0.741 },
-                "not comparable: other processes used up to 74 % of the CPU time",
+                "not comparable: other processes used up to 74 % of the CPU time in these trials",
             ),
         ] {
             let withheld = Comparison { withheld: Some(withheld), ..comparison(inconclusive(None), [8, 8]) };
@@ -422,6 +455,20 @@ mod tests {
         ] {
             assert_eq!(verdict(metric, &comparison(given, [8, 8])), words);
         }
+    }
+
+    #[test]
+    fn end_of_an_interval_does_not_read_like_the_estimate() {
+        let words =
+            |metric: Metric, [centre, low, high]: [f64; 3]| effect(metric, &estimate(centre, low, high));
+        assert_eq!(words(Metric::Throughput, [4.73, 4.68, 4.92]), "4.73x (+373 %) [4.68x, 4.92x]");
+        assert_eq!(words(Metric::Throughput, [12.02, 11.98, 14.0]), "12.02x [11.98x, 14.00x]");
+        assert_eq!(words(Metric::LatencyP50, [0.362, 0.25, 0.364]), "63.8 % lower [63.6, 75.0]");
+        assert_eq!(words(Metric::CpuPerGigabyte, [2.33, 2.31, 2.5]), "2.33x as much per GB [2.31x, 2.50x]");
+        assert_eq!(interval(Metric::Throughput, &estimate(4.7312, 4.7298, 4.92)), "4.731x [4.730, 4.920]");
+        // An end that is the estimate reads like it, and one that is as good as the estimate, too.
+        assert_eq!(words(Metric::LatencyP50, [0.5, 0.5, 0.6]), "50 % lower [40, 50]");
+        assert_eq!(words(Metric::LatencyP50, [0.5, 0.499_999_9, 0.6]), "50 % lower [40, 50]");
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn cpu_metrics_have_no_verdict_with_cpu_contention() {
             .iter()
             .map(|metric| netduel_report::words::verdict(metric.metric, &metric.comparisons[0]))
             .collect();
-        (verdicts, counter.ratios[1])
+        (verdicts, counter.ratios[1].map(|ratio| ratio.centre))
     };
     let (clear, ratio) = words(2);
     assert!(clear[1].contains("per GB ["), "{clear:?}");

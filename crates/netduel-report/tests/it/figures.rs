@@ -8,7 +8,7 @@ use netduel_model::units::BitRate;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, TcpStream, Traffic, Workload};
 use netduel_report::analysis::{analyse, value_of};
-use netduel_report::{analyse_run, document, markdown};
+use netduel_report::{analyse_run, document, html, markdown};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
@@ -424,7 +424,21 @@ fn counter_ratios_use_the_estimate_of_the_verdicts() {
     let cpu = workload.judged.iter().find(|metric| metric.metric == Metric::CpuPerGigabyte).unwrap();
     let verdict = cpu.comparisons[0].judged.unwrap().estimate.unwrap();
     let [None, Some(ratio)] = busy.ratios[..] else { panic!("{:?}", busy.ratios) };
-    assert!((ratio - verdict.centre).abs() < 1e-9, "{ratio} against {verdict:?}");
+    assert!((ratio.centre - verdict.centre).abs() < 1e-9, "{ratio:?} against {verdict:?}");
+    // The interval of a counter does not share its confidence with the verdicts, so it is not wider.
+    assert!(verdict.low <= ratio.low && ratio.low < ratio.centre, "{ratio:?} against {verdict:?}");
+    assert!(ratio.centre < ratio.high && ratio.high <= verdict.high, "{ratio:?} against {verdict:?}");
+}
+
+#[test]
+fn ratios_of_counters_have_intervals_and_terms_of_the_kernel_a_meaning() {
+    let run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    let page = html::page(&document(&run));
+    let title = "paired ratio [95 % interval]";
+    let (_, ratio) = page.split_once(&format!("data-title=\"{title}\">")).unwrap_or_else(|| panic!("{page}"));
+    let (ratio, _) = ratio.split_once('<').unwrap();
+    assert!(ratio.contains("x [") && ratio.ends_with("x]"), "{ratio}");
+    assert!(page.contains("Softirq: work that the kernel defers"), "{page}");
 }
 
 #[test]
@@ -443,11 +457,12 @@ fn percentiles_are_printed_only_where_the_samples_resolve_them() {
         .lines()
         .find(|line| line.starts_with("| connect, from SYN to established | synthetic |"))
         .unwrap();
-    let titles = page.lines().find(|line| line.contains("| part | arm | connections | p50 |")).unwrap();
+    let titles = page.lines().find(|line| line.contains("| part | arm | connections | p50, us |")).unwrap();
     let cell = |title: &str| {
         let index = titles.split(" | ").position(|other| other.trim_matches([' ', '|']) == title).unwrap();
         row.split(" | ").nth(index).unwrap().trim_matches([' ', '|'])
     };
-    assert_eq!((cell("connections"), cell("p99"), cell("p99.9")), ("10", "-", "-"), "{row}");
-    assert!(cell("p90").ends_with(" us") && cell("max").ends_with(" us"), "{row}");
+    assert_eq!((cell("connections"), cell("p99, us"), cell("p99.9, us")), ("10", "-", "-"), "{row}");
+    // Values of one part have one unit, so that rows compare at a glance.
+    assert_eq!((cell("p90, us"), cell("max, us")), ("217", "219"), "{row}");
 }

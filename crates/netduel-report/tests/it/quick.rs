@@ -33,6 +33,26 @@ fn lost_datagrams_are_counted_per_interval() {
     assert!(first.contains("5 (0.50 %)") && first.contains("1.50 us"), "{first}");
     assert_eq!(line(figures(2_000_000_000, 1_985, 15)).1, Some(10));
     assert_eq!(line(figures(3_000_000_000, 3_000, 12)).1, Some(0));
+
+    // Columns of large counts stay apart, below their titles, within 80 columns.
+    let (_, missing, flooded) = line(figures(4_000_000_000, 722_000, 192_561));
+    assert_eq!(missing, Some(192_549));
+    let heading = quick::heading(&traffic);
+    let titles = heading.lines().last().unwrap();
+    let (rate, lost) = flooded.split_once("719 k/s  ").unwrap_or_else(|| panic!("{flooded}"));
+    assert!(lost.trim_start().starts_with("192549 (21.12 %)  "), "{flooded}");
+    assert_eq!(rate.len() + "719 k/s".len(), titles.find("per second").unwrap() + "per second".len());
+    assert_eq!((flooded.len(), titles.len()), (80, 80), "{heading}\n{flooded}");
+    let (_, missing, most) = line(figures(5_000_000_000, 722_000, 1_234_567_192_561));
+    assert_eq!(missing, Some(1_234_567_000_000));
+    assert!(most.contains(" 1234567000000 (100.00 %) "), "{most}");
+}
+
+#[test]
+fn interval_lines_of_round_trips_state_how_exact_their_percentiles_are() {
+    let heading = quick::heading(&traffic("rr"));
+    assert!(heading.contains("; percentiles in steps of 0.8 %, exact in the result"), "{heading}");
+    assert!(!quick::heading(&traffic("udp")).contains("percentiles"));
 }
 
 #[test]

@@ -163,6 +163,8 @@ fn every_format_shows_bounds_cost_pacing_and_steps_of_a_search() {
         [("terminal", terminal::report(&document(&run), 100, false)), ("md", markdown::page(&document(&run)))]
     {
         assert!(text.contains("Rate search"), "{format}");
+        // Wherever the line breaks.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("search for no-drop"), "{format}");
     }
     let page = html::page(&document(&run));

@@ -121,7 +121,7 @@ pub enum Command {
     /// Check a plan without running it, or print the JSON Schema of plans.
     #[command(
         subcommand,
-        after_help = "Examples:\n  netduel plan check my.toml\n  netduel plan schema > plan.schema.json"
+        after_help = "Examples:\n  netduel plan check my.toml\n  netduel plan schema > plan-file.schema.json"
     )]
     Plan(PlanCommand),
     /// Manage a local lab: namespaces as hosts, and three paths between them.

@@ -94,7 +94,7 @@ impl Output {
             let _ = write!(settings, " ({rate} per stream)");
         }
         match self.format {
-            Format::Text if self.quiet => Ok(()),
+            // Also with `--quiet`: a result without its settings and its server means nothing later.
             Format::Text => {
                 let from = self.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
                 print_lines(&format!("server {server}{from}: {settings}\n"))

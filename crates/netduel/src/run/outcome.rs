@@ -109,7 +109,7 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
         })?;
         say(output.json, &format!("Report:  {}", destination.path.display()))?;
     }
-    say(output.json, &format!("Details: netduel report {}  (--format md|json|csv|html)", run.header.id))
+    say(output.json, &format!("Bottlenecks and details: netduel report {}", run.header.id))
 }
 
 /// Standard output is reserved for the JSON document, if there is one.

@@ -133,7 +133,7 @@ fn results_are_printed_although_the_lab_cannot_end() {
     signal(*bench.find(&["sleep", "54322"]).first().expect("the first process"), Signal::KILL);
     let run = under_way.finish();
     assert!(run.stderr.contains("code 0\n"), "{}", run.stderr);
-    assert!(run.stdout.contains("Details: netduel report"), "{}", run.stdout);
+    assert!(run.stdout.contains("details: netduel report"), "{}", run.stdout);
     assert!(run.stderr.contains("warning: failed to remove lab"), "{}", run.stderr);
     bench.assert_nothing_left();
 }

@@ -276,12 +276,12 @@ impl Evidence<'_> {
             .map(|(end, name, all)| {
                 let whose =
                     if self.shared_machine { "this machine".to_owned() } else { format!("the {name}") };
-                let words = format!(
-                    "all {} cores of {whose} were {} on average",
-                    end.observation.cores.len(),
-                    all.words()
-                );
-                (Cause::AllCores, words)
+                let cores = match end.observation.cores.len() {
+                    1 => "the only core".to_owned(),
+                    2 => "both cores".to_owned(),
+                    more => format!("all {more} cores"),
+                };
+                (Cause::AllCores, format!("{cores} of {whose}: {} on average", all.words()))
             })
             .collect()
     }

@@ -216,7 +216,7 @@ impl<'a> Evidence<'a> {
             } else {
                 format!("the {}", name_of(*role))
             };
-            format!("other processes used {} of the CPU time of {whose}", percent(*share))
+            format!("other processes used {} of the CPU time of {whose}, all cores together", percent(*share))
         })
     }
 
