@@ -261,6 +261,8 @@ pub enum FailureKind {
     Traffic,
     /// Another run has locked the host.
     Busy,
+    /// A change of the host could not be undone.
+    NotRestored,
     /// A bug.
     Internal,
 }
