@@ -23,7 +23,7 @@ use crate::dpdk_host::{self, Given};
 use crate::error_chain::chain;
 use crate::failure::{environment, misplaced, traffic, usage};
 use crate::placement::{DataAddress, placed};
-use crate::treatment::{GuardCommand, HostResource, Treatments};
+use crate::treatment::{GuardCommand, HostResource, Treatments, left_behind};
 use crate::trial_end::{
     EndResult, Lingering, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress,
 };
@@ -322,8 +322,8 @@ fn release(resources: &mut Treatments) -> Result<(), WorkError> {
     let Err(problems) = resources.undo_all() else { return Ok(()) };
     match problems.iter().find(|problem| problem.is_left_behind()) {
         Some(problem) => {
-            let message = format!("failed to {}", chain(problem));
-            Err(WorkError { kind: FailureKind::Environment, message })
+            let message = left_behind(problem, resources.journal().as_deref());
+            Err(WorkError { kind: FailureKind::NotRestored, message })
         }
         // A guard that was lost while everything was restored is nothing that a user has to mend.
         None => Ok(()),

@@ -16,11 +16,10 @@ use netduel_model::trial::TrialEnd;
 use netduel_model::workload::Workload;
 use netduel_sys::local_bind::LocalBind;
 
-use crate::error_chain::chain;
 use crate::failure::{environment, misplaced};
 use crate::installed::Installed;
 use crate::lock::{HostLock, await_guards};
-use crate::treatment::{GuardCommand, Treatments, recover};
+use crate::treatment::{GuardCommand, Treatments, left_behind, recover};
 use crate::trial_end::{Ends, Lingering, Prepared, PreparedEnd, RunningEnd, ServerAddress};
 
 /// The clock of the agent's limits.
@@ -169,7 +168,7 @@ impl Work for AgentWork {
             if !problems.is_empty() {
                 let message =
                     format!("failed to restore the settings of an earlier run: {}", problems.join("; "));
-                return Err(WorkError { kind: FailureKind::Environment, message });
+                return Err(WorkError { kind: FailureKind::NotRestored, message });
             }
         }
         Ok(())
@@ -181,10 +180,11 @@ impl Work for AgentWork {
 
     fn undo(&mut self) -> Vec<String> {
         let lingered = self.end_lingering().err().map(|problem| problem.message);
+        let journal = self.treatments.journal();
         let problems = self.treatments.undo_all().err().unwrap_or_default();
         // When everything was undone, the loss of the guard needs no action of the user.
         let left = problems.iter().filter(|problem| problem.is_left_behind());
-        lingered.into_iter().chain(left.map(|problem| format!("failed to {}", chain(problem)))).collect()
+        lingered.into_iter().chain(left.map(|problem| left_behind(problem, journal.as_deref()))).collect()
     }
 
     fn prepare_server(

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError, serve};
-use netduel_control::protocol::{FromAgent, encode};
+use netduel_control::protocol::{FromAgent, Recovery, encode};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::plan::TreatmentAction;
@@ -106,10 +106,15 @@ impl Script {
 }
 
 impl Work for Script {
+    fn recover(&mut self) -> Recovery {
+        let left = self.says("left-behind").then(|| "the script has left a change behind".to_owned());
+        Recovery { restored: Vec::new(), problems: left.into_iter().collect() }
+    }
     fn snapshot(&mut self, _metadata: bool) -> Result<HostSnapshot, WorkError> {
         self.refuse("describe")?;
         let netns = Some(if self.says("own-network") { u64::from(std::process::id()) } else { 1 });
-        Ok(HostSnapshot { boot_id: Some("one machine".into()), netns, cores: 1, ..HostSnapshot::default() })
+        let boot_id = if self.says("own-machine") { "its own machine" } else { "one machine" };
+        Ok(HostSnapshot { boot_id: Some(boot_id.into()), netns, cores: 1, ..HostSnapshot::default() })
     }
     fn lock(&mut self, _: &RunId) -> Result<(), WorkError> {
         if self.says("busy") {

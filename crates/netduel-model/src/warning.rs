@@ -303,7 +303,7 @@ pub enum Warning {
         /// Valid trials.
         trials_total: u32,
     },
-    /// A host refused the treatments of an arm repeatedly, and the run continued without the arm.
+    /// A host refused the treatments of an arm repeatedly, or could not be restored, and the run continued without the arm.
     ArmDropped {
         /// The arm.
         arm: ArmName,
@@ -332,6 +332,9 @@ pub enum Warning {
         host: HostName,
         /// The treatment, and how to undo it by hand.
         detail: String,
+        /// How often the same was reported: each agent that finds it tries again to undo it.
+        #[serde(default = "once", skip_serializing_if = "is_once")]
+        reports: u32,
     },
     /// Records of the run file are not as they were written, and were left out.
     RecordsDamaged {
@@ -481,15 +484,18 @@ impl Warning {
                 lower_bound::of_round_trips(arm, workload, [*trials, *trials_total])
             }
             Self::ArmDropped { arm, reason } => {
-                format!(
-                    "arm dropped: the treatments of {arm} failed, and the run continued without it: {reason}"
-                )
+                format!("arm dropped: the run continued without {arm}: {reason}")
             }
             Self::SettingsRestored { host, settings } => format!(
                 "restored settings on host {host} that an earlier run left behind: {}; results of other programs since then may be affected",
                 settings.join(", ")
             ),
-            Self::UndoFailed { host, detail } => format!("not undone on host {host}: {detail}"),
+            Self::UndoFailed { host, detail, reports: 0 | 1 } => {
+                format!("not undone on host {host}: {detail}")
+            }
+            Self::UndoFailed { host, detail, reports } => {
+                format!("not undone on host {host} (reported {reports} times): {detail}")
+            }
             Self::RecordsDamaged { lines, detail } => damage::words(lines, detail),
             Self::RecordIncomplete { bytes } => damage::of_incomplete(*bytes),
             Self::StealTime { host, share_max, trials } => format!(
@@ -540,6 +546,15 @@ impl Warning {
             }
         }
     }
+}
+
+fn once() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
+fn is_once(reports: &u32) -> bool {
+    *reports == once()
 }
 
 /// The drops of a receiver as a part of all lost datagrams or packets: `all lost ones`, `12 % of the lost ones`.

@@ -72,6 +72,9 @@ impl Case {
             if is_last || setting.is_quick || setting.shares_network {
                 outside.borrow_mut().world.settle();
             }
+            if is_last {
+                outside.borrow_mut().world.truth.borrow_mut().restore_by_hand();
+            }
             outside.borrow_mut().world.await_guards();
             outside.borrow_mut().begin_part(part as u64, faults);
             let end = play_part(&outside, &setting);
@@ -143,6 +146,8 @@ fn judge_part(outside: &Rc<RefCell<SimulatedSurroundings>>, end: &PartEnd, is_la
     let mut truth = outside.world.truth.borrow_mut();
     let returned = match result {
         Ok(end) => end.clone(),
+        // The run may be complete although a host stays changed.
+        Err(RunError::NotRestored { .. }) => ledger.end.clone().unwrap_or(RunEnd::Interrupted),
         Err(error) => RunEnd::Failed { detail: error.to_string() },
     };
     if ledger.is_made && ledger.end.as_ref() != Some(&returned) && !is_of_making(result) {
@@ -177,7 +182,11 @@ fn judge_part(outside: &Rc<RefCell<SimulatedSurroundings>>, end: &PartEnd, is_la
             if hits.is_empty() && truth.hits_of_all_parts == 0 {
                 truth.broken(format!("without a fault the run failed: {error}"));
             }
-            if is_bearable(&hits, &outside.world.setting) && ledger.blocks_started_ns.is_some() {
+            if let RunError::NotRestored { host, .. } = error {
+                if !truth.warned.contains(host) {
+                    truth.broken(format!("without a warning of a change that is left: {error}"));
+                }
+            } else if is_bearable(&hits, &outside.world.setting) && ledger.blocks_started_ns.is_some() {
                 truth.broken(format!("one fault at a host ended the run: {error}"));
             }
         }

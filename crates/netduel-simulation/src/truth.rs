@@ -194,12 +194,10 @@ impl Truth {
         self.strike(now_ns, found).is_some()
     }
 
-    /// A remaining treatment of an earlier trial on a host without a warning.
+    /// A remaining treatment of an earlier trial: of another agent, or one whose undoing failed.
     pub fn left_over(&self, host: &HostName, agent: AgentId) -> Option<String> {
-        let left =
-            self.hosts.get(host)?.applied.iter().find(|applied| {
-                applied.agent != agent && !(applied.is_stuck && self.warned.contains(host))
-            })?;
+        let of_host = &self.hosts.get(host)?.applied;
+        let left = of_host.iter().find(|applied| applied.agent != agent || applied.is_stuck)?;
         Some(format!("{:?} of agent {} is in place on {host}", left.action, left.agent))
     }
 
@@ -207,9 +205,7 @@ impl Truth {
     pub fn flaw(&self, plan: &ResolvedPlan, slot: &Slot, role: Role, host: &HostName) -> Option<String> {
         let arm = plan.arm(&slot.arm)?;
         let of_host = &self.hosts.get(host)?.applied;
-        let is_known = |applied: &&Applied| !(applied.is_stuck && self.warned.contains(host));
-        let actions: Vec<&TreatmentAction> =
-            of_host.iter().filter(is_known).map(|applied| &applied.action).collect();
+        let actions: Vec<&TreatmentAction> = of_host.iter().map(|applied| &applied.action).collect();
         let wanted = arm.agent_treatments(role);
         if !wanted.iter().all(|action| actions.contains(&action)) || actions.len() > wanted.len() {
             return Some(format!("{host} has {actions:?} instead of {wanted:?}"));
@@ -247,6 +243,13 @@ impl Truth {
             self.traffic.values_mut().rev().take(3).flat_map(|traffic| traffic.ends.iter_mut().flatten());
         for end in ends.filter(|end| end.agent == agent) {
             end.is_running = false;
+        }
+    }
+
+    /// The user restores by hand what could not be undone.
+    pub fn restore_by_hand(&mut self) {
+        for host in self.hosts.values_mut() {
+            host.applied.retain(|applied| !applied.is_stuck);
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
 use netduel_control::launcher::AgentId;
+use netduel_control::protocol::Recovery;
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::plan::{ResolvedPlan, TreatmentAction};
@@ -276,6 +277,15 @@ fn trial_end(job: &Job, interface: &str) -> TrialEnd {
 }
 
 impl Work for SimulatedWork {
+    fn recover(&mut self) -> Recovery {
+        let (id, host) = (self.id(), self.host());
+        let truth = self.truth.borrow();
+        let of_host = truth.hosts.get(&host).into_iter().flat_map(|host| &host.applied);
+        let left = of_host.filter(|applied| applied.agent != id && applied.is_stuck);
+        let problems = left.map(|applied| format!("{:?} is left", applied.action)).collect();
+        Recovery { restored: Vec::new(), problems }
+    }
+
     fn snapshot(&mut self, _metadata: bool) -> Result<HostSnapshot, WorkError> {
         self.perform(Task::Describe, |work| {
             let network = work.truth.borrow_mut().host(&work.host()).network;
@@ -307,7 +317,7 @@ impl Work for SimulatedWork {
             if let Some(left) = truth.left_over(&host, agent) {
                 truth.broken(format!("treatments are applied although {left}"));
             }
-            let own = |applied: &Applied| applied.agent == agent && !applied.is_stuck;
+            let own = |applied: &Applied| applied.agent == agent;
             if truth.host(&host).applied.iter().any(own) {
                 truth.broken(format!("treatments are applied twice on {host}"));
             }

@@ -44,7 +44,7 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (Kind::Environment as i32, "the environment lacks something: a permission, a kernel feature, a program"),
     (
         Kind::Host as i32,
-        "a host, its agent or a paired server failed: it could not be started or reached, ended, runs another version, is full, or its \
+        "a host, its agent or a paired server failed: it could not be started or reached, ended, runs another version, is full, was not restored, or its \
          rules refuse the test",
     ),
     (

@@ -20,6 +20,9 @@ use rustix::process::geteuid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error_chain::chain;
+
+use super::error::TreatmentError;
 use super::in_force::InForce;
 use super::protocol::Request;
 
@@ -306,8 +309,15 @@ fn recover_one(
     recovery
         .restored
         .extend(what.into_iter().filter(|what| !left.iter().any(|failed| failed.is_about(what))));
-    recovery.problems.extend(left.iter().map(|failed| format!("failed to {failed}")));
+    recovery.problems.extend(left.iter().map(|failed| left_behind(failed, Some(path))));
     Ok(())
+}
+
+/// The problem of a change that could not be undone. As long as the journal has its record, each agent tries to undo it again, and no run
+/// measures on this host.
+pub(crate) fn left_behind(failed: &TreatmentError, journal: Option<&Path>) -> String {
+    let end = journal.map(|path| format!("; when all is undone, remove {}", path.display()));
+    format!("failed to {}{}", chain(failed), end.unwrap_or_default())
 }
 
 /// The problem of a line that cannot be read.

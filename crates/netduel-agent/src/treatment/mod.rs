@@ -34,6 +34,7 @@ mod vf;
 
 pub use error::TreatmentError;
 pub use guard::guard_main;
+pub(crate) use journal::left_behind;
 pub use journal::recover;
 pub(crate) use journal::with_guard;
 pub use lifeline::GuardCommand;

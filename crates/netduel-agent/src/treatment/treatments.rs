@@ -47,6 +47,12 @@ impl Treatments {
         self.applied.len()
     }
 
+    /// The file in which the guard keeps what is in force; absent without a guard, and where this host has no place for the file.
+    pub(crate) fn journal(&self) -> Option<PathBuf> {
+        let of_guard = self.lifeline.as_ref().and_then(Lifeline::journal);
+        of_guard.or_else(|| self.orphans.last().cloned())
+    }
+
     /// Makes the changes in order. When one fails, those of this call are undone at once, the failed one included: a
     /// command may have done half of its work.
     ///

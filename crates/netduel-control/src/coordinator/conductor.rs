@@ -31,6 +31,8 @@ pub(super) struct Conductor<'a> {
     pub(super) policy: &'a mut dyn Policy,
     pub(super) trial_number: TrialNumber,
     names: BTreeSet<HostName>,
+    /// The descriptions of the hosts at the start.
+    snapshots: BTreeMap<HostName, HostSnapshot>,
     restarted: BTreeSet<HostName>,
     failures: BTreeMap<ArmName, u32>,
     /// Dropped arms, each with the reason.
@@ -58,6 +60,7 @@ impl<'a> Conductor<'a> {
             policy,
             trial_number: 0,
             names: pairs.flat_map(|pair| [pair.client.clone(), pair.server.clone()]).collect(),
+            snapshots: BTreeMap::new(),
             restarted: BTreeSet::new(),
             failures: BTreeMap::new(),
             dropped: BTreeMap::new(),
@@ -99,7 +102,9 @@ impl<'a> Conductor<'a> {
             self.store.end(&end);
             self.tell(Event::RunFinished { end });
         }
-        result
+        // However complete the run is: a host stays changed.
+        let left = self.hosts.not_restored_error();
+        result.and_then(|end| left.map_or(Ok(end), Err))
     }
 
     fn run(&mut self) -> Result<RunEnd, RunError> {
@@ -122,6 +127,7 @@ impl<'a> Conductor<'a> {
             self.warn_of_shared_machines(&snapshots);
         }
         let (first_block, attempt) = self.resume_point(known.trials);
+        self.snapshots = snapshots;
         let per_block = self.hosts.plan.trials_per_block();
         self.tell(Event::RunStarted {
             id: known.id,
@@ -192,6 +198,9 @@ impl<'a> Conductor<'a> {
         let Some((arm, workload)) = found else {
             return Ok(Err(PlanFault::NoWorkload { workload: slot.workload, arm: slot.arm }.into()));
         };
+        if let Some(error) = self.drop_arms_of_unrestored_hosts() {
+            return Ok(Err(error));
+        }
         if let Some(reason) = self.dropped.get(&arm.name) {
             let validity = Validity::Failed { reason: format!("the arm was dropped: {reason}") };
             let trial = Trial { validity, ..self.blank(slot, attempt) };
@@ -231,14 +240,47 @@ impl<'a> Conductor<'a> {
     /// not the cause, or when fewer than two arms, the baseline among them, would remain.
     fn drop_arm(&mut self, arm: &Arm, error: &TrialError) -> bool {
         let TrialError::NotTreated(refused) = error else { return false };
-        let left = self.hosts.plan.arms.len() - self.dropped.len() - 1;
-        let is_baseline = self.hosts.plan.baseline().is_some_and(|baseline| baseline.name == arm.name);
-        if is_baseline || left < ARMS_MIN {
+        self.drop_arms(vec![(arm.name.clone(), refused.to_string())])
+    }
+
+    /// Drops the arms with a host on a machine that has a change which could not be undone: no later trial there is valid. Returns why the
+    /// run ends, when too few arms would remain.
+    fn drop_arms_of_unrestored_hosts(&mut self) -> Option<TrialError> {
+        let error = self.hosts.not_restored_error()?;
+        let plan = self.hosts.plan;
+        let left_on = |host: &HostName| {
+            let own = self.snapshots.get(host);
+            self.hosts.not_restored().find(|changed| {
+                *changed == host
+                    || own.is_some_and(|own| {
+                        self.snapshots.get(*changed).is_some_and(|other| own.same_machine(other))
+                    })
+            })
+        };
+        let arms = plan.arms.iter().filter(|arm| !self.dropped.contains_key(&arm.name));
+        let arms: Vec<(ArmName, String)> = arms
+            .filter_map(|arm| {
+                let changed = left_on(&arm.pair.client).or_else(|| left_on(&arm.pair.server))?;
+                let reason = format!("host {changed} is not restored after a treatment could not be undone");
+                Some((arm.name.clone(), reason))
+            })
+            .collect();
+        if arms.is_empty() || self.drop_arms(arms) { None } else { Some(error.into()) }
+    }
+
+    /// Drops arms, each for a reason. `false`, and none is dropped, when fewer than two arms, the baseline among them, would remain.
+    fn drop_arms(&mut self, arms: Vec<(ArmName, String)>) -> bool {
+        let plan = self.hosts.plan;
+        let left = plan.arms.len().saturating_sub(self.dropped.len() + arms.len());
+        let is_baseline =
+            |(name, _): &(ArmName, String)| plan.baseline().is_some_and(|baseline| baseline.name == *name);
+        if left < ARMS_MIN || arms.iter().any(is_baseline) {
             return false;
         }
-        let (name, reason) = (arm.name.clone(), refused.to_string());
-        self.warned(Warning::ArmDropped { arm: name.clone(), reason: reason.clone() });
-        self.dropped.insert(name, reason);
+        for (arm, reason) in arms {
+            self.warned(Warning::ArmDropped { arm: arm.clone(), reason: reason.clone() });
+            self.dropped.insert(arm, reason);
+        }
         true
     }
 

@@ -38,6 +38,8 @@ pub(super) struct Hosts<'a> {
     events: VecDeque<(HostName, AgentEvent)>,
     /// Warnings for the next [`Self::take_warnings`].
     warnings: Vec<Warning>,
+    /// Hosts with changes that could not be undone, each with what is left and how to undo it by hand.
+    not_restored: BTreeMap<HostName, BTreeSet<String>>,
     /// When agents abandon their coordinator.
     limits: Limits,
     /// The hosts whose agents hold the locks of their network stacks, each with the run.
@@ -67,6 +69,7 @@ impl<'a> Hosts<'a> {
             last_id: 0,
             events: VecDeque::new(),
             warnings: Vec::new(),
+            not_restored: BTreeMap::new(),
             limits,
             locks: BTreeMap::new(),
             killed: BTreeMap::new(),
@@ -159,10 +162,26 @@ impl<'a> Hosts<'a> {
         self.not_undone(host, problems);
     }
 
-    /// Keeps the warnings about changes of a host that could not be undone.
+    /// Notes changes of a host that could not be undone, and keeps a warning for each. An agent tries again at its end, and so does the next
+    /// one: a repeated failure has its warning.
     pub(super) fn not_undone(&mut self, host: &HostName, problems: Vec<String>) {
-        self.warnings
-            .extend(problems.into_iter().map(|detail| Warning::UndoFailed { host: host.clone(), detail }));
+        for detail in problems {
+            if self.not_restored.entry(host.clone()).or_default().insert(detail.clone()) {
+                self.warnings.push(Warning::UndoFailed { host: host.clone(), detail, reports: 1 });
+            }
+        }
+    }
+
+    /// The hosts with a change that could not be undone.
+    pub(super) fn not_restored(&self) -> impl Iterator<Item = &HostName> {
+        self.not_restored.keys()
+    }
+
+    /// The first host with a change that could not be undone, as the error of a run.
+    pub(super) fn not_restored_error(&self) -> Option<RunError> {
+        let (host, left) = self.not_restored.first_key_value()?;
+        let left = left.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
+        Some(RunError::NotRestored { host: host.clone(), left })
     }
 
     /// The warnings since the last call.

@@ -85,6 +85,14 @@ pub enum RunError {
         /// Duration of the wait, seconds.
         seconds: u64,
     },
+    /// A change of a host could not be undone.
+    #[error("host {host} is not restored, so no later trial there is valid: {left}")]
+    NotRestored {
+        /// The host.
+        host: HostName,
+        /// The changes that are left, and how to undo them by hand.
+        left: String,
+    },
     /// An agent refused a request.
     #[error("host {host}: {message}")]
     Refused {
@@ -170,7 +178,8 @@ impl RunError {
             | Self::Disconnected { .. }
             | Self::NotRunning { .. }
             | Self::Incomplete { .. }
-            | Self::NotOver { .. } => RunErrorKind::Host,
+            | Self::NotOver { .. }
+            | Self::NotRestored { .. } => RunErrorKind::Host,
             Self::Refused { kind, .. } => (*kind).into(),
             Self::Store(_) => RunErrorKind::Store,
             Self::Plan(_) => RunErrorKind::Usage,
@@ -185,7 +194,7 @@ impl From<FailureKind> for RunErrorKind {
         match kind {
             FailureKind::Usage => Self::Usage,
             FailureKind::Environment => Self::Environment,
-            FailureKind::Traffic | FailureKind::Busy => Self::Host,
+            FailureKind::Traffic | FailureKind::Busy | FailureKind::NotRestored => Self::Host,
             FailureKind::Internal => Self::Internal,
         }
     }

@@ -12,7 +12,7 @@ use super::error::{PlanFault, RunError, TrialError};
 use super::timing::{CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, return_ns, treatment_timeout_ns};
 use super::{arrival, failover};
 use crate::peer::AgentEvent;
-use crate::protocol::{FromAgent, STEP_TIMEOUT_NS, ToAgent};
+use crate::protocol::{FailureKind, FromAgent, STEP_TIMEOUT_NS, ToAgent};
 
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
 
@@ -40,6 +40,9 @@ impl Conductor<'_> {
         }
         let undone = self.undo(arm);
         self.hosts.stopping = false;
+        if let Err(TrialError::Refused { host, kind: FailureKind::NotRestored, message }) = &result {
+            self.hosts.not_undone(host, vec![message.clone()]);
+        }
         self.warn();
         match result {
             Ok([client, server]) => {

@@ -94,7 +94,7 @@ pub fn analyse(
     for workload in &mut workloads {
         workload.explanation = explanation::sentences(workload);
     }
-    let mut all_warnings = warnings.to_vec();
+    let mut all_warnings = warnings::of_the_run(warnings);
     for derived in
         spans.warnings().into_iter().chain(warnings::derive(plan, &counting, &workloads, &machines))
     {

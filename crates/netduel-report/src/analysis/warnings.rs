@@ -67,6 +67,29 @@ pub(super) fn derive(
     warnings
 }
 
+/// The stored warnings. A change that could not be undone is reported by each agent that tries: its warnings become one with their number.
+pub(super) fn of_the_run(stored: &[Warning]) -> Vec<Warning> {
+    let mut merged: Vec<Warning> = Vec::new();
+    for warning in stored {
+        let count = match warning {
+            Warning::UndoFailed { host, detail, .. } => merged.iter_mut().find_map(|known| match known {
+                Warning::UndoFailed { host: on, detail: what, reports }
+                    if (&*on, &*what) == (host, detail) =>
+                {
+                    Some(reports)
+                }
+                _ => None,
+            }),
+            _ => None,
+        };
+        match (count, warning) {
+            (Some(count), Warning::UndoFailed { reports, .. }) => *count = count.saturating_add(*reports),
+            _ => merged.push(warning.clone()),
+        }
+    }
+    merged
+}
+
 /// Whether two warnings have the same kind and subject; figures may differ.
 pub(super) fn same_subject(a: &Warning, b: &Warning) -> bool {
     let subject = |warning: &Warning| {

@@ -117,6 +117,7 @@ fn warnings() -> Vec<Warning> {
         Warning::UndoFailed {
             host: host("far"),
             detail: "mtu of eth0: ip link set eth0 mtu 1500".to_owned(),
+            reports: 1,
         },
     ]
 }

@@ -17,6 +17,7 @@ pub mod values;
 
 use std::cell::RefCell;
 
+use netduel_control::coordinator::RunError;
 use netduel_control::protocol::Limits;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
@@ -96,6 +97,14 @@ impl Tested {
     }
 }
 
+/// A test with a result.
+struct Done {
+    tested: Tested,
+    for_program: Option<QuickTest>,
+    /// Whether the hosts were restored after it.
+    restored: Result<(), Failure>,
+}
+
 /// The JSON output of the finished tests.
 #[derive(Default)]
 struct ForPrograms {
@@ -132,9 +141,11 @@ fn run_for(common: &CommonArgs, test: &Test, for_programs: &mut ForPrograms) -> 
     let workload =
         workload.ok_or_else(|| Failure::message(Kind::Internal, "the plan of a quick test is empty"))?;
     let output = RefCell::new(Output::new(common, workload));
-    let (tested, for_program) = execute(common, &server, (test, &plan, workload), &output)
-        .inspect_err(|failure| failed(failure, for_programs, output.borrow().intervals_json()))?;
+    let Done { tested, for_program, restored } =
+        execute(common, &server, (test, &plan, workload), &output)
+            .inspect_err(|failure| failed(failure, for_programs, output.borrow().intervals_json()))?;
     for_programs.tests.extend(for_program);
+    restored.inspect_err(|failure| failed(failure, for_programs, Vec::new()))?;
     Ok(tested)
 }
 
@@ -167,7 +178,7 @@ fn execute(
     server: &reach::Server,
     (test, plan, workload): (&Test, &ResolvedPlan, &Workload),
     output: &RefCell<Output>,
-) -> Result<(Tested, Option<QuickTest>), Failure> {
+) -> Result<Done, Failure> {
     output.borrow().begin(workload, (&server.words(), test.rate_per_stream))?;
     let source = if common.save {
         // A quick test has no plan text: its command line repeats it.
@@ -212,12 +223,16 @@ fn execute(
             });
             let summary =
                 SummaryInput { workload, trial, shared_machine: shared, expected: expected.as_ref(), mtus };
-            let for_programs = output.borrow_mut().end(plan, id.as_ref(), summary)?;
+            let for_program = output.borrow_mut().end(plan, id.as_ref(), summary)?;
             if let Some(id) = id {
                 tell(&format!("stored as run {id} (netduel report {id})"));
             }
             let tested = Tested { workload: workload.clone(), trial: trial.clone(), shared_machine: shared };
-            Ok((tested, for_programs))
+            let restored = match result {
+                Err(error @ RunError::NotRestored { .. }) => Err(run_failure(error)),
+                _ => Ok(()),
+            };
+            Ok(Done { tested, for_program, restored })
         }
         (None, Err(error)) => Err(run_failure(error)),
         (None, Ok(_)) => Err(Failure::message(Kind::Host, "the test ended without a result")),

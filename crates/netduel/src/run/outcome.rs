@@ -74,6 +74,10 @@ pub fn finish(
             Err(Failure::message(Kind::NoVerdict, "the run ended, but too few trials count for a verdict")
                 .remedy(format!("`netduel report {id}` lists the warnings")))
         }
+        // The run may be complete.
+        Err(error @ RunError::NotRestored { .. }) => Err(run_failure(error).remedy(format!(
+            "the trials before are kept; when the host is restored, complete the run with `{resume}`"
+        ))),
         Err(error) => {
             let failure = run_failure(error);
             Err(Failure {

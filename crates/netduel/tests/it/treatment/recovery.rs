@@ -104,3 +104,64 @@ fn next_run_restores_settings_before_it_measures_and_warns() {
         assert_eq!(run.stderr.matches("restored settings").count(), 1, "{}", run.stderr);
     });
 }
+
+/// A plan with a treatment that cannot be undone: the baseline `plain`, and `slow`.
+fn plan_without_undo(bench: &Bench) -> std::path::PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_netduel"));
+    let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", program.parent().unwrap().display());
+    let host =
+        format!("launch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"env\", \"{path}\"]\n");
+    let arm = |name: &str, treatments: &str| {
+        format!("[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\n{treatments}")
+    };
+    let treatments = "treatments = [{ command = [\"ip\", \"link\", \"set\", \"va\", \"alias\", \"treated\"], undo =                       [\"false\"], on = \"client\" }]\n";
+    bench.plan(&format!(
+        "name = \"left\"\nquestion = \"q?\"\n[hosts.a]\n{host}[hosts.b]\n{host}{}{}[[workloads]]\nname = \"w\"\n         type = \"tcp-rr\"\nduration = \"100 ms\"\nwarmup = \"0 s\"\n[design]\nseed = 5\nblocks_min = 3\nblocks_max = 3\n",
+        arm("plain", ""),
+        arm("slow", treatments)
+    ))
+}
+
+#[test]
+fn treatment_that_cannot_be_undone_ends_the_run_until_its_record_is_removed() {
+    in_namespace(
+        "recovery::treatment_that_cannot_be_undone_ends_the_run_until_its_record_is_removed",
+        || {
+            must("ip", &["link", "set", "lo", "up"]);
+            let bench = Bench::new();
+            let plan = plan_without_undo(&bench);
+            let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(4);
+            assert_eq!(run.stderr.matches("warning: not undone on host a").count(), 1, "{}", run.stderr);
+            let (_, record) = run.stderr.split_once("by hand: `false`; when all is undone, remove ").unwrap();
+            let record = record.split([';', '\n']).next().unwrap().trim().to_owned();
+            assert!(Path::new(&record).is_file(), "{record}");
+            // No later trial counts: the first of `slow` is the last of the run.
+            let trials = || {
+                let csv = bench.run(["report", "last", "--format", "csv"]).expect_code(0).stdout;
+                csv.lines().filter(|line| line.contains(",slow,")).count()
+            };
+            let of_slow = trials();
+            assert!(of_slow > 0, "the trial before was valid");
+
+            let again = bench.run(["run", "--resume", "last"]).expect_code(4);
+            assert!(again.stderr.contains("by hand: `false`"), "{}", again.stderr);
+            assert_eq!(trials(), of_slow);
+            let quick = bench.run(["runs"]).expect_code(0);
+            assert!(quick.stdout.contains("left"), "{}", quick.stdout);
+
+            // The user does what the message says.
+            must("ip", &["link", "set", "va", "alias", ""]);
+            std::fs::remove_file(&record).unwrap();
+            let last = bench.run(["run", "--resume", "last"]).expect_code(4);
+            assert!(
+                last.stderr.contains("not undone on host a"),
+                "its treatment fails anew: {}",
+                last.stderr
+            );
+            std::fs::remove_file(
+                last.stderr.split("remove ").nth(1).unwrap().split([';', '\n']).next().unwrap(),
+            )
+            .unwrap();
+        },
+    );
+}
