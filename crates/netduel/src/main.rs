@@ -11,6 +11,7 @@ mod inspect;
 mod lab;
 mod manual;
 mod named_namespace;
+mod output_file;
 mod plan;
 mod program;
 mod quick;

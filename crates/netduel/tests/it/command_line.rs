@@ -1,21 +1,11 @@
 //! The command line without traffic: suggestions, exit codes, where reports are written, deleting runs, completions.
 use std::fs::File;
-use std::path::PathBuf;
 use std::process::Command;
 
 use netduel_test_support::skip;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan};
-
-/// A finished run of an earlier version, stored under this name in the test's store.
-fn stored(bench: &Bench, name: &str) -> PathBuf {
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
-    std::fs::create_dir_all(bench.store()).unwrap();
-    let path = bench.store().join(format!("{name}.netduel"));
-    std::fs::copy(golden, &path).unwrap();
-    path
-}
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, stored};
 
 /// The program on a pseudo-terminal.
 fn on_a_terminal(bench: &Bench, words: &str) -> Option<Finished> {

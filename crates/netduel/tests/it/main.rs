@@ -14,6 +14,7 @@ mod kernel_bypass;
 mod lab_commands;
 mod latency;
 mod ordinary_user;
+mod output_files;
 mod path_proof;
 mod placement;
 mod quick;
