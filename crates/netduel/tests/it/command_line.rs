@@ -93,7 +93,15 @@ fn output_that_cannot_be_written_has_one_exit_code_and_ends_before_the_first_tri
         assert!(failed.stderr.contains("/proc/x"), "{words:?}: {}", failed.stderr);
         assert!(!failed.stderr.contains("lab:") && !failed.stderr.contains("host "), "{}", failed.stderr);
     }
-    for words in [&["runs"][..], &["report", "last"], &["plan", "schema"]] {
+    for words in [
+        &["runs"][..],
+        &["report", "last"],
+        &["plan", "schema"],
+        &["--help"],
+        &["--version"],
+        &["run", "-h"],
+        &["help", "tcp"],
+    ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let code = bench.netduel(words).stdout(full).status().unwrap().code();
         assert_eq!(code, Some(5), "{words:?}");

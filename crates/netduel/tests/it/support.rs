@@ -266,6 +266,12 @@ impl UnderWay {
         Pid::from_child(&self.child)
     }
 
+    /// Closes the reading ends of its output and returns the process.
+    pub fn close(mut self) -> Child {
+        drop((self.child.stdout.take(), self.stderr));
+        self.child
+    }
+
     /// Waits for the end and returns all output.
     pub fn finish(mut self) -> Finished {
         self.stderr.read_to_string(&mut self.seen).unwrap();
