@@ -85,8 +85,11 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
     let service = sources.metadata.zip(cloud.as_ref().map(|cloud| cloud.provider));
     // The metadata service is queried in parallel. The thread is in the caller's network namespace.
     let (read, answer) = thread::scope(|scope| {
-        let query =
-            service.map(|(address, provider)| scope.spawn(move || metadata::query(provider, address)));
+        // Without a thread for it the facts of the service are absent.
+        let query = service.and_then(|(address, provider)| {
+            let thread = thread::Builder::new().name("metadata".to_owned());
+            thread.spawn_scoped(scope, move || metadata::query(provider, address)).ok()
+        });
         let read = facts(sources, &root, &cpuinfo);
         (read, query.and_then(|query| query.join().ok()).flatten())
     });

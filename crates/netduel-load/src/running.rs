@@ -1,6 +1,6 @@
 //! The handle of an end whose traffic is running.
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 use netduel_model::sample::{EndReport, LiveFigures};
 
@@ -8,25 +8,33 @@ use crate::control::Control;
 use crate::error::LoadError;
 use crate::supervisor::Supervisor;
 
-/// Called once, when an end is over or was aborted, from a thread of the end.
+/// Called once, when an end is over or was aborted, from a thread of the end, or from its caller when that thread could not be started.
 pub type Notify = Box<dyn Fn() + Send + Sync>;
 
 /// An end whose traffic is running.
 pub struct Running {
     control: Arc<Control>,
-    thread: JoinHandle<Result<EndReport, LoadError>>,
+    thread: Result<JoinHandle<Result<EndReport, LoadError>>, LoadError>,
 }
 
 impl Running {
     pub(crate) fn start(supervisor: Supervisor, notify: Notify) -> Self {
         let control = Arc::clone(&supervisor.control);
         supervisor.control.start(supervisor.connect_ns());
-        let thread = std::thread::spawn(move || {
+        let notify = Arc::new(notify);
+        let notify_of_thread = Arc::clone(&notify);
+        let thread = Builder::new().name("load".to_owned()).spawn(move || {
             let control = Arc::clone(&supervisor.control);
             let result = supervisor.run();
             control.mark_done();
-            notify();
+            notify_of_thread();
             result
+        });
+        let thread = thread.map_err(|source| {
+            // Its sockets are closed by now, and it is over.
+            control.mark_done();
+            notify();
+            LoadError::Thread { operation: "start the thread of an end".to_owned(), source }
         });
         Self { control, thread }
     }
@@ -59,6 +67,6 @@ impl Running {
     /// # Panics
     /// When a thread of the end panicked, which is a bug of this program.
     pub fn join(self) -> Result<EndReport, LoadError> {
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.thread?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }

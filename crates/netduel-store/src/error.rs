@@ -5,35 +5,36 @@ use std::path::{Path, PathBuf};
 use netduel_model::PROGRAM;
 
 use crate::format::FORMAT;
+use crate::removed::Fate;
 
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file system is full. Records stored before are intact.
     #[error(
-        "failed to {operation} {}: the disk is full or the quota is used up ({needed_bytes} bytes are needed); make room \
-         and resume the run, or choose another disk with --store: {source}", path.display()
+        "failed to {operation} {}: the disk is full or the quota is used up{}; make room \
+         and resume the run, or choose another disk with --store: {source}", path.display(), needed(*needed_bytes)
     )]
     Full {
         /// The operation.
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// Bytes that the operation needed.
-        needed_bytes: u64,
+        /// Bytes that the operation needed, when they are known.
+        needed_bytes: Option<u64>,
         /// The kernel's error.
         source: io::Error,
     },
     /// The file system is full before the first record of a new run.
     #[error(
-        "failed to create run {}: the disk is full or the quota is used up ({needed_bytes} bytes are needed); make room and \
-         start the run again, or choose another disk with --store: {source}", path.display()
+        "failed to create run {}: the disk is full or the quota is used up{}; make room and \
+         start the run again, or choose another disk with --store: {source}", path.display(), needed(*needed_bytes)
     )]
     FullAtStart {
         /// The file that would have been created.
         path: PathBuf,
-        /// Bytes that the operation needed.
-        needed_bytes: u64,
+        /// Bytes that the operation needed, when they are known.
+        needed_bytes: Option<u64>,
         /// The kernel's error.
         source: io::Error,
     },
@@ -123,6 +124,18 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// Another program removed or moved the file while the run wrote it.
+    #[error(
+        "failed to {operation} {}: another program removed or moved the file while the run wrote it; {fate}", path.display()
+    )]
+    Removed {
+        /// The operation.
+        operation: &'static str,
+        /// The name that it had.
+        path: PathBuf,
+        /// What became of its records.
+        fate: Fate,
+    },
     /// The record contains a number that is not finite. It is not written, because it could not be read again.
     #[error("failed to {operation} {}: the record could not be read again: {source}", path.display())]
     Record {
@@ -133,6 +146,10 @@ pub enum StoreError {
         /// The error of the parser.
         source: serde_json::Error,
     },
+}
+
+fn needed(bytes: Option<u64>) -> String {
+    bytes.map_or_else(String::new, |bytes| format!(" ({bytes} bytes are needed)"))
 }
 
 fn permission_remedy(error: &io::Error) -> &'static str {
@@ -164,7 +181,7 @@ fn near_words(near: &[String]) -> String {
 impl StoreError {
     /// The error with the remedy for this error of the kernel. For an operation that needs disk space: [`Self::for_space`].
     pub(crate) fn of(operation: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::for_space(operation, path, 0, source)
+        Self::for_kernel(operation, path, None, source)
     }
 
     /// The error of a run that does not exist yet: it names the run's file in place of its draft.
@@ -185,6 +202,15 @@ impl StoreError {
         needed_bytes: u64,
         source: io::Error,
     ) -> Self {
+        Self::for_kernel(operation, path, Some(needed_bytes), source)
+    }
+
+    fn for_kernel(
+        operation: &'static str,
+        path: &Path,
+        needed_bytes: Option<u64>,
+        source: io::Error,
+    ) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -194,6 +220,25 @@ impl StoreError {
                 Self::Permission { operation, path, source }
             }
             _ => Self::Io { operation, path, source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_disk_names_the_bytes_that_are_known_to_be_needed() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let known = StoreError::for_space("store a trial in", Path::new("x"), 7, full()).to_string();
+        assert!(known.contains("is used up (7 bytes are needed); make room"), "{known}");
+        for error in [
+            StoreError::of("create", Path::new("x"), full()),
+            StoreError::of("create", Path::new("x"), full()).at_start(Path::new("x")),
+        ] {
+            let unknown = error.to_string();
+            assert!(unknown.contains("is used up; make room") && !unknown.contains("bytes"), "{unknown}");
         }
     }
 }

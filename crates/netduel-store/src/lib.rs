@@ -10,11 +10,13 @@ mod error;
 pub mod format;
 mod name;
 mod reader;
+mod removed;
 mod store;
 mod upgrade;
 mod writer;
 
 pub use error::StoreError;
 pub use reader::{DamagedRecord, TornTail};
+pub use removed::Fate;
 pub use store::{Integrity, RunContents, RunSummary, Store};
 pub use writer::RunWriter;

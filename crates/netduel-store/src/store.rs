@@ -9,7 +9,7 @@ use netduel_model::ids::RunId;
 use netduel_model::nearest::nearest;
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::warning::Warning;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, open, renameat_with};
 use rustix::io::Errno;
 
 use crate::error::StoreError;
@@ -397,7 +397,10 @@ fn create_draft(draft: &Path) -> Result<File, StoreError> {
     let create = || OpenOptions::new().read(true).write(true).create_new(true).open(draft);
     let created = match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let left = File::open(draft).map_err(|source| StoreError::of("open", draft, source))?;
+            // A link is not followed, and a pipe does not block.
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let left = open(draft, flags, Mode::empty()).map(File::from);
+            let left = left.map_err(|error| StoreError::of("open", draft, error.into()))?;
             writer::lock(&left, draft)?;
             fs::remove_file(draft).map_err(|source| StoreError::of("remove", draft, source))?;
             create()

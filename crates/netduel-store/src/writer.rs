@@ -17,6 +17,7 @@ use crate::disk_space;
 use crate::error::StoreError;
 use crate::format::{FORMAT, FirstLine, KIND, Record};
 use crate::reader::TornTail;
+use crate::removed::{self, Fate};
 
 /// Appends to a run. It holds a lock, so no other process can write the run; the kernel releases the lock when the process ends.
 #[derive(Debug)]
@@ -72,10 +73,13 @@ impl RunWriter {
     /// # Errors
     /// [`StoreError::Full`] when there is not enough space.
     pub fn reserve(&mut self) -> Result<(), StoreError> {
+        let operation = "reserve space for the next trial in";
+        if let Some(error) = self.removed(operation) {
+            return Err(error);
+        }
         let bytes = self.trial_bytes_max;
-        disk_space::reserve(&self.file, self.length, bytes).map_err(|source| {
-            StoreError::for_space("reserve space for the next trial in", &self.path, bytes, source)
-        })
+        disk_space::reserve(&self.file, self.length, bytes)
+            .map_err(|source| StoreError::for_space(operation, &self.path, bytes, source))
     }
 
     /// Stores a finished trial.
@@ -130,6 +134,8 @@ impl RunWriter {
     fn append(&mut self, operation: &'static str, mut line: Vec<u8>) -> Result<(), StoreError> {
         checksum::add(&mut line);
         line.push(b'\n');
+        // The record follows the others to where they are now.
+        let removed = self.removed(operation);
         let written = self.file.write_all_at(&line, self.length).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
             // Removes the incomplete line. If that fails too, readers recognize an incomplete line.
@@ -137,7 +143,30 @@ impl RunWriter {
             return Err(StoreError::for_space(operation, &self.path, line.len() as u64, source));
         }
         self.length += line.len() as u64;
-        Ok(())
+        removed.map_or(Ok(()), Err)
+    }
+
+    /// The error of a run whose file was removed or moved, once: its records are then in a file with a name, which is written from now on.
+    fn removed(&mut self, operation: &'static str) -> Option<StoreError> {
+        if !removed::has_lost_its_name(&self.file, &self.path) {
+            return None;
+        }
+        let path = self.path.clone();
+        let fate = if let Some(moved) = removed::new_name(&self.file) {
+            self.path.clone_from(&moved);
+            Fate::Moved(moved)
+        } else {
+            match removed::write_again(&self.file, &path, self.length) {
+                Ok((file, restored)) => {
+                    // Nobody else can have locked a file that was just created, apart from a reader for a moment.
+                    drop(lock(&file, &restored));
+                    (self.file, self.path) = (file, restored.clone());
+                    Fate::Restored(restored)
+                }
+                Err(error) => Fate::Lost(error),
+            }
+        };
+        Some(StoreError::Removed { operation, path, fate })
     }
 
     /// Truncates the file after the complete records and releases reserved space.

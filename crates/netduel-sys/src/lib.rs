@@ -14,6 +14,7 @@ pub mod ethtool;
 pub mod icmp;
 pub mod link;
 pub mod local_bind;
+pub mod memory;
 pub mod mount;
 pub mod namespace;
 pub mod namespace_handle;

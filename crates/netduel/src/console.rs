@@ -15,7 +15,16 @@ const WIDTH_DEFAULT: usize = 110;
 /// Prints a text on standard output; a closed reader (`| head`) is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Prints the help or the version that the parser of the command line has made.
+pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
+    printed(help.print().and_then(|()| std::io::stdout().flush()))
+}
+
+fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             let text = format!("failed to write to standard output: {error}");
             Err(Failure::caused(Kind::Store, text, error))

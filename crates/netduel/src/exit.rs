@@ -124,6 +124,13 @@ impl fmt::Display for Failure {
     }
 }
 
+/// A thread that could not be started.
+pub fn no_thread(doing: &str, error: std::io::Error) -> Failure {
+    Failure::caused(Kind::Environment, format!("failed to start a thread to {doing}: {error}"), error).remedy(
+        "raise the limit of threads (`ulimit -u`, TasksMax= of the service, pids.max of a container, kernel.threads-max)",
+    )
+}
+
 /// Attaches an exit code to an error: `store.list().kind(Kind::Store)?`.
 pub trait OrFail<T> {
     /// The same result with a kind.

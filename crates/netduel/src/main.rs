@@ -11,6 +11,7 @@ mod inspect;
 mod lab;
 mod manual;
 mod named_namespace;
+mod output_file;
 mod plan;
 mod program;
 mod quick;
@@ -21,36 +22,63 @@ mod serve;
 mod signal;
 mod stored;
 
+use std::panic::UnwindSafe;
+
 use clap::Parser as _;
 
 use cli::{Cli, Command};
 use exit::{Failure, Kind, OrFail as _};
 use netduel_sys::local_bind::LocalBind;
+use netduel_sys::memory::EndingAllocator;
+
+/// Without memory the environment lacks something, as without a thread.
+#[global_allocator]
+static ALLOCATOR: EndingAllocator<{ Kind::Environment as i32 }> = EndingAllocator;
 
 fn main() {
-    let cli = Cli::try_parse().map_err(cli::unknown::with_visible_suggestions).unwrap_or_else(|error| {
-        drop(error.print());
-        // Help and version are no errors; clap prints each where it belongs.
-        if !error.use_stderr() {
-            std::process::exit(0);
+    std::process::exit(unless_panicked(run));
+}
+
+/// The exit code of `run`; that of a bug when it panics.
+fn unless_panicked(run: impl FnOnce() -> i32 + UnwindSafe) -> i32 {
+    std::panic::catch_unwind(run).unwrap_or_else(|_| {
+        // The panic is already on standard error.
+        console::tell("netduel: this is a bug in netduel; report it with the message above");
+        Kind::Internal as i32
+    })
+}
+
+/// Runs the command line and returns the exit code.
+fn run() -> i32 {
+    let cli = match Cli::try_parse().map_err(cli::unknown::with_visible_suggestions) {
+        Ok(cli) => cli,
+        // Help and version are no errors.
+        Err(error) if !error.use_stderr() => {
+            let printed = console::print_help(&error);
+            return printed.map_or_else(|failure| exit_code_of(&failure), |()| 0);
         }
-        if cli::json::is_asked_for(std::env::args_os()) {
-            let failure = Failure::message(Kind::Usage, error.render().to_string().trim());
-            console::print_json_error(&failure, cli::json::is_stream(std::env::args_os()));
-        }
-        std::process::exit(Kind::Usage as i32);
-    });
-    let code = match dispatch(&cli.command) {
-        Ok(code) => code,
-        Err(failure) => {
-            console::tell(&format!("netduel: {failure}"));
-            if cli::json::prints_document(&cli.command) {
-                console::print_json_error(&failure, matches!(cli.command, Command::Serve(_)));
+        Err(error) => {
+            drop(error.print());
+            if cli::json::is_asked_for(std::env::args_os()) {
+                let failure = Failure::message(Kind::Usage, error.render().to_string().trim());
+                console::print_json_error(&failure, cli::json::is_stream(std::env::args_os()));
             }
-            failure.kind as i32
+            return Kind::Usage as i32;
         }
     };
-    std::process::exit(code);
+    dispatch(&cli.command).unwrap_or_else(|failure| {
+        let code = exit_code_of(&failure);
+        if cli::json::prints_document(&cli.command) {
+            console::print_json_error(&failure, matches!(cli.command, Command::Serve(_)));
+        }
+        code
+    })
+}
+
+/// Prints a failure.
+fn exit_code_of(failure: &Failure) -> i32 {
+    console::tell(&format!("netduel: {failure}"));
+    failure.kind as i32
 }
 
 /// Runs a command; `Ok` contains the exit code of commands that return another program's exit code.
@@ -83,4 +111,15 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::UndoGuard => return Ok(netduel_agent::treatment::guard_main()),
     }
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panic_ends_with_the_code_of_a_bug() {
+        assert_eq!(unless_panicked(|| panic!("a bug")), Kind::Internal as i32);
+        assert_eq!(unless_panicked(|| 7), 7);
+    }
 }

@@ -9,8 +9,8 @@ use crate::cli::shared::StoreArgs;
 use crate::cli::{Cli, Completable};
 use crate::console::print;
 use crate::exit::{EXIT_STATUS, Failure, Kind, OrFail as _};
+use crate::output_file;
 use crate::quick::known;
-use crate::report_file::write_whole;
 use crate::run_store::open_store;
 
 /// Wraps the generated bash completions, to complete names that are known on this machine only.
@@ -56,7 +56,7 @@ fn write_pages(folder: &Path) -> io::Result<()> {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let mut page = Vec::new();
         write_page(command, &mut page)?;
-        write_whole(&folder.join(format!("{name}.1")), &page)?;
+        output_file::write(&folder.join(format!("{name}.1")), &page)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::thread::Builder;
 
 use netduel_sys::namespace::{Kind, enter};
 
@@ -17,7 +18,7 @@ pub fn prefix(name: &str) -> Vec<String> {
 pub fn check(name: &str) -> Result<(), String> {
     let entered = File::open(format!("{FOLDER}/{name}")).and_then(|namespace| {
         // A thread cannot leave the namespace again without a descriptor of the old one.
-        let entering = std::thread::spawn(move || enter(Kind::Net, namespace.as_fd()));
+        let entering = Builder::new().spawn(move || enter(Kind::Net, namespace.as_fd()))?;
         entering.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
     });
     entered.map_err(|error| match error.kind() {

@@ -12,9 +12,10 @@ pub fn path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
-/// The command line, for a stored run. A pairing string is a secret and is replaced by its host and port.
+/// The command line, for a stored run. A pairing string is a secret and is replaced by its host and port. Bytes that are no UTF-8, as a path may
+/// have, are replaced: a stored run is JSON.
 pub fn command_line() -> Vec<String> {
-    std::env::args().map(|word| without_secret(&word)).collect()
+    std::env::args_os().map(|word| without_secret(&word.to_string_lossy())).collect()
 }
 
 fn without_secret(word: &str) -> String {

@@ -10,7 +10,7 @@ use netduel_report::{document, terminal};
 use crate::cli::stored::Format;
 use crate::console::page_layout;
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::program;
+use crate::{output_file, program};
 
 /// Destination and format of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,35 +59,21 @@ impl Destination {
     /// Replaces the report atomically; missing folders are created.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         self.create_folder()?;
-        if self.is_device() {
-            return std::fs::write(&self.path, text).map_err(|error| cannot_write(&self.path, error));
-        }
-        write_whole(&self.path, text.as_bytes()).map_err(|error| cannot_write(&self.path, error))
+        output_file::write(&self.path, text.as_bytes()).map_err(|error| cannot_write(&self.path, error))
     }
 
-    /// Checks before a run that its report can be written. It writes an empty file beside the report, and removes it and all folders
-    /// that it created.
+    /// Checks before a run that its report can be written. Whatever it creates, it removes.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.is_device() {
-            return Ok(());
-        }
         let folders: Vec<&Path> = self.path.ancestors().skip(1).collect();
         let missing: Vec<&Path> = folders.into_iter().take_while(|folder| is_missing(folder)).collect();
-        let result = self.create_folder().and_then(|()| {
-            let beside = beside(&self.path);
-            let written = std::fs::write(&beside, []).and_then(|()| std::fs::remove_file(&beside));
-            written.map_err(|error| cannot_write(&self.path, error))
-        });
+        let result = self
+            .create_folder()
+            .and_then(|()| output_file::check(&self.path).map_err(|error| cannot_write(&self.path, error)));
         for folder in missing {
             // A folder that was not created, or that another program uses by now.
             drop(std::fs::remove_dir(folder));
         }
         result
-    }
-
-    /// Whether the path is a device or a pipe, as /dev/stdout: a file renamed to its name would replace it.
-    fn is_device(&self) -> bool {
-        std::fs::metadata(&self.path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
     }
 
     fn create_folder(&self) -> Result<(), Failure> {
@@ -125,18 +111,6 @@ pub fn text(run: &Run, analysis: &Analysis) -> String {
 pub fn summary(run: &Run, analysis: &Analysis) -> String {
     let (width, colour) = page_layout();
     terminal::summary(&document::of_run(run, analysis), width, colour)
-}
-
-/// Writes a temporary file and renames it, so that no reader sees a partial file.
-pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let beside = beside(path);
-    let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, path));
-    written.inspect_err(|_| drop(std::fs::remove_file(&beside)))
-}
-
-/// The temporary file of a file.
-fn beside(path: &Path) -> PathBuf {
-    path.with_extension(format!("part-{}", std::process::id()))
 }
 
 fn is_missing(folder: &Path) -> bool {

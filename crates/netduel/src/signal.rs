@@ -62,21 +62,23 @@ pub fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
 
 /// The result of `work`, which may wait for ever; `None` after the first of these signals. Without the handlers of [`interrupted`] the signal
 /// ends the program.
-pub fn unless_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let Some(flag) = INTERRUPTED.get() else { return Some(work()) };
+pub fn unless_interrupted<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<Option<T>> {
+    let Some(flag) = INTERRUPTED.get() else { return Ok(Some(work())) };
     let (done, result) = channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         // Without a receiver the result is not needed.
         drop(done.send(work()));
-    });
+    })?;
     while !flag.load(Ordering::Relaxed) {
         match result.recv_timeout(INTERRUPT_INTERVAL) {
-            Ok(result) => return Some(result),
+            Ok(result) => return Ok(Some(result)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => panic!("the work panicked"),
         }
     }
-    None
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -171,7 +171,8 @@ impl RunError {
     /// The kind.
     pub fn kind(&self) -> RunErrorKind {
         match self {
-            Self::Launch(_)
+            Self::Launch(LaunchError::Exhausted { .. }) => RunErrorKind::Environment,
+            Self::Launch(LaunchError::Empty { .. } | LaunchError::Spawn { .. })
             | Self::NotStarted { .. }
             | Self::Peer { .. }
             | Self::Vanished { .. }

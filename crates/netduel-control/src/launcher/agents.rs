@@ -26,6 +26,17 @@ pub enum LaunchError {
         /// The kernel's error.
         source: std::io::Error,
     },
+    /// This machine has no process, thread or memory left.
+    #[error(
+        "failed to start the agent of host {host}: {source}; this machine has no process, thread or memory left: raise the limit \
+         (`ulimit -u`, TasksMax= of the service, pids.max of a container, kernel.threads-max), or end other programs"
+    )]
+    Exhausted {
+        /// The host.
+        host: String,
+        /// The kernel's error.
+        source: std::io::Error,
+    },
 }
 
 /// Output of an agent's process.

@@ -1,8 +1,9 @@
 //! An agent's standard input, written by its own thread: an agent that does not read must not block the coordinator's loop. It does not
 //! depend on messages and waits for no answers.
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::ChildStdin;
 use std::sync::mpsc::{Sender, channel};
+use std::thread::Builder;
 
 /// The queue of lines. Dropping it closes the input after the queued lines are written.
 #[derive(Debug)]
@@ -12,17 +13,17 @@ pub(super) struct Input {
 
 impl Input {
     /// Starts the thread that owns the pipe.
-    pub(super) fn new(mut stdin: ChildStdin) -> Self {
+    pub(super) fn new(mut stdin: ChildStdin) -> io::Result<Self> {
         let (lines, waiting) = channel::<String>();
-        std::thread::spawn(move || {
+        Builder::new().name("agent-in".to_owned()).spawn(move || {
             // The agent has ended; the end of its output reports it.
             for line in waiting {
                 if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
                     return;
                 }
             }
-        });
-        Self { lines }
+        })?;
+        Ok(Self { lines })
     }
 
     /// Queues a line and returns at once. The protocol bounds the queue: a request is sent when the previous one is answered or abandoned.

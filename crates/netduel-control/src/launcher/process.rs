@@ -3,11 +3,12 @@
 //! `ip netns exec`, `ssh`, `srun` and `kubectl exec -i` differ in the prefix only: all carry standard input and output, and
 //! all end the remote program, or its input, when they end.
 use std::collections::VecDeque;
-use std::io::{BufRead as _, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -25,7 +26,10 @@ const LAST_WORDS_LEN: usize = 400;
 /// A running agent process.
 #[derive(Debug)]
 pub struct AgentProcess {
-    child: Child,
+    /// Its process group: it is the leader.
+    group: Pid,
+    /// Its exit status, when it has ended.
+    exit: Receiver<Option<ExitStatus>>,
     stdin: Option<Input>,
     last_words: Arc<Mutex<VecDeque<String>>>,
     stderr_done: Option<Receiver<()>>,
@@ -49,25 +53,42 @@ impl AgentProcess {
             // Ctrl-C at the terminal must reach the coordinator only, which stops its agents in order.
             .process_group(0)
             .spawn()
-            .map_err(|source| LaunchError::Spawn {
-                host: host.to_owned(),
-                command: argv.join(" "),
-                program: program.clone(),
-                source,
+            .map_err(|source| match source.kind() {
+                // fork(2) had no process or memory left: the program itself was not looked up.
+                ErrorKind::WouldBlock | ErrorKind::OutOfMemory => {
+                    LaunchError::Exhausted { host: host.to_owned(), source }
+                }
+                _ => LaunchError::Spawn {
+                    host: host.to_owned(),
+                    command: argv.join(" "),
+                    program: program.clone(),
+                    source,
+                },
             })?;
-        let stdin = child.stdin.take().map(Input::new);
-        let stdout = child.stdout.take().expect("standard output is a pipe");
-        let stderr = child.stderr.take().expect("standard error is a pipe");
-        std::thread::spawn(move || carry(stdout, id, &arrivals));
-        let last_words = Arc::new(Mutex::new(VecDeque::new()));
-        let kept = last_words.clone();
-        let (done, stderr_done) = channel::<()>();
-        std::thread::spawn(move || {
-            keep_last_words(stderr, &kept);
-            // The receiver learns of the end by this message.
-            drop(done);
-        });
-        Ok(Self { child, stdin, last_words, stderr_done: Some(stderr_done) })
+        let group = Pid::from_child(&child);
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let stdout = stdout.expect("standard output is a pipe");
+        let stderr = stderr.expect("standard error is a pipe");
+        let start = || -> io::Result<Self> {
+            // First of all the thread that waits for the process.
+            let exit = exit_of(child)?;
+            let stdin = stdin.map(Input::new).transpose()?;
+            thread("agent-out", move || carry(stdout, id, &arrivals))?;
+            let last_words = Arc::new(Mutex::new(VecDeque::new()));
+            let kept = last_words.clone();
+            let (done, stderr_done) = channel::<()>();
+            thread("agent-err", move || {
+                keep_last_words(stderr, &kept);
+                // The receiver learns of the end by this message.
+                drop(done);
+            })?;
+            Ok(Self { group, exit, stdin, last_words, stderr_done: Some(stderr_done) })
+        };
+        start().map_err(|source| {
+            // It has received no request, so it has changed nothing.
+            kill(group);
+            LaunchError::Exhausted { host: host.to_owned(), source }
+        })
     }
 
     /// Sends a line without waiting for the agent to read it. The end of an agent is detected by the end of its output, not here.
@@ -87,9 +108,7 @@ impl AgentProcess {
     pub fn end(mut self, patience: Duration) -> (Ended, Guard) {
         self.close_input();
         let guard = Guard(self.stderr_done.take());
-        let group = Pid::from_child(&self.child);
-        let exit = exit_of(self.child);
-        let mut status = exit.recv_timeout(patience).ok();
+        let mut status = self.exit.recv_timeout(patience).ok();
         let is_over = match status {
             // It has undone its changes, so no guard remains. Another process may still hold its standard error, for example the master
             // process of a persistent ssh connection (ControlPersist): only the last output of the agent is awaited.
@@ -101,14 +120,14 @@ impl AgentProcess {
             Some(_) => guard.has_ended_within(patience),
             None if guard.has_ended_within(Duration::ZERO) => true,
             None => {
-                kill(group);
+                kill(self.group);
                 // Its last output may contain the reason. A process outside the group may keep the pipe open.
                 guard.has_ended_within(KILL_PATIENCE)
             }
         };
         if status.is_none() {
             // A process that could not be killed, because its launcher changed its user, is not awaited.
-            status = exit.recv_timeout(KILL_PATIENCE).ok();
+            status = self.exit.recv_timeout(KILL_PATIENCE).ok();
         }
         let status = status.flatten();
         let kept = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,13 +158,17 @@ impl Guard {
 }
 
 /// Delivers the exit status of a process; the receiver decides how long to wait.
-fn exit_of(mut child: Child) -> Receiver<Option<ExitStatus>> {
+fn exit_of(mut child: Child) -> io::Result<Receiver<Option<ExitStatus>>> {
     let (ended, status) = channel();
-    std::thread::spawn(move || {
+    thread("agent-end", move || {
         // The receiver may have been dropped.
         let _ = ended.send(child.wait().ok());
-    });
-    status
+    })?;
+    Ok(status)
+}
+
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
 /// Carries standard output to the channel until it ends.

@@ -43,12 +43,10 @@ const EXIT_USAGE: i32 = 2;
 /// process must have one thread.
 pub fn keeper_main(words: &[String]) -> i32 {
     let [stage, task] = words else {
-        eprintln!("this is an internal command of netduel; use `netduel lab --help`");
-        return EXIT_USAGE;
+        return misused("use `netduel lab --help`");
     };
     let Ok(task) = serde_json::from_str::<Task>(task) else {
-        eprintln!("this is an internal command of netduel: its task is invalid");
-        return EXIT_USAGE;
+        return misused("its task is invalid");
     };
     // For `ps` and `top`, which would show a program started as /proc/self/exe as "exe".
     let _ = rustix::thread::set_name(c"netduel-lab");
@@ -56,10 +54,7 @@ pub fn keeper_main(words: &[String]) -> i32 {
         "detach" => detach(&task),
         "guard" => guard::run(&task),
         "init" => init::run(&task),
-        _ => {
-            eprintln!("this is an internal command of netduel: unknown stage {stage}");
-            return EXIT_USAGE;
-        }
+        _ => return misused(&format!("it has no stage {stage:?}")),
     };
     match ended {
         Ok(code) => code,
@@ -68,6 +63,13 @@ pub fn keeper_main(words: &[String]) -> i32 {
             1
         }
     }
+}
+
+/// The command was not started by netduel.
+fn misused(how: &str) -> i32 {
+    // Without a standard error the code says it.
+    drop(writeln!(std::io::stderr(), "this is an internal command of netduel; {how}"));
+    EXIT_USAGE
 }
 
 /// The command of a stage.

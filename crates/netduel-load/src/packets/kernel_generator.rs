@@ -16,6 +16,7 @@ use super::frame::Template;
 use super::programs::{XDP_DROP, XDP_TX};
 use crate::datagram;
 use crate::error::LoadError;
+use crate::spawn;
 use crate::worker::Worker;
 
 /// Frames per batch, after which the kernel may schedule another task.
@@ -50,7 +51,7 @@ pub(crate) fn generate(
     let is_done_generating = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         // This thread generates the frames, and its CPU time is in the report. Another one reads the progress.
-        let progress = scope.spawn(|| {
+        let progress = spawn::builder("load-progress").spawn_scoped(scope, || {
             let mut counted = 0;
             loop {
                 let is_over = is_done_generating.load(Acquire);
@@ -66,13 +67,17 @@ pub(crate) fn generate(
                 clock::sleep_until(now + READ_NS);
             }
         });
+        let progress = progress.map_err(|source| LoadError::Thread {
+            operation: "start the thread that reads the progress".to_owned(),
+            source,
+        })?;
         let result = run(&program, &frame, path.index, end_ns, &control);
         is_done_generating.store(true, Release);
         progress.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        result
+        result.map_err(|error| failed("run frames in the kernel", error))
     });
     let packets = next.read(0).unwrap_or(0);
-    result.map_err(|error| failed("run frames in the kernel", error))?;
+    result?;
     Ok(PacketReport {
         interface: path.interface.clone(),
         queues: vec![QueuePackets { queue: None, core: worker.pinned, packets }],

@@ -6,5 +6,6 @@ mod death;
 mod finding;
 mod full_disk;
 mod golden;
+mod removed;
 mod sample;
 mod truncation;

@@ -1,9 +1,9 @@
 //! The pairings of this user: one file each, readable only by this user, so that a secret is typed once and appears in no plan,
 //! stored run or list of processes.
 use std::fmt::Display;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::DirBuilder;
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use netduel_model::socket_name::SocketName;
@@ -14,6 +14,7 @@ use super::pairing::Pairing;
 use crate::cli::pair::{PairAction, PairArgs};
 use crate::console::{print, print_json};
 use crate::exit::{Failure, Kind};
+use crate::output_file::{self, Readers};
 use crate::program;
 
 /// Maximum size of a pairing file, bytes.
@@ -73,18 +74,8 @@ pub fn keep(name: &SocketName, pairing: &Pairing) -> Result<PathBuf, Failure> {
         .mode(0o700)
         .create(&folder)
         .map_err(|error| failed("make", &folder, error))?;
-    let beside = folder.join(format!(".part-{}", std::process::id()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)
-        .and_then(|mut file| writeln!(file, "{pairing}").and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&beside, &path));
-    written.map_err(|error| {
-        drop(std::fs::remove_file(&beside));
-        failed("write", &path, error)
-    })?;
+    output_file::replace(&path, format!("{pairing}\n").as_bytes(), Readers::Owner)
+        .map_err(|error| failed("write", &path, error))?;
     Ok(path)
 }
 

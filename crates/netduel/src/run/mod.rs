@@ -17,7 +17,7 @@ use netduel_store::Store;
 
 use crate::cli::run::RunArgs;
 use crate::console::tell;
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind, OrFail as _, no_thread};
 use crate::report_file::Destination;
 use crate::run_store::{NextStep, store_failure, writable_store};
 use crate::signal;
@@ -126,7 +126,7 @@ pub fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, Reso
         let mut bytes = Vec::new();
         File::open(opened)?.take(TEXT_LEN_MAX.0 + 1).read_to_end(&mut bytes).map(|_| bytes)
     });
-    let read = read.ok_or_else(stopped_before_trials)?;
+    let read = read.map_err(|error| no_thread("read the plan", error))?.ok_or_else(stopped_before_trials)?;
     if read.as_ref().is_ok_and(|bytes| bytes.len() as u64 > TEXT_LEN_MAX.0) {
         return Err(Failure::message(
             Kind::Usage,

@@ -10,7 +10,7 @@ use netduel_report::json::report::ReportDocument;
 use netduel_store::Store;
 
 use crate::console::{print, print_json, print_lines, tell};
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind};
 use crate::program;
 use crate::report_file::{Destination, render, summary, text};
 use crate::run_store::resume_command;
@@ -52,7 +52,12 @@ pub fn finish(
             _ => Ok(()),
         };
     };
-    let run = store.read(id.as_str()).kind(Kind::Store)?;
+    let run = match (store.read(id.as_str()), &result) {
+        (Ok(run), _) => run,
+        // What ended the run, for example a removed store, says where its trials are.
+        (Err(_), Err(_)) => return result.map(drop).map_err(run_failure),
+        (Err(error), Ok(_)) => return Err(Failure::new(Kind::Store, error)),
+    };
     let analysis = netduel_report::analyse_run(&run);
     if run.trials.is_empty() {
         tell("No trial was finished.");

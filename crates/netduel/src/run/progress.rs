@@ -1,5 +1,7 @@
 //! Progress of a run on standard error: bars on a terminal, plain lines elsewhere.
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::Builder;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -23,6 +25,9 @@ use crate::figure::trial_value;
 
 /// Assumed width of a terminal that does not report its own.
 const WIDTH_DEFAULT: usize = 80;
+
+/// Interval at which the bars are redrawn without an event.
+const TICK: Duration = Duration::from_millis(500);
 
 /// A live rate is over at least so many seconds: half of the interval between the figures of an agent.
 const LIVE_MIN_S: f64 = 0.25;
@@ -57,6 +62,8 @@ struct Bars {
     run: ProgressBar,
     trial: ProgressBar,
     figures: ProgressBar,
+    /// Dropping it ends the thread that redraws the bars.
+    _ticker: Sender<()>,
 }
 
 impl Bars {
@@ -67,8 +74,15 @@ impl Bars {
             ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         let add = || all.add(ProgressBar::new_spinner().with_style(style.clone()));
         let (figures, trial, run) = (add(), add(), add());
-        run.enable_steady_tick(Duration::from_millis(500));
-        Self { all, run, trial, figures }
+        let (ticker, ended) = channel::<()>();
+        let ticking = run.clone();
+        // Without a thread for it the bars change with the next event.
+        drop(Builder::new().name("progress".to_owned()).spawn(move || {
+            while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                ticking.tick();
+            }
+        }));
+        Self { all, run, trial, figures, _ticker: ticker }
     }
 
     fn width() -> usize {

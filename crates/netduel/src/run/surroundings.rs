@@ -297,7 +297,8 @@ impl RunFile {
             seed,
             hosts: self.hosts.clone(),
             annotations,
-            report: report.map(|path| path.display().to_string()),
+            // Another name would be another file: without it the resumed run needs --out again.
+            report: report.and_then(|path| path.to_str().map(str::to_owned)),
         }
     }
 }

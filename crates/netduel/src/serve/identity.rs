@@ -1,9 +1,9 @@
 //! The identity of a standing server: key, certificate and pairing secret, stored so that pairings survive a restart. Only the
 //! owner can read the file; it is replaced atomically.
 use std::fmt::Display;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::output_file::{self, Readers};
 use crate::program;
 use crate::quick::pairing::{Pairing, SECRET_LEN};
 use crate::quick::tls::{ServerIdentity, fingerprint};
@@ -142,24 +143,8 @@ impl Identity {
         let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let text = serde_json::to_vec(self)?;
-        // Not named after the process id: in containers that share a folder every server may be process 1.
-        let name = u128::from_ne_bytes(netduel_sys::random::bytes16()?);
-        let beside = folder.join(format!(".part-{name:032x}"));
-        let written = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&beside)
-            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
-            .and_then(|()| {
-                if replace { std::fs::rename(&beside, path) } else { std::fs::hard_link(&beside, path) }
-            })
-            .and_then(|()| File::open(&folder)?.sync_all());
-        if !replace || written.is_err() {
-            // It is as private as the identity itself, and not read again.
-            let _ = std::fs::remove_file(&beside);
-        }
-        written
+        let write = if replace { output_file::replace } else { output_file::create };
+        write(path, &text, Readers::Owner)
     }
 
     /// The string for clients that reach this server under `host`.

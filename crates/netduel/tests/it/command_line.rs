@@ -1,21 +1,11 @@
 //! The command line without traffic: suggestions, exit codes, where reports are written, deleting runs, completions.
 use std::fs::File;
-use std::path::PathBuf;
 use std::process::Command;
 
 use netduel_test_support::skip;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan};
-
-/// A finished run of an earlier version, stored under this name in the test's store.
-fn stored(bench: &Bench, name: &str) -> PathBuf {
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
-    std::fs::create_dir_all(bench.store()).unwrap();
-    let path = bench.store().join(format!("{name}.netduel"));
-    std::fs::copy(golden, &path).unwrap();
-    path
-}
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, stored};
 
 /// The program on a pseudo-terminal.
 fn on_a_terminal(bench: &Bench, words: &str) -> Option<Finished> {
@@ -103,7 +93,15 @@ fn output_that_cannot_be_written_has_one_exit_code_and_ends_before_the_first_tri
         assert!(failed.stderr.contains("/proc/x"), "{words:?}: {}", failed.stderr);
         assert!(!failed.stderr.contains("lab:") && !failed.stderr.contains("host "), "{}", failed.stderr);
     }
-    for words in [&["runs"][..], &["report", "last"], &["plan", "schema"]] {
+    for words in [
+        &["runs"][..],
+        &["report", "last"],
+        &["plan", "schema"],
+        &["--help"],
+        &["--version"],
+        &["run", "-h"],
+        &["help", "tcp"],
+    ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let code = bench.netduel(words).stdout(full).status().unwrap().code();
         assert_eq!(code, Some(5), "{words:?}");

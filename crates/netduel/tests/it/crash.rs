@@ -71,6 +71,40 @@ fn killed_coordinator_leaves_nothing_behind_and_keeps_finished_trials() {
 }
 
 #[test]
+fn removed_store_ends_the_run_at_the_next_record_and_its_trials_are_kept() {
+    let bench = Bench::new();
+    let under_way = started(&bench);
+    std::fs::remove_dir_all(bench.store()).unwrap();
+    let run = under_way.finish().expect_code(5);
+    assert!(
+        run.stderr.contains("removed or moved the file") && run.stderr.contains("--resume"),
+        "{}",
+        run.stderr
+    );
+    let finished = run.stderr.lines().filter(|line| line.starts_with("trial ")).count() as u64;
+    // The record of the last trial was not stored when the loss was found; it may not have been shown.
+    let stored = stored_trials(&bench);
+    assert!(finished >= 4 && (finished..=finished + 1).contains(&stored), "{stored}: {}", run.stderr);
+    let mut resumed = UnderWay::start(bench.netduel(["run", "--resume", "last"]));
+    resumed.wait_for(&format!("trial {:>3}/", stored / 2 * 2 + 1));
+    signal(resumed.pid(), Signal::INT);
+    resumed.finish().expect_code(130);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn moved_store_ends_the_run_with_the_place_of_its_trials() {
+    let bench = Bench::new();
+    let under_way = started(&bench);
+    let elsewhere = bench.path().join("elsewhere");
+    std::fs::rename(bench.store(), &elsewhere).unwrap();
+    let run = under_way.finish().expect_code(5);
+    assert!(run.stderr.contains(elsewhere.to_str().unwrap()), "{}", run.stderr);
+    bench.run(["report", "last", "--store", "elsewhere"]).expect_code(0);
+    bench.assert_nothing_left();
+}
+
+#[test]
 fn killed_agent_is_restarted_and_the_run_continues() {
     let bench = Bench::new();
     let mut under_way = started(&bench);

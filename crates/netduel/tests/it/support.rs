@@ -122,6 +122,15 @@ impl Drop for Bench {
     }
 }
 
+/// A finished run of an earlier version, stored under this name in the test's store.
+pub fn stored(bench: &Bench, name: &str) -> PathBuf {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
+    std::fs::create_dir_all(bench.store()).unwrap();
+    let path = bench.store().join(format!("{name}.netduel"));
+    std::fs::copy(golden, &path).unwrap();
+    path
+}
+
 /// Waits until a process has ended; false at the deadline.
 pub fn wait_gone(pid: Pid) -> bool {
     let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
@@ -255,6 +264,12 @@ impl UnderWay {
 
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
+    }
+
+    /// Closes the reading ends of its output and returns the process.
+    pub fn close(mut self) -> Child {
+        drop((self.child.stdout.take(), self.stderr));
+        self.child
     }
 
     /// Waits for the end and returns all output.

@@ -3,6 +3,7 @@ mod circles;
 mod dependencies;
 mod documents;
 mod everywhere;
+mod panics;
 mod ratchet;
 mod rust;
 mod source;
@@ -19,8 +20,8 @@ use violation::Violation;
 type Rules = fn(&Tree, &mut Vec<Violation>);
 
 /// Every group. Each is a file of this module.
-const RULES: [Rules; 5] =
-    [rust::check, circles::check, dependencies::check, documents::check, everywhere::check];
+const RULES: [Rules; 6] =
+    [rust::check, panics::check, circles::check, dependencies::check, documents::check, everywhere::check];
 
 /// Prints every violation; `false` when there is one.
 pub fn run() -> Result<bool> {

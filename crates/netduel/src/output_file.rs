@@ -1,0 +1,306 @@
+//! Every file that a command writes whole, apart from runs: reports, man pages, pairings, the identity of a server. The content is not made
+//! here.
+//!
+//! A regular file is replaced by a rename(2): its draft is in the same folder, has a random name, and is opened with `O_EXCL` and
+//! `O_NOFOLLOW`, so that a link that another user has planted is neither followed nor overwritten. Anything else that exists, as a
+//! terminal, a pipe or /dev/stdout, is written into.
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    Access, AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, access, fstat, open, statx,
+};
+
+/// Maximum number of links from a path to its file, as in the kernel (`MAXSYMLINKS`).
+const LINKS_MAX: usize = 40;
+
+/// Who may read a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Everybody whom the umask allows.
+    Umask,
+    /// Its owner: it contains a secret.
+    Owner,
+}
+
+impl Readers {
+    fn mode(self) -> Mode {
+        match self {
+            Self::Umask => Mode::from_raw_mode(0o666),
+            Self::Owner => Mode::from_raw_mode(0o600),
+        }
+    }
+}
+
+/// Writes to what a path names: a regular file is replaced atomically, what exists and is none is written into. The folder exists.
+///
+/// # Errors
+/// The error of the system; a folder, a link of another user, and a link without a target are refused.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    match Target::of(path)? {
+        Target::File(path) => replace(&path, content, Readers::Umask),
+        Target::Stdout => written(&mut io::stdout().lock(), content),
+        Target::Stderr => written(&mut io::stderr().lock(), content),
+        Target::Stream(path) => {
+            let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+            written(&mut File::from(open(&path, flags, Mode::empty())?), content)
+        }
+    }
+}
+
+/// Whether [`write`] could write to the path now: an empty draft is made beside a file and removed again, a device or pipe is not opened.
+///
+/// # Errors
+/// As [`write`].
+pub fn check(path: &Path) -> io::Result<()> {
+    match Target::of(path)? {
+        Target::File(path) => {
+            check_replaceable(&path)?;
+            let (draft, _) = draft(&path, Readers::Owner)?;
+            fs::remove_file(draft)
+        }
+        Target::Stream(path) => Ok(access(&path, Access::WRITE_OK)?),
+        Target::Stdout | Target::Stderr => Ok(()),
+    }
+}
+
+/// Replaces a file atomically, or creates it. A link of this name is replaced, not followed.
+///
+/// # Errors
+/// The error of the system; the old file is then unchanged.
+pub fn replace(path: &Path, content: &[u8], readers: Readers) -> io::Result<()> {
+    finish(path, content, readers, |draft| fs::rename(draft, path))
+}
+
+/// Creates a file with its whole content, or leaves the existing one.
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`], or the error of the system.
+pub fn create(path: &Path, content: &[u8], readers: Readers) -> io::Result<()> {
+    finish(path, content, readers, |draft| fs::hard_link(draft, path).and_then(|()| fs::remove_file(draft)))
+}
+
+/// Writes a draft, makes it durable and gives it its name.
+fn finish(
+    path: &Path,
+    content: &[u8],
+    readers: Readers,
+    name: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let (draft, mut file) = draft(path, readers)?;
+    let finished = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| name(&draft));
+    if let Err(error) = finished {
+        // Best effort: the draft is as private as the file itself, and is not read again.
+        drop(fs::remove_file(&draft));
+        return Err(error);
+    }
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// A new empty file beside another one. Its name is not that of the process: in containers that share a folder every program may be
+/// process 1, and a name that can be predicted can be planted.
+fn draft(path: &Path, readers: Readers) -> io::Result<(PathBuf, File)> {
+    let name = u128::from_ne_bytes(netduel_sys::random::bytes16()?);
+    let draft = folder_of(path).join(format!(".part-{name:032x}"));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = open(&draft, flags, readers.mode())?;
+    Ok((draft, File::from(file)))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Writes to a descriptor that others may read. A reader that has gone has read what it wanted, as in `| head`.
+fn written(out: &mut impl io::Write, content: &[u8]) -> io::Result<()> {
+    match out.write_all(content).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// What a path names.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    /// A regular file, or none yet; links to it are resolved.
+    File(PathBuf),
+    /// A device or a pipe.
+    Stream(PathBuf),
+    /// This program's standard output. It is not opened anew: a socket cannot be opened, and a file would be overwritten from its beginning.
+    Stdout,
+    /// Its standard error.
+    Stderr,
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Self> {
+        let (mut path, mut links) = (path.to_owned(), 0);
+        let named = loop {
+            let named = match fs::symlink_metadata(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound && links == 0 => {
+                    return Ok(Self::File(path));
+                }
+                named => named?,
+            };
+            if !named.is_symlink() {
+                break named;
+            }
+            check_link(&path, &named)?;
+            links += 1;
+            if links > LINKS_MAX {
+                return Err(rustix::io::Errno::LOOP.into());
+            }
+            let next = folder_of(&path).join(fs::read_link(&path)?);
+            if fs::symlink_metadata(&next).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                // A link of /proc to a pipe, a socket or a deleted file has a target, which has no name.
+                break fs::metadata(&path).map_err(|error| match error.kind() {
+                    ErrorKind::NotFound => {
+                        io::Error::other(format!("{} is a link to a missing file", path.display()))
+                    }
+                    _ => error,
+                })?;
+            }
+            path = next;
+        };
+        Ok(match named {
+            named if links > 0 && is_open_as(&named, io::stdout()) => Self::Stdout,
+            named if links > 0 && is_open_as(&named, io::stderr()) => Self::Stderr,
+            named if named.is_dir() => {
+                return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder"));
+            }
+            named if named.is_file() && fs::symlink_metadata(&path).is_ok_and(|named| named.is_file()) => {
+                Self::File(path)
+            }
+            named if named.file_type().is_block_device() => {
+                return Err(io::Error::other("it is a disk (a block device), whose content would be lost"));
+            }
+            _ => Self::Stream(path),
+        })
+    }
+}
+
+/// Only this user and root make links that are followed. The kernel has the same rule for folders that everybody can write, where
+/// `fs.protected_symlinks` is on (proc_sys_fs(5)).
+fn check_link(path: &Path, named: &Metadata) -> io::Result<()> {
+    let user = rustix::process::geteuid().as_raw();
+    if named.uid() == user || named.uid() == 0 {
+        return Ok(());
+    }
+    let text = format!("{} is a link of another user (uid {})", path.display(), named.uid());
+    Err(io::Error::new(ErrorKind::PermissionDenied, text))
+}
+
+/// Whether a file is the one behind a descriptor.
+fn is_open_as(named: &Metadata, descriptor: impl AsFd) -> bool {
+    fstat(descriptor).is_ok_and(|open| (open.st_dev, open.st_ino) == (named.dev(), named.ino()))
+}
+
+/// Finds what refuses the rename of a draft to the name of an existing file, although the draft can be made.
+fn check_replaceable(path: &Path) -> io::Result<()> {
+    let Ok(there) = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::UID) else { return Ok(()) };
+    let has = |attribute: StatxAttributes| there.stx_attributes.contains(attribute);
+    let denied = |text: &str| Err(io::Error::new(ErrorKind::PermissionDenied, text));
+    if has(StatxAttributes::IMMUTABLE) || has(StatxAttributes::APPEND) {
+        return denied("it has the attribute immutable or append-only (`chattr -ia` removes them)");
+    }
+    if has(StatxAttributes::MOUNT_ROOT) {
+        return denied("it is a mount point, which cannot be replaced");
+    }
+    let folder = fs::metadata(folder_of(path))?;
+    let user = rustix::process::geteuid().as_raw();
+    let is_sticky = folder.mode() & Mode::from_raw_mode(0o1000).bits() != 0;
+    if is_sticky && user != 0 && there.stx_uid != user && folder.uid() != user {
+        return denied(
+            "it belongs to another user, and its folder lets only the owner replace it (sticky bit)",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use rustix::fs::{FileType, mknodat};
+
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a folder")
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("listed").flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn file_is_replaced_whole_and_its_draft_is_gone() {
+        let folder = folder();
+        let path = folder.path().join("x");
+        write(&path, b"long content").expect("created");
+        write(&path, b"short").expect("replaced");
+        assert_eq!(fs::read(&path).expect("read"), b"short");
+        assert_eq!(names(folder.path()), ["x"]);
+        let error = create(&path, b"other", Readers::Owner).expect_err("it exists");
+        assert_eq!(
+            (error.kind(), fs::read(&path).expect("read")),
+            (ErrorKind::AlreadyExists, b"short".to_vec())
+        );
+        assert_eq!(names(folder.path()), ["x"]);
+    }
+
+    #[test]
+    fn secret_is_readable_by_its_owner_only() {
+        let folder = folder();
+        for (name, write) in [("replaced", replace as fn(&Path, &[u8], Readers) -> _), ("created", create)] {
+            let path = folder.path().join(name);
+            write(&path, b"x", Readers::Owner).expect("written");
+            assert_eq!(fs::metadata(path).expect("there").permissions().mode() & 0o777, 0o600, "{name}");
+        }
+    }
+
+    #[test]
+    fn pipe_is_written_into_and_stays_a_pipe() {
+        let folder = folder();
+        let path = folder.path().join("pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+        // Linux opens a pipe for both directions without waiting for another end.
+        let mut reader = File::options().read(true).write(true).open(&path).expect("opened");
+        check(&path).and_then(|()| write(&path, b"text")).expect("written");
+        let mut text = [0; 4];
+        reader.read_exact(&mut text).expect("read");
+        assert_eq!(&text, b"text");
+        assert!(fs::symlink_metadata(&path).expect("there").file_type().is_fifo());
+    }
+
+    #[test]
+    fn own_link_keeps_naming_the_file_that_is_replaced() {
+        let folder = folder();
+        let (link, file) = (folder.path().join("latest"), folder.path().join("file"));
+        fs::write(&file, "old").expect("written");
+        symlink("file", &link).expect("linked");
+        check(&link).and_then(|()| write(&link, b"new")).expect("written");
+        assert_eq!(fs::read(&file).expect("read"), b"new");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        fs::remove_file(&file).expect("removed");
+        let error = check(&link).expect_err("no target");
+        assert!(error.to_string().contains("link to a missing file"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_found_before_it_is_written() {
+        let folder = folder();
+        let error = check(folder.path()).expect_err("a folder");
+        assert_eq!(error.kind(), ErrorKind::IsADirectory);
+        let loops = folder.path().join("loop");
+        symlink("loop", &loops).expect("linked");
+        check(&loops).expect_err("a loop");
+        check(&folder.path().join("missing/x")).expect_err("no folder");
+        assert_eq!(names(folder.path()), ["loop"]);
+    }
+}

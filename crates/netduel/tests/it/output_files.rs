@@ -1,0 +1,75 @@
+//! Files that commands write: what a path names is not destroyed, no planted link is followed, and what cannot be written is found before the
+//! first trial.
+use std::fs::{self, File};
+use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, stored};
+
+#[test]
+fn link_to_standard_output_stays_and_the_report_is_printed() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    // As /dev/stdout is one.
+    let link = bench.path().join("stdout.md");
+    symlink("/proc/self/fd/1", &link).unwrap();
+    let words = ["report", "last", "--out", "stdout.md"];
+    let printed = bench.run(words).expect_code(0).stdout;
+    assert!(printed.starts_with("# ") && printed.ends_with("stdout.md\n"), "{printed}");
+    // A file is neither replaced nor written from its beginning.
+    let file = bench.path().join("file");
+    let output = bench.netduel(words).stdout(File::create(&file).unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(fs::read_to_string(file).unwrap() == printed, "the file differs from what a pipe receives");
+    assert!(fs::symlink_metadata(link).unwrap().is_symlink());
+}
+
+#[test]
+fn pipe_takes_the_report_and_stays_a_pipe() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let pipe = bench.path().join("pipe.md");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    let finished = bench.run(["report", "last", "--out", "pipe.md"]);
+    let is_pipe = fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo();
+    if !is_pipe || finished.code != Some(0) {
+        // The reader would wait for ever.
+        reader.kill().unwrap();
+    }
+    let text = String::from_utf8(reader.wait_with_output().unwrap().stdout).unwrap();
+    finished.expect_code(0);
+    assert!(is_pipe && text.starts_with("# "), "{text}");
+}
+
+#[test]
+fn link_planted_at_the_name_of_a_draft_is_not_followed() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    fs::write(bench.path().join("victim"), "untouched").unwrap();
+    // The shell becomes the program, so that the process id is known before.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ln -s victim report.part-$$ && exec \"$0\" report last --out report.html"]);
+    command.arg(env!("CARGO_BIN_EXE_netduel")).current_dir(bench.path());
+    bench.mark(&mut command);
+    Finished::from(command.output().unwrap()).expect_code(0);
+    assert!(fs::read_to_string(bench.path().join("victim")).unwrap() == "untouched", "the link was followed");
+    let page = fs::symlink_metadata(bench.path().join("report.html")).unwrap();
+    assert!(page.is_file() && page.len() > 1000);
+}
+
+#[test]
+fn out_that_cannot_be_replaced_is_refused_before_anything_is_started() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, ""));
+    fs::create_dir_all(bench.path().join("taken/report.html")).unwrap();
+    symlink("nowhere", bench.path().join("link.html")).unwrap();
+    for (out, reason) in [("taken", "it is a folder"), ("link.html", "link to a missing file")] {
+        let refused = bench.run(["run", plan.to_str().unwrap(), "--out", out]).expect_code(5);
+        let has_reason = refused.stderr.contains(reason) && refused.stderr.contains("--out");
+        assert!(has_reason && !refused.stderr.contains("lab:"), "{out}: {}", refused.stderr);
+    }
+    assert!(bench.run(["runs"]).stdout.contains("no run is stored"));
+}
