@@ -19,7 +19,7 @@ pub fn command_line() -> Vec<String> {
 
 fn without_secret(word: &str) -> String {
     match word.parse::<Pairing>() {
-        Ok(Pairing { host, port, .. }) => netduel_model::socket_name::SocketName { host, port }.to_string(),
+        Ok(pairing) => pairing.server.to_string(),
         Err(_) if Pairing::looks_like(word) => "PAIRING".to_owned(),
         Err(_) => word.to_owned(),
     }
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn stored_command_contains_no_pairing_secret() {
-        let pairing =
-            Pairing { host: "10.0.0.2".to_owned(), port: 5210, fingerprint: [7; 32], secret: [9; 16] };
+        let server = netduel_model::socket_name::SocketName::new("10.0.0.2", 5210).expect("a host");
+        let pairing = Pairing { server, fingerprint: [7; 32], secret: [9; 16] };
         assert_eq!(without_secret(&pairing.to_string()), "10.0.0.2:5210");
         // Damaged, but it contains most of the secret.
         let damaged = format!("{pairing}0");

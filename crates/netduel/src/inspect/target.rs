@@ -119,7 +119,7 @@ fn paired(word: &str, own: &str) -> Result<Vec<String>, Failure> {
     if known::find(&name)?.is_none() {
         let text = format!(
             "there is no pairing with {name}: run `netduel serve` there and `netduel pair STRING` here, or reach it as ssh:{}",
-            name.host
+            name.host()
         );
         return Err(Failure::message(Kind::NotPaired, text));
     }

@@ -120,8 +120,11 @@ pub fn list() -> Result<Vec<SocketName>, Failure> {
 }
 
 fn print_pairings(action: PairingAction, servers: &[SocketName]) -> Result<(), Failure> {
-    let paired =
-        |name: &SocketName| PairedServer { name: name.to_string(), host: name.host.clone(), port: name.port };
+    let paired = |name: &SocketName| PairedServer {
+        name: name.to_string(),
+        host: name.host().to_owned(),
+        port: name.port(),
+    };
     let envelope = Pairings::envelope(&program::origin());
     print_json(&Pairings { envelope, action, pairings: servers.iter().map(paired).collect() })
 }
@@ -163,7 +166,7 @@ pub fn command(args: &PairArgs) -> Result<(), Failure> {
         })?;
     }
     let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;
-    let name = SocketName { host: pairing.host.clone(), port: pairing.port };
+    let name = pairing.server.clone();
     let path = keep(&name, &pairing)?;
     if json {
         return print_pairings(PairingAction::Stored, &[name]);

@@ -65,7 +65,7 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
     }
     if Pairing::looks_like(&common.host) {
         let pairing: Pairing = common.host.parse().map_err(|error| Failure::message(Kind::Usage, error))?;
-        let name = SocketName { host: pairing.host.clone(), port: common.port.unwrap_or(pairing.port) };
+        let name = on_port(pairing.server.clone(), common.port).ok_or_else(|| not_a_host(&common.host))?;
         check_version(&name, common)?;
         known::keep(&name, &pairing)?;
         if !common.quiet.quiet {
@@ -89,8 +89,12 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
 }
 
 fn named(host: &str, port: Option<u16>) -> Option<SocketName> {
-    let name = SocketName::parse(host)?;
-    Some(SocketName { port: port.unwrap_or(name.port), ..name })
+    on_port(SocketName::parse(host)?, port)
+}
+
+/// The same host with the port of the command line, if there is one.
+fn on_port(name: SocketName, port: Option<u16>) -> Option<SocketName> {
+    port.map_or(Some(name.clone()), |port| SocketName::new(name.host(), port))
 }
 
 fn not_a_host(text: &str) -> Failure {
@@ -119,11 +123,11 @@ fn only_version(common: &CommonArgs) -> Option<(bool, String)> {
 /// Rejects a server that is named by an address of the version that -4, -6 or -B excludes.
 fn check_version(name: &SocketName, common: &CommonArgs) -> Result<(), Failure> {
     // An IPv6 address may have a zone.
-    let address = name.host.split('%').next().unwrap_or_default().parse::<IpAddr>();
+    let address = name.host().split('%').next().unwrap_or_default().parse::<IpAddr>();
     match (address, only_version(common)) {
         (Ok(address), Some((is_ipv4, remedy))) if address.is_ipv4() != is_ipv4 => {
             let version = if address.is_ipv4() { 4 } else { 6 };
-            let text = format!("{} is an IPv{version} address; {remedy}", name.host);
+            let text = format!("{} is an IPv{version} address; {remedy}", name.host());
             Err(Failure::message(Kind::Usage, text))
         }
         _ => Ok(()),
@@ -132,10 +136,10 @@ fn check_version(name: &SocketName, common: &CommonArgs) -> Result<(), Failure> 
 
 /// The first address of the server at `name` that answers, in the order of the resolver (RFC 6724).
 fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failure> {
-    let resolved = (name.host.as_str(), name.port).to_socket_addrs().map_err(|error| {
+    let resolved = (name.host(), name.port()).to_socket_addrs().map_err(|error| {
         let text = format!(
             "failed to find the address of {}: {error}; check the name, or give an address",
-            name.host
+            name.host()
         );
         Failure::caused(Kind::Host, text, error)
     })?;
@@ -165,7 +169,7 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
             Some((false, remedy)) => ("IPv6 ", remedy),
             None => ("", "check the name, or give an address".to_owned()),
         };
-        format!("{} has no {version}address; {remedy}", name.host)
+        format!("{} has no {version}address; {remedy}", name.host())
     } else {
         let from = common.bind.as_ref().map(|bind| format!(" from {bind}")).unwrap_or_default();
         let remedy = no_answer(name, &bind, has_route);
@@ -178,7 +182,7 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
 fn no_answer(name: &SocketName, bind: &LocalBind, has_route: bool) -> String {
     let is_running = format!(
         "is `netduel serve` running there, and does a firewall let TCP and UDP port {} through?",
-        name.port
+        name.port()
     );
     match (bind == &LocalBind::ANY, has_route) {
         (true, true) => is_running,
