@@ -28,8 +28,18 @@ use exit::{Failure, Kind, OrFail as _};
 use netduel_sys::local_bind::LocalBind;
 
 fn main() {
+    // Before anything else: until then other users see a pairing string among the arguments.
+    if let Err(failure) = quick::string_input::hide() {
+        console::tell(&format!("netduel: {failure}"));
+        std::process::exit(failure.kind as i32);
+    }
     let cli = Cli::try_parse().map_err(cli::unknown::with_visible_suggestions).unwrap_or_else(|error| {
-        drop(error.print());
+        let text = error.render().to_string();
+        if error.use_stderr() && !console::is_safe(&text) {
+            console::tell(text.trim_end());
+        } else {
+            drop(error.print());
+        }
         // Help and version are no errors; clap prints each where it belongs.
         if !error.use_stderr() {
             std::process::exit(0);

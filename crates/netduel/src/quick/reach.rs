@@ -1,6 +1,7 @@
 //! Finds the server of a quick test: its pairing, its addresses, and the first address that answers.
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::path::Path;
 use std::time::Duration;
 
 use netduel_model::socket_name::SocketName;
@@ -8,13 +9,16 @@ use netduel_sys::local_bind::LocalBind;
 use netduel_sys::tcp;
 
 use super::args::CommonArgs;
-use super::known;
 use super::pairing::Pairing;
+use super::string_input::{self, STDIN};
+use super::{known, tls};
 use crate::console::tell;
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, chain};
 
 /// Time limit of an address.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Time limit of the handshake that proves a new pairing.
+const PROOF_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum number of addresses tried: a name with more is not one host.
 const ADDRESSES_TRIED: usize = 8;
 /// Placeholder for the server's address during validation.
@@ -47,31 +51,49 @@ impl Server {
     }
 }
 
-/// Finds the server of the arguments: a pairing string, which is stored, or a server that was paired before.
+/// Finds the server of the arguments: that of a new pairing, which is stored when the server has proven that it is valid, or one that was
+/// paired before.
 pub fn server(common: &CommonArgs) -> Result<Server, Failure> {
-    let name = paired(common)?;
+    let (name, new) = named_server(common)?;
     let address = reachable(&name, common)?;
+    if let Some(pairing) = new {
+        prove(&pairing, address, common)?;
+        known::keep(&name, &pairing)?;
+        if common.pairing_file.is_none() && !common.quiet.quiet {
+            tell(&format!("the pairing is stored; HOST is {name} from now on"));
+        }
+    }
     Ok(Server { at: name.to_string(), address: address.ip(), port: address.port() })
 }
 
-/// The name of the stored pairing of the arguments.
-fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
+/// Completes a handshake, in which both sides prove that they know the secret, and ends the connection. When that fails, the stored pairing
+/// stays as it is.
+fn prove(pairing: &Pairing, address: SocketAddr, common: &CommonArgs) -> Result<(), Failure> {
+    let bind = common.bind.as_ref().unwrap_or(&LocalBind::ANY);
+    let connected = tls::connect(pairing, &[address], PROOF_LIMIT, bind);
+    connected.map(drop).map_err(|error| {
+        let text = format!("{}; the pairing was not stored", chain(&error));
+        Failure::caused(Kind::Host, text, error)
+    })
+}
+
+/// The name of the server of the arguments, and its pairing unless that is stored.
+fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Failure> {
+    let with_new = |name: SocketName, pairing: Pairing| {
+        check_version(&name, common)?;
+        // A stored pairing that cannot be read is replaced.
+        let is_stored = known::find(&name).is_ok_and(|stored| stored.as_ref() == Some(&pairing));
+        Ok((name, (!is_stored).then_some(pairing)))
+    };
     if let Some(path) = &common.pairing_file {
-        let pairing = known::read(path)?;
         let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
-        check_version(&name, common)?;
-        known::keep(&name, &pairing)?;
-        return Ok(name);
+        let pairing = if path == Path::new(STDIN) { string_input::read_stdin()? } else { known::read(path)? };
+        return with_new(name, pairing);
     }
-    if Pairing::looks_like(&common.host) {
-        let pairing: Pairing = common.host.parse().map_err(|error| Failure::message(Kind::Usage, error))?;
+    if common.host == STDIN {
+        let pairing = string_input::read_stdin()?;
         let name = on_port(pairing.server.clone(), common.port).ok_or_else(|| not_a_host(&common.host))?;
-        check_version(&name, common)?;
-        known::keep(&name, &pairing)?;
-        if !common.quiet.quiet {
-            tell(&format!("the pairing is stored; HOST is {name} from now on"));
-        }
-        return Ok(name);
+        return with_new(name, pairing);
     }
     let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
     check_version(&name, common)?;
@@ -85,7 +107,7 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
              under the address that is printed above it, which is enough from then on",
         ));
     }
-    Ok(name)
+    Ok((name, None))
 }
 
 fn named(host: &str, port: Option<u16>) -> Option<SocketName> {

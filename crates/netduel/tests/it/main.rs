@@ -20,6 +20,7 @@ mod quick;
 mod quick_packets;
 mod run;
 mod search;
+mod secrets;
 mod serve;
 mod support;
 mod terminal;
