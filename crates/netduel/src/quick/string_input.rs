@@ -112,7 +112,9 @@ pub fn read_stdin() -> Result<Pairing, Failure> {
 pub fn repeatable(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let words = words.into_iter().filter(|word| word != FROM_STDIN);
     let mut repeatable: Vec<String> = words.map(|word| without_strings(&word)).collect();
-    if let (Some(server), Some(word)) = (SERVER.get(), repeatable.iter_mut().skip(2).find(|word| *word == STDIN)) {
+    if let (Some(server), Some(word)) =
+        (SERVER.get(), repeatable.iter_mut().skip(2).find(|word| *word == STDIN))
+    {
         *word = server.to_string();
     }
     repeatable

@@ -4,6 +4,7 @@ pub mod args;
 mod concurrency;
 mod identity;
 mod log;
+mod pending;
 mod refusals;
 pub(crate) mod rules;
 mod session;

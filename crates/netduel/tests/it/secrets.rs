@@ -160,8 +160,7 @@ fn pairing_string_is_not_shown_on_the_terminal_that_it_is_typed_on() {
         return skip("no pseudo-terminal");
     };
     let mut command = server.bench.netduel(["rr", "-", "-t", "0.2", "-i", "0"]);
-    let mut child =
-        command.stdin(program).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(program).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // It holds a copy of the program's end, which would keep reading from ending.
     drop(command);
     let mut errors = child.stderr.take().unwrap();
