@@ -22,6 +22,7 @@ mod run;
 mod search;
 mod secrets;
 mod serve;
+mod strangers;
 mod support;
 mod terminal;
 mod treatment;
