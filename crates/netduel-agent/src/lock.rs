@@ -1,44 +1,79 @@
 //! One run at a time on a host: a second run's traffic would be part of the first one's result.
 //!
-//! The lock is an abstract Unix socket (unix(7)). It belongs to the network namespace, which is what must not be shared,
-//! and the kernel drops it with the process, however that ends.
-use std::io::{Read as _, Write as _};
+//! The lock belongs to the network namespace, which is what must not be shared, and the kernel drops it with the process, however that
+//! ends. It has two parts. A byte of a file that no other user can open excludes the runs of this user. An abstract Unix socket
+//! (unix(7)) excludes those of root, and those in another mount namespace. Any user may bind its name, so that of another user is
+//! ignored: it must not block every run of this host.
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
 
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_model::ids::RunId;
-use netduel_sys::clock;
+use netduel_sys::namespace::network_cookie;
+use netduel_sys::{clock, descriptor_pass, range_lock};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::geteuid;
 
-use crate::treatment::with_guard;
+use crate::treatment::{folders, own_folder, with_guard};
 
 /// Name of the lock in the abstract namespace.
 const LOCK_NAME: &[u8] = b"netduel-host-lock";
+/// The file of the locks: each network namespace has the byte at its cookie.
+const LOCK_FILE: &str = "host-locks";
+/// A holder that does not name its run.
+const ANONYMOUS: &str = "another netduel";
 /// How long the holder of a lock may take to name its run.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Until the next look whether a guard has ended, nanoseconds.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 
 /// Held until the agent ends: nothing releases it but the end of the process.
-pub struct HostLock;
+pub struct HostLock {
+    /// `None` where this host has no folder for it.
+    _byte: Option<OwnedFd>,
+}
+
+/// Who has bound the name of the lock.
+enum Holder {
+    /// A run of this user or of root, in its own words.
+    Trusted(String),
+    /// Another user, or a socket that is gone by now.
+    Other,
+}
 
 impl HostLock {
     /// Takes the lock of this network namespace; the error names the run that holds it.
     pub fn take(run: &RunId) -> Result<Self, WorkError> {
-        let failed = |error: std::io::Error| WorkError {
+        let failed = |error: io::Error| WorkError {
             kind: FailureKind::Environment,
             message: format!("failed to lock this host for the run: {error}"),
+        };
+        let busy = |holder: &str| WorkError {
+            kind: FailureKind::Busy,
+            message: format!("this host is in use by {holder}; wait until it ends, or stop it"),
+        };
+        let byte = match lock_byte().map_err(failed)? {
+            Byte::Locked(byte) => Some(byte),
+            Byte::Unavailable => None,
+            Byte::Taken => {
+                let Holder::Trusted(holder) = holder().map_err(failed)? else {
+                    return Err(busy(ANONYMOUS));
+                };
+                return Err(busy(&holder));
+            }
         };
         let address = SocketAddr::from_abstract_name(LOCK_NAME).map_err(failed)?;
         let listener = match UnixListener::bind_addr(&address) {
             Ok(listener) => listener,
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                let holder = holder(&address).unwrap_or_else(|| "another netduel".to_owned());
-                return Err(WorkError {
-                    kind: FailureKind::Busy,
-                    message: format!("this host is in use by {holder}; wait until it ends, or stop it"),
-                });
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                return match holder().map_err(failed)? {
+                    Holder::Trusted(holder) => Err(busy(&holder)),
+                    Holder::Other => Ok(Self { _byte: byte }),
+                };
             }
             Err(error) => return Err(failed(error)),
         };
@@ -52,8 +87,27 @@ impl HostLock {
                 }
             })
             .map_err(failed)?;
-        Ok(Self)
+        Ok(Self { _byte: byte })
     }
+}
+
+/// The byte of this network namespace.
+enum Byte {
+    Locked(OwnedFd),
+    /// Another run of this user has it.
+    Taken,
+    /// This host has no folder that only this user can write, no space in it, or no cookies of namespaces (before Linux 5.14).
+    Unavailable,
+}
+
+fn lock_byte() -> io::Result<Byte> {
+    let folder = folders().iter().find_map(|path| own_folder(path, true).ok());
+    let (Some(folder), Ok(cookie)) = (folder, network_cookie()) else { return Ok(Byte::Unavailable) };
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(file) = openat(&folder, LOCK_FILE, flags, Mode::RUSR | Mode::WUSR) else { return Ok(Byte::Unavailable) };
+    // Cookies are counted from 1, so the highest bit is free.
+    let is_locked = range_lock::try_lock(file.as_fd(), (cookie & i64::MAX as u64) as i64)?;
+    Ok(if is_locked { Byte::Locked(file) } else { Byte::Taken })
 }
 
 /// Waits until the guards of earlier runs in this network namespace have restored their settings; the caller has the lock of the host,
@@ -80,11 +134,22 @@ pub(crate) fn await_guards(patience: Duration) -> Result<bool, WorkError> {
     Ok(has_waited)
 }
 
-/// The run that holds the lock, by its own answer.
-fn holder(address: &SocketAddr) -> Option<String> {
-    let stream = UnixStream::connect_addr(address).ok()?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
+/// The run that has bound the name of the lock. The kernel tells whose it is, before anything is read from it.
+fn holder() -> io::Result<Holder> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Without waiting: another user may let its queue of connections fill.
+    if rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(LOCK_NAME)?).is_err() {
+        return Ok(Holder::Other);
+    }
+    let peer = descriptor_pass::peer(socket.as_fd())?;
+    if peer.uid != geteuid().as_raw() && peer.uid != 0 {
+        return Ok(Holder::Other);
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     let mut line = String::new();
-    stream.take(200).read_to_string(&mut line).ok()?;
-    (!line.is_empty()).then_some(line)
+    let is_answered = stream.take(200).read_to_string(&mut line).is_ok() && !line.is_empty();
+    Ok(Holder::Trusted(if is_answered { line } else { ANONYMOUS.to_owned() }))
 }

@@ -176,14 +176,6 @@ pub enum LabError {
         /// The name.
         host: String,
     },
-    /// A process of another user owns the name.
-    #[error("connect to lab {name}: its socket belongs to user {uid}; use another name")]
-    Foreign {
-        /// The name.
-        name: LabName,
-        /// The owner.
-        uid: u32,
-    },
     /// The keeper ended without an answer.
     #[error("{operation}: the keeper of lab {name} ended unexpectedly{}", LastWords(last_words))]
     KeeperDied {

@@ -118,7 +118,7 @@ impl Lab {
     /// A handle of a running lab of this user. The lab does not end with the handle.
     ///
     /// # Errors
-    /// [`LabError::NoSuchLab`], [`LabError::Foreign`], [`LabError::Local`].
+    /// [`LabError::NoSuchLab`], [`LabError::Local`].
     pub fn connect(name: &LabName) -> Result<Self, LabError> {
         let (connection, keeper_pid) = directory::connect(name)?;
         let gone = || LabError::NoSuchLab { name: name.clone() };

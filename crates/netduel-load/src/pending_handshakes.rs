@@ -10,9 +10,10 @@ use netduel_sys::{clock, error_name, random, shared_port};
 use crate::error::LoadError;
 use crate::handshake::{FIRST_BYTE, HandshakeMessage, LENGTH, Step};
 use crate::socket_error::is_transient;
+use crate::source::Source;
 
-/// Connections without a handshake message. When there are more, the oldest is closed: a client of netduel sends its message at
-/// once.
+/// Connections without a handshake message. When there are more, the oldest of the source with the most is closed: a client of netduel
+/// sends its message at once, and a flood from one address keeps no client of another address out.
 const PENDING_MAX: usize = 256;
 /// How long a peer may take to send its 48 bytes, nanoseconds.
 const GREETING_LIMIT_NS: u64 = 2_000_000_000;
@@ -26,6 +27,12 @@ struct Pending {
     bytes: [u8; LENGTH],
     filled: usize,
     deadline_ns: u64,
+}
+
+impl Pending {
+    fn source(&self) -> Source {
+        Source::of(self.address.ip())
+    }
 }
 
 /// What a connection begins with. Its stream does not block.
@@ -61,9 +68,15 @@ impl PendingHandshakes {
         self.pending.is_empty()
     }
 
-    /// Closes all of them, to free their descriptors.
-    pub(crate) fn clear(&mut self) {
-        self.pending.clear();
+    /// Closes all of the source with the most, to free their descriptors.
+    pub(crate) fn close_largest_source(&mut self) {
+        if let Some(largest) = self.largest_source() {
+            self.pending.retain(|peer| peer.source() != largest);
+        }
+    }
+
+    fn largest_source(&self) -> Option<Source> {
+        Source::most_frequent(self.pending.iter().map(Pending::source))
     }
 
     /// Accepts the connections of `listener`, which does not block.
@@ -82,7 +95,7 @@ impl PendingHandshakes {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if is_connection_error(&error) => {}
                 Err(error) if is_exhaustion(&error) && !self.is_empty() => {
-                    self.clear();
+                    self.close_largest_source();
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -96,8 +109,11 @@ impl PendingHandshakes {
         let peer = Pending { stream, address, bytes: [0; LENGTH], filled: 0, deadline_ns };
         // A client sends its message right after connecting, so it has often arrived.
         if let Some(peer) = read_or_keep(peer, first_bytes) {
-            if self.pending.len() == PENDING_MAX {
-                self.pending.remove(0);
+            if self.pending.len() == PENDING_MAX
+                && let Some(largest) = self.largest_source()
+                && let Some(oldest) = self.pending.iter().position(|peer| peer.source() == largest)
+            {
+                self.pending.remove(oldest);
             }
             self.pending.push(peer);
         }

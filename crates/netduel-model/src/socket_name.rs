@@ -4,19 +4,34 @@ use std::net::Ipv6Addr;
 
 /// The default port of `netduel serve`.
 pub const SERVE_PORT: u16 = 5210;
-/// Longest host, bytes: a name by RFC 1035 section 2.3.4, or an address with its zone.
-const HOST_LEN_MAX: usize = 255;
+/// Longest host, bytes. With brackets, colon and port it is still a file name (255 bytes, `NAME_MAX` of limits.h). RFC 1035 section 2.3.4
+/// allows few bytes more.
+const HOST_LEN_MAX: usize = 247;
 
-/// A host and a port. It is shown so that it parses again.
+/// A host and a port. It is shown so that it parses again, and so that it is a file name without a folder: no constructor accepts a
+/// slash, a control character, a leading hyphen or dot, or port 0.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SocketName {
-    /// A name or an address without brackets.
-    pub host: String,
-    /// 1 to 65535.
-    pub port: u16,
+    host: String,
+    port: u16,
 }
 
 impl SocketName {
+    /// A host without brackets and a port; `None` when either is invalid.
+    pub fn new(host: &str, port: u16) -> Option<Self> {
+        (is_host(host) && port > 0).then(|| Self { host: host.to_owned(), port })
+    }
+
+    /// A name, or an address without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// 1 to 65535.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Reads `host`, `host:port`, `1.2.3.4:port`, `2001:db8::1`, `[2001:db8::1%eth0]:port`. Without a port it is
     /// [`SERVE_PORT`].
     pub fn parse(text: &str) -> Option<Self> {
@@ -40,14 +55,18 @@ impl SocketName {
             Some(_) => return None,
             None => SERVE_PORT,
         };
-        let good = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
-        let is_host = !host.is_empty()
-            && host.len() <= HOST_LEN_MAX
-            && !host.starts_with('-')
-            && host.chars().all(good)
-            && (!host.contains([':', '%']) || is_ipv6(host));
-        (is_host && port > 0).then(|| Self { host: host.to_owned(), port })
+        Self::new(host, port)
     }
+}
+
+/// Whether it is a name or an address. A host that starts with a hyphen would be an option of a command.
+fn is_host(text: &str) -> bool {
+    let good = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
+    !text.is_empty()
+        && text.len() <= HOST_LEN_MAX
+        && !text.starts_with(['-', '.'])
+        && text.chars().all(good)
+        && (!text.contains([':', '%']) || is_ipv6(text))
 }
 
 /// Whether it is an IPv6 address, with or without a zone (RFC 4007 section 11).
@@ -84,7 +103,8 @@ mod tests {
             ("[::1]", "::1", SERVE_PORT),
         ] {
             let name = SocketName::parse(text).unwrap_or_else(|| panic!("{text} is good"));
-            assert_eq!((name.host.as_str(), name.port), (host, port), "{text}");
+            assert_eq!((name.host(), name.port()), (host, port), "{text}");
+            assert_eq!(SocketName::new(host, port).as_ref(), Some(&name));
             assert_eq!(SocketName::parse(&name.to_string()), Some(name));
         }
     }
@@ -106,8 +126,24 @@ mod tests {
             "fe80::1%",
             "a%b",
             "a;b",
+            "/etc/x",
+            "../x",
+            "..",
+            ".x",
+            "a\u{1b}[2J",
+            "fe80::1%a/b",
         ] {
             assert_eq!(SocketName::parse(text), None, "{text}");
+            assert_eq!(SocketName::new(text.trim_end_matches(":5"), 5), None, "{text}");
         }
+        assert_eq!(SocketName::new("far", 0), None);
+    }
+
+    #[test]
+    fn longest_name_is_a_file_name() {
+        let zone = format!("fe80::1%{}", "z".repeat(HOST_LEN_MAX - "fe80::1%".len()));
+        let name = SocketName::new(&zone, u16::MAX).expect("the longest host");
+        assert_eq!(name.to_string().len(), 255);
+        assert_eq!(SocketName::new(&format!("{zone}z"), 1), None);
     }
 }

@@ -2,6 +2,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -392,9 +393,9 @@ fn outline(path: &Path) -> Result<RunContents, StoreError> {
     Ok(RunContents { header, trials, end, torn, damaged, in_use })
 }
 
-/// Creates an empty draft. A draft of a killed process is removed first; a draft that is being written is not.
+/// Creates an empty draft that only this user can read: a run describes hosts and networks. A draft of a killed process is removed first; a draft that is being written is not.
 fn create_draft(draft: &Path) -> Result<File, StoreError> {
-    let create = || OpenOptions::new().read(true).write(true).create_new(true).open(draft);
+    let create = || OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(draft);
     let created = match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // A link is not followed, and a pipe does not block.

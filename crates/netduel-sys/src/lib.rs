@@ -27,6 +27,7 @@ pub mod pattern;
 pub mod process;
 pub mod pty;
 pub mod random;
+pub mod range_lock;
 pub mod readiness;
 pub mod shared_port;
 pub mod socket;

@@ -8,6 +8,7 @@ use netduel_report::words;
 
 use crate::exit::{Failure, Kind};
 use crate::program;
+use crate::quick::string_input::without_strings;
 
 /// Assumed width of a terminal that does not report its own.
 const WIDTH_DEFAULT: usize = 110;
@@ -38,15 +39,21 @@ pub fn print_lines(text: &str) -> Result<(), Failure> {
     print(&broken(&plain_lines(text), terminal_width(std::io::stdout())))
 }
 
-/// Prints a message on standard error, without control characters. On a terminal its lines are wrapped at spaces. A message that cannot be written, because
+/// Prints a message on standard error, without control characters and without pairing strings. On a terminal its lines are wrapped at spaces. A message that cannot be written, because
 /// its reader has gone or the disk is full, does not end the command: its result matters more.
 pub fn tell(text: &str) {
-    drop(writeln!(std::io::stderr(), "{}", broken(&plain_lines(text), terminal_width(std::io::stderr()))));
+    let text = plain_lines(&without_strings(text));
+    drop(writeln!(std::io::stderr(), "{}", broken(&text, terminal_width(std::io::stderr()))));
 }
 
 /// A text whose lines cannot control the terminal: plans, hosts and other programs have a part in it.
 fn plain_lines(text: &str) -> String {
     text.split('\n').map(words::plain).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a message has neither control characters nor pairing strings.
+pub fn is_safe(text: &str) -> bool {
+    plain_lines(&without_strings(text)) == text
 }
 
 fn terminal_width(output: impl AsFd) -> Option<usize> {

@@ -7,6 +7,8 @@ use netduel_report::json::envelope::ErrorInfo;
 
 pub use netduel_agent::chain;
 
+use crate::quick::string_input::without_strings;
+
 /// The kinds of failure, each with its exit code. [`EXIT_STATUS`] has their meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -109,8 +111,8 @@ impl Failure {
     }
     /// The error of a JSON document.
     pub fn info(&self) -> ErrorInfo {
-        let message = self.to_string();
-        let root = self.error.chain().skip(1).last().map(ToString::to_string);
+        let message = without_strings(&self.to_string());
+        let root = self.error.chain().skip(1).last().map(|root| without_strings(&root.to_string()));
         // An error without a source of its own is the message.
         let cause = root.filter(|root| !message.trim_start_matches(FAILED_TO).starts_with(root.as_str()));
         ErrorInfo { message, cause, exit_code: self.kind as i32 }

@@ -50,6 +50,10 @@ fn unless_panicked(run: impl FnOnce() -> i32 + UnwindSafe) -> i32 {
 
 /// Runs the command line and returns the exit code.
 fn run() -> i32 {
+    // Before anything else: until then other users see a pairing string among the arguments.
+    if let Err(failure) = quick::string_input::hide() {
+        return exit_code_of(&failure);
+    }
     let cli = match Cli::try_parse().map_err(cli::unknown::with_visible_suggestions) {
         Ok(cli) => cli,
         // Help and version are no errors.
@@ -58,9 +62,14 @@ fn run() -> i32 {
             return printed.map_or_else(|failure| exit_code_of(&failure), |()| 0);
         }
         Err(error) => {
-            drop(error.print());
+            let text = error.render().to_string();
+            if console::is_safe(&text) {
+                drop(error.print());
+            } else {
+                console::tell(text.trim_end());
+            }
             if cli::json::is_asked_for(std::env::args_os()) {
-                let failure = Failure::message(Kind::Usage, error.render().to_string().trim());
+                let failure = Failure::message(Kind::Usage, text.trim());
                 console::print_json_error(&failure, cli::json::is_stream(std::env::args_os()));
             }
             return Kind::Usage as i32;

@@ -5,7 +5,7 @@ use netduel_lab::KeeperCommand;
 use netduel_report::json::envelope::Origin;
 
 use crate::exit::{Failure, Kind};
-use crate::quick::pairing::Pairing;
+use crate::quick::string_input;
 
 /// The file of the running program, which starts agents and keepers of exactly this version.
 pub fn path() -> PathBuf {
@@ -15,15 +15,7 @@ pub fn path() -> PathBuf {
 /// The command line, for a stored run. A pairing string is a secret and is replaced by its host and port. Bytes that are no UTF-8, as a path may
 /// have, are replaced: a stored run is JSON.
 pub fn command_line() -> Vec<String> {
-    std::env::args_os().map(|word| without_secret(&word.to_string_lossy())).collect()
-}
-
-fn without_secret(word: &str) -> String {
-    match word.parse::<Pairing>() {
-        Ok(Pairing { host, port, .. }) => netduel_model::socket_name::SocketName { host, port }.to_string(),
-        Err(_) if Pairing::looks_like(word) => "PAIRING".to_owned(),
-        Err(_) => word.to_owned(),
-    }
+    string_input::repeatable(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
 }
 
 /// The command that starts the keeper of a lab.
@@ -49,21 +41,5 @@ pub fn origin() -> Origin {
     Origin {
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         created_unix_ms: netduel_sys::clock::realtime_ns() / 1_000_000,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stored_command_contains_no_pairing_secret() {
-        let pairing =
-            Pairing { host: "10.0.0.2".to_owned(), port: 5210, fingerprint: [7; 32], secret: [9; 16] };
-        assert_eq!(without_secret(&pairing.to_string()), "10.0.0.2:5210");
-        // Damaged, but it contains most of the secret.
-        let damaged = format!("{pairing}0");
-        assert_eq!(without_secret(&damaged), "PAIRING");
-        assert_eq!(without_secret("--save"), "--save");
     }
 }

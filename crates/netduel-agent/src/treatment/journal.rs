@@ -135,7 +135,7 @@ fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
 }
 
 /// Where journals may be: a folder that goes with the boot, else one of the user's own.
-fn folders() -> Vec<PathBuf> {
+pub(crate) fn folders() -> Vec<PathBuf> {
     let user = geteuid();
     let mut folders = Vec::new();
     if user.is_root() {
@@ -148,7 +148,7 @@ fn folders() -> Vec<PathBuf> {
 }
 
 /// A folder that only this user can write, made if it is not there.
-fn own_folder(path: &Path, make: bool) -> io::Result<OwnedFd> {
+pub(crate) fn own_folder(path: &Path, make: bool) -> io::Result<OwnedFd> {
     if make {
         match mkdirat(CWD, path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}

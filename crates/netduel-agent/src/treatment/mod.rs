@@ -36,7 +36,7 @@ pub use error::TreatmentError;
 pub use guard::guard_main;
 pub(crate) use journal::left_behind;
 pub use journal::recover;
-pub(crate) use journal::with_guard;
+pub(crate) use journal::{folders, own_folder, with_guard};
 pub use lifeline::GuardCommand;
 pub use resource::HostResource;
 pub use roots::Roots;

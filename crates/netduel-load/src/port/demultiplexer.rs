@@ -67,8 +67,8 @@ impl Demultiplexer {
             }
             self.pending.read_ready(&ready.pending, &mut first_bytes);
             if ready.datagrams && self.flows.receive().is_err() {
-                // A flow of an authenticated client has no descriptor: the pending connections give theirs.
-                self.pending.clear();
+                // A flow of an authenticated client has no descriptor: the pending connections of the largest source give theirs.
+                self.pending.close_largest_source();
             }
             if ready.connections && self.pending.accept(&self.listener, &mut first_bytes).is_err() {
                 self.accept_after_ns = clock::monotonic_ns() + ACCEPT_BACKOFF_NS;
@@ -94,7 +94,7 @@ impl Demultiplexer {
             return Ready { port_is_dropped: ready[0], datagrams: ready[1], pending, connections };
         }
         // No memory, or the limit of descriptors was lowered.
-        self.pending.clear();
+        self.pending.close_largest_source();
         self.accept_after_ns = clock::monotonic_ns() + ACCEPT_BACKOFF_NS;
         clock::sleep_until(self.accept_after_ns);
         Ready::default()

@@ -16,7 +16,8 @@ pub struct PairArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct PairAction {
-    /// The pairing string that `netduel serve` printed; `-` reads it from standard input.
+    /// The pairing string that `netduel serve` printed; `-` reads it from NETDUEL_PAIRING, or from standard input, where a terminal
+    /// does not show it.
     #[arg(value_name = "STRING")]
     pub string: Option<String>,
     /// List the stored pairings, without their secrets.

@@ -17,7 +17,7 @@ const FOREIGN: &[(&str, &str)] = &[
 ];
 
 /// The commands with the options of iperf3.
-const QUICK_TESTS: &[&str] = &["tcp", "udp", "pps", "rr", "crr"];
+pub const QUICK_TESTS: &[&str] = &["tcp", "udp", "pps", "rr", "crr"];
 
 /// Options of iperf3 that quick tests do not have, and the corresponding option.
 const FOREIGN_OPTIONS: &[(&str, &str)] = &[

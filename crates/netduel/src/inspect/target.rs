@@ -6,6 +6,7 @@ use netduel_model::socket_name::SocketName;
 
 use crate::exit::{Failure, Kind};
 use crate::quick::known;
+use crate::quick::pairing::Pairing;
 use crate::{named_namespace, program};
 
 /// The lab of a guest that is named without one.
@@ -113,13 +114,17 @@ fn argv(word: &str) -> Result<Vec<String>, Failure> {
 }
 
 fn paired(word: &str, own: &str) -> Result<Vec<String>, Failure> {
+    if Pairing::looks_like(word) {
+        let text = "a pairing string is no host: store it with `netduel pair -`, which reads it from standard input, and name its HOST:PORT";
+        return Err(Failure::message(Kind::Usage, text));
+    }
     let name = SocketName::parse(word).ok_or_else(|| {
         Failure::message(Kind::Usage, format!("{word:?} is neither HOST, HOST:PORT, ssh:, netns: nor lab:"))
     })?;
     if known::find(&name)?.is_none() {
         let text = format!(
             "there is no pairing with {name}: run `netduel serve` there and `netduel pair STRING` here, or reach it as ssh:{}",
-            name.host
+            name.host()
         );
         return Err(Failure::message(Kind::NotPaired, text));
     }

@@ -21,13 +21,14 @@ use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct CommonArgs {
-    /// The other host: the pairing string that `netduel serve` printed there, or, once paired, HOST or HOST:PORT.
+    /// The other host: the pairing string that `netduel serve` printed there, or, once paired, HOST or HOST:PORT; `-` reads the string
+    /// from NETDUEL_PAIRING, or from standard input, where a terminal does not show it.
     #[arg(value_name = "HOST")]
     pub host: String,
     /// Port of `netduel serve` [default: the pairing's, else 5210]
     #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// Read the pairing string from this file; HOST is then a name or an address.
+    /// Read the pairing string from this file, `-` from standard input; HOST is then a name or an address [default: NETDUEL_PAIRING]
     #[arg(long, value_name = "FILE")]
     pub pairing_file: Option<PathBuf>,
     /// Duration of the test: seconds, or with a unit as in "500 ms".

@@ -2,7 +2,7 @@
 //! stored run or list of processes.
 use std::fmt::Display;
 use std::fs::DirBuilder;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,12 @@ use netduel_report::json::envelope::Document as _;
 use netduel_report::json::listing::{PairedServer, PairingAction, Pairings};
 
 use super::pairing::Pairing;
+use super::string_input::{self, STDIN, TEXT_LEN_MAX};
 use crate::cli::pair::{PairAction, PairArgs};
 use crate::console::{print, print_json};
 use crate::exit::{Failure, Kind};
 use crate::output_file::{self, Readers};
 use crate::program;
-
-/// Maximum size of a pairing file, bytes.
-const FILE_LEN_MAX: u64 = 4096;
 
 /// The folder of the pairings.
 fn folder() -> Result<PathBuf, Failure> {
@@ -45,8 +43,8 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(failed("it belongs to another user".to_owned()));
     }
-    if metadata.len() > FILE_LEN_MAX {
-        return Err(failed(format!("it is longer than {FILE_LEN_MAX} bytes")));
+    if metadata.len() > TEXT_LEN_MAX {
+        return Err(failed(format!("it is longer than {TEXT_LEN_MAX} bytes")));
     }
     let text = std::fs::read_to_string(path).map_err(unread)?;
     text.trim().parse::<Pairing>().map_err(|error| failed(error.to_string()))
@@ -111,8 +109,11 @@ pub fn list() -> Result<Vec<SocketName>, Failure> {
 }
 
 fn print_pairings(action: PairingAction, servers: &[SocketName]) -> Result<(), Failure> {
-    let paired =
-        |name: &SocketName| PairedServer { name: name.to_string(), host: name.host.clone(), port: name.port };
+    let paired = |name: &SocketName| PairedServer {
+        name: name.to_string(),
+        host: name.host().to_owned(),
+        port: name.port(),
+    };
     let envelope = Pairings::envelope(&program::origin());
     print_json(&Pairings { envelope, action, pairings: servers.iter().map(paired).collect() })
 }
@@ -146,15 +147,11 @@ pub fn command(args: &PairArgs) -> Result<(), Failure> {
         return Err(Failure::message(Kind::NotPaired, format!("there is no pairing with {name}"))
             .remedy("`netduel pair --list` shows all"));
     }
-    let mut text = string.clone().unwrap_or_default();
-    if text == "-" {
-        text.clear();
-        std::io::stdin().take(FILE_LEN_MAX).read_to_string(&mut text).map_err(|error| {
-            Failure::caused(Kind::Usage, format!("failed to read standard input: {error}"), error)
-        })?;
-    }
-    let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;
-    let name = SocketName { host: pairing.host.clone(), port: pairing.port };
+    let pairing = match string.as_deref() {
+        Some(STDIN) | None => string_input::read_stdin()?,
+        Some(text) => text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?,
+    };
+    let name = pairing.server.clone();
     let path = keep(&name, &pairing)?;
     if json {
         return print_pairings(PairingAction::Stored, &[name]);

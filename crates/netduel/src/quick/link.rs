@@ -24,10 +24,10 @@ pub fn command(at: &str, bind: &LocalBind) -> Result<(), Failure> {
         let text = format!("there is no pairing with {name}: store it with `netduel pair STRING`, the string that `netduel serve` printed");
         Failure::message(Kind::NotPaired, text)
     })?;
-    let addresses: Vec<SocketAddr> = (name.host.as_str(), name.port)
+    let addresses: Vec<SocketAddr> = (name.host(), name.port())
         .to_socket_addrs()
         .map_err(|error| {
-            let text = format!("failed to find the address of {}: {error}", name.host);
+            let text = format!("failed to find the address of {}: {error}", name.host());
             Failure::caused(Kind::Host, text, error)
         })?
         .filter(|found| bind.address.is_none_or(|address| address.is_ipv4() == found.is_ipv4()))

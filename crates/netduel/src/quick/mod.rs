@@ -9,9 +9,11 @@ mod output;
 pub mod pairing;
 mod plan;
 mod policy;
+mod prompt;
 #[cfg(test)]
 mod ranges;
 mod reach;
+pub mod string_input;
 pub mod tls;
 pub mod values;
 

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use netduel_model::socket_name::SocketName;
 use ring::digest::{SHA256, digest};
 
 /// Prefix of every string, before the digit of its version.
@@ -22,15 +23,12 @@ const CHECKSUM_LEN: usize = 4;
 const FINGERPRINT_LEN: usize = 32;
 /// Length of the secret in bytes: 128 bits from the kernel.
 pub const SECRET_LEN: usize = 16;
-const HOST_LEN_MAX: usize = 255;
 
 /// Address, identity and secret of a server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pairing {
-    /// Name or address.
-    pub host: String,
-    /// TCP and UDP port.
-    pub port: u16,
+    /// Name or address, and the TCP and UDP port.
+    pub server: SocketName,
     /// SHA-256 of the server's certificate.
     pub fingerprint: [u8; FINGERPRINT_LEN],
     /// The secret.
@@ -55,6 +53,11 @@ pub enum PairingError {
     /// A wrong checksum.
     #[error("the pairing string is incomplete or has a mistake in it: copy it again, whole")]
     Damaged,
+    /// A valid checksum, but a host or a port that no server has. Neither is shown: they may contain any character.
+    #[error(
+        "the pairing string names an invalid host or port, which `netduel serve` never writes: take the string from the server itself"
+    )]
+    Server,
 }
 
 impl Pairing {
@@ -68,27 +71,36 @@ impl Pairing {
     }
 
     fn payload(&self) -> Vec<u8> {
-        let mut bytes = self.port.to_be_bytes().to_vec();
+        let mut bytes = self.server.port().to_be_bytes().to_vec();
         bytes.extend_from_slice(&self.fingerprint);
         bytes.extend_from_slice(&self.secret);
-        bytes.extend_from_slice(self.host.as_bytes());
-        let checksum = digest(&SHA256, &bytes);
-        bytes.extend_from_slice(&checksum.as_ref()[..CHECKSUM_LEN]);
-        bytes
+        bytes.extend_from_slice(self.server.host().as_bytes());
+        with_checksum(bytes)
     }
 
-    fn from_payload(bytes: &[u8]) -> Option<Self> {
-        let (body, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM_LEN)?)?;
-        if digest(&SHA256, body).as_ref()[..CHECKSUM_LEN] != *checksum {
-            return None;
-        }
-        let (port, rest) = body.split_first_chunk::<2>()?;
-        let (fingerprint, rest) = rest.split_first_chunk::<FINGERPRINT_LEN>()?;
-        let (secret, host) = rest.split_first_chunk::<SECRET_LEN>()?;
-        let host =
-            String::from_utf8(host.to_vec()).ok().filter(|host| (1..=HOST_LEN_MAX).contains(&host.len()))?;
-        Some(Self { host, port: u16::from_be_bytes(*port), fingerprint: *fingerprint, secret: *secret })
+    fn from_payload(bytes: &[u8]) -> Result<Self, PairingError> {
+        let body = checked_body(bytes).ok_or(PairingError::Damaged)?;
+        let (port, fingerprint, secret, host) = parts(body).ok_or(PairingError::Damaged)?;
+        let host = std::str::from_utf8(host).map_err(|_| PairingError::Server)?;
+        let server = SocketName::new(host, u16::from_be_bytes(*port)).ok_or(PairingError::Server)?;
+        Ok(Self { server, fingerprint: *fingerprint, secret: *secret })
     }
+}
+
+/// What precedes a correct checksum.
+fn checked_body(bytes: &[u8]) -> Option<&[u8]> {
+    let (body, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM_LEN)?)?;
+    (digest(&SHA256, body).as_ref()[..CHECKSUM_LEN] == *checksum).then_some(body)
+}
+
+/// Port, fingerprint, secret and host of a string.
+type Parts<'a> = (&'a [u8; 2], &'a [u8; FINGERPRINT_LEN], &'a [u8; SECRET_LEN], &'a [u8]);
+
+fn parts(body: &[u8]) -> Option<Parts<'_>> {
+    let (port, rest) = body.split_first_chunk::<2>()?;
+    let (fingerprint, rest) = rest.split_first_chunk::<FINGERPRINT_LEN>()?;
+    let (secret, host) = rest.split_first_chunk::<SECRET_LEN>()?;
+    Some((port, fingerprint, secret, host))
 }
 
 /// Whether it has the prefix of a later version, and is too long for a host name.
@@ -103,28 +115,39 @@ fn is_of_another_version(text: &str) -> bool {
 /// Never shows the secret.
 impl fmt::Debug for Pairing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pairing").field("host", &self.host).field("port", &self.port).finish_non_exhaustive()
+        f.debug_struct("Pairing").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
 impl fmt::Display for Pairing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(PREFIX)?;
-        let (mut held, mut bits) = (0_u32, 0);
-        for byte in self.payload() {
-            held = (held << 8) | u32::from(byte);
-            bits += 8;
-            while bits >= 5 {
-                bits -= 5;
-                write!(f, "{}", char::from(ALPHABET[(held >> bits) as usize & 31]))?;
-            }
-            held &= (1 << bits) - 1;
-        }
-        if bits > 0 {
-            write!(f, "{}", char::from(ALPHABET[(held << (5 - bits)) as usize & 31]))?;
-        }
-        Ok(())
+        f.write_str(&encoded(&self.payload()))
     }
+}
+
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = digest(&SHA256, &bytes);
+    bytes.extend_from_slice(&checksum.as_ref()[..CHECKSUM_LEN]);
+    bytes
+}
+
+/// A payload with its checksum as text.
+fn encoded(payload: &[u8]) -> String {
+    let mut text = PREFIX.to_owned();
+    let (mut held, mut bits) = (0_u32, 0);
+    for byte in payload {
+        held = (held << 8) | u32::from(*byte);
+        bits += 8;
+        while bits >= 5 {
+            bits -= 5;
+            text.push(char::from(ALPHABET[(held >> bits) as usize & 31]));
+        }
+        held &= (1 << bits) - 1;
+    }
+    if bits > 0 {
+        text.push(char::from(ALPHABET[(held << (5 - bits)) as usize & 31]));
+    }
+    text
 }
 
 impl FromStr for Pairing {
@@ -153,7 +176,7 @@ impl FromStr for Pairing {
         if held & ((1 << bits) - 1) != 0 {
             return Err(PairingError::Damaged);
         }
-        Self::from_payload(&bytes).ok_or(PairingError::Damaged)
+        Self::from_payload(&bytes)
     }
 }
 
@@ -164,7 +187,28 @@ mod tests {
     use super::*;
 
     fn pairing(host: &str) -> Pairing {
-        Pairing { host: host.to_owned(), port: 5210, fingerprint: [7; 32], secret: *b"sixteen bytes ok" }
+        let server = SocketName::new(host, 5210).expect("a host");
+        Pairing { server, fingerprint: [7; 32], secret: *b"sixteen bytes ok" }
+    }
+
+    /// A string with a correct checksum whose author chose host and port.
+    fn crafted(host: &[u8], port: u16) -> String {
+        let payload = [&port.to_be_bytes()[..], &[7; FINGERPRINT_LEN], &[9; SECRET_LEN], host].concat();
+        encoded(&with_checksum(payload))
+    }
+
+    #[test]
+    fn crafted_hosts_and_port_zero_are_rejected() {
+        assert!(crafted(b"10.0.0.2", 5210).parse::<Pairing>().is_ok());
+        let long = "x".repeat(300);
+        let hosts = ["/etc/x", "../x", "..", "-h", "--list", "a\u{1b}[2J", "a\nb", "a b", "far:1", "", &long];
+        for host in hosts {
+            let error = crafted(host.as_bytes(), 5210).parse::<Pairing>().expect_err(host);
+            assert_eq!(error, PairingError::Server, "{host:?}");
+            assert!(!error.to_string().contains(char::is_control));
+        }
+        assert_eq!(crafted(b"far", 0).parse::<Pairing>(), Err(PairingError::Server));
+        assert_eq!(crafted(b"\xff\xfe", 1).parse::<Pairing>(), Err(PairingError::Server));
     }
 
     #[test]
@@ -220,14 +264,15 @@ mod tests {
     proptest! {
         #[test]
         fn every_pairing_is_decoded_and_other_strings_are_rejected(
-            host in "[a-zA-Z0-9.:%_-]{1,255}",
+            host in "[a-zA-Z0-9_][a-zA-Z0-9._-]{0,246}|[1-9a-f]{1,4}::[1-9a-f]{1,4}(%[a-z0-9]{1,15})?",
             port in 1..=u16::MAX,
             fingerprint: [u8; 32],
             secret: [u8; SECRET_LEN],
             place: prop::sample::Index,
             other in prop::sample::select(ALPHABET.as_slice()),
         ) {
-            let pairing = Pairing { host, port, fingerprint, secret };
+            let server = SocketName::new(&host, port).expect("a host");
+            let pairing = Pairing { server, fingerprint, secret };
             let text = pairing.to_string();
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
             let place = PREFIX.len() + place.index(text.len() - PREFIX.len());

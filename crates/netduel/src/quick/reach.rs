@@ -1,6 +1,7 @@
 //! Finds the server of a quick test: its pairing, its addresses, and the first address that answers.
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::path::Path;
 use std::time::Duration;
 
 use netduel_model::socket_name::SocketName;
@@ -8,13 +9,16 @@ use netduel_sys::local_bind::LocalBind;
 use netduel_sys::tcp;
 
 use super::args::CommonArgs;
-use super::known;
 use super::pairing::Pairing;
+use super::string_input::{self, STDIN};
+use super::{known, tls};
 use crate::console::tell;
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, chain};
 
 /// Time limit of an address.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Time limit of the handshake that proves a new pairing.
+const PROOF_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum number of addresses tried: a name with more is not one host.
 const ADDRESSES_TRIED: usize = 8;
 /// Placeholder for the server's address during validation.
@@ -47,31 +51,49 @@ impl Server {
     }
 }
 
-/// Finds the server of the arguments: a pairing string, which is stored, or a server that was paired before.
+/// Finds the server of the arguments: that of a new pairing, which is stored when the server has proven that it is valid, or one that was
+/// paired before.
 pub fn server(common: &CommonArgs) -> Result<Server, Failure> {
-    let name = paired(common)?;
+    let (name, new) = named_server(common)?;
     let address = reachable(&name, common)?;
+    if let Some(pairing) = new {
+        prove(&pairing, address, common)?;
+        known::keep(&name, &pairing)?;
+        if common.pairing_file.is_none() && !common.quiet.quiet {
+            tell(&format!("the pairing is stored; HOST is {name} from now on"));
+        }
+    }
     Ok(Server { at: name.to_string(), address: address.ip(), port: address.port() })
 }
 
-/// The name of the stored pairing of the arguments.
-fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
+/// Completes a handshake, in which both sides prove that they know the secret, and ends the connection. When that fails, the stored pairing
+/// stays as it is.
+fn prove(pairing: &Pairing, address: SocketAddr, common: &CommonArgs) -> Result<(), Failure> {
+    let bind = common.bind.as_ref().unwrap_or(&LocalBind::ANY);
+    let connected = tls::connect(pairing, &[address], PROOF_LIMIT, bind);
+    connected.map(drop).map_err(|error| {
+        let text = format!("{}; the pairing was not stored", chain(&error));
+        Failure::caused(Kind::Host, text, error)
+    })
+}
+
+/// The name of the server of the arguments, and its pairing unless that is stored.
+fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Failure> {
+    let with_new = |name: SocketName, pairing: Pairing| {
+        check_version(&name, common)?;
+        // A stored pairing that cannot be read is replaced.
+        let is_stored = known::find(&name).is_ok_and(|stored| stored.as_ref() == Some(&pairing));
+        Ok((name, (!is_stored).then_some(pairing)))
+    };
     if let Some(path) = &common.pairing_file {
-        let pairing = known::read(path)?;
         let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
-        check_version(&name, common)?;
-        known::keep(&name, &pairing)?;
-        return Ok(name);
+        let pairing = if path == Path::new(STDIN) { string_input::read_stdin()? } else { known::read(path)? };
+        return with_new(name, pairing);
     }
-    if Pairing::looks_like(&common.host) {
-        let pairing: Pairing = common.host.parse().map_err(|error| Failure::message(Kind::Usage, error))?;
-        let name = SocketName { host: pairing.host.clone(), port: common.port.unwrap_or(pairing.port) };
-        check_version(&name, common)?;
-        known::keep(&name, &pairing)?;
-        if !common.quiet.quiet {
-            tell(&format!("the pairing is stored; HOST is {name} from now on"));
-        }
-        return Ok(name);
+    if common.host == STDIN {
+        let pairing = string_input::read_stdin()?;
+        let name = on_port(pairing.server.clone(), common.port).ok_or_else(|| not_a_host(&common.host))?;
+        return with_new(name, pairing);
     }
     let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
     check_version(&name, common)?;
@@ -85,12 +107,16 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
              under the address that is printed above it, which is enough from then on",
         ));
     }
-    Ok(name)
+    Ok((name, None))
 }
 
 fn named(host: &str, port: Option<u16>) -> Option<SocketName> {
-    let name = SocketName::parse(host)?;
-    Some(SocketName { port: port.unwrap_or(name.port), ..name })
+    on_port(SocketName::parse(host)?, port)
+}
+
+/// The same host with the port of the command line, if there is one.
+fn on_port(name: SocketName, port: Option<u16>) -> Option<SocketName> {
+    port.map_or(Some(name.clone()), |port| SocketName::new(name.host(), port))
 }
 
 fn not_a_host(text: &str) -> Failure {
@@ -119,11 +145,11 @@ fn only_version(common: &CommonArgs) -> Option<(bool, String)> {
 /// Rejects a server that is named by an address of the version that -4, -6 or -B excludes.
 fn check_version(name: &SocketName, common: &CommonArgs) -> Result<(), Failure> {
     // An IPv6 address may have a zone.
-    let address = name.host.split('%').next().unwrap_or_default().parse::<IpAddr>();
+    let address = name.host().split('%').next().unwrap_or_default().parse::<IpAddr>();
     match (address, only_version(common)) {
         (Ok(address), Some((is_ipv4, remedy))) if address.is_ipv4() != is_ipv4 => {
             let version = if address.is_ipv4() { 4 } else { 6 };
-            let text = format!("{} is an IPv{version} address; {remedy}", name.host);
+            let text = format!("{} is an IPv{version} address; {remedy}", name.host());
             Err(Failure::message(Kind::Usage, text))
         }
         _ => Ok(()),
@@ -132,10 +158,10 @@ fn check_version(name: &SocketName, common: &CommonArgs) -> Result<(), Failure> 
 
 /// The first address of the server at `name` that answers, in the order of the resolver (RFC 6724).
 fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failure> {
-    let resolved = (name.host.as_str(), name.port).to_socket_addrs().map_err(|error| {
+    let resolved = (name.host(), name.port()).to_socket_addrs().map_err(|error| {
         let text = format!(
             "failed to find the address of {}: {error}; check the name, or give an address",
-            name.host
+            name.host()
         );
         Failure::caused(Kind::Host, text, error)
     })?;
@@ -165,7 +191,7 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
             Some((false, remedy)) => ("IPv6 ", remedy),
             None => ("", "check the name, or give an address".to_owned()),
         };
-        format!("{} has no {version}address; {remedy}", name.host)
+        format!("{} has no {version}address; {remedy}", name.host())
     } else {
         let from = common.bind.as_ref().map(|bind| format!(" from {bind}")).unwrap_or_default();
         let remedy = no_answer(name, &bind, has_route);
@@ -178,7 +204,7 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
 fn no_answer(name: &SocketName, bind: &LocalBind, has_route: bool) -> String {
     let is_running = format!(
         "is `netduel serve` running there, and does a firewall let TCP and UDP port {} through?",
-        name.port
+        name.port()
     );
     match (bind == &LocalBind::ANY, has_route) {
         (true, true) => is_running,

@@ -1,6 +1,5 @@
 //! Admission of control connections: pairing, and a session for each paired client. Their time and number are limited, so that
 //! unpaired peers cannot block a client.
-use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,16 +8,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use netduel_control::agent::Bounds;
-use netduel_load::Port;
+use netduel_load::{Port, Source};
 use netduel_model::units::Nanos;
 
 use super::ServerEvent;
+use super::pending::{Connection, Pending};
 use super::refusals::Refusals;
 use super::session::{ServerContext, Session, Stop};
 use crate::quick::tls::{self, Paired, ServerIdentity};
 
-/// Maximum number of concurrent pairings. Beyond it the oldest one is closed: a client pairs within milliseconds.
-const PAIRING_MAX: usize = 64;
 /// Maximum number of concurrent paired clients beyond `--max-clients` that get an error message; further ones get a closed
 /// connection.
 const REJECTED_MAX: usize = 16;
@@ -37,13 +35,26 @@ pub struct Admission {
     clients_max: usize,
     over: Sender<ServerEvent>,
     port: Mutex<Weak<Port>>,
-    pairing: Mutex<VecDeque<(usize, TcpStream)>>,
+    pending: Mutex<Pending<Unpaired>>,
     clients: Mutex<Clients>,
     /// A client left.
     freed: Condvar,
     numbers: AtomicUsize,
     refusals: Mutex<Refusals>,
     is_closed: AtomicBool,
+}
+
+/// A connection that is not paired yet.
+struct Unpaired {
+    stream: TcpStream,
+    peer: SocketAddr,
+}
+
+impl Connection for Unpaired {
+    fn close(&self) {
+        // It may already be closed.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
 }
 
 /// Paired clients.
@@ -68,9 +79,26 @@ struct Admitted<'a> {
     stop: Stop,
 }
 
+/// The thread of a connection that is not paired yet. When it ends, also by a panic, a waiting connection is started.
+struct PairingPlace<'a> {
+    admission: &'a Arc<Admission>,
+    number: usize,
+}
+
+impl Drop for PairingPlace<'_> {
+    fn drop(&mut self) {
+        lock(&self.admission.pending).finished(self.number);
+        self.admission.pair_waiting();
+    }
+}
+
 /// No code panics while it holds one of these locks, so a poisoned one still guards a whole value.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now() -> Nanos {
+    Nanos(netduel_sys::clock::monotonic_ns())
 }
 
 impl Admission {
@@ -87,7 +115,7 @@ impl Admission {
             clients_max,
             over,
             port: Mutex::new(Weak::new()),
-            pairing: Mutex::default(),
+            pending: Mutex::default(),
             clients: Mutex::default(),
             freed: Condvar::new(),
             numbers: AtomicUsize::new(0),
@@ -106,29 +134,37 @@ impl Admission {
         if self.is_closed.load(Ordering::SeqCst) {
             return;
         }
-        let Ok(copy) = stream.try_clone() else { return };
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        {
-            let mut pairing = lock(&self.pairing);
-            if pairing.len() == PAIRING_MAX
-                && let Some((_, oldest)) = pairing.pop_front()
-            {
-                // It may already be closed.
-                let _ = oldest.shutdown(Shutdown::Both);
+        lock(&self.pending).add(number, Source::of(peer.ip()), Unpaired { stream, peer }, now());
+        self.pair_waiting();
+    }
+
+    /// Starts a thread for each waiting connection that may have one.
+    fn pair_waiting(self: &Arc<Self>) {
+        loop {
+            let mut pending = lock(&self.pending);
+            let Some((number, Unpaired { stream, peer })) = pending.next(now()) else { return };
+            let (peer, stream) = (*peer, stream.try_clone());
+            drop(pending);
+            let admission = Arc::clone(self);
+            let spawned = stream.and_then(|stream| {
+                let pair = move || admission.pair(number, stream, peer);
+                std::thread::Builder::new().name("session".to_owned()).spawn(pair)
+            });
+            if spawned.is_err() {
+                // Without a descriptor or a thread for it, the connection is closed.
+                lock(&self.pending).finished(number);
             }
-            pairing.push_back((number, copy));
         }
-        let admission = Arc::clone(self);
-        let spawned = std::thread::Builder::new().name("session".to_owned()).spawn(move || {
-            let paired = tls::accept(&admission.identity, stream);
-            lock(&admission.pairing).retain(|(other, _)| *other != number);
-            match paired {
-                Ok(paired) => admission.serve(number, paired, peer),
-                Err(error) => admission.refused(peer, &error.to_string()),
-            }
-        });
-        if spawned.is_err() {
-            lock(&self.pairing).retain(|(other, _)| *other != number);
+    }
+
+    fn pair(self: &Arc<Self>, number: usize, stream: TcpStream, peer: SocketAddr) {
+        let place = PairingPlace { admission: self, number };
+        let paired = tls::accept(&self.identity, stream);
+        drop(place);
+        match paired {
+            Ok(paired) => self.serve(number, paired, peer),
+            Err(error) => self.refused(peer, &error.to_string()),
         }
     }
 
@@ -191,10 +227,7 @@ impl Admission {
     /// Ends all sessions. Clients with a running test get the reason, and this waits until they have read it.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        for (_, stream) in lock(&self.pairing).drain(..) {
-            // It may already be closed.
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        lock(&self.pending).close();
         let clients = lock(&self.clients);
         for place in clients.served.iter().chain(&clients.rejected) {
             place.stop.ask();

@@ -52,8 +52,9 @@ pub struct ServeArgs {
 
 /// A host without a port: the pairing string has the port of this server.
 fn host(text: &str) -> Result<String, String> {
-    let name = SocketName::parse(text).filter(|name| name.host == text);
-    name.map(|name| name.host).ok_or_else(|| "a name or an address is needed, without a port".to_owned())
+    let name = SocketName::parse(text).filter(|name| name.host() == text);
+    name.map(|name| name.host().to_owned())
+        .ok_or_else(|| "a name or an address is needed, without a port".to_owned())
 }
 
 fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use netduel_model::socket_name::SocketName;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -148,8 +149,8 @@ impl Identity {
     }
 
     /// The string for clients that reach this server under `host`.
-    pub fn pairing(&self, host: String, port: u16) -> Pairing {
-        Pairing { host, port, fingerprint: fingerprint(&self.certificate), secret: self.secret }
+    pub fn pairing(&self, server: SocketName) -> Pairing {
+        Pairing { server, fingerprint: fingerprint(&self.certificate), secret: self.secret }
     }
 
     /// The TLS server configuration for control connections.

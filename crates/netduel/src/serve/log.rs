@@ -32,8 +32,8 @@ impl Log {
     #[expect(clippy::unused_self, reason = "a log is what prints")]
     pub fn ready(&self, address: SocketAddr, pairings: &[Pairing]) -> Result<(), Failure> {
         let pairing = |pairing: &Pairing| ServerPairing {
-            host: pairing.host.clone(),
-            port: pairing.port,
+            host: pairing.server.host().to_owned(),
+            port: pairing.server.port(),
             string: pairing.to_string(),
         };
         let pairings = pairings.iter().map(pairing).collect();

@@ -4,6 +4,7 @@ pub mod args;
 mod concurrency;
 mod identity;
 mod log;
+mod pending;
 mod refusals;
 pub(crate) mod rules;
 mod session;
@@ -15,6 +16,7 @@ use std::sync::mpsc::channel;
 
 use netduel_control::agent::Bounds;
 use netduel_load::{LoadError, Port};
+use netduel_model::socket_name::SocketName;
 
 use crate::console::print;
 use crate::exit::{Failure, Kind, OrFail as _};
@@ -121,8 +123,9 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
         Some(host) => vec![host.clone()],
         None => reachable_addresses(address.ip())?,
     };
+    let named = |host: &String| SocketName::new(host, address.port());
     let pairings: Vec<Pairing> =
-        hosts.into_iter().map(|host| identity.pairing(host, address.port())).collect();
+        hosts.iter().filter_map(named).map(|server| identity.pairing(server)).collect();
     if args.json {
         return log.ready(address, &pairings);
     }
@@ -131,7 +134,7 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
         format!("{version}: listening on TCP and UDP port {} of {}\n", address.port(), address.ip());
     text.push_str("Pairing strings (secret), one per address of this host. Run on the other host:\n\n");
     for pairing in &pairings {
-        let _ = write!(text, "  {}\n    netduel tcp {pairing}\n", pairing.host);
+        let _ = write!(text, "  {}\n    netduel tcp {pairing}\n", pairing.server.host());
     }
     text.push_str("\nThe other host stores the pairing. Later tests need the address only:\n  netduel tcp|udp|pps|rr|crr ADDRESS\nCtrl-C ends the server.\n");
     print(&text)

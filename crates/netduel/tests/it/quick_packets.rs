@@ -1,7 +1,7 @@
 //! `netduel pps` against a standing server: exact counts for each generator and receiver, sweeps, and rejected options.
 use serde_json::Value;
 
-use crate::quick::{Served, metric, setting};
+use crate::quick::{Served, setting};
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))

@@ -3,8 +3,11 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use netduel_sys::local_bind::LocalBind;
+use netduel_sys::tcp;
 use netduel_test_support::skip;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
@@ -358,4 +361,44 @@ fn server_works_on_a_host_with_ipv6_only() {
     let run = run.expect_code(0);
     assert!(run.stdout.contains("\"netduel.quick_test\""), "{}", run.stdout);
     bench.assert_nothing_left();
+}
+
+/// Opens connections from `source` that begin as TLS and say no more, as fast as the server accepts them, until `is_over`. Returns their
+/// number.
+fn flood(server: SocketAddr, source: &str, is_over: &AtomicBool) -> usize {
+    let bind: LocalBind = source.parse().unwrap();
+    let mut opened = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let batch: Vec<TcpStream> = (0..100)
+            .map(|_| {
+                let mut stream = tcp::connect(server, None, None, LIMIT, &bind).unwrap();
+                // A server that has already closed it refuses the bytes.
+                drop(stream.write_all(&[0x16, 3, 1]));
+                stream
+            })
+            .collect();
+        opened += batch.len();
+        // It closes the first ones when it has accepted the last ones, so its accept queue has room for others.
+        let mut first = &batch[0];
+        first.set_read_timeout(Some(LIMIT)).unwrap();
+        assert!(matches!(first.read(&mut [0]), Ok(0) | Err(_)), "an unpaired peer gets no response");
+    }
+    opened
+}
+
+#[test]
+fn flood_from_one_address_keeps_no_client_of_another_address_out() {
+    let server = Server::start(&[]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let floods = [(); 2].map(|()| scope.spawn(|| flood(server.address, "127.0.0.2", &is_over)));
+        let ended: Vec<Finished> = (0..5)
+            .map(|_| server.client(&["rr", "STRING", "-B", "127.0.0.1", "-t", "0.2", "-i", "0"]))
+            .collect();
+        is_over.store(true, Ordering::Relaxed);
+        let opened: usize = floods.into_iter().map(|flood| flood.join().unwrap()).sum();
+        assert!(opened >= 1000, "{opened} connections are no flood");
+        ended.into_iter().for_each(|client| drop(client.expect_code(0)));
+    });
+    server.end();
 }

@@ -118,7 +118,7 @@ pub fn connect(
         }
     }
     if tried.is_empty() {
-        tried.push(format!("{}: it has no address", pairing.host));
+        tried.push(format!("{}: it has no address", pairing.server.host()));
     }
     Err(TlsError::Connect { tried: tried.join(", ") })
 }

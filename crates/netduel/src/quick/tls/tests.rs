@@ -2,6 +2,7 @@
 use std::io::{Read as _, Write as _, copy};
 use std::net::{Shutdown, TcpListener};
 
+use netduel_model::socket_name::SocketName;
 use rustix::net::sockopt;
 
 use super::relay::Relay;
@@ -32,7 +33,8 @@ fn serve_one() -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = std::thread::spawn(move || accept(&identity, listener.accept().expect("a client").0));
-    let pairing = Pairing { host: "127.0.0.1".to_owned(), port: address.port(), fingerprint, secret: SECRET };
+    let name = SocketName::new("127.0.0.1", address.port()).expect("a bound port");
+    let pairing = Pairing { server: name, fingerprint, secret: SECRET };
     Served { pairing, address, server }
 }
 

@@ -1,0 +1,175 @@
+//! How a pairing string, which is a secret, comes into this program, and how it does not leave it: other users read the arguments of a
+//! process in /proc, and the processes of this user its environment. Nothing is connected or stored here.
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use netduel_model::socket_name::SocketName;
+
+use super::pairing::{Pairing, PairingError};
+use super::prompt;
+use crate::cli::unknown::QUICK_TESTS;
+use crate::exit::{Failure, Kind};
+use crate::program;
+
+/// The environment variable with a pairing string.
+const VARIABLE: &str = "NETDUEL_PAIRING";
+/// The word for standard input, as HOST or as the value of `--pairing-file`.
+pub const STDIN: &str = "-";
+/// The option with which the new process reads the string of [`VARIABLE`] for a named HOST.
+const FROM_STDIN: &str = "--pairing-file=-";
+/// Maximum length of a text with a pairing string, bytes.
+pub const TEXT_LEN_MAX: u64 = 4096;
+/// What replaces a pairing string in messages.
+const REDACTED: &str = "PAIRING";
+
+/// The server of a pairing string from standard input.
+static SERVER: OnceLock<SocketName> = OnceLock::new();
+
+/// Replaces this process by the same program with a pipe as its standard input when there is a pairing string in the arguments or in the
+/// environment of a command that takes one. Returns when there is none.
+pub fn hide() -> Result<(), Failure> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let variable = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
+    let Some(hidden) = hidden(&words, variable.as_deref()) else { return Ok(()) };
+    let failed = |error: io::Error| {
+        let text = format!("failed to hide the pairing string from other users: {error}");
+        Failure::caused(Kind::Environment, text, error)
+            .remedy("name a file with the string with --pairing-file, or write - as HOST and enter it on standard input")
+    };
+    let mut command = Command::new(program::path());
+    command.args(hidden.words.iter().skip(1)).env_remove(VARIABLE);
+    if let Some(name) = hidden.words.first() {
+        command.arg0(name);
+    }
+    if let Some(text) = hidden.text {
+        if text.len() as u64 > TEXT_LEN_MAX {
+            return Err(Failure::message(Kind::Usage, PairingError::Damaged));
+        }
+        let (reader, mut writer) = io::pipe().map_err(failed)?;
+        // A pipe takes so many bytes without a reader (pipe(7)).
+        writer.write_all(text.as_encoded_bytes()).map_err(failed)?;
+        command.stdin(reader);
+    }
+    Err(failed(command.exec()))
+}
+
+/// The arguments of the new process, and its standard input if it differs.
+#[derive(Debug, PartialEq, Eq)]
+struct Hidden {
+    words: Vec<OsString>,
+    text: Option<OsString>,
+}
+
+fn hidden(words: &[OsString], variable: Option<&OsStr>) -> Option<Hidden> {
+    let command = words.get(1)?.to_str()?;
+    let is_test = QUICK_TESTS.contains(&command);
+    if !is_test && command != "pair" {
+        return None;
+    }
+    let is_string = |word: &OsString| word.to_str().is_some_and(Pairing::looks_like);
+    let mut words = words.to_vec();
+    if let Some(text) = words.iter().skip(2).find(|word| is_string(word)).cloned() {
+        words.iter_mut().filter(|word| is_string(word)).for_each(|word| *word = STDIN.into());
+        return Some(Hidden { words, text: Some(text) });
+    }
+    let variable = variable?;
+    let is_stdin = words.iter().skip(2).any(|word| word == STDIN);
+    let has_file = words.iter().any(|word| word.as_encoded_bytes().starts_with(b"--pairing-file"));
+    let text = (is_stdin || (is_test && !has_file)).then(|| variable.to_owned());
+    if text.is_some() && !is_stdin {
+        words.insert(2, FROM_STDIN.into());
+    }
+    Some(Hidden { words, text })
+}
+
+/// Reads a pairing string from standard input; on a terminal it is asked for and not shown.
+pub fn read_stdin() -> Result<Pairing, Failure> {
+    let mut input = io::stdin();
+    let mut text = String::new();
+    let read = if input.is_terminal() {
+        prompt::line("Pairing string (not shown): ", TEXT_LEN_MAX).map(|line| line.map(|line| text = line))
+    } else {
+        input.by_ref().take(TEXT_LEN_MAX).read_to_string(&mut text).map(|_| Some(()))
+    };
+    match read {
+        Ok(Some(())) => {}
+        Ok(None) => return Err(Failure::message(Kind::Interrupted, "stopped by the user")),
+        Err(error) => {
+            let text = format!("failed to read the pairing string from standard input: {error}");
+            return Err(Failure::caused(Kind::Usage, text, error));
+        }
+    }
+    let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;
+    // Set once: a program has one standard input.
+    let _ = SERVER.set(pairing.server.clone());
+    Ok(pairing)
+}
+
+/// The arguments of this process so that they can be stored and repeated: HOST:PORT in place of a pairing string.
+pub fn repeatable(words: impl IntoIterator<Item = String>) -> Vec<String> {
+    let words = words.into_iter().filter(|word| word != FROM_STDIN);
+    let mut repeatable: Vec<String> = words.map(|word| without_strings(&word)).collect();
+    if let (Some(server), Some(word)) =
+        (SERVER.get(), repeatable.iter_mut().skip(2).find(|word| *word == STDIN))
+    {
+        *word = server.to_string();
+    }
+    repeatable
+}
+
+/// A text in which each word that looks like a pairing string, whole or damaged, is replaced.
+pub fn without_strings(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for part in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        clean.push_str(if Pairing::looks_like(word) { REDACTED } else { word });
+        clean.push_str(&part[word.len()..]);
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STRING: &str = "netduel1abcdefgh";
+
+    fn of(words: &str, variable: Option<&str>) -> Option<(String, Option<String>)> {
+        let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        let hidden = hidden(&words, variable.map(OsStr::new))?;
+        let text = |word: &OsString| word.to_str().expect("text").to_owned();
+        Some((hidden.words.iter().map(text).collect::<Vec<_>>().join(" "), hidden.text.as_ref().map(text)))
+    }
+
+    #[test]
+    fn arguments_of_the_new_process_contain_no_string() {
+        let hidden = |words: &str| Some((words.to_owned(), Some(STRING.to_owned())));
+        assert_eq!(of(&format!("netduel tcp {STRING} -t 1"), None), hidden("netduel tcp - -t 1"));
+        assert_eq!(of(&format!("n pair --json {STRING}"), Some("other")), hidden("n pair --json -"));
+        assert_eq!(of("netduel rr far", Some(STRING)), hidden("netduel rr --pairing-file=- far"));
+        assert_eq!(of("netduel rr -", Some(STRING)), hidden("netduel rr -"));
+        assert_eq!(of("netduel pair -", Some(STRING)), hidden("netduel pair -"));
+        let unread = Some(("netduel udp far --pairing-file x".to_owned(), None));
+        assert_eq!(of("netduel udp far --pairing-file x", Some(STRING)), unread);
+        for words in ["netduel tcp far", "netduel tcp -", "netduel", "netduel pair --list"] {
+            assert_eq!(of(words, None), None, "{words}");
+        }
+        assert_eq!(of(&format!("netduel inspect {STRING}"), Some(STRING)), None);
+    }
+
+    #[test]
+    fn messages_contain_no_string() {
+        for (text, clean) in [
+            ("there is no pairing with netduel1abcdefgh:5210", "there is no pairing with PAIRING:5210"),
+            ("\"NETDUEL1ABCDEFGH\" is no host", "\"PAIRING\" is no host"),
+            ("x=netduel1abcdefgh", "x=PAIRING"),
+            ("netduel1 serves netduel1-eu.example.org", "netduel1 serves netduel1-eu.example.org"),
+            ("", ""),
+        ] {
+            assert_eq!(without_strings(text), clean);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Connections that are not paired yet. Their number is limited, and the number of threads that pair them. When there are too many, the
+//! source with the most gives way, so that a flood from one address keeps no client of another address out.
+use std::collections::VecDeque;
+
+use netduel_load::Source;
+use netduel_model::units::Nanos;
+
+/// Maximum number of open connections. Beyond it the oldest of the largest source is closed.
+const OPEN_MAX: usize = 64;
+/// Maximum number of threads. A handshake costs some hundred microseconds of CPU time; with too many at a time none ends soon, and the
+/// thread that accepts connections falls behind.
+const THREADS_MAX: usize = 32;
+/// Duration after which a handshake gives way to a waiting one: a client pairs within some round trips.
+const PATIENCE: Nanos = Nanos(1_000_000_000);
+
+/// A connection that can be closed while another thread reads from it.
+pub trait Connection {
+    /// Ends both directions.
+    fn close(&self);
+}
+
+/// The connections, the oldest first.
+#[derive(Debug)]
+pub struct Pending<C> {
+    entries: VecDeque<Entry<C>>,
+}
+
+#[derive(Debug)]
+struct Entry<C> {
+    number: usize,
+    source: Source,
+    connection: C,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Without a thread.
+    Waiting,
+    /// With a thread, since this time.
+    Pairing { since: Nanos },
+    /// Closed; its thread is about to end.
+    Closed,
+}
+
+impl<C> Default for Pending<C> {
+    fn default() -> Self {
+        Self { entries: VecDeque::new() }
+    }
+}
+
+impl<C: Connection> Pending<C> {
+    /// Adds a connection, which waits until [`Self::next`] returns its number.
+    pub fn add(&mut self, number: usize, source: Source, connection: C, now: Nanos) {
+        if self.open().count() >= OPEN_MAX {
+            self.close_oldest_of_largest(|_| true);
+        }
+        self.entries.push_back(Entry { number, source, connection, state: State::Waiting });
+        if self.threads() < THREADS_MAX {
+            return;
+        }
+        let is_late = |state| matches!(state, State::Pairing { since } if now.0 >= since.0 + PATIENCE.0);
+        let largest = Source::most_frequent(self.pairing().map(|entry| entry.source));
+        let counts = |wanted| self.pairing().filter(|entry| entry.source == wanted).count();
+        if largest.is_some_and(|largest| counts(source) + 1 < counts(largest)) {
+            self.close_oldest_of_largest(|state| matches!(state, State::Pairing { .. }));
+        } else {
+            self.close_oldest_of_largest(is_late);
+        }
+    }
+
+    /// Starts a waiting connection while there is a free thread: the oldest one of the source with the fewest threads.
+    pub fn next(&mut self, now: Nanos) -> Option<(usize, &C)> {
+        if self.threads() >= THREADS_MAX {
+            return None;
+        }
+        let threads = |source: Source| {
+            let of_source = |entry: &&Entry<C>| entry.source == source && entry.state != State::Waiting;
+            self.entries.iter().filter(of_source).count()
+        };
+        let waiting = self.entries.iter().filter(|entry| entry.state == State::Waiting);
+        // The first of equal ones.
+        let number = waiting.min_by_key(|entry| threads(entry.source))?.number;
+        let entry = self.entries.iter_mut().find(|entry| entry.number == number)?;
+        entry.state = State::Pairing { since: now };
+        Some((number, &entry.connection))
+    }
+
+    /// Removes a connection whose thread ends, or never started.
+    pub fn finished(&mut self, number: usize) {
+        self.entries.retain(|entry| entry.number != number);
+    }
+
+    /// Closes all.
+    pub fn close(&mut self) {
+        self.entries.drain(..).for_each(|entry| entry.connection.close());
+    }
+
+    fn open(&self) -> impl Iterator<Item = &Entry<C>> {
+        self.entries.iter().filter(|entry| entry.state != State::Closed)
+    }
+
+    fn pairing(&self) -> impl Iterator<Item = &Entry<C>> {
+        self.entries.iter().filter(|entry| matches!(entry.state, State::Pairing { .. }))
+    }
+
+    fn threads(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.state != State::Waiting).count()
+    }
+
+    /// Closes the oldest open connection in such a state of the source that has the most of them.
+    fn close_oldest_of_largest(&mut self, is_such: impl Fn(State) -> bool) {
+        let such = |entry: &Entry<C>| entry.state != State::Closed && is_such(entry.state);
+        let of_such = self.entries.iter().filter(|entry| such(entry)).map(|entry| entry.source);
+        let Some(largest) = Source::most_frequent(of_such) else { return };
+        let oldest = self.entries.iter().position(|entry| such(entry) && entry.source == largest);
+        let Some(entry) = oldest.and_then(|index| self.entries.get_mut(index)) else { return };
+        entry.connection.close();
+        let number = entry.number;
+        if entry.state == State::Waiting {
+            self.finished(number);
+        } else {
+            entry.state = State::Closed;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::net::IpAddr;
+    use std::rc::Rc;
+
+    use super::*;
+
+    struct Fake(usize, Rc<RefCell<Vec<usize>>>);
+
+    impl Connection for Fake {
+        fn close(&self) {
+            self.1.borrow_mut().push(self.0);
+        }
+    }
+
+    /// Connections with the numbers of those that were closed.
+    #[derive(Default)]
+    struct Server {
+        pending: Pending<Fake>,
+        closed: Rc<RefCell<Vec<usize>>>,
+        added: usize,
+    }
+
+    impl Server {
+        fn add(&mut self, host: u8, now_s: u64) -> usize {
+            let number = self.added;
+            self.added += 1;
+            let fake = Fake(number, Rc::clone(&self.closed));
+            let source = Source::of(IpAddr::from([10, 0, 0, host]));
+            self.pending.add(number, source, fake, Nanos(now_s * 1_000_000_000));
+            number
+        }
+
+        fn start(&mut self) -> Vec<usize> {
+            std::iter::from_fn(|| self.pending.next(Nanos(0)).map(|(number, _)| number)).collect()
+        }
+
+        fn is_closed(&self, number: usize) -> bool {
+            self.closed.borrow().contains(&number)
+        }
+    }
+
+    #[test]
+    fn flood_of_one_source_does_not_close_the_connection_of_another() {
+        let mut server = Server::default();
+        let client = server.add(1, 0);
+        assert_eq!(server.start(), [client]);
+        for _ in 0..5000 {
+            server.add(2, 0);
+            server.start();
+        }
+        assert!(!server.is_closed(client));
+        assert!(server.pending.entries.len() <= OPEN_MAX + THREADS_MAX);
+        assert_eq!(server.pending.threads(), THREADS_MAX);
+    }
+
+    #[test]
+    fn connection_of_another_source_is_started_before_those_of_a_flood() {
+        let mut server = Server::default();
+        for _ in 0..5000 {
+            server.add(2, 0);
+            server.start();
+        }
+        let client = server.add(1, 0);
+        assert!(server.start().is_empty(), "all threads are in use");
+        // The threads are those of closed connections, and end.
+        assert!(server.is_closed(0));
+        server.pending.finished(0);
+        assert_eq!(server.start(), [client]);
+    }
+
+    #[test]
+    fn burst_of_one_source_is_paired_without_closing_any() {
+        let mut server = Server::default();
+        let burst: Vec<usize> = (0..OPEN_MAX).map(|_| server.add(1, 0)).collect();
+        let mut done = Vec::new();
+        loop {
+            let started = server.start();
+            if started.is_empty() {
+                break;
+            }
+            started.iter().for_each(|number| server.pending.finished(*number));
+            done.extend(started);
+        }
+        assert_eq!(done, burst);
+        assert!(server.closed.borrow().is_empty() && server.pending.entries.is_empty());
+    }
+
+    #[test]
+    fn silent_connections_give_way_to_later_ones_of_their_source() {
+        let mut server = Server::default();
+        let silent: Vec<usize> = (0..THREADS_MAX).map(|_| server.add(1, 0)).collect();
+        server.start();
+        server.add(1, 0);
+        assert!(server.closed.borrow().is_empty(), "they may still pair");
+        server.add(1, 1);
+        assert_eq!(*server.closed.borrow(), silent[..1]);
+    }
+}
