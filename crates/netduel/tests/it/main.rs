@@ -15,6 +15,7 @@ mod lab_commands;
 mod latency;
 mod ordinary_user;
 mod path_proof;
+mod permissions;
 mod placement;
 mod quick;
 mod quick_packets;

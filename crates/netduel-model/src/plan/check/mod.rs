@@ -5,12 +5,14 @@ mod events;
 mod frames;
 mod hosts;
 mod overrides;
+mod permissions;
 mod settings;
 mod treatments;
 mod tuning;
 mod values;
 mod workloads;
 
+use super::permissions::Permissions;
 use super::problem::Problems;
 use super::resolved::{Lab, ResolvedPlan};
 use super::spec::{DesignSpec, LabSpec, PlanSpec};
@@ -24,7 +26,12 @@ pub use settings::traffic;
 
 /// Checks everything and resolves it; `None` when what is missing or unreadable leaves nothing to run. A plan with
 /// problems may be resolved all the same: the caller looks at the problems.
-pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<ResolvedPlan> {
+pub(super) fn resolve(
+    spec: &PlanSpec,
+    permissions: Permissions,
+    problems: &mut Problems<'_>,
+) -> Option<ResolvedPlan> {
+    permissions::check(spec, permissions, problems);
     if let Some(name) = &spec.name
         && RunId::new(name.as_str()).is_err()
     {
