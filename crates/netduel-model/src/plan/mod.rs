@@ -34,6 +34,14 @@ use crate::units::Bytes;
 /// Maximum length of a plan's text: hundreds of times that of a long plan. The text is stored with each run.
 pub const TEXT_LEN_MAX: Bytes = Bytes(1 << 20);
 
+/// Hosts, arms and workloads of a plan at most, each size of `frames` counted as a workload: a run connects to every host at once, and
+/// tables of a report have a column for each arm.
+pub const HOSTS_MAX: usize = 256;
+/// See [`HOSTS_MAX`].
+pub const ARMS_MAX: usize = 256;
+/// See [`HOSTS_MAX`].
+pub const WORKLOADS_MAX: usize = 256;
+
 /// Reads and checks a plan, and writes out every default. `file` is how the text is named in errors.
 ///
 /// # Errors

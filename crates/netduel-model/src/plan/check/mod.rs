@@ -7,6 +7,7 @@ mod hosts;
 mod overrides;
 mod permissions;
 mod settings;
+mod sizes;
 mod treatments;
 mod tuning;
 mod values;
@@ -31,6 +32,9 @@ pub(super) fn resolve(
     permissions: Permissions,
     problems: &mut Problems<'_>,
 ) -> Option<ResolvedPlan> {
+    if !sizes::check(spec, problems) {
+        return None;
+    }
     permissions::check(spec, permissions, problems);
     if let Some(name) = &spec.name
         && RunId::new(name.as_str()).is_err()
