@@ -149,6 +149,11 @@ impl DpdkSettings {
     /// The program that DPDK's packages install.
     pub const PROGRAM: &'static str = "dpdk-testpmd";
 
+    /// Whether the plan chose the program, or gave it arguments, which can make it load code.
+    pub fn is_chosen_by_plan(&self) -> bool {
+        self.program != Self::PROGRAM || !self.args.is_empty()
+    }
+
     /// Queues of an end: the client sends.
     pub fn queues(&self, role: Role) -> u32 {
         match role {

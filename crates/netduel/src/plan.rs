@@ -9,7 +9,7 @@ use crate::cli::PlanCommand;
 use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
 use crate::program;
-use crate::run::read_plan_with;
+use crate::run::read_plan;
 
 /// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
 const AROUND_TRIAL_S: f64 = 0.1;
@@ -30,8 +30,8 @@ fn expected_time(plan: &ResolvedPlan) -> String {
 pub fn command(command: &PlanCommand) -> Result<(), Failure> {
     match command {
         PlanCommand::Schema => print_json(&netduel_model::plan::schema()),
-        PlanCommand::Check { plan, overrides, json } => {
-            let (_, resolved) = read_plan_with(plan, &overrides.set)?;
+        PlanCommand::Check { plan, overrides, permissions, json } => {
+            let (_, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
             if json.json {
                 return print_json(&CheckedPlan::of(
                     &plan.display().to_string(),
@@ -41,10 +41,11 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             }
             let design = &resolved.design;
             print_lines(&format!(
-                "{} is a valid plan: {}\n{}  trials     {} in a block, {} to {} blocks, {}{}\n",
+                "{} is a valid plan: {}\n{}{}  trials     {} in a block, {} to {} blocks, {}{}\n",
                 plan.display(),
                 words::plain(&resolved.question),
                 contents(&resolved),
+                uses(&resolved),
                 resolved.trials_per_block(),
                 design.blocks_min,
                 design.blocks_max,
@@ -90,6 +91,18 @@ fn contents(plan: &ResolvedPlan) -> String {
             let title = if index + nth == 0 { "workloads" } else { "" };
             let of = if differs { format!(" ({})", arms.join(", ")) } else { String::new() };
             let _ = writeln!(text, "  {title:<9}  {name}{of}: {words}");
+        }
+    }
+    text
+}
+
+/// What a run does on each host besides traffic, a line for each thing.
+fn uses(plan: &ResolvedPlan) -> String {
+    let mut text = String::new();
+    for (index, host) in plan.uses().iter().enumerate() {
+        for (nth, line) in words::uses(host).iter().enumerate() {
+            let title = if index + nth == 0 { "hosts" } else { "" };
+            let _ = writeln!(text, "  {title:<9}  {}: {line}", host.name);
         }
     }
     text

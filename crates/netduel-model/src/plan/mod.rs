@@ -3,6 +3,7 @@
 mod blocks;
 mod check;
 mod cores;
+pub mod permissions;
 pub(crate) mod problem;
 pub mod resolved;
 mod schema;
@@ -11,15 +12,18 @@ pub(crate) mod settings;
 mod shape;
 pub mod spec;
 pub mod tuning;
+mod uses;
 mod value;
 
 pub use blocks::guarded;
 pub use check::traffic;
 pub use cores::CoresSpec;
+pub use permissions::Permissions;
 pub use problem::{PlanErrors, Problem};
 pub use resolved::{Arm, Design, Host, Lab, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
 pub use schema::schema;
 pub use spec::PlanSpec;
+pub use uses::{HostCommand, HostUses};
 
 use problem::Problems;
 use toml::Spanned;
@@ -30,21 +34,34 @@ use crate::units::Bytes;
 /// Maximum length of a plan's text: hundreds of times that of a long plan. The text is stored with each run.
 pub const TEXT_LEN_MAX: Bytes = Bytes(1 << 20);
 
+/// Hosts, arms and workloads of a plan at most, each size of `frames` counted as a workload: a run connects to every host at once, and
+/// tables of a report have a column for each arm.
+pub const HOSTS_MAX: usize = 256;
+/// See [`HOSTS_MAX`].
+pub const ARMS_MAX: usize = 256;
+/// See [`HOSTS_MAX`].
+pub const WORKLOADS_MAX: usize = 256;
+
 /// Reads and checks a plan, and writes out every default. `file` is how the text is named in errors.
 ///
 /// # Errors
 /// [`PlanErrors`] with every problem that was found. A text that is not TOML is not judged any further, because what was
 /// meant by the rest of it is a guess.
 pub fn parse(text: &str, file: &str) -> Result<ResolvedPlan, PlanErrors> {
-    parse_with(text, file, &[])
+    parse_with(text, file, &[], Permissions::default())
 }
 
 /// As [`parse`], with settings that take the place of those that the text has; each is `KEY=VALUE` or `WORKLOAD.KEY=VALUE`. They are
-/// read and checked as the plan's own keys are.
+/// read and checked as the plan's own keys are. What the plan does without one of the `permissions` is a problem.
 ///
 /// # Errors
 /// As [`parse`]; problems of an override name the override in place of a line.
-pub fn parse_with(text: &str, file: &str, overrides: &[String]) -> Result<ResolvedPlan, PlanErrors> {
+pub fn parse_with(
+    text: &str,
+    file: &str,
+    overrides: &[String],
+    permissions: Permissions,
+) -> Result<ResolvedPlan, PlanErrors> {
     let mut problems = Problems::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -63,7 +80,7 @@ pub fn parse_with(text: &str, file: &str, overrides: &[String]) -> Result<Resolv
     let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
     let mut spec: PlanSpec = shape::read_shape(&root, "", &mut problems);
     check::apply_overrides(&mut spec, overrides, &mut problems);
-    judged(&spec, problems, file)
+    judged(&spec, permissions, problems, file)
 }
 
 /// Checks a plan that a program made, and writes out every default. `source` stands for the file in errors, whose lines are all 1.
@@ -71,11 +88,16 @@ pub fn parse_with(text: &str, file: &str, overrides: &[String]) -> Result<Resolv
 /// # Errors
 /// As [`parse`].
 pub fn check(spec: &PlanSpec, source: &str) -> Result<ResolvedPlan, PlanErrors> {
-    judged(spec, Problems::new(""), source)
+    judged(spec, Permissions::default(), Problems::new(""), source)
 }
 
-fn judged(spec: &PlanSpec, mut problems: Problems<'_>, file: &str) -> Result<ResolvedPlan, PlanErrors> {
-    match check::resolve(spec, &mut problems) {
+fn judged(
+    spec: &PlanSpec,
+    permissions: Permissions,
+    mut problems: Problems<'_>,
+    file: &str,
+) -> Result<ResolvedPlan, PlanErrors> {
+    match check::resolve(spec, permissions, &mut problems) {
         Some(plan) if problems.len() == 0 => Ok(plan),
         _ => Err(problems.into_errors(file)),
     }

@@ -2,6 +2,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Problems that are kept at most, those of the first lines: more of them help no author.
+const PROBLEMS_MAX: usize = 100;
+
 /// One problem of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -20,8 +23,10 @@ pub struct Problem {
 pub struct PlanErrors {
     /// The file, as it was named.
     pub file: String,
-    /// At least one, in the order of their lines.
+    /// At least one and at most 100, in the order of their lines.
     pub problems: Vec<Problem>,
+    /// Whether there are more, on later lines.
+    pub has_more: bool,
 }
 
 impl fmt::Display for PlanErrors {
@@ -38,6 +43,9 @@ impl fmt::Display for PlanErrors {
             }
             write!(f, "{}; {}", problem.wrong, problem.allowed)?;
         }
+        if self.has_more {
+            write!(f, "\n{}: has more problems on later lines; correct these first", self.file)?;
+        }
         Ok(())
     }
 }
@@ -48,17 +56,29 @@ impl std::error::Error for PlanErrors {}
 #[derive(Debug)]
 pub(crate) struct Problems<'t> {
     text: &'t str,
+    /// Byte offset of each line end of the text.
+    line_ends: Vec<usize>,
     /// Byte offset of every key and array element that was read, by its path.
     places: BTreeMap<String, usize>,
     /// Keys that an override has set, with the override as it was given.
     overridden: BTreeMap<String, String>,
-    found: Vec<Problem>,
+    /// The first of them, by line and in the order in which they were found.
+    found: BTreeMap<(usize, usize), Problem>,
+    /// Problems so far, with those that are not kept.
+    count: usize,
 }
 
 impl<'t> Problems<'t> {
     /// For the text of a plan.
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, places: BTreeMap::new(), overridden: BTreeMap::new(), found: Vec::new() }
+        Self {
+            text,
+            line_ends: text.match_indices('\n').map(|(offset, _)| offset).collect(),
+            places: BTreeMap::new(),
+            overridden: BTreeMap::new(),
+            found: BTreeMap::new(),
+            count: 0,
+        }
     }
 
     /// Remembers where a key stands.
@@ -83,11 +103,16 @@ impl<'t> Problems<'t> {
 
     /// Notes a problem at a key; its line is that of the key or, when it is not written, of the table it belongs in.
     pub(crate) fn add(&mut self, path: &str, wrong: impl Into<String>, allowed: impl Into<String>) {
+        self.add_made(path, || (wrong.into(), allowed.into()));
+    }
+
+    /// As [`Self::add`], with texts that are made only when the problem is kept.
+    pub(crate) fn add_made(&mut self, path: &str, texts: impl FnOnce() -> (String, String)) {
         let mut known = path;
         let offset = loop {
             if let Some(given) = self.overridden.get(known) {
                 let key = format!("--set {given}");
-                return self.note(Problem { line: 0, key, wrong: wrong.into(), allowed: allowed.into() });
+                return self.note(0, key, texts);
             }
             if let Some(offset) = self.places.get(known) {
                 break *offset;
@@ -97,31 +122,46 @@ impl<'t> Problems<'t> {
                 None => break 0,
             }
         };
-        self.add_at(offset, path, wrong.into(), allowed.into());
+        self.note(self.line(offset), path.to_owned(), texts);
     }
 
     /// Notes a problem at a byte offset. The same problem is noted once, however many arms run into it.
     pub(crate) fn add_at(&mut self, offset: usize, path: &str, wrong: String, allowed: String) {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        let line = before.split(|byte| *byte == b'\n').count();
-        self.note(Problem { line, key: path.to_owned(), wrong, allowed });
+        self.note(self.line(offset), path.to_owned(), || (wrong, allowed));
     }
 
-    fn note(&mut self, problem: Problem) {
-        if !self.found.contains(&problem) {
-            self.found.push(problem);
+    /// The line of a byte offset, from 1.
+    fn line(&self, offset: usize) -> usize {
+        self.line_ends.partition_point(|end| *end < offset.min(self.text.len())) + 1
+    }
+
+    fn note(&mut self, line: usize, key: String, texts: impl FnOnce() -> (String, String)) {
+        let is_full = self.found.len() == PROBLEMS_MAX;
+        if is_full && self.found.last_key_value().is_some_and(|((last, _), _)| *last < line) {
+            self.count += 1;
+            return;
+        }
+        let (wrong, allowed) = texts();
+        let problem = Problem { line, key, wrong, allowed };
+        if self.found.values().any(|found| *found == problem) {
+            return;
+        }
+        self.found.insert((line, self.count), problem);
+        self.count += 1;
+        if is_full {
+            self.found.pop_last();
         }
     }
 
     /// The number of problems so far.
     pub(crate) fn len(&self) -> usize {
-        self.found.len()
+        self.count
     }
 
     /// All problems in the order of their lines.
-    pub(crate) fn into_errors(mut self, file: &str) -> PlanErrors {
-        self.found.sort_by_key(|problem| problem.line);
-        PlanErrors { file: file.to_owned(), problems: self.found }
+    pub(crate) fn into_errors(self, file: &str) -> PlanErrors {
+        let has_more = self.count > self.found.len();
+        PlanErrors { file: file.to_owned(), problems: self.found.into_values().collect(), has_more }
     }
 }
 

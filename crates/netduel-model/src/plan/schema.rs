@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::spec::{PlanSpec, SettingsSpec};
+use super::{ARMS_MAX, HOSTS_MAX, WORKLOADS_MAX};
 use crate::metric::Metric;
 use crate::units::Nanos;
 use crate::workload::given::Given;
@@ -20,6 +21,14 @@ const MOST: &str = "x-maximum";
 /// what only [`parse`](super::parse) knows.
 pub fn schema() -> Value {
     let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<PlanSpec>().to_value();
+    for (key, keyword, most) in [
+        ("hosts", "maxProperties", HOSTS_MAX),
+        ("arms", "maxItems", ARMS_MAX),
+        ("workloads", "maxItems", WORKLOADS_MAX),
+    ] {
+        schema["properties"][key][keyword] = most.into();
+        append(&mut schema["properties"][key], &format!("At most {most}."));
+    }
     let definitions = &mut schema["$defs"];
     let workload = &mut definitions["WorkloadSpec"];
     describe(&mut workload["properties"]);

@@ -40,11 +40,13 @@ pub(crate) fn read_shape<S: Shape>(raw: &Raw<'_>, path: &str, problems: &mut Pro
         let path = key_path(path, name);
         problems.place(&path, key.span().start);
         if !shape.fill(name, value, &path, problems) {
-            let names = keys.iter().map(|key| key.name);
-            let meant = nearest(name, names.clone()).map(|key| format!("did you mean `{key}`? "));
-            let allowed = names.collect::<Vec<_>>().join(", ");
-            let allowed = format!("{}keys of this table: {allowed}", meant.unwrap_or_default());
-            problems.add(&path, "is not a key that a plan has here", allowed);
+            problems.add_made(&path, || {
+                let names = keys.iter().map(|key| key.name);
+                let meant = nearest(name, names.clone()).map(|key| format!("did you mean `{key}`? "));
+                let allowed = names.collect::<Vec<_>>().join(", ");
+                let allowed = format!("{}keys of this table: {allowed}", meant.unwrap_or_default());
+                ("is not a key that a plan has here".to_owned(), allowed)
+            });
         }
     }
     for key in keys.iter().filter(|key| key.required) {

@@ -16,6 +16,18 @@ use crate::ids::{ArmName, HostName, NameError, WorkloadName};
 use crate::nearest::nearest;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent, UnitError};
 
+/// Elements of a list, and names in a table of names, at most: more than any key has a use for.
+const ELEMENTS_MAX: usize = 1024;
+
+/// Notes a list or a table of names that is too long; its elements are not read then.
+fn is_too_long(count: usize, path: &str, problems: &mut Problems<'_>) -> bool {
+    let is_too_long = count > ELEMENTS_MAX;
+    if is_too_long {
+        problems.add(path, format!("has {count} elements"), format!("at most {ELEMENTS_MAX} are allowed"));
+    }
+    is_too_long
+}
+
 /// A value as the TOML parser gives it, with its place in the text.
 pub(crate) type Raw<'i> = Spanned<DeValue<'i>>;
 
@@ -145,6 +157,9 @@ impl<T: Value> Value for Vec<T> {
             problems.add(path, found(raw), "a list in [ ] is needed");
             return None;
         };
+        if is_too_long(array.len(), path, problems) {
+            return None;
+        }
         let mut elements = Vec::with_capacity(array.len());
         for (index, element) in array.iter().enumerate() {
             let path = element_path(path, index);
@@ -162,6 +177,9 @@ impl<T: Value> Value for BTreeMap<String, T> {
             problems.add(path, found(raw), "a table is needed");
             return None;
         };
+        if is_too_long(table.len(), path, problems) {
+            return None;
+        }
         let mut entries = Self::new();
         for (key, value) in table {
             let path = key_path(path, key.get_ref());

@@ -5,6 +5,7 @@ mod guide;
 mod mutated;
 mod resolved;
 mod shipped;
+mod sizes;
 mod workloads;
 mod wrong;
 

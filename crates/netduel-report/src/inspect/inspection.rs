@@ -62,7 +62,7 @@ impl Inspection {
         }
         let host = |name: &HostName, snapshot: &HostSnapshot| {
             let context = HostContext { pinned: pinned(plan, name) };
-            let place = plan.hosts.get(name).map(|host| place(&host.launch));
+            let place = plan.hosts.get(name).map(|host| words::launch(&host.launch));
             InspectedHost { place, ..inspected(name.to_string(), snapshot.clone(), &context) }
         };
         Self {
@@ -128,19 +128,6 @@ impl Inspection {
 fn inspected(name: String, snapshot: HostSnapshot, context: &HostContext) -> InspectedHost {
     let findings = of_host(&snapshot, context);
     InspectedHost { name, place: None, snapshot, findings }
-}
-
-/// The location of a host of a plan.
-fn place(launch: &Launch) -> String {
-    match launch {
-        Launch::Local => "this machine".to_owned(),
-        Launch::Lab { guest } => {
-            format!("guest {guest} of the run's lab, a network namespace of this machine")
-        }
-        Launch::Netns { name } => format!("network namespace {name} of this machine"),
-        Launch::Command { prefix } => format!("reached by `{}`", prefix.join(" ")),
-        Launch::Paired { address } => format!("the server at {address}, which is paired"),
-    }
 }
 
 /// Cores that the workloads of a plan pin threads to on a host.

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::envelope::{Document, Envelope, Origin};
+use super::facts::Sysctl;
 use super::parts::Workload;
 use crate::words;
 
@@ -24,6 +25,8 @@ pub struct CheckedPlan {
     pub trials_per_block: u32,
     /// Whether the plan allows too few blocks for any verdict.
     pub too_few_blocks: bool,
+    /// What a run does on each host besides traffic: read it before you run a plan from elsewhere.
+    pub uses: Vec<HostUse>,
     /// The plan with every default written out.
     pub plan: Plan,
 }
@@ -42,7 +45,53 @@ impl CheckedPlan {
             file: file.to_owned(),
             trials_per_block: plan.trials_per_block(),
             too_few_blocks: plan.too_few_blocks().is_some(),
+            uses: plan.uses().iter().map(HostUse::of).collect(),
             plan: Plan::of(plan),
+        }
+    }
+}
+
+/// What a run does on a host besides traffic; each thing stands there once, however many arms do it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HostUse {
+    /// Name of the host in the plan.
+    pub host: String,
+    /// How its agent is started.
+    pub launch: HostLaunch,
+    /// Programs that its agent runs.
+    pub commands: Vec<CommandUse>,
+    /// Sysctls that are set for trials.
+    pub sysctls: Vec<Sysctl>,
+    /// All other treatments, in words.
+    pub treatments: Vec<String>,
+    /// Events that change its path during traffic, in words.
+    pub events: Vec<String>,
+}
+
+/// A program that an agent runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CommandUse {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The command that undoes it; null for a program that ends with its trial.
+    pub undo: Option<Vec<String>>,
+}
+
+impl HostUse {
+    fn of(host: &plan::HostUses<'_>) -> Self {
+        let command = |one: &plan::HostCommand| CommandUse {
+            command: one.words.clone(),
+            undo: Some(one.undo.clone()).filter(|undo| !undo.is_empty()),
+        };
+        let sysctl =
+            |(name, value): &(&str, &str)| Sysctl { name: (*name).to_owned(), value: (*value).to_owned() };
+        Self {
+            host: host.name.to_string(),
+            launch: HostLaunch::of(host.launch),
+            commands: host.commands.iter().map(command).collect(),
+            sysctls: host.sysctls.iter().map(sysctl).collect(),
+            treatments: host.treatments.iter().map(|one| words::treatment(one)).collect(),
+            events: host.events.iter().map(ToString::to_string).collect(),
         }
     }
 }
@@ -221,18 +270,23 @@ impl PlanLab {
     }
 }
 
+impl HostLaunch {
+    fn of(launch: &Launch) -> Self {
+        match launch {
+            Launch::Local => Self::Local,
+            Launch::Lab { guest } => Self::Lab { guest: guest.clone() },
+            Launch::Netns { name } => Self::Netns { namespace: name.clone() },
+            Launch::Command { prefix } => Self::Command { prefix: prefix.clone() },
+            Launch::Paired { address } => Self::Paired { server: address.clone() },
+        }
+    }
+}
+
 impl PlanHost {
     fn of(name: &str, host: &plan::Host) -> Self {
-        let launch = match &host.launch {
-            Launch::Local => HostLaunch::Local,
-            Launch::Lab { guest } => HostLaunch::Lab { guest: guest.clone() },
-            Launch::Netns { name } => HostLaunch::Netns { namespace: name.clone() },
-            Launch::Command { prefix } => HostLaunch::Command { prefix: prefix.clone() },
-            Launch::Paired { address } => HostLaunch::Paired { server: address.clone() },
-        };
         Self {
             name: name.to_owned(),
-            launch,
+            launch: HostLaunch::of(&host.launch),
             addresses: host.addresses.clone(),
             size: host.size.clone(),
             expected_bps: host.expect_mbps.map(|mbps| u64::from(mbps) * BITS_PER_MEGABIT),

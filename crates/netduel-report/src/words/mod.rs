@@ -13,6 +13,7 @@ pub mod search;
 pub(crate) mod text;
 pub mod tone;
 mod treatment;
+mod uses;
 mod verdict;
 mod warnings;
 
@@ -36,6 +37,7 @@ pub(crate) use text::ranges;
 pub use text::{date, date_and_time, percent, percent_at_least, plain, significant, times};
 pub use tone::Tone;
 pub use treatment::{changes, treatment};
+pub use uses::{launch, uses};
 pub use verdict::{
     answer, blocks_worth_naming, interval, is_inconclusive, listed, shown_effect, times_with_interval, tone,
     verdict, verdict_legend, verdict_legend_brief,

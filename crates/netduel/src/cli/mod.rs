@@ -20,7 +20,7 @@ use crate::serve::args::ServeArgs;
 use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
-use shared::{JsonArgs, OverrideArgs};
+use shared::{JsonArgs, OverrideArgs, PermissionArgs};
 use stored::{ReportArgs, RunsArgs};
 
 /// A/B-test two network paths: which is faster, by how much, at what cost, and why.
@@ -227,6 +227,8 @@ pub enum PlanCommand {
         plan: PathBuf,
         #[command(flatten)]
         overrides: OverrideArgs,
+        #[command(flatten)]
+        permissions: PermissionArgs,
         #[command(flatten)]
         json: JsonArgs,
     },

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::shared::{JsonArgs, OverrideArgs, QuietArgs, StoreArgs, TagArgs};
+use super::shared::{JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, StoreArgs, TagArgs};
 
 /// What is printed and stored of a run.
 #[derive(Debug, Args)]
@@ -49,6 +49,8 @@ pub struct RunArgs {
     pub seed: Option<u64>,
     #[command(flatten)]
     pub overrides: OverrideArgs,
+    #[command(flatten)]
+    pub permissions: PermissionArgs,
     /// Write report.html into this folder. A name that ends with .html, .md, .json, .csv or .txt is the file to write.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,

@@ -2,6 +2,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use netduel_model::plan::Permissions;
 use netduel_model::run::Annotations;
 
 /// Where runs are kept.
@@ -35,6 +36,25 @@ pub struct OverrideArgs {
     /// workload, for example --set blocks_max=12 --set bulk.duration="5 s"; may be repeated. Settings of an arm have precedence.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+}
+
+/// What a plan may do.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct PermissionArgs {
+    /// Refuse a plan that names programs: launchers, treatments with `command`, and testpmd with a program or arguments of its own.
+    /// Nothing of such a plan is started.
+    #[arg(long)]
+    pub no_commands: bool,
+    /// Let the plan change any sysctl; without this option those of the network (net.*) and a few others.
+    #[arg(long)]
+    pub allow_sysctl: bool,
+}
+
+impl PermissionArgs {
+    /// What the plan may do.
+    pub fn permissions(self) -> Permissions {
+        Permissions { commands: !self.no_commands, every_sysctl: self.allow_sysctl }
+    }
 }
 
 /// What a user writes about a run.

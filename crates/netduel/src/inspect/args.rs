@@ -16,6 +16,9 @@ pub struct InspectArgs {
     /// The hosts of this plan, started as in a run; the pairs of its arms are compared.
     #[arg(long, value_name = "PLAN.toml")]
     pub plan: Option<PathBuf>,
+    /// Refuse a plan that names programs, as `netduel run --no-commands` does.
+    #[arg(long, requires = "plan")]
+    pub no_commands: bool,
     #[command(flatten)]
     pub json: JsonArgs,
     /// Do not query the cloud's metadata service.

@@ -69,12 +69,12 @@ mod tests {
             ..problem("workloads[0].dscp")
         };
         assert_eq!(
-            message(&PlanErrors { file: "options".to_owned(), problems: vec![foreign] }),
+            message(&PlanErrors { file: "options".to_owned(), problems: vec![foreign], has_more: false }),
             "--dscp: is not a setting of pps; leave it out"
         );
         let problems = vec![problem("workloads[0].engine"), problem("hosts.server.serve")];
         assert_eq!(
-            message(&PlanErrors { file: "options".to_owned(), problems }),
+            message(&PlanErrors { file: "options".to_owned(), problems, has_more: false }),
             "--engine: is wrong; right is allowed\nhosts.server.serve: is wrong; right is allowed"
         );
     }

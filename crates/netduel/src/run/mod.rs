@@ -11,7 +11,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use netduel_lab::Lab;
-use netduel_model::plan::{self, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
+use netduel_model::plan::{self, Permissions, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
 use netduel_model::run::Run;
 use netduel_store::Store;
 
@@ -31,6 +31,7 @@ pub use surroundings::{
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
+    let permissions = args.permissions.permissions();
     let store = writable_store(&args.outcome.store)?;
     let out = args.out.as_ref().map(|out| Destination::of(out, None)).transpose()?;
     let mut output = Output {
@@ -44,6 +45,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
         refuse_quick_test(&run)?;
+        refuse_stored_plan(&run, permissions)?;
         if let (None, Some(report)) = (&output.out, &run.header.report) {
             output.out = Some(Destination::of(Path::new(report), None)?);
         }
@@ -53,7 +55,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         return execute(&plan, RunSource::Resumed(Box::new((run, writer))), store, lab, &output);
     }
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
-    let (text, mut plan) = read_plan_with(path, &args.overrides.set)?;
+    let (text, mut plan) = read_plan(path, &args.overrides.set, permissions)?;
     if args.aa {
         plan = plan.into_aa();
     }
@@ -113,13 +115,19 @@ fn refuse_quick_test(run: &Run) -> Result<(), Failure> {
     }
 }
 
-/// Reads and checks a plan.
-pub fn read_plan(path: &Path) -> Result<(String, ResolvedPlan), Failure> {
-    read_plan_with(path, &[])
+/// Refuses a stored plan that does what is not permitted: the run file may be from elsewhere.
+fn refuse_stored_plan(run: &Run, permissions: Permissions) -> Result<(), Failure> {
+    let Some((host, forbidden)) = permissions.refuse(&run.header.plan) else { return Ok(()) };
+    let text = format!("failed to resume {}: its plan {} on host {host}", run.header.id, forbidden.wrong);
+    Err(Failure::message(Kind::Usage, text).remedy(forbidden.allowed))
 }
 
 /// Reads and checks a plan with overrides, each KEY=VALUE or WORKLOAD.KEY=VALUE.
-pub fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, ResolvedPlan), Failure> {
+pub fn read_plan(
+    path: &Path,
+    overrides: &[String],
+    permissions: Permissions,
+) -> Result<(String, ResolvedPlan), Failure> {
     let opened = path.to_owned();
     // A device may have no end, and a pipe may never have a writer.
     let read = signal::unless_interrupted(move || {
@@ -141,7 +149,8 @@ pub fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, Reso
         let text = format!("failed to read the plan {}: {error}", path.display());
         Failure::caused(Kind::Usage, text, error)
     })?;
-    let plan = plan::parse_with(&text, &path.display().to_string(), overrides).kind(Kind::Usage)?;
+    let plan = plan::parse_with(&text, &path.display().to_string(), overrides, permissions);
+    let plan = plan.kind(Kind::Usage)?;
     Ok((text, plan))
 }
 

@@ -17,6 +17,7 @@ mod latency;
 mod ordinary_user;
 mod output_files;
 mod path_proof;
+mod permissions;
 mod placement;
 mod quick;
 mod quick_packets;

@@ -5,12 +5,15 @@ mod events;
 mod frames;
 mod hosts;
 mod overrides;
+mod permissions;
 mod settings;
+mod sizes;
 mod treatments;
 mod tuning;
 mod values;
 mod workloads;
 
+use super::permissions::Permissions;
 use super::problem::Problems;
 use super::resolved::{Lab, ResolvedPlan};
 use super::spec::{DesignSpec, LabSpec, PlanSpec};
@@ -24,7 +27,15 @@ pub use settings::traffic;
 
 /// Checks everything and resolves it; `None` when what is missing or unreadable leaves nothing to run. A plan with
 /// problems may be resolved all the same: the caller looks at the problems.
-pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<ResolvedPlan> {
+pub(super) fn resolve(
+    spec: &PlanSpec,
+    permissions: Permissions,
+    problems: &mut Problems<'_>,
+) -> Option<ResolvedPlan> {
+    if !sizes::check(spec, problems) {
+        return None;
+    }
+    permissions::check(spec, permissions, problems);
     if let Some(name) = &spec.name
         && RunId::new(name.as_str()).is_err()
     {

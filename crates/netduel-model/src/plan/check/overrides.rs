@@ -104,7 +104,7 @@ fn refuse(given: &str, wrong: &str, problems: &mut Problems<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::parse_with;
+    use crate::plan::{Permissions, parse_with};
     use crate::units::Nanos;
 
     const PLAN: &str = r#"
@@ -136,7 +136,7 @@ duration = "2 s"
 
     fn with(overrides: &[&str]) -> Result<crate::plan::ResolvedPlan, String> {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        parse_with(PLAN, "x.toml", &overrides).map_err(|errors| errors.to_string())
+        parse_with(PLAN, "x.toml", &overrides, Permissions::default()).map_err(|errors| errors.to_string())
     }
 
     fn durations(overrides: &[&str]) -> Vec<Nanos> {
@@ -165,7 +165,9 @@ duration = "2 s"
         let text = format!("{PLAN}warmup = \"1 s\"\n[design]\nblocks_min = 8\nblocks_max = 20\n");
         let error = |overrides: &[&str]| {
             let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-            parse_with(&text, "x.toml", &overrides).expect_err("contradicting keys").to_string()
+            parse_with(&text, "x.toml", &overrides, Permissions::default())
+                .expect_err("contradicting keys")
+                .to_string()
         };
         assert_eq!(
             error(&["blocks_max=3"]),

@@ -1,8 +1,10 @@
 //! Treatments: each says exactly one change, with the keys that this change needs and no others.
+use std::collections::HashSet;
+
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
-use crate::workload::TREATMENT;
+use crate::workload::{Role, TREATMENT};
 
 use super::tuning;
 use super::values::{check_command, check_interface, check_table};
@@ -34,6 +36,7 @@ pub(super) fn resolve(
     problems: &mut Problems<'_>,
 ) -> Vec<Treatment> {
     let mut treatments: Vec<Treatment> = Vec::new();
+    let mut targets = HashSet::new();
     for (index, spec) in specs.iter().enumerate() {
         let path = element_path(path, index);
         let written: Vec<&str> =
@@ -70,19 +73,26 @@ pub(super) fn resolve(
             problems.add(&key_path(&path, "path"), "is the second path of this arm", "an arm has one path");
         }
         let treatment = Treatment { action, on: spec.on.unwrap_or_default() };
-        check_target(&path, &treatment, &treatments, problems);
+        check_target(&path, &treatment, &mut targets, problems);
         treatments.push(treatment);
     }
     treatments
 }
 
 /// Refuses a second change of one thing at one end: only the last would be in force.
-fn check_target(path: &str, treatment: &Treatment, earlier: &[Treatment], problems: &mut Problems<'_>) {
+/// `targets`: what the earlier treatments change, and at which end.
+fn check_target(
+    path: &str,
+    treatment: &Treatment,
+    targets: &mut HashSet<(Role, String)>,
+    problems: &mut Problems<'_>,
+) {
     let Some(target) = treatment.action.target() else { return };
     let is_path = matches!(treatment.action, TreatmentAction::Path { .. });
-    let meets = |other: Side| other == treatment.on || [other, treatment.on].contains(&Side::Both);
-    let is_second =
-        earlier.iter().any(|other| meets(other.on) && other.action.target().as_ref() == Some(&target));
+    let mut is_second = false;
+    for role in [Role::Client, Role::Server].into_iter().filter(|role| treatment.on.includes(*role)) {
+        is_second |= !targets.insert((role, target.clone()));
+    }
     if is_second && !is_path {
         let wrong = format!("changes {target} a second time in this arm");
         problems.add(path, wrong, "keep one of the two, or give each an end of its own with `on`");

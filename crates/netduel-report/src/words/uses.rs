@@ -1,0 +1,41 @@
+//! What a run does on the hosts of a plan besides traffic, in words: a reader decides by them whether to run a plan.
+use netduel_model::plan::{HostCommand, HostUses, Launch};
+
+use super::text::shell_word;
+use super::treatment;
+
+/// How the agent of a host is started.
+pub fn launch(launch: &Launch) -> String {
+    match launch {
+        Launch::Local => "this machine".to_owned(),
+        Launch::Lab { guest } => {
+            format!("guest {guest} of the run's lab, a network namespace of this machine")
+        }
+        Launch::Netns { name } => format!("network namespace {name} of this machine"),
+        Launch::Command { prefix } => format!("reached by `{}`", shell_line(prefix)),
+        Launch::Paired { address } => format!("the server at {address}, which is paired"),
+    }
+}
+
+/// What a run does on a host, a line for each thing; the first is how its agent is started.
+pub fn uses(host: &HostUses<'_>) -> Vec<String> {
+    let mut lines = vec![launch(host.launch)];
+    lines.extend(host.commands.iter().map(command));
+    lines.extend(host.sysctls.iter().map(|(name, value)| format!("sysctl {name} = {value}")));
+    lines.extend(host.treatments.iter().map(|one| treatment(one)));
+    lines.extend(host.events.iter().map(|event| format!("event {event}")));
+    lines
+}
+
+fn command(command: &HostCommand) -> String {
+    let undo = match command.undo.as_slice() {
+        [] => String::new(),
+        undo => format!(", undone by `{}`", shell_line(undo)),
+    };
+    format!("command `{}`{undo}", shell_line(&command.words))
+}
+
+/// Words as a shell would take them, so that the border between two words is visible.
+fn shell_line(words: &[String]) -> String {
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}

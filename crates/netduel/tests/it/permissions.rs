@@ -1,0 +1,125 @@
+//! What a plan may do: it is shown before a run, and a user can forbid programs and permit sysctls.
+use crate::support::{Bench, LATENCY, TWO_PATHS, short_plan};
+
+/// A plan that runs a program at every place where a plan can name one; each would create the file `ran`.
+fn plan_with_programs(bench: &Bench) -> String {
+    let ran = bench.path().join("ran").display().to_string();
+    format!(
+        r#"name = "programs"
+question = "Does it run them?"
+[hosts.near]
+launch = "local"
+[hosts.far]
+launch = "command"
+command = ["touch", "{ran}"]
+addresses = ["127.0.0.1"]
+[[arms]]
+name = "plain"
+client = "near"
+server = "far"
+[[arms]]
+name = "changed"
+client = "near"
+server = "far"
+treatments = [
+  {{ on = "client", command = ["touch", "{ran}"], undo = ["rm", "-f", "a b"] }},
+  {{ on = "client", sysctl = "net.ipv4.tcp_sack", value = "1" }},
+]
+[[workloads]]
+name = "packets"
+type = "pps"
+generator = "dpdk"
+dpdk = {{ program = "{ran}", args = ["--burst=64"] }}
+"#
+    )
+}
+
+#[test]
+fn plan_with_programs_is_refused_before_anything_starts() {
+    let bench = Bench::new();
+    let plan = bench.plan(&plan_with_programs(&bench));
+    let plan = plan.to_str().unwrap();
+    for words in [
+        &["run", plan, "--no-commands"][..],
+        &["plan", "check", plan, "--no-commands"],
+        &["inspect", "--plan", plan, "--no-commands"],
+    ] {
+        let refused = bench.run(words).expect_code(2);
+        for place in [
+            "plan.toml:7: hosts.far.command: runs `touch ",
+            "plan.toml:18: arms[1].treatments[0].command: runs `touch ",
+            "plan.toml:25: workloads[0].dpdk.program: runs `",
+            "plan.toml:25: workloads[0].dpdk.args: runs `dpdk-testpmd --burst=64`",
+        ] {
+            assert!(refused.stderr.contains(place), "{words:?}: {place:?} is not in\n{}", refused.stderr);
+        }
+        assert!(refused.stderr.contains("leave out --no-commands"), "{}", refused.stderr);
+        assert!(!bench.path().join("ran").exists(), "{words:?} ran a program");
+    }
+    // Nothing else is wrong with it: without the option its launcher is started.
+    bench.run(["run", plan]).expect_code(4);
+    assert!(bench.path().join("ran").exists());
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn checked_plan_lists_what_a_run_does_on_each_host() {
+    let bench = Bench::new();
+    let plan = bench.plan(&plan_with_programs(&bench));
+    let ran = bench.path().join("ran").display().to_string();
+    let checked = bench.run(["plan", "check", plan.to_str().unwrap()]).expect_code(0);
+    for line in [
+        format!("far: reached by `touch {ran}`"),
+        "near: this machine".to_owned(),
+        format!("near: command `touch {ran}`, undone by `rm -f 'a b'`"),
+        format!("near: command `{ran} --burst=64`"),
+        "near: sysctl net.ipv4.tcp_sack = 1".to_owned(),
+    ] {
+        assert!(checked.stdout.contains(&line), "{line:?} is not in\n{}", checked.stdout);
+    }
+    let uses =
+        bench.run(["plan", "check", plan.to_str().unwrap(), "--json"]).expect_code(0).json()["uses"].clone();
+    assert_eq!(uses[0]["launch"]["prefix"], serde_json::json!(["touch", ran]));
+    assert_eq!(uses[1]["commands"][1]["command"], serde_json::json!(["touch", ran]));
+    assert_eq!(uses[1]["commands"][1]["undo"], serde_json::json!(["rm", "-f", "a b"]));
+    assert_eq!(uses[1]["commands"][0]["undo"], serde_json::Value::Null);
+    assert_eq!(uses[1]["sysctls"], serde_json::json!([{ "name": "net.ipv4.tcp_sack", "value": "1" }]));
+    assert!(!bench.path().join("ran").exists(), "a check ran a program");
+}
+
+#[test]
+fn sysctl_outside_of_the_network_needs_a_permission() {
+    let bench = Bench::new();
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    let text = plan_with_programs(&bench).replace("net.ipv4.tcp_sack", "kernel.core_pattern");
+    let plan = bench.plan(&text);
+    let plan = plan.to_str().unwrap();
+    for words in [&["run", plan][..], &["plan", "check", plan]] {
+        let refused = bench.run(words).expect_code(2);
+        let place = "plan.toml:19: arms[1].treatments[1].sysctl: changes \"kernel.core_pattern\"";
+        assert!(refused.stderr.contains(place), "{}", refused.stderr);
+        assert!(refused.stderr.contains("add --allow-sysctl"), "{}", refused.stderr);
+    }
+    let checked = bench.run(["plan", "check", plan, "--allow-sysctl"]).expect_code(0);
+    assert!(checked.stdout.contains("near: sysctl kernel.core_pattern = 1"), "{}", checked.stdout);
+    assert_eq!(std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap(), pattern);
+}
+
+#[test]
+fn stored_plan_with_programs_is_not_resumed() {
+    let bench = Bench::new();
+    let arms = TWO_PATHS.replacen(
+        "treatments = [{ path = \"synthetic\" }]",
+        "treatments = [{ path = \"synthetic\" }, { command = [\"true\"], undo = [\"true\"] }]",
+        1,
+    );
+    let plan = bench.plan(&short_plan(&arms, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    bench.run(["run", plan.to_str().unwrap(), "-q"]).expect_code(0);
+    let refused = bench.run(["run", "--resume", "last", "--no-commands"]).expect_code(2);
+    assert!(
+        refused.stderr.contains("its plan runs `true`") && refused.stderr.contains("on host a"),
+        "{}",
+        refused.stderr
+    );
+    bench.assert_nothing_left();
+}
