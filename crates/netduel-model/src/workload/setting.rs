@@ -133,16 +133,16 @@ impl Range {
     /// What is allowed, as it is written in a plan: `"1 s" to "2 s" is allowed`.
     pub fn allowed(&self) -> String {
         let [least, most] = [self.least, self.most].map(|value| self.unit.toml(value));
-        format!("{least} to {most}{}{} is allowed", self.unit.noun(), self.steps(self.unit.toml(self.step)))
+        format!("{least} to {most}{}{} is allowed", self.unit.noun(), self.steps(&self.unit.toml(self.step)))
     }
 
     /// For people: `1 s to 2 s`.
     pub fn words(&self) -> String {
         let [least, most] = [self.least, self.most].map(|value| self.unit.show(value));
-        format!("{least} to {most}{}{}", self.unit.noun(), self.steps(self.unit.show(self.step)))
+        format!("{least} to {most}{}{}", self.unit.noun(), self.steps(&self.unit.show(self.step)))
     }
 
-    fn steps(&self, step: String) -> String {
+    fn steps(&self, step: &str) -> String {
         if self.step == 1 { String::new() } else { format!(" in steps of {step}") }
     }
 

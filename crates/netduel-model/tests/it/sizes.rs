@@ -1,6 +1,4 @@
 //! Plans of any size are judged: what is too large is refused, and no problem hides the first ones.
-use std::fmt::Write as _;
-
 use netduel_model::plan::{ARMS_MAX, HOSTS_MAX, WORKLOADS_MAX, parse};
 
 const START: &str = "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"local\"\naddresses = [\"192.0.2.1\"]\n";
@@ -12,11 +10,16 @@ fn arms(count: usize) -> String {
             index + 1
         )
     };
-    (0..count).map(arm).collect()
+    repeated(count, arm)
+}
+
+/// The texts of the indices below `count`, one after the other.
+fn repeated(count: usize, text: impl Fn(usize) -> String) -> String {
+    (0..count).map(text).collect::<Vec<_>>().concat()
 }
 
 fn workloads(count: usize) -> String {
-    (0..count).map(|index| format!("[[workloads]]\nname = \"w{index}\"\ntype = \"tcp-stream\"\n")).collect()
+    repeated(count, |index| format!("[[workloads]]\nname = \"w{index}\"\ntype = \"tcp-stream\"\n"))
 }
 
 fn errors(text: &str) -> String {
@@ -25,11 +28,9 @@ fn errors(text: &str) -> String {
 
 #[test]
 fn first_hundred_problems_are_reported_with_a_hint_at_the_rest() {
-    let mut text = format!("{START}{}{}", arms(2), workloads(1));
-    let first = text.lines().count() + 1;
-    for index in 0..300 {
-        let _ = writeln!(text, "key{index} = 1");
-    }
+    let start = format!("{START}{}{}", arms(2), workloads(1));
+    let first = start.lines().count() + 1;
+    let text = start + &repeated(300, |index| format!("key{index} = 1\n"));
     let errors = parse(&text, "p").expect_err("300 unknown keys");
     let lines: Vec<usize> = errors.problems.iter().map(|problem| problem.line).collect();
     assert_eq!(lines, (first..first + 100).collect::<Vec<_>>());
@@ -38,7 +39,7 @@ fn first_hundred_problems_are_reported_with_a_hint_at_the_rest() {
 
 #[test]
 fn hundred_problems_have_no_hint_at_more() {
-    let keys: String = (0..100).map(|index| format!("key{index} = 1\n")).collect();
+    let keys = repeated(100, |index| format!("key{index} = 1\n"));
     let errors = parse(&format!("{START}{}{}{keys}", arms(2), workloads(1)), "p").expect_err("100 keys");
     assert_eq!((errors.problems.len(), errors.has_more), (100, false));
 }
@@ -46,7 +47,7 @@ fn hundred_problems_have_no_hint_at_more() {
 #[test]
 fn number_of_hosts_arms_and_workloads_is_limited() {
     let hosts = |count: usize| -> String {
-        (0..count).map(|index| format!("[hosts.h{index}]\nlaunch = \"local\"\n")).collect()
+        repeated(count, |index| format!("[hosts.h{index}]\nlaunch = \"local\"\n"))
     };
     assert!(
         parse(&format!("{START}{}{}{}", hosts(HOSTS_MAX - 2), arms(ARMS_MAX), workloads(4)), "p").is_ok()

@@ -150,7 +150,7 @@ fn the_schema_has_the_bounds_of_each_type() {
             Some((_, key)) => &schema["$defs"]["DpdkSpec"]["properties"][key],
             None => &rule["then"]["properties"][case.setting.key],
         };
-        let SettingRange { least, most, unit } = case.range;
+        let SettingRange { least, most, unit, .. } = case.range;
         if unit.is_number() {
             let is_good = bounds["minimum"].as_u64() <= Some(case.value)
                 && Some(case.value) <= bounds["maximum"].as_u64();
