@@ -11,6 +11,7 @@ pub(crate) mod search;
 pub(crate) mod settings;
 mod shape;
 pub mod spec;
+mod treatment_words;
 pub mod tuning;
 mod uses;
 mod value;
