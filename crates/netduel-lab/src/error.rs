@@ -29,6 +29,12 @@ impl Errno {
     pub const PERM: Self = Self(1);
     /// Input or output error; also for errors without a number.
     pub const IO: Self = Self(5);
+    /// No process, thread or other resource left for now.
+    pub const AGAIN: Self = Self(11);
+    /// No memory left.
+    pub const NOMEM: Self = Self(12);
+    /// Permission denied.
+    pub const ACCES: Self = Self(13);
     /// Invalid argument.
     pub const INVAL: Self = Self(22);
     /// No space; a namespace limit.
@@ -238,6 +244,17 @@ impl fmt::Display for LastWords<'_> {
 }
 
 impl LabError {
+    /// Whether the kernel refused a step because this user may not take it, or because a limit of processes or memory is reached.
+    pub fn is_of_environment(&self) -> bool {
+        match self {
+            Self::Namespaces { .. } | Self::KernelFeature { .. } | Self::NoProgram { .. } => true,
+            Self::Kernel { errno, .. } | Self::Local { errno, .. } => {
+                [Errno::PERM, Errno::ACCES, Errno::AGAIN, Errno::NOMEM].contains(errno)
+            }
+            _ => false,
+        }
+    }
+
     /// A closure for `map_err` on steps of this process.
     pub(crate) fn local<E: Into<std::io::Error>>(operation: impl Into<String>) -> impl FnOnce(E) -> Self {
         let operation = operation.into();

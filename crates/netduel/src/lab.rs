@@ -17,9 +17,7 @@ use crate::program::{self, keeper_command};
 /// The exit code of a lab's error.
 fn failure_kind(error: &LabError) -> Kind {
     match error {
-        LabError::Namespaces { .. } | LabError::KernelFeature { .. } | LabError::NoProgram { .. } => {
-            Kind::Environment
-        }
+        error if error.is_of_environment() => Kind::Environment,
         LabError::NoSuchHost { .. } => Kind::Usage,
         _ => Kind::Lab,
     }

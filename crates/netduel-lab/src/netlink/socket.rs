@@ -29,7 +29,11 @@ impl Step<'_> {
                 LabError::KernelFeature { operation, object, errno, feature: feature.to_owned() }
             }
             _ => {
-                let detail = words.map(|words| format!("; kernel message: \"{words}\"")).unwrap_or_default();
+                let mut detail =
+                    words.map(|words| format!("; kernel message: \"{words}\"")).unwrap_or_default();
+                if [Errno::PERM, Errno::ACCES].contains(&errno) {
+                    detail.push_str("; run as root with CAP_NET_ADMIN, or as an ordinary user where user namespaces are permitted");
+                }
                 LabError::Kernel { operation, object, errno, detail }
             }
         }

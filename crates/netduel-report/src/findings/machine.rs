@@ -19,10 +19,37 @@ pub struct HostContext {
 pub(super) fn find(host: &HostSnapshot, context: &HostContext) -> Vec<Finding> {
     let mut found: Vec<Finding> =
         carriers(host).filter_map(|interface| other_node(host, interface, context)).collect();
-    let others =
-        [allowed(host), governor(host), rules(host), tracking(host), huge_pages(host), metadata(host)];
+    let others = [
+        unread(host),
+        allowed(host),
+        governor(host),
+        rules(host),
+        tracking(host),
+        huge_pages(host),
+        metadata(host),
+    ];
     found.extend(others.into_iter().flatten());
     found
+}
+
+/// Most rules need facts of procfs. Every kernel has these there, so a host without any of them was not read, and it is not known to be
+/// without faults.
+fn unread(host: &HostSnapshot) -> Option<Finding> {
+    let is_read = host.kernel.is_some()
+        || host.boot_id.is_some()
+        || host.memory_bytes.is_some()
+        || host.cores > 0
+        || !host.sysctls.is_empty();
+    if is_read {
+        return None;
+    }
+    Some(
+        Finding::new("facts-unread", Severity::Problem, "the facts of this host could not be read")
+            .seen("no kernel release, boot id, memory, core or sysctl in /proc")
+            .why("most rules could not be checked, and trials fail without the counters of /proc")
+            .remedy("mount /proc where netduel runs, readable as a whole (not with subset=pid)")
+            .command("mount -t proc proc /proc"),
+    )
 }
 
 /// Cores of the threads, as far as known, with their origin: those of the plan, else those that the process may use.

@@ -1,6 +1,6 @@
 //! Findings: rules over the snapshots of a host or of a pair of hosts that name faults of the network configuration.
 //!
-//! A fact that is missing in a snapshot causes no finding. Nothing here changes a host; the commands are for a person to read
+//! A fact that is missing in a snapshot causes no finding, but a host of which no fact could be read has one. Nothing here changes a host; the commands are for a person to read
 //! and to run.
 mod acceleration;
 mod counters;

@@ -129,6 +129,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
     ("small-buffers", Severity::Warning, |host| {
         host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 524288".into());
     }),
+    ("facts-unread", Severity::Problem, |host| *host = HostSnapshot::default()),
     ("size-limit", Severity::Note, |host| {
         host.cloud.as_mut().unwrap().size = Some("standard_d4s_v5".into());
     }),
@@ -313,8 +314,10 @@ fn software_interfaces_are_not_hardware() {
 }
 
 #[test]
-fn host_without_facts_has_no_finding() {
-    assert_eq!(on_host(&HostSnapshot::default()), []);
+fn host_without_facts_is_not_called_healthy() {
+    assert_eq!(ids(&on_host(&HostSnapshot::default())), ["facts-unread"]);
+    // One fact of /proc shows that it could be read.
+    assert_eq!(on_host(&HostSnapshot { kernel: Some("6.8".into()), ..HostSnapshot::default() }), []);
     assert_eq!(of_pair(&HostSnapshot::default(), &HostSnapshot::default(), &pair()), []);
 }
 

@@ -1,5 +1,9 @@
 //! `netduel inspect`: this host, hosts of a lab, hosts that cannot be inspected, exit codes, and the problems printed before a run.
-use crate::support::{Bench, LATENCY, TWO_PATHS, short_plan};
+use std::process::Command;
+
+use netduel_test_support::skip;
+
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan};
 
 /// An agent of another machine: a script with fixed responses.
 const SCRIPTED: &str = r#"while read -r line; do
@@ -81,6 +85,24 @@ fn inspecting_this_host_changes_nothing() {
     // It stores nothing and needs no store.
     assert!(!bench.store().exists());
     bench.assert_nothing_left();
+}
+
+#[test]
+fn host_whose_facts_cannot_be_read_is_not_called_healthy() {
+    let bench = Bench::new();
+    // A /proc without files, in a mount namespace that ends with the command.
+    let script = "mount -t tmpfs tmpfs /proc || exit 77; exec \"$0\" inspect --no-metadata";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "--user", "sh", "-c", script]);
+    command.arg(env!("CARGO_BIN_EXE_netduel")).current_dir(bench.path());
+    bench.mark(&mut command);
+    let inspected = Finished::from(command.output().unwrap());
+    if inspected.code == Some(77) {
+        return skip("a tmpfs cannot be mounted in a user namespace here");
+    }
+    let inspected = inspected.expect_code(8);
+    assert!(inspected.stdout.contains("facts-unread"), "{}", inspected.stdout);
+    assert!(!inspected.stdout.contains("None."), "{}", inspected.stdout);
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! The commands of the lab.
-use crate::support::Bench;
+use std::process::Command;
+
+use netduel_test_support::skip;
+
+use crate::support::{Bench, Finished};
 
 #[test]
 fn lab_starts_runs_commands_changes_path_and_stops() {
@@ -54,5 +58,26 @@ fn two_labs_run_concurrently() {
             .expect_code(0);
         bench.run(["lab", "down", name]).expect_code(0);
     }
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn lab_without_the_permission_ends_with_the_code_of_the_environment() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can give up a single capability");
+    }
+    let bench = Bench::new();
+    // It may make namespaces, and no interface in them.
+    let mut command = Command::new("setpriv");
+    command.arg("--bounding-set=-net_admin").arg(env!("CARGO_BIN_EXE_netduel"));
+    command.args(["lab", "up", "--lab", &format!("it-denied-{}", std::process::id())]);
+    command.current_dir(bench.path());
+    bench.mark(&mut command);
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => return skip(format!("setpriv cannot be run: {error}")),
+    };
+    let denied = Finished::from(output).expect_code(3);
+    assert!(denied.stderr.contains("CAP_NET_ADMIN"), "{}", denied.stderr);
     bench.assert_nothing_left();
 }
