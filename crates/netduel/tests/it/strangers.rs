@@ -1,15 +1,14 @@
 //! Another user of this machine, who may bind every name in the abstract namespace (unix(7)), blocks no lab and no run.
-use std::io::{BufRead as _, BufReader};
 use std::os::fd::OwnedFd;
-use std::process::Child;
+use std::path::PathBuf;
 
 use netduel_test_support::{NewNamespace, skip};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
-use rustix::process::{Pid, Signal, Uid};
+use rustix::process::{Signal, Uid};
 use rustix::thread::set_thread_res_uid;
 
 use crate::serve::Server;
-use crate::support::{Bench, Finished, signal};
+use crate::support::{Bench, Finished, LATENCY, UnderWay, signal};
 
 /// `nobody`, a user without any right.
 const STRANGER: u32 = 65534;
@@ -65,19 +64,17 @@ fn names_bound_by_another_user_do_not_block_a_lab() {
     });
 }
 
-/// A client whose traffic runs until it is interrupted.
-fn running(server: &Server) -> Child {
-    let words = ["tcp", "STRING", "-b", "1M", "-t", "60", "-i", "0.1", "--json-stream"];
-    let mut child = server.spawn(&words);
-    let mut lines = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("\"interval\"") {
-        line.clear();
-        assert!(lines.read_line(&mut line).unwrap() > 0, "the client ended");
-    }
-    // Kept open; otherwise the client would write to a closed pipe.
-    child.stdout = Some(lines.into_inner());
-    child
+/// Two equal arms from an agent in this network namespace to a paired server.
+fn plan(server: &Server, blocks: &str) -> PathBuf {
+    let arm = |name: &str| format!("[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\n");
+    server.bench.plan(&format!(
+        "name = \"locked\"\nquestion = \"Which is faster?\"\n[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"paired\"\n\
+         serve = \"{0}\"\naddresses = [\"{1}\"]\n{2}{3}{LATENCY}\n[design]\n{blocks}\n",
+        server.address,
+        server.address.ip(),
+        arm("one"),
+        arm("two"),
+    ))
 }
 
 #[test]
@@ -85,17 +82,26 @@ fn lock_name_bound_by_another_user_does_not_block_a_run() {
     alone("strangers::lock_name_bound_by_another_user_does_not_block_a_run", || {
         let names = ["netduel-host-lock".to_owned()];
         let Some(sockets) = strangers(SocketType::STREAM, &names) else { return skip(NO_OTHER_USER) };
-        let server = Server::start(&["--ephemeral"]);
-        let first = running(&server);
+        let server = Server::start(&[]);
+        server.bench.run(["pair", &server.string]).expect_code(0);
+        let run = |blocks: &str| {
+            let plan = plan(&server, blocks);
+            server.bench.netduel(["run", plan.to_str().unwrap()])
+        };
+        let mut first = UnderWay::start(run("blocks_min = 1000\nblocks_max = 1000"));
+        first.wait_for("trial ");
         // The lock itself holds, whether its name is bound by a stranger or free.
-        let refused = server.client(&["rr", "STRING", "-t", "0.2"]).expect_code(4);
-        assert!(refused.stderr.contains("this host is in use by"), "{}", refused.stderr);
+        let refuse = || {
+            let refused = Finished::from(run("blocks_min = 2").output().unwrap()).expect_code(4);
+            assert!(refused.stderr.contains("this host is in use by"), "{}", refused.stderr);
+        };
+        refuse();
         drop(sockets);
-        let refused = server.client(&["rr", "STRING", "-t", "0.2"]).expect_code(4);
-        assert!(refused.stderr.contains("this host is in use by"), "{}", refused.stderr);
-        signal(Pid::from_child(&first), Signal::INT);
-        Finished::from(first.wait_with_output().unwrap()).expect_code(130);
-        server.client(&["rr", "STRING", "-t", "0.2", "-i", "0"]).expect_code(0);
+        refuse();
+        signal(first.pid(), Signal::INT);
+        first.finish().expect_code(130);
+        let last = Finished::from(run("blocks_min = 2\nblocks_max = 2").output().unwrap());
+        assert!(matches!(last.code, Some(0 | 6)), "{:?}: {}", last.code, last.stderr);
         server.end();
     });
 }
