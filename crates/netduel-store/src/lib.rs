@@ -10,6 +10,7 @@ mod error;
 pub mod format;
 mod name;
 mod reader;
+mod run_file;
 mod store;
 mod upgrade;
 mod writer;
