@@ -2,6 +2,7 @@
 use std::net::IpAddr;
 
 use netduel_model::ids::{RunId, Token};
+use netduel_model::json_text;
 use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
 use netduel_model::snapshot::HostSnapshot;
@@ -299,6 +300,14 @@ pub enum LineError {
         /// Maximum length, bytes.
         len_max: usize,
     },
+    /// It has a text that is longer than any of a message.
+    #[error("the line `{start}` has a text of {length} bytes, and {TEXT_LEN_MAX} are allowed")]
+    LongText {
+        /// Its first characters.
+        start: String,
+        /// Length of the text, bytes.
+        length: usize,
+    },
     /// It is not a message of this protocol.
     #[error("`{start}` is no message of protocol {PROTOCOL}: {reason}")]
     NotAMessage {
@@ -316,8 +325,14 @@ pub fn encode<M: Serialize>(message: &M) -> String {
     line
 }
 
+/// Bytes of a text in a message at most, as JSON writes it: names, readings of small files, errors, and the arguments of commands.
+const TEXT_LEN_MAX: usize = 128 << 10;
+
 /// Parses a line.
 pub fn decode<M: for<'a> Deserialize<'a>>(line: &[u8]) -> Result<M, LineError> {
+    if let Some(length) = json_text::longer_than(line, TEXT_LEN_MAX, None) {
+        return Err(LineError::LongText { start: quote(line), length });
+    }
     serde_json::from_slice(line)
         .map_err(|error| LineError::NotAMessage { start: quote(line), reason: error.to_string() })
 }
@@ -394,6 +409,18 @@ mod tests {
         let mut lines = Lines { len_max: 8, ..Lines::default() };
         lines.push(b"12345678\n");
         assert_eq!(lines.next_line(), Ok(Some(b"12345678".to_vec())));
+    }
+
+    #[test]
+    fn message_with_a_very_long_text_is_rejected() {
+        let failed = |length: usize| {
+            let message = "x".repeat(length);
+            encode(&FromAgent::Failed { kind: FailureKind::Internal, message })
+        };
+        assert!(decode::<FromAgent>(failed(TEXT_LEN_MAX).as_bytes()).is_ok());
+        let error = decode::<FromAgent>(failed(TEXT_LEN_MAX + 1).as_bytes()).unwrap_err();
+        assert!(matches!(error, LineError::LongText { length, .. } if length == TEXT_LEN_MAX + 1));
+        assert!(error.to_string().len() < 300, "{error}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod dpdk;
 pub mod event;
 pub mod failover;
 pub mod ids;
+pub mod json_text;
 pub mod lab;
 pub mod link_event;
 mod link_events_on_path;

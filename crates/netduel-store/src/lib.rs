@@ -11,6 +11,7 @@ pub mod format;
 mod name;
 mod reader;
 mod removed;
+mod run_file;
 mod store;
 mod upgrade;
 mod writer;

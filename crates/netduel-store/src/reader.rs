@@ -1,9 +1,10 @@
 //! Reads a run file line by line. An incomplete last line and damaged records are left out and reported; a damaged header is an error.
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
+use netduel_model::json_text;
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::warning::Warning;
 use serde::Deserialize;
@@ -15,6 +16,14 @@ use crate::format::{
     CHECKSUMS_FROM, FORMAT, FirstLine, KIND, Preamble, RESUMED_PREFIX, Record, TRIAL_PREFIX,
 };
 use crate::upgrade;
+
+/// Bytes of a line at most: a trial has the results of two ends, each of which is a line of the protocol of at most 64 MiB.
+const LINE_LEN_MAX: u64 = 256 << 20;
+/// Bytes of a text at most, as JSON writes it: no argument of a command line is longer on Linux (`MAX_ARG_STRLEN`, 128 KiB, of which JSON
+/// may make six times as much), and no agent sends a longer one.
+const TEXT_LEN_MAX: usize = 1 << 20;
+/// The member that is longer, with its length at most: the text of the plan.
+const LONG_TEXT: (&str, usize) = ("plan_text", 6 * netduel_model::plan::TEXT_LEN_MAX.0 as usize);
 
 /// The damage that a checksum shows.
 const WRONG: &str = "its checksum does not fit";
@@ -169,6 +178,8 @@ struct Lines<'p> {
     torn: Option<TornTail>,
     /// The format of the line.
     format: u32,
+    /// Length of a line at most, with its end.
+    len_max: u64,
 }
 
 impl<'p> Lines<'p> {
@@ -180,6 +191,7 @@ impl<'p> Lines<'p> {
             offset: 0,
             torn: None,
             format: FORMAT,
+            len_max: LINE_LEN_MAX,
         }
     }
 
@@ -187,9 +199,13 @@ impl<'p> Lines<'p> {
     fn next_line(&mut self) -> Result<Option<Line>, StoreError> {
         let mut line = Vec::new();
         let failed = |source| StoreError::of("read", self.path, source);
-        self.reader.read_until(b'\n', &mut line).map_err(failed)?;
+        self.reader.by_ref().take(self.len_max).read_until(b'\n', &mut line).map_err(failed)?;
         if line.is_empty() {
             return Ok(None);
+        }
+        if line.len() as u64 == self.len_max && line.last() != Some(&b'\n') {
+            let reason = format!("its line {} is longer than {} bytes", self.line + 1, self.len_max);
+            return Err(StoreError::NotARun { path: self.path.to_owned(), reason });
         }
         // A power cut may leave the length of a write without its data, which then reads as zeros: JSON has none.
         let is_last = self.reader.fill_buf().map_err(failed)?.is_empty();
@@ -273,6 +289,9 @@ impl<'p> Lines<'p> {
 
     /// Reads a line. A line of an older format is first upgraded to the newest.
     fn read<T: DeserializeOwned>(&self, line: &Line) -> Result<T, String> {
+        if let Some(length) = json_text::longer_than(&line.bytes, TEXT_LEN_MAX, Some(LONG_TEXT)) {
+            return Err(format!("it has a text of {length} bytes, and {TEXT_LEN_MAX} are allowed"));
+        }
         let value = if self.format == FORMAT {
             serde_json::from_slice(&line.bytes)
         } else {
@@ -282,5 +301,23 @@ impl<'p> Lines<'p> {
             })
         };
         value.map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn line_without_an_end_is_read_up_to_its_limit() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(b"1234567\n12345678\n").expect("written");
+        std::io::Seek::rewind(&mut file).expect("rewound");
+        let mut lines = Lines { len_max: 8, ..Lines::new(&file, Path::new("x.netduel")) };
+        assert_eq!(lines.next_line().expect("a line").map(|line| line.bytes), Some(b"1234567".to_vec()));
+        let error = lines.next_line().map(|_| ()).expect_err("it is longer").to_string();
+        assert!(error.contains("its line 2 is longer than 8 bytes"), "{error}");
     }
 }

@@ -10,13 +10,14 @@ use netduel_model::ids::RunId;
 use netduel_model::nearest::nearest;
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::warning::Warning;
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, open, renameat_with};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use crate::error::StoreError;
 use crate::format::{CHECKSUMS_FROM, EXTENSION};
 use crate::name;
 use crate::reader::{self, DamagedRecord, TornTail, Whole};
+use crate::run_file;
 use crate::writer::{self, RunWriter};
 
 /// The name for the run that was started last.
@@ -89,6 +90,11 @@ impl Store {
         Ok(Self { folder })
     }
 
+    /// The store of a folder that need not exist: without one it has no runs, and nothing is created.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
     /// The default folder: `NETDUEL_STORE`, else `$XDG_DATA_HOME/netduel`, else
     /// `~/.local/share/netduel`; `None` without a home. Empty variables count as unset, and a relative `XDG_DATA_HOME` too
     /// (XDG Base Directory Specification).
@@ -129,7 +135,7 @@ impl Store {
             let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
             if is_draft
                 && age().is_some_and(|age| age >= DRAFT_AGE_MIN)
-                && File::open(entry.path()).is_ok_and(|file| !writer::is_locked(&file))
+                && run_file::open(&entry.path()).is_ok_and(|file| !writer::is_locked(&file))
             {
                 drop(fs::remove_file(entry.path()));
             }
@@ -187,12 +193,11 @@ impl Store {
     /// [`StoreError::InUse`] when another process writes it; otherwise as [`Self::read`] and [`Self::create`].
     pub fn resume(&self, id: &RunId) -> Result<(Run, RunWriter), StoreError> {
         let path = self.file_of(id.as_str());
-        let file = match OpenOptions::new().read(true).write(true).open(&path) {
-            Ok(file) => file,
-            Err(source) if source.kind() == io::ErrorKind::NotFound => {
+        let file = match run_file::open_for_writing(&path) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Err(self.not_found(id.as_str())?);
             }
-            Err(source) => return Err(StoreError::of("open for writing", &path, source)),
+            opened => opened?,
         };
         writer::lock(&file, &path)?;
         let Whole { mut run, length, torn, format, .. } = reader::read_whole(&file, &path)?;
@@ -218,7 +223,7 @@ impl Store {
     /// As [`Self::read`].
     pub fn read_with_note(&self, name_or_path: &str) -> Result<(Run, Option<TornTail>), StoreError> {
         let path = self.find(name_or_path)?;
-        let file = File::open(&path).map_err(|source| StoreError::of("open", &path, source))?;
+        let file = run_file::open(&path)?;
         let mut whole = reader::read_whole(&file, &path)?;
         // A renamed or copied file of this store is a run by the name of its file, as in the listing. A path is of any file.
         if let Some(id) = self.id_at(&path).filter(|_| !is_path(name_or_path)) {
@@ -236,7 +241,7 @@ impl Store {
     /// As [`Self::read`]; damaged records are no error.
     pub fn verify(&self, name_or_path: &str) -> Result<Integrity, StoreError> {
         let path = self.find(name_or_path)?;
-        let file = File::open(&path).map_err(|source| StoreError::of("open", &path, source))?;
+        let file = run_file::open(&path)?;
         let whole = reader::read_whole(&file, &path)?;
         Ok(Integrity {
             damaged: whole.damaged,
@@ -253,7 +258,7 @@ impl Store {
     pub fn remove(&self, name: &str) -> Result<RunId, StoreError> {
         let id = self.id_of(name)?;
         let path = self.file_of(id.as_str());
-        let file = File::open(&path).map_err(|source| StoreError::of("open", &path, source))?;
+        let file = run_file::open(&path)?;
         writer::lock(&file, &path)?;
         fs::remove_file(&path).map_err(|source| StoreError::of("remove", &path, source))?;
         Ok(id)
@@ -277,7 +282,7 @@ impl Store {
     /// Whether a process writes this run now. A run that cannot be opened is not in use.
     pub fn is_in_use(&self, id: &RunId) -> bool {
         let path = self.file_of(id.as_str());
-        File::open(&path).is_ok_and(|file| writer::is_locked(&file))
+        run_file::open(&path).is_ok_and(|file| writer::is_locked(&file))
     }
 
     /// All runs, newest start first, copies after them. Runs that cannot be read come last.
@@ -360,7 +365,11 @@ impl Store {
     fn ids(&self) -> Result<Vec<RunId>, StoreError> {
         let failed = |source| StoreError::of("read the store's folder", &self.folder, source);
         let mut ids = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ids),
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
             let path = PathBuf::from(entry.map_err(failed)?.file_name());
             // A pipe would block its reader, and a link without a target is no run.
             let is_file = || fs::metadata(self.folder.join(&path)).is_ok_and(|metadata| metadata.is_file());
@@ -387,7 +396,7 @@ fn is_path(wanted: &str) -> bool {
 }
 
 fn outline(path: &Path) -> Result<RunContents, StoreError> {
-    let file = File::open(path).map_err(|source| StoreError::of("open", path, source))?;
+    let file = run_file::open(path)?;
     let reader::Outline { header, trials, end, torn, damaged } = reader::read_outline(&file, path)?;
     let in_use = writer::is_locked(&file);
     Ok(RunContents { header, trials, end, torn, damaged, in_use })
@@ -398,10 +407,7 @@ fn create_draft(draft: &Path) -> Result<File, StoreError> {
     let create = || OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(draft);
     let created = match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // A link is not followed, and a pipe does not block.
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let left = open(draft, flags, Mode::empty()).map(File::from);
-            let left = left.map_err(|error| StoreError::of("open", draft, error.into()))?;
+            let left = run_file::open_draft(draft)?;
             writer::lock(&left, draft)?;
             fs::remove_file(draft).map_err(|source| StoreError::of("remove", draft, source))?;
             create()

@@ -6,7 +6,7 @@ use netduel_store::{Store, StoreError};
 use crate::cli::shared::StoreArgs;
 use crate::exit::{Failure, Kind, OrFail as _};
 
-/// Opens the store that the options name, or the user's.
+/// The store that the options name, or the user's. Its folder is created when the first run is stored.
 pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
     let folder = args.store.clone().or_else(|| Store::default_dir(|name| std::env::var_os(name))).ok_or_else(|| {
         Failure::message(
@@ -14,7 +14,7 @@ pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
             "failed to choose a folder for the store: neither XDG_DATA_HOME nor HOME is set; name one with --store DIR",
         )
     })?;
-    Store::open(&folder).kind(Kind::Store)
+    Ok(Store::at(folder))
 }
 
 /// A store error with its exit code: an unknown or ambiguous name is not a failure of the store.
@@ -28,7 +28,7 @@ pub fn store_failure(error: StoreError) -> Failure {
 
 /// Opens the store for a new run: it can be written, or the error comes before any host is started.
 pub fn writable_store(args: &StoreArgs) -> Result<Store, Failure> {
-    let store = open_store(args)?;
+    let store = Store::open(open_store(args)?.folder()).kind(Kind::Store)?;
     store.check_writable().kind(Kind::Store)?;
     Ok(store)
 }

@@ -1,4 +1,5 @@
 //! What is wrong with a plan: every problem with its line, its key, and what is allowed instead.
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -39,15 +40,26 @@ impl fmt::Display for PlanErrors {
                 write!(f, "{}:{}: ", self.file, problem.line)?;
             }
             if !problem.key.is_empty() {
-                write!(f, "{}: ", problem.key)?;
+                write!(f, "{}: ", shortened(&problem.key))?;
             }
-            write!(f, "{}; {}", problem.wrong, problem.allowed)?;
+            write!(f, "{}; {}", shortened(&problem.wrong), shortened(&problem.allowed))?;
         }
         if self.has_more {
             write!(f, "\n{}: has more problems on later lines; correct these first", self.file)?;
         }
         Ok(())
     }
+}
+
+/// Bytes of a part of a message at most: a part may quote the plan.
+const PART_LEN_MAX: usize = 2000;
+
+/// The beginning of a text that is too long to be printed.
+fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= PART_LEN_MAX {
+        return text.into();
+    }
+    format!("{}...", &text[..text.floor_char_boundary(PART_LEN_MAX)]).into()
 }
 
 impl std::error::Error for PlanErrors {}

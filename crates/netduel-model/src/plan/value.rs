@@ -19,6 +19,9 @@ use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent, UnitError};
 /// Elements of a list, and names in a table of names, at most: more than any key has a use for.
 const ELEMENTS_MAX: usize = 1024;
 
+/// Bytes of a text at most. Scripts in an argument of a command are the longest.
+const TEXT_VALUE_LEN_MAX: usize = 16 << 10;
+
 /// Notes a list or a table of names that is too long; its elements are not read then.
 fn is_too_long(count: usize, path: &str, problems: &mut Problems<'_>) -> bool {
     let is_too_long = count > ELEMENTS_MAX;
@@ -52,11 +55,16 @@ pub(crate) fn found(raw: &Raw<'_>) -> String {
 
 impl Value for String {
     fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
-        if let DeValue::String(text) = raw.get_ref() {
-            return Some(text.clone().into_owned());
+        let DeValue::String(text) = raw.get_ref() else {
+            problems.add(path, found(raw), "a text in quotes is needed");
+            return None;
+        };
+        if text.len() > TEXT_VALUE_LEN_MAX {
+            let wrong = format!("is a text of {} bytes", text.len());
+            problems.add(path, wrong, format!("at most {TEXT_VALUE_LEN_MAX} bytes are allowed"));
+            return None;
         }
-        problems.add(path, found(raw), "a text in quotes is needed");
-        None
+        Some(text.clone().into_owned())
     }
 }
 

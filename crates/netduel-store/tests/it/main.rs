@@ -1,6 +1,7 @@
 //! The store through its public interface: finding runs, damaged files, killed writers, full disks, and the golden files of its
 //! formats.
 #![forbid(unsafe_code)]
+mod bounds;
 mod child;
 mod death;
 mod finding;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod bad_input;
 mod bind;
+mod bounds;
 mod command_line;
 mod crash;
 mod damaged_runs;

@@ -1,0 +1,63 @@
+//! The lengths of the texts in a line of JSON, before it is parsed: a name of 60 MB is no name, and it would be printed. The line may be
+//! no JSON at all; what is wrong with it is for the parser to say.
+
+/// The length of the first text, keys included, that is longer than `most` bytes as it is written. `except`: a member whose text may be
+/// longer, and its length at most.
+pub fn longer_than(line: &[u8], most: usize, except: Option<(&str, usize)>) -> Option<usize> {
+    let mut rest = line;
+    let mut is_exception = false;
+    while let Some(start) = rest.iter().position(|byte| *byte == b'"') {
+        rest = &rest[start + 1..];
+        let length = text_len(rest);
+        let most = match except {
+            Some((_, most)) if is_exception => most,
+            _ => most,
+        };
+        if length > most {
+            return Some(length);
+        }
+        let (text, after) = rest.split_at(length);
+        rest = after.get(1..).unwrap_or_default();
+        let is_key = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+        is_exception = is_key && except.is_some_and(|(key, _)| text == key.as_bytes());
+    }
+    None
+}
+
+/// The length of a text up to the quote that ends it, or to the end of the line.
+fn text_len(rest: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(byte) = rest.get(at) {
+        match byte {
+            b'"' => return at,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_is_that_of_the_first_text_that_is_too_long() {
+        for (line, expected) in [
+            (r#"{"a":"12345"}"#, None),
+            (r#"{"a":"123456"}"#, Some(6)),
+            (r#"{"123456":1}"#, Some(6)),
+            (r#"{"a":"\\\"34"}"#, Some(6)),
+            (r#"{"a":["1","1234567","123456"]}"#, Some(7)),
+            (r#"{"plan":"1234567890"}"#, None),
+            (r#"{"plan" : "1234567890","b":"123456"}"#, Some(6)),
+            (r#"{"plan":"12345678901"}"#, Some(11)),
+            (r#"{"a":"plan","b":"123456"}"#, Some(6)),
+            (r#"{"a":"1234567"#, Some(7)),
+            (r#""\"#, None),
+            ("", None),
+        ] {
+            assert_eq!(longer_than(line.as_bytes(), 5, Some(("plan", 10))), expected, "{line}");
+        }
+    }
+}

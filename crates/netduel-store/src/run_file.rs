@@ -1,0 +1,48 @@
+//! Opens run files. A pipe may never have a writer and a device may have no end, so that only regular files are read; nothing here knows
+//! their content.
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use crate::error::StoreError;
+
+/// Opens a run for reading.
+pub(crate) fn open(path: &Path) -> Result<File, StoreError> {
+    opened(path, OpenOptions::new().read(true), OFlags::empty(), "open")
+}
+
+/// Opens the draft of a run for reading. It has a name that others can foresee, so that a link is not followed.
+pub(crate) fn open_draft(path: &Path) -> Result<File, StoreError> {
+    opened(path, OpenOptions::new().read(true), OFlags::NOFOLLOW, "open")
+}
+
+/// Opens a run for reading and appending.
+pub(crate) fn open_for_writing(path: &Path) -> Result<File, StoreError> {
+    opened(path, OpenOptions::new().read(true).write(true), OFlags::empty(), "open for writing")
+}
+
+fn opened(
+    path: &Path,
+    options: &mut OpenOptions,
+    flags: OFlags,
+    operation: &'static str,
+) -> Result<File, StoreError> {
+    let failed = |source| StoreError::of(operation, path, source);
+    // Opening a pipe must not wait for its other end. Regular files do not have the flag.
+    let file =
+        options.custom_flags((OFlags::NONBLOCK | flags).bits().cast_signed()).open(path).map_err(failed)?;
+    let kind = file.metadata().map_err(failed)?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    let what = match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device",
+        _ => "no regular file",
+    };
+    let reason = format!("it is {what}; name a regular file, for example a copy of what it yields");
+    Err(StoreError::NotARun { path: path.to_owned(), reason })
+}

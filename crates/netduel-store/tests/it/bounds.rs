@@ -1,0 +1,73 @@
+//! Files without an end, without a writer or with texts of any length are refused; a store that does not exist is not created.
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use netduel_store::{Store, StoreError};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::sample;
+
+/// Far more than any of these takes; only an opening that waits for a writer takes longer.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The error of reading a file, in a thread of its own, because an attempt may never end.
+fn refused(file: &Path) -> StoreError {
+    let (sender, receiver) = channel();
+    let (folder, file) =
+        (file.parent().expect("a folder").to_owned(), file.to_str().expect("a plain path").to_owned());
+    std::thread::spawn(move || sender.send(Store::at(folder).read(&file).map(|run| run.header.id)));
+    let read = receiver.recv_timeout(DEADLINE).expect("reading ends");
+    read.expect_err("it is no run")
+}
+
+#[test]
+fn pipe_device_and_folder_are_refused_without_reading() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe.netduel");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe is made");
+    for (file, what) in
+        [(pipe.as_path(), "a pipe"), (folder.path(), "a folder"), (Path::new("/dev/zero"), "a device")]
+    {
+        let error = refused(file);
+        let is_named = matches!(&error, StoreError::NotARun { reason, .. } if reason.starts_with(&format!("it is {what}; ")));
+        assert!(is_named, "{error}");
+    }
+    // A pipe in a store is no run of it.
+    assert!(Store::at(folder.path()).list().expect("a listing").is_empty());
+}
+
+#[test]
+fn store_without_a_folder_has_no_runs_and_is_not_created() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("missing");
+    let store = Store::at(&missing);
+    assert!(store.list().expect("a listing").is_empty());
+    for name in ["last", "demo"] {
+        assert!(matches!(store.read(name), Err(StoreError::NotFound { .. })));
+    }
+    let id = netduel_model::ids::RunId::new("demo-1").expect("a name");
+    assert!(matches!(store.resume(&id), Err(StoreError::NotFound { .. })) && !store.is_in_use(&id));
+    assert!(matches!(store.remove("demo-1"), Err(StoreError::NotFound { .. })));
+    assert!(!missing.exists());
+}
+
+#[test]
+fn header_with_a_text_of_any_length_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let mut header = sample::header("long");
+    // The text of a plan is the longest that is allowed.
+    header.plan_text = "\u{1}".repeat(netduel_model::plan::TEXT_LEN_MAX.0 as usize);
+    store.create(&header).expect("a run is created");
+    assert_eq!(store.read("long").expect("it is a run").header.plan_text, header.plan_text);
+
+    header.id = netduel_model::ids::RunId::new("longer").expect("a name");
+    let host = header.hosts.values_mut().next().expect("a host");
+    host.hostname = Some("x".repeat(60 << 20));
+    store.create(&header).expect("a run is created");
+    let error = store.read("longer").expect_err("a name of 60 MB").to_string();
+    assert!(error.contains("it has a text of 62914560 bytes") && error.len() < 1000, "{error:.1000}");
+    let listed = store.list().expect("a listing");
+    assert_eq!(listed.iter().filter(|run| run.contents.is_err()).count(), 1);
+}
