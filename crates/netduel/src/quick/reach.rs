@@ -81,8 +81,7 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
             format!("there is no pairing with {name}"),
         )
         .remedy(
-            "run `netduel serve` there, and use the pairing string that it prints in place of the host once; it is stored \
-             under the address that is printed above it, which is enough from then on",
+            "run `netduel serve` there, and once `netduel pair STRING` here with the pairing string that it prints",
         ));
     }
     Ok(name)
