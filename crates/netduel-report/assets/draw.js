@@ -37,14 +37,16 @@
     return name.length <= most ? name : `${name.slice(0, most - 1)}…`;
   };
 
-  // Names at the right end of their lines: no legend to look up, no colour to tell apart. `arm` gives the colour.
+  // Names at the right end of their lines: no legend to look up, no colour to tell apart. `arm` gives the colour. All stand right of
+  // the longest line: beside the end of a shorter one, a name would cover the others.
   function endLabels(ends, names, room) {
     return (index, scales, values, dimensions) => {
       const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
+      const right = Math.max(...ends.map((end) => scales.x(end.x)));
       const ys = spread(ends.map((end) => scales.y(end.y)), 14, dimensions.height - dimensions.marginBottom - 2);
       ends.forEach((end, i) => {
         const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
-        text.setAttribute("x", scales.x(end.x) + 9);
+        text.setAttribute("x", right + 9);
         text.setAttribute("y", ys[i] + 4);
         text.setAttribute("fill", `var(--arm-${end.arm % 6}-text)`);
         text.setAttribute("font-weight", "600");

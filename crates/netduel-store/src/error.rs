@@ -49,7 +49,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Any other error of the kernel.
-    #[error("failed to {operation} {}: {source}", path.display())]
+    #[error("failed to {operation} {}: {source}{}", path.display(), file_or_folder_remedy(source))]
     Io {
         /// The operation.
         operation: &'static str,
@@ -156,6 +156,16 @@ fn permission_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => "choose another folder with --store",
         _ => "give this user the permission, or choose another folder with --store",
+    }
+}
+
+fn file_or_folder_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            "; it is not a folder, or lies below a file: choose another folder with --store"
+        }
+        io::ErrorKind::IsADirectory => "; write the name of a run, or the file of one",
+        _ => "",
     }
 }
 

@@ -1,4 +1,6 @@
 //! The coordinator's conversation with its agents: starting them, requests, answers, deadlines, and abandoning them.
+//!
+//! Long because: one type knows the state of every host, and every failure of a host is decided beside it.
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! The coordinator over real child processes that follow a script.
+//!
+//! Long because: each test is the script of an agent.
 use std::collections::VecDeque;
 use std::time::Duration;
 

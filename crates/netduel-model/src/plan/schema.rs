@@ -3,8 +3,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::limits::{ARMS_MAX, HOSTS_MAX, WORKLOADS_MAX};
 use super::spec::{PlanSpec, SettingsSpec};
-use super::{ARMS_MAX, HOSTS_MAX, WORKLOADS_MAX};
 use crate::metric::Metric;
 use crate::units::Nanos;
 use crate::workload::given::Given;

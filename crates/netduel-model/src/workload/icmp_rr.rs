@@ -17,7 +17,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         .says_made(|| {
             format!("bytes behind the ICMP header of a request and of its response, default {REQUEST}")
         })
-        .advise("an echo request begins with whose it is and its number"),
+        .advise("an echo request begins with the identity of its trial and its number"),
     setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
     Setting::free("wait").says("the client, default `block`; not `busy-poll`"),
     setting::REQUEST_RATE.says(setting::EXCLUDES_OUTSTANDING),

@@ -71,7 +71,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::free("frames").of_workload(),
     Setting::free("search").of_workload(),
     Setting::within("frame", Range::byte_count(FRAME_LEAST as u64, FRAME_MOST as u64)).advise(
-        "a frame has its check sequence of 4 bytes, and a datagram with its trial's magic and number",
+        "a frame contains its check sequence of 4 bytes, and a datagram with the identity of its trial and its number",
     ),
     // More than any interface carries; keeps the payload rate within its type.
     Setting::within("packet_rate", Range::per_second(1, 1_000_000_000))

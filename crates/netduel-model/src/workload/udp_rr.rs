@@ -13,7 +13,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::DSCP,
     Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::DATAGRAM_MOST))
         .says_made(round_trip::size_text)
-        .advise("a datagram begins with whose it is and its number"),
+        .advise("a datagram begins with the identity of its trial and its number"),
     setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
     Setting::free("wait").says(setting::BOTH_WAIT),
     setting::REQUEST_RATE.says(setting::EXCLUDES_OUTSTANDING),

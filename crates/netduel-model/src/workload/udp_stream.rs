@@ -65,7 +65,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             let [v4, v6] = [Family::Ipv4, Family::Ipv6].map(UdpStream::default_size);
             format!("payload of a datagram, default {v4} ({v6} over IPv6)")
         })
-        .advise("a datagram begins with whose it is, its number and the time it was sent"),
+        .advise("a datagram begins with the identity of its trial, its number and its send time"),
     setting::RATE.says("datagrams leave in bursts of what is due in 100 us, at most 16"),
     Setting::free("offload"),
     setting::VOLUME.says("flows send whole datagrams, also the last one"),

@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use netduel_model::run::Run;
 use netduel_report::{document, html};
+use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
 use crate::{hostile, hosts, packets};
@@ -123,6 +124,28 @@ fn printed_page_cuts_off_no_line() {
     let cut = "[...root.querySelectorAll('pre')].map(box => box.scrollWidth > box.clientWidth).join()";
     let cut = in_a_frame(browser, &page, 688, cut);
     assert!(cut.contains("false") && !cut.contains("true"), "blocks of text that are cut off: {cut}");
+}
+
+#[test]
+fn names_of_lines_cover_no_longer_line() {
+    let Some(browser) = chromium() else {
+        return netduel_test_support::skip("no chromium to render the page");
+    };
+    // The line of the percentiles of one arm ends early, because the arm has fewer round trips.
+    let mut run = build(&Recipe { workloads: vec!["rr"], ..Recipe::default() });
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "synthetic") {
+        let mut histogram = Histogram::new();
+        (0..1_000).for_each(|step| histogram.record(38_000 + step * 500));
+        let report = trial.client.as_mut().unwrap().report.round_trips.as_mut().unwrap();
+        report.histogram = histogram.to_record();
+    }
+    let distance = "(() => { const chart = root.querySelector('.chart.tail'); \
+                    const names = [...chart.querySelectorAll('text[font-weight=\"600\"]')]; \
+                    const dots = [...chart.querySelectorAll('g[aria-label=\"dot\"] > *')]; \
+                    const left = Math.min(...names.map((name) => name.getBoundingClientRect().left)); \
+                    const right = Math.max(...dots.map((dot) => dot.getBoundingClientRect().right)); \
+                    return `${names.length} ${dots.length > 4} ${left > right}`; })()";
+    assert_eq!(in_a_frame(browser, &html::page(&document(&run)), 1200, distance), "2 true true");
 }
 
 #[test]

@@ -261,8 +261,11 @@ fn default_folder_follows_the_environment() {
 #[test]
 fn impossible_folder_is_reported_with_the_operation() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let error = Store::open(file.path().join("below")).expect_err("a file is no folder").to_string();
-    assert!(error.starts_with("failed to create the store's folder "), "{error}");
+    for folder in [file.path().to_owned(), file.path().join("below")] {
+        let error = Store::open(folder).expect_err("a file is no folder").to_string();
+        assert!(error.starts_with("failed to create the store's folder "), "{error}");
+        assert!(error.ends_with("choose another folder with --store"), "{error}");
+    }
 }
 
 #[test]

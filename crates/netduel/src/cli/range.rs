@@ -1,4 +1,7 @@
 //! Ranges of numeric options, from the table that plans have: one for the parser and the help. No option is defined here.
+use std::fmt::Display;
+use std::str::FromStr;
+
 use netduel_model::units::{BitRate, UnitError};
 use netduel_model::workload::{Setting, SettingRange, WorkloadType};
 
@@ -16,7 +19,8 @@ pub fn count(kind: WorkloadType, key: &str) -> impl Fn(&str) -> Result<u32, Stri
 pub fn count_of(settings: &[Setting], key: &str) -> impl Fn(&str) -> Result<u32, String> + Clone + use<> {
     let range = range(settings, key);
     move |text| {
-        let number = text.parse().map_err(|error| format!("{error}"))?;
+        let words = || range.map(|range| format!(", {}", range.words())).unwrap_or_default();
+        let number = text.parse().map_err(|_| format!("a whole number is needed{}", words()))?;
         match range {
             Some(range) if !(range.least..=range.most).contains(&u64::from(number)) => {
                 Err(format!("{} is allowed", range.words()))
@@ -35,6 +39,17 @@ pub fn rate_of(settings: &[Setting], key: &str) -> impl Fn(&str) -> Result<BitRa
             Some(range) if !range.contains(rate.0) => Err(format!("{} is allowed", range.words())),
             _ => Ok(rate),
         }
+    }
+}
+
+/// Parses a whole number between bounds that no setting of a plan has.
+pub fn whole<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Display + Copy,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("a whole number is needed, {least} to {most}"))
     }
 }
 
@@ -69,6 +84,13 @@ mod tests {
         for outside in ["7 bit/s", "8001 bit/s", "10 Tbit/s"] {
             assert_eq!(cap(outside).unwrap_err(), "8 kbit/s to 100 Gbit/s in steps of 8 bit/s is allowed");
         }
-        assert!(streams("-1").is_err() && streams("many").is_err() && streams("4294967296").is_err());
+        for other in ["-1", "many", "", "4294967296"] {
+            assert_eq!(streams(other).unwrap_err(), "a whole number is needed, 1 to 20000");
+        }
+        let port = whole(1_u16, u16::MAX);
+        assert_eq!((port("1"), port("65535")), (Ok(1), Ok(u16::MAX)));
+        for other in ["0", "65536", "http"] {
+            assert_eq!(port(other).unwrap_err(), "a whole number is needed, 1 to 65535");
+        }
     }
 }

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::range::whole;
 use super::shared::{JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, StoreArgs, TagArgs};
 
 /// What is printed and stored of a run.
@@ -45,7 +46,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub aa: bool,
     /// Seed of the order of trials [default: the plan's, else random; always recorded]
-    #[arg(long)]
+    #[arg(long, value_parser = whole(0, u64::MAX))]
     pub seed: Option<u64>,
     #[command(flatten)]
     pub overrides: OverrideArgs,

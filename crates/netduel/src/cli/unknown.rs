@@ -76,6 +76,11 @@ fn with_equivalent_option(mut error: Error) -> Error {
     let is_of_a_test = error.get(ContextKind::Usage).is_some_and(|usage| {
         QUICK_TESTS.iter().any(|test| usage.to_string().contains(&format!("netduel {test} ")))
     });
+    // The parser takes the minus sign of a value for the start of an option.
+    if written.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+        let tip = "no option takes a negative number".to_owned();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     let foreign = FOREIGN_OPTIONS.iter().find(|(option, _)| is_of_a_test && *option == written);
     if let Some((_, option)) = foreign {
         error.insert(ContextKind::SuggestedArg, ContextValue::String((*option).to_owned()));
@@ -115,6 +120,18 @@ mod tests {
         let text = error_text(&["tcp", "host", "-f"]);
         assert!(text.contains("'-f'") && !text.contains("tip:"), "{text}");
         assert!(!error_text(&["runs", "-A"]).contains("--pin-client"));
+    }
+
+    #[test]
+    fn negative_number_is_named_as_the_fault() {
+        for words in [
+            &["tcp", "host", "-t", "-1"][..],
+            &["run", "x.toml", "--seed", "-15"],
+            &["lab", "up", "--rules", "-1"],
+        ] {
+            let text = error_text(words);
+            assert!(text.contains("tip: no option takes a negative number"), "{text}");
+        }
     }
 
     #[test]

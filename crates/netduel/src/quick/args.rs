@@ -14,7 +14,7 @@ use netduel_sys::local_bind::LocalBind;
 use serde::de::DeserializeOwned;
 
 use super::values::{bytes, cores, per_second, rate, test_time, time};
-use crate::cli::range::{count, count_of, help};
+use crate::cli::range::{count, count_of, help, whole};
 use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
 
 /// Options of every quick test.
@@ -26,7 +26,7 @@ pub struct CommonArgs {
     #[arg(value_name = "HOST")]
     pub host: String,
     /// Port of `netduel serve` [default: the pairing's, else 5210]
-    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = whole(1, u16::MAX))]
     pub port: Option<u16>,
     /// Read the pairing string from this file, `-` from standard input; HOST is then a name or an address [default: NETDUEL_PAIRING]
     #[arg(long, value_name = "FILE")]
@@ -50,7 +50,7 @@ pub struct CommonArgs {
     /// IPv6 only.
     #[arg(short = '6', long = "ipv6")]
     pub ipv6: bool,
-    /// Cores for the client's threads, for example 0,2, or "auto": cores near the interface [default: the kernel chooses]
+    /// Cores for the client's threads, for example 0,2 or 0-3, or "auto": cores near the interface [default: the kernel chooses]
     #[arg(long, value_name = "CORES", value_parser = cores)]
     pub pin_client: Option<CoresSpec>,
     /// Cores for the server's threads, or "auto".
@@ -162,7 +162,7 @@ pub struct UdpArgs {
 pub struct PpsArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', help = format!("Frame size with its check sequence, bytes, as RFC 2544 counts it; several make a sweep: 64,128,256,512,1024,1280,1518{}", by_family(PacketPath::frame_least)))]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = count(WorkloadType::Pps, "frame"), help = format!("Frame size with its check sequence, bytes, as RFC 2544 counts it; several make a sweep: 64,128,256,512,1024,1280,1518{}", by_family(PacketPath::frame_least)))]
     pub frame: Vec<u32>,
     /// Packets per second of all flows together, for example 200k [default: unlimited]
     #[arg(long, value_name = "RATE", value_parser = per_second(WorkloadType::Pps, "packet_rate"))]

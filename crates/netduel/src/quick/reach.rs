@@ -103,8 +103,7 @@ fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Fa
             format!("there is no pairing with {name}"),
         )
         .remedy(
-            "run `netduel serve` there, and use the pairing string that it prints in place of the host once; it is stored \
-             under the address that is printed above it, which is enough from then on",
+            "run `netduel serve` there, and once `netduel pair STRING` here with the pairing string that it prints",
         ));
     }
     Ok((name, None))

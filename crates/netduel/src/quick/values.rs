@@ -1,4 +1,6 @@
 //! Values of the options of quick tests, as text: times, volumes, rates and cores, with the suffixes of iperf3. No option is defined here.
+use std::ops::RangeInclusive;
+
 use netduel_model::plan::CoresSpec;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 use netduel_model::workload::{DURATION, SettingRange, Unit, WorkloadType};
@@ -74,14 +76,22 @@ pub fn rate(text: &str) -> Result<BitRate, String> {
     }
 }
 
-/// Cores separated by commas, or the word `auto`.
+/// Cores and ranges of cores as the kernel lists them, or the word `auto`.
 pub(super) fn cores(text: &str) -> Result<CoresSpec, String> {
     if text == "auto" {
         return Ok(CoresSpec::Auto);
     }
-    let list: Result<Vec<u16>, _> = text.split(',').map(|core| core.trim().parse()).collect();
-    list.map(CoresSpec::List)
-        .map_err(|error| format!("{error}: write the numbers of cores as in 0,2, or auto"))
+    let ranges: Option<Vec<RangeInclusive<u16>>> = text.split(',').map(core_range).collect();
+    ranges
+        .map(|ranges| CoresSpec::List(ranges.into_iter().flatten().collect()))
+        .ok_or_else(|| "write the numbers of cores, for example 0,2 or 0-3, or auto".to_owned())
+}
+
+/// `2`, or `0-3`.
+fn core_range(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = first.trim().parse().ok()?..=last.trim().parse().ok()?;
+    (!range.is_empty()).then_some(range)
 }
 
 /// Events per second in the range of a setting: `20k` or "20 k/s".
@@ -136,6 +146,24 @@ mod tests {
         assert_eq!(test_time("86400"), test_time("24 h"));
         for text in ["0.09", "86401", "25 h"] {
             assert!(test_time(text).unwrap_err().ends_with("to 24 h is allowed"), "{text}");
+        }
+    }
+
+    #[test]
+    fn cores_are_listed_as_the_kernel_lists_them() {
+        let list = |text: &str| match cores(text).unwrap() {
+            CoresSpec::List(list) => list,
+            CoresSpec::Auto => panic!("{text} is a list"),
+        };
+        assert_eq!(list("2"), [2]);
+        assert_eq!(list("0,2"), [0, 2]);
+        assert_eq!(list("0-3, 8"), [0, 1, 2, 3, 8]);
+        for wrong in ["", "a", "5-2", "0-", "-1", "0-1-2", "70000", "0,"] {
+            assert_eq!(
+                cores(wrong).unwrap_err(),
+                "write the numbers of cores, for example 0,2 or 0-3, or auto",
+                "{wrong}"
+            );
         }
     }
 

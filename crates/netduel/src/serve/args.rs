@@ -6,6 +6,7 @@ use clap::Args;
 use netduel_model::socket_name::{SERVE_PORT, SocketName};
 use netduel_model::units::{BitRate, Nanos};
 
+use crate::cli::range::whole;
 use crate::quick::values::{rate, test_time, time};
 
 /// `netduel serve`.
@@ -13,10 +14,10 @@ use crate::quick::values::{rate, test_time, time};
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ServeArgs {
     /// Address to bind [default: all, IPv4 and IPv6]
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    #[arg(short = 'B', long, value_name = "ADDRESS", value_parser = address)]
     pub bind: Option<IpAddr>,
     /// TCP and UDP port; 0 lets the kernel choose.
-    #[arg(short = 'p', long, value_name = "PORT", default_value_t = SERVE_PORT)]
+    #[arg(short = 'p', long, value_name = "PORT", default_value_t = SERVE_PORT, value_parser = whole(0, u16::MAX))]
     pub port: u16,
     /// The name or address in the pairing string [default: one string for each address of this host]
     #[arg(long, value_name = "HOST", value_parser = host)]
@@ -50,6 +51,10 @@ pub struct ServeArgs {
     pub json: bool,
 }
 
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "an IPv4 or IPv6 address of this host is needed, without a port".to_owned())
+}
+
 /// A host without a port: the pairing string has the port of this server.
 fn host(text: &str) -> Result<String, String> {
     let name = SocketName::parse(text).filter(|name| name.host() == text);
@@ -58,7 +63,10 @@ fn host(text: &str) -> Result<String, String> {
 }
 
 fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
-    text.parse().ok().filter(|count| *count >= T::from(1)).ok_or_else(|| "1 at least is allowed".to_owned())
+    text.parse()
+        .ok()
+        .filter(|count| *count >= T::from(1))
+        .ok_or_else(|| "a whole number is needed, at least 1".to_owned())
 }
 
 /// A client has to connect its streams within this time, while its control connection is silent.
@@ -66,7 +74,7 @@ fn idle_time(text: &str) -> Result<Nanos, String> {
     let length = time(text)?;
     if length < IDLE_LEAST {
         return Err(format!(
-            "{IDLE_LEAST} at least: a client that connects many streams is silent meanwhile"
+            "at least {IDLE_LEAST} is needed: a client that connects many streams is silent meanwhile"
         ));
     }
     Ok(length)

@@ -18,7 +18,15 @@ pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Prob
     let blocks_min = spec.blocks_min.unwrap_or(enough.min(spec.blocks_max.unwrap_or(enough)));
     let blocks_max = spec.blocks_max.unwrap_or(BLOCKS_MAX.max(blocks_min));
     check_table(problems, "design", DESIGN, |key| spec.number(key));
-    if blocks_min > blocks_max {
+    // A number out of its range has that error alone: an advice that contains it would be wrong, too.
+    let is_possible = |key: &str, blocks: u32| {
+        let range = DESIGN.iter().find(|setting| setting.key == key).and_then(|setting| setting.range);
+        range.is_none_or(|range| range.contains(blocks.into()))
+    };
+    if blocks_min > blocks_max
+        && is_possible("blocks_min", blocks_min)
+        && is_possible("blocks_max", blocks_max)
+    {
         // A contradiction between two keys is that of the one that an override has set.
         if problems.is_overridden("design.blocks_max") && !problems.is_overridden("design.blocks_min") {
             let wrong = format!("is less than blocks_min of the plan, which is {blocks_min}");

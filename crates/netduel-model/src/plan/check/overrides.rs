@@ -177,6 +177,7 @@ duration = "2 s"
             error(&["blocks_min=30"]),
             "--set blocks_min=30: is 30, more than blocks_max, which is 20; blocks_min may be as large as blocks_max"
         );
+        assert_eq!(error(&["blocks_max=0"]), "--set blocks_max=0: is 0; 2 to 10000 is allowed");
         let error = error(&["latency.duration=900 ms"]);
         assert!(error.starts_with("--set latency.duration=900 ms: leaves nothing to measure"), "{error}");
     }
