@@ -42,8 +42,12 @@ pub fn print_lines(text: &str) -> Result<(), Failure> {
 /// Prints a message on standard error, without control characters and without pairing strings. On a terminal its lines are wrapped at spaces. A message that cannot be written, because
 /// its reader has gone or the disk is full, does not end the command: its result matters more.
 pub fn tell(text: &str) {
-    let text = plain_lines(&without_strings(text));
-    drop(writeln!(std::io::stderr(), "{}", broken(&text, terminal_width(std::io::stderr()))));
+    drop(writeln!(std::io::stderr(), "{}", message(text)));
+}
+
+/// A message as [`tell`] prints it, for a display that writes to standard error itself.
+pub fn message(text: &str) -> String {
+    broken(&plain_lines(&without_strings(text)), terminal_width(std::io::stderr()))
 }
 
 /// A text whose lines cannot control the terminal: plans, hosts and other programs have a part in it.

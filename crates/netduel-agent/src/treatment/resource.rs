@@ -1,7 +1,8 @@
 //! Host resources that another program gets for a trial (interface, huge pages, device), and how they are restored: the program may end
 //! without cleaning up.
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use netduel_sys::xdp::attachment;
@@ -130,13 +131,16 @@ fn add_pages(file: &Path, added: u64, token: &Path) -> Result<(), TreatmentError
     let doing = || format!("have {added} more huge pages ({})", file.display());
     let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
     let before = number(file).map_err(refused)?;
-    fs::write(token, added.to_string()).map_err(refused)?;
+    // A file that another user has made under this name, or a link, is not written.
+    let mut record = File::create_new(token).map_err(refused)?;
+    record.write_all(added.to_string().as_bytes()).map_err(refused)?;
     fs::write(file, (before + added).to_string()).map_err(refused)?;
     let gained = number(file).map_err(refused)?.saturating_sub(before);
     if gained >= added {
         return Ok(());
     }
-    fs::write(token, gained.to_string()).map_err(refused)?;
+    let gained_text = gained.to_string();
+    record.set_len(0).and_then(|()| record.write_all_at(gained_text.as_bytes(), 0)).map_err(refused)?;
     let answered = format!(
         "{gained}: too little memory is free in pieces of 2 MiB; reserve them soon after the start of the host"
     );

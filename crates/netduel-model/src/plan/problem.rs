@@ -59,7 +59,9 @@ fn shortened(text: &str) -> Cow<'_, str> {
     if text.len() <= PART_LEN_MAX {
         return text.into();
     }
-    format!("{}...", &text[..text.floor_char_boundary(PART_LEN_MAX)]).into()
+    let is_within = |(start, letter): &(usize, char)| start + letter.len_utf8() <= PART_LEN_MAX;
+    let beginning: String = text.char_indices().take_while(is_within).map(|(_, letter)| letter).collect();
+    format!("{beginning}...").into()
 }
 
 impl std::error::Error for PlanErrors {}

@@ -59,14 +59,15 @@ pub fn finish(
         (Err(error), Ok(_)) => return Err(Failure::new(Kind::Store, error)),
     };
     let analysis = netduel_report::analyse_run(&run);
-    if run.trials.is_empty() {
+    let shown = if run.trials.is_empty() {
         tell("No trial was finished.");
+        Ok(())
     } else {
-        show(&run, &analysis, output)?;
-    }
+        show(&run, &analysis, output)
+    };
     // The resumed run writes the same report, whose path is in the run.
     let resume = resume_command(id);
-    match result {
+    let ended = match result {
         Ok(RunEnd::Interrupted) => Err(Failure::message(
             Kind::Interrupted,
             format!("stopped by the user: {} finished trials are kept", run.trials.len()),
@@ -92,6 +93,14 @@ pub fn finish(
                 ..failure
             })
         }
+    };
+    match (ended, shown) {
+        (Err(failure), Err(other)) => {
+            // What ended the run matters more than where its report is missing.
+            tell(&format!("netduel: {other}"));
+            Err(failure)
+        }
+        (ended, shown) => ended.and(shown),
     }
 }
 
@@ -103,12 +112,13 @@ fn is_dropped(run: &Run, arm: &ArmName) -> bool {
 }
 
 fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
-    if output.json {
-        print_json(&ReportDocument::of(run, analysis, &program::origin()))?;
+    let printed = if output.json {
+        print_json(&ReportDocument::of(run, analysis, &program::origin()))
     } else {
-        print(&if output.verbose { text(run, analysis) } else { summary(run, analysis) })?;
-    }
+        print(&if output.verbose { text(run, analysis) } else { summary(run, analysis) })
+    };
     if let Some(destination) = &output.out {
+        // Also when the standard output is full.
         destination.write(&render(run, analysis, destination.format)?).map_err(|failure| {
             // The run is finished and stored: only its report is missing.
             let id = &run.header.id;
@@ -116,6 +126,9 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
                 "the run is stored; write its report elsewhere with `netduel report {id} --out PATH`"
             ))
         })?;
+    }
+    printed?;
+    if let Some(destination) = &output.out {
         say(output.json, &format!("Report:  {}", destination.path.display()))?;
     }
     say(output.json, &format!("Bottlenecks and details: netduel report {}", run.header.id))

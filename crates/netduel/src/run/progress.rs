@@ -20,7 +20,7 @@ use netduel_sys::clock::monotonic_ns;
 
 use super::estimate::Estimate;
 use super::lines::{Standing, fit, run_line};
-use crate::console::{has_control_sequences, tell};
+use crate::console::{has_control_sequences, message, tell};
 use crate::figure::trial_value;
 
 /// Assumed width of a terminal that does not report its own.
@@ -198,7 +198,8 @@ impl Progress {
 
     fn important(&self, text: &str) {
         match &self.bars {
-            Some(bars) => bars.all.suspend(|| tell(text)),
+            // Above the bars. `suspend` of the bars would panic on a terminal that has hung up; the run matters more than its display.
+            Some(bars) => drop(bars.all.println(message(text))),
             None => tell(text),
         }
     }

@@ -1,11 +1,14 @@
 //! Hosts without threads or memory, readers that go away, and arguments that are no text: every end has a documented exit code, and what was
 //! measured is stored.
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use netduel_sys::pty::Pty;
 use netduel_test_support::skip;
 
 use crate::support::{Bench, LATENCY, TWO_PATHS, UnderWay, short_plan};
@@ -102,6 +105,32 @@ fn run_whose_readers_are_gone_is_measured_to_its_end() {
     let mut under_way = UnderWay::start(bench.netduel([OsStr::new("run"), plan.as_os_str()]));
     under_way.wait_for("lab:");
     let mut child = under_way.close();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let runs = bench.run(["runs", "--json"]).expect_code(0).json();
+    assert_eq!(
+        (&runs["runs"][0]["trials"], &runs["runs"][0]["state"]),
+        (&4.into(), &"done".into()),
+        "{runs}"
+    );
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn run_whose_terminal_has_hung_up_is_measured_to_its_end() {
+    let bench = Bench::new();
+    let plan = plan(&bench);
+    let Ok(Pty { user, program }) = Pty::open() else { return skip("no pseudo-terminal") };
+    let mut command = bench.netduel([OsStr::new("run"), plan.as_os_str()]);
+    let mut child = command.env("TERM", "xterm").stdout(Stdio::null()).stderr(program).spawn().unwrap();
+    // It holds a copy of the program's end.
+    drop(command);
+    let mut seen = String::new();
+    let mut terminal = BufReader::new(File::from(user));
+    while !seen.contains("host b is ready") {
+        assert!(terminal.read_line(&mut seen).unwrap() > 0, "{seen}");
+    }
+    // From now on the program's writes fail (EIO). It is not its controlling terminal, so no signal comes, as after `disown`.
+    drop(terminal);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let runs = bench.run(["runs", "--json"]).expect_code(0).json();
     assert_eq!(

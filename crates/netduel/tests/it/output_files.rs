@@ -73,3 +73,14 @@ fn out_that_cannot_be_replaced_is_refused_before_anything_is_started() {
     }
     assert!(bench.run(["runs"]).stdout.contains("no run is stored"));
 }
+
+#[test]
+fn report_is_written_although_standard_output_is_full() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut command = bench.netduel(["run", plan.to_str().unwrap(), "--out", "page.html"]);
+    assert_eq!(command.stdout(full).status().unwrap().code(), Some(5));
+    assert!(fs::metadata(bench.path().join("page.html")).unwrap().len() > 1000);
+    bench.assert_nothing_left();
+}
