@@ -2,6 +2,7 @@
 use std::fmt;
 
 use netduel_model::ids::LabName;
+use netduel_model::units::BitRate;
 use serde::{Deserialize, Serialize};
 
 /// An errno(3) that can be serialized.
@@ -114,13 +115,28 @@ pub enum LabError {
         /// The error of the probe.
         errno: Errno,
     },
-    /// The number of rules is outside of the range of the setting.
-    #[error("build the lab: it has {rules} rules; {allowed}")]
-    RulesOutOfRange {
-        /// The number.
-        rules: u32,
+    /// A setting is outside of its range.
+    #[error("build the lab: `{setting}` is {value}; {allowed}")]
+    OutOfRange {
+        /// Its key.
+        setting: String,
+        /// Its value.
+        value: String,
         /// The range, in words.
         allowed: String,
+    },
+    /// The kernel has another rate than the requested one.
+    #[error(
+        "cap the rate of {object} at {rate}: the kernel has {}; set a `cap` that it can keep exactly, or leave it out",
+        match .kernel { Some(rate) => rate.to_string(), None => "no token bucket there".to_owned() }
+    )]
+    CapNotTaken {
+        /// The interface.
+        object: String,
+        /// The requested rate.
+        rate: BitRate,
+        /// The rate of the kernel; absent without a token bucket.
+        kernel: Option<BitRate>,
     },
     /// A port does not forward, so its path would lose packets.
     #[error("wait until the bridge of {interface} forwards to it: after {seconds} s {state}")]

@@ -47,9 +47,14 @@ impl Topology {
     /// Builds everything, checks that all paths carry traffic, and leaves the synthetic path in use.
     pub(crate) fn build(spec: &resolved::Lab) -> Result<Self, LabError> {
         // A plan is checked; a run file that was edited is not.
-        let range = LAB.iter().find(|setting| setting.key == "rules").and_then(|setting| setting.range);
-        if let Some(range) = range.filter(|range| !range.contains(u64::from(spec.rules))) {
-            return Err(LabError::RulesOutOfRange { rules: spec.rules, allowed: range.allowed() });
+        let values = [("rules", Some(u64::from(spec.rules))), ("cap", spec.cap.map(|cap| cap.0))];
+        for (key, value) in values {
+            let range = LAB.iter().find(|setting| setting.key == key).and_then(|setting| setting.range);
+            let (Some(range), Some(value)) = (range, value) else { continue };
+            if !range.contains(value) {
+                let (setting, value) = (key.to_owned(), range.unit.show(value));
+                return Err(LabError::OutOfRange { setting, value, allowed: range.allowed() });
+            }
         }
         let mut guests = Vec::new();
         for side in SIDES {
@@ -302,7 +307,7 @@ impl Half {
         neighbour::steer(&mut host.route, SWITCH_UPLINK.index, far.mac, &object)?;
         let object = host.object(wire.name);
         match spec.cap {
-            Some(rate) => queueing::cap(&mut host.route, wire.index, rate, &object),
+            Some(rate) => queueing::cap(&mut host.route, wire.index, (rate, spec.mtu), &object),
             None => Ok(()),
         }
     }

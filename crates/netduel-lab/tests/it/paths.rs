@@ -1,9 +1,11 @@
 //! Each path carries traffic on its own interface with its configured properties.
+use netduel_model::units::BitRate;
+use netduel_model::workload::LAB;
 use netduel_test_support::skip;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use crate::bench::{Bench, Standing, printed, users};
+use crate::bench::{Bench, Standing, name_for, printed, users};
 
 const ADDRESSES: [&str; 2] = ["10.77.0.2", "fd77::2"];
 const PATHS: [(&str, &str, &str); 3] =
@@ -116,7 +118,7 @@ fn guests_have_the_requested_mtu() {
 fn rate_cap_limits_all_traffic() {
     const BYTES: u64 = 4_000_000;
     const BYTES_PER_S: u64 = 12_500_000;
-    /// The bucket size of `netlink/queueing.rs`.
+    /// The largest bucket size of `netlink/queueing.rs` at this rate.
     const BUCKET: u64 = 128 * 1024;
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "cap", &["20", "100 Mbit/s"]);
@@ -130,6 +132,38 @@ fn rate_cap_limits_all_traffic() {
             // A lower bound: a busy machine can only make a transfer take longer.
             let least_ns = (BYTES - BUCKET) * 1_000_000_000 / BYTES_PER_S;
             assert!(ns >= least_ns, "{path}: {BYTES} bytes took {ns} ns");
+        }
+    }
+}
+
+#[test]
+fn kernel_has_the_requested_cap_at_both_ends_of_the_range_of_rates() {
+    let range = LAB.iter().find(|setting| setting.key == "cap").and_then(|setting| setting.range).unwrap();
+    // Rates above 2^32 bytes per second have an attribute of their own.
+    let rates = [range.least, range.least + range.step, 34_359_738_368, range.most];
+    for bench in users().into_iter().filter_map(Bench::new) {
+        for rate in rates {
+            let lab = Standing::up(&bench, "exact", &["0", &BitRate(rate).to_string()]);
+            let list =
+                printed(&bench.inside(&lab.name, "h1", "tc", &["-j", "qdisc", "show"]).output().unwrap());
+            let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+            let of = list.as_array().unwrap().iter().find(|qdisc| qdisc["kind"] == "tbf").unwrap();
+            assert_eq!(of["options"]["rate"], rate / 8, "{list}");
+            assert!(of["options"]["burst"].as_u64().unwrap() > 0, "{list}");
+        }
+    }
+}
+
+#[test]
+fn cap_that_the_kernel_cannot_keep_is_refused() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        for cap in ["1 bit/s", "7 bit/s", "8004 bit/s", "10 Tbit/s"] {
+            let output = bench.lab(["up", &name_for("inexact"), "0", cap]).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                !output.status.success() && stderr.contains("in steps of \"8 bit/s\""),
+                "{cap}: {stderr}"
+            );
         }
     }
 }

@@ -55,7 +55,7 @@ fn rule(kind: WorkloadType) -> Value {
 }
 
 fn bounds(range: SettingRange) -> Value {
-    let SettingRange { least, most, unit } = range;
+    let SettingRange { least, most, unit, .. } = range;
     if unit.is_number() {
         json!({ "minimum": least, "maximum": most })
     } else {

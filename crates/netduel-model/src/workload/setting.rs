@@ -72,6 +72,8 @@ pub struct Range {
     pub least: u64,
     /// The largest.
     pub most: u64,
+    /// Each value is a multiple of this.
+    pub step: u64,
     /// What they are.
     pub unit: Unit,
 }
@@ -96,46 +98,57 @@ pub enum Unit {
 }
 
 impl Range {
+    const fn of(unit: Unit, least: u64, most: u64) -> Self {
+        Self { least, most, step: 1, unit }
+    }
+    /// The same, of which only multiples of a step are allowed.
+    pub(crate) const fn in_steps_of(self, step: u64) -> Self {
+        Self { step, ..self }
+    }
     pub(crate) const fn count(least: u64, most: u64) -> Self {
-        Self { least, most, unit: Unit::Count }
+        Self::of(Unit::Count, least, most)
     }
     pub(crate) const fn byte_count(least: u64, most: u64) -> Self {
-        Self { least, most, unit: Unit::ByteCount }
+        Self::of(Unit::ByteCount, least, most)
     }
     pub(crate) const fn duration(least: u64, most: u64) -> Self {
-        Self { least, most, unit: Unit::Duration }
+        Self::of(Unit::Duration, least, most)
     }
     pub(crate) const fn bytes(least: u64, most: u64) -> Self {
-        Self { least, most, unit: Unit::Bytes }
+        Self::of(Unit::Bytes, least, most)
     }
     pub(crate) const fn bit_rate(least: u64, most: u64) -> Self {
-        Self { least, most, unit: Unit::BitRate }
+        Self::of(Unit::BitRate, least, most)
     }
     pub(crate) const fn per_second(least: u64, most: u64) -> Self {
-        Self { least, most, unit: Unit::PerSecond }
+        Self::of(Unit::PerSecond, least, most)
     }
     pub(crate) const fn share(least_percent: u64, most_percent: u64) -> Self {
         Self::ppm(least_percent * PPM_PER_PERCENT, most_percent * PPM_PER_PERCENT)
     }
     pub(crate) const fn ppm(least: u64, most: u64) -> Self {
-        Self { least, most, unit: Unit::Share }
+        Self::of(Unit::Share, least, most)
     }
 
     /// What is allowed, as it is written in a plan: `"1 s" to "2 s" is allowed`.
     pub fn allowed(&self) -> String {
         let [least, most] = [self.least, self.most].map(|value| self.unit.toml(value));
-        format!("{least} to {most}{} is allowed", self.unit.noun())
+        format!("{least} to {most}{}{} is allowed", self.unit.noun(), self.steps(self.unit.toml(self.step)))
     }
 
     /// For people: `1 s to 2 s`.
     pub fn words(&self) -> String {
         let [least, most] = [self.least, self.most].map(|value| self.unit.show(value));
-        format!("{least} to {most}{}", self.unit.noun())
+        format!("{least} to {most}{}{}", self.unit.noun(), self.steps(self.unit.show(self.step)))
+    }
+
+    fn steps(&self, step: String) -> String {
+        if self.step == 1 { String::new() } else { format!(" in steps of {step}") }
     }
 
     /// Whether a value is in it.
     pub const fn contains(&self, value: u64) -> bool {
-        self.least <= value && value <= self.most
+        self.least <= value && value <= self.most && value.is_multiple_of(self.step)
     }
 }
 
@@ -195,10 +208,15 @@ const MS: u64 = 1_000_000;
 /// From the first to the last send.
 pub const DURATION: Setting = Setting::within("duration", Range::duration(100 * MS, 24 * HOUR));
 
+/// The rate of the wire. The kernel's token bucket counts whole bytes per second (`struct tc_ratespec`), its queue in 32 bits, and no
+/// veth carries more than 100 Gbit/s; below 8 kbit/s a frame takes longer than a second.
+const CAP: Setting = Setting::within("cap", Range::bit_rate(8_000, 100_000_000_000).in_steps_of(8))
+    .advise("leave `cap` out for none");
+
 /// The local lab. The rules are walked one by one; IPv6 needs the least MTU (RFC 8200, section 5).
 pub const LAB: &[Setting] = &[
     Setting::within("rules", Range::count(0, 10_000)),
-    Setting::within("cap", Range::bit_rate(1, 10_000_000_000_000)).advise("leave `cap` out for none"),
+    CAP,
     Setting::within("mtu", Range::byte_count(1280, 9000)),
     Setting::within("queues", Range::count(1, 64)),
 ];

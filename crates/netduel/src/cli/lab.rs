@@ -8,7 +8,7 @@ use netduel_model::plan::spec::LabPath;
 use netduel_model::units::BitRate;
 use netduel_model::workload::LAB;
 
-use super::range::{count_of, help};
+use super::range::{count_of, help, rate_of};
 use super::shared::JsonArgs;
 
 /// Which lab.
@@ -48,8 +48,7 @@ pub enum LabCommand {
         lab: LabNameOrWordArgs,
         #[arg(long, default_value_t = Lab::RULES, value_parser = count_of(LAB, "rules"), help = help("Policy rules that the synthetic path evaluates per packet", (LAB, "rules"), ""))]
         rules: u32,
-        /// Emulated rate cap on the wire, for example "10 Gbit/s" [default: none]
-        #[arg(long, value_name = "RATE")]
+        #[arg(long, value_name = "RATE", value_parser = rate_of(LAB, "cap"), help = help("Emulated rate cap on the wire, for example \"10 Gbit/s\"", (LAB, "cap"), " [default: none]"))]
         cap: Option<BitRate>,
         #[arg(long, default_value_t = Lab::MTU, value_parser = count_of(LAB, "mtu"), help = help("MTU of the guests", (LAB, "mtu"), ""))]
         mtu: u32,

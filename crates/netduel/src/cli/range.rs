@@ -1,4 +1,5 @@
 //! Ranges of numeric options, from the table that plans have: one for the parser and the help. No option is defined here.
+use netduel_model::units::{BitRate, UnitError};
 use netduel_model::workload::{Setting, SettingRange, WorkloadType};
 
 /// The range of a setting; absent when it is no quantity.
@@ -21,6 +22,18 @@ pub fn count_of(settings: &[Setting], key: &str) -> impl Fn(&str) -> Result<u32,
                 Err(format!("{} is allowed", range.words()))
             }
             _ => Ok(number),
+        }
+    }
+}
+
+/// Parses a bit rate within the range of a setting.
+pub fn rate_of(settings: &[Setting], key: &str) -> impl Fn(&str) -> Result<BitRate, String> + Clone + use<> {
+    let range = range(settings, key);
+    move |text| {
+        let rate: BitRate = text.parse().map_err(|error: UnitError| error.to_string())?;
+        match range {
+            Some(range) if !range.contains(rate.0) => Err(format!("{} is allowed", range.words())),
+            _ => Ok(rate),
         }
     }
 }
@@ -50,6 +63,11 @@ mod tests {
         assert_eq!((streams("1"), streams("20000")), (Ok(1), Ok(20_000)));
         for outside in ["0", "20001"] {
             assert_eq!(streams(outside).unwrap_err(), "1 to 20000 is allowed");
+        }
+        let cap = rate_of(LAB, "cap");
+        assert_eq!(cap("8 kbit/s"), Ok(BitRate(8_000)));
+        for outside in ["7 bit/s", "8001 bit/s", "10 Tbit/s"] {
+            assert_eq!(cap(outside).unwrap_err(), "8 kbit/s to 100 Gbit/s in steps of 8 bit/s is allowed");
         }
         assert!(streams("-1").is_err() && streams("many").is_err() && streams("4294967296").is_err());
     }

@@ -150,7 +150,7 @@ fn the_schema_has_the_bounds_of_each_type() {
             Some((_, key)) => &schema["$defs"]["DpdkSpec"]["properties"][key],
             None => &rule["then"]["properties"][case.setting.key],
         };
-        let SettingRange { least, most, unit } = case.range;
+        let SettingRange { least, most, unit, .. } = case.range;
         if unit.is_number() {
             let is_good = bounds["minimum"].as_u64() <= Some(case.value)
                 && Some(case.value) <= bounds["maximum"].as_u64();
@@ -218,6 +218,7 @@ fn check_bounds(setting: &Setting, plan: impl Fn(&str) -> String) {
         Some((range.most, true)),
         range.least.checked_sub(1).map(|value| (value, false)),
         Some((range.most + 1, false)),
+        (range.step > 1).then_some((range.least + 1, false)),
     ];
     for (value, is_good) in values.into_iter().flatten() {
         let text = plan(&range.unit.toml(value));
