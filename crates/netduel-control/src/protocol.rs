@@ -23,7 +23,7 @@ pub const PROTOCOL: u32 = 3;
 pub const PROTOCOL_RELEASED: u32 = 2;
 
 /// The fingerprints of the messages to and from an agent in this version. A test compares them with those of the types.
-pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["80241b01e292732f", "e62f1282386af61d"];
+pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["80241b01e292732f", "b1994359188b0f15"];
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_false(value: &bool) -> bool {

@@ -117,7 +117,7 @@ fn warnings() -> Vec<Warning> {
         Warning::UndoFailed {
             host: host("far"),
             detail: "mtu of eth0: ip link set eth0 mtu 1500".to_owned(),
-            reports: 2,
+            reports: 1,
         },
     ]
 }
