@@ -10,6 +10,7 @@ pub use error::{BANNER_LINES_MAX, PeerError};
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::plan::TreatmentAction;
     use netduel_model::sample::LiveFigures;
     use netduel_model::units::Nanos;
 
@@ -127,6 +128,22 @@ mod tests {
         assert_eq!(peer.deadline_ns(), Some(12 * SECOND + 1));
         let error = peer.tick(12 * SECOND + 1).unwrap_err().to_string();
         assert!(error.contains("the result of the trial was awaited for 7000 ms"), "{error}");
+    }
+
+    #[test]
+    fn treatment_that_hangs_is_named_when_it_is_applied_and_undone() {
+        let words = |text: &[&str]| text.iter().map(|word| (*word).to_owned()).collect();
+        let command = TreatmentAction::Command { command: words(&["sleep", "1000"]), undo: words(&["true"]) };
+        let mtu = TreatmentAction::Mtu { interface: "va".to_owned(), mtu: 1400 };
+        let mut peer = greeted();
+        peer.request(&ToAgent::Apply { treatments: vec![command, mtu] }, 0, 90 * SECOND);
+        let error = peer.tick(90 * SECOND).unwrap_err().to_string();
+        assert!(error.contains("applying `sleep 1000`, MTU 1400 B on va took longer than 90 s"), "{error}");
+        assert!(error.contains("look for what hangs on that host"), "{error}");
+        peer.input(encode(&FromAgent::Applied).as_bytes(), 90 * SECOND).unwrap();
+        peer.request(&ToAgent::Undo, 100 * SECOND, 90 * SECOND);
+        let error = peer.tick(190 * SECOND).unwrap_err().to_string();
+        assert!(error.contains("undoing `sleep 1000`, MTU 1400 B on va took longer than 90 s"), "{error}");
     }
 
     #[test]

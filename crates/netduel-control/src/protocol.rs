@@ -40,6 +40,9 @@ pub const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// the coordinator gets the reason.
 pub const STEP_TIMEOUT_NS: u64 = 30_000_000_000;
 
+/// An agent ends a command of a treatment that takes longer, nanoseconds. The coordinator waits for each of them, so that it gets the reason.
+pub const COMMAND_TIMEOUT_NS: u64 = 30_000_000_000;
+
 /// Number of a trial, from 1. It distinguishes late messages about an earlier trial.
 pub type TrialNumber = u64;
 

@@ -8,6 +8,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use netduel_control::protocol::COMMAND_TIMEOUT_NS;
 use netduel_sys::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -16,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd
 use super::error::TreatmentError;
 
 /// A command that takes longer is ended: the coordinator waits for it with every trial.
-pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const DEADLINE: Duration = Duration::from_nanos(COMMAND_TIMEOUT_NS);
 /// So much of standard error is kept.
 const STDERR_LEN: u64 = 4096;
 /// Names the treatment in the environment of its processes, so that they are found when the agent dies while they run.
@@ -63,7 +64,11 @@ fn run_within(words: &[String], mark: &str, deadline: Duration) -> Result<(), Tr
         return Ok(());
     }
     let how = match (in_time, status.code(), status.signal()) {
-        (false, ..) => format!("it was ended because it took longer than {} s", deadline.as_secs_f64()),
+        (false, ..) => format!(
+            "it was ended because it took longer than {} s; a treatment's command must end by itself: correct it, or let it start what goes \
+             on in the background",
+            deadline.as_secs_f64()
+        ),
         (_, Some(code), _) => format!("it ended with exit code {code}"),
         (_, _, signal) => format!("it was ended by signal {}", signal.unwrap_or_default()),
     };
@@ -200,7 +205,8 @@ mod tests {
         let mark = format!("mark-{}", getpid().as_raw_nonzero());
         let hang = words(&["sh", "-c", "setsid sleep 1000 & exec sleep 1000"]);
         let failed = run_within(&hang, &mark, Duration::from_millis(200)).unwrap_err().to_string();
-        assert!(failed.contains("longer than 0.2 s"), "{failed}");
+        assert!(failed.contains("longer than 0.2 s") && failed.contains("`sh -c setsid sleep"), "{failed}");
+        assert!(failed.contains("must end by itself"), "{failed}");
         assert!(marked(format!("{MARK}={mark}").as_bytes()).is_empty());
     }
 

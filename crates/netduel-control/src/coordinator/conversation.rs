@@ -280,9 +280,10 @@ impl<'a> Hosts<'a> {
             self.end_agent(host);
         }
         let hosts: Vec<HostName> = self.links.keys().cloned().collect();
+        let bye_timeout_ns = restore_timeout_ns(self.plan).max(BYE_TIMEOUT_NS);
         for host in &hosts {
             // All of them are running, so none of these requests fails.
-            drop(self.request(host, &ToAgent::Bye, BYE_TIMEOUT_NS));
+            drop(self.request(host, &ToAgent::Bye, bye_timeout_ns));
         }
         for host in &hosts {
             loop {

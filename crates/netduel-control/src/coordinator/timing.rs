@@ -2,9 +2,9 @@
 use netduel_model::failover::{PathEventKind, RETURN_DEADLINE_NS};
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
-use netduel_model::workload::{Role, Traffic};
+use netduel_model::workload::{Role, Traffic, Workload};
 
-use crate::protocol::{Limits, STEP_TIMEOUT_NS};
+use crate::protocol::{COMMAND_TIMEOUT_NS, Limits, STEP_TIMEOUT_NS};
 
 /// Timeout of connecting all streams, nanoseconds.
 pub(super) const CONNECT_TIMEOUT_NS: u64 = 10_000_000_000;
@@ -19,23 +19,28 @@ const PAUSE_MAX_NS: u64 = 600_000_000_000;
 /// When agents abandon their coordinator: later than any plan needs. A host may be idle for almost two blocks, when its arm comes first in
 /// one and last in the next.
 pub(super) fn agent_limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
-    let block_ns = plan
-        .arms
-        .iter()
-        .flat_map(|arm| &arm.workloads)
-        .map(|workload| workload.timing.duration.0.saturating_add(TRIAL_MARGIN_NS))
-        .fold(0, u64::saturating_add);
+    let of_arm = |arm: &Arm| {
+        // Applied and undone at both ends.
+        let treatments_ns = 4 * arm_timeout_ns(arm);
+        let of_trial = |workload: &Workload| workload.timing.duration.0.saturating_add(TRIAL_MARGIN_NS);
+        let trials = arm.workloads.iter().map(of_trial).map(|time_ns| time_ns.saturating_add(treatments_ns));
+        trials.fold(0, u64::saturating_add)
+    };
+    let block_ns = plan.arms.iter().map(of_arm).fold(0, u64::saturating_add);
     let idle_ns = block_ns.saturating_mul(2).saturating_add(PAUSE_MAX_NS);
     let blocks_ns = block_ns.saturating_mul(u64::from(plan.design.blocks_max));
     Limits { total: Nanos(blocks_ns.saturating_add(idle_ns)), idle: Nanos(idle_ns), progress }
 }
 
-/// Timeout of treatments, or of undoing them. Applying one may wait for an interface, and undoing it, when another fails, waits again.
+/// Timeout of treatments, or of undoing them. Applying one may wait for an interface or a command, and undoing it, when another fails,
+/// waits again.
 pub(super) fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
-    let waits = |action: &&TreatmentAction| {
-        matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
+    let wait_ns = |action: &TreatmentAction| match action {
+        TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. } => RETURN_DEADLINE_NS,
+        TreatmentAction::Command { .. } => COMMAND_TIMEOUT_NS,
+        _ => 0,
     };
-    STEP_TIMEOUT_NS + 2 * RETURN_DEADLINE_NS * treatments.iter().filter(waits).count() as u64
+    STEP_TIMEOUT_NS + 2 * treatments.iter().map(wait_ns).sum::<u64>()
 }
 
 /// Time in which an agent may still change its own interfaces after the traffic of a failover: an event in progress, and the return of a
@@ -49,10 +54,13 @@ pub(super) fn return_ns(traffic: &Traffic) -> u64 {
 
 /// Timeout of restoring a host of a plan.
 pub(super) fn restore_timeout_ns(plan: &ResolvedPlan) -> u64 {
-    let of_arm = |arm: &Arm| {
-        [Role::Client, Role::Server].map(|role| treatment_timeout_ns(&arm.agent_treatments(role)))
-    };
-    plan.arms.iter().flat_map(of_arm).max().unwrap_or(STEP_TIMEOUT_NS)
+    plan.arms.iter().map(arm_timeout_ns).max().unwrap_or(STEP_TIMEOUT_NS)
+}
+
+/// Timeout of the treatments of an arm at the end that takes longer.
+fn arm_timeout_ns(arm: &Arm) -> u64 {
+    let of_end = |role| treatment_timeout_ns(&arm.agent_treatments(role));
+    of_end(Role::Client).max(of_end(Role::Server))
 }
 
 #[cfg(test)]
@@ -81,6 +89,14 @@ mod tests {
             rate: PerSecond(1),
             events: events.iter().map(event).collect(),
         })
+    }
+
+    #[test]
+    fn timeout_of_commands_is_longer_than_the_agent_runs_them_and_their_undo() {
+        let words = |text: &str| vec![text.to_owned()];
+        let command = TreatmentAction::Command { command: words("hang"), undo: words("true") };
+        let three = treatment_timeout_ns(&[command.clone(), command.clone(), command]);
+        assert!(three > 6 * COMMAND_TIMEOUT_NS, "three are run and undone: {three} ns");
     }
 
     #[test]

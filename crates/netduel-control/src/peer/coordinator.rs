@@ -1,4 +1,5 @@
 //! The coordinator's side of the conversation with one agent. No IO, no clock, no thread.
+use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::TrialEnd;
 
@@ -131,6 +132,8 @@ pub struct CoordinatorPeer {
     greeted: bool,
     banner: Vec<String>,
     trial: TrialNumber,
+    /// The treatments that it applied last, in words.
+    treatments: String,
     /// Timeout of the result after traffic started, nanoseconds.
     done_timeout_ns: u64,
     /// Maximum silence of the agent while traffic runs, nanoseconds.
@@ -149,6 +152,7 @@ impl CoordinatorPeer {
             greeted: false,
             banner: Vec::new(),
             trial: 0,
+            treatments: String::new(),
             done_timeout_ns: 0,
             quiet_ns: limits.progress.0.saturating_mul(QUIET_LINES).max(QUIET_NS),
             is_quiet: false,
@@ -172,6 +176,9 @@ impl CoordinatorPeer {
     pub fn request(&mut self, message: &ToAgent, now_ns: u64, timeout_ns: u64) -> String {
         if let ToAgent::PrepareServer { trial, .. } | ToAgent::PrepareClient { trial, .. } = message {
             self.trial = *trial;
+        }
+        if let ToAgent::Apply { treatments } = message {
+            self.treatments = treatments.iter().map(TreatmentAction::words).collect::<Vec<_>>().join(", ");
         }
         let awaited = self.awaited.map(|awaited| awaited.what);
         if *message == ToAgent::Start {
@@ -217,16 +224,26 @@ impl CoordinatorPeer {
     /// Checks the deadline.
     pub fn tick(&mut self, now_ns: u64) -> Result<(), PeerError> {
         match self.awaited {
-            Some(awaited) if now_ns >= awaited.deadline_ns => Err(PeerError::Silent {
-                awaited: awaited.what.name(),
-                waited_ms: now_ns.saturating_sub(awaited.since_ns) / 1_000_000,
-            }),
+            Some(awaited) if now_ns >= awaited.deadline_ns => {
+                Err(self.silent(awaited.what, now_ns.saturating_sub(awaited.since_ns)))
+            }
             Some(awaited) if now_ns >= awaited.quiet_until_ns => {
                 self.is_quiet = true;
                 Err(PeerError::Quiet { seconds: self.quiet_ns / 1_000_000_000 })
             }
             _ => Ok(()),
         }
+    }
+
+    /// The error of an answer that did not come.
+    fn silent(&self, awaited: Awaited, waited_ns: u64) -> PeerError {
+        let doing = match awaited {
+            Awaited::Applied => "applying",
+            Awaited::Undone => "undoing",
+            _ => return PeerError::Silent { awaited: awaited.name(), waited_ms: waited_ns / 1_000_000 },
+        };
+        let treatments = self.treatments.clone();
+        PeerError::Treating { doing, treatments, seconds: waited_ns / 1_000_000_000 }
     }
 
     /// Whether the agent was abandoned because it sent nothing while its traffic ran.

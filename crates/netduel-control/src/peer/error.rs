@@ -48,6 +48,19 @@ pub enum PeerError {
         /// Duration of the wait, milliseconds.
         waited_ms: u64,
     },
+    /// It did not apply or undo treatments in time.
+    #[error(
+        "it did not answer in time: {doing} {treatments} took longer than {seconds} s; look for what hangs on that host, end it, and correct \
+         the treatment"
+    )]
+    Treating {
+        /// `applying` or `undoing`.
+        doing: &'static str,
+        /// The treatments, in words.
+        treatments: String,
+        /// Duration of the wait, seconds.
+        seconds: u64,
+    },
     /// It sent nothing while its traffic ran.
     #[error(
         "it has sent nothing for {seconds} s while traffic runs: its process is stopped, its host hangs, or the network path to it is down"

@@ -1,7 +1,5 @@
 //! The treatments of the arms of a plan, in words.
-use netduel_model::plan::tuning::CoreChoice;
 use netduel_model::plan::{Arm, ResolvedPlan, Treatment, TreatmentAction};
-use netduel_model::units::plural;
 
 /// Treatments by arm, one line per arm. Empty when arms differ only in the path of the lab, which the path proof names.
 pub fn changes(plan: &ResolvedPlan) -> Vec<String> {
@@ -17,55 +15,12 @@ pub fn changes(plan: &ResolvedPlan) -> Vec<String> {
     plan.arms.iter().map(line).collect()
 }
 
-/// One change in words: `lab path accelerated`, `tso of eth0 off (both)`.
+/// One change in words, with its ends: `tso of eth0 off (both)`. The path of the lab is that of both guests.
 pub fn treatment(treatment: &Treatment) -> String {
-    let on = format!("{:?}", treatment.on).to_lowercase();
-    match &treatment.action {
-        TreatmentAction::Path { path } => format!("lab path {}", format!("{path:?}").to_lowercase()),
-        TreatmentAction::Offload { interface, feature, enabled } => {
-            format!("{feature} of {interface} {} ({on})", if *enabled { "on" } else { "off" })
-        }
-        TreatmentAction::Mtu { interface, mtu } => format!("MTU {mtu} B on {interface} ({on})"),
-        TreatmentAction::Sysctl { name, value } => format!("{name} = {value} ({on})"),
-        TreatmentAction::Vf { interface } => format!("virtual function of {interface} down ({on})"),
-        TreatmentAction::Pci { interface } => {
-            format!("PCI function of {interface} removed from the bus ({on})")
-        }
-        TreatmentAction::Queues { interface, queues } => {
-            format!("{} on {interface} ({on})", plural(*queues, "queue"))
-        }
-        TreatmentAction::Rss { interface, table } => format!("RSS table {table} on {interface} ({on})"),
-        TreatmentAction::Ring { interface, ring, descriptors } => {
-            format!("{} ring of {descriptors} descriptors on {interface} ({on})", ring.word())
-        }
-        TreatmentAction::Coalesce { interface, parameter, value } => {
-            let value = match (parameter.starts_with("adaptive-"), value) {
-                (true, 0) => "off".to_owned(),
-                (true, _) => "on".to_owned(),
-                (false, value) => value.to_string(),
-            };
-            format!("interrupt coalescing {parameter} {value} on {interface} ({on})")
-        }
-        TreatmentAction::Rps { interface, cores } => {
-            format!("receive packet steering (RPS) of {interface} {} ({on})", core_words(cores))
-        }
-        TreatmentAction::Xps { interface, cores } => {
-            format!("transmit packet steering (XPS) of {interface} {} ({on})", core_words(cores))
-        }
-        TreatmentAction::IrqAffinity { interface, cores } => {
-            format!("interrupts of {interface} served {} ({on})", core_words(cores))
-        }
-        TreatmentAction::Command { command, .. } => format!("`{}` ({on})", command.join(" ")),
-    }
-}
-
-/// Cores of a steering treatment: `off`, `round-robin over all cores`, `on cores 0-1`.
-fn core_words(choice: &CoreChoice) -> String {
-    match choice {
-        CoreChoice::Off => "off".to_owned(),
-        CoreChoice::Spread => "round-robin over all cores".to_owned(),
-        CoreChoice::Cores { cores } if cores.len() == 1 => format!("on core {choice}"),
-        CoreChoice::Cores { .. } => format!("on cores {choice}"),
+    let words = treatment.action.words();
+    match treatment.action {
+        TreatmentAction::Path { .. } => words,
+        _ => format!("{words} ({})", format!("{:?}", treatment.on).to_lowercase()),
     }
 }
 
