@@ -1,6 +1,5 @@
 //! The agent's work as the protocol requests it: one trial after the other, treatments around it, readings of the host. It knows ends of
 //! trials by their traits alone.
-use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -88,6 +87,8 @@ pub struct AgentWork {
     treatments: Treatments,
     /// Whether the host must still have the treatments after the traffic of what is prepared.
     keeps_treatments: bool,
+    /// What an aborted trial could not restore, until it is reported.
+    not_restored: Vec<String>,
     lock: Option<HostLock>,
     /// The cores that were chosen for what is prepared.
     placement: Option<Placement>,
@@ -116,6 +117,7 @@ impl AgentWork {
             readings: Readings::default(),
             treatments: Treatments::new(GuardCommand::of_this_program()),
             keeps_treatments: true,
+            not_restored: Vec::new(),
             lock: None,
             placement: None,
             lingering: None,
@@ -199,7 +201,12 @@ impl Work for AgentWork {
         let problems = self.treatments.undo_all().err().unwrap_or_default();
         // When everything was undone, the loss of the guard needs no action of the user.
         let left = problems.iter().filter(|problem| problem.is_left_behind());
-        lingered.into_iter().chain(left.map(|problem| left_behind(problem, journal.as_deref()))).collect()
+        let aborted = std::mem::take(&mut self.not_restored);
+        aborted
+            .into_iter()
+            .chain(lingered)
+            .chain(left.map(|problem| left_behind(problem, journal.as_deref())))
+            .collect()
     }
 
     fn prepare_server(
@@ -281,8 +288,8 @@ impl Work for AgentWork {
             Stage::Running(running) => running.abort(),
             Stage::Prepared(_) | Stage::Idle => Ok(()),
         };
-        for problem in [self.end_lingering(), aborted].into_iter().filter_map(Result::err) {
-            drop(writeln!(std::io::stderr(), "netduel: {}", problem.message));
-        }
+        // The answer to an abort has no place for it; the answer to the next undo has.
+        let problems = [self.end_lingering(), aborted].into_iter().filter_map(Result::err);
+        self.not_restored.extend(problems.map(|problem| problem.message));
     }
 }
