@@ -114,12 +114,12 @@ impl RunningEnd for RunningEngine {
     fn result(self: Box<Self>, reading: Reading<'_>) -> Result<EndResult, WorkError> {
         // First, so that the interface is restored even if the traffic failed.
         let made = self.events.map(EventThread::end);
-        let mut report = self.running.join().map_err(traffic)?;
-        if let Some((events, problems)) = made {
-            no_problems(&problems)?;
-            if let Some(failover) = &mut report.failover {
-                failover.events = events;
-            }
+        let report = self.running.join().map_err(traffic);
+        // What is not restored outlasts the trial, however that went.
+        made.as_ref().map_or(Ok(()), |(_, problems)| no_problems(problems))?;
+        let mut report = report?;
+        if let (Some((events, _)), Some(failover)) = (made, &mut report.failover) {
+            failover.events = events;
         }
         reading()?;
         Ok(EndResult { report, lingering: None })
@@ -138,5 +138,5 @@ fn no_problems(problems: &[String]) -> Result<(), WorkError> {
     if problems.is_empty() {
         return Ok(());
     }
-    Err(WorkError { kind: FailureKind::Environment, message: problems.join("; ") })
+    Err(WorkError { kind: FailureKind::NotRestored, message: problems.join("; ") })
 }

@@ -12,7 +12,7 @@ use netduel_model::workload::{Role, Workload};
 use netduel_sys::clock;
 
 use crate::error_chain::chain;
-use crate::treatment::Treatments;
+use crate::treatment::{Treatments, left_behind};
 
 /// The events of a workload that this host makes itself, with their places in the plan's list. Those that name no interface are
 /// the lab's.
@@ -120,12 +120,13 @@ fn restore(treatments: &mut Treatments) -> Result<(), String> {
     if treatments.applied() == 0 {
         return Ok(());
     }
+    let journal = treatments.journal();
     let Err(problems) = treatments.undo_all() else { return Ok(()) };
     // A guard that was lost while everything was undone is nothing that a user has to mend.
     let left: Vec<String> = problems
         .iter()
         .filter(|problem| problem.is_left_behind())
-        .map(|problem| format!("failed to {}", chain(problem)))
+        .map(|problem| left_behind(problem, journal.as_deref()))
         .collect();
     if left.is_empty() { Ok(()) } else { Err(left.join("; ")) }
 }

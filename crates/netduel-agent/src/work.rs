@@ -1,6 +1,5 @@
 //! The agent's work as the protocol requests it: one trial after the other, treatments around it, readings of the host. It knows ends of
 //! trials by their traits alone.
-use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -13,13 +12,14 @@ use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Role, Workload};
 use netduel_sys::local_bind::LocalBind;
 
+use crate::error_chain::chain;
 use crate::failure::{environment, misplaced};
-use crate::installed::Installed;
+use crate::installed::{Installed, foreign_program};
 use crate::lock::{HostLock, await_guards};
-use crate::treatment::{GuardCommand, Treatments, left_behind, recover};
+use crate::treatment::{GuardCommand, TreatmentError, Treatments, left_behind, recover};
 use crate::trial_end::{Ends, Lingering, Prepared, PreparedEnd, RunningEnd, ServerAddress};
 
 /// The clock of the agent's limits.
@@ -85,6 +85,10 @@ pub struct AgentWork {
     stage: Stage,
     readings: Readings,
     treatments: Treatments,
+    /// Whether the host must still have the treatments after the traffic of what is prepared.
+    keeps_treatments: bool,
+    /// What an aborted trial could not restore, until it is reported.
+    not_restored: Vec<String>,
     lock: Option<HostLock>,
     /// The cores that were chosen for what is prepared.
     placement: Option<Placement>,
@@ -112,6 +116,8 @@ impl AgentWork {
             stage: Stage::Idle,
             readings: Readings::default(),
             treatments: Treatments::new(GuardCommand::of_this_program()),
+            keeps_treatments: true,
+            not_restored: Vec::new(),
             lock: None,
             placement: None,
             lingering: None,
@@ -137,6 +143,17 @@ impl AgentWork {
     fn end_lingering(&mut self) -> Result<(), WorkError> {
         self.lingering.take().map_or(Ok(()), Lingering::end)
     }
+}
+
+/// Whether a workload leaves the interfaces of this end as the treatments set them: its events and another program's driver do not.
+fn keeps_treatments(workload: &Workload, role: Role) -> bool {
+    workload.traffic.facts().events.is_empty() && foreign_program(workload, role).is_none()
+}
+
+/// The trial does not count: its treatments were not in force until its end.
+fn not_kept(lost: &[TreatmentError]) -> WorkError {
+    let texts: Vec<String> = lost.iter().map(|error| format!("failed to {}", chain(error))).collect();
+    WorkError { kind: FailureKind::Environment, message: texts.join("; ") }
 }
 
 /// The facts of this host; `metadata`: also those that only the metadata service of a cloud has.
@@ -184,7 +201,12 @@ impl Work for AgentWork {
         let problems = self.treatments.undo_all().err().unwrap_or_default();
         // When everything was undone, the loss of the guard needs no action of the user.
         let left = problems.iter().filter(|problem| problem.is_left_behind());
-        lingered.into_iter().chain(left.map(|problem| left_behind(problem, journal.as_deref()))).collect()
+        let aborted = std::mem::take(&mut self.not_restored);
+        aborted
+            .into_iter()
+            .chain(lingered)
+            .chain(left.map(|problem| left_behind(problem, journal.as_deref())))
+            .collect()
     }
 
     fn prepare_server(
@@ -195,6 +217,7 @@ impl Work for AgentWork {
     ) -> Result<Vec<u16>, WorkError> {
         self.end_lingering()?;
         let prepared = self.ends.server(workload, bind, token)?;
+        self.keeps_treatments = keeps_treatments(workload, Role::Server);
         Ok(self.hold(prepared))
     }
 
@@ -210,6 +233,7 @@ impl Work for AgentWork {
         let prepared =
             self.ends.client(workload, &ServerAddress { peer, ports, token, deadline, bind: &self.bind })?;
         self.hold(prepared);
+        self.keeps_treatments = keeps_treatments(workload, Role::Client);
         Ok(())
     }
 
@@ -249,6 +273,9 @@ impl Work for AgentWork {
         };
         let result = running.result(&mut || self.readings.after())?;
         self.lingering = result.lingering;
+        if self.keeps_treatments {
+            self.treatments.read_back().map_err(|lost| not_kept(&lost))?;
+        }
         let missing = || misplaced("a result", "the host was read after the traffic");
         let mut observation = self.readings.observation.take().ok_or_else(missing)?;
         observation.placement = self.placement.take();
@@ -261,8 +288,8 @@ impl Work for AgentWork {
             Stage::Running(running) => running.abort(),
             Stage::Prepared(_) | Stage::Idle => Ok(()),
         };
-        for problem in [self.end_lingering(), aborted].into_iter().filter_map(Result::err) {
-            drop(writeln!(std::io::stderr(), "netduel: {}", problem.message));
-        }
+        // The answer to an abort has no place for it; the answer to the next undo has.
+        let problems = [self.end_lingering(), aborted].into_iter().filter_map(Result::err);
+        self.not_restored.extend(problems.map(|problem| problem.message));
     }
 }

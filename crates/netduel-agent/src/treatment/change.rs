@@ -2,9 +2,11 @@
 use super::error::TreatmentError;
 
 /// A change that is ready to be made: what it needs was read and checked.
-pub(super) trait Change {
+pub(super) trait Change: Send {
     /// Makes the change and reads back whether the host took it.
     fn make(&self) -> Result<(), TreatmentError>;
+    /// Reads whether the host has the change, and changes nothing: what it has instead is [`TreatmentError::NotTaken`].
+    fn read_back(&self) -> Result<(), TreatmentError>;
 }
 
 /// The original state of what a treatment changes. Agent and guard restore it by the same code; the guard has it before the

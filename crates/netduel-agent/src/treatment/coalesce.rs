@@ -76,8 +76,8 @@ fn doing(interface: &str, parameter: &str, value: u32) -> String {
 impl Change for CoalesceChange {
     fn make(&self) -> Result<(), TreatmentError> {
         let Self { interface, parameter, value } = self;
-        let doing = || doing(interface, parameter.name(), *value);
-        let about = |cause| TreatmentError::about_device(interface, doing(), cause);
+        let doing = doing(interface, parameter.name(), *value);
+        let about = |cause| TreatmentError::about_device(interface, doing.clone(), cause);
         let mut socket = ethtool_socket()?;
         let mut wanted = socket.coalesce(interface).map_err(about)?;
         if wanted.value(*parameter) == *value {
@@ -89,8 +89,29 @@ impl Change for CoalesceChange {
         if now == *value {
             return Ok(());
         }
-        Err(TreatmentError::NotTaken { doing: doing(), answered: format!("{now} (drivers round)") })
+        Err(TreatmentError::NotTaken { doing, answered: format!("{now} (drivers round)") })
     }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        let Self { interface, parameter, value } = self;
+        let doing = doing(interface, parameter.name(), *value);
+        let about = |cause| TreatmentError::about_device(interface, doing.clone(), cause);
+        let now = ethtool_socket()?.coalesce(interface).map_err(about)?;
+        let found = now.value(*parameter);
+        // What an adaptive driver chooses meanwhile is its own affair.
+        let is_chosen = is_adaptive(&now) && !ADAPTIVE.contains(parameter);
+        if found == *value || is_chosen {
+            return Ok(());
+        }
+        Err(TreatmentError::NotTaken { doing, answered: found.to_string() })
+    }
+}
+
+const ADAPTIVE: [CoalesceParameter; 2] = [CoalesceParameter::AdaptiveRx, CoalesceParameter::AdaptiveTx];
+
+/// Whether the driver chooses the other parameters.
+fn is_adaptive(values: &Coalesce) -> bool {
+    ADAPTIVE.iter().any(|each| values.value(*each) != 0)
 }
 
 /// Sets all parameters as they were.
@@ -107,15 +128,11 @@ fn restore(interface: &str, original: &[u32]) -> Result<(), TreatmentError> {
     }
     socket.set_coalesce(interface, &wanted).map_err(about)?;
     let now = socket.coalesce(interface).map_err(about)?;
-    let adaptive = [CoalesceParameter::AdaptiveRx, CoalesceParameter::AdaptiveTx]
-        .iter()
-        .any(|each| wanted.value(*each) != 0);
+    let adaptive = is_adaptive(&wanted);
     let different: Vec<String> = CoalesceParameter::ALL
         .into_iter()
         // What an adaptive driver chooses at this moment is its own affair.
-        .filter(|each| {
-            !adaptive || matches!(each, CoalesceParameter::AdaptiveRx | CoalesceParameter::AdaptiveTx)
-        })
+        .filter(|each| !adaptive || ADAPTIVE.contains(each))
         .filter(|each| now.value(*each) != wanted.value(*each))
         .map(|each| format!("{} {}", each.name(), now.value(each)))
         .collect();

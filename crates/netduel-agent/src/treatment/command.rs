@@ -61,4 +61,9 @@ impl Change for CommandChange {
     fn make(&self) -> Result<(), TreatmentError> {
         run(&self.command, &self.mark)
     }
+
+    /// Nothing tells what it changed.
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        Ok(())
+    }
 }

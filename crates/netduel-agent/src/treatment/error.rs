@@ -195,6 +195,17 @@ pub enum TreatmentError {
         /// What the host answers now.
         answered: String,
     },
+    /// The host does not have the change any more.
+    #[error(
+        "{doing} for a whole trial: after the traffic the host has {answered}; another program or the driver changed it in the trial: end \
+         that program, or leave this treatment out"
+    )]
+    NotKept {
+        /// What was to be kept, as a fragment.
+        doing: String,
+        /// What the host answers after the traffic.
+        answered: String,
+    },
     /// A command of a treatment failed.
     #[error("run `{command}`: {how}{}", with_stderr(.stderr))]
     Command {

@@ -156,6 +156,10 @@ impl Change for IrqChange {
     fn make(&self) -> Result<(), TreatmentError> {
         self.wanted.iter().try_for_each(set)
     }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        self.wanted.iter().try_for_each(read_back)
+    }
 }
 
 /// Sets the cores of all interrupts that are still there; one that cannot be set keeps none of the others.
@@ -178,12 +182,11 @@ impl IrqCores {
 /// Writes the file if it differs and reads it back.
 fn set(interrupt: &IrqCores) -> Result<(), TreatmentError> {
     let IrqCores { file, list, .. } = interrupt;
-    let doing = || format!("set {} to {list}", file.display());
     let refused = |cause: io::Error| match cause.raw_os_error() {
         Some(code) if code == rustix::io::Errno::IO.raw_os_error() => {
-            TreatmentError::ManagedInterrupt { doing: doing() }
+            TreatmentError::ManagedInterrupt { doing: doing(interrupt) }
         }
-        _ => TreatmentError::Refused { doing: doing(), cause },
+        _ => TreatmentError::Refused { doing: doing(interrupt), cause },
     };
     if read(file).map_err(refused)? == *list {
         return Ok(());
@@ -194,8 +197,20 @@ fn set(interrupt: &IrqCores) -> Result<(), TreatmentError> {
         .open(file)
         .and_then(|mut file| file.write_all(list.as_bytes()))
         .map_err(refused)?;
-    let now = read(file).map_err(refused)?;
-    if now == *list { Ok(()) } else { Err(TreatmentError::NotTaken { doing: doing(), answered: now }) }
+    read_back(interrupt)
+}
+
+fn doing(interrupt: &IrqCores) -> String {
+    format!("set {} to {}", interrupt.file.display(), interrupt.list)
+}
+
+fn read_back(interrupt: &IrqCores) -> Result<(), TreatmentError> {
+    let refused = |cause| TreatmentError::Refused { doing: doing(interrupt), cause };
+    let now = read(&interrupt.file).map_err(refused)?;
+    if now == interrupt.list {
+        return Ok(());
+    }
+    Err(TreatmentError::NotTaken { doing: doing(interrupt), answered: now })
 }
 
 #[cfg(test)]

@@ -78,22 +78,34 @@ impl Change for MtuChange {
     fn make(&self) -> Result<(), TreatmentError> {
         set(&self.interface, self.mtu)
     }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        read_back(&self.interface, self.mtu)
+    }
+}
+
+fn doing(interface: &str, mtu: u32) -> String {
+    format!("set the MTU of {interface} to {mtu} bytes")
 }
 
 /// Sets the MTU and reads it back.
 fn set(interface: &str, mtu: u32) -> Result<(), TreatmentError> {
-    let doing = || format!("set the MTU of {interface} to {mtu} bytes");
-    let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
+    let refused = |cause| TreatmentError::about_interface(interface, doing(interface, mtu), cause);
     // A change that was refused for lack of a right needs none to be undone.
     if link::mtu(interface).map_err(refused)? == mtu {
         return Ok(());
     }
     link::set_mtu(interface, mtu).map_err(refused)?;
+    read_back(interface, mtu)
+}
+
+fn read_back(interface: &str, mtu: u32) -> Result<(), TreatmentError> {
+    let refused = |cause| TreatmentError::about_interface(interface, doing(interface, mtu), cause);
     let now = link::mtu(interface).map_err(refused)?;
     if now == mtu {
         return Ok(());
     }
-    Err(TreatmentError::NotTaken { doing: doing(), answered: format!("{now} bytes") })
+    Err(TreatmentError::NotTaken { doing: doing(interface, mtu), answered: format!("{now} bytes") })
 }
 
 #[cfg(test)]

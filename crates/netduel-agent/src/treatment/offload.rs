@@ -158,23 +158,33 @@ fn distance(a: &str, b: &str) -> usize {
 
 impl Change for OffloadChange {
     fn make(&self) -> Result<(), TreatmentError> {
-        let Self { interface, feature, enabled, changed } = self;
-        let doing = || format!("turn {} {feature} of {interface}", feature_words(*enabled));
+        let Self { interface, enabled, changed, .. } = self;
         let mut socket = ethtool_socket()?;
         let wanted: Vec<(String, bool)> = changed.iter().map(|name| (name.clone(), *enabled)).collect();
         if !wanted.is_empty() {
             socket
                 .request_features(interface, &wanted)
-                .map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))?;
+                .map_err(|cause| TreatmentError::about_interface(interface, self.doing(), cause))?;
         }
-        let found = features(&mut socket, interface)?;
+        self.read_back()
+    }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        let Self { interface, feature, enabled, .. } = self;
+        let found = features(&mut ethtool_socket()?, interface)?;
         let behind = behind(feature, &found);
         if in_force(&behind, *enabled) {
             return Ok(());
         }
         let state = |feature: &&Feature| format!("{} {}", feature.name, feature_words(feature.active));
         let answered = behind.iter().map(state).collect::<Vec<_>>().join(", ");
-        Err(TreatmentError::NotTaken { doing: doing(), answered })
+        Err(TreatmentError::NotTaken { doing: self.doing(), answered })
+    }
+}
+
+impl OffloadChange {
+    fn doing(&self) -> String {
+        format!("turn {} {} of {}", feature_words(self.enabled), self.feature, self.interface)
     }
 }
 

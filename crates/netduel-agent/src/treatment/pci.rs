@@ -128,11 +128,21 @@ impl Change for PciChange {
         let file = device.join("remove");
         write_one(&file).map_err(|cause| refused(slot, &file, cause))?;
         let gone = |links: &[LinkState]| !links.iter().any(|link| indices.contains(&link.index));
-        if netduel_host::wait_for_links(RETURN_DEADLINE, gone)? && !device.exists() {
-            return Ok(());
+        if netduel_host::wait_for_links(RETURN_DEADLINE, gone)? {
+            return self.read_back();
         }
-        let answered = "it on the bus still".to_owned();
-        Err(TreatmentError::NotTaken { doing: format!("take PCI function {slot} from the bus"), answered })
+        Err(self.is_there())
+    }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        if self.device.exists() { Err(self.is_there()) } else { Ok(()) }
+    }
+}
+
+impl PciChange {
+    fn is_there(&self) -> TreatmentError {
+        let doing = format!("take PCI function {} from the bus", self.slot);
+        TreatmentError::NotTaken { doing, answered: "it on the bus".to_owned() }
     }
 }
 

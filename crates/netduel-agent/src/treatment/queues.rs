@@ -1,5 +1,5 @@
 //! The number of an interface's queues (`ethtool -L`).
-use netduel_sys::ethtool::Channels;
+use netduel_sys::ethtool::{Channels, Ethtool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,10 @@ impl Change for QueuesChange {
     fn make(&self) -> Result<(), TreatmentError> {
         set(&self.interface, self.wanted)
     }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        read_back(&mut ethtool_socket()?, &self.interface, self.wanted)
+    }
 }
 
 fn counts(channels: Channels) -> [u32; 4] {
@@ -102,20 +106,29 @@ fn in_words([rx, tx, _, combined]: [u32; 4]) -> String {
     format!("{rx} receive, {tx} transmit and {combined} combined queues")
 }
 
+fn doing(interface: &str, wanted: Channels) -> String {
+    format!("set {} on {interface}", in_words(counts(wanted)))
+}
+
 fn set(interface: &str, wanted: Channels) -> Result<(), TreatmentError> {
-    let doing = || format!("set {} on {interface}", in_words(counts(wanted)));
     let mut socket = ethtool_socket()?;
-    let refused = |cause| TreatmentError::about_device(interface, doing(), cause);
+    let refused = |cause| TreatmentError::about_device(interface, doing(interface, wanted), cause);
     // Some drivers take the link down even for a change that is none.
     if counts(socket.channels(interface).map_err(refused)?) == counts(wanted) {
         return Ok(());
     }
     socket.set_channels(interface, &wanted).map_err(refused)?;
+    read_back(&mut socket, interface, wanted)
+}
+
+fn read_back(socket: &mut Ethtool, interface: &str, wanted: Channels) -> Result<(), TreatmentError> {
+    let doing = doing(interface, wanted);
+    let refused = |cause| TreatmentError::about_device(interface, doing.clone(), cause);
     let now = counts(socket.channels(interface).map_err(refused)?);
     if now == counts(wanted) {
         return Ok(());
     }
-    Err(TreatmentError::NotTaken { doing: doing(), answered: in_words(now) })
+    Err(TreatmentError::NotTaken { doing, answered: in_words(now) })
 }
 
 /// Sets the queues as they were, and then what had gone with them.

@@ -1,6 +1,6 @@
 //! The size of an interface's rings (`ethtool -G`).
 use netduel_model::plan::tuning::Ring;
-use netduel_sys::ethtool::Rings;
+use netduel_sys::ethtool::{Ethtool, Rings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,10 @@ impl Change for RingChange {
     fn make(&self) -> Result<(), TreatmentError> {
         set(&self.interface, self.ring, self.descriptors)
     }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        read_back(&mut ethtool_socket()?, &self.interface, self.ring, self.descriptors)
+    }
 }
 
 /// Sets a ring and reads it back; the other one stays.
@@ -89,6 +93,16 @@ fn set(interface: &str, ring: Ring, descriptors: u32) -> Result<(), TreatmentErr
         Ring::Tx => rings.tx = descriptors,
     }
     socket.set_rings(interface, &rings).map_err(about)?;
+    read_back(&mut socket, interface, ring, descriptors)
+}
+
+fn read_back(
+    socket: &mut Ethtool,
+    interface: &str,
+    ring: Ring,
+    descriptors: u32,
+) -> Result<(), TreatmentError> {
+    let about = |cause| TreatmentError::about_device(interface, doing(interface, ring, descriptors), cause);
     let now = of(socket.rings(interface).map_err(about)?, ring).0;
     if now == descriptors {
         return Ok(());

@@ -95,13 +95,22 @@ impl Change for RssChange {
     fn make(&self) -> Result<(), TreatmentError> {
         restore(&self.interface, &self.table)
     }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        let Self { interface, table } = self;
+        let about = |cause| TreatmentError::about_device(interface, doing(interface), cause);
+        is_taken(interface, &ethtool_socket()?.rss(interface).map_err(about)?.indirection, table)
+    }
+}
+
+fn doing(interface: &str) -> String {
+    format!("set the RSS table of {interface}")
 }
 
 /// Sets the table where it differs, and reads it back. The driver's default table is requested as the default, so that
 /// the driver adapts it when its queues change.
 pub(super) fn restore(interface: &str, wanted: &[u32]) -> Result<(), TreatmentError> {
-    let doing = || format!("set the RSS table of {interface}");
-    let about = |cause| TreatmentError::about_device(interface, doing(), cause);
+    let about = |cause| TreatmentError::about_device(interface, doing(interface), cause);
     let mut socket = ethtool_socket()?;
     if socket.rss(interface).map_err(about)?.indirection == wanted {
         return Ok(());
@@ -115,13 +124,15 @@ pub(super) fn restore(interface: &str, wanted: &[u32]) -> Result<(), TreatmentEr
         socket.set_rss_indirection(interface, wanted).map_err(about)?;
         now = socket.rss(interface).map_err(about)?.indirection;
     }
+    is_taken(interface, &now, wanted)
+}
+
+fn is_taken(interface: &str, now: &[u32], wanted: &[u32]) -> Result<(), TreatmentError> {
     if now == wanted {
         return Ok(());
     }
-    Err(TreatmentError::NotTaken {
-        doing: doing(),
-        answered: format!("{}, not {}", shares(&now), shares(wanted)),
-    })
+    let answered = format!("{}, not {}", shares(now), shares(wanted));
+    Err(TreatmentError::NotTaken { doing: doing(interface), answered })
 }
 
 /// How many slots each queue has: `queue 0: 64, queue 1: 64`.

@@ -94,6 +94,11 @@ impl Change for SteeringChange {
         let sysfs = Sysfs::open()?;
         self.wanted.iter().try_for_each(|(path, value)| set(&sysfs, &self.interface, path, value))
     }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        let sysfs = Sysfs::open()?;
+        self.wanted.iter().try_for_each(|(path, value)| read_back(&sysfs, &self.interface, path, value))
+    }
 }
 
 /// The cores that the kernel runs on.
@@ -210,18 +215,27 @@ pub(super) fn all(steps: impl Iterator<Item = Result<(), TreatmentError>>) -> Re
 
 /// Writes the file if it differs and reads it back.
 fn set(sysfs: &Sysfs, interface: &str, path: &str, value: &str) -> Result<(), TreatmentError> {
-    let doing = || format!("set {path} of {interface} to `{value}`");
-    let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
-    let path = in_folder(interface, path);
-    if same(&sysfs.read(&path).map_err(refused)?, value) {
+    let refused = |cause| TreatmentError::about_interface(interface, doing(interface, path, value), cause);
+    let file = in_folder(interface, path);
+    if same(&sysfs.read(&file).map_err(refused)?, value) {
         return Ok(());
     }
-    sysfs.write(&path, value).map_err(refused)?;
-    let now = sysfs.read(&path).map_err(refused)?;
+    sysfs.write(&file, value).map_err(refused)?;
+    read_back(sysfs, interface, path, value)
+}
+
+fn doing(interface: &str, path: &str, value: &str) -> String {
+    format!("set {path} of {interface} to `{value}`")
+}
+
+fn read_back(sysfs: &Sysfs, interface: &str, path: &str, value: &str) -> Result<(), TreatmentError> {
+    let doing = doing(interface, path, value);
+    let refused = |cause| TreatmentError::about_interface(interface, doing.clone(), cause);
+    let now = sysfs.read(&in_folder(interface, path)).map_err(refused)?;
     if same(&now, value) {
         return Ok(());
     }
-    Err(TreatmentError::NotTaken { doing: doing(), answered: format!("`{now}`") })
+    Err(TreatmentError::NotTaken { doing, answered: format!("`{now}`") })
 }
 
 #[cfg(test)]

@@ -103,12 +103,20 @@ impl Change for SysctlChange {
     fn make(&self) -> Result<(), TreatmentError> {
         set(&self.name, &self.value)
     }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        read_back(&self.name, &self.value)
+    }
+}
+
+fn doing(name: &str, value: &str) -> String {
+    format!("set sysctl `{name}` to `{value}`")
 }
 
 /// Sets a sysctl and reads it back; white space between numbers does not matter.
 fn set(name: &str, value: &str) -> Result<(), TreatmentError> {
     let path = path(name)?;
-    let doing = || format!("set sysctl `{name}` to `{value}`");
+    let doing = || doing(name, value);
     // A change that was refused for lack of a right needs none to be undone.
     if read(name, &path)?.split_whitespace().eq(value.split_whitespace()) {
         return Ok(());
@@ -123,11 +131,15 @@ fn set(name: &str, value: &str) -> Result<(), TreatmentError> {
         io::ErrorKind::PermissionDenied => refused(name, doing(), cause),
         _ => TreatmentError::SysctlValue { name: name.to_owned(), value: value.to_owned(), cause },
     })?;
-    let now = read(name, &path)?;
+    read_back(name, value)
+}
+
+fn read_back(name: &str, value: &str) -> Result<(), TreatmentError> {
+    let now = read(name, &path(name)?)?;
     if now.split_whitespace().eq(value.split_whitespace()) {
         return Ok(());
     }
-    Err(TreatmentError::NotTaken { doing: doing(), answered: format!("`{now}`") })
+    Err(TreatmentError::NotTaken { doing: doing(name, value), answered: format!("`{now}`") })
 }
 
 #[cfg(test)]

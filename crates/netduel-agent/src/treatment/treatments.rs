@@ -17,6 +17,7 @@ use super::roots::Roots;
 struct Applied {
     id: u64,
     undo: Record,
+    change: Box<dyn Change>,
 }
 
 /// The changes that this agent has made to its host and not yet undone.
@@ -77,7 +78,7 @@ impl Treatments {
     ) -> Result<(), TreatmentError> {
         let earlier = self.applied.len();
         for one in all {
-            let made = prepare(one, &self.roots).and_then(|(undo, change)| self.apply_one(undo, &*change));
+            let made = prepare(one, &self.roots).and_then(|(undo, change)| self.apply_one(undo, change));
             if let Err(failed) = made {
                 // Without a guard nothing may stay changed.
                 let keep = if self.lifeline.is_some() { earlier } else { 0 };
@@ -91,7 +92,7 @@ impl Treatments {
         Ok(())
     }
 
-    fn apply_one(&mut self, undo: Record, change: &dyn Change) -> Result<(), TreatmentError> {
+    fn apply_one(&mut self, undo: Record, change: Box<dyn Change>) -> Result<(), TreatmentError> {
         if self.lifeline.is_none() {
             self.lifeline = Some(Lifeline::start(&self.command)?);
         }
@@ -99,12 +100,28 @@ impl Treatments {
         let id = self.last_id;
         let is_command = undo.mark().is_some();
         self.ask(id, &Request::Keep { id, undo: undo.clone(), running: is_command })?;
-        self.applied.push(Applied { id, undo });
-        change.make()?;
+        // It is on the list before it is made: a change that fails half-way is undone, too.
+        self.applied.push(Applied { id, undo, change });
+        self.applied.last().map_or(Ok(()), |applied| applied.change.make())?;
         if is_command {
             self.ask(id, &Request::Running { id, running: false })?;
         }
         Ok(())
+    }
+
+    /// Reads whether the host still has every change.
+    ///
+    /// # Errors
+    /// The changes that it has not, each with what it has instead, and those that cannot be read.
+    pub fn read_back(&self) -> Result<(), Vec<TreatmentError>> {
+        let lost = self.applied.iter().filter_map(|applied| applied.change.read_back().err());
+        let lost: Vec<TreatmentError> = lost
+            .map(|error| match error {
+                TreatmentError::NotTaken { doing, answered } => TreatmentError::NotKept { doing, answered },
+                other => other,
+            })
+            .collect();
+        if lost.is_empty() { Ok(()) } else { Err(lost) }
     }
 
     /// Undoes every change, the last first. A change that could not be undone stays on the list, to be tried again.

@@ -118,22 +118,37 @@ impl Change for VfChange {
     fn make(&self) -> Result<(), TreatmentError> {
         set(&self.interface, false)
     }
+
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        read_back(&self.interface, false)
+    }
+}
+
+fn word(up: bool) -> &'static str {
+    if up { "up" } else { "down" }
+}
+
+fn doing(interface: &str, up: bool) -> String {
+    format!("set {interface} {}", word(up))
 }
 
 fn set(interface: &str, up: bool) -> Result<(), TreatmentError> {
-    let word = |up: bool| if up { "up" } else { "down" };
-    let doing = || format!("set {interface} {}", word(up));
-    let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
+    let refused = |cause| TreatmentError::about_interface(interface, doing(interface, up), cause);
     // A change that was refused for lack of a right needs none to be undone.
     if link::is_up(interface).map_err(refused)? == up {
         return Ok(());
     }
     link::set_up(interface, up).map_err(refused)?;
+    read_back(interface, up)
+}
+
+fn read_back(interface: &str, up: bool) -> Result<(), TreatmentError> {
+    let refused = |cause| TreatmentError::about_interface(interface, doing(interface, up), cause);
     let now = link::is_up(interface).map_err(refused)?;
     if now == up {
         return Ok(());
     }
-    Err(TreatmentError::NotTaken { doing: doing(), answered: format!("it {}", word(now)) })
+    Err(TreatmentError::NotTaken { doing: doing(interface, up), answered: format!("it {}", word(now)) })
 }
 
 /// Sets the link as it was, and waits for its carrier when it had one: the next trial is to find it as this one did.
@@ -150,7 +165,7 @@ fn restore(interface: &str, index: u32, up: bool, carrier: bool) -> Result<(), T
         return Ok(());
     }
     let answered = format!("it up, but without carrier for {} s", RETURN_DEADLINE.as_secs());
-    Err(TreatmentError::NotTaken { doing: format!("set {interface} up"), answered })
+    Err(TreatmentError::NotTaken { doing: doing(interface, up), answered })
 }
 
 #[cfg(test)]

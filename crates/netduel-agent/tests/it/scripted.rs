@@ -32,7 +32,8 @@ impl Script {
     fn step(&self, name: &'static str) -> Result<(), WorkError> {
         self.steps.lock().unwrap().push(name);
         if self.fails == Some(name) {
-            return Err(WorkError { kind: FailureKind::Traffic, message: format!("{name} failed") });
+            let kind = if name == "abort" { FailureKind::NotRestored } else { FailureKind::Traffic };
+            return Err(WorkError { kind, message: format!("{name} failed") });
         }
         Ok(())
     }
@@ -248,4 +249,16 @@ fn an_end_that_is_aborted_or_fails_is_gone_before_the_answer() {
         assert_eq!(script.steps(), steps);
         coordinator.part();
     }
+}
+
+#[test]
+fn what_an_aborted_end_could_not_restore_is_reported_when_the_treatments_are_undone() {
+    let script = Script { fails: Some("abort"), ..Script::default() };
+    let mut coordinator = Coordinator::new(script);
+    coordinator.prepare();
+    coordinator.ask(&ToAgent::Start);
+    assert_eq!(coordinator.ask(&ToAgent::Abort), FromAgent::Aborted);
+    let problems = vec!["abort failed".to_owned()];
+    assert_eq!(coordinator.ask(&ToAgent::Undo), FromAgent::Undone { problems });
+    coordinator.part();
 }

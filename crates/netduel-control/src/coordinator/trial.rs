@@ -38,7 +38,7 @@ impl Conductor<'_> {
             Ok(events) => trial.lab_events = events,
             Err(detail) => result = result.and(Err(RunError::Lab(detail).into())),
         }
-        let undone = self.undo(arm);
+        let undone = self.undo(arm, result.is_err());
         self.hosts.stopping = false;
         if let Err(TrialError::Refused { host, kind: FailureKind::NotRestored, message }) = &result {
             self.hosts.not_undone(host, vec![message.clone()]);
@@ -112,13 +112,15 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Undoes the treatments at both ends, even when one of them fails, and returns the first error.
-    fn undo(&mut self, arm: &Arm) -> Result<(), TrialError> {
+    /// Undoes the treatments at both ends, even when one of them fails, and returns the first error. `is_aborted`: an end may have been
+    /// stopped while its own interfaces were changed, which it reports here.
+    fn undo(&mut self, arm: &Arm, is_aborted: bool) -> Result<(), TrialError> {
         let mut undone = Ok(());
         for role in ROLES {
             let host = arm.pair.host(role).clone();
             let treatments = arm.agent_treatments(role);
-            if treatments.is_empty() || !self.hosts.is_running(&host) {
+            let has_changes = is_aborted || !treatments.is_empty();
+            if !has_changes || !self.hosts.is_running(&host) {
                 continue;
             }
             match self.hosts.ask_despite_other_losses(

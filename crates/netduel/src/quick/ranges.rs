@@ -218,6 +218,7 @@ fn check_bounds(setting: &Setting, plan: impl Fn(&str) -> String) {
         Some((range.most, true)),
         range.least.checked_sub(1).map(|value| (value, false)),
         Some((range.most + 1, false)),
+        (range.step > 1).then_some((range.least + 1, false)),
     ];
     for (value, is_good) in values.into_iter().flatten() {
         let text = plan(&range.unit.toml(value));

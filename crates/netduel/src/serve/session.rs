@@ -167,7 +167,7 @@ impl Work for Session {
     }
 
     fn undo(&mut self) -> Vec<String> {
-        Vec::new()
+        self.work.undo()
     }
 
     fn prepare_server(

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
+use crate::support::Bench;
 use netduel_agent::treatment::{GuardCommand, Roots, TreatmentError, Treatments};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::spec::LabPath;
@@ -16,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 mod guarding;
+mod keeping;
 mod kinds;
 mod recovery;
 mod resources;
@@ -97,6 +99,23 @@ fn assert_treated() {
     assert!(!state.active["tx-checksum-ip-generic"] && !state.active["tx-tcp-segmentation"], "{state:?}");
     assert!(state.active["rx-gro"], "{state:?}");
     assert_eq!((state.mtu, state.sysctl.as_str(), state.alias), (1400, "0", true));
+}
+
+/// A plan over the loopback interface of the namespace: the baseline `plain`, and `treated` with these treatments.
+fn plan_of_two_arms(bench: &Bench, treatments: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_netduel"));
+    let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", program.parent().unwrap().display());
+    let host =
+        format!("launch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"env\", \"{path}\"]\n");
+    let arm = |name: &str, treatments: &str| {
+        format!("[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{treatments}]\n")
+    };
+    bench.plan(&format!(
+        "name = \"two\"\nquestion = \"q?\"\n[hosts.a]\n{host}[hosts.b]\n{host}{}{}[[workloads]]\nname = \"w\"\n\
+         type = \"tcp-rr\"\nduration = \"100 ms\"\nwarmup = \"0 s\"\n[design]\nseed = 5\nblocks_min = 2\nblocks_max = 2\n",
+        arm("plain", ""),
+        arm("treated", treatments)
+    ))
 }
 
 /// An agent for killing.

@@ -9,7 +9,9 @@ use netduel_control::protocol::Recovery;
 use netduel_model::ids::RunId;
 use rustix::thread::gettid;
 
-use super::{Agent, all, assert_treated, command, in_namespace, kill_and_wait, mtu, must, state};
+use super::{
+    Agent, all, assert_treated, command, in_namespace, kill_and_wait, mtu, must, plan_of_two_arms, state,
+};
 use crate::support::{Bench, until};
 
 /// An agent with every treatment, killed together with its guard.
@@ -105,23 +107,6 @@ fn next_run_restores_settings_before_it_measures_and_warns() {
     });
 }
 
-/// A plan with a treatment that cannot be undone: the baseline `plain`, and `slow`.
-fn plan_without_undo(bench: &Bench) -> std::path::PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_netduel"));
-    let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", program.parent().unwrap().display());
-    let host =
-        format!("launch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"env\", \"{path}\"]\n");
-    let arm = |name: &str, treatments: &str| {
-        format!("[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\n{treatments}")
-    };
-    let treatments = "treatments = [{ command = [\"ip\", \"link\", \"set\", \"va\", \"alias\", \"treated\"], undo =                       [\"false\"], on = \"client\" }]\n";
-    bench.plan(&format!(
-        "name = \"left\"\nquestion = \"q?\"\n[hosts.a]\n{host}[hosts.b]\n{host}{}{}[[workloads]]\nname = \"w\"\n         type = \"tcp-rr\"\nduration = \"100 ms\"\nwarmup = \"0 s\"\n[design]\nseed = 5\nblocks_min = 3\nblocks_max = 3\n",
-        arm("plain", ""),
-        arm("slow", treatments)
-    ))
-}
-
 #[test]
 fn treatment_that_cannot_be_undone_ends_the_run_until_its_record_is_removed() {
     in_namespace(
@@ -129,25 +114,26 @@ fn treatment_that_cannot_be_undone_ends_the_run_until_its_record_is_removed() {
         || {
             must("ip", &["link", "set", "lo", "up"]);
             let bench = Bench::new();
-            let plan = plan_without_undo(&bench);
+            let treatment = r#"{ command = ["ip", "link", "set", "va", "alias", "treated"], undo = ["false"], on = "client" }"#;
+            let plan = plan_of_two_arms(&bench, treatment);
             let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(4);
             assert_eq!(run.stderr.matches("warning: not undone on host a").count(), 1, "{}", run.stderr);
             let (_, record) = run.stderr.split_once("by hand: `false`; when all is undone, remove ").unwrap();
             let record = record.split([';', '\n']).next().unwrap().trim().to_owned();
             assert!(Path::new(&record).is_file(), "{record}");
-            // No later trial counts: the first of `slow` is the last of the run.
+            // No later trial counts: the first of `treated` is the last of the run.
             let trials = || {
                 let csv = bench.run(["report", "last", "--format", "csv"]).expect_code(0).stdout;
-                csv.lines().filter(|line| line.contains(",slow,")).count()
+                csv.lines().filter(|line| line.contains(",treated,")).count()
             };
-            let of_slow = trials();
-            assert!(of_slow > 0, "the trial before was valid");
+            let of_treated = trials();
+            assert!(of_treated > 0, "the trial before was valid");
 
             let again = bench.run(["run", "--resume", "last"]).expect_code(4);
             assert!(again.stderr.contains("by hand: `false`"), "{}", again.stderr);
-            assert_eq!(trials(), of_slow);
+            assert_eq!(trials(), of_treated);
             let quick = bench.run(["runs"]).expect_code(0);
-            assert!(quick.stdout.contains("left"), "{}", quick.stdout);
+            assert!(quick.stdout.contains("two"), "{}", quick.stdout);
 
             // The user does what the message says.
             must("ip", &["link", "set", "va", "alias", ""]);

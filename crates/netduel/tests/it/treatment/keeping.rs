@@ -1,0 +1,53 @@
+//! Treatments that another program sets back while they are in force.
+use netduel_agent::treatment::Treatments;
+
+use super::{all, guard, in_namespace, must, plan_of_two_arms};
+use crate::support::Bench;
+
+#[test]
+fn each_setting_that_is_set_back_is_named_with_its_value() {
+    in_namespace("keeping::each_setting_that_is_set_back_is_named_with_its_value", || {
+        let mut treatments = Treatments::new(guard());
+        treatments.apply(&all()).unwrap();
+        treatments.read_back().unwrap();
+        must("ip", &["link", "set", "va", "mtu", "1300"]);
+        std::fs::write("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "1").unwrap();
+        let mut drivers = netduel_sys::ethtool::Ethtool::open().unwrap();
+        drivers.request_features("va", &[("rx-gro".to_owned(), false)]).unwrap();
+        let lost = treatments.read_back().unwrap_err();
+        let texts: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        let expected = [
+            ("turn on gro of va", "rx-gro off"),
+            ("set the MTU of va to 1400 bytes", "1300 bytes"),
+            ("set sysctl `net.ipv4.tcp_slow_start_after_idle` to `0`", "`1`"),
+        ];
+        assert_eq!(texts.len(), expected.len(), "{texts:?}");
+        for (text, (wanted, found)) in texts.iter().zip(expected) {
+            let words = format!("{wanted} for a whole trial: after the traffic the host has {found};");
+            assert!(text.starts_with(&words), "{text}");
+        }
+        treatments.undo_all().unwrap();
+        treatments.read_back().unwrap();
+    });
+}
+
+#[test]
+fn trial_whose_treatment_is_set_back_does_not_count() {
+    in_namespace("keeping::trial_whose_treatment_is_set_back_does_not_count", || {
+        must("ip", &["link", "set", "lo", "up"]);
+        let bench = Bench::new();
+        // The command is the other program.
+        let plan = plan_of_two_arms(
+            &bench,
+            r#"{ mtu = 1400, interface = "va", on = "client" },
+               { command = ["ip", "link", "set", "va", "mtu", "1500"], undo = ["true"], on = "client" }"#,
+        );
+        let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(6);
+        let reason =
+            "set the MTU of va to 1400 bytes for a whole trial: after the traffic the host has 1500 bytes";
+        assert!(run.stderr.contains(reason), "{}", run.stderr);
+        let report = bench.run(["report", "last"]).expect_code(0).stdout;
+        let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(reason), "the report has no reason: {report}");
+    });
+}
