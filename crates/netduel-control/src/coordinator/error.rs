@@ -163,7 +163,6 @@ impl RunError {
     /// The kind.
     pub fn kind(&self) -> RunErrorKind {
         match self {
-            Self::Launch(LaunchError::Exhausted { .. }) => RunErrorKind::Environment,
             Self::Launch(LaunchError::Empty { .. } | LaunchError::Spawn { .. })
             | Self::NotStarted { .. }
             | Self::Peer { .. }
@@ -176,7 +175,9 @@ impl RunError {
             Self::Store(_) => RunErrorKind::Store,
             Self::Plan(_) => RunErrorKind::Usage,
             Self::Lab(_) => RunErrorKind::Lab,
-            Self::NoLauncher { .. } | Self::Token(_) => RunErrorKind::Environment,
+            Self::Launch(LaunchError::Exhausted { .. }) | Self::NoLauncher { .. } | Self::Token(_) => {
+                RunErrorKind::Environment
+            }
         }
     }
 }
