@@ -104,7 +104,9 @@ fn lock_byte() -> io::Result<Byte> {
     let folder = folders().iter().find_map(|path| own_folder(path, true).ok());
     let (Some(folder), Ok(cookie)) = (folder, network_cookie()) else { return Ok(Byte::Unavailable) };
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(file) = openat(&folder, LOCK_FILE, flags, Mode::RUSR | Mode::WUSR) else { return Ok(Byte::Unavailable) };
+    let Ok(file) = openat(&folder, LOCK_FILE, flags, Mode::RUSR | Mode::WUSR) else {
+        return Ok(Byte::Unavailable);
+    };
     // Cookies are counted from 1, so the highest bit is free.
     let is_locked = range_lock::try_lock(file.as_fd(), (cookie & i64::MAX as u64) as i64)?;
     Ok(if is_locked { Byte::Locked(file) } else { Byte::Taken })

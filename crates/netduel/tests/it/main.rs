@@ -8,6 +8,7 @@ mod damaged_runs;
 mod datagrams;
 mod disk_full;
 mod dpdk;
+mod escapes;
 mod failover;
 mod inspect;
 mod kernel_bypass;
