@@ -108,7 +108,7 @@ fn lock_byte() -> io::Result<Byte> {
         return Ok(Byte::Unavailable);
     };
     // Cookies are counted from 1, so the highest bit is free.
-    let is_locked = range_lock::try_lock(file.as_fd(), (cookie & i64::MAX as u64) as i64)?;
+    let is_locked = range_lock::try_lock(file.as_fd(), (cookie & i64::MAX as u64).cast_signed())?;
     Ok(if is_locked { Byte::Locked(file) } else { Byte::Taken })
 }
 

@@ -44,9 +44,9 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let text = render(&run, &analysis, format)?;
     // A page has scripts of its own, and is refused on a terminal.
     if format == Format::Html {
-        print_exact(&text)?
+        print_exact(&text)?;
     } else {
-        print(&text)?
+        print(&text)?;
     }
     if format == Format::Text {
         // A file outside of the store is not being written by a run.
