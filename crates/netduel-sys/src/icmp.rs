@@ -42,8 +42,7 @@ impl IcmpSocket {
     ///
     /// # Errors
     /// `EACCES` or `EPERM` when this process may open neither: no group of it is in `net.ipv4.ping_group_range` of its network
-    /// namespace, and it lacks `CAP_NET_RAW` there. `EADDRINUSE` when too many raw sockets reserve identifiers. `ENETUNREACH` without a
-    /// route. Those of [`LocalBind::bind_udp`].
+    /// namespace, and it lacks `CAP_NET_RAW` there. `ENETUNREACH` without a route. Those of [`LocalBind::bind_udp`].
     pub fn connect(peer: IpAddr, bind: &LocalBind) -> io::Result<Self> {
         match Self::open(peer, bind, false) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {

@@ -1,4 +1,5 @@
 //! Standard output and this terminal, for the results of commands. Progress and errors do not go through here.
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,13 +9,21 @@ use netduel_report::words;
 
 use crate::exit::{Failure, Kind};
 use crate::program;
-use crate::quick::string_input::without_strings;
+use crate::quick::pairing::without_strings;
 
+/// The first character of a control sequence.
+const ESCAPE: char = '\u{1b}';
 /// Assumed width of a terminal that does not report its own.
 const WIDTH_DEFAULT: usize = 110;
 
-/// Prints a text on standard output; a closed reader (`| head`) is not an error.
+/// Prints a text for people on standard output as it is laid out, without control characters except those of colours, on a terminal that
+/// has them. Every text is a text from outside here: plans, hosts, file names and other programs have a part in it.
 pub fn print(text: &str) -> Result<(), Failure> {
+    print_exact(&laid_out(text, page_layout().1))
+}
+
+/// Prints a text for programs on standard output: one without control characters, or a page. A closed reader (`| head`) is not an error.
+pub fn print_exact(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
@@ -36,7 +45,7 @@ fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
 
 /// Prints a text for people on standard output, without control characters. On a terminal its lines are wrapped at spaces.
 pub fn print_lines(text: &str) -> Result<(), Failure> {
-    print(&broken(&plain_lines(text), terminal_width(std::io::stdout())))
+    print_exact(&broken(&plain_lines(text), terminal_width(std::io::stdout())))
 }
 
 /// Prints a message on standard error, without control characters and without pairing strings. On a terminal its lines are wrapped at spaces. A message that cannot be written, because
@@ -53,6 +62,31 @@ pub fn message(text: &str) -> String {
 /// A text whose lines cannot control the terminal: plans, hosts and other programs have a part in it.
 fn plain_lines(text: &str) -> String {
     text.split('\n').map(words::plain).collect::<Vec<_>>().join("\n")
+}
+
+/// A text whose lines cannot control the terminal, except for its colours.
+fn laid_out(text: &str, has_colours: bool) -> String {
+    text.split('\n').map(|line| laid_out_line(line, has_colours)).collect::<Vec<_>>().join("\n")
+}
+
+fn laid_out_line(line: &str, has_colours: bool) -> String {
+    let mut parts = line.split(ESCAPE);
+    let mut safe = parts.next().map(words::plain).unwrap_or_default();
+    for part in parts {
+        let colour = if has_colours { colour_len(part) } else { 0 };
+        let (colour, rest) = part.split_at(colour);
+        safe.push(if colour.is_empty() { char::REPLACEMENT_CHARACTER } else { ESCAPE });
+        safe.push_str(colour);
+        safe.push_str(&words::plain(rest));
+    }
+    safe
+}
+
+/// Length of what follows an escape character when both select a colour or a style (SGR in ECMA-48), else 0.
+fn colour_len(text: &str) -> usize {
+    let Some(parameters) = text.strip_prefix('[') else { return 0 };
+    let length = parameters.chars().take_while(|c| c.is_ascii_digit() || *c == ';').count();
+    if parameters[length..].starts_with('m') { length + 2 } else { 0 }
 }
 
 /// Whether a message has neither control characters nor pairing strings.
@@ -93,16 +127,36 @@ static DOCUMENT_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a document as indented JSON.
 pub fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = json(document)?;
+    DOCUMENT_PRINTED.store(true, Ordering::Relaxed);
+    print_exact(&text)
+}
+
+/// A document as indented JSON with a line end.
+pub fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
     let text =
         serde_json::to_string_pretty(document).map_err(|error| Failure::message(Kind::Internal, error))?;
-    DOCUMENT_PRINTED.store(true, Ordering::Relaxed);
-    print(&format!("{text}\n"))
+    Ok(format!("{}\n", escaped(&text)))
+}
+
+/// JSON whose strings have no character that controls a terminal: JSON requires the escape of those below U+0020 only. Outside of
+/// strings there is none but the line ends.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && words::controls_output(c) {
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
+    text
 }
 
 /// Prints a document as one line of a stream of documents.
 pub fn print_json_line(document: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(document).map_err(|error| Failure::message(Kind::Internal, error))?;
-    print(&format!("{text}\n"))
+    print_exact(&format!("{}\n", escaped(&text)))
 }
 
 /// Prints the error of a command with JSON output, unless it already printed its document: one line in a stream of documents.
@@ -146,6 +200,23 @@ mod tests {
         }
         assert_eq!(broken(text, None), text);
         assert_eq!(broken(text, Some(200)), text);
+    }
+
+    #[test]
+    fn text_has_no_control_characters_but_colours() {
+        let text = "\u{1b}[1mbold\u{1b}[0m\n\u{1b}[2J\u{9b}2J\u{1b}]0;x\u{7}\u{202e}\u{1b}[31";
+        let foreign = "\u{fffd}[2J\u{fffd}2J\u{fffd}]0;x\u{fffd}\u{fffd}\u{fffd}[31";
+        assert_eq!(laid_out(text, true), format!("\u{1b}[1mbold\u{1b}[0m\n{foreign}"));
+        assert_eq!(laid_out(text, false), format!("\u{fffd}[1mbold\u{fffd}[0m\n{foreign}"));
+        assert_eq!(laid_out("a\n\nb\n", true), "a\n\nb\n");
+    }
+
+    #[test]
+    fn json_has_no_control_characters_and_the_same_value() {
+        let value = "a\u{9b}2J\u{7f}\u{1b}\u{202e}\u{2028}\n\u{e9}";
+        let text = json(&[value]).expect("a document");
+        assert!(text.chars().all(|c| c == '\n' || !words::controls_output(c)), "{text:?}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&text).expect("JSON"), [value]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use clap_mangen::Man;
 
 use crate::cli::shared::StoreArgs;
 use crate::cli::{Cli, Completable};
-use crate::console::print;
+use crate::console::{print, print_exact};
 use crate::exit::{EXIT_STATUS, Failure, Kind, OrFail as _};
 use crate::output_file;
 use crate::quick::known;
@@ -23,7 +23,7 @@ pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     if shell == clap_complete::Shell::Bash {
         text.extend_from_slice(BASH_NAMES.as_bytes());
     }
-    print(&String::from_utf8(text).kind(Kind::Internal)?)
+    print_exact(&String::from_utf8(text).kind(Kind::Internal)?)
 }
 
 /// Prints names for the completions, one per line.

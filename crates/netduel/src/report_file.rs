@@ -8,7 +8,7 @@ use netduel_report::json::report::ReportDocument;
 use netduel_report::{document, terminal};
 
 use crate::cli::stored::Format;
-use crate::console::page_layout;
+use crate::console::{json, page_layout};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::{output_file, program};
 
@@ -96,7 +96,7 @@ pub fn render(run: &Run, analysis: &Analysis, format: Format) -> Result<String, 
         Format::Csv => netduel_report::csv::trials(run),
         Format::Json => {
             let document = ReportDocument::of(run, analysis, &program::origin());
-            format!("{}\n", serde_json::to_string_pretty(&document).kind(Kind::Internal)?)
+            json(&document)?
         }
     })
 }

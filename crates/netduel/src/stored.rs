@@ -10,7 +10,7 @@ use netduel_report::words;
 use netduel_store::{Integrity, RunSummary, Store, StoreError};
 
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
-use crate::console::{print, print_json, print_lines, tell};
+use crate::console::{print, print_exact, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::report_file::{Destination, render};
@@ -41,7 +41,13 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     if format == Format::Json {
         return print_json(&ReportDocument::of(&run, &analysis, &program::origin()));
     }
-    print(&render(&run, &analysis, format)?)?;
+    let text = render(&run, &analysis, format)?;
+    // A page has scripts of its own, and is refused on a terminal.
+    if format == Format::Html {
+        print_exact(&text)?;
+    } else {
+        print(&text)?;
+    }
     if format == Format::Text {
         // A file outside of the store is not being written by a run.
         let own = store.id_of(&args.run).ok();
@@ -176,9 +182,10 @@ fn confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
         return Err(Failure::message(Kind::Usage, text).remedy("add --yes"));
     }
     let names: Vec<&str> = ids.iter().map(netduel_model::ids::RunId::as_str).collect();
+    let names = words::plain(&names.join(", "));
     let mut terminal = std::io::stderr();
     // The terminal may be closed; then there is no answer either.
-    drop(write!(terminal, "Delete {} permanently? [y/N] ", names.join(", ")).and_then(|()| terminal.flush()));
+    drop(write!(terminal, "Delete {names} permanently? [y/N] ").and_then(|()| terminal.flush()));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).kind(Kind::Environment)?;
     Ok(is_yes(&answer))

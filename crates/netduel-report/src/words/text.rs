@@ -49,11 +49,19 @@ pub fn plain(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
-            c if c.is_control() => '\u{fffd}',
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            c if controls_output(c) => '\u{fffd}',
             c => c,
         })
         .collect()
+}
+
+/// Whether a character controls a terminal, breaks a line or changes the direction of writing.
+pub fn controls_output(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
 }
 
 /// A moment for people: `2026-11-21 10:30 UTC`.

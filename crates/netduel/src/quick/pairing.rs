@@ -20,6 +20,8 @@ const LABEL_LEN_MAX: usize = 63;
 /// Crockford's alphabet: without I, L, O, U, which are easily confused.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const CHECKSUM_LEN: usize = 4;
+/// What replaces a string in messages.
+const REDACTED: &str = "PAIRING";
 const FINGERPRINT_LEN: usize = 32;
 /// Length of the secret in bytes: 128 bits from the kernel.
 pub const SECRET_LEN: usize = 16;
@@ -180,6 +182,17 @@ impl FromStr for Pairing {
     }
 }
 
+/// A text in which each word that looks like a pairing string, whole or damaged, is replaced.
+pub fn without_strings(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for part in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        clean.push_str(if Pairing::looks_like(word) { REDACTED } else { word });
+        clean.push_str(&part[word.len()..]);
+    }
+    clean
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -236,6 +249,19 @@ mod tests {
         }
         assert_eq!(format!("{text}!").parse::<Pairing>(), Err(PairingError::Character('!')));
         assert_eq!("10.0.0.2".parse::<Pairing>(), Err(PairingError::Foreign));
+    }
+
+    #[test]
+    fn messages_contain_no_string() {
+        for (text, clean) in [
+            ("there is no pairing with netduel1abcdefgh:5210", "there is no pairing with PAIRING:5210"),
+            ("\"NETDUEL1ABCDEFGH\" is no host", "\"PAIRING\" is no host"),
+            ("x=netduel1abcdefgh", "x=PAIRING"),
+            ("netduel1 serves netduel1-eu.example.org", "netduel1 serves netduel1-eu.example.org"),
+            ("", ""),
+        ] {
+            assert_eq!(without_strings(text), clean);
+        }
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Fa
     }
     if common.host == STDIN {
         let pairing = string_input::read_stdin()?;
-        let name = on_port(pairing.server.clone(), common.port).ok_or_else(|| not_a_host(&common.host))?;
+        let name = on_port(&pairing.server, common.port).ok_or_else(|| not_a_host(&common.host))?;
         return with_new(name, pairing);
     }
     let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
@@ -110,11 +110,11 @@ fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Fa
 }
 
 fn named(host: &str, port: Option<u16>) -> Option<SocketName> {
-    on_port(SocketName::parse(host)?, port)
+    on_port(&SocketName::parse(host)?, port)
 }
 
 /// The same host with the port of the command line, if there is one.
-fn on_port(name: SocketName, port: Option<u16>) -> Option<SocketName> {
+fn on_port(name: &SocketName, port: Option<u16>) -> Option<SocketName> {
     port.map_or(Some(name.clone()), |port| SocketName::new(name.host(), port))
 }
 

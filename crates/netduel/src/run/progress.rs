@@ -245,7 +245,7 @@ impl Progress {
     /// Shows the trial in flight with its current value.
     fn now(&self, text: &str) {
         let Some(bars) = &self.bars else { return };
-        let line = format!("  now     {}  {text}", self.trial);
+        let line = words::plain(&format!("  now     {}  {text}", self.trial));
         bars.trial.set_message(fit(line.trim_end(), Bars::width()));
     }
 

@@ -207,7 +207,9 @@ mod tests {
             if started.is_empty() {
                 break;
             }
-            started.iter().for_each(|number| server.pending.finished(*number));
+            for number in &started {
+                server.pending.finished(*number);
+            }
             done.extend(started);
         }
         assert_eq!(done, burst);

@@ -9,6 +9,7 @@ mod damaged_runs;
 mod datagrams;
 mod disk_full;
 mod dpdk;
+mod escapes;
 mod exhaustion;
 mod failover;
 mod inspect;

@@ -72,44 +72,52 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
+/// Runs a test with the string in this form, and looks at its processes and at its output; a second test is stored.
+fn test_with(server: &Server, form: Form) {
+    let (bench, secret) = (&server.bench, secret(&server.string));
+    // Without the pairing of the form before.
+    drop(bench.run(["pair", "--forget", &server.address.to_string()]));
+    let mut child = start(server, form, &["-b", "1M", "-t", "60", "-i", "0.1", "--json-stream"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"interval\"") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "{form:?}: no traffic");
+        assert_absent(secret, line.as_bytes(), &format!("{form:?}"));
+    }
+    let processes = bench.processes();
+    assert!(processes.contains(&Pid::from_child(&child)), "{form:?}: {processes:?}");
+    assert!(processes.len() >= 4, "the server, the client, its agent and its link: {processes:?}");
+    for pid in processes {
+        for name in ["cmdline", "environ"] {
+            let path = format!("/proc/{}/{name}", pid.as_raw_nonzero());
+            assert_absent(secret, &std::fs::read(&path).unwrap(), &format!("{form:?}: {path}"));
+        }
+    }
+    signal(Pid::from_child(&child), Signal::INT);
+    child.stdout = Some(lines.into_inner());
+    check(&Finished::from(child.wait_with_output().unwrap()).expect_code(130), secret, &format!("{form:?}"));
+    let saved = start(server, form, &["-b", "1M", "-t", "0.2", "-i", "0", "--save"]);
+    check(&Finished::from(saved.wait_with_output().unwrap()).expect_code(0), secret, &format!("{form:?}"));
+}
+
+#[track_caller]
+fn check(finished: &Finished, secret: &str, place: &str) {
+    assert_absent(secret, finished.stdout.as_bytes(), place);
+    assert_absent(secret, finished.stderr.as_bytes(), place);
+}
+
 #[test]
 fn pairing_string_is_in_no_output_no_file_and_no_process() {
     let server = Server::start(&[]);
     let secret = secret(&server.string);
     let bench = &server.bench;
-    let check = |finished: &Finished, place: &str| {
-        assert_absent(secret, finished.stdout.as_bytes(), place);
-        assert_absent(secret, finished.stderr.as_bytes(), place);
-    };
     for form in FORMS {
-        // Without the pairing of the form before.
-        drop(bench.run(["pair", "--forget", &server.address.to_string()]));
-        let mut child = start(&server, form, &["-b", "1M", "-t", "60", "-i", "0.1", "--json-stream"]);
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("\"interval\"") {
-            line.clear();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "{form:?}: no traffic");
-            assert_absent(secret, line.as_bytes(), &format!("{form:?}"));
-        }
-        let processes = bench.processes();
-        assert!(processes.contains(&Pid::from_child(&child)), "{form:?}: {processes:?}");
-        assert!(processes.len() >= 4, "the server, the client, its agent and its link: {processes:?}");
-        for pid in processes {
-            for name in ["cmdline", "environ"] {
-                let path = format!("/proc/{}/{name}", pid.as_raw_nonzero());
-                assert_absent(secret, &std::fs::read(&path).unwrap(), &format!("{form:?}: {path}"));
-            }
-        }
-        signal(Pid::from_child(&child), Signal::INT);
-        child.stdout = Some(lines.into_inner());
-        check(&Finished::from(child.wait_with_output().unwrap()).expect_code(130), &format!("{form:?}"));
-        let saved = start(&server, form, &["-b", "1M", "-t", "0.2", "-i", "0", "--save"]);
-        check(&Finished::from(saved.wait_with_output().unwrap()).expect_code(0), &format!("{form:?}"));
+        test_with(&server, form);
     }
     let out = bench.path().join("out");
     for format in ["text", "html", "md", "json", "csv"] {
-        check(&bench.run(["report", "last", "--format", format]).expect_code(0), format);
+        check(&bench.run(["report", "last", "--format", format]).expect_code(0), secret, format);
         let file = out.join(format);
         let words = ["report", "last", "--format", format, "--out", file.to_str().unwrap()];
         bench.run(words).expect_code(0);
@@ -132,7 +140,7 @@ fn pairing_string_is_in_no_output_no_file_and_no_process() {
         (&["pair", "STRING", "--json"], 0),
     ] {
         let words: Vec<String> = words.iter().map(|word| word.replace("STRING", &server.string)).collect();
-        check(&bench.run(&words).expect_code(code), &format!("{words:?}"));
+        check(&bench.run(&words).expect_code(code), secret, &format!("{words:?}"));
     }
     let mut checked = 0;
     for folder in [bench.store(), out] {
