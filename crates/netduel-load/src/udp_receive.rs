@@ -20,10 +20,6 @@ use crate::worker::{SLEEP_MAX, Worker};
 const BATCH: usize = 64;
 /// GRO buffers per system call: 64 KiB each, with some hundred datagrams.
 const BATCH_MERGED: usize = 16;
-/// Least and largest receive buffer of a flow, bytes. The kernel charges about 700 bytes per small datagram: 32 MiB hold 60 ms at a
-/// million packets/s, as long as a receiver waits on a contended core; with 8 MiB up to a third was dropped.
-const BUFFER_MIN: usize = 1 << 20;
-const BUFFER_MAX: usize = 32 << 20;
 /// After the last end marker of a flow, this long without a datagram means that none is in flight, nanoseconds. The marker leaves
 /// last, so only reordered datagrams follow it.
 const QUIET_NS: u64 = 50_000_000;
@@ -125,8 +121,7 @@ pub(crate) fn receive(
     settings: UdpSettings,
 ) -> Result<Counted, LoadError> {
     let UdpSettings { size, offload, .. } = settings;
-    let share = UdpStream::RECEIVE_BUFFERS.0 as usize / settings.flows as usize;
-    let buffer = share.clamp(BUFFER_MIN, BUFFER_MAX);
+    let buffer = UdpStream::receive_buffer(settings.flows).0 as usize;
     worker.set_buffers(flows.iter().map(|flow| &*flow.socket), settings.window);
     let merged = offload == UdpOffload::GsoGro;
     for flow in &flows {

@@ -9,7 +9,7 @@ use netduel_report::{document, terminal};
 
 use crate::cli::stored::Format;
 use crate::console::{json, page_layout};
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind};
 use crate::{output_file, program};
 
 /// Destination and format of a report.

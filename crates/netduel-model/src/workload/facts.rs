@@ -285,6 +285,11 @@ impl Facts<'_> {
         self.unit == WorkUnit::Packet
     }
 
+    /// Whether a send call makes several datagrams, which then have one send time.
+    pub fn has_shared_send_times(&self) -> bool {
+        matches!(self.wire, Wire::Datagrams { offload, .. } if offload != UdpOffload::None)
+    }
+
     /// Whether bulk data takes what the path gives, in the whole steady window.
     pub fn is_unpaced(&self) -> bool {
         self.bulk.is_some() && self.paced.is_none() && self.events.is_empty()

@@ -61,8 +61,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     setting::WINDOW.says_made(|| {
         format!(
-            "default: the flows share {} for receiving; {SEARCH_WINDOW} with `search`, because large buffers hide a loss",
-            UdpStream::RECEIVE_BUFFERS
+            "default: {}; {SEARCH_WINDOW} with `search`, because large buffers hide a loss",
+            UdpStream::receive_buffers_words()
         )
     }),
     Setting::free("wait").says("the receiver `xdp`, `spin` (default) or `busy-poll`"),

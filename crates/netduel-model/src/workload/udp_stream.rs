@@ -69,7 +69,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::RATE.says("datagrams leave in bursts of what is due in 100 us, at most 16"),
     Setting::free("offload"),
     setting::VOLUME.says("flows send whole datagrams, also the last one"),
-    setting::WINDOW.says_made(|| format!("default: the flows share {} for receiving", UdpStream::RECEIVE_BUFFERS)),
+    setting::WINDOW.says_made(|| format!("default: {}", UdpStream::receive_buffers_words())),
 ];
 
 /// A quantity of the settings, in the unit of its range.
@@ -119,7 +119,22 @@ pub(super) fn facts(settings: &UdpStream) -> Facts<'_> {
 
 impl UdpStream {
     /// Buffers of the receiving sockets of all flows together where the plan sets no `window`.
-    pub const RECEIVE_BUFFERS: Bytes = Bytes(64 << 20);
+    const RECEIVE_BUFFERS: Bytes = Bytes(64 << 20);
+    /// Least and largest receive buffer of a flow. The kernel charges about 700 bytes per small datagram: 32 MiB hold 60 ms at a million
+    /// packets/s, as long as a receiver waits on a contended core; with 8 MiB up to a third was dropped.
+    const RECEIVE_BUFFER: [Bytes; 2] = [Bytes(1 << 20), Bytes(32 << 20)];
+
+    /// The receive buffer of each of so many flows where the plan sets no `window`.
+    pub fn receive_buffer(flows: u32) -> Bytes {
+        let [least, most] = Self::RECEIVE_BUFFER;
+        Bytes(Self::RECEIVE_BUFFERS.0 / u64::from(flows.max(1))).clamp(least, most)
+    }
+
+    /// The default of the receive buffers, for help.
+    pub fn receive_buffers_words() -> String {
+        let [least, most] = Self::RECEIVE_BUFFER;
+        format!("the flows share {} for receiving, {least} to {most} each", Self::RECEIVE_BUFFERS)
+    }
 
     /// The payload of a datagram when the plan does not say: it fits an MTU of 1500 with the headers of a tunnel.
     pub fn default_size(family: Family) -> Bytes {

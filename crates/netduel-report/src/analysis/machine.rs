@@ -8,6 +8,8 @@ use netduel_model::run::RunHeader;
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 
+use crate::words::end_and_host;
+
 /// The kernel counts CPU time in hundredths of a second. An observation shorter than ten of them has no CPU time, nanoseconds.
 const CPU_TIME_MIN_NS: u64 = 100_000_000;
 
@@ -133,10 +135,12 @@ pub(super) fn observations(trial: &Trial, shared_machine: bool) -> Option<Vec<&O
 /// CPU time by class on each machine of an arm, over all its valid trials.
 pub(super) fn shares(arm: &Arm, trials: &[&Trial], machines: &Machines) -> Vec<Machine> {
     let Pair { client, server } = &arm.pair;
+    let ends = [(Role::Client, client), (Role::Server, server)]
+        .map(|(role, host)| end_and_host(role, host.as_str()));
     let titles = if machines.shared(&arm.pair) {
-        vec![format!("client {client} and server {server}, one machine")]
+        vec![format!("{}, one machine", ends.join(" and "))]
     } else {
-        vec![format!("client {client}"), format!("server {server}")]
+        ends.to_vec()
     };
     let mut sums: Vec<BTreeMap<u16, CoreTime>> = vec![BTreeMap::new(); titles.len()];
     let mut packets: Vec<BTreeMap<u16, u64>> = vec![BTreeMap::new(); titles.len()];

@@ -8,7 +8,7 @@ use crate::analysis::{
     ArmAnalysis, ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, WorkloadAnalysis, quantile,
 };
 use crate::words::failover::{JUDGED, event, meaning};
-use crate::words::percent_at_least;
+use crate::words::{end_and_host, percent_at_least};
 
 /// The section of a workload; empty for other workloads.
 pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
@@ -178,7 +178,7 @@ fn path_rows(table: &mut Table, arm: &str, failover: &ArmFailover) {
     table.rows.extend(failover.moved.iter().map(|moved| {
         vec![
             arm.into(),
-            Cell::Text(format!("{} {}", moved.role, moved.host)),
+            Cell::Text(end_and_host(moved.role, &moved.host)),
             Cell::Number(percent_at_least(moved.share_min)),
             Cell::Count(u64::from(moved.trials)),
             Cell::Text(route(&moved.interfaces)),

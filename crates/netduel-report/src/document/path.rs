@@ -65,7 +65,7 @@ fn bar(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<Bar> {
     };
     Some(Bar {
         title: arm.to_string(),
-        detail: format!("{role} {}", first.host),
+        detail: words::end_and_host(role, &first.host),
         whole: String::new(),
         segments: interfaces.into_iter().map(segment).collect(),
     })
@@ -86,7 +86,7 @@ fn table(analysis: &Analysis) -> Table {
             table.rows.push(vec![
                 workload.name.as_str().into(),
                 arm.arm.as_str().into(),
-                Cell::Text(format!("{} {}", path.role, path.host)),
+                Cell::Text(words::end_and_host(path.role, &path.host)),
                 path.expected.as_str().into(),
                 Cell::number(path.share_min.map(words::percent)),
                 Cell::Number(format!("{} of {}", path.proven, path.trials)),

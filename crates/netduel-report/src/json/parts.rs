@@ -433,7 +433,7 @@ pub struct Interval {
     pub cwnd_bytes: Option<u64>,
     /// Lost datagrams: those that have not arrived. A reordered datagram makes a later interval's number smaller.
     pub lost: Option<u64>,
-    /// Jitter at the end of the interval (RFC 3550); of two directions the larger one.
+    /// Jitter at the end of the interval (RFC 3550), of two directions the larger one; null with segmentation offload.
     pub jitter_ns: Option<u64>,
     /// Round trips of the interval; null without any.
     pub round_trips: Option<IntervalRoundTrips>,

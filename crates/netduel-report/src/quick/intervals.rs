@@ -37,7 +37,7 @@ pub struct Interval {
     pub cwnd_bytes: Option<u64>,
     /// Lost datagrams. A reordered one counts as lost in its interval and reduces the count of a later interval.
     pub lost: Option<u64>,
-    /// Interarrival jitter at the end, nanoseconds: the larger of both directions.
+    /// Interarrival jitter at the end, nanoseconds: the larger of both directions. Absent for datagrams with one send time.
     pub jitter_ns: Option<u64>,
     /// Round trips.
     pub round_trips: Option<LiveRoundTrips>,
@@ -51,6 +51,8 @@ pub struct Intervals {
     receivers: &'static [Role],
     /// Whether a line shows figures of the sender, too.
     has_sender_figures: bool,
+    /// Whether the jitter means something: that of datagrams with one send time is their spacing.
+    has_jitter: bool,
     length_s: f64,
     /// When the test is to end, seconds after its start.
     end_s: f64,
@@ -77,6 +79,7 @@ impl Intervals {
         Self {
             receivers,
             has_sender_figures: facts.is_stream() && facts.wire == Wire::Segments,
+            has_jitter: !facts.has_shared_send_times(),
             length_s,
             end_s,
             held: None,
@@ -180,7 +183,11 @@ impl Intervals {
             retransmits: senders(|figures| figures.retransmits).map(|now| now.saturating_sub(before)),
             cwnd_bytes: senders(|figures| figures.cwnd_bytes),
             lost: senders(|figures| figures.lost).map(|now| now.saturating_sub(lost_before)),
-            jitter_ns: newest.iter().filter_map(|figures| figures.jitter_ns).max(),
+            jitter_ns: newest
+                .iter()
+                .filter_map(|figures| figures.jitter_ns)
+                .filter(|_| self.has_jitter)
+                .max(),
             round_trips: self.round_trips.take(),
             is_drain: end_s > self.end_s && end_s - self.end_s >= (end_s - start_s) * DRAIN_SHARE_MIN,
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::metric::Metric;
 use netduel_stats::summary;
 
-use super::text::percent;
+use super::text::{end_and_host, percent};
 use crate::analysis::{ArmAnalysis, Machine, QueueUse, WorkloadAnalysis};
 
 /// The share of a known limit that each arm reached; empty where no limit is known.
@@ -39,7 +39,7 @@ pub fn queues(workload: &WorkloadAnalysis) -> Vec<QueueRow> {
             .collect();
         (!queues.is_empty()).then(|| QueueRow {
             arm: arm.arm.to_string(),
-            end: format!("{} {}", end.role, end.host),
+            end: end_and_host(end.role, &end.host),
             interface: end.interface.clone(),
             queues: Some(queues.join("; ")),
             cores: None,

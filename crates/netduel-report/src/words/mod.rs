@@ -34,7 +34,9 @@ pub use run::{
     too_few_blocks, trials, workload, workload_of_arms, zero_copy,
 };
 pub(crate) use text::ranges;
-pub use text::{controls_output, date, date_and_time, percent, percent_at_least, plain, significant, times};
+pub use text::{
+    controls_output, date, date_and_time, end_and_host, percent, percent_at_least, plain, significant, times,
+};
 pub use tone::Tone;
 pub use treatment::{changes, treatment};
 pub use uses::{launch, uses};

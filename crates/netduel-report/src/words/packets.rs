@@ -5,7 +5,7 @@ use netduel_model::workload::{Role, Workload};
 
 use super::limits::{QueueRow, spread};
 use super::metric::packet_rate;
-use super::text::percent;
+use super::text::{end_and_host, percent};
 use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis, opposite};
 use crate::published;
 
@@ -100,7 +100,7 @@ pub(super) fn spreads(arm: &ArmAnalysis) -> Vec<QueueRow> {
 fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> QueueRow {
     QueueRow {
         arm: arm.arm.to_string(),
-        end: format!("{} {}", end.role, end.host),
+        end: end_and_host(end.role, &end.host),
         interface: end.interface.clone(),
         queues: spread(&end.queues),
         cores: spread(&end.cores),

@@ -10,7 +10,7 @@ use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
 use netduel_model::workload::{Facts, Role, Wire, Workload};
 
-use super::text::{percent, percent_at_least, plain, shell_word};
+use super::text::{end_and_host, percent, percent_at_least, plain, shell_word};
 use crate::analysis::{Analysis, ArmAnalysis, PathShares, WorkloadAnalysis, added_by_load};
 
 /// The settings of a workload over its arms, in one line: common settings first, then the differences of each arm.
@@ -242,7 +242,7 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
         ),
         None => format!("{expected} is not proven to have carried the bytes of any valid trial"),
     };
-    Some((format!("{role} {host}"), proof))
+    Some((end_and_host(role, host), proof))
 }
 
 /// The least of some shares: `more than 99.99 %`, `at least 99.9 %`. From 99 % on [`percent`] rounds down.

@@ -2,6 +2,7 @@
 use netduel_model::plan::tuning::core_list;
 pub use netduel_model::units::human_share as percent;
 use netduel_model::units::three_digits;
+use netduel_model::workload::Role;
 
 /// Two or three digits: the precision of an interval over few blocks.
 pub(super) fn figure(value: f64) -> String {
@@ -31,6 +32,12 @@ pub fn times(ratio: f64) -> String {
         r if r >= 0.0095 => format!("{r:.2}x"),
         r => format!("{r:.4}x"),
     }
+}
+
+/// An end with its host: `client a`. The hosts of a quick test have the names of the ends.
+pub fn end_and_host(role: Role, host: &str) -> String {
+    let end = role.to_string();
+    if host == end { end } else { format!("{end} {host}") }
 }
 
 /// A share rounded down, for "at least": `99 %`.
@@ -142,6 +149,14 @@ mod tests {
     #[test]
     fn share_that_is_at_least_so_large_is_rounded_down() {
         assert_eq!(percent_at_least(0.999_999), "99 %");
+    }
+
+    #[test]
+    fn host_that_is_called_like_its_end_is_named_once() {
+        assert_eq!(end_and_host(Role::Client, "a"), "client a");
+        assert_eq!(end_and_host(Role::Client, "client"), "client");
+        assert_eq!(end_and_host(Role::Server, "server"), "server");
+        assert_eq!(end_and_host(Role::Server, "client"), "server client");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Quick tests: interval lines and the summary.
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
 use netduel_model::units::Nanos;
-use netduel_model::workload::{Direction, Role, Traffic, UdpStream, Workload};
+use netduel_model::workload::{Direction, Role, Traffic, UdpOffload, UdpStream, Workload};
 use netduel_report::quick::{self, Intervals, SummaryInput};
 
 use crate::builder::{Recipe, build};
@@ -53,6 +53,27 @@ fn interval_lines_of_round_trips_state_how_exact_their_percentiles_are() {
     let heading = quick::heading(&traffic("rr"));
     assert!(heading.contains("; percentiles in steps of 0.8 %, exact in the result"), "{heading}");
     assert!(!quick::heading(&traffic("udp")).contains("percentiles"));
+}
+
+#[test]
+fn datagrams_with_one_send_time_have_no_jitter_in_their_lines() {
+    let mut traffic = traffic("udp");
+    let mut jitter = |offload| {
+        let Traffic::UdpStream(stream) = &mut traffic else { panic!("a stream of datagrams") };
+        stream.offload = offload;
+        let mut intervals = Intervals::new(&traffic, 1.0, f64::INFINITY);
+        let figures = LiveFigures {
+            elapsed_ns: 1_000_000_000,
+            messages: 100,
+            jitter_ns: Some(1_500),
+            ..LiveFigures::default()
+        };
+        let interval = intervals.take(Role::Server, figures).unwrap();
+        (interval.jitter_ns, quick::line(&traffic, &interval, 1.0).contains("1.50 us"))
+    };
+    assert_eq!(jitter(UdpOffload::None), (Some(1_500), true));
+    assert_eq!(jitter(UdpOffload::Gso), (None, false));
+    assert_eq!(jitter(UdpOffload::GsoGro), (None, false));
 }
 
 #[test]

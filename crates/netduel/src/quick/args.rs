@@ -105,7 +105,7 @@ pub struct BulkArgs {
 /// Buffers of UDP sockets.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct WindowArgs {
-    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes, help = format!("Send and receive buffer of each socket [default: for receiving, the flows share {}]", UdpStream::RECEIVE_BUFFERS))]
+    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes, help = format!("Send and receive buffer of each socket [default: {}]", UdpStream::receive_buffers_words()))]
     pub window: Option<Bytes>,
 }
 
