@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -62,18 +63,22 @@ struct Hidden {
 }
 
 fn hidden(words: &[OsString], variable: Option<&OsStr>) -> Option<Hidden> {
-    let command = words.get(1)?.to_str()?;
+    let index = command_index(words);
+    let command = words.get(index)?.to_str()?;
     let is_test = QUICK_TESTS.contains(&command);
     if !is_test && command != "pair" {
         return None;
     }
     let is_string = |word: &OsString| word.to_str().is_some_and(Pairing::looks_like);
     let mut words = words.to_vec();
-    if let Some(text) = words.iter().skip(2).find(|word| is_string(word)).cloned() {
-        words.iter_mut().filter(|word| is_string(word)).for_each(|word| *word = STDIN.into());
+    if let Some(text) = words.iter().skip(index + 1).find(|word| is_string(word)).cloned() {
+        for word in words.iter_mut().skip(index + 1).filter(|word| is_string(word)) {
+            *word = STDIN.into();
+        }
         return Some(Hidden { words, text: Some(text) });
     }
-    let variable = variable?;
+    // The program in a lab inherits the variable, and hides it itself.
+    let variable = variable.filter(|_| index == 1)?;
     let is_stdin = words.iter().skip(2).any(|word| word == STDIN);
     let has_file = words.iter().any(|word| word.as_encoded_bytes().starts_with(b"--pairing-file"));
     let text = (is_stdin || (is_test && !has_file)).then(|| variable.to_owned());
@@ -81,6 +86,19 @@ fn hidden(words: &[OsString], variable: Option<&OsStr>) -> Option<Hidden> {
         words.insert(2, FROM_STDIN.into());
     }
     Some(Hidden { words, text })
+}
+
+/// The index of the command that may take a string: the first argument, or that of netduel in a guest of a lab, which inherits the standard
+/// input of `lab exec`.
+fn command_index(words: &[OsString]) -> usize {
+    let is_word = |index: usize, text: &str| words.get(index).is_some_and(|word| word == text);
+    let is_netduel = |word: &OsString| Path::new(word).file_name().is_some_and(|name| name == "netduel");
+    let separator =
+        words.iter().position(|word| word == "--").filter(|_| is_word(1, "lab") && is_word(2, "exec"));
+    match separator {
+        Some(separator) if words.get(separator + 1).is_some_and(is_netduel) => separator + 2,
+        _ => 1,
+    }
 }
 
 /// Reads a pairing string from standard input; on a terminal it is asked for and not shown.
@@ -145,5 +163,9 @@ mod tests {
             assert_eq!(of(words, None), None, "{words}");
         }
         assert_eq!(of(&format!("netduel inspect {STRING}"), Some(STRING)), None);
+        let in_lab = "netduel lab exec a -- /bin/netduel tcp";
+        assert_eq!(of(&format!("{in_lab} {STRING}"), None), hidden(&format!("{in_lab} -")));
+        assert_eq!(of(&format!("{in_lab} -"), Some(STRING)), None);
+        assert_eq!(of(&format!("netduel lab exec a -- echo tcp {STRING}"), None), None);
     }
 }
