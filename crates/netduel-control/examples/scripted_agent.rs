@@ -36,6 +36,7 @@ struct Script {
     done: bool,
     workload: Option<Workload>,
     babbling: Cell<bool>,
+    described: Cell<bool>,
 }
 
 impl Script {
@@ -114,7 +115,17 @@ impl Work for Script {
         self.refuse("describe")?;
         let netns = Some(if self.says("own-network") { u64::from(std::process::id()) } else { 1 });
         let boot_id = if self.says("own-machine") { "its own machine" } else { "one machine" };
-        Ok(HostSnapshot { boot_id: Some(boot_id.into()), netns, cores: 1, ..HostSnapshot::default() })
+        let sack = if self.says("sack-off") { "0" } else { "1" };
+        // A guard restores the host after the first description.
+        let sack = if self.says("sack-off-at-first") && !self.described.replace(true) { "0" } else { sack };
+        let sysctls = [("net.ipv4.tcp_sack".to_owned(), sack.to_owned())].into();
+        Ok(HostSnapshot {
+            boot_id: Some(boot_id.into()),
+            netns,
+            cores: 1,
+            sysctls,
+            ..HostSnapshot::default()
+        })
     }
     fn lock(&mut self, _: &RunId) -> Result<(), WorkError> {
         if self.says("busy") {
@@ -220,8 +231,14 @@ fn main() {
         println!(r#"{{"type":"hello","protocol":999,"program":"netduel 9.9.9"}}"#);
         return;
     }
-    let mut script =
-        Script { words, role: Role::Client, done: false, workload: None, babbling: Cell::new(false) };
+    let mut script = Script {
+        words,
+        role: Role::Client,
+        done: false,
+        workload: None,
+        babbling: Cell::new(false),
+        described: Cell::new(false),
+    };
     if let Err(error) = serve(std::io::stdin(), std::io::stdout(), &mut script, "scripted agent", &SinceBoot)
     {
         eprintln!("{error}");

@@ -9,12 +9,13 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
 
+use super::conditions;
 use super::conversation::Hosts;
 use super::error::{PlanFault, RunError, TrialError};
 use super::surroundings::{Lab, Policy, Store, Surroundings, Tokens};
 use super::timing::agent_limits;
 use crate::launcher::Agents;
-use crate::protocol::TrialNumber;
+use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent, TrialNumber};
 use crate::schedule;
 
 /// Consecutive failed trials of one arm that end the run.
@@ -123,7 +124,11 @@ impl<'a> Conductor<'a> {
         {
             return Self::end_of(error);
         }
-        if !known.is_resumed {
+        if known.is_resumed {
+            if let Err(error) = self.compare(&known.hosts, &snapshots) {
+                return Self::end_of(error);
+            }
+        } else {
             self.warn_of_shared_machines(&snapshots);
         }
         let (first_block, attempt) = self.resume_point(known.trials);
@@ -332,6 +337,31 @@ impl<'a> Conductor<'a> {
             }
             locked.push(snapshot);
             self.hosts.lock_host(host, &run)?;
+        }
+        Ok(())
+    }
+
+    /// Compares the hosts of a resumed run with those at its start: trials under other settings are not its trials.
+    fn compare(
+        &mut self,
+        then: &BTreeMap<HostName, HostSnapshot>,
+        now: &BTreeMap<HostName, HostSnapshot>,
+    ) -> Result<(), TrialError> {
+        let plan = self.hosts.plan;
+        for (host, now) in now {
+            let Some(then) = then.get(host) else { continue };
+            if conditions::changes(plan, host, then, now).is_empty() {
+                continue;
+            }
+            // A guard may have been restoring the host when it was described. The lock waits for it.
+            let request = ToAgent::Describe { without_metadata: true };
+            let answer = self.hosts.ask(host, &request, DESCRIBE_TIMEOUT_NS)?;
+            let restored = self.hosts.described(host, answer)?;
+            let changes = conditions::changes(plan, host, then, &restored);
+            if !changes.is_empty() {
+                let (host, changes) = (host.clone(), changes.join(", "));
+                return Err(RunError::HostChanged { host, changes }.into());
+            }
         }
         Ok(())
     }

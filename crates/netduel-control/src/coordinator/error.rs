@@ -85,6 +85,16 @@ pub enum RunError {
         /// Duration of the wait, seconds.
         seconds: u64,
     },
+    /// A host of a resumed run has other settings than at its start.
+    #[error(
+        "host {host} has other settings than at the start of the run: {changes}; set them back to complete the run, or start a new one"
+    )]
+    HostChanged {
+        /// The host.
+        host: HostName,
+        /// The settings, with both values.
+        changes: String,
+    },
     /// A change of a host could not be undone.
     #[error("host {host} is not restored, so no later trial there is valid: {left}")]
     NotRestored {
@@ -179,6 +189,7 @@ impl RunError {
             | Self::NotRunning { .. }
             | Self::Incomplete { .. }
             | Self::NotOver { .. }
+            | Self::HostChanged { .. }
             | Self::NotRestored { .. } => RunErrorKind::Host,
             Self::Refused { kind, .. } => (*kind).into(),
             Self::Store(_) => RunErrorKind::Store,

@@ -285,6 +285,33 @@ fn resumed_run_counts_the_traffic_of_its_earlier_trials_against_the_budget() {
 }
 
 #[test]
+fn run_is_not_resumed_on_a_host_with_other_settings() {
+    let mut first = Script::default();
+    run(&plan(FOUR_TRIALS), &mut first).unwrap();
+    let resumed = |words: &[&str]| {
+        Script {
+            done_before: first.stored[..2].to_vec(),
+            described_before: first.described.clone(),
+            ..Script::default()
+        }
+        .host("b", words)
+    };
+    let mut changed = resumed(&["sack-off"]);
+    let log = logged(&mut changed);
+    let error = run(&plan(FOUR_TRIALS), &mut changed).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Host);
+    let text = error.to_string();
+    assert!(text.contains("host b") && text.contains("net.ipv4.tcp_sack is 0 instead of 1"), "{text}");
+    assert!(changed.stored.is_empty() && !lines(&log).contains(&"apply".to_owned()), "{:?}", lines(&log));
+
+    for words in [&[][..], &["sack-off-at-first"]] {
+        let mut same = resumed(words);
+        assert_eq!(run(&plan(FOUR_TRIALS), &mut same).unwrap(), RunEnd::BlockLimitReached);
+        assert_eq!(same.stored.len(), 2);
+    }
+}
+
+#[test]
 fn two_agents_that_die_in_one_trial_are_both_restarted() {
     let [one, other] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut script =

@@ -81,6 +81,10 @@ pub struct Script {
     pub words: BTreeMap<&'static str, Vec<String>>,
     pub environment: Vec<(String, String)>,
     pub done_before: Vec<Trial>,
+    /// The descriptions of the hosts at the start of a resumed run.
+    pub described_before: BTreeMap<HostName, HostSnapshot>,
+    /// The descriptions of the hosts now.
+    pub described: BTreeMap<HostName, HostSnapshot>,
     pub stored: Vec<Trial>,
     pub events: Vec<Event>,
     pub tokens: BTreeSet<[u8; 16]>,
@@ -214,9 +218,12 @@ impl Lab for Handle<'_> {
 }
 
 impl Store for Handle<'_> {
-    fn open(&mut self, _: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
-        let (id, trials) = (RunId::new("scripted").unwrap(), self.0.borrow().done_before.clone());
-        Ok(KnownRun { id, seed: 5, is_resumed: !trials.is_empty(), trials })
+    fn open(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
+        let script = &mut **self.0.borrow_mut();
+        script.described = hosts.clone();
+        let (id, trials) = (RunId::new("scripted").unwrap(), script.done_before.clone());
+        let hosts = script.described_before.clone();
+        Ok(KnownRun { id, seed: 5, is_resumed: !trials.is_empty(), trials, hosts })
     }
     fn reserve(&mut self) -> Result<(), StoreProblem> {
         let script = self.0.borrow();

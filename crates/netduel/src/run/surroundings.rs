@@ -316,18 +316,24 @@ impl Store for RunFile {
                 let id = self.store.new_id(&self.plan.name, unix_ms, suffix);
                 let header = self.header((id.clone(), seed, unix_ms), (plan_text, annotations, report));
                 self.writer = Some(self.store.create(&header).map_err(store_problem)?);
-                KnownRun { id, seed, is_resumed: false, trials: Vec::new() }
+                KnownRun { id, seed, is_resumed: false, trials: Vec::new(), hosts: BTreeMap::new() }
             }
             RunSource::Resumed(taken) => {
                 let (run, writer) = *taken;
                 self.writer = Some(writer);
                 let (id, seed) = (run.header.id, run.header.seed);
-                KnownRun { id, seed, is_resumed: true, trials: run.trials }
+                KnownRun { id, seed, is_resumed: true, trials: run.trials, hosts: run.header.hosts }
             }
             RunSource::Unstored => {
                 let id = RunId::new("check").map_err(|error| problem(error.to_string()))?;
                 let seed = random_u64().map_err(problem)?;
-                return Ok(KnownRun { id, seed, is_resumed: false, trials: Vec::new() });
+                return Ok(KnownRun {
+                    id,
+                    seed,
+                    is_resumed: false,
+                    trials: Vec::new(),
+                    hosts: BTreeMap::new(),
+                });
             }
         };
         self.id = Some(known.id.clone());

@@ -51,3 +51,21 @@ fn trial_whose_treatment_is_set_back_does_not_count() {
         assert!(words.contains(reason), "the report has no reason: {report}");
     });
 }
+
+#[test]
+fn run_is_not_resumed_after_another_program_changed_a_host() {
+    in_namespace("keeping::run_is_not_resumed_after_another_program_changed_a_host", || {
+        must("ip", &["link", "set", "lo", "up"]);
+        let bench = Bench::new();
+        let plan = plan_of_two_arms(&bench, r#"{ mtu = 1400, interface = "va", on = "client" }"#);
+        bench.run(["run", plan.to_str().unwrap()]).expect_code(0);
+        // The address of the plan is that of `lo`, and the plan does not use `vb`.
+        must("ip", &["link", "set", "vb", "mtu", "1300"]);
+        bench.run(["run", "--resume", "last"]).expect_code(0);
+        must("ip", &["link", "set", "lo", "mtu", "60000"]);
+        let resumed = bench.run(["run", "--resume", "last"]).expect_code(4);
+        assert!(resumed.stderr.contains("MTU of lo is 60000 instead of 65536"), "{}", resumed.stderr);
+        must("ip", &["link", "set", "lo", "mtu", "65536"]);
+        bench.run(["run", "--resume", "last"]).expect_code(0);
+    });
+}

@@ -1,0 +1,204 @@
+//! Whether the hosts of a resumed run have the settings of its start. It reads descriptions only.
+use std::collections::{BTreeMap, BTreeSet};
+
+use netduel_model::ids::HostName;
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::snapshot::{HostSnapshot, Interface};
+use netduel_model::workload::Role;
+
+/// It grows when a module is loaded, and no connection uses the list.
+const NO_SETTING: &str = "net.ipv4.tcp_available_congestion_control";
+
+/// Settings of a host that bear on results and differ from those at the start of the run, each as `MTU of eth0 is 1300 instead of 1500`.
+pub(super) fn changes(
+    plan: &ResolvedPlan,
+    host: &HostName,
+    then: &HostSnapshot,
+    now: &HostSnapshot,
+) -> Vec<String> {
+    let mut changes = Vec::new();
+    for (name, old) in then.sysctls.iter().filter(|(name, _)| *name != NO_SETTING) {
+        note(&mut changes, name, Some(old), now.sysctls.get(name));
+    }
+    let used = used(plan, host, then);
+    for old in then.interfaces.iter().filter(|interface| used.contains(interface.name.as_str())) {
+        // One that is gone fails the proof of the path, or the trial.
+        if let Some(new) = now.interfaces.iter().find(|interface| interface.name == old.name) {
+            of_interface(&mut changes, old, new);
+        }
+    }
+    changes
+}
+
+/// The interfaces that the plan uses on a host: those that it names, those with its addresses, and where it names none those of default
+/// routes; and what is above and below them.
+fn used<'a>(plan: &'a ResolvedPlan, host: &HostName, then: &'a HostSnapshot) -> BTreeSet<&'a str> {
+    let mut used: BTreeSet<&str> = BTreeSet::new();
+    for arm in &plan.arms {
+        for role in [Role::Client, Role::Server].into_iter().filter(|role| arm.pair.host(*role) == host) {
+            used.extend(arm.expected(role));
+        }
+    }
+    let addresses = plan.hosts.get(host).map(|host| host.addresses.as_slice()).unwrap_or_default();
+    let has_address = |interface: &&Interface| interface.addresses.iter().any(|own| addresses.contains(own));
+    used.extend(then.interfaces.iter().filter(has_address).map(|interface| interface.name.as_str()));
+    if used.is_empty() {
+        used.extend(then.default_routes.iter().map(String::as_str));
+    }
+    let above: Vec<&str> = then
+        .interfaces
+        .iter()
+        .filter(|interface| used.contains(interface.name.as_str()))
+        .filter_map(|interface| interface.master.as_deref())
+        .collect();
+    used.extend(above);
+    let is_below = |interface: &&Interface| interface.master.as_deref().is_some_and(|it| used.contains(it));
+    let below: Vec<&str> =
+        then.interfaces.iter().filter(is_below).map(|interface| interface.name.as_str()).collect();
+    used.extend(below);
+    used
+}
+
+fn of_interface(changes: &mut Vec<String>, old: &Interface, new: &Interface) {
+    let name = &old.name;
+    note(changes, &format!("MTU of {name}"), old.mtu, new.mtu);
+    let features =
+        |interface: &Interface| interface.features_on.iter().cloned().collect::<BTreeSet<String>>();
+    let (on, still_on) = (features(old), features(new));
+    changes
+        .extend(on.difference(&still_on).map(|feature| format!("{feature} of {name} is off instead of on")));
+    changes
+        .extend(still_on.difference(&on).map(|feature| format!("{feature} of {name} is on instead of off")));
+    let counts = |interface: &Interface| {
+        let (channels, rings) = (interface.device.channels, interface.device.rings);
+        BTreeMap::from([
+            ("receive queues", interface.rx_queues),
+            ("transmit queues", interface.tx_queues),
+            ("receive channels", channels.map(|channels| channels.rx.0)),
+            ("transmit channels", channels.map(|channels| channels.tx.0)),
+            ("combined channels", channels.map(|channels| channels.combined.0)),
+            ("descriptors of the receive ring", rings.map(|rings| rings.rx.0)),
+            ("descriptors of the transmit ring", rings.map(|rings| rings.tx.0)),
+        ])
+    };
+    let now = counts(new);
+    for (what, old) in counts(old) {
+        note(changes, &format!("number of {what} of {name}"), old, now.get(what).copied().flatten());
+    }
+}
+
+/// Notes a value that differs. One that either description lacks is no difference: the host did not report it.
+fn note<T: PartialEq + std::fmt::Display>(
+    changes: &mut Vec<String>,
+    what: &str,
+    old: Option<T>,
+    new: Option<T>,
+) {
+    if let (Some(old), Some(new)) = (old, new)
+        && old != new
+    {
+        changes.push(format!("{what} is {new} instead of {old}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::plan::parse;
+    use netduel_model::snapshot::{Channels, Device, Rings};
+
+    use super::*;
+
+    fn plan() -> ResolvedPlan {
+        let host = |name: &str, last: u8| {
+            format!(
+                "[hosts.{name}]\nlaunch = \"command\"\ncommand = [\"x\"]\naddresses = [\"10.0.0.{last}\"]\n"
+            )
+        };
+        let text = format!(
+            "name = \"p\"\nquestion = \"?\"\n{}{}[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n\
+             [[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[design]\naa = true\n",
+            host("a", 1),
+            host("b", 2)
+        );
+        parse(&text, "p").unwrap()
+    }
+
+    fn interface(name: &str) -> Interface {
+        Interface { name: name.to_owned(), mtu: Some(1500), ..Interface::default() }
+    }
+
+    /// `eth0` with the address of the plan, its virtual function below it, and `docker0`, which the plan does not use.
+    fn snapshot() -> HostSnapshot {
+        let device = Device {
+            channels: Some(Channels { combined: (4, 8), ..Channels::default() }),
+            rings: Some(Rings { rx: (512, 4096), tx: (512, 4096) }),
+            ..Device::default()
+        };
+        let eth0 = Interface {
+            addresses: vec!["10.0.0.1".parse().unwrap()],
+            features_on: vec!["tx-tcp-segmentation".to_owned()],
+            device,
+            ..interface("eth0")
+        };
+        let vf = Interface { master: Some("eth0".to_owned()), ..interface("vf") };
+        let sysctls = [("net.ipv4.tcp_sack", "1"), (NO_SETTING, "reno cubic")];
+        HostSnapshot {
+            interfaces: vec![eth0, vf, interface("docker0")],
+            sysctls: sysctls.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            ..HostSnapshot::default()
+        }
+    }
+
+    fn changed(change: impl FnOnce(&mut HostSnapshot)) -> Vec<String> {
+        let mut now = snapshot();
+        change(&mut now);
+        changes(&plan(), &HostName::new("a").unwrap(), &snapshot(), &now)
+    }
+
+    #[test]
+    fn settings_that_bear_on_results_are_named_with_both_values() {
+        assert!(changed(|_| ()).is_empty());
+        let all = changed(|now| {
+            now.sysctls.insert("net.ipv4.tcp_sack".to_owned(), "0".to_owned());
+            now.interfaces[0].mtu = Some(1300);
+            now.interfaces[0].features_on = vec!["rx-gro".to_owned()];
+            now.interfaces[0].device.channels = Some(Channels { combined: (2, 8), ..Channels::default() });
+            now.interfaces[0].device.rings = Some(Rings { rx: (1024, 4096), tx: (512, 4096) });
+            now.interfaces[1].mtu = Some(1400);
+        });
+        assert_eq!(
+            all,
+            [
+                "net.ipv4.tcp_sack is 0 instead of 1",
+                "MTU of eth0 is 1300 instead of 1500",
+                "tx-tcp-segmentation of eth0 is off instead of on",
+                "rx-gro of eth0 is on instead of off",
+                "number of combined channels of eth0 is 2 instead of 4",
+                "number of descriptors of the receive ring of eth0 is 1024 instead of 512",
+                "MTU of vf is 1400 instead of 1500",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_the_plan_does_not_use_may_change() {
+        let none = changed(|now| {
+            now.interfaces[2].mtu = Some(9000);
+            now.sysctls.insert(NO_SETTING.to_owned(), "reno cubic bbr".to_owned());
+            now.interfaces[0].addresses.clear();
+            now.hostname = Some("other".to_owned());
+        });
+        assert!(none.is_empty(), "{none:?}");
+    }
+
+    #[test]
+    fn what_a_host_did_not_report_is_no_change() {
+        let none = changed(|now| {
+            now.sysctls.clear();
+            now.interfaces[0].mtu = None;
+            now.interfaces[0].device.channels = None;
+            now.interfaces.remove(1);
+        });
+        assert!(none.is_empty(), "{none:?}");
+    }
+}
