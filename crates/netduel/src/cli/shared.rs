@@ -5,6 +5,8 @@ use clap::Args;
 use netduel_model::plan::Permissions;
 use netduel_model::run::Annotations;
 
+use crate::quick::pairing::without_strings;
+
 /// Where runs are kept.
 #[derive(Debug, Clone, Args)]
 pub struct StoreArgs {
@@ -90,6 +92,9 @@ fn title(text: &str) -> Result<String, String> {
 
 fn line_of_text(text: &str) -> Result<&str, String> {
     let text = text.trim();
+    if without_strings(text) != text {
+        return Err("it contains a pairing string, which is a secret and would be stored".to_owned());
+    }
     match text.chars().count() {
         0 => Err("it is empty".to_owned()),
         1..=TEXT_MAX if !text.contains(char::is_control) => Ok(text),
@@ -120,6 +125,7 @@ mod tests {
         for wrong in ["kernel", "=x", "a b=x", "k=", "k=a\nb"] {
             assert!(note(wrong).is_err(), "{wrong:?}");
         }
+        assert!(title("of netduel1abcdefgh").is_err() && note("k=netduel1abcdefgh").is_err());
         assert!(title(&"x".repeat(TEXT_MAX)).is_ok() && title(&"x".repeat(TEXT_MAX + 1)).is_err());
     }
 }

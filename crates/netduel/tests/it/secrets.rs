@@ -131,6 +131,7 @@ fn pairing_string_is_in_no_output_no_file_and_no_process() {
         (&["STRING"], 2),
         (&["runs", "--STRING"], 2),
         (&["tcp", "far", "STRING"], 2),
+        (&["tcp", "far", "--save", "--note", "k=STRING"], 2),
         (&["pair", "--forget", "STRING"], 2),
         (&["link", "STRING"], 10),
         (&["runs"], 0),
