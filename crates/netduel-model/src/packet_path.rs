@@ -190,11 +190,7 @@ impl PacketPath {
 
 /// Bytes of a frame that are not payload of its datagram: Ethernet, IP, UDP and the check sequence.
 fn overhead(family: Family) -> u32 {
-    let ip = match family {
-        Family::Ipv4 => 20,
-        Family::Ipv6 => 40,
-    };
-    14 + ip + 8 + CHECK_SEQUENCE
+    14 + family.udp_headers() + CHECK_SEQUENCE
 }
 
 /// Where an XDP program runs.

@@ -3,6 +3,7 @@
 mod blocks;
 mod check;
 mod cores;
+mod limits;
 pub mod permissions;
 pub(crate) mod problem;
 pub mod resolved;
@@ -18,6 +19,7 @@ mod value;
 pub use blocks::guarded;
 pub use check::traffic;
 pub use cores::CoresSpec;
+pub use limits::{ARMS_MAX, HOSTS_MAX, WORKLOADS_MAX};
 pub use permissions::Permissions;
 pub use problem::{PlanErrors, Problem};
 pub use resolved::{Arm, Design, Host, Lab, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
@@ -33,14 +35,6 @@ use crate::units::Bytes;
 
 /// Maximum length of a plan's text: hundreds of times that of a long plan. The text is stored with each run.
 pub const TEXT_LEN_MAX: Bytes = Bytes(1 << 20);
-
-/// Hosts, arms and workloads of a plan at most, each size of `frames` counted as a workload: a run connects to every host at once, and
-/// tables of a report have a column for each arm.
-pub const HOSTS_MAX: usize = 256;
-/// See [`HOSTS_MAX`].
-pub const ARMS_MAX: usize = 256;
-/// See [`HOSTS_MAX`].
-pub const WORKLOADS_MAX: usize = 256;
 
 /// Reads and checks a plan, and writes out every default. `file` is how the text is named in errors.
 ///
