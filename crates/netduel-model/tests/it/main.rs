@@ -4,6 +4,7 @@ mod failover;
 mod guests;
 mod guide;
 mod mutated;
+mod permissions;
 mod resolved;
 mod shipped;
 mod sizes;
