@@ -2,7 +2,7 @@
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-use netduel_model::workload::UdpOffload;
+use netduel_model::workload::{Family, UdpOffload};
 use netduel_sys::udp;
 
 use crate::datagram::{self, Kind, kinds};
@@ -13,10 +13,6 @@ use crate::thread_count;
 use crate::udp_receive::{self, ReceiveFlow};
 use crate::udp_send::{self, SendFlow, UdpSettings};
 use crate::worker::Worker;
-
-/// IP and UDP headers of a datagram, bytes.
-const HEADERS_IPV4: usize = 20 + 8;
-const HEADERS_IPV6: usize = 40 + 8;
 
 /// The jobs of the flows of an end: receivers first, so that they start first.
 ///
@@ -84,14 +80,14 @@ fn check_mtu(settings: UdpSettings, connections: &[Arc<UdpSocket>]) -> Result<()
     }
     for socket in connections {
         let of_socket = |error| LoadError::system("read the MTU of the path (IP_MTU)", error);
-        let headers = match socket.local_addr().map_err(of_socket)? {
-            std::net::SocketAddr::V4(_) => HEADERS_IPV4,
+        let family = match socket.local_addr().map_err(of_socket)? {
+            std::net::SocketAddr::V4(_) => Family::Ipv4,
             // IPv4 in an IPv6 socket has the smaller headers; the send call reports what is too large.
-            std::net::SocketAddr::V6(address) if address.ip().to_ipv4_mapped().is_some() => HEADERS_IPV4,
-            std::net::SocketAddr::V6(_) => HEADERS_IPV6,
+            std::net::SocketAddr::V6(address) if address.ip().to_ipv4_mapped().is_some() => Family::Ipv4,
+            std::net::SocketAddr::V6(_) => Family::Ipv6,
         };
         let mtu = udp::path_mtu(socket).map_err(of_socket)?;
-        let most = (mtu as usize).saturating_sub(headers);
+        let most = mtu.saturating_sub(family.udp_headers()) as usize;
         if settings.size > most {
             return Err(LoadError::DatagramTooLarge { size: settings.size, mtu, most });
         }

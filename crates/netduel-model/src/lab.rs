@@ -2,6 +2,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::plan::spec::LabPath;
+use crate::plan::{Lab, TreatmentAction};
 
 /// The guests.
 pub const GUESTS: [&str; 2] = ["a", "b"];
@@ -16,6 +17,16 @@ pub const ACCELERATED_INTERFACE: &str = "vf0";
 
 /// Guest end of the direct path: one veth pair between the guests.
 pub const DIRECT_INTERFACE: &str = "dir0";
+
+/// The two interfaces of a guest of which one takes over while the other is down.
+pub const PAIR: [&str; 2] = [ACCELERATED_INTERFACE, SYNTHETIC_INTERFACE];
+
+/// All interfaces of a guest.
+pub const GUEST_INTERFACES: [&str; 5] =
+    ["lo", GUEST_INTERFACE, SYNTHETIC_INTERFACE, ACCELERATED_INTERFACE, DIRECT_INTERFACE];
+
+/// The path of a lab until a treatment sets another one.
+pub const INITIAL_PATH: LabPath = LabPath::Synthetic;
 
 /// Addresses of a guest: IPv4 in 10.77.0.0/24 and IPv6 in fd77::/64; empty for any other name.
 pub fn addresses(guest: &str) -> Vec<IpAddr> {
@@ -33,5 +44,39 @@ pub fn interface(path: LabPath) -> &'static str {
         LabPath::Synthetic => SYNTHETIC_INTERFACE,
         LabPath::Accelerated => ACCELERATED_INTERFACE,
         LabPath::Direct => DIRECT_INTERFACE,
+    }
+}
+
+/// Receive queues, and transmit queues, of a guest's interface on a path, as the lab creates it.
+pub fn queues(path: LabPath, lab: &Lab) -> u32 {
+    match path {
+        LabPath::Synthetic | LabPath::Accelerated => 1,
+        LabPath::Direct => lab.queues,
+    }
+}
+
+/// Whether the far end of a guest's interface takes frames of the generator `kernel`: it has to serve its queues by NAPI, which the lab
+/// enables on the direct path only ([`FRAMES_REJECTED`](crate::packet_path::FRAMES_REJECTED)).
+pub fn takes_frames_of_the_kernel(path: LabPath) -> bool {
+    path == LabPath::Direct
+}
+
+/// The key of a treatment that no interface of a guest has, and what it lacks: all are veths, a bridge and the loopback.
+pub fn lacks(action: &TreatmentAction) -> Option<(&'static str, &'static str)> {
+    match action {
+        TreatmentAction::Pci { .. } => Some(("pci", "PCI function")),
+        TreatmentAction::Ring { .. } => Some(("ring", "rings")),
+        TreatmentAction::IrqAffinity { .. } => Some(("irq_affinity", "interrupts")),
+        TreatmentAction::Rss { .. } => Some(("rss", "RSS table")),
+        TreatmentAction::Coalesce { .. } => Some(("coalesce", "interrupt coalescing")),
+        TreatmentAction::Path { .. }
+        | TreatmentAction::Offload { .. }
+        | TreatmentAction::Mtu { .. }
+        | TreatmentAction::Sysctl { .. }
+        | TreatmentAction::Vf { .. }
+        | TreatmentAction::Queues { .. }
+        | TreatmentAction::Rps { .. }
+        | TreatmentAction::Xps { .. }
+        | TreatmentAction::Command { .. } => None,
     }
 }

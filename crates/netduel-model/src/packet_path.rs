@@ -197,11 +197,7 @@ impl PacketPath {
 
 /// Bytes of a frame that are not payload of its datagram: Ethernet, IP, UDP and the check sequence.
 fn overhead(family: Family) -> u32 {
-    let ip = match family {
-        Family::Ipv4 => 20,
-        Family::Ipv6 => 40,
-    };
-    ETHERNET_HEADER + ip + 8 + CHECK_SEQUENCE
+    ETHERNET_HEADER + family.udp_headers() + CHECK_SEQUENCE
 }
 
 /// Where an XDP program runs.

@@ -125,6 +125,11 @@ pub(crate) fn read_whole(file: &File, path: &Path) -> Result<Whole, StoreError> 
     Ok(Whole { run, damaged, length, torn, format_first, format })
 }
 
+/// Reads the facts known before the first trial, and nothing else.
+pub(crate) fn read_header(file: &File, path: &Path) -> Result<RunHeader, StoreError> {
+    Lines::new(file, path).header()
+}
+
 /// Reads the facts for a listing. Trials are counted by their checksum and not parsed.
 pub(crate) fn read_outline(file: &File, path: &Path) -> Result<Outline, StoreError> {
     let mut lines = Lines::new(file, path);

@@ -187,6 +187,16 @@ impl Store {
         Ok(writer)
     }
 
+    /// Reads the facts of a run that were known before its first trial. Its file is not changed.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn header(&self, id: &RunId) -> Result<RunHeader, StoreError> {
+        let path = self.file_of(id.as_str());
+        let header = reader::read_header(&run_file::open(&path)?, &path)?;
+        Ok(RunHeader { id: id.clone(), ..header })
+    }
+
     /// Opens a run to resume it. An incomplete record of a killed writer is removed; [`RunWriter::cut_off`] returns its position.
     ///
     /// # Errors

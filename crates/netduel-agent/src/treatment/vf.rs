@@ -99,8 +99,7 @@ fn is_spare(link: &LinkState, links: &[LinkState], is_device: &dyn Fn(&LinkState
     if links.iter().any(|above| above.index == master && is_device(above)) {
         return true;
     }
-    let pair = [lab::ACCELERATED_INTERFACE, lab::SYNTHETIC_INTERFACE];
-    let is_of_pair = |link: &LinkState| pair.contains(&link.name.as_str());
+    let is_of_pair = |link: &LinkState| lab::PAIR.contains(&link.name.as_str());
     let beside = |other: &&LinkState| other.master == Some(master) && other.index != link.index;
     is_of_pair(link) && links.iter().filter(beside).any(|other| is_of_pair(other) && other.up)
 }

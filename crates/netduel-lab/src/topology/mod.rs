@@ -70,9 +70,9 @@ impl Topology {
         let (Ok(halves), [from, to]) = (<[Half; 2]>::try_from(halves), sockets.as_slice()) else {
             unreachable!("there are two sides")
         };
-        let mut topology = Self { spec: spec.clone(), path: LabPath::Synthetic, halves };
+        let mut topology = Self { spec: spec.clone(), path: lab::INITIAL_PATH, halves };
         topology.connect()?;
-        for path in [LabPath::Direct, LabPath::Accelerated, LabPath::Synthetic] {
+        for path in [LabPath::Direct, LabPath::Accelerated, lab::INITIAL_PATH] {
             topology.set_path(path)?;
             probe::reach([from, to], path)?;
         }

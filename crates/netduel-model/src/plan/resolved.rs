@@ -286,6 +286,24 @@ pub enum TreatmentAction {
 }
 
 impl TreatmentAction {
+    /// The interface that is changed, when it is one.
+    pub fn interface(&self) -> Option<&str> {
+        match self {
+            Self::Path { .. } | Self::Sysctl { .. } | Self::Command { .. } => None,
+            Self::Offload { interface, .. }
+            | Self::Mtu { interface, .. }
+            | Self::Vf { interface }
+            | Self::Pci { interface }
+            | Self::Queues { interface, .. }
+            | Self::Rss { interface, .. }
+            | Self::Ring { interface, .. }
+            | Self::Coalesce { interface, .. }
+            | Self::Rps { interface, .. }
+            | Self::Xps { interface, .. }
+            | Self::IrqAffinity { interface, .. } => Some(interface),
+        }
+    }
+
     /// The one thing that is changed, in words; `None` for a command, which may change anything.
     pub fn target(&self) -> Option<String> {
         Some(match self {

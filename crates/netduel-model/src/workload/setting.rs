@@ -233,9 +233,10 @@ pub const DESIGN: &[Setting] = &[
 /// The largest block limit.
 pub(crate) const BLOCKS_MOST: u64 = 10_000;
 
-/// Treatments. IPv4 needs an MTU of 68 (RFC 791, section 3.2).
+/// Treatments. Every host takes a packet of 576 bytes whole (RFC 791, section 3.1); over the 68 bytes that IPv4 itself needs, Linux sends no
+/// TCP, whose segments have 48 bytes at least (`TCP_MIN_SND_MSS` in include/net/tcp.h).
 pub const TREATMENT: &[Setting] = &[
-    Setting::within("mtu", Range::byte_count(68, 65_535)),
+    Setting::within("mtu", Range::byte_count(576, 65_535)),
     Setting::within("queues", Range::count(1, QUEUES_MOST)),
 ];
 /// Descriptors of a ring, the `value` of a treatment `ring`; no known driver has rings of more than 64 Ki.
@@ -271,8 +272,9 @@ pub(super) const DSCP: Setting = Setting::within("dscp", Range::count(0, 63));
 pub(super) const BLOCK: Setting = Setting::within("block", Range::bytes(1, 64 << 20));
 /// The kernel takes less and gives this (SOCK_MIN_RCVBUF in include/net/sock.h). setsockopt(2) takes an int, and the kernel doubles it.
 pub(super) const WINDOW: Setting = Setting::within("window", Range::bytes(4096, 1 << 30));
-/// What 400 Gbit/s move in a day, the longest duration; and text with a unit is exact up to twice as much (2^53).
-pub(super) const VOLUME: Setting = Setting::within("volume", Range::bytes(1, 1 << 52));
+/// At least what the kernel hands over at a time (the largest GSO packet): less arrives at one moment, and has no rate. At most what
+/// 400 Gbit/s move in a day, the longest duration; and text with a unit is exact up to twice as much (2^53).
+pub(super) const VOLUME: Setting = Setting::within("volume", Range::bytes(64 << 10, 1 << 52));
 /// Notes on settings that several types share.
 pub(super) const EXCLUDES_OUTSTANDING: &str = "not together with `outstanding`; default: a closed loop";
 pub(super) const BOTH_WAIT: &str = "both ends, default `block`";

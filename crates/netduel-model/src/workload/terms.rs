@@ -187,6 +187,16 @@ pub enum Family {
     Ipv6,
 }
 
+impl Family {
+    /// Bytes of the IP header, without options, and of the UDP header of a datagram.
+    pub const fn udp_headers(self) -> u32 {
+        match self {
+            Self::Ipv4 => 20 + 8,
+            Self::Ipv6 => 40 + 8,
+        }
+    }
+}
+
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

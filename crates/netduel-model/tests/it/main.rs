@@ -1,8 +1,10 @@
 //! Plans from the outside: those that come with the program, those that are wrong, the schema and the guide.
 #![forbid(unsafe_code)]
 mod failover;
+mod guests;
 mod guide;
 mod mutated;
+mod permissions;
 mod resolved;
 mod shipped;
 mod sizes;

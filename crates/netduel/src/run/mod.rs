@@ -12,7 +12,7 @@ use std::path::Path;
 
 use netduel_lab::Lab;
 use netduel_model::plan::{self, Permissions, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
-use netduel_model::run::Run;
+use netduel_model::run::RunHeader;
 use netduel_store::Store;
 
 use crate::cli::run::RunArgs;
@@ -42,10 +42,12 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     };
     if let Some(name) = &args.resume {
         let id = store.id_of(name).map_err(store_failure)?;
+        // A refused run stays as it is.
+        let header = store.header(&id).map_err(store_failure)?;
+        refuse_quick_test(&header)?;
+        refuse_stored_plan(&header, permissions)?;
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
-        refuse_quick_test(&run)?;
-        refuse_stored_plan(&run, permissions)?;
         if let (None, Some(report)) = (&output.out, &run.header.report) {
             output.out = Some(Destination::of(Path::new(report), None)?);
         }
@@ -104,21 +106,21 @@ fn lab_line(plan: &ResolvedPlan, built_s: f64) -> String {
 }
 
 /// A quick test has one trial and keeps its options, such as -B, in its command line only.
-fn refuse_quick_test(run: &Run) -> Result<(), Failure> {
-    match NextStep::of(&run.header) {
+fn refuse_quick_test(header: &RunHeader) -> Result<(), Failure> {
+    match NextStep::of(header) {
         NextStep::Resume(_) => Ok(()),
         NextStep::Repeat(command) => Err(Failure::message(
             Kind::Usage,
-            format!("failed to resume {}: a quick test has one trial", run.header.id),
+            format!("failed to resume {}: a quick test has one trial", header.id),
         )
         .remedy(format!("repeat it with `{command}`"))),
     }
 }
 
 /// Refuses a stored plan that does what is not permitted: the run file may be from elsewhere.
-fn refuse_stored_plan(run: &Run, permissions: Permissions) -> Result<(), Failure> {
-    let Some((host, forbidden)) = permissions.refuse(&run.header.plan) else { return Ok(()) };
-    let text = format!("failed to resume {}: its plan {} on host {host}", run.header.id, forbidden.wrong);
+fn refuse_stored_plan(header: &RunHeader, permissions: Permissions) -> Result<(), Failure> {
+    let Some((host, forbidden)) = permissions.refuse(&header.plan) else { return Ok(()) };
+    let text = format!("failed to resume {}: its plan {} (host {host})", header.id, forbidden.wrong);
     Err(Failure::message(Kind::Usage, text).remedy(forbidden.allowed))
 }
 

@@ -115,11 +115,14 @@ fn stored_plan_with_programs_is_not_resumed() {
     );
     let plan = bench.plan(&short_plan(&arms, LATENCY, "blocks_min = 2\nblocks_max = 2"));
     bench.run(["run", plan.to_str().unwrap(), "-q"]).expect_code(0);
+    let file = std::fs::read_dir(bench.store()).unwrap().next().unwrap().unwrap().path();
+    let stored = std::fs::read(&file).unwrap();
     let refused = bench.run(["run", "--resume", "last", "--no-commands"]).expect_code(2);
     assert!(
-        refused.stderr.contains("its plan runs `true`") && refused.stderr.contains("on host a"),
+        refused.stderr.contains("its plan runs `true`") && refused.stderr.contains("(host a)"),
         "{}",
         refused.stderr
     );
+    assert_eq!(std::fs::read(&file).unwrap(), stored, "a refused run was changed");
     bench.assert_nothing_left();
 }

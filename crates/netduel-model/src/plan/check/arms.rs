@@ -5,12 +5,12 @@ use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
 use crate::lab;
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path};
-use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction};
+use crate::plan::resolved::{Arm, Host, Lab, Launch, Pair, Treatment};
 use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
 use super::values::{check_bandwidth_limit, check_interface};
-use super::{events, settings, treatments, workloads};
+use super::{events, guests, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
 const COPY_SUFFIX: &str = "-again";
@@ -18,6 +18,7 @@ const COPY_SUFFIX: &str = "-again";
 /// The arms, baseline first. `None` when one of them lacks what it cannot be run without.
 pub(super) fn resolve(
     spec: &PlanSpec,
+    lab: Option<&Lab>,
     hosts: &BTreeMap<HostName, Host>,
     problems: &mut Problems<'_>,
 ) -> Option<Vec<Arm>> {
@@ -34,6 +35,10 @@ pub(super) fn resolve(
     let mut arms: Vec<Arm> = arms.into_iter().collect::<Option<_>>()?;
     if arms.is_empty() {
         return None;
+    }
+    // What the lab has is compared with a plan that means what it says.
+    if let Some(lab) = lab.filter(|_| problems.len() == 0) {
+        guests::check(spec, (lab, hosts), &arms, problems);
     }
     arms[..=baseline].rotate_right(1);
     if is_aa {
@@ -135,7 +140,7 @@ fn resolve_arm(
         let Some(workload) = workload else { continue };
         check_family(arm, client, server, workload, problems);
         let written_path = element_path("workloads", *index);
-        let events_path = workloads::events_path((written, &written_path), (arm, path));
+        let events_path = workloads::place_of("events", (written, &written_path), (arm, path));
         events::check(workload.traffic.facts().events, ends, &events_path, problems);
     }
     Some(Arm {
@@ -239,10 +244,8 @@ fn resolve_expectation(
     path: &str,
     problems: &mut Problems<'_>,
 ) -> (Option<String>, Option<String>) {
-    let moved = treatments.iter().any(|treatment| {
-        matches!(treatment.action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
-    });
-    let carried = treatments::lab_path(treatments).map(lab::interface).filter(|_| !moved);
+    let carried =
+        treatments::lab_path(treatments).map(lab::interface).filter(|_| !treatments::moves(treatments));
     let expected = arm.expect_interface.clone().unwrap_or_default();
     let path = key_path(path, "expect_interface");
     let mut resolve = |key: &str, named: Option<String>| {

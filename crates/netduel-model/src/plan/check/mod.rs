@@ -3,6 +3,7 @@ mod arms;
 mod design;
 mod events;
 mod frames;
+mod guests;
 mod hosts;
 mod overrides;
 mod permissions;
@@ -52,7 +53,7 @@ pub(super) fn resolve(
     let lab = spec.lab.as_ref().map(|lab| resolve_lab(lab, problems));
     let hosts = hosts::resolve(spec, problems);
     let workloads = workloads::check(spec, problems);
-    let arms = arms::resolve(spec, &hosts, problems);
+    let arms = arms::resolve(spec, lab.as_ref(), &hosts, problems);
     let comparisons =
         arms.iter().flatten().skip(1).flat_map(|arm| &arm.workloads).map(|w| w.metrics.len()).sum();
     let design =

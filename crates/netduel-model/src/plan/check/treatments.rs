@@ -9,6 +9,11 @@ use crate::workload::{Role, TREATMENT};
 use super::tuning;
 use super::values::{check_command, check_interface, check_table};
 
+/// Characters of the name of an offload at most: `ETH_GSTRING_LEN` in include/uapi/linux/ethtool.h, less the final zero byte.
+const FEATURE_LEN_MAX: usize = 31;
+/// Bytes of the value of a sysctl at most: a page less the final zero byte.
+const SYSCTL_LEN_MAX: usize = 4095;
+
 /// The keys of which a treatment has exactly one.
 const KINDS: [&str; 14] = [
     "path",
@@ -107,6 +112,13 @@ pub(super) fn lab_path(treatments: &[Treatment]) -> Option<LabPath> {
     })
 }
 
+/// Whether a treatment takes the virtual function away.
+pub(super) fn moves(treatments: &[Treatment]) -> bool {
+    treatments
+        .iter()
+        .any(|treatment| matches!(treatment.action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. }))
+}
+
 /// Notes keys that this kind of change needs and that are missing, and those that it has no use for.
 fn check_companions(path: &str, kind: &str, problems: &mut Problems<'_>) {
     let needed: &[&str] = match kind {
@@ -169,7 +181,9 @@ fn resolve_action(spec: &TreatmentSpec, path: &str, problems: &mut Problems<'_>)
     }
     if let Some(name) = &spec.sysctl {
         check_sysctl(name, path, problems);
-        return Some(TreatmentAction::Sysctl { name: name.clone(), value: spec.value.clone()? });
+        let value = spec.value.clone()?;
+        check_sysctl_value(&value, &key_path(path, "value"), problems);
+        return Some(TreatmentAction::Sysctl { name: name.clone(), value });
     }
     let Some(command) = spec.command.clone() else { return tuning::resolve(spec, path, problems) };
     check_command(problems, &key_path(path, "command"), &command);
@@ -184,10 +198,12 @@ fn resolve_offload(
     path: &str,
     problems: &mut Problems<'_>,
 ) -> Option<TreatmentAction> {
-    let good =
-        !feature.is_empty() && feature.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let good = (1..=FEATURE_LEN_MAX).contains(&feature.len())
+        && feature.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     if !good {
-        let allowed = "name it as `ethtool -k` does, for example \"tx-tcp-segmentation\"";
+        let allowed = format!(
+            "name it as `ethtool -k` does, with at most {FEATURE_LEN_MAX} characters, for example \"tx-tcp-segmentation\""
+        );
         problems.add(&key_path(path, "offload"), format!("{feature:?} is not an offload feature"), allowed);
     }
     let enabled = match spec.value.as_deref()? {
@@ -204,6 +220,15 @@ fn resolve_offload(
         feature: feature.to_owned(),
         enabled,
     })
+}
+
+/// The kernel takes text up to its first zero byte, and not more than a page of it.
+fn check_sysctl_value(value: &str, path: &str, problems: &mut Problems<'_>) {
+    let is_text = !value.trim().is_empty() && !value.contains(|c: char| c.is_control() && c != '\t');
+    if !is_text || value.len() > SYSCTL_LEN_MAX {
+        let allowed = format!("1 to {SYSCTL_LEN_MAX} bytes of text in one line are allowed");
+        problems.add(path, "is no value of a sysctl", allowed);
+    }
 }
 
 /// A sysctl's name becomes a path under /proc/sys: it must not lead out of there.

@@ -24,7 +24,7 @@ pub(super) fn check_interface(problems: &mut Problems<'_>, path: &str, name: &st
     let bad = name.is_empty()
         || name.len() > 15
         || matches!(name, "." | "..")
-        || name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
+        || name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control());
     if bad {
         let rule = "1 to 15 bytes without space, `/` and `:` are allowed, as `ip link` shows it";
         problems.add(path, format!("{name:?} is not the name of an interface"), rule);

@@ -87,14 +87,15 @@ pub(super) fn resolve(
     Some(resolved)
 }
 
-/// Where the list of events of a workload stands, as an arm runs it.
-pub(super) fn events_path(
+/// Where a key of a workload stands, as an arm runs it.
+pub(super) fn place_of(
+    key: &str,
     (workload, path): (&WorkloadSpec, &str),
     (arm, arm_path): (&ArmSpec, &str),
 ) -> String {
     let set = arm.set.as_ref().map(SettingsSpec::given).unwrap_or_default();
     let set_path = key_path(arm_path, "set");
-    Places { workload: (path, workload.settings.given()), arm: (&set_path, set) }.at("events")
+    Places { workload: (path, workload.settings.given()), arm: (&set_path, set) }.at(key)
 }
 
 fn given<'a>(workload: &'a WorkloadSpec, settings: &'a SettingsSpec) -> Given<'a> {
