@@ -1,5 +1,5 @@
 //! Checks of stored and transmitted formats against their JSON Schema: coverage by a set of documents, generated documents with
-//! full coverage, a fingerprint without prose, and the reference page. For tests only: no product crate depends on it.
+//! full coverage, a fingerprint without prose, and reference pages. For tests only: no product crate depends on it.
 //!
 //! It knows the keywords that `schemars` writes, and no types of netduel.
 #![forbid(unsafe_code)]
@@ -7,6 +7,7 @@
 mod cover;
 mod examples;
 mod fingerprint;
+pub mod markdown;
 mod node;
 mod reference;
 

@@ -3,6 +3,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::markdown::{Terms, branches, description, kind, table, words};
+
 /// Sections in Markdown for every definition that the root refers to, directly or not.
 pub fn reference(schema: &Value) -> String {
     let definitions = &schema["$defs"];
@@ -43,27 +45,23 @@ fn references(value: &Value, found: &mut Vec<String>) {
 fn section(name: &str, definition: &Value) -> String {
     let described = description(definition);
     let before = if described.is_empty() { String::new() } else { described + "\n\n" };
-    let branches = ["oneOf", "anyOf"].into_iter().find_map(|keyword| definition[keyword].as_array());
     let is_word = |branch: &Value| branch.get("const").is_some() || branch.get("enum").is_some();
-    let (head, rows): (&str, String) = match branches {
+    let body = match branches(definition) {
         Some(branches) if branches.iter().all(is_word) => {
-            let row = |branch| format!("| {} | {} |\n", words(branch), cell(&description(branch)));
-            ("| word | meaning |\n|---|---|\n", branches.iter().map(row).collect())
+            let row = |branch| vec![words(branch).unwrap_or_default(), description(branch)];
+            table(&["word", "meaning"], branches.iter().map(row))
         }
-        Some(branches) => (
-            "| variant | key | type | meaning |\n|---|---|---|---|\n",
-            branches.iter().map(variant).collect(),
-        ),
+        Some(branches) => table(&["variant", "key", "type", "meaning"], branches.iter().flat_map(variant)),
         None if definition.get("properties").is_some() => {
-            ("| key | type | meaning |\n|---|---|---|\n", rows(definition, "", ""))
+            table(&["key", "type", "meaning"], rows(definition, ""))
         }
-        None => ("", format!("Type: {}.\n", kind(definition))),
+        None => format!("Type: {}.\n", kind(definition, &Links)),
     };
-    format!("\n### {name}\n\n{before}{head}{rows}")
+    format!("\n### {name}\n\n{before}{body}")
 }
 
 /// The rows of one of several alternatives.
-fn variant(branch: &Value) -> String {
+fn variant(branch: &Value) -> Vec<Vec<String>> {
     let properties = branch["properties"].as_object();
     let tag = properties
         .into_iter()
@@ -73,76 +71,56 @@ fn variant(branch: &Value) -> String {
         Some((key, word)) => format!("`\"{key}\": \"{word}\"`"),
         None => properties
             .and_then(|keys| keys.keys().next())
-            .map_or_else(|| kind(branch), |key| format!("`{key}`")),
+            .map_or_else(|| kind(branch, &Links), |key| format!("`{key}`")),
     };
-    let fields =
-        branch["$ref"].as_str().map_or_else(String::new, |_| format!(" With the keys of {}.", kind(branch)));
-    let head = format!("| {title} | | | {}{fields} |\n", cell(&description(branch)));
-    head + &rows(branch, "| ", tag.map_or("", |(key, _)| key))
+    let fields = branch["$ref"]
+        .as_str()
+        .map_or_else(String::new, |_| format!(" With the keys of {}.", kind(branch, &Links)));
+    let head = vec![title, String::new(), String::new(), description(branch) + &fields];
+    let keys = rows(branch, tag.map_or("", |(key, _)| key)).into_iter();
+    [head].into_iter().chain(keys.map(|row| [vec![String::new()], row].concat())).collect()
 }
 
 /// The rows of the keys of an object, without its tag.
-fn rows(object: &Value, before: &str, tag: &str) -> String {
+fn rows(object: &Value, tag: &str) -> Vec<Vec<String>> {
     let required = object["required"].as_array();
     let properties = object["properties"].as_object().into_iter().flatten();
     let row = |(key, property): (&String, &Value)| {
         let is_required = required.into_iter().flatten().any(|required| required == key);
         let optional = if is_required { "" } else { ", may be absent" };
-        format!("{before}| `{key}` | {}{optional} | {} |\n", kind(property), cell(&description(property)))
+        vec![format!("`{key}`"), kind(property, &Links) + optional, description(property)]
     };
     properties.filter(|(key, _)| *key != tag).map(row).collect()
 }
 
-fn words(branch: &Value) -> String {
-    let listed = branch["enum"].as_array().cloned().unwrap_or_else(|| vec![branch["const"].clone()]);
-    listed.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-}
+/// The terms of the page: JSON's, with links to the sections of definitions.
+struct Links;
 
-/// The kind of a value, in words.
-fn kind(value: &Value) -> String {
-    if let Some(name) = value["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
-        return format!("[{name}](#{})", name.to_lowercase());
+impl Terms for Links {
+    fn definition(&self, path: &str) -> String {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        format!("[{name}](#{})", name.to_lowercase())
     }
-    if value.get("const").is_some() || value.get("enum").is_some() {
-        return words(value);
-    }
-    if let Some(branches) = ["oneOf", "anyOf"].into_iter().find_map(|keyword| value[keyword].as_array()) {
-        return branches.iter().map(kind).collect::<Vec<_>>().join(" or ");
-    }
-    match &value["type"] {
-        Value::Array(kinds) => kinds
-            .iter()
-            .map(|of| typed(value, of.as_str().unwrap_or_default()))
-            .collect::<Vec<_>>()
-            .join(" or "),
-        of => typed(value, of.as_str().unwrap_or_default()),
-    }
-}
 
-fn typed(value: &Value, of: &str) -> String {
-    match of {
-        "array" => match value["prefixItems"].as_array() {
-            Some(items) => format!("[{}]", items.iter().map(kind).collect::<Vec<_>>().join(", ")),
-            None => format!("list of {}", kind(&value["items"])),
-        },
-        "object" => match &value["additionalProperties"] {
-            of @ Value::Object(_) => format!("map to {}", kind(of)),
-            _ => "object".to_owned(),
-        },
-        "string" => match value["examples"][0].as_str() {
-            Some(example) => format!("string such as `{example}`"),
-            None => "string".to_owned(),
-        },
-        other => other.to_owned(),
+    fn typed(&self, value: &Value, of: &str) -> String {
+        match of {
+            "array" => match value["prefixItems"].as_array() {
+                Some(items) => {
+                    format!("[{}]", items.iter().map(|item| kind(item, self)).collect::<Vec<_>>().join(", "))
+                }
+                None => format!("list of {}", kind(&value["items"], self)),
+            },
+            "object" => match &value["additionalProperties"] {
+                of @ Value::Object(_) => format!("map to {}", kind(of, self)),
+                _ => "object".to_owned(),
+            },
+            "string" => match value["examples"][0].as_str() {
+                Some(example) => format!("string such as `{example}`"),
+                None => "string".to_owned(),
+            },
+            other => other.to_owned(),
+        }
     }
-}
-
-fn description(value: &Value) -> String {
-    value["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The schema and the tables of the guide are generated from the code, and the committed files are current.
-use std::collections::BTreeMap;
-
+use netduel_formats::markdown::{self, Terms};
 use netduel_model::metric::Metric;
 use netduel_model::workload::WorkUnit;
 use serde_json::Value;
@@ -40,9 +39,9 @@ fn titles() -> String {
                 titles.push(format!("of `{kind}`: {}", metric.title_in(unit)));
             }
         }
-        format!("| `{}` | {} |\n", metric.key(), titles.join("; "))
+        vec![format!("`{}`", metric.key()), titles.join("; ")]
     });
-    "| key in a plan | title in a report |\n|---|---|\n".to_owned() + &rows.concat()
+    markdown::table(&["key in a plan", "title in a report"], rows)
 }
 
 #[test]
@@ -98,65 +97,53 @@ fn reference() -> String {
             text.push_str(&[&keys.join(", "), ".\n"].concat());
             continue;
         }
-        text.push_str(
-            &["\n### ", title, "\n", description, "\n\n| key | value | meaning |\n|---|---|---|\n"].concat(),
-        );
         let required = table["required"].as_array().cloned().unwrap_or_default();
         let properties = table["properties"].as_object().expect("a table has keys");
         // Keys are sorted by the schema; required ones are shown first.
         let mut keys: Vec<_> = properties.iter().collect();
         keys.sort_by_key(|(key, _)| !required.contains(&Value::from(key.as_str())));
-        for (key, property) in keys {
+        let author = Author { definitions: &schema["$defs"] };
+        let row = |(key, property): (&String, &Value)| {
             let mark = if required.contains(&Value::from(key.as_str())) { " (required)" } else { "" };
-            let description = property["description"].as_str().expect("every key is described");
-            // A cell of a table is one line.
-            let description = description.replace('\n', "<br>");
-            let kind = kind(property, &schema["$defs"]);
-            text.push_str(&["| `", key, "`", mark, " | ", &kind, " | ", &description, " |\n"].concat());
-        }
+            let meaning = property["description"].as_str().expect("every key is described");
+            vec![format!("`{key}`{mark}"), markdown::kind(property, &author), meaning.to_owned()]
+        };
+        let rows = markdown::table(&["key", "value", "meaning"], keys.into_iter().map(row));
+        text.push_str(&["\n### ", title, "\n", description, "\n\n", &rows].concat());
     }
     text + "\n"
 }
 
-/// The kind of a value, in words.
-fn kind(property: &Value, definitions: &Value) -> String {
-    if let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-        let definition = &definitions[name];
-        if let Some(words) = words(definition) {
+/// The terms of an author of TOML. A value that a definition describes has its words in place of a link.
+struct Author<'a> {
+    definitions: &'a Value,
+}
+
+impl Terms for Author<'_> {
+    fn definition(&self, path: &str) -> String {
+        let definition = &self.definitions[path.rsplit('/').next().unwrap_or_default()];
+        if let Some(words) = markdown::words(definition) {
             return words;
         }
         if let Some(example) = definition["examples"][0].as_str() {
             return format!("text with unit, `\"{example}\"`");
         }
-        let kinds = BTreeMap::from([("object", "table"), ("string", "text")]);
-        return kinds[definition["type"].as_str().expect("a definition has a type")].to_owned();
+        match definition["type"].as_str().expect("a definition has a type") {
+            "object" => "table".to_owned(),
+            "string" => "text".to_owned(),
+            other => panic!("{other} has no words yet"),
+        }
     }
-    if let Some(choices) = property["anyOf"].as_array() {
-        return choices.iter().map(|choice| kind(choice, definitions)).collect::<Vec<_>>().join(" or ");
-    }
-    if let Some(word) = property["const"].as_str() {
-        return format!("`\"{word}\"`");
-    }
-    if let Some(words) = words(property) {
-        return words;
-    }
-    match property["type"].as_str().expect("a key has a type") {
-        "array" => format!("list of {}", kind(&property["items"], definitions)),
-        "boolean" => "`true`, `false`".to_owned(),
-        "integer" => "whole number".to_owned(),
-        "object" => "table of tables".to_owned(),
-        "string" if property["format"] == "ip" => "address as text".to_owned(),
-        "string" => "text".to_owned(),
-        other => panic!("{other} has no words yet"),
-    }
-}
 
-/// The words of a choice.
-fn words(definition: &Value) -> Option<String> {
-    let mut words: Vec<&str> =
-        definition["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let described = definition["oneOf"].as_array().into_iter().flatten();
-    words.extend(described.filter_map(|variant| variant["const"].as_str()));
-    let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    fn typed(&self, value: &Value, of: &str) -> String {
+        match of {
+            "array" => format!("list of {}", markdown::kind(&value["items"], self)),
+            "boolean" => "`true`, `false`".to_owned(),
+            "integer" => "whole number".to_owned(),
+            "object" => "table of tables".to_owned(),
+            "string" if value["format"] == "ip" => "address as text".to_owned(),
+            "string" => "text".to_owned(),
+            other => panic!("{other} has no words yet"),
+        }
+    }
 }

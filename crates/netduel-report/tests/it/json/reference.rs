@@ -2,8 +2,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use netduel_formats::markdown::{Terms, description, kind, table, words};
 use netduel_report::json::schema::DOCUMENTS;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{is_blessed, project_file};
 
@@ -58,33 +59,29 @@ fn tables() -> String {
 /// The table of an object, of each of its variants, or of a list of words.
 fn rows(schema: &Value, left_out: &[&str]) -> String {
     let mut text = String::new();
-    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
-    let shown: Map<String, Value> =
-        properties.into_iter().filter(|(key, _)| !left_out.contains(&key.as_str())).collect();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let shown: Vec<(&String, &Value)> =
+        properties.filter(|(key, _)| !left_out.contains(&key.as_str())).collect();
     if !shown.is_empty() {
-        text.push_str("\n| key | type | unit | meaning |\n|---|---|---|---|\n");
-        for (key, property) in &shown {
-            let meaning =
-                property["description"].as_str().unwrap_or_else(|| panic!("{key} is not described"));
-            let _ = writeln!(text, "| `{key}` | {} | {} | {meaning} |", kind(property), unit(key));
-        }
+        let row = |(key, property): (&String, &Value)| {
+            let meaning = description(property);
+            assert!(!meaning.is_empty(), "{key} is not described");
+            vec![format!("`{key}`"), kind(property, &Links), unit(key).to_owned(), meaning]
+        };
+        text.push_str("\n");
+        text.push_str(&table(&["key", "type", "unit", "meaning"], shown.into_iter().map(row)));
     }
-    if let Some(words) = schema["enum"].as_array() {
-        let words: Vec<String> = words.iter().map(|word| format!("`{}`", word.as_str().unwrap())).collect();
-        let _ = write!(text, "\nOne of {}.\n", words.join(", "));
+    if let Some(words) = schema.get("enum").and_then(|_| words(schema)) {
+        let _ = write!(text, "\nOne of {words}.\n");
     }
     let variants = schema["oneOf"].as_array().into_iter().flatten();
-    let (words, objects): (Vec<&Value>, Vec<&Value>) =
+    let (listed, objects): (Vec<&Value>, Vec<&Value>) =
         variants.partition(|one| one.get("properties").is_none());
-    if !words.is_empty() {
-        text.push_str("\n| value | meaning |\n|---|---|\n");
-    }
-    for word in words {
-        let meaning = word["description"].as_str().unwrap_or_default();
-        let values = word["enum"].as_array().cloned().unwrap_or_else(|| vec![word["const"].clone()]);
-        let values: Vec<String> =
-            values.iter().map(|value| format!("`{}`", value.as_str().unwrap())).collect();
-        let _ = writeln!(text, "| {} | {meaning} |", values.join(", "));
+    if !listed.is_empty() {
+        let row =
+            |word: &Value| vec![words(word).expect("a variant without keys is a word"), description(word)];
+        text.push_str("\n");
+        text.push_str(&table(&["value", "meaning"], listed.into_iter().map(row)));
     }
     for object in objects {
         let tag = object["properties"]
@@ -93,36 +90,28 @@ fn rows(schema: &Value, left_out: &[&str]) -> String {
             .iter()
             .find_map(|(key, property)| Some((key.clone(), property["const"].as_str()?.to_owned())));
         let (key, value) = tag.expect("a variant has a tag");
-        let meaning = object["description"].as_str().unwrap_or_default();
-        let _ = write!(text, "\n`{key}`: `{value}`. {meaning}\n");
+        let _ = write!(text, "\n`{key}`: `{value}`. {}\n", description(object));
         text.push_str(&rows(object, &[&key]));
     }
     text
 }
 
-/// The type of a value, in words.
-fn kind(property: &Value) -> String {
-    if let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-        let page = if property["$ref"].as_str().unwrap().contains("run-file") { "run-format.md" } else { "" };
-        return format!("[{name}]({page}#{})", name.to_lowercase());
+/// The terms of the page: JSON's, with links to the parts and to the page about run files.
+struct Links;
+
+impl Terms for Links {
+    fn definition(&self, path: &str) -> String {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let page = if path.contains("run-file") { "run-format.md" } else { "" };
+        format!("[{name}]({page}#{})", name.to_lowercase())
     }
-    if let Some(choices) = property["anyOf"].as_array() {
-        return choices.iter().map(kind).collect::<Vec<_>>().join(" or ");
-    }
-    if let Some(value) = property.get("const") {
-        return format!("`{value}`");
-    }
-    let of = |name: &str| match name {
-        "array" => format!("list of {}", kind(&property["items"])),
-        "integer" | "number" | "string" | "boolean" | "null" | "object" => name.to_owned(),
-        other => panic!("{other} has no words yet"),
-    };
-    match &property["type"] {
-        Value::String(name) => of(name),
-        Value::Array(names) => {
-            names.iter().map(|name| of(name.as_str().unwrap())).collect::<Vec<_>>().join(" or ")
+
+    fn typed(&self, value: &Value, of: &str) -> String {
+        match of {
+            "array" => format!("list of {}", kind(&value["items"], self)),
+            "integer" | "number" | "string" | "boolean" | "null" | "object" => of.to_owned(),
+            other => panic!("{other} has no words yet"),
         }
-        other => panic!("a key has the type {other}"),
     }
 }
 
