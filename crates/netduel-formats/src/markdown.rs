@@ -41,7 +41,7 @@ pub fn words(value: &Value) -> Option<String> {
         (Some(words), _) => words.clone(),
         (None, Some(word)) => vec![word.clone()],
         (None, None) => {
-            let described = branches(value)?.iter().map(|branch| words(branch));
+            let described = branches(value)?.iter().map(words);
             return described.collect::<Option<Vec<String>>>().map(|words| words.join(", "));
         }
     };
