@@ -8,6 +8,7 @@ mod describe;
 mod error;
 mod failover;
 mod host;
+mod restoring;
 mod search;
 mod surroundings;
 mod timing;

@@ -104,7 +104,7 @@ impl<'a> Conductor<'a> {
             self.tell(Event::RunFinished { end });
         }
         // However complete the run is: a host stays changed.
-        let left = self.hosts.not_restored_error();
+        let left = self.hosts.not_restored.error();
         result.and_then(|end| left.map_or(Ok(end), Err))
     }
 
@@ -251,11 +251,11 @@ impl<'a> Conductor<'a> {
     /// Drops the arms with a host on a machine that has a change which could not be undone: no later trial there is valid. Returns why the
     /// run ends, when too few arms would remain.
     fn drop_arms_of_unrestored_hosts(&mut self) -> Option<TrialError> {
-        let error = self.hosts.not_restored_error()?;
+        let error = self.hosts.not_restored.error()?;
         let plan = self.hosts.plan;
         let left_on = |host: &HostName| {
             let own = self.snapshots.get(host);
-            self.hosts.not_restored().find(|changed| {
+            self.hosts.not_restored.hosts().find(|changed| {
                 *changed == host
                     || own.is_some_and(|own| {
                         self.snapshots.get(*changed).is_some_and(|other| own.same_machine(other))

@@ -12,6 +12,7 @@ use netduel_model::warning::Warning;
 
 use super::error::{PlanFault, RunError, TrialError};
 use super::host::{EndWords, HostLink};
+use super::restoring::NotRestored;
 use super::surroundings::{Clock, Launcher, Listener};
 use super::timing::restore_timeout_ns;
 use crate::launcher::{AgentId, Agents, Arrival};
@@ -40,8 +41,7 @@ pub(super) struct Hosts<'a> {
     events: VecDeque<(HostName, AgentEvent)>,
     /// Warnings for the next [`Self::take_warnings`].
     warnings: Vec<Warning>,
-    /// Hosts with changes that could not be undone, each with what is left and how to undo it by hand.
-    not_restored: BTreeMap<HostName, BTreeSet<String>>,
+    pub(super) not_restored: NotRestored,
     /// When agents abandon their coordinator.
     limits: Limits,
     /// The hosts whose agents hold the locks of their network stacks, each with the run.
@@ -71,7 +71,7 @@ impl<'a> Hosts<'a> {
             last_id: 0,
             events: VecDeque::new(),
             warnings: Vec::new(),
-            not_restored: BTreeMap::new(),
+            not_restored: NotRestored::default(),
             limits,
             locks: BTreeMap::new(),
             killed: BTreeMap::new(),
@@ -164,26 +164,10 @@ impl<'a> Hosts<'a> {
         self.not_undone(host, problems);
     }
 
-    /// Notes changes of a host that could not be undone, and keeps a warning for each. An agent tries again at its end, and so does the next
-    /// one: a repeated failure has its warning.
+    /// Notes changes of a host that could not be undone, and keeps the warnings.
     pub(super) fn not_undone(&mut self, host: &HostName, problems: Vec<String>) {
-        for detail in problems {
-            if self.not_restored.entry(host.clone()).or_default().insert(detail.clone()) {
-                self.warnings.push(Warning::UndoFailed { host: host.clone(), detail, reports: 1 });
-            }
-        }
-    }
-
-    /// The hosts with a change that could not be undone.
-    pub(super) fn not_restored(&self) -> impl Iterator<Item = &HostName> {
-        self.not_restored.keys()
-    }
-
-    /// The first host with a change that could not be undone, as the error of a run.
-    pub(super) fn not_restored_error(&self) -> Option<RunError> {
-        let (host, left) = self.not_restored.first_key_value()?;
-        let left = left.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
-        Some(RunError::NotRestored { host: host.clone(), left })
+        let not_restored = &mut self.not_restored;
+        self.warnings.extend(problems.into_iter().filter_map(|detail| not_restored.note(host, detail)));
     }
 
     /// The warnings since the last call.

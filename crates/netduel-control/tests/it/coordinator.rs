@@ -18,16 +18,16 @@ use netduel_model::warning::Warning;
 
 use crate::surroundings::{Script, describe, plan, run, run_over};
 
-const FOUR_TRIALS: &str = "blocks_min = 2\nblocks_max = 2";
+pub const FOUR_TRIALS: &str = "blocks_min = 2\nblocks_max = 2";
 
 /// A log file of agents, and its lines.
-fn logged(script: &mut Script) -> tempfile::NamedTempFile {
+pub fn logged(script: &mut Script) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
     script.environment.push(("SCRIPT_LOG".to_owned(), file.path().display().to_string()));
     file
 }
 
-fn lines(file: &tempfile::NamedTempFile) -> Vec<String> {
+pub fn lines(file: &tempfile::NamedTempFile) -> Vec<String> {
     std::fs::read_to_string(file.path()).unwrap().lines().map(str::to_owned).collect()
 }
 
@@ -36,7 +36,7 @@ fn once(marker: &tempfile::NamedTempFile) -> String {
     format!("once={}", marker.path().display())
 }
 
-fn reasons(trials: &[Trial]) -> Vec<String> {
+pub fn reasons(trials: &[Trial]) -> Vec<String> {
     trials.iter().filter_map(|trial| trial.validity.reason().map(str::to_owned)).collect()
 }
 
@@ -285,33 +285,6 @@ fn resumed_run_counts_the_traffic_of_its_earlier_trials_against_the_budget() {
 }
 
 #[test]
-fn run_is_not_resumed_on_a_host_with_other_settings() {
-    let mut first = Script::default();
-    run(&plan(FOUR_TRIALS), &mut first).unwrap();
-    let resumed = |words: &[&str]| {
-        Script {
-            done_before: first.stored[..2].to_vec(),
-            described_before: first.described.clone(),
-            ..Script::default()
-        }
-        .host("b", words)
-    };
-    let mut changed = resumed(&["sack-off"]);
-    let log = logged(&mut changed);
-    let error = run(&plan(FOUR_TRIALS), &mut changed).unwrap_err();
-    assert_eq!(error.kind(), RunErrorKind::Host);
-    let text = error.to_string();
-    assert!(text.contains("host b") && text.contains("net.ipv4.tcp_sack is 0 instead of 1"), "{text}");
-    assert!(changed.stored.is_empty() && !lines(&log).contains(&"apply".to_owned()), "{:?}", lines(&log));
-
-    for words in [&[][..], &["sack-off-at-first"]] {
-        let mut same = resumed(words);
-        assert_eq!(run(&plan(FOUR_TRIALS), &mut same).unwrap(), RunEnd::BlockLimitReached);
-        assert_eq!(same.stored.len(), 2);
-    }
-}
-
-#[test]
 fn two_agents_that_die_in_one_trial_are_both_restarted() {
     let [one, other] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut script =
@@ -354,75 +327,6 @@ fn restarted_agent_locks_only_what_it_had_locked() {
     let mut script = Script::default().host("b", &["die-start", "refuse-lock", &once(&marker)]);
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert_eq!(reasons(&script.stored).len(), 1);
-}
-
-/// How many warnings say that this host has a change that could not be undone.
-fn undo_warnings(script: &Script, name: &str) -> usize {
-    let warned = |event: &&Event| matches!(event, Event::Warned { warning: Warning::UndoFailed { host, .. } } if host.as_str() == name);
-    script.events.iter().filter(warned).count()
-}
-
-#[test]
-fn run_ends_after_the_trial_whose_treatment_could_not_be_undone() {
-    let mut script = Script::default().host("b", &["refuse-undo"]);
-    let log = logged(&mut script);
-    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
-    assert_eq!(error.kind(), RunErrorKind::Host);
-    let text = error.to_string();
-    assert!(text.contains("host b is not restored") && text.contains("the script refuses to undo"), "{text}");
-    // That trial ran before the undo failed.
-    assert!(script.stored.len() == 1 && script.stored[0].is_valid(), "{:?}", reasons(&script.stored));
-    assert_eq!(lines(&log).iter().filter(|line| *line == "start").count(), 2);
-    // The agent tries again at its end.
-    assert_eq!(undo_warnings(&script, "b"), 1);
-}
-
-#[test]
-fn run_does_not_begin_on_a_host_that_an_earlier_run_left_changed() {
-    let mut script = Script::default().host("b", &["left-behind"]);
-    let log = logged(&mut script);
-    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
-    assert_eq!(error.kind(), RunErrorKind::Host);
-    assert!(error.to_string().contains("host b is not restored"), "{error}");
-    assert!(script.stored.is_empty() && !lines(&log).contains(&"apply".to_owned()), "{:?}", lines(&log));
-    assert_eq!(undo_warnings(&script, "b"), 1);
-}
-
-#[test]
-fn treatment_that_could_not_be_undone_after_the_last_trial_fails_the_run() {
-    let mut script = Script::default().host("b", &["refuse-undo"]);
-    let mut one = plan(FOUR_TRIALS);
-    one.arms.truncate(1);
-    (one.design.blocks_min, one.design.blocks_max) = (1, 1);
-    let error = run(&one, &mut script).unwrap_err();
-    assert_eq!(error.kind(), RunErrorKind::Host);
-    assert!(script.stored.len() == 1 && script.stored[0].is_valid());
-    // The run itself is complete.
-    assert!(matches!(script.events.last(), Some(Event::RunFinished { end: RunEnd::BlockLimitReached })));
-}
-
-#[test]
-fn arms_on_other_machines_go_on_after_a_failed_undo() {
-    let mut three = plan(FOUR_TRIALS);
-    let (a, c) = (HostName::new("a").unwrap(), HostName::new("c").unwrap());
-    three.hosts.insert(c.clone(), three.hosts[&a].clone());
-    let mut far = three.arms[1].clone();
-    (far.name, far.pair.client) = (ArmName::new("far").unwrap(), c);
-    three.arms.push(far);
-    let mut script = Script::default().host("c", &["refuse-undo", "own-machine"]);
-    let error = run(&three, &mut script).unwrap_err();
-    assert!(error.kind() == RunErrorKind::Host && error.to_string().contains("host c"), "{error}");
-    let of = |far: bool| script.stored.iter().filter(move |trial| (trial.slot.arm.as_str() == "far") == far);
-    assert!(of(false).count() == 4 && of(false).all(Trial::is_valid), "{:?}", reasons(&script.stored));
-    assert_eq!(of(true).map(Trial::is_valid).collect::<Vec<_>>(), [true, false]);
-    assert!(reasons(&script.stored)[0].contains("host c is not restored"), "{:?}", reasons(&script.stored));
-    assert_eq!(undo_warnings(&script, "c"), 1);
-    assert_eq!(script.dropped, [ArmName::new("far").unwrap()]);
-
-    // The same failure on the machine of the others ends the run.
-    let mut script = Script::default().host("c", &["refuse-undo"]);
-    run(&three, &mut script).unwrap_err();
-    assert!(script.stored.iter().all(Trial::is_valid) && script.stored.len() <= 3);
 }
 
 #[test]
