@@ -68,7 +68,7 @@ fn rows(schema: &Value, left_out: &[&str]) -> String {
             assert!(!meaning.is_empty(), "{key} is not described");
             vec![format!("`{key}`"), kind(property, &Links), unit(key).to_owned(), meaning]
         };
-        text.push_str("\n");
+        text.push('\n');
         text.push_str(&table(&["key", "type", "unit", "meaning"], shown.into_iter().map(row)));
     }
     if let Some(words) = schema.get("enum").and_then(|_| words(schema)) {
@@ -80,7 +80,7 @@ fn rows(schema: &Value, left_out: &[&str]) -> String {
     if !listed.is_empty() {
         let row =
             |word: &Value| vec![words(word).expect("a variant without keys is a word"), description(word)];
-        text.push_str("\n");
+        text.push('\n');
         text.push_str(&table(&["value", "meaning"], listed.into_iter().map(row)));
     }
     for object in objects {
