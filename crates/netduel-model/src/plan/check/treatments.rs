@@ -222,9 +222,9 @@ fn resolve_offload(
     })
 }
 
-/// The kernel takes text up to its first zero byte, and not more than a page of it.
+/// The kernel takes text up to its first zero byte, and not more than a page of it; an empty text is not written at all.
 fn check_sysctl_value(value: &str, path: &str, problems: &mut Problems<'_>) {
-    let is_text = !value.trim().is_empty() && !value.contains(|c: char| c.is_control() && c != '\t');
+    let is_text = !value.is_empty() && !value.contains(|c: char| c.is_control() && c != '\t');
     if !is_text || value.len() > SYSCTL_LEN_MAX {
         let allowed = format!("1 to {SYSCTL_LEN_MAX} bytes of text in one line are allowed");
         problems.add(path, "is no value of a sysctl", allowed);
