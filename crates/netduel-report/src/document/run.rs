@@ -24,7 +24,7 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     );
     sections.extend(treatments(analysis));
     sections.push(path::section(analysis));
-    sections.push(warnings(analysis));
+    sections.push(warnings(analysis, words::has_plan_file(run)));
     sections.push(hosts::section(run, &analysis.inspection));
     sections.push(reproduction(run));
     sections.push(method(analysis));
@@ -259,7 +259,7 @@ fn treatments(analysis: &Analysis) -> Option<Section> {
 }
 
 /// All warnings, and findings at warning severity.
-fn warnings(analysis: &Analysis) -> Section {
+fn warnings(analysis: &Analysis, has_plan_file: bool) -> Section {
     let sentences = words::warning_sentences(analysis);
     let mut blocks = if sentences.is_empty() { vec![Block::Paragraph("None.".into())] } else { Vec::new() };
     if sentences.iter().any(|sentence| sentence.number.is_some()) {
@@ -267,6 +267,10 @@ fn warnings(analysis: &Analysis) -> Section {
         blocks.push(Block::Reading(format!(
             "A warning with a mark (*1) concerns the {what} with the same mark, one without a mark changes none of them."
         )));
+    }
+    if !has_plan_file && sentences.iter().any(|sentence| sentence.text.contains('`')) {
+        let text = "Settings in a warning are keys of a plan. A quick test has options for most of them, which its --help lists.";
+        blocks.push(Block::Reading(text.to_owned()));
     }
     if !sentences.is_empty() {
         blocks.push(counters::headed_list(sentences.iter().map(words::Sentence::marked).collect()));

@@ -1,6 +1,6 @@
 //! What a reader must see of a doubtful or special run: outliers below the median, an A/A run, a flat rate, transactions, a dropped arm.
 use netduel_model::metric::Metric;
-use netduel_model::run::RunEnd;
+use netduel_model::run::{Run, RunEnd};
 use netduel_model::units::BitRate;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Traffic, UdpStream};
@@ -87,6 +87,20 @@ fn stored_quick_test_has_no_words_of_comparisons() {
         assert!(text.contains("1 trial."), "{format}: {text}");
         assert!(text.contains(" Gbit/s") && text.contains(" s/GB"), "{format}: {text}");
     }
+}
+
+#[test]
+fn warnings_of_a_quick_test_say_whose_keys_they_name() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 1, ..Recipe::default() });
+    run.warnings.push(Warning::ArmNotProven { arm: "synthetic".parse().unwrap() });
+    let has_note = |run: &Run| {
+        let text = terminal::report(&document(run), 200, false);
+        assert!(text.contains("set `expect_interface`"), "{text}");
+        text.contains("Settings in a warning are keys of a plan. A quick test has options for most of them")
+    };
+    assert!(!has_note(&run));
+    run.header.plan_text = "# netduel tcp far\n".to_owned();
+    assert!(has_note(&run));
 }
 
 #[test]
