@@ -103,8 +103,38 @@ fn rate_of(row: &[u8], index: u32) -> Option<BitRate> {
 #[cfg(test)]
 mod tests {
     use netduel_model::workload::LAB;
+    use netduel_sys::netlink::messages;
 
     use super::*;
+
+    /// A row of the kernel's list.
+    fn row(index: u32, kind: &str, rate32: u32, rate64: Option<u64>) -> Vec<u8> {
+        let body: Vec<u8> = [0, index, 0, TC_H_ROOT, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
+        let mut parameters = [0; 36];
+        parameters[RATE..RATE + 4].copy_from_slice(&rate32.to_ne_bytes());
+        let message =
+            Request::new(RTM_NEWQDISC, 0, &body).text(TCA_KIND, kind).nested(TCA_OPTIONS, |options| {
+                let options = options.bytes(TCA_TBF_PARMS, &parameters);
+                match rate64 {
+                    Some(rate) => options.bytes(TCA_TBF_RATE64, &rate.to_ne_bytes()),
+                    None => options,
+                }
+            });
+        messages(&message.finish(0)).next().unwrap().payload.to_vec()
+    }
+
+    #[test]
+    fn rate_is_that_of_the_kernel_s_token_bucket_of_the_interface() {
+        assert_eq!(rate_of(&row(3, "tbf", 1000, None), 3), Some(BitRate(8_000)));
+        assert_eq!(rate_of(&row(3, "tbf", 0, None), 3), Some(BitRate(0)));
+        let large = row(3, "tbf", u32::MAX, Some(12_500_000_000));
+        assert_eq!(rate_of(&large, 3), Some(BitRate(100_000_000_000)));
+        assert_eq!(rate_of(&row(4, "tbf", 1000, None), 3), None);
+        assert_eq!(rate_of(&row(3, "fq", 1000, None), 3), None);
+        for cut in 0..large.len() {
+            let _ = rate_of(&large[..cut], 3);
+        }
+    }
 
     #[test]
     fn token_bucket_holds_a_frame_and_little_of_a_trial_at_every_rate() {
