@@ -12,6 +12,7 @@ use rustix::thread::gettid;
 use super::{
     Agent, all, assert_treated, command, in_namespace, kill_and_wait, mtu, must, plan_of_two_arms, state,
 };
+use crate::serve::Server;
 use crate::support::{Bench, until};
 
 /// An agent with every treatment, killed together with its guard.
@@ -150,4 +151,22 @@ fn treatment_that_cannot_be_undone_ends_the_run_until_its_record_is_removed() {
             .unwrap();
         },
     );
+}
+
+#[test]
+fn quick_test_does_not_start_from_a_host_that_is_not_restored() {
+    in_namespace("recovery::quick_test_does_not_start_from_a_host_that_is_not_restored", || {
+        must("ip", &["link", "set", "lo", "up"]);
+        let mut agent = Agent::start(&[command(&["true"], &["false"])]);
+        assert_eq!(agent.word(), "well");
+        kill_and_wait(agent.guard());
+        agent.kill();
+        let server = Server::start(&[]);
+        let refused = server.client(&["tcp", "STRING", "-t", "0.2"]).expect_code(4);
+        assert!(refused.stderr.contains("is not restored"), "{}", refused.stderr);
+        let (_, record) = refused.stderr.split_once("by hand: `false`; when all is undone, remove ").unwrap();
+        std::fs::remove_file(record.split([';', '\n']).next().unwrap().trim()).unwrap();
+        server.client(&["tcp", "STRING", "-t", "0.2"]).expect_code(0);
+        server.end();
+    });
 }
