@@ -23,7 +23,7 @@ use crate::dpdk_host::{self, Given};
 use crate::error_chain::chain;
 use crate::failure::{environment, misplaced, traffic, usage};
 use crate::placement::{DataAddress, placed};
-use crate::treatment::{GuardCommand, HostResource, Treatments, left_behind};
+use crate::treatment::{GuardCommand, HostResource, TreatmentError, Treatments, left_behind};
 use crate::trial_end::{
     EndResult, Lingering, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress,
 };
@@ -224,7 +224,13 @@ impl Ready {
     /// Lends it what it needs and starts it. The calling thread has to live as long as it.
     fn launch(self, deadline_ns: u64) -> Result<Launched, WorkError> {
         let mut resources = Treatments::new(GuardCommand::of_this_program());
-        resources.hand_over(&self.resources).map_err(environment)?;
+        if let Err(error) = resources.hand_over(&self.resources) {
+            return Err(if error.is_left_behind() {
+                not_restored(&error, &resources)
+            } else {
+                environment(error)
+            });
+        }
         let within = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
         let started = Testpmd::start(&self.command, within).map_err(dpdk_error);
         let testpmd = or_release(started, &mut resources)?;
@@ -313,6 +319,8 @@ fn or_release<T>(result: Result<T, WorkError>, resources: &mut Treatments) -> Re
     result.map_err(|mut failed| {
         if let Err(left) = release(resources) {
             failed.message = format!("{}; and {}", failed.message, left.message);
+            // It outlasts the failure.
+            failed.kind = left.kind;
         }
         failed
     })
@@ -321,13 +329,16 @@ fn or_release<T>(result: Result<T, WorkError>, resources: &mut Treatments) -> Re
 fn release(resources: &mut Treatments) -> Result<(), WorkError> {
     let Err(problems) = resources.undo_all() else { return Ok(()) };
     match problems.iter().find(|problem| problem.is_left_behind()) {
-        Some(problem) => {
-            let message = left_behind(problem, resources.journal().as_deref());
-            Err(WorkError { kind: FailureKind::NotRestored, message })
-        }
+        Some(problem) => Err(not_restored(problem, resources)),
         // A guard that was lost while everything was restored is nothing that a user has to mend.
         None => Ok(()),
     }
+}
+
+/// The failure that leaves the host changed.
+fn not_restored(problem: &TreatmentError, resources: &Treatments) -> WorkError {
+    let message = left_behind(problem, resources.journal().as_deref());
+    WorkError { kind: FailureKind::NotRestored, message }
 }
 
 /// The prompt's core and those that forward: the plan's in that order, or chosen as for any traffic, the prompt's last.
