@@ -4,6 +4,10 @@ use netduel_control::launcher::Arrival;
 const SECOND: u64 = 1_000_000_000;
 /// Time beyond a deadline in which the coordinator may be ending another agent.
 const SLACK_NS: u64 = 2 * SECOND;
+/// Timeout of treatments that do not wait, or of none, seconds.
+const TREATMENTS: u64 = 30;
+/// The same with a VF: two waits for an interface of 20 s. No plan here has more than one VF at an end.
+const TREATMENTS_OF_A_VF: u64 = 70;
 
 /// The unanswered request to an agent.
 #[derive(Debug, Default)]
@@ -30,13 +34,15 @@ impl Outstanding {
     pub fn requested(&mut self, line: &str, now_ns: u64) {
         let kind = kind(line);
         if kind == "apply" {
-            // Two waits for an interface of 20 s for each VF, of which no plan here has more than one.
-            self.treatment_seconds = if line.contains("\"vf\"") { 70 } else { 30 };
+            self.treatment_seconds = if line.contains("\"vf\"") { TREATMENTS_OF_A_VF } else { TREATMENTS };
         }
         let seconds = match kind {
             "prepare-client" => 40,
             "finish" => 15,
-            "apply" | "undo" => self.treatment_seconds,
+            // After an aborted trial the changes of its traffic are undone, also without treatments.
+            "apply" | "undo" => self.treatment_seconds.max(TREATMENTS),
+            // An agent restores what any arm of the plan may have left.
+            "bye" => TREATMENTS_OF_A_VF,
             _ => 30,
         };
         if let Some((_, rest)) = line.split_once("\"duration\":") {
