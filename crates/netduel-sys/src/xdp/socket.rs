@@ -57,7 +57,7 @@ pub struct Counters {
 
 /// Time in which a queue may still belong to a closed socket: a worker of the kernel releases it, which may be late on a busy machine
 /// (`xp_release_deferred` in net/xdp/xsk_buff_pool.c). There is no notification, so binding is tried again.
-const RELEASE_NS: u64 = 2_000_000_000;
+const RELEASE_NS: u64 = 10_000_000_000;
 const RELEASE_PAUSE_NS: u64 = 1_000_000;
 
 /// An AF_XDP socket on one queue.
@@ -81,7 +81,7 @@ impl XdpSocket {
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW (and CAP_BPF for the program), `ENODEV` without the interface, `EINVAL` without the queue or for
-    /// numbers that are no powers of two, `EBUSY` when the queue has another socket for longer than two seconds, `EOPNOTSUPP` without zero-copy where
+    /// numbers that are no powers of two, `EBUSY` when the queue has another socket for longer than ten seconds, `EOPNOTSUPP` without zero-copy where
     /// it is required, `ENOBUFS` beyond RLIMIT_MEMLOCK.
     pub fn open(settings: &Settings) -> io::Result<Self> {
         let Settings { send_frames, receive_frames, .. } = *settings;

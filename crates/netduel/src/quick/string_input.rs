@@ -7,8 +7,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use netduel_model::socket_name::SocketName;
-
 use super::pairing::{Pairing, PairingError, without_strings};
 use super::prompt;
 use crate::cli::unknown::QUICK_TESTS;
@@ -24,8 +22,8 @@ const FROM_STDIN: &str = "--pairing-file=-";
 /// Maximum length of a text with a pairing string, bytes.
 pub const TEXT_LEN_MAX: u64 = 4096;
 
-/// The server of a pairing string from standard input.
-static SERVER: OnceLock<SocketName> = OnceLock::new();
+/// The pairing from standard input, which can be read once: a command may run several tests.
+static FROM_INPUT: OnceLock<Pairing> = OnceLock::new();
 
 /// Replaces this process by the same program with a pipe as its standard input when there is a pairing string in the arguments or in the
 /// environment of a command that takes one. Returns when there is none.
@@ -101,8 +99,11 @@ fn command_index(words: &[OsString]) -> usize {
     }
 }
 
-/// Reads a pairing string from standard input; on a terminal it is asked for and not shown.
+/// The pairing string from standard input, read by the first call; on a terminal it is asked for and not shown.
 pub fn read_stdin() -> Result<Pairing, Failure> {
+    if let Some(pairing) = FROM_INPUT.get() {
+        return Ok(pairing.clone());
+    }
     let mut input = io::stdin();
     let mut text = String::new();
     let read = if input.is_terminal() {
@@ -119,19 +120,17 @@ pub fn read_stdin() -> Result<Pairing, Failure> {
         }
     }
     let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;
-    // Set once: a program has one standard input.
-    let _ = SERVER.set(pairing.server.clone());
-    Ok(pairing)
+    Ok(FROM_INPUT.get_or_init(|| pairing).clone())
 }
 
 /// The arguments of this process so that they can be stored and repeated: HOST:PORT in place of a pairing string.
 pub fn repeatable(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let words = words.into_iter().filter(|word| word != FROM_STDIN);
     let mut repeatable: Vec<String> = words.map(|word| without_strings(&word)).collect();
-    if let (Some(server), Some(word)) =
-        (SERVER.get(), repeatable.iter_mut().skip(2).find(|word| *word == STDIN))
+    if let (Some(pairing), Some(word)) =
+        (FROM_INPUT.get(), repeatable.iter_mut().skip(2).find(|word| *word == STDIN))
     {
-        *word = server.to_string();
+        *word = pairing.server.to_string();
     }
     repeatable
 }

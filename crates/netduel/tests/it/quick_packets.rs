@@ -108,8 +108,8 @@ fn invalid_packet_options_are_rejected_in_terms_of_the_command_line() {
     let served = Served::start("ppswrong", &["--port", "0"]);
     let string = served.string(false).to_owned();
     for (options, words) in [
-        (&["--frame", "63"][..], "--frame: is 63; 64 to 1518 bytes is allowed for pps"),
-        (&["--frame", "64,2000"], "--frame: is 2000"),
+        (&["--frame", "63"][..], "'63' for '--frame <BYTES>': 64 to 1518 bytes is allowed"),
+        (&["--frame", "64,2000"], "'2000' for '--frame <BYTES>'"),
         (
             &["--generator", "kernel", "--rate", "1k"],
             "--rate: needs a generator that keeps a rate; `kernel` does not",
