@@ -1,6 +1,6 @@
 //! Counts of the datagrams of flows at their receiver: per flow, and the sum of an end. Reads no clock and no socket.
 use netduel_model::failover::{ProbeArrival, ProbeArrivals};
-use netduel_model::sample::DatagramReport;
+use netduel_model::sample::{DatagramReport, FlowReport};
 use netduel_stats::series::Jitter;
 
 use crate::sequence_window::{Arrival, SequenceWindow};
@@ -13,6 +13,8 @@ pub(crate) struct FlowCount {
     pub buffers: u64,
     pub jitter: Jitter,
     pub socket_drops: Option<u64>,
+    /// Granted receive buffer of the flow's socket, bytes.
+    pub receive_buffer: Option<u64>,
     /// Every arrival, when recorded.
     pub trace: Option<Trace>,
 }
@@ -53,7 +55,16 @@ impl FlowCount {
     pub(crate) fn new(stream: usize, trace: usize) -> Self {
         let (accounting, jitter) = (SequenceWindow::new(), Jitter::default());
         let trace = Trace::new(trace);
-        Self { stream, accounting, unexpected: 0, buffers: 0, jitter, socket_drops: None, trace }
+        Self {
+            stream,
+            accounting,
+            unexpected: 0,
+            buffers: 0,
+            jitter,
+            socket_drops: None,
+            receive_buffer: None,
+            trace,
+        }
     }
 
     /// Of datagrams that were counted without reading their numbers.
@@ -110,7 +121,12 @@ impl FlowCounts {
         report.unexpected += flow.unexpected;
         if report.next_sequence.len() <= flow.stream {
             report.next_sequence.resize(flow.stream + 1, 0);
+            report.flows.resize(flow.stream + 1, FlowReport::default());
         }
+        let one = &mut report.flows[flow.stream];
+        one.unique += flow.accounting.unique();
+        one.jitter_ns = one.jitter_ns.or(flow.jitter.nanoseconds());
+        one.receive_buffer_bytes = one.receive_buffer_bytes.or(flow.receive_buffer);
         // Threads of several queues may each have seen a part of a flow.
         let highest = &mut report.next_sequence[flow.stream];
         *highest = (*highest).max(flow.accounting.highest_plus_one());

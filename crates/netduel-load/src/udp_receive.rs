@@ -156,6 +156,10 @@ pub(crate) fn receive(
     }
     let mut counts = Vec::with_capacity(receiving.len());
     for ReceivingFlow { flow, mut count, .. } in receiving {
+        match socket::receive_buffer(&flow.socket) {
+            Ok(granted) => count.receive_buffer = Some(granted as u64),
+            Err(error) => worker.errors.count("getsockopt SO_RCVBUF", &error),
+        }
         match udp::drops(&flow.socket) {
             Ok(drops) => count.socket_drops = Some(u64::from(drops)),
             Err(error) => worker.errors.count("getsockopt SO_MEMINFO", &error),

@@ -332,6 +332,22 @@ pub struct DatagramReport {
     /// Buffers in which the datagrams came: fewer than datagrams when the kernel merged them (`UDP_GRO`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<u64>,
+    /// The flows one by one, in the order of their indices; empty in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowReport>,
+}
+
+/// The datagrams of one flow as its receiver counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FlowReport {
+    /// Different datagrams that arrived.
+    pub unique: u64,
+    /// Interarrival jitter (RFC 3550 section 6.4.1) at the end of the trial, nanoseconds; absent for datagrams without send times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_ns: Option<f64>,
+    /// Receive buffer that the kernel granted to the socket, in the measure of the request (`SO_RCVBUF`), bytes; absent without a socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_buffer_bytes: Option<u64>,
 }
 
 /// How the sender of a `udp-stream` handed its datagrams to the kernel, all flows together.

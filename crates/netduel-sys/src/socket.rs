@@ -159,7 +159,15 @@ pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> 
     if sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
     }
-    Ok(sockopt::socket_recv_buffer_size(&socket)? / 2)
+    receive_buffer(socket)
+}
+
+/// The granted size of the receive buffer, as [`set_receive_buffer`] returns it.
+///
+/// # Errors
+/// None on an open socket of this kind.
+pub fn receive_buffer(socket: impl AsFd) -> io::Result<usize> {
+    Ok(sockopt::socket_recv_buffer_size(socket)? / 2)
 }
 
 /// Size of the send buffer by the kernel's accounting, bytes (`SO_SNDBUF`).

@@ -110,6 +110,17 @@ fn flows_share_threads_and_each_is_reported_with_its_ports() {
         let next = &server.datagrams.as_ref().unwrap().next_sequence;
         assert!(next.len() == 300 && next.iter().all(|next| (1..=6).contains(next)), "{next:?}");
         assert_eq!(client.sent.as_ref().unwrap().messages, next.iter().sum::<u64>());
+        // Each flow has its own count, jitter and buffer.
+        let flows = &server.datagrams.as_ref().unwrap().flows;
+        assert_eq!(&flows.iter().map(|flow| flow.unique).collect::<Vec<_>>(), next);
+        for (flow, next) in flows.iter().zip(next) {
+            assert_eq!(
+                flow.jitter_ns.is_some(),
+                *next > 1,
+                "a jitter needs two arrivals: {flow:?} of {next}"
+            );
+            assert!(flow.receive_buffer_bytes > Some(0), "{flow:?}");
+        }
         let mut ports = Vec::new();
         for (here, there) in client.streams.iter().zip(&server.streams) {
             assert!((100..=600).contains(&here.sent_bytes) && here.sent_bytes == there.received_bytes);

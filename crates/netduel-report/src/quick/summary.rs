@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use netduel_model::metric::Metric;
 
 use netduel_model::trial::{Trial, TrialEnd, Validity};
-use netduel_model::units::{human_nanos, human_si, three_digits};
+use netduel_model::units::{Bytes, human_nanos, human_si, three_digits};
 use netduel_model::workload::{Direction, Role, Wire, WorkUnit, Workload};
 use netduel_stats::histogram::Histogram;
 
@@ -310,6 +310,15 @@ fn congestion(workload: &Workload, client: &TrialEnd) -> Option<String> {
     lasting.or_else(|| parts.and_then(|parts| parts.congestion.clone()))
 }
 
+/// The smallest granted receive buffer of the flows; absent in records of earlier versions and without sockets.
+fn receive_buffer(trial: &Trial) -> Option<String> {
+    let reports =
+        [&trial.client, &trial.server].into_iter().flatten().filter_map(|end| end.report.datagrams.as_ref());
+    let least =
+        reports.flat_map(|report| &report.flows).filter_map(|flow| flow.receive_buffer_bytes).min()?;
+    Some(format!(" (receive buffer {})", Bytes(least)))
+}
+
 /// Exact loss by location, and the packets per datagram when these differ.
 fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     let ways = analysis::datagrams_of(input.workload, input.trial, input.shared_machine);
@@ -324,8 +333,9 @@ fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     if lost > 0 {
         let _ = write!(
             words,
-            ": {} at the receiver's socket, {} at an interface or qdisc of the two hosts, {} elsewhere",
+            ": {} at the receiver's socket{}, {} at an interface or qdisc of the two hosts, {} elsewhere",
             part(|lost| lost.at_socket),
+            receive_buffer(input.trial).filter(|_| part(|lost| lost.at_socket) > 0).unwrap_or_default(),
             part(|lost| lost.at_interface),
             part(Lost::elsewhere)
         );

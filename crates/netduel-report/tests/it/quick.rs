@@ -1,5 +1,5 @@
 //! Quick tests: interval lines and the summary.
-use netduel_model::sample::{LiveFigures, LiveRoundTrips};
+use netduel_model::sample::{FlowReport, LiveFigures, LiveRoundTrips, StreamReport};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Direction, Role, Traffic, UdpOffload, UdpStream, Workload};
 use netduel_report::quick::{self, Intervals, SummaryInput};
@@ -74,6 +74,49 @@ fn datagrams_with_one_send_time_have_no_jitter_in_their_lines() {
     assert_eq!(jitter(UdpOffload::None), (Some(1_500), true));
     assert_eq!(jitter(UdpOffload::Gso), (None, false));
     assert_eq!(jitter(UdpOffload::GsoGro), (None, false));
+}
+
+#[test]
+fn flows_of_datagrams_have_their_own_loss_and_jitter_and_loss_at_the_socket_its_buffer() {
+    let run = build(&Recipe { workloads: vec!["udp"], blocks: 1, ..Recipe::default() });
+    let (mut workload, mut trial) = (run.header.plan.arms[0].workloads[0].clone(), run.trials[0].clone());
+    let Traffic::UdpStream(stream) = &mut workload.traffic else { panic!("a stream of datagrams") };
+    (stream.flows, stream.direction, stream.offload) = (2, Direction::Up, UdpOffload::None);
+    let size = stream.size.0;
+    let flow = |index, sent, received| StreamReport {
+        index,
+        sent_bytes: sent * size,
+        received_bytes: received * size,
+        ..StreamReport::default()
+    };
+    let [client, server] =
+        [&mut trial.client, &mut trial.server].map(|end| &mut end.as_mut().unwrap().report);
+    client.streams = vec![flow(0, 1000, 0), flow(1, 500, 0)];
+    server.streams = vec![flow(0, 0, 990), flow(1, 0, 500)];
+    let datagrams = server.datagrams.as_mut().unwrap();
+    (datagrams.unique, datagrams.socket_drops) = (datagrams.unique - 900, Some(900));
+    datagrams.flows = vec![
+        FlowReport { unique: 990, jitter_ns: Some(7_500.0), receive_buffer_bytes: Some(4 << 20) },
+        FlowReport { unique: 500, jitter_ns: Some(2_500.0), receive_buffer_bytes: Some(212_992) },
+    ];
+    let text = |workload: &Workload| {
+        let input =
+            SummaryInput { workload, trial: &trial, shared_machine: false, expected: None, mtus: [None; 2] };
+        quick::summary(input, 200)
+    };
+    let shown = text(&workload);
+    let row = |text: &str, end: &str, flow: &str| {
+        let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let row = rows.find(|words| words.first() == Some(&flow) && words.contains(&end)).expect("a row");
+        row.join(" ")
+    };
+    assert!(row(&shown, "sent", "1").ends_with(" 1000 - -"), "{shown}");
+    assert!(row(&shown, "received", "1").ends_with(" 990 10 (1.0 %) 7.50 us"), "{shown}");
+    assert!(row(&shown, "received", "2").ends_with(" 500 0 (0 %) 2.50 us"), "{shown}");
+    assert!(shown.contains(" at the receiver's socket (receive buffer 208 KiB)"), "{shown}");
+    let Traffic::UdpStream(stream) = &mut workload.traffic else { panic!("a stream of datagrams") };
+    stream.offload = UdpOffload::Gso;
+    assert!(row(&text(&workload), "received", "1").ends_with(" 990 10 (1.0 %) -"), "jitter of one send time");
 }
 
 #[test]

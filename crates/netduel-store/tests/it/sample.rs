@@ -234,6 +234,7 @@ fn report(role: Role) -> EndReport {
             jitter_ns: Some(1_234.567_890_123_456_7),
             socket_drops: Some(5),
             buffers: None,
+            flows: Vec::new(),
         }),
         datagrams_sent: None,
         round_trips: Some(RoundTripReport {
