@@ -41,7 +41,8 @@ impl<'a> Ends<'a> {
 }
 
 pub(super) fn find(client: &HostSnapshot, server: &HostSnapshot, context: &PairContext) -> Vec<Finding> {
-    let data = [data_interface(client, &context.addresses[0]), data_interface(server, &context.addresses[1])];
+    let [of_client, of_server] = traffic_addresses(context);
+    let data = [data_interface(client, &of_client), data_interface(server, &of_server)];
     let ends = Ends { hosts: [client, server], data, context };
     let acceleration = acceleration(&ends);
     // When acceleration differs, the devices differ as well; one finding is enough.
@@ -57,6 +58,13 @@ pub(super) fn find(client: &HostSnapshot, server: &HostSnapshot, context: &PairC
         kernel(&ends),
     ];
     found.into_iter().flatten().chain(devices).collect()
+}
+
+/// The addresses of the traffic of each host. Traffic to a loopback address uses the loopback interface at both ends.
+fn traffic_addresses(context: &PairContext) -> [Vec<IpAddr>; 2] {
+    let loopback: Vec<IpAddr> =
+        context.addresses.iter().flatten().filter(|address| address.is_loopback()).copied().collect();
+    if loopback.is_empty() { context.addresses.clone() } else { [loopback.clone(), loopback] }
 }
 
 fn one_machine(ends: &Ends<'_>) -> Option<Finding> {

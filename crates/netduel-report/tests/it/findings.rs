@@ -428,6 +428,19 @@ fn data_interface_is_selected_by_the_address_of_the_plan() {
 }
 
 #[test]
+fn traffic_over_loopback_uses_its_interface_at_both_ends() {
+    let mut host = azure();
+    let mut loopback = host.interfaces[1].clone();
+    (loopback.name, loopback.mtu, loopback.mac) = ("lo".into(), Some(65_536), None);
+    loopback.addresses = vec!["127.0.0.1".parse().unwrap()];
+    host.interfaces.push(loopback);
+    // The client of a quick test has no address of its own.
+    let context = PairContext { addresses: [vec![], vec!["127.0.0.1".parse().unwrap()]], ..pair() };
+    let found = of_pair(&host, &host, &context);
+    assert!(!ids(&found).contains(&"mtu-differs"), "{found:?}");
+}
+
+#[test]
 fn findings_are_sorted_by_severity() {
     let mut host = azure();
     host.irqbalance = Some(true);
