@@ -211,9 +211,10 @@ fn judge(case: &Case, window: &Steady<'_>, seen: f64) -> bool {
     let shifted = (in_flight(first) - in_flight(last)).abs();
     // A large segment is a step in the queue's course, and no change of its rate.
     let cut = (window.cut - 2.0 * case.step_bytes).max(0.0);
-    // Where the queue was not always full, its rate varies between zero and its limit, also between the readings and the edges.
+    // Where the queue was not always full, its rate varies between zero and its limit, also between the readings and the edges; and the
+    // place of the window is known to the longest sleep of the receiver, whose times it has.
     let beside = if counted < nominal * FULL {
-        window.beside_s * nominal / counted / seconds
+        (window.beside_s + SLEEP_S) * nominal / counted / seconds
     } else {
         (window.beside_s - BESIDE_S).max(0.0) / seconds
     };
