@@ -18,10 +18,19 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 3] = [
+pub const TARGETS: [Target; 12] = [
+    Target { name: "data-socket", run: target::data_socket::run },
+    Target { name: "ethtool", run: target::ethtool::run },
+    Target { name: "in-band", run: target::in_band::run },
+    Target { name: "metadata", run: target::metadata::run },
+    Target { name: "netlink", run: target::netlink::run },
+    Target { name: "pairing", run: target::pairing::run },
     Target { name: "plan", run: target::plan::run },
     Target { name: "protocol-from-agent", run: target::protocol::from_agent },
     Target { name: "protocol-to-agent", run: target::protocol::to_agent },
+    Target { name: "run-file", run: target::run_file::run },
+    Target { name: "testpmd-prompt", run: target::testpmd::prompt },
+    Target { name: "testpmd-telemetry", run: target::testpmd::telemetry },
 ];
 
 /// The variable of the environment that names the target for the program: libFuzzer has the arguments.

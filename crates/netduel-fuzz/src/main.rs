@@ -13,8 +13,7 @@ fn chosen() -> &'static Target {
     TARGET.get_or_init(|| {
         let name = std::env::var(TARGET_VARIABLE).unwrap_or_default();
         find(&name).unwrap_or_else(|| {
-            eprintln!("failed to find the fuzz target {name:?}: set {TARGET_VARIABLE} to a name of TARGETS in src/lib.rs");
-            std::process::exit(2)
+            panic!("failed to find the fuzz target {name:?}: set {TARGET_VARIABLE} to a name of TARGETS in src/lib.rs")
         })
     })
 }

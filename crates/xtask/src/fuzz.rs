@@ -27,8 +27,8 @@ The targets are the folders of crates/netduel-fuzz/corpus.
 const QUICK_SECONDS: u32 = 12;
 /// One input takes no longer, seconds: an input of this length that takes longer is a way to stop the program.
 const INPUT_SECONDS: u32 = 10;
-/// Bytes of an input at most. Larger ones are slow and reach nothing else.
-const INPUT_LEN_MAX: u32 = 16 << 10;
+/// Bytes of an input at most: the length of a run with one trial of each kind. Larger ones are slow and reach nothing else.
+const INPUT_LEN_MAX: u32 = 64 << 10;
 /// Memory of a target at most, MiB.
 const MEMORY_MIB: u32 = 1024;
 const PACKAGE: &str = "netduel-fuzz";

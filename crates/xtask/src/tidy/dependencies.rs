@@ -64,6 +64,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
             "netduel-host",
             "netduel-control",
             "netduel-store",
+            "netduel-report",
             "netduel-interop",
         ],
     ),
