@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use netduel_model::snapshot::XdpFeature;
-use netduel_sys::ethtool::Ethtool;
+use netduel_sys::ethtool::{Channels, Ethtool};
 use netduel_sys::local_bind::LocalBind;
 use netduel_sys::netlink::{RTM_NEWNEIGH, attributes, messages, u16_at, u32_at};
 
@@ -160,12 +160,15 @@ fn xdp_of(link: &Link) -> Option<Vec<XdpFeature>> {
 /// Queues in use, for receiving and for sending; one where neither driver nor kernel reports them.
 fn queues(link: &Link) -> (u32, u32) {
     let channels = Ethtool::open().and_then(|mut ethtool| ethtool.channels(&link.name));
-    let (rx, tx) = match channels {
-        Ok(channels) => (channels.rx + channels.combined, channels.tx + channels.combined),
-        Err(_) => (0, 0),
-    };
+    let (rx, tx) = channels.map_or((0, 0), |channels| in_use(&channels));
     let or = |driver: u32, link: Option<u32>| if driver > 0 { driver } else { link.unwrap_or(1).max(1) };
     (or(rx, link.rx_queues), or(tx, link.tx_queues))
+}
+
+/// Receive and transmit queues of a driver's channels. The numbers are the driver's, whatever they are.
+fn in_use(channels: &Channels) -> (u32, u32) {
+    let with_combined = |queues: u32| queues.saturating_add(channels.combined);
+    (with_combined(channels.rx), with_combined(channels.tx))
 }
 
 /// The index of the link that a route leaves by, and its gateway if it has one.
@@ -255,6 +258,12 @@ mod tests {
         body.resize(HEAD_LEN, 0);
         let request = Request::new(kind, 0, &body);
         listed.iter().fold(request, |request, (kind, value)| request.bytes(*kind, value)).finish(0)
+    }
+
+    #[test]
+    fn channels_of_a_driver_beyond_reason_do_not_overflow() {
+        let channels = Channels { rx: 3, tx: u32::MAX, combined: 4, ..Channels::default() };
+        assert_eq!(in_use(&channels), (7, u32::MAX));
     }
 
     #[test]

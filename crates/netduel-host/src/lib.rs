@@ -22,7 +22,7 @@ mod link_watch;
 mod live;
 mod locality;
 mod machine;
-mod metadata;
+pub mod metadata;
 mod netlink;
 mod observer;
 mod pci;

@@ -7,7 +7,7 @@
 use netduel_model::ids::Token;
 
 /// Bytes of each message. A reply is no longer than its request, so a forged source address gains no amplification.
-pub(crate) const LENGTH: usize = 48;
+pub const LENGTH: usize = 48;
 
 const MAGIC: [u8; 8] = *b"NETDUEL1";
 
@@ -16,7 +16,7 @@ pub(crate) const FIRST_BYTE: u8 = MAGIC[0];
 
 /// The step of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// Client to server: contains the token.
     Hello = 1,
     /// Server to client: proves that the server knows the token.
@@ -39,7 +39,7 @@ impl Step {
 
 /// One message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HandshakeMessage {
+pub struct HandshakeMessage {
     /// Its step.
     pub step: Step,
     /// Index of the stream or flow.
@@ -65,17 +65,17 @@ pub(crate) fn key_for(token: Token, nonce: &[u8; 16], step: Step) -> [u8; 16] {
 
 impl HandshakeMessage {
     /// A message whose key depends on `challenge`, the nonce of the peer; not used by `Hello`.
-    pub(crate) fn new(token: Token, step: Step, stream: u32, challenge: &[u8; 16], nonce: [u8; 16]) -> Self {
+    pub fn new(token: Token, step: Step, stream: u32, challenge: &[u8; 16], nonce: [u8; 16]) -> Self {
         Self { step, stream, key: key_for(token, challenge, step), nonce }
     }
 
     /// Whether the key proves the token in reply to `challenge`, compared in constant time.
-    pub(crate) fn proves(&self, token: Token, challenge: &[u8; 16]) -> bool {
+    pub fn proves(&self, token: Token, challenge: &[u8; 16]) -> bool {
         Token(key_for(token, challenge, self.step)).matches(&self.key)
     }
 
     /// The token of a client's message. The caller must look up a trial with this token.
-    pub(crate) fn token(&self) -> Token {
+    pub fn token(&self) -> Token {
         match self.step {
             Step::Hello | Step::Transaction => Token(self.key),
             // The key is the token XOR a value that depends on the nonce alone, so the same XOR restores the token.
@@ -84,7 +84,7 @@ impl HandshakeMessage {
     }
 
     /// Encodes it.
-    pub(crate) fn to_bytes(self) -> [u8; LENGTH] {
+    pub fn to_bytes(self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8] = self.step as u8;
@@ -95,7 +95,7 @@ impl HandshakeMessage {
     }
 
     /// Decodes it; absent when the bytes are no handshake message.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != LENGTH || bytes[..8] != MAGIC {
             return None;
         }

@@ -127,7 +127,7 @@ fn send_frame(worker: &mut Worker, stream: &TcpStream, frame: &[u8], counts: boo
 
 /// Splits a byte stream into frames.
 #[derive(Debug, Default)]
-struct FrameParser {
+pub struct FrameParser {
     head: [u8; HEAD],
     filled: usize,
     /// Bytes of the current filler that are to come.
@@ -135,11 +135,15 @@ struct FrameParser {
 }
 
 /// A head that is not valid.
-struct InvalidFrame;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InvalidFrame;
 
 impl FrameParser {
     /// Parses the next bytes, and calls `message` with the kind of each request and response.
-    fn parse(&mut self, mut bytes: &[u8], mut message: impl FnMut(u32)) -> Result<(), InvalidFrame> {
+    ///
+    /// # Errors
+    /// [`InvalidFrame`] at the first head that is none of a peer.
+    pub fn parse(&mut self, mut bytes: &[u8], mut message: impl FnMut(u32)) -> Result<(), InvalidFrame> {
         while !bytes.is_empty() {
             let passed = self.rest.min(bytes.len());
             self.rest -= passed;

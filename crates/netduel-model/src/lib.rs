@@ -22,6 +22,7 @@ pub mod metric;
 pub mod nearest;
 pub mod observation;
 pub mod packet_path;
+pub mod pairing;
 mod path_proof;
 pub mod plan;
 mod recorded;

@@ -10,7 +10,7 @@ const END: &[u8] = b"\"}";
 
 /// What a line says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Checksum {
+pub enum Checksum {
     /// The line is as it was written.
     Right,
     /// The line was changed.
@@ -20,7 +20,7 @@ pub(crate) enum Checksum {
 }
 
 /// Adds the checksum to a line, which is a JSON object with at least one member and without a line end.
-pub(crate) fn add(line: &mut Vec<u8>) {
+pub fn add(line: &mut Vec<u8>) {
     line.pop();
     let sum = crc32fast::hash(line);
     line.extend_from_slice(START);
@@ -29,7 +29,7 @@ pub(crate) fn add(line: &mut Vec<u8>) {
 }
 
 /// Removes the checksum from a line without its line end.
-pub(crate) fn take(line: &mut Vec<u8>) -> Checksum {
+pub fn take(line: &mut Vec<u8>) -> Checksum {
     let Some(start) = line.len().checked_sub(START.len() + DIGITS + END.len()) else {
         return Checksum::Absent;
     };

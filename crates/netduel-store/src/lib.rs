@@ -4,7 +4,7 @@
 //! `docs/design/0007-plans-and-store.md` the reasons.
 #![forbid(unsafe_code)]
 
-mod checksum;
+pub mod checksum;
 mod disk_space;
 mod error;
 pub mod format;

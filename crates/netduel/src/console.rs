@@ -9,7 +9,7 @@ use netduel_report::words;
 
 use crate::exit::{Failure, Kind};
 use crate::program;
-use crate::quick::pairing::without_strings;
+use netduel_model::pairing::without_strings;
 
 /// The first character of a control sequence.
 const ESCAPE: char = '\u{1b}';

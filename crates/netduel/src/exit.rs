@@ -7,7 +7,7 @@ use netduel_report::json::envelope::ErrorInfo;
 
 pub use netduel_agent::chain;
 
-use crate::quick::pairing::without_strings;
+use netduel_model::pairing::without_strings;
 
 /// The kinds of failure, each with its exit code. [`EXIT_STATUS`] has their meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

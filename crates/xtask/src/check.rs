@@ -4,7 +4,7 @@ use netduel_test_support::requires_all;
 
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
-use crate::{step, tidy, workspace};
+use crate::{fuzz, step, tidy, workspace};
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,7 @@ pub fn run() -> bool {
         tests = Some(finished);
         Ok(ending)
     });
+    timed(&mut rows, "fuzzing", fuzzing);
     // Fails if `cargo run` is ambiguous, which is the README's first command; the tests run the demo itself.
     timed(&mut rows, "cargo run", || {
         step::succeeds(&mut step::cargo(["run", "--quiet", "--", "plan", "check", "plans/demo.toml"]))
@@ -80,6 +81,15 @@ fn licences() -> Result<Ending> {
         return Ok(Ending::NotRun);
     }
     step::succeeds(&mut step::cargo(["deny", "--workspace", "check"])).map(Ending::from)
+}
+
+/// Only libFuzzer needs a C++ compiler; the tests have called every target with its corpus.
+fn fuzzing() -> Result<Ending> {
+    if !fuzz::has_compiler() && !requires_all() {
+        println!("no C++ compiler is installed: the fuzz targets were not run (apt-get install g++)");
+        return Ok(Ending::NotRun);
+    }
+    fuzz::quick().map(Ending::from)
 }
 
 fn print_table(rows: &[Row]) {

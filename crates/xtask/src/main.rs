@@ -1,4 +1,4 @@
-//! `cargo xtask <check|test|tidy|bench|setup>`: checks, tests, benches and set-up of this workspace.
+//! `cargo xtask <check|test|tidy|fuzz|bench|setup>`: checks, tests, benches and set-up of this workspace.
 //!
 //! It needs a Rust toolchain only. It must not import a crate of the product, because it has to build and check when the product
 //! does not compile.
@@ -8,6 +8,7 @@ mod bench;
 mod binaries;
 mod busy;
 mod check;
+mod fuzz;
 mod leftovers;
 mod repeat;
 mod setup;
@@ -25,12 +26,13 @@ use anyhow::Result;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  check           everything that CI runs: format, lints, tidy, documentation, licences, tests
+  check           everything that CI runs: format, lints, tidy, documentation, licences, tests, fuzzing
   test [ARGS]     install what tests need, run all tests, list what was skipped, look for what was left behind;
                   ARGS narrow it down as with `cargo test`, for example `-p netduel-model`
     --repeat N    run the suite N times and name every test that was not green every time
     --busy        run it beside two busy loops
   tidy            the rules of this workspace that no other tool knows
+  fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
   bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
   setup           install the system packages that tests need (Debian, Ubuntu)
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         ("check", []) => Ok(check::run()),
         ("test", rest) => repeat::run(rest),
         ("tidy", []) => tidy::run(),
+        ("fuzz", rest) => fuzz::run(rest),
         ("bench", rest) => bench::run(rest),
         ("setup", []) => setup::run().map(|()| true),
         ("help" | "--help" | "-h", _) => {

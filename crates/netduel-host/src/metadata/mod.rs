@@ -5,6 +5,7 @@ mod aws;
 mod azure;
 mod gcp;
 mod http;
+pub mod response;
 
 use netduel_model::snapshot::Provider;
 

@@ -12,9 +12,7 @@ use netduel_sys::pty::Pty;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::error::{DpdkError, Ending, last_words};
-
-/// Maximum number of bytes of output kept: the newest. testpmd writes about 5 kB at its start and 2 kB at each stop.
-const KEPT: usize = 256 * 1024;
+use super::prompt_output::{PromptOutput, without_echo};
 
 /// Time limit for a process that has closed one of its sockets to end.
 const LINGERING: Duration = Duration::from_secs(2);
@@ -26,8 +24,7 @@ pub(super) struct Prompt {
     input: Option<ChildStdin>,
     output: Receiver<Vec<u8>>,
     /// Output that was not read yet.
-    text: String,
-    mark: &'static str,
+    text: PromptOutput,
 }
 
 /// Reasons for a missing prompt.
@@ -60,7 +57,7 @@ impl Prompt {
                 }
             }
         });
-        let prompt = Self { child, input, output, text: String::new(), mark };
+        let prompt = Self { child, input, output, text: PromptOutput::new(mark) };
         reader.map_err(|error| DpdkError::system("start a thread", error))?;
         Ok(prompt)
     }
@@ -81,8 +78,7 @@ impl Prompt {
         self.text.clear();
         self.tell(line, doing)?;
         let text = self.until_prompt(doing, within)?;
-        let text = text.trim_start();
-        Ok(text.strip_prefix(line).unwrap_or(text).trim().to_owned())
+        Ok(without_echo(&text, line).to_owned())
     }
 
     fn tell(&mut self, line: &str, doing: &'static str) -> Result<(), DpdkError> {
@@ -103,22 +99,21 @@ impl Prompt {
         match self.wait_for_prompt(within) {
             Ok(text) => Ok(text),
             Err(Missed::Ended) => Err(self.ended(doing)),
-            Err(Missed::Silent) => Err(DpdkError::Silent { doing, within, text: last_words(&self.text) }),
+            Err(Missed::Silent) => {
+                Err(DpdkError::Silent { doing, within, text: last_words(&self.text.unread()) })
+            }
         }
     }
 
     fn wait_for_prompt(&mut self, within: Duration) -> Result<String, Missed> {
         let deadline_ns = monotonic_ns().saturating_add(within.as_nanos() as u64);
         loop {
-            if let Some(at) = self.text.find(self.mark) {
-                let rest = self.text.split_off(at + self.mark.len());
-                let mut text = std::mem::replace(&mut self.text, rest);
-                text.truncate(at);
+            if let Some(text) = self.text.take_answer() {
                 return Ok(text);
             }
             let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
             match self.output.recv_timeout(left) {
-                Ok(bytes) => self.keep(&bytes),
+                Ok(bytes) => self.text.push(&bytes),
                 Err(RecvTimeoutError::Timeout) => return Err(Missed::Silent),
                 Err(RecvTimeoutError::Disconnected) => return Err(Missed::Ended),
             }
@@ -128,16 +123,7 @@ impl Prompt {
     /// Reads the output so far.
     fn take_in(&mut self) {
         while let Ok(bytes) = self.output.try_recv() {
-            self.keep(&bytes);
-        }
-    }
-
-    fn keep(&mut self, bytes: &[u8]) {
-        self.text.extend(String::from_utf8_lossy(bytes).chars().filter(|c| *c != '\r'));
-        if self.text.len() > KEPT {
-            let most = self.text.len();
-            let from = (most - KEPT..most).find(|at| self.text.is_char_boundary(*at)).unwrap_or(most);
-            self.text.drain(..from);
+            self.text.push(&bytes);
         }
     }
 
@@ -154,10 +140,10 @@ impl Prompt {
         loop {
             let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
             match self.output.recv_timeout(left) {
-                Ok(bytes) => self.keep(&bytes),
+                Ok(bytes) => self.text.push(&bytes),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
-                    let text = last_words(&self.text);
+                    let text = last_words(&self.text.unread());
                     self.kill();
                     return Err(DpdkError::Silent { doing, within, text });
                 }
@@ -166,9 +152,9 @@ impl Prompt {
         // The end of its output is the end of the program, because no other process has the terminal.
         let status = self.child.wait().map_err(|error| DpdkError::system("wait for testpmd", error))?;
         if status.success() {
-            return Ok(std::mem::take(&mut self.text));
+            return Ok(self.text.unread());
         }
-        Err(DpdkError::Ended { doing, ending: Ending(status), text: last_words(&self.text) })
+        Err(DpdkError::Ended { doing, ending: Ending(status), text: last_words(&self.text.unread()) })
     }
 
     /// The cause of a failure of another interface: the program's end, if it has ended.
@@ -176,7 +162,7 @@ impl Prompt {
         // An ending process closes its sockets first, and its terminal right after.
         loop {
             match self.output.recv_timeout(LINGERING) {
-                Ok(bytes) => self.keep(&bytes),
+                Ok(bytes) => self.text.push(&bytes),
                 Err(RecvTimeoutError::Disconnected) => return self.ended(doing),
                 Err(RecvTimeoutError::Timeout) => return error,
             }
@@ -188,10 +174,12 @@ impl Prompt {
         // It may have closed the terminal without ending.
         self.kill();
         while let Ok(bytes) = self.output.recv() {
-            self.keep(&bytes);
+            self.text.push(&bytes);
         }
         match self.child.wait() {
-            Ok(status) => DpdkError::Ended { doing, ending: Ending(status), text: last_words(&self.text) },
+            Ok(status) => {
+                DpdkError::Ended { doing, ending: Ending(status), text: last_words(&self.text.unread()) }
+            }
             Err(error) => DpdkError::system("wait for testpmd", error),
         }
     }

@@ -106,8 +106,18 @@ impl Telemetry {
         let address = SocketAddrUnix::new(&path).map_err(failed)?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(failed)?;
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_TIMEOUT)).map_err(failed)?;
         connect(&socket, &address).map_err(failed)?;
+        Self::over(socket)
+    }
+
+    /// Reads the greeting of a process from a connected socket that keeps the limits of messages.
+    ///
+    /// # Errors
+    /// When there is no greeting, or one in another format.
+    pub fn over(socket: OwnedFd) -> Result<Self, DpdkError> {
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_TIMEOUT)).map_err(
+            |error| DpdkError::system("set the time limit of the telemetry socket of testpmd", error),
+        )?;
         let mut telemetry = Self { socket, version: String::new(), answer: vec![0; ANSWER_LEN] };
         let greeting: Greeting = parse(&telemetry.receive()?, "the greeting of the telemetry", "")?;
         telemetry.version = greeting.version;

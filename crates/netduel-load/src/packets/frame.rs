@@ -121,7 +121,7 @@ fn finish(mut sum: u32) -> u16 {
 
 /// The payload of a frame that carries a datagram to this port; `None` for anything else.
 #[inline]
-pub(crate) fn payload(frame: &[u8]) -> Option<(u16, &[u8])> {
+pub fn payload(frame: &[u8]) -> Option<(u16, &[u8])> {
     let udp = match frame.get(12..14)? {
         [0x08, 0x00] if frame.get(14)? == &0x45 && frame.get(23)? == &PROTOCOL_UDP => ETHERNET + IPV4,
         [0x86, 0xdd] if frame.get(20)? == &PROTOCOL_UDP => ETHERNET + IPV6,

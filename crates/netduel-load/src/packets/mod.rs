@@ -10,3 +10,4 @@ mod receiver;
 pub(crate) mod sender;
 
 pub use bypass_path::BypassPath;
+pub use frame::payload as frame_payload;

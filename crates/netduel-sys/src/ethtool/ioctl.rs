@@ -4,6 +4,7 @@
 //! caller's buffer, so a device that gains queues between two calls would write past a heap buffer. All exchanges
 //! therefore go through one mapping that ends in an inaccessible page: the kernel then answers `EFAULT`.
 use std::ffi::c_void;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -44,8 +45,28 @@ pub struct DriverInfo {
 /// A socket and a piece of memory for exchanges with the drivers of one network namespace.
 #[derive(Debug)]
 pub struct Ethtool {
-    pub(super) socket: OwnedFd,
+    pub(super) device: Device,
     pub(super) memory: GuardedMemory,
+}
+
+/// Answers to requests: it gets the memory with the request in it and writes the answer over it, as a driver does.
+pub type Answer = Box<dyn FnMut(&mut [u8]) -> io::Result<()> + Send>;
+
+/// Who answers.
+pub(super) enum Device {
+    /// The drivers of a network namespace, by a socket in it.
+    Kernel(OwnedFd),
+    /// A function.
+    Function(Answer),
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kernel(_) => "Kernel",
+            Self::Function(_) => "Function",
+        })
+    }
 }
 
 impl Ethtool {
@@ -54,7 +75,15 @@ impl Ethtool {
     /// # Errors
     /// When no descriptor or address space is available.
     pub fn open() -> io::Result<Self> {
-        Ok(Self { socket: request_socket()?, memory: GuardedMemory::new(ROOM)? })
+        Ok(Self { device: Device::Kernel(request_socket()?), memory: GuardedMemory::new(ROOM)? })
+    }
+
+    /// As [`Self::open`], with the answers of a function: those of a driver that this machine lacks, captured or invented.
+    ///
+    /// # Errors
+    /// When no address space is available.
+    pub fn answered_by(answer: Answer) -> io::Result<Self> {
+        Ok(Self { device: Device::Function(answer), memory: GuardedMemory::new(ROOM)? })
     }
 
     /// Driver, firmware and bus address of an interface.
@@ -145,12 +174,16 @@ impl Ethtool {
     pub(super) fn exchange(&mut self, interface: &str, command: u32) -> io::Result<()> {
         let mut request = request(interface)?;
         self.memory.set_word(0, command);
+        let socket = match &mut self.device {
+            Device::Kernel(socket) => socket,
+            Device::Function(answer) => return answer(self.memory.bytes_mut()),
+        };
         request.ifr_ifru.ifru_data = self.memory.start().cast();
         let argument = (&raw mut request).cast::<c_void>();
         // SAFETY: `argument` points to a live `ifreq` whose data pointer is the mapping. The kernel copies to and from
         // it in ascending order from its start, and a copy that would leave it meets the inaccessible page after it and
         // ends in EFAULT. `&mut self` keeps every reference into the mapping away during the call.
-        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, argument) };
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, argument) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }

@@ -84,6 +84,7 @@ mod tests {
     #[test]
     fn kernel_cannot_write_past_the_memory() {
         let mut ethtool = Ethtool::open().unwrap();
+        let socket = crate::link::request_socket().unwrap();
         let mut short = GuardedMemory::new(1).unwrap();
         // The names of the features need some 2 KiB; they are requested with 100 bytes.
         let room = short.len;
@@ -96,7 +97,7 @@ mod tests {
         wanted.ifr_ifru.ifru_data = inside.cast();
         let argument = (&raw mut wanted).cast::<c_void>();
         // SAFETY: the kernel's copy meets the inaccessible page; that is what is tested.
-        let result = unsafe { libc::ioctl(ethtool.socket.as_raw_fd(), libc::SIOCETHTOOL as _, argument) };
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, argument) };
         let error = io::Error::last_os_error();
         assert_eq!((result, error.raw_os_error()), (-1, Some(libc::EFAULT)));
         assert!(ethtool.features("lo").is_ok());

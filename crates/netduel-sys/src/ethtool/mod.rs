@@ -12,7 +12,7 @@ mod rss;
 pub use channels::Channels;
 pub use coalesce::{Coalesce, CoalesceParameter};
 pub use features::Feature;
-pub use ioctl::{DriverInfo, Ethtool};
+pub use ioctl::{Answer, DriverInfo, Ethtool};
 pub use rings::Rings;
 pub use rss::{HashFunction, Rss};
 

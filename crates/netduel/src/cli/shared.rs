@@ -5,7 +5,7 @@ use clap::Args;
 use netduel_model::plan::Permissions;
 use netduel_model::run::Annotations;
 
-use crate::quick::pairing::without_strings;
+use netduel_model::pairing::without_strings;
 
 /// Where runs are kept.
 #[derive(Debug, Clone, Args)]

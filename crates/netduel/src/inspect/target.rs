@@ -6,8 +6,8 @@ use netduel_model::socket_name::SocketName;
 
 use crate::exit::{Failure, Kind};
 use crate::quick::known;
-use crate::quick::pairing::Pairing;
 use crate::{named_namespace, program};
+use netduel_model::pairing::Pairing;
 
 /// The lab of a guest that is named without one.
 const LAB_DEFAULT: &str = "local";

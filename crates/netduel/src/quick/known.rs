@@ -10,13 +10,13 @@ use netduel_model::socket_name::SocketName;
 use netduel_report::json::envelope::Document as _;
 use netduel_report::json::listing::{PairedServer, PairingAction, Pairings};
 
-use super::pairing::Pairing;
 use super::string_input::{self, STDIN, TEXT_LEN_MAX};
 use crate::cli::pair::{PairAction, PairArgs};
 use crate::console::{print, print_json};
 use crate::exit::{Failure, Kind};
 use crate::output_file::{self, Readers};
 use crate::program;
+use netduel_model::pairing::Pairing;
 
 /// The folder of the pairings.
 fn folder() -> Result<PathBuf, Failure> {

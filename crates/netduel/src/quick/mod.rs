@@ -6,7 +6,6 @@ pub mod known;
 mod link;
 mod options;
 mod output;
-pub mod pairing;
 mod plan;
 mod policy;
 mod prompt;

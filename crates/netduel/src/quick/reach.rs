@@ -9,11 +9,11 @@ use netduel_sys::local_bind::LocalBind;
 use netduel_sys::tcp;
 
 use super::args::CommonArgs;
-use super::pairing::Pairing;
 use super::string_input::{self, STDIN};
 use super::{known, tls};
 use crate::console::tell;
 use crate::exit::{Failure, Kind, chain};
+use netduel_model::pairing::Pairing;
 
 /// Time limit of an address.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);

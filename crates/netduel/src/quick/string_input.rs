@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use super::pairing::{Pairing, PairingError, without_strings};
 use super::prompt;
 use crate::cli::unknown::QUICK_TESTS;
 use crate::exit::{Failure, Kind};
 use crate::program;
+use netduel_model::pairing::{Pairing, PairingError, without_strings};
 
 /// The environment variable with a pairing string.
 const VARIABLE: &str = "NETDUEL_PAIRING";

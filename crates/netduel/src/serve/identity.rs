@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
 use crate::program;
-use crate::quick::pairing::{Pairing, SECRET_LEN};
 use crate::quick::tls::{ServerIdentity, fingerprint};
+use netduel_model::pairing::{Pairing, SECRET_LEN};
 
 /// Version of the file.
 /// - 1: the first.

@@ -11,7 +11,7 @@ use netduel_report::words;
 use crate::console::{print, print_json_line};
 use crate::exit::Failure;
 use crate::program;
-use crate::quick::pairing::Pairing;
+use netduel_model::pairing::Pairing;
 
 fn now_unix_ms() -> u64 {
     netduel_sys::clock::realtime_ns() / 1_000_000

@@ -20,12 +20,12 @@ use netduel_model::socket_name::SocketName;
 
 use crate::console::print;
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::quick::pairing::Pairing;
 use crate::signal;
 use admission::Admission;
 use args::ServeArgs;
 use identity::Identity;
 use log::Log;
+use netduel_model::pairing::Pairing;
 use rules::Rules;
 use session::ServerContext;
 

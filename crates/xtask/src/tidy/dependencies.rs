@@ -8,7 +8,7 @@ use super::violation::Violation;
 const REASONS: &str = "docs/dependencies.md";
 
 /// The allowed imports between crates of the workspace. Each missing edge is a boundary.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("netduel-model", &[]),
     // Statistics compute with the records and terms of the model; the model never computes.
     ("netduel-stats", &["netduel-model"]),
@@ -54,6 +54,20 @@ const ROOMS: [(&str, &[&str]); 17] = [
     ("netduel-bench", &["netduel-model", "netduel-stats", "netduel-sys", "netduel-host", "netduel-load"]),
     // Runs in virtual time. Nothing imports it, so that simulated hosts stay out of the product.
     ("netduel-simulation", &["netduel-control", "netduel-model"]),
+    // Calls the parsers of the product with bytes of a fuzzer. Nothing imports it, so that libFuzzer stays out of the product.
+    (
+        "netduel-fuzz",
+        &[
+            "netduel-model",
+            "netduel-sys",
+            "netduel-load",
+            "netduel-host",
+            "netduel-control",
+            "netduel-store",
+            "netduel-report",
+            "netduel-interop",
+        ],
+    ),
     // Walks schemas in tests of the crates with a stored or transmitted format; no dependency outside of tests.
     ("netduel-formats", &[]),
     // The line of a skipped test, which xtask reads; otherwise a dependency of tests only.

@@ -18,7 +18,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
-use super::pairing::{Pairing, SECRET_LEN};
+use netduel_model::pairing::{Pairing, SECRET_LEN};
 use verifier::PinnedCertificate;
 
 pub use verifier::fingerprint;

@@ -5,8 +5,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use netduel_model::socket_name::SocketName;
-use ring::digest::{SHA256, digest};
+use sha2::{Digest as _, Sha256};
+
+use crate::socket_name::SocketName;
 
 /// Prefix of every string, before the digit of its version.
 const NAME: &str = "netduel";
@@ -92,7 +93,7 @@ impl Pairing {
 /// What precedes a correct checksum.
 fn checked_body(bytes: &[u8]) -> Option<&[u8]> {
     let (body, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM_LEN)?)?;
-    (digest(&SHA256, body).as_ref()[..CHECKSUM_LEN] == *checksum).then_some(body)
+    (checksum_of(body) == *checksum).then_some(body)
 }
 
 /// Port, fingerprint, secret and host of a string.
@@ -128,9 +129,15 @@ impl fmt::Display for Pairing {
 }
 
 fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
-    let checksum = digest(&SHA256, &bytes);
-    bytes.extend_from_slice(&checksum.as_ref()[..CHECKSUM_LEN]);
+    let checksum = checksum_of(&bytes);
+    bytes.extend_from_slice(&checksum);
     bytes
+}
+
+/// The start of the SHA-256. It is no secret, and need not be compared in constant time.
+fn checksum_of(body: &[u8]) -> [u8; CHECKSUM_LEN] {
+    let digest = Sha256::digest(body);
+    std::array::from_fn(|index| digest[index])
 }
 
 /// A payload with its checksum as text.
