@@ -35,6 +35,10 @@ impl Errno {
     pub const NOMEM: Self = Self(12);
     /// Permission denied.
     pub const ACCES: Self = Self(13);
+    /// No open file left in the system.
+    pub const NFILE: Self = Self(23);
+    /// No open file left for a process.
+    pub const MFILE: Self = Self(24);
     /// Invalid argument.
     pub const INVAL: Self = Self(22);
     /// No space; a namespace limit.
@@ -80,7 +84,7 @@ pub enum LabError {
         feature: String,
     },
     /// The kernel refused a step.
-    #[error("{operation} {object}: {errno}{detail}")]
+    #[error("{operation} {object}: {errno}{detail}{}", exhausted(*.errno).unwrap_or_default())]
     Kernel {
         /// The operation.
         operation: String,
@@ -221,7 +225,7 @@ pub enum LabError {
         operation: String,
     },
     /// A step on this side failed.
-    #[error("{operation}: {errno}")]
+    #[error("{operation}: {errno}{}", exhausted(*.errno).unwrap_or_default())]
     Local {
         /// The operation and its object.
         operation: String,
@@ -244,12 +248,12 @@ impl fmt::Display for LastWords<'_> {
 }
 
 impl LabError {
-    /// Whether the kernel refused a step because this user may not take it, or because a limit of processes or memory is reached.
+    /// Whether the kernel refused a step because this user may not take it, or because a limit of processes, memory or open files is reached.
     pub fn is_of_environment(&self) -> bool {
         match self {
             Self::Namespaces { .. } | Self::KernelFeature { .. } | Self::NoProgram { .. } => true,
             Self::Kernel { errno, .. } | Self::Local { errno, .. } => {
-                [Errno::PERM, Errno::ACCES, Errno::AGAIN, Errno::NOMEM].contains(errno)
+                [Errno::PERM, Errno::ACCES].contains(errno) || exhausted(*errno).is_some()
             }
             _ => false,
         }
@@ -270,6 +274,20 @@ impl LabError {
             let errno = Errno::from(error.into());
             Self::Namespaces { operation, errno, remedy: namespace_remedy(errno) }
         }
+    }
+}
+
+/// The remedy for an error of a limit that is reached, with its separator.
+fn exhausted(errno: Errno) -> Option<&'static str> {
+    match errno {
+        Errno::AGAIN | Errno::NOMEM => Some(
+            "; no process, thread or memory is left: raise the limit (`ulimit -u`, TasksMax= or MemoryMax= of the service, pids.max or \
+             memory.max of a container)",
+        ),
+        Errno::MFILE | Errno::NFILE => Some(
+            "; no open file is left: raise the limit (`ulimit -n`, LimitNOFILE= of the service, fs.file-max of the machine)",
+        ),
+        _ => None,
     }
 }
 

@@ -27,7 +27,7 @@ use std::panic::UnwindSafe;
 use clap::Parser as _;
 
 use cli::{Cli, Command};
-use exit::{Failure, Kind, OrFail as _};
+use exit::{Failure, Kind};
 use netduel_sys::local_bind::LocalBind;
 use netduel_sys::memory::EndingAllocator;
 
@@ -52,6 +52,9 @@ fn unless_panicked(run: impl FnOnce() -> i32 + UnwindSafe) -> i32 {
 fn run() -> i32 {
     // Before anything else: until then other users see a pairing string among the arguments.
     if let Err(failure) = quick::string_input::hide() {
+        return exit_code_of(&failure);
+    }
+    if let Err(failure) = signal::outlive_file_limit() {
         return exit_code_of(&failure);
     }
     let cli = match Cli::try_parse().map_err(cli::unknown::with_visible_suggestions) {
@@ -94,7 +97,7 @@ fn exit_code_of(failure: &Failure) -> i32 {
 fn dispatch(command: &Command) -> Result<i32, Failure> {
     if command.measures() {
         // From the beginning: a signal before the first trial ends the command as one during a trial does.
-        signal::interrupted().kind(Kind::Environment)?;
+        signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
     }
     match command {
         Command::Demo(args) => demo::command(args)?,

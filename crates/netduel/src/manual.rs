@@ -42,7 +42,7 @@ pub fn names(what: Completable) -> Result<(), Failure> {
 
 /// Writes a man page for the program and for each command.
 pub fn pages(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).and_then(|()| write_pages(folder)).map_err(|error| {
+    output_file::create_folder(folder).and_then(|()| write_pages(folder)).map_err(|error| {
         let text = format!("failed to write man pages to {}: {error}", folder.display());
         Failure::caused(Kind::Store, text, error)
     })?;

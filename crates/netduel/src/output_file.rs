@@ -35,6 +35,15 @@ impl Readers {
     }
 }
 
+/// Creates a folder for [`write`] and the folders that it is in, as far as they are missing.
+///
+/// # Errors
+/// The error of the system; a link that another user has planted on the way is refused.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    check_way(path)?;
+    fs::create_dir_all(path)
+}
+
 /// Writes to what a path names: a regular file is replaced atomically, what exists and is none is written into. The folder exists.
 ///
 /// # Errors
@@ -137,6 +146,7 @@ enum Target {
 
 impl Target {
     fn of(path: &Path) -> io::Result<Self> {
+        check_way(folder_of(path))?;
         let (mut path, mut links) = (path.to_owned(), 0);
         let named = loop {
             let named = match fs::symlink_metadata(&path) {
@@ -180,6 +190,23 @@ impl Target {
             _ => Self::Stream(path),
         })
     }
+}
+
+/// The links on the way to a folder: in a folder that everybody can write, only this user, root and the owner of that folder make links
+/// that are followed. The kernel has the same rule where `fs.protected_symlinks` is on (proc_sys_fs(5)).
+fn check_way(folder: &Path) -> io::Result<()> {
+    for part in folder.ancestors().filter(|part| !part.as_os_str().is_empty()) {
+        let Ok(named) = fs::symlink_metadata(part) else { continue };
+        if !named.is_symlink() {
+            continue;
+        }
+        let around = fs::metadata(folder_of(part))?;
+        let everybody_writes = around.mode() & Mode::WOTH.bits() != 0;
+        if everybody_writes && named.uid() != around.uid() {
+            check_link(part, &named)?;
+        }
+    }
+    Ok(())
 }
 
 /// Only this user and root make links that are followed. The kernel has the same rule for folders that everybody can write, where

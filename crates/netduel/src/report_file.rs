@@ -80,7 +80,7 @@ impl Destination {
         let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
             return Ok(());
         };
-        std::fs::create_dir_all(folder).map_err(|error| {
+        output_file::create_folder(folder).map_err(|error| {
             let text = format!("failed to create the folder {}: {error}", folder.display());
             Failure::caused(Kind::Store, text, error).remedy("choose another place with --out")
         })

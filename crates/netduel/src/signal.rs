@@ -6,7 +6,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+
+use crate::exit::{Failure, Kind};
 
 /// Interval of the checks for a signal during a wait.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
@@ -25,6 +27,20 @@ fn is_ignored(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     mask & (1 << (signal - 1)) != 0
+}
+
+/// Lets a write beyond the limit of file sizes (`ulimit -f`) fail with an error, which names the file, where the kernel's signal would end
+/// the program. The handler does nothing: unlike an ignored signal it does not pass to the programs that this one starts.
+pub fn outlive_file_limit() -> Result<(), Failure> {
+    let registered = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    registered.map(drop).map_err(|error| unheard("SIGXFSZ", error))
+}
+
+/// The handler of a signal could not be installed, or its thread not be started.
+pub fn unheard(signals: &str, error: io::Error) -> Failure {
+    Failure::caused(Kind::Environment, format!("failed to wait for {signals}: {error}"), error).remedy(
+        "raise the limits of threads (`ulimit -u`), of open files (`ulimit -n`) and of memory (`ulimit -v`)",
+    )
 }
 
 /// A flag that becomes true at the first of these signals. The second ends the program at once: agents and labs detect the end of

@@ -19,7 +19,7 @@ use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
 use crate::report_file::Destination;
-use crate::run_store::{NextStep, store_failure, writable_store};
+use crate::run_store::{NextStep, open_store, store_failure, writable_store};
 use crate::signal;
 
 use outcome::finish;
@@ -32,7 +32,11 @@ pub use surroundings::{
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
     let permissions = args.permissions.permissions();
-    let store = writable_store(&args.outcome.store)?;
+    let store = match &args.resume {
+        // A store without the run is not created.
+        Some(_) => open_store(&args.outcome.store)?,
+        None => writable_store(&args.outcome.store)?,
+    };
     let out = args.out.as_ref().map(|out| Destination::of(out, None)).transpose()?;
     let mut output = Output {
         out,
@@ -46,6 +50,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         let header = store.header(&id).map_err(store_failure)?;
         refuse_quick_test(&header)?;
         refuse_stored_plan(&header, permissions)?;
+        store.check_writable().kind(Kind::Store)?;
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
         if let (None, Some(report)) = (&output.out, &run.header.report) {

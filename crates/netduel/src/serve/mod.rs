@@ -48,7 +48,8 @@ pub fn command(args: &ServeArgs) -> Result<(), Failure> {
     let (sender, occasions) = channel();
     let interrupt = sender.clone();
     // The receiver lives until the end of the program.
-    signal::on_interrupt(move || drop(interrupt.send(ServerEvent::Interrupt))).kind(Kind::Environment)?;
+    signal::on_interrupt(move || drop(interrupt.send(ServerEvent::Interrupt)))
+        .map_err(|error| signal::unheard("Ctrl-C", error))?;
     let identity = if args.ephemeral { Identity::draw()? } else { Identity::kept(args.new_identity)? };
     let log = Arc::new(Log::new(args.json));
     let context = ServerContext {

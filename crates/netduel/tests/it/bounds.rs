@@ -34,6 +34,7 @@ fn reading_of_a_store_that_does_not_exist_creates_nothing() {
         (&["runs", "--store", store], 0),
         (&["runs", "verify", "--store", store], 0),
         (&["runs", "rm", "x", "--yes", "--store", store], 9),
+        (&["run", "--resume", "x", "--store", store], 9),
     ] {
         bench.run(words).expect_code(code);
         assert!(!missing.exists(), "{words:?} created the store");

@@ -67,16 +67,60 @@ fn run_without_threads_ends_with_a_documented_code() {
 }
 
 #[test]
+fn run_at_the_limit_of_file_sizes_ends_as_on_a_full_disk() {
+    let bench = Bench::new();
+    let plan = plan(&bench);
+    let output = match limited(&bench, "--fsize=8192", &["run".as_ref(), plan.as_os_str()]) {
+        Ok(output) => output,
+        missing => return skip(format!("prlimit cannot be run: {missing:?}")),
+    };
+    expect_documented(&output, "8 KiB");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{text}");
+    assert!(text.contains("File too large"), "{text}");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn lab_without_open_files_is_a_lack_of_the_environment() {
+    let bench = Bench::new();
+    let name = format!("files-{}", std::process::id());
+    let mut ended_early = 0;
+    for files in 6..64 {
+        let limit = format!("--nofile={files}");
+        let up = ["lab", "up", "--rules", "1", "--lab", &name];
+        let output = match limited(&bench, &limit, &up.map(OsStr::new)) {
+            Ok(output) => output,
+            missing => return skip(format!("prlimit cannot be run: {missing:?}")),
+        };
+        let text = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            bench.run(["lab", "down", "--lab", &name]).expect_code(0);
+            break;
+        }
+        expect_documented(&output, &limit);
+        assert_eq!(output.status.code(), Some(3), "{limit}: {text}");
+        assert!(text.contains("ulimit -n"), "{limit}: {text}");
+        bench.assert_nothing_left();
+        ended_early += 1;
+    }
+    assert!(ended_early > 0, "the limit of open files had no effect");
+}
+
+/// The program with these arguments under a limit of prlimit(1).
+fn limited(bench: &Bench, limit: &str, words: &[&OsStr]) -> std::io::Result<Output> {
+    let mut command = Command::new("prlimit");
+    command.arg(limit).arg(env!("CARGO_BIN_EXE_netduel")).args(words);
+    command.current_dir(bench.path()).stdin(Stdio::null());
+    bench.mark(&mut command);
+    command.output()
+}
+
+#[test]
 fn run_without_memory_ends_with_a_documented_code() {
     let bench = Bench::new();
     let plan = plan(&bench);
-    let limited = |kib: u64, words: &[&OsStr]| {
-        let mut command = Command::new("prlimit");
-        command.arg(format!("--as={}", kib << 10)).arg(env!("CARGO_BIN_EXE_netduel")).args(words);
-        command.current_dir(bench.path()).stdin(Stdio::null());
-        bench.mark(&mut command);
-        command.output()
-    };
+    let limited = |kib: u64, words: &[&OsStr]| limited(&bench, &format!("--as={}", kib << 10), words);
     let starts = |kib: &u64| {
         limited(*kib, &["plan".as_ref(), "schema".as_ref()]).is_ok_and(|output| output.status.success())
     };

@@ -1,9 +1,10 @@
 //! Files that commands write: what a path names is not destroyed, no planted link is followed, and what cannot be written is found before the
 //! first trial.
 use std::fs::{self, File};
-use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, lchown, symlink};
 use std::process::{Command, Stdio};
 
+use netduel_test_support::skip;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, stored};
@@ -58,6 +59,39 @@ fn link_planted_at_the_name_of_a_draft_is_not_followed() {
     assert!(fs::read_to_string(bench.path().join("victim")).unwrap() == "untouched", "the link was followed");
     let page = fs::symlink_metadata(bench.path().join("report.html")).unwrap();
     assert!(page.is_file() && page.len() > 1000);
+}
+
+#[test]
+fn link_planted_on_the_way_to_a_file_is_not_followed() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root makes a link of another user");
+    }
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let (everybody, victim) = (bench.path().join("everybody"), bench.path().join("victim"));
+    fs::create_dir(&everybody).unwrap();
+    fs::create_dir(&victim).unwrap();
+    fs::set_permissions(&everybody, fs::Permissions::from_mode(0o1777)).unwrap();
+    let link = everybody.join("reports");
+    symlink(&victim, &link).unwrap();
+    lchown(&link, Some(65_534), Some(65_534)).unwrap();
+    for words in [
+        ["report", "last", "--out", "everybody/reports/report.html"].as_slice(),
+        &["report", "last", "--out", "everybody/reports/new/report.html"],
+        &["report", "last", "--out", "everybody/reports"],
+        &["man", "everybody/reports"],
+    ] {
+        let refused = bench.run(words).expect_code(5);
+        // The kernel refuses it itself where `fs.protected_symlinks` is on.
+        let is_named =
+            ["link of another user", "Permission denied"].iter().any(|why| refused.stderr.contains(why));
+        assert!(is_named, "{words:?}: {}", refused.stderr);
+        assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{words:?}");
+    }
+    // The owner of the folder, here root itself, may link.
+    symlink(&victim, everybody.join("own")).unwrap();
+    bench.run(["report", "last", "--out", "everybody/own/report.html"]).expect_code(0);
+    assert!(victim.join("report.html").is_file());
 }
 
 #[test]
