@@ -31,6 +31,8 @@ struct Bench {
 enum Form {
     /// A `[[bench]]`, which takes no arguments and is run with all others.
     Target,
+    /// A `[[bench]]` with its own command line. It takes long, so it runs only by name, and it ends with this program.
+    LongTarget,
     /// The program of a crate with its own command line. It takes long, so it runs only by name, and it ends with this program.
     Program {
         /// Whether it compares netduel with programs of system packages.
@@ -39,7 +41,7 @@ enum Form {
 }
 
 /// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate, or a crate with a program.
-const BENCHES: [Bench; 7] = [
+const BENCHES: [Bench; 9] = [
     Bench {
         name: "aa",
         what: "how many of 200 comparisons of a path with itself have the verdict higher or lower (about six minutes)",
@@ -69,6 +71,18 @@ const BENCHES: [Bench; 7] = [
         what: "the search for the rate without loss against a sweep of all rates (about eight minutes)",
         package: "netduel",
         form: Form::Target,
+    },
+    Bench {
+        name: "kill",
+        what: "kill -9 of random processes in random phases of runs, and what is left: --kills N, --seed N, --from N",
+        package: "netduel",
+        form: Form::LongTarget,
+    },
+    Bench {
+        name: "siege",
+        what: "quick tests with and without 10,000 strangers at the server's port: --pairs N, --seconds N",
+        package: "netduel",
+        form: Form::LongTarget,
     },
     Bench {
         name: "peers",
@@ -128,12 +142,12 @@ pub fn run(words: &[String]) -> Result<bool> {
 
 fn run_one(bench: &Bench, arguments: &[String]) -> Result<Vec<Figure>> {
     let mut command = match bench.form {
-        Form::Target => {
-            let source = format!("crates/{}/benches/{}.rs", bench.package, bench.name);
-            if !workspace::root().join(&source).exists() {
-                bail!("{source} is not there: write it, or take the bench off the list");
+        Form::Target | Form::LongTarget => {
+            let mut command = step::cargo(["bench", "--package", bench.package, "--bench", bench.name]);
+            if bench.form == Form::LongTarget {
+                command.args(["--", "--lifeline"]).args(arguments).stdin(Stdio::piped());
             }
-            step::cargo(["bench", "--package", bench.package, "--bench", bench.name])
+            command
         }
         Form::Program { needs_packages } => {
             if needs_packages {
