@@ -334,7 +334,7 @@ pub fn decode<M: for<'a> Deserialize<'a>>(line: &[u8]) -> Result<M, LineError> {
         return Err(LineError::LongText { start: quote(line), length });
     }
     serde_json::from_slice(line)
-        .map_err(|error| LineError::NotAMessage { start: quote(line), reason: error.to_string() })
+        .map_err(|error| LineError::NotAMessage { start: quote(line), reason: reason(&error) })
 }
 
 /// Characters of an invalid line that an error shows.
@@ -342,11 +342,20 @@ const QUOTE_LEN: usize = 80;
 
 /// The beginning of a line, safe to print.
 pub fn quote(line: &[u8]) -> String {
-    String::from_utf8_lossy(&line[..line.len().min(4 * QUOTE_LEN)])
-        .chars()
-        .map(|c| if c.is_control() { '.' } else { c })
-        .take(QUOTE_LEN)
-        .collect()
+    printable(&String::from_utf8_lossy(&line[..line.len().min(4 * QUOTE_LEN)]), QUOTE_LEN)
+}
+
+/// Characters of a parser's error that an error shows. The known types of messages are some 200.
+const REASON_LEN: usize = 400;
+
+/// The error of the parser, safe to print: it quotes the unknown words of the line, as long as they are.
+fn reason(error: &serde_json::Error) -> String {
+    printable(&error.to_string(), REASON_LEN)
+}
+
+/// The first characters of a text, those for the control of a terminal replaced.
+fn printable(text: &str, len: usize) -> String {
+    text.chars().map(|c| if c.is_control() { '.' } else { c }).take(len).collect()
 }
 
 /// Splits a stream of bytes into lines.
@@ -439,6 +448,16 @@ mod tests {
                 }
                 other => panic!("{other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn reason_of_an_invalid_line_is_short_and_without_control_characters() {
+        for word in [r"\u001b[2Jred", "\u{7f}", r"\u009b", &"x".repeat(100_000)] {
+            let line = format!("{{\"type\":\"{word}\"}}");
+            let error = decode::<ToAgent>(line.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("unknown variant") && error.len() < 1000, "{error:?}");
+            assert!(!error.contains(char::is_control), "{error:?}");
         }
     }
 

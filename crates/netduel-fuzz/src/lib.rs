@@ -18,7 +18,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "data-socket", run: target::data_socket::run },
     Target { name: "ethtool", run: target::ethtool::run },
     Target { name: "in-band", run: target::in_band::run },
@@ -28,6 +28,7 @@ pub const TARGETS: [Target; 12] = [
     Target { name: "plan", run: target::plan::run },
     Target { name: "protocol-from-agent", run: target::protocol::from_agent },
     Target { name: "protocol-to-agent", run: target::protocol::to_agent },
+    Target { name: "report", run: target::run_file::report },
     Target { name: "run-file", run: target::run_file::run },
     Target { name: "testpmd-prompt", run: target::testpmd::prompt },
     Target { name: "testpmd-telemetry", run: target::testpmd::telemetry },

@@ -37,12 +37,18 @@ pub(crate) fn run(bytes: &[u8]) {
 
 /// A driver whose answers are pieces of the input. A byte before each is its length in words of 4 bytes; a length of 0 is an error.
 fn driver(bytes: &[u8]) -> Answer {
-    let mut rest = bytes.to_vec().into_iter();
+    let (bytes, mut at) = (bytes.to_vec(), 0);
     Box::new(move |memory| {
-        let words = rest.next().filter(|words| *words > 0).ok_or(io::ErrorKind::Unsupported)?;
+        let rest = bytes.get(at..).unwrap_or_default();
+        let (words, rest) = rest.split_first().ok_or(io::ErrorKind::Unsupported)?;
+        let length = usize::from(*words) * 4;
+        at += 1 + length;
+        if length == 0 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         // The command stays, as with a driver.
-        for (to, from) in memory[4..].iter_mut().zip(rest.by_ref().take(usize::from(words) * 4)) {
-            *to = from;
+        for (to, from) in memory[4..].iter_mut().zip(rest.iter().take(length)) {
+            *to = *from;
         }
         Ok(())
     })

@@ -13,11 +13,18 @@ use rustix::fs::{MemfdFlags, memfd_create};
 /// Reads a file as it is, and with right checksums.
 pub(crate) fn run(bytes: &[u8]) {
     read(bytes);
-    let with_checksums: Vec<u8> =
-        bytes.split_inclusive(|byte| *byte == b'\n').flat_map(with_checksum).collect();
-    if let Some(run) = read(&with_checksums) {
+    read(&with_checksums(bytes));
+}
+
+/// Makes the report of a run in every format.
+pub(crate) fn report(bytes: &[u8]) {
+    if let Some(run) = read(&with_checksums(bytes)) {
         check_reports(&run);
     }
+}
+
+fn with_checksums(bytes: &[u8]) -> Vec<u8> {
+    bytes.split_inclusive(|byte| *byte == b'\n').flat_map(with_checksum).collect()
 }
 
 /// A line whose checksum is right.
@@ -47,7 +54,7 @@ fn read(bytes: &[u8]) -> Option<Run> {
     run.ok()
 }
 
-/// Makes the report of a run in every format.
+/// Renders every format of a report.
 fn check_reports(run: &Run) {
     let analysis = analyse_run(run);
     let report = document(run);
