@@ -36,7 +36,7 @@ struct Script {
     done: bool,
     workload: Option<Workload>,
     babbling: Cell<bool>,
-    described: Cell<bool>,
+    described: Cell<u32>,
 }
 
 impl Script {
@@ -117,7 +117,10 @@ impl Work for Script {
         let boot_id = if self.says("own-machine") { "its own machine" } else { "one machine" };
         let sack = if self.says("sack-off") { "0" } else { "1" };
         // A guard restores the host after the first description.
-        let sack = if self.says("sack-off-at-first") && !self.described.replace(true) { "0" } else { sack };
+        let descriptions = self.described.replace(self.described.get() + 1);
+        let sack = if self.says("sack-off-at-first") && descriptions == 0 { "0" } else { sack };
+        // Another program changes the host in the second block: the first two descriptions are those of the start.
+        let sack = if self.says("sack-off-later") && descriptions >= 3 { "0" } else { sack };
         let sysctls = [("net.ipv4.tcp_sack".to_owned(), sack.to_owned())].into();
         Ok(HostSnapshot {
             boot_id: Some(boot_id.into()),
@@ -237,7 +240,7 @@ fn main() {
         done: false,
         workload: None,
         babbling: Cell::new(false),
-        described: Cell::new(false),
+        described: Cell::new(0),
     };
     if let Err(error) = serve(std::io::stdin(), std::io::stdout(), &mut script, "scripted agent", &SinceBoot)
     {

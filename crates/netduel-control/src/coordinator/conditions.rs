@@ -1,4 +1,4 @@
-//! Whether the hosts of a resumed run have the settings of its start. It reads descriptions only.
+//! Whether the hosts of a run still have the settings of its start, after each block and when it is resumed. It reads descriptions only.
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::HostName;
@@ -6,8 +6,9 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::workload::Role;
 
-/// It grows when a module is loaded, and no connection uses the list.
-const NO_SETTING: &str = "net.ipv4.tcp_available_congestion_control";
+/// What is no setting: a list that grows when a module is loaded, and the number of connections that the firewall tracks now.
+const NO_SETTINGS: [&str; 2] =
+    ["net.ipv4.tcp_available_congestion_control", "net.netfilter.nf_conntrack_count"];
 
 /// Settings of a host that bear on results and differ from those at the start of the run, each as `MTU of eth0 is 1300 instead of 1500`.
 pub(super) fn changes(
@@ -17,7 +18,7 @@ pub(super) fn changes(
     now: &HostSnapshot,
 ) -> Vec<String> {
     let mut changes = Vec::new();
-    for (name, old) in then.sysctls.iter().filter(|(name, _)| *name != NO_SETTING) {
+    for (name, old) in then.sysctls.iter().filter(|(name, _)| !NO_SETTINGS.contains(&name.as_str())) {
         note(&mut changes, name, Some(old), now.sysctls.get(name));
     }
     let used = used(plan, host, then);
@@ -31,7 +32,8 @@ pub(super) fn changes(
 }
 
 /// The interfaces that the plan uses on a host: those that it names, those with its addresses, and where it names none those of default
-/// routes; and what is above and below them.
+/// routes; and what is above and below them. Where none of these is known, for example a client in a namespace without a default route,
+/// every interface may be one.
 fn used<'a>(plan: &'a ResolvedPlan, host: &HostName, then: &'a HostSnapshot) -> BTreeSet<&'a str> {
     let mut used: BTreeSet<&str> = BTreeSet::new();
     for arm in &plan.arms {
@@ -44,6 +46,9 @@ fn used<'a>(plan: &'a ResolvedPlan, host: &HostName, then: &'a HostSnapshot) -> 
     used.extend(then.interfaces.iter().filter(has_address).map(|interface| interface.name.as_str()));
     if used.is_empty() {
         used.extend(then.default_routes.iter().map(String::as_str));
+    }
+    if used.is_empty() {
+        return then.interfaces.iter().map(|interface| interface.name.as_str()).collect();
     }
     let above: Vec<&str> = then
         .interfaces
@@ -141,7 +146,7 @@ mod tests {
             ..interface("eth0")
         };
         let vf = Interface { master: Some("eth0".to_owned()), ..interface("vf") };
-        let sysctls = [("net.ipv4.tcp_sack", "1"), (NO_SETTING, "reno cubic")];
+        let sysctls = [("net.ipv4.tcp_sack", "1"), (NO_SETTINGS[0], "reno cubic"), (NO_SETTINGS[1], "8")];
         HostSnapshot {
             interfaces: vec![eth0, vf, interface("docker0")],
             sysctls: sysctls.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -184,11 +189,22 @@ mod tests {
     fn what_the_plan_does_not_use_may_change() {
         let none = changed(|now| {
             now.interfaces[2].mtu = Some(9000);
-            now.sysctls.insert(NO_SETTING.to_owned(), "reno cubic bbr".to_owned());
+            now.sysctls.insert(NO_SETTINGS[0].to_owned(), "reno cubic bbr".to_owned());
+            now.sysctls.insert(NO_SETTINGS[1].to_owned(), "12".to_owned());
             now.interfaces[0].addresses.clear();
             now.hostname = Some("other".to_owned());
         });
         assert!(none.is_empty(), "{none:?}");
+    }
+
+    #[test]
+    fn every_interface_counts_where_none_is_known_to_be_used() {
+        let then = HostSnapshot { interfaces: vec![interface("va")], ..HostSnapshot::default() };
+        let mut now = then.clone();
+        now.interfaces[0].mtu = Some(1300);
+        // The plan has no address of a host that it does not name.
+        let all = changes(&plan(), &HostName::new("c").unwrap(), &then, &now);
+        assert_eq!(all, ["MTU of va is 1300 instead of 1500"]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) struct Conductor<'a> {
     pub(super) policy: &'a mut dyn Policy,
     pub(super) trial_number: TrialNumber,
     names: BTreeSet<HostName>,
-    /// The descriptions of the hosts at the start.
+    /// The descriptions of the hosts at the start, since they are locked.
     snapshots: BTreeMap<HostName, HostSnapshot>,
     restarted: BTreeSet<HostName>,
     failures: BTreeMap<ArmName, u32>,
@@ -133,6 +133,18 @@ impl<'a> Conductor<'a> {
         }
         let (first_block, attempt) = self.resume_point(known.trials);
         self.snapshots = snapshots;
+        // A guard may have been restoring a host when it was described. The lock waits for it.
+        if self.policy.locks_hosts() {
+            match self.describe_again() {
+                Ok(restored) => self.snapshots = restored,
+                Err(TrialError::Interrupted) => return Ok(RunEnd::Interrupted),
+                Err(error) => {
+                    if let Err(error) = self.restart_lost_agents(error) {
+                        return Self::end_of(error);
+                    }
+                }
+            }
+        }
         let per_block = self.hosts.plan.trials_per_block();
         self.tell(Event::RunStarted {
             id: known.id,
@@ -178,12 +190,14 @@ impl<'a> Conductor<'a> {
             if is_used && attempt == 0 {
                 return Ok(RunEnd::BudgetReached);
             }
-            for slot in schedule::block(self.hosts.plan, seed, block) {
+            let slots = schedule::block(self.hosts.plan, seed, block);
+            let last = slots.len().saturating_sub(1);
+            for (index, slot) in slots.into_iter().enumerate() {
                 if self.hosts.clock.interrupted() {
                     return Ok(RunEnd::Interrupted);
                 }
                 self.store.reserve()?;
-                if let Err(error) = self.slot(slot, attempt)? {
+                if let Err(error) = self.slot(slot, attempt, index == last)? {
                     return Self::end_of(error);
                 }
             }
@@ -197,7 +211,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Runs and stores the trial of a slot. The inner error ends the run.
-    fn slot(&mut self, slot: Slot, attempt: u32) -> Result<Result<(), TrialError>, RunError> {
+    fn slot(&mut self, slot: Slot, attempt: u32, is_last: bool) -> Result<Result<(), TrialError>, RunError> {
         let plan = self.hosts.plan;
         let found = plan.arm(&slot.arm).and_then(|arm| Some((arm, arm.workload(&slot.workload)?)));
         let Some((arm, workload)) = found else {
@@ -215,6 +229,14 @@ impl<'a> Conductor<'a> {
         if let Some(TrialError::Interrupted) = error {
             // An interrupted trial is not a failure of the arm; a resumed run repeats its block.
             return Ok(Err(TrialError::Interrupted));
+        }
+        let mut error = error;
+        // A block under other settings stays incomplete without its last trial, so a resumed run repeats it.
+        if is_last && let Err(other) = self.compare_with_start() {
+            if matches!(other, TrialError::Interrupted | TrialError::Failed(_)) {
+                return Ok(Err(other));
+            }
+            error = error.or(Some(other));
         }
         let failed = matches!(trial.validity, Validity::Failed { .. });
         self.keep(trial)?;
@@ -337,6 +359,37 @@ impl<'a> Conductor<'a> {
             }
             locked.push(snapshot);
             self.hosts.lock_host(host, &run)?;
+        }
+        Ok(())
+    }
+
+    /// The descriptions of all hosts now.
+    fn describe_again(&mut self) -> Result<BTreeMap<HostName, HostSnapshot>, TrialError> {
+        let request = ToAgent::Describe { without_metadata: true };
+        let mut snapshots = BTreeMap::new();
+        for host in &self.names {
+            let answer = self.hosts.ask(host, &request, DESCRIBE_TIMEOUT_NS)?;
+            snapshots.insert(host.clone(), self.hosts.described(host, answer)?);
+        }
+        Ok(snapshots)
+    }
+
+    /// Compares the hosts after a block with those at the start of this process. A host without an agent, or with a change of the run that
+    /// could not be undone, has a failure of its own. A quick test is one trial; its reader sees when it ran.
+    fn compare_with_start(&mut self) -> Result<(), TrialError> {
+        let is_whole = self.names.iter().all(|host| self.hosts.is_running(host));
+        if !self.policy.locks_hosts() || !is_whole || self.hosts.not_restored.error().is_some() {
+            return Ok(());
+        }
+        let now = self.describe_again()?;
+        let plan = self.hosts.plan;
+        for (host, now) in &now {
+            let Some(then) = self.snapshots.get(host) else { continue };
+            let changes = conditions::changes(plan, host, then, now);
+            if !changes.is_empty() {
+                let (host, changes) = (host.clone(), changes.join(", "));
+                return Err(RunError::HostChanged { host, changes }.into());
+            }
         }
         Ok(())
     }

@@ -285,6 +285,24 @@ fn resumed_run_counts_the_traffic_of_its_earlier_trials_against_the_budget() {
 }
 
 #[test]
+fn run_ends_when_another_program_changes_a_host_and_its_block_is_repeated() {
+    let mut changed = Script::default().host("b", &["sack-off-later"]);
+    let error = run(&plan(FOUR_TRIALS), &mut changed).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Host);
+    let text = error.to_string();
+    assert!(text.contains("host b") && text.contains("net.ipv4.tcp_sack is 0 instead of 1"), "{text}");
+    // The block of the change is incomplete.
+    let blocks: Vec<u32> = changed.stored.iter().map(|trial| trial.slot.block).collect();
+    assert_eq!(blocks, [0, 0, 1]);
+
+    let mut resumed = Script { done_before: changed.stored.clone(), ..Script::default() };
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut resumed).unwrap(), RunEnd::BlockLimitReached);
+    let repeated: Vec<(u32, u32)> =
+        resumed.stored.iter().map(|trial| (trial.slot.block, trial.attempt)).collect();
+    assert_eq!(repeated, [(1, 1), (1, 1)]);
+}
+
+#[test]
 fn two_agents_that_die_in_one_trial_are_both_restarted() {
     let [one, other] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut script =

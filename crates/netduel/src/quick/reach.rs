@@ -86,8 +86,10 @@ fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Fa
         Ok((name, (!is_stored).then_some(pairing)))
     };
     if let Some(path) = &common.pairing_file {
-        let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
+        let host = SocketName::parse(&common.host).ok_or_else(|| not_a_host(&common.host))?;
         let pairing = if path == Path::new(STDIN) { string_input::read_stdin()? } else { known::read(path)? };
+        let port = common.port.or_else(|| (!names_port(&common.host)).then(|| pairing.server.port()));
+        let name = on_port(&host, port).ok_or_else(|| not_a_host(&common.host))?;
         return with_new(name, pairing);
     }
     if common.host == STDIN {
@@ -107,6 +109,12 @@ fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Fa
         ));
     }
     Ok((name, None))
+}
+
+/// Whether the text of a host has a port: after a name, an IPv4 address, or the brackets of an IPv6 address.
+fn names_port(host: &str) -> bool {
+    let after_host = host.rsplit_once(']').map_or(host, |(_, rest)| rest);
+    after_host.matches(':').count() == 1
 }
 
 fn named(host: &str, port: Option<u16>) -> Option<SocketName> {
@@ -250,6 +258,20 @@ mod tests {
                 (Some(remedy), Some((Kind::Usage, text))) if text.contains(remedy) => {}
                 (_, found) => panic!("{words}: {found:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn host_names_a_port_or_leaves_it_to_its_pairing() {
+        for (host, has_port) in [
+            ("far", false),
+            ("far:5210", true),
+            ("::1", false),
+            ("fe80::1%eth0", false),
+            ("[::1]", false),
+            ("[::1]:5210", true),
+        ] {
+            assert_eq!(names_port(host), has_port, "{host}");
         }
     }
 

@@ -195,6 +195,20 @@ fn pairing_string_is_not_shown_on_the_terminal_that_it_is_typed_on() {
 }
 
 #[test]
+fn pairing_of_a_file_has_the_port_of_a_host_without_one() {
+    let server = Server::start(&[]);
+    let file = server.bench.path().join("string");
+    std::fs::write(&file, &server.string).unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    let host = server.address.ip().to_string();
+    let words = ["rr", &host, "--pairing-file", file.to_str().unwrap(), "-t", "0.2", "-i", "0"];
+    server.client(&words).expect_code(0);
+    let listed = server.bench.run(["pair", "--list"]).expect_code(0).stdout;
+    assert_eq!(listed.trim(), server.address.to_string());
+    server.end();
+}
+
+#[test]
 fn failed_test_leaves_the_stored_pairing() {
     let server = Server::start(&[]);
     let other = Server::start(&[]);
