@@ -87,7 +87,8 @@ fn bench(arguments: &Arguments) -> Result<bool> {
                 besieged[at] / quiet[at]
             );
         }
-        let mut ratios: Vec<f64> = besieged.iter().zip(&quiet).map(|(with, without)| with / without).collect();
+        let mut ratios: Vec<f64> =
+            besieged.iter().zip(&quiet).map(|(with, without)| with / without).collect();
         ratios.sort_by(f64::total_cmp);
         println!("figure {name}-ratio-of-medians {:.4} ratio", median(&mut besieged) / median(&mut quiet));
         println!("figure {name}-ratio-min {:.4} ratio", ratios[0]);
@@ -97,9 +98,15 @@ fn bench(arguments: &Arguments) -> Result<bool> {
     }
     let after = server.settled(before)?;
     println!("siege: the server has {before:?} before and {after:?} after");
-    println!("figure connections-of-strangers {} connections", arguments.connections * arguments.pairs * TESTS.len() as u64);
+    println!(
+        "figure connections-of-strangers {} connections",
+        arguments.connections * arguments.pairs * TESTS.len() as u64
+    );
     println!("figure connections-that-failed {refused} connections");
-    println!("figure descriptors-leaked {} descriptors", after.descriptors.saturating_sub(before.descriptors));
+    println!(
+        "figure descriptors-leaked {} descriptors",
+        after.descriptors.saturating_sub(before.descriptors)
+    );
     println!("figure threads-leaked {} threads", after.threads.saturating_sub(before.threads));
     server.test(1, &[]).context("the server is besieged no more, and serves no client")?;
     server.end()?;
@@ -136,10 +143,12 @@ impl Server {
         let child = command(&folder, &words).stdout(log).stderr(Stdio::null()).spawn();
         let child = child.context("failed to start the server")?;
         let ready = first_line(&output)?;
-        let ready: serde_json::Value = serde_json::from_str(&ready).context("failed to read `serve --json`")?;
+        let ready: serde_json::Value =
+            serde_json::from_str(&ready).context("failed to read `serve --json`")?;
         let address = ready["address"].as_str().context("the server has no address")?.parse()?;
         let string = ready["pairings"][0]["string"].as_str().context("the server has no pairing string")?;
-        let mut pair = command(&folder, &["pair", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        let mut pair =
+            command(&folder, &["pair", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
         writeln!(pair.stdin.take().context("stdin is a pipe")?, "{string}")?;
         ensure!(pair.wait()?.success(), "failed to pair with the server");
         Ok(Self { child, folder, address })
@@ -232,7 +241,8 @@ fn first_line(path: &Path) -> Result<String> {
 /// Opens connections to the server in even spacing, a third of each kind, and sends it as many datagrams.
 fn besiege(server: SocketAddr, stranger: u64, count: u64, pause_ns: u64, failed: &AtomicU64) {
     let start = monotonic_ns();
-    let garbage: Vec<u8> = (0..1200_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let garbage: Vec<u8> =
+        (0..1200_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let mut half_open: VecDeque<TcpStream> = VecDeque::new();
     let datagrams = UdpSocket::bind("127.0.1.1:0");
     for number in 0..count {

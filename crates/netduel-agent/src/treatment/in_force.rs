@@ -62,6 +62,14 @@ impl InForce {
         for entry in self.0.into_iter().rev() {
             match entry.undo.undo() {
                 Ok(()) => undone(entry.id),
+                // Only the command itself knows whether it took effect before it was killed. An undo without a change to undo fails
+                // for many programs, but a failure is no proof of that: the user decides.
+                Err(TreatmentError::NotUndone { what, cause, by_hand }) if entry.running => {
+                    let cause = format!(
+                        "{cause}; netduel was killed while a command of this change ran, so the change may not be in force"
+                    );
+                    left.push(TreatmentError::NotUndone { what, cause, by_hand });
+                }
                 Err(failed) => left.push(failed),
             }
         }
@@ -72,5 +80,23 @@ impl InForce {
     #[cfg(test)]
     pub(super) fn running(&self) -> Vec<(u64, bool)> {
         self.0.iter().map(|entry| (entry.id, entry.running)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_undo_of_a_change_whose_command_was_killed_says_that_there_may_be_nothing_to_undo() {
+        let mut in_force = InForce::default();
+        for (id, running) in [(1, false), (2, true), (3, true)] {
+            in_force.note(Request::Keep { id, undo: Record::of_sysctl("net.no.such", "1"), running });
+        }
+        in_force.note(Request::Running { id: 3, running: false });
+        let left = in_force.undo_all(|id| panic!("{id} was undone"));
+        // The last change is undone first.
+        let says = left.iter().map(|failed| failed.to_string().contains("may not be in force"));
+        assert_eq!(says.collect::<Vec<_>>(), [false, true, false], "{left:?}");
     }
 }

@@ -91,7 +91,10 @@ pub fn play(seed: u64, number: u64, before: &str) -> Result<Option<Killed>> {
         let survived = !processes::include_the_coordinator(&victims);
         ensure!(!survived || matches!(status.code(), Some(0 | 4 | 6 | 7)), "the run ended with {status}");
         let kept = stored(&folder, shown_trials(&text))?;
-        let late = processes::need_the_next_agent(&victims) && scene::state()? != before;
+        // With a lab the kernel ends agents and guards at once. Its settings are gone, but not the journals.
+        let ended_together =
+            processes::need_the_next_agent(&victims) || (scene == Scene::Lab && phase == Phase::Guarded);
+        let late = ended_together && scene::state()? != before;
         if kept.is_some() && (resumes || late) {
             killed.resumed = true;
             killed.restored_later = late;
@@ -141,7 +144,12 @@ fn netduel(folder: &Path, words: &[&str]) -> Result<String> {
     let output = command(folder, words).output().context("failed to start netduel")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "netduel {} ended with {}: {text}{errors}", words.join(" "), output.status);
+    ensure!(
+        output.status.success(),
+        "netduel {} ended with {}: {text}{errors}",
+        words.join(" "),
+        output.status
+    );
     Ok(text)
 }
 
@@ -181,8 +189,11 @@ fn wait_for_the_end_of_all() -> Result<()> {
 impl Running {
     fn start(folder: &Path, words: &[&str]) -> Result<Self> {
         let mut command = command(folder, words);
-        let mut child =
-            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("failed to start netduel")?;
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("failed to start netduel")?;
         let stderr = std::io::BufReader::new(child.stderr.take().context("stderr is a pipe")?);
         let (lines, trials) = (Arc::<Mutex<String>>::default(), Arc::<AtomicU64>::default());
         let (to, count) = (Arc::clone(&lines), Arc::clone(&trials));

@@ -45,12 +45,11 @@ fn main() -> ExitCode {
 }
 
 fn bench(arguments: &Arguments) -> Result<bool> {
-    let seed = match arguments.seed {
-        Some(seed) => seed,
-        None => {
-            let random = netduel_sys::random::bytes16().context("failed to draw a seed")?;
-            (u128::from_ne_bytes(random) >> 96) as u64
-        }
+    let seed = if let Some(seed) = arguments.seed {
+        seed
+    } else {
+        let random = netduel_sys::random::bytes16().context("failed to draw a seed")?;
+        (u128::from_ne_bytes(random) >> 96) as u64
     };
     println!("kill: seed {seed}");
     scene::build()?;
@@ -74,7 +73,7 @@ fn bench(arguments: &Arguments) -> Result<bool> {
             }
         }
         number += 1;
-        if number % 20 == 0 {
+        if number.is_multiple_of(20) {
             println!("kill: {} of {} kills, {failures} wrong", all.len() as u64 + failures, arguments.kills);
         }
     }

@@ -164,7 +164,8 @@ fn victims(target: Target, processes: &[Process], random: &mut SplitMix) -> Opti
 
 /// Whether an agent is among the victims together with its guard: then the next agent restores the host.
 pub fn need_the_next_agent(victims: &[Process]) -> bool {
-    let is_agent = |pid| victims.iter().any(|process| process.pid == pid && process.role == Some(Role::Agent));
+    let is_agent =
+        |pid| victims.iter().any(|process| process.pid == pid && process.role == Some(Role::Agent));
     victims.iter().any(|process| process.role == Some(Role::Guard) && is_agent(process.parent))
 }
 

@@ -1,5 +1,5 @@
 //! What is killed: plans in a lab, and on hosts in named network namespaces whose settings the plan changes. The state of these hosts.
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use anyhow::Result;
@@ -43,7 +43,11 @@ pub fn build() -> Result<()> {
         must("ip", &["netns", "add", host])?;
     }
     let queues = ["numrxqueues", "2", "numtxqueues", "2"];
-    let ends = [&["link", "add", INTERFACE, "netns", HOSTS[0], "index", "10"][..], &queues, &["type", "veth", "peer"]];
+    let ends = [
+        &["link", "add", INTERFACE, "netns", HOSTS[0], "index", "10"][..],
+        &queues,
+        &["type", "veth", "peer"],
+    ];
     let peer = [&["name", INTERFACE, "netns", HOSTS[1], "index", "11"][..], &queues];
     must("ip", &[ends.concat(), peer.concat()].concat())?;
     for (host, address) in HOSTS.into_iter().zip(["10.79.0.1/24", "10.79.0.2/24"]) {
@@ -60,21 +64,32 @@ pub fn state() -> Result<String> {
     let host = "ip -d link show; tc qdisc show; ethtool -k v; sysctl -a --pattern '^net\\.(ipv4|ipv6)\\.' 2>/dev/null; ip route show";
     let mut text = String::new();
     for name in HOSTS {
-        text += &format!("host {name}\n");
+        text += "host ";
+        text += name;
+        text.push('\n');
         text += &must("ip", &["netns", "exec", name, "sh", "-c", host])?;
     }
     text += "outside\n";
-    text += &must("sh", &["-c", "ip netns list | sort; ip -o link show; tc qdisc show; grep netduel- /proc/net/unix; ls /run/netduel 2>/dev/null | grep undo-; true"])?;
+    text += &must(
+        "sh",
+        &[
+            "-c",
+            "ip netns list | sort; ip -o link show; tc qdisc show; grep netduel- /proc/net/unix; ls /run/netduel 2>/dev/null | grep undo-; true",
+        ],
+    )?;
     Ok(text)
 }
 
 /// Lines of one state that the other lacks, for a message.
 pub fn difference(before: &str, after: &str) -> String {
-    let lines = |text: &str, other: &str, sign: &str| -> String {
+    let mut text = String::new();
+    for (sign, lines, other) in [("-", before, after), ("+", after, before)] {
         let other: Vec<&str> = other.lines().collect();
-        text.lines().filter(|line| !other.contains(line)).map(|line| format!("  {sign} {line}\n")).collect()
-    };
-    lines(before, after, "-") + &lines(after, before, "+")
+        for line in lines.lines().filter(|line| !other.contains(line)) {
+            let _ = writeln!(text, "  {sign} {line}");
+        }
+    }
+    text
 }
 
 impl Scene {
@@ -87,32 +102,39 @@ impl Scene {
 
     fn plan(self, seed: u64) -> String {
         let hosts = match self {
-            Self::Lab => "[lab]\nrules = 10\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n".to_owned(),
+            Self::Lab => {
+                "[lab]\nrules = 10\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n".to_owned()
+            }
             Self::Namespaces | Self::Xdp => {
                 let host = |name: &str, namespace: &str, address: &str| {
-                    format!("[hosts.{name}]\nlaunch = \"netns\"\nnetns = \"{namespace}\"\naddresses = [\"{address}\"]\n")
+                    format!(
+                        "[hosts.{name}]\nlaunch = \"netns\"\nnetns = \"{namespace}\"\naddresses = [\"{address}\"]\n"
+                    )
                 };
                 host("a", HOSTS[0], "10.79.0.1") + &host("b", HOSTS[1], "10.79.0.2")
             }
         };
         let sysctl = "{ sysctl = \"net.ipv4.tcp_slow_start_after_idle\", value = \"0\" }";
         let (plain, treated) = match self {
-            Self::Lab => (
-                "{ path = \"synthetic\" }".to_owned(),
-                format!("{{ path = \"accelerated\" }}, {sysctl}"),
-            ),
+            Self::Lab => {
+                ("{ path = \"synthetic\" }".to_owned(), format!("{{ path = \"accelerated\" }}, {sysctl}"))
+            }
             Self::Xdp => (String::new(), sysctl.to_owned()),
             Self::Namespaces => {
                 // An agent and its guard can be killed together just before the command runs, or just after it was undone: only an
                 // undo that succeeds without the change can then be repeated.
                 let bucket = r#"{ on = "client", command = ["tc", "qdisc", "add", "dev", "v", "root", "tbf", "rate", "200mbit", "burst", "32kb", "limit", "64000"], undo = ["sh", "-c", "tc qdisc show dev v | grep -q tbf || exit 0; exec tc qdisc del dev v root"] }"#;
                 let mtu = format!("{{ mtu = 1400, interface = \"{INTERFACE}\" }}");
-                let offload = format!("{{ offload = \"tx-tcp-segmentation\", interface = \"{INTERFACE}\", value = \"off\" }}");
+                let offload = format!(
+                    "{{ offload = \"tx-tcp-segmentation\", interface = \"{INTERFACE}\", value = \"off\" }}"
+                );
                 (String::new(), [mtu.as_str(), &offload, sysctl, bucket].join(", "))
             }
         };
         let arm = |name: &str, treatments: &str| {
-            format!("[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{treatments}]\n")
+            format!(
+                "[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{treatments}]\n"
+            )
         };
         let kind = match self {
             Self::Lab | Self::Namespaces => "type = \"tcp-stream\"",
