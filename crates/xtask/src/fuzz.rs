@@ -25,8 +25,12 @@ The targets are the folders of crates/netduel-fuzz/corpus.
 
 /// Seconds of each target with `--quick`: all targets take less than three minutes.
 const QUICK_SECONDS: u32 = 12;
+/// The seed of `--quick`: a commit is tried with the same inputs every time, as far as the time reaches, so that CI judges the commit.
+const QUICK_SEED: u32 = 1;
+/// libFuzzer's word for a seed that it draws.
+const ANY_SEED: u32 = 0;
 /// One input takes no longer, seconds: an input of this length that takes longer is a way to stop the program.
-const INPUT_SECONDS: u32 = 10;
+const INPUT_SECONDS: u32 = 60;
 /// Bytes of an input at most: the length of a run with one trial of each kind. Larger ones are slow and reach nothing else.
 const INPUT_LEN_MAX: u32 = 64 << 10;
 /// Memory of a target at most, MiB.
@@ -46,7 +50,7 @@ const COVERAGE: [&str; 5] = [
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Task {
-    Run { seconds: u32, only: Option<String> },
+    Run { seconds: u32, seed: u32, only: Option<String> },
     Minimize { only: Option<String> },
 }
 
@@ -56,9 +60,11 @@ impl Task {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let named = |name: &str| (!name.starts_with('-')).then(|| Some(name.to_owned()));
         Some(match words[..] {
-            ["--quick"] => Self::Run { seconds: QUICK_SECONDS, only: None },
-            ["--seconds", seconds] => Self::Run { seconds: positive(seconds)?, only: None },
-            ["--seconds", seconds, name] => Self::Run { seconds: positive(seconds)?, only: named(name)? },
+            ["--quick"] => Self::Run { seconds: QUICK_SECONDS, seed: QUICK_SEED, only: None },
+            ["--seconds", seconds] => Self::Run { seconds: positive(seconds)?, seed: ANY_SEED, only: None },
+            ["--seconds", seconds, name] => {
+                Self::Run { seconds: positive(seconds)?, seed: ANY_SEED, only: named(name)? }
+            }
             ["--minimize"] => Self::Minimize { only: None },
             ["--minimize", name] => Self::Minimize { only: named(name)? },
             _ => return None,
@@ -88,7 +94,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     for name in &targets {
         let target = Target { name, program: &program };
         match task {
-            Task::Run { seconds, .. } => passed &= target.run(seconds)?,
+            Task::Run { seconds, seed, .. } => passed &= target.run(seconds, seed)?,
             Task::Minimize { .. } => target.minimize()?,
         }
     }
@@ -180,7 +186,7 @@ impl Target<'_> {
     }
 
     /// Runs it, and prints how many inputs it had.
-    fn run(&self, seconds: u32) -> Result<bool> {
+    fn run(&self, seconds: u32, seed: u32) -> Result<bool> {
         let faults = made(scratch().join("faults").join(self.name))?;
         let log = scratch().join(format!("{}.log", self.name));
         let mut artifacts: OsString = "-artifact_prefix=".into();
@@ -188,6 +194,7 @@ impl Target<'_> {
         let mut command = self.command();
         command
             .arg(format!("-max_total_time={seconds}"))
+            .arg(format!("-seed={seed}"))
             .arg(format!("-timeout={INPUT_SECONDS}"))
             .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
             .args(["-print_final_stats=1", "-use_value_profile=0"])
@@ -288,9 +295,12 @@ mod tests {
 
     #[test]
     fn arguments_are_those_of_the_usage() {
-        assert_eq!(task("--quick"), Some(Task::Run { seconds: QUICK_SECONDS, only: None }));
+        assert_eq!(task("--quick"), Some(Task::Run { seconds: QUICK_SECONDS, seed: QUICK_SEED, only: None }));
         let only = Some("plan".to_owned());
-        assert_eq!(task("--seconds 3600 plan"), Some(Task::Run { seconds: 3600, only: only.clone() }));
+        assert_eq!(
+            task("--seconds 3600 plan"),
+            Some(Task::Run { seconds: 3600, seed: ANY_SEED, only: only.clone() })
+        );
         assert_eq!(task("--minimize plan"), Some(Task::Minimize { only }));
         for line in
             ["", "plan", "--seconds", "--seconds 0", "--seconds x", "--quick plan", "--seconds 5 --quick"]

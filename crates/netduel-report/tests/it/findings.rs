@@ -1,4 +1,6 @@
 //! Each finding appears on a host that has the fault, and none on a host without it.
+//!
+//! Long because: it is a list of findings, each with its host.
 use netduel_model::snapshot::{
     Channels, Firewall, HostSnapshot, HugePages, Provider, ReceiveSteering, Rings,
 };
