@@ -99,6 +99,9 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         // From the beginning: a signal before the first trial ends the command as one during a trial does.
         signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
     }
+    if command.measures() || matches!(command, Command::Lab(_)) {
+        program::check_path()?;
+    }
     match command {
         Command::Demo(args) => demo::command(args)?,
         Command::Run(args) => run::command(args)?,

@@ -12,6 +12,15 @@ pub fn path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
+/// Checks before anything is started that agents and keepers can be: the kernel names the running program in `/proc`.
+pub fn check_path() -> Result<(), Failure> {
+    std::env::current_exe().map(drop).map_err(|error| {
+        let text = format!("failed to find the file of this program in /proc: {error}");
+        Failure::caused(Kind::Environment, text, error)
+            .remedy("mount /proc where netduel runs: `mount -t proc proc /proc`")
+    })
+}
+
 /// The command line, for a stored run. A pairing string is a secret and is replaced by its host and port. Bytes that are no UTF-8, as a path may
 /// have, are replaced: a stored run is JSON.
 pub fn command_line() -> Vec<String> {

@@ -117,6 +117,25 @@ fn limited(bench: &Bench, limit: &str, words: &[&OsStr]) -> std::io::Result<Outp
 }
 
 #[test]
+fn run_without_proc_names_what_is_missing() {
+    let bench = Bench::new();
+    let plan = plan(&bench);
+    // A /proc without files, in a mount namespace that ends with the command.
+    let script = "mount -t tmpfs tmpfs /proc || exit 77; exec \"$0\" run \"$1\"";
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_netduel")]).arg(plan);
+    command.current_dir(bench.path()).stdin(Stdio::null());
+    bench.mark(&mut command);
+    let output = match command.output() {
+        Ok(output) if output.status.code() != Some(77) => output,
+        refused => return skip(format!("no mount namespace: {refused:?}")),
+    };
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("mount /proc"), "{text}");
+}
+
+#[test]
 fn run_without_memory_ends_with_a_documented_code() {
     let bench = Bench::new();
     let plan = plan(&bench);
