@@ -35,7 +35,7 @@ impl Readers {
     }
 }
 
-/// Creates a folder for [`write`] and the folders that it is in, as far as they are missing.
+/// Creates a folder for [`write()`] and the folders that it is in, as far as they are missing.
 ///
 /// # Errors
 /// The error of the system; a link that another user has planted on the way is refused.
@@ -60,10 +60,10 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether [`write`] could write to the path now: an empty draft is made beside a file and removed again, a device or pipe is not opened.
+/// Whether [`write()`] could write to the path now: an empty draft is made beside a file and removed again, a device or pipe is not opened.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn check(path: &Path) -> io::Result<()> {
     match Target::of(path)? {
         Target::File(path) => {
