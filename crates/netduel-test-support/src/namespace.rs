@@ -42,7 +42,10 @@ impl NewNamespace<'_> {
         let output = self.command(this).args(["--exact", test, "--nocapture"]).env(INSIDE, "1").output();
         let output = output.expect("unshare(1) was started before");
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+        // Indented, because the lines of this test harness would be taken for those of the one around it.
+        let indented = |text: &str| format!("    | {}", text.replace('\n', "\n    | "));
+        let errors = indented(&String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}\n{errors}", indented(&text));
         assert!(text.contains("1 passed"), "the test `{test}` was not found: {text}");
         repeat_skips(&text);
     }
