@@ -36,6 +36,7 @@ use netduel_sys::memory::EndingAllocator;
 static ALLOCATOR: EndingAllocator<{ Kind::Environment as i32 }> = EndingAllocator;
 
 fn main() {
+    ALLOCATOR.end_without_memory_for_threads();
     std::process::exit(unless_panicked(run));
 }
 
