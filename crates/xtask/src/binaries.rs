@@ -14,6 +14,16 @@ use serde_json::Value;
 use crate::step;
 use crate::transcript::Transcript;
 
+/// Modules of integration tests that wait for one another: each has a part of its own, so that its tests do not wait in all threads of the
+/// harness while others could run.
+const SERIAL: [(&str, &str); 1] = [("netduel/it", "truth::")];
+
+/// The number of tests that the harness runs at a time.
+const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
+
+/// Most tests of the largest binaries wait for the end of a trial.
+const THREADS_PER_CORE: usize = 2;
+
 /// A test binary of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestBinary {
@@ -41,10 +51,24 @@ impl TestBinary {
         Some(Self { name, executable, folder })
     }
 
+    /// The arguments of each part of the binary that runs as a job of its own.
+    pub fn parts(&self) -> Vec<Vec<String>> {
+        match SERIAL.iter().find(|(name, _)| *name == self.name) {
+            Some((_, module)) => {
+                vec![vec![(*module).to_owned()], vec!["--skip".to_owned(), (*module).to_owned()]]
+            }
+            None => vec![Vec::new()],
+        }
+    }
+
     /// The command that runs its tests. `arguments` are for the test harness.
     pub fn command(&self, arguments: &[String]) -> Command {
         let mut command = Command::new(&self.executable);
         command.arg("--show-output").args(arguments);
+        // The variable of the caller, if any, is stronger than the default of the harness: one thread per core.
+        if std::env::var_os(THREADS_VARIABLE).is_none() {
+            command.env(THREADS_VARIABLE, (THREADS_PER_CORE * step::cores()).to_string());
+        }
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).stdin(Stdio::null());
         command
     }
@@ -143,6 +167,15 @@ mod tests {
         assert_eq!(name("not a message"), None);
         let binary = TestBinary::from_message(&message("test", "it", true)).unwrap();
         assert_eq!(binary.folder, Path::new("/w/crates/netduel-load"));
+        assert_eq!(binary.parts(), [Vec::<String>::new()]);
+    }
+
+    #[test]
+    fn parts_of_a_binary_have_every_test_once() {
+        let binary = TestBinary::from_message(&message("test", "it", true)).unwrap();
+        let binary = TestBinary { name: "netduel/it".to_owned(), ..binary };
+        let parts = binary.parts();
+        assert_eq!(parts, [vec!["truth::"], vec!["--skip", "truth::"]]);
     }
 
     fn done() -> Finished {

@@ -1,5 +1,6 @@
 //! Runs one command of a check: prints it first, and gives it no terminal for questions.
 use std::ffi::OsStr;
+use std::num::NonZero;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -29,6 +30,11 @@ pub fn is_installed(program: &str) -> bool {
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
+}
+
+/// The number of cores that this process may use; 1 when the system does not say.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// The command as typed by a person, without the folder of the program.

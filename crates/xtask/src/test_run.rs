@@ -2,7 +2,6 @@
 //! select run as `cargo test` runs them.
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::num::NonZero;
 use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, bail};
@@ -154,7 +153,8 @@ impl<'a> Selection<'a> {
 
 /// A part of the tests of the whole workspace.
 enum Job {
-    Binary(TestBinary),
+    /// A binary, and the arguments for its harness.
+    Binary(TestBinary, Vec<String>),
     /// The examples in the documentation, which cargo tests itself.
     Documentation,
 }
@@ -166,12 +166,17 @@ fn everything(
     display: Display,
 ) -> Result<Vec<Finished>> {
     let binaries = binaries::build()?;
-    let at_once = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let at_once = step::cores();
     println!("{} test binaries, {at_once} at a time", binaries.len());
-    let jobs = binaries.into_iter().map(Job::Binary).chain([Job::Documentation]).collect();
+    let jobs_of = |binary: TestBinary| {
+        // The harness joins filters with "or": a part of the tests that the caller selects cannot be named.
+        let parts = if for_tests.is_empty() { binary.parts() } else { vec![for_tests.to_vec()] };
+        parts.into_iter().map(move |part| Job::Binary(binary.clone(), part))
+    };
+    let jobs = binaries.into_iter().flat_map(jobs_of).chain([Job::Documentation]).collect();
     binaries::run_all(jobs, at_once, |job| match job {
-        Job::Binary(binary) => {
-            let command = prepared(binary.command(for_tests));
+        Job::Binary(binary, arguments) => {
+            let command = prepared(binary.command(&arguments));
             one(command, Transcript::of_binary(&binary.name), &format!("{}: ", binary.name), display)
         }
         Job::Documentation => {

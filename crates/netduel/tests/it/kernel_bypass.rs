@@ -9,7 +9,7 @@ use netduel_test_support::skip;
 use rustix::process::Signal;
 
 use crate::support::{Bench, Finished, UnderWay, signal, signal_those_left, until};
-use crate::truth::bed::{Hosts, Namespace, skipped_without_root, stored, turn};
+use crate::truth::bed::{Hosts, Namespace, skipped_without_root, stored};
 
 /// From `enum xdp_action` (include/uapi/linux/bpf.h).
 const XDP_PASS: i32 = 2;
@@ -54,7 +54,6 @@ fn interface_with_an_xdp_program_of_another_owner_is_rejected_by_name() {
     if skipped_without_root() {
         return;
     }
-    let _turn = turn();
     let hosts = Hosts::on_a_wire();
     let index = hosts.b.index("vb");
     let mut code = Code::new();
@@ -95,7 +94,6 @@ fn unsupported_features_of_an_interface_are_reported_with_the_remedy() {
     if skipped_without_root() {
         return;
     }
-    let _turn = turn();
     let hosts = Hosts::on_a_wire();
     let reason = refused(&hosts, "xdp", "xdp", "queues = 3\n");
     holds(&reason, &["open 3 queues of v", "it has 1", "ethtool -L v"]);
@@ -168,7 +166,6 @@ fn every_queue_of_the_direct_path_carries_counted_packets() {
     if skipped_without_root() {
         return;
     }
-    let _turn = turn();
     let bench = Bench::new();
     let plan = bench.plan(&format!(
         "name = \"queues\"\nquestion = \"q?\"\n[lab]\nrules = 0\nqueues = 3\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
@@ -208,7 +205,6 @@ fn killed_agent_leaves_no_program_on_the_interface() {
     if std::process::Command::new("ip").arg("-V").output().is_err() {
         return skip("ip (iproute2) is not installed");
     }
-    let _turn = turn();
     for (generator, receiver) in [("socket", "count"), ("xdp", "xdp"), ("kernel", "count")] {
         let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
         let long = workload(generator, receiver, "").replace("200 ms", "30 s");
