@@ -9,6 +9,7 @@ mod bus_address;
 mod counter;
 mod data_path;
 mod device;
+mod device_settings;
 mod difference;
 mod error;
 mod file;

@@ -132,7 +132,8 @@ fn counters(value: &[u8]) -> Option<Counters> {
     })
 }
 
-fn text(value: &[u8]) -> String {
+/// A string with or without its final zero byte.
+pub(crate) fn text(value: &[u8]) -> String {
     let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
     String::from_utf8_lossy(&value[..end]).into_owned()
 }

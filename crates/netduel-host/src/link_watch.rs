@@ -1,5 +1,5 @@
-//! Listens to changes of the links of a network namespace while traffic runs: netlink's group of links, and the kernel's log if it is
-//! readable. A thread sleeps until a notification arrives; must not read counters.
+//! Listens to changes of the links of a network namespace while traffic runs: netlink's groups of links and of device settings, and the
+//! kernel's log if it is readable. A thread sleeps until a notification arrives; must not read counters.
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
+use crate::device_settings::DeviceSettings;
 use crate::link::{Link, link, links};
 use crate::netlink::RouteSocket;
 use crate::source::LinkSource as _;
@@ -47,6 +48,7 @@ impl Watch {
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let listener = Listener {
             notices,
+            settings: DeviceSettings::listen().ok(),
             log,
             stop: stop.try_clone()?,
             lists,
@@ -100,16 +102,20 @@ struct State {
     up: bool,
     carrier: Option<bool>,
     master: Option<u32>,
+    mtu: Option<u32>,
 }
 
 impl State {
     fn of(link: &Link) -> Self {
-        Self { name: link.name.clone(), up: link.up, carrier: link.carrier, master: link.master }
+        let Link { name, up, carrier, master, mtu, .. } = link;
+        Self { name: name.clone(), up: *up, carrier: *carrier, master: *master, mtu: *mtu }
     }
 }
 
 struct Listener {
     notices: OwnedFd,
+    /// Absent on a kernel that does not notify about settings.
+    settings: Option<DeviceSettings>,
     log: Option<OwnedFd>,
     stop: OwnedFd,
     lists: RouteSocket,
@@ -127,6 +133,7 @@ impl Listener {
                 self.log = None;
             }
             self.take_notices(&mut received);
+            self.take_settings(&mut received);
             self.take_log(&mut received[..RECORD_LEN]);
             if stopped {
                 return self.events;
@@ -137,10 +144,12 @@ impl Listener {
     /// Waits for a notification. Returns whether to stop, and whether the log has ended.
     fn wait(&self) -> (bool, bool) {
         let log = self.log.as_ref().unwrap_or(&self.stop);
+        let settings = self.settings.as_ref().map_or(&self.stop, |settings| &settings.notices);
         let mut sources = [
             PollFd::new(&self.stop, PollFlags::IN),
             PollFd::new(&self.notices, PollFlags::IN),
             PollFd::new(log, PollFlags::IN),
+            PollFd::new(settings, PollFlags::IN),
         ];
         match poll(&mut sources, None) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -175,6 +184,31 @@ impl Listener {
                     }
                 }
                 Err(_) => return,
+            }
+        }
+    }
+
+    fn take_settings(&mut self, buffer: &mut [u8]) {
+        loop {
+            let Some(settings) = &mut self.settings else { return };
+            match recv(&settings.notices, &mut *buffer, RecvFlags::empty()) {
+                Ok((_, length)) => {
+                    for (interface, change) in settings.changes(buffer.get(..length).unwrap_or_default()) {
+                        self.note(interface, None, change);
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::NOBUFS) => {
+                    // Without a new list the next change is compared with an old one: still a change.
+                    let _ = settings.relist();
+                    self.note(String::new(), None, LinkChange::EventsLost);
+                }
+                Err(Errno::AGAIN) => return,
+                // A socket that cannot be read would always be ready.
+                Err(_) => {
+                    self.settings = None;
+                    return;
+                }
             }
         }
     }
@@ -239,6 +273,11 @@ fn apply(known: &mut Known, kind: u16, notified: &Link) -> Vec<(String, Option<S
                 }
                 None if before.master.is_some() => changes.push(LinkChange::Released),
                 _ => {}
+            }
+            if let (Some(from), Some(to)) = (before.mtu, now.mtu)
+                && from != to
+            {
+                changes.push(LinkChange::Mtu { from, to });
             }
             match (before.up, now.up) {
                 (true, false) => changes.push(LinkChange::Down),

@@ -4,11 +4,12 @@ use std::net::IpAddr;
 
 use netduel_sys::netlink::{
     NetlinkSocket, RTM_GETADDR, RTM_GETLINK, RTM_GETNEIGH, RTM_GETQDISC, RTM_GETROUTE, RTM_NEWROUTE, Request,
-    messages, u16_at,
+    attribute, attributes, messages, u16_at, u32_at,
 };
 
 use rustix::net::AddressFamily;
 
+use crate::link::text;
 use crate::source::{FilterSource, LinkSource};
 
 /// Bytes of `struct ifinfomsg`, `struct tcmsg`, and of `struct rtmsg` and `struct ndmsg`. A body of zeros requests everything.
@@ -31,7 +32,11 @@ const GENERIC_CONTROL: u16 = 16;
 const CONTROL_GET_FAMILY: u8 = 3;
 const CONTROL_FAMILY_ID: u16 = 1;
 const CONTROL_FAMILY_NAME: u16 = 2;
-const GENERIC_VERSION: u8 = 1;
+const CONTROL_GROUPS: u16 = 7;
+/// Within the attributes of a group.
+const CONTROL_GROUP_NAME: u16 = 1;
+const CONTROL_GROUP_ID: u16 = 2;
+pub(crate) const GENERIC_VERSION: u8 = 1;
 pub(crate) const GENERIC_BODY_LEN: usize = 4;
 /// The family of network devices and its `NETDEV_CMD_DEV_GET` (include/uapi/linux/netdev.h).
 const NETDEV_FAMILY: &str = "netdev";
@@ -134,18 +139,46 @@ impl LinkSource for RouteSocket {
 /// `netdev` (Linux 6.3), whose number the kernel assigns at boot.
 pub(crate) fn xdp_devices() -> io::Result<Vec<u8>> {
     let mut socket = NetlinkSocket::generic()?;
-    let body = [CONTROL_GET_FAMILY, GENERIC_VERSION, 0, 0];
-    let family = Request::new(GENERIC_CONTROL, 0, &body).text(CONTROL_FAMILY_NAME, NETDEV_FAMILY);
-    let answer = socket.get(family)?;
-    let family = messages(&answer)
-        .flat_map(|message| message.attributes(GENERIC_BODY_LEN))
-        .find(|(kind, _)| *kind == CONTROL_FAMILY_ID)
-        .and_then(|(_, value)| u16_at(value, 0))
-        .ok_or(io::ErrorKind::InvalidData)?;
+    let family = Family::find(&mut socket, NETDEV_FAMILY)?;
     let mut devices = Vec::new();
     let body = [NETDEV_GET_DEVICE, GENERIC_VERSION, 0, 0];
-    socket.dump(&Request::new(family, 0, &body), &mut devices)?;
+    socket.dump(&Request::new(family.id, 0, &body), &mut devices)?;
     Ok(devices)
+}
+
+/// A family of generic netlink, whose numbers the kernel assigns at boot.
+#[derive(Debug)]
+pub(crate) struct Family {
+    /// The type of its messages.
+    pub id: u16,
+    answer: Vec<u8>,
+}
+
+impl Family {
+    /// Requests it from the kernel.
+    ///
+    /// # Errors
+    /// `ENOENT` when the kernel does not have it.
+    pub fn find(socket: &mut NetlinkSocket, name: &str) -> io::Result<Self> {
+        let body = [CONTROL_GET_FAMILY, GENERIC_VERSION, 0, 0];
+        let answer = socket.get(Request::new(GENERIC_CONTROL, 0, &body).text(CONTROL_FAMILY_NAME, name))?;
+        let id = described(&answer, CONTROL_FAMILY_ID).and_then(|value| u16_at(value, 0));
+        Ok(Self { id: id.ok_or(io::ErrorKind::InvalidData)?, answer })
+    }
+
+    /// The number of one of its multicast groups.
+    pub fn group(&self, name: &str) -> Option<u32> {
+        let (_, group) = attributes(described(&self.answer, CONTROL_GROUPS)?).find(|(_, group)| {
+            attribute(group, CONTROL_GROUP_NAME).is_some_and(|found| text(found) == name)
+        })?;
+        u32_at(attribute(group, CONTROL_GROUP_ID)?, 0)
+    }
+}
+
+/// The value of an attribute of a family.
+fn described(answer: &[u8], kind: u16) -> Option<&[u8]> {
+    let mut attributes = messages(answer).flat_map(|message| message.attributes(GENERIC_BODY_LEN));
+    attributes.find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
 /// nftables of the network namespace of the calling thread. It opens a socket for each query only, because opening one may load a

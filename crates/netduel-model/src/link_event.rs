@@ -51,8 +51,62 @@ pub enum LinkChange {
         /// The message.
         message: String,
     },
+    /// Its MTU was changed.
+    Mtu {
+        /// Bytes before.
+        from: u32,
+        /// Bytes now.
+        to: u32,
+    },
+    /// Features of the device were switched on or off (`ethtool -K`).
+    Offloads {
+        /// Kernel names of those that are active now.
+        on: Vec<String>,
+        /// Kernel names of those that are no longer active.
+        off: Vec<String>,
+    },
+    /// Another setting of the device was written (ethtool(8)), perhaps with the value that it had.
+    Setting {
+        /// Which one.
+        setting: DeviceSetting,
+    },
     /// Events arrived faster than they were read; changes in between are unknown.
     EventsLost,
+}
+
+/// A setting of a network device about which the kernel notifies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceSetting {
+    /// Numbers of queues (`ethtool -L`).
+    Channels,
+    /// Interrupt coalescing (`ethtool -C`).
+    Coalescing,
+    /// Forward error correction (`ethtool --set-fec`).
+    ForwardErrorCorrection,
+    /// Speed, duplex and autonegotiation (`ethtool -s`).
+    LinkModes,
+    /// Flow control by pause frames (`ethtool -A`).
+    PauseFrames,
+    /// Flags of the driver (`ethtool --set-priv-flags`).
+    PrivateFlags,
+    /// Sizes of the descriptor rings (`ethtool -G`).
+    Rings,
+}
+
+impl DeviceSetting {
+    /// Its name within a sentence.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Channels => "the number of queues",
+            Self::Coalescing => "interrupt coalescing",
+            Self::ForwardErrorCorrection => "forward error correction",
+            Self::LinkModes => "speed or autonegotiation",
+            Self::PauseFrames => "flow control",
+            Self::PrivateFlags => "flags of the driver",
+            Self::Rings => "the ring size",
+        }
+    }
 }
 
 impl LinkEvent {
@@ -70,6 +124,19 @@ impl LinkEvent {
             LinkChange::Released => format!("{interface} was detached from its master"),
             LinkChange::Renamed { from } => format!("{from} was renamed to {interface}"),
             LinkChange::DataPath { message } => format!("the kernel logged \"{message}\""),
+            LinkChange::Mtu { from, to } => format!("the MTU of {interface} changed from {from} B to {to} B"),
+            LinkChange::Offloads { on, off } => {
+                let switched = |names: &[String], state: &str| {
+                    (!names.is_empty())
+                        .then(|| format!("{} of {interface} went {state}", names.join(" and ")))
+                };
+                [switched(on, "on"), switched(off, "off")]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            }
+            LinkChange::Setting { setting } => format!("{} of {interface} was set", setting.words()),
             LinkChange::EventsLost => {
                 "link events were lost: they came faster than they were read".to_owned()
             }

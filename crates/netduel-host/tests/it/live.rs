@@ -5,6 +5,8 @@ use std::process::Command;
 use netduel_host::{
     Locality, Observer, Sources, addresses_of, interface_names, mtu_range, snapshot, snapshot_of,
 };
+use netduel_model::link_event::LinkEvent;
+use netduel_sys::ethtool::Ethtool;
 use netduel_test_support::{NewNamespace, in_namespace, skip};
 
 fn ip(words: &str) {
@@ -35,6 +37,37 @@ fn this_machine_is_described() {
             assert_eq!(interface.device.pci.as_ref(), Some(function));
         }
     }
+}
+
+#[test]
+fn settings_that_are_changed_and_set_back_are_events() {
+    in_namespace("live::settings_that_are_changed_and_set_back_are_events", || {
+        ip("link add va type veth peer name vb");
+        let mut observer = Observer::new().unwrap();
+        let before = observer.before().unwrap();
+        for mtu in ["1400", "1500"] {
+            ip(&format!("link set va mtu {mtu}"));
+        }
+        let mut ethtool = Ethtool::open().unwrap();
+        for enabled in [false, true] {
+            ethtool.request_features("va", &[("tx-tcp-segmentation".to_owned(), enabled)]).unwrap();
+        }
+        let seen = before.after(&mut observer).unwrap();
+        let events = seen.link_events.unwrap();
+        let words: Vec<String> =
+            events.iter().filter(|event| event.interface == "va").map(LinkEvent::words).collect();
+        let expected = [
+            ("MTU of va changed", "from 1500 B to 1400 B"),
+            ("MTU of va changed", "from 1400 B to 1500 B"),
+            ("tx-tcp-segmentation", "of va went off"),
+            ("tx-tcp-segmentation", "of va went on"),
+        ];
+        // Other kinds of events may come between them.
+        let mut found = words.iter();
+        for (what, how) in expected {
+            assert!(found.any(|words| words.contains(what) && words.ends_with(how)), "{how}: {words:?}");
+        }
+    });
 }
 
 #[test]

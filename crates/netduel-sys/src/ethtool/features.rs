@@ -27,7 +27,7 @@ impl Ethtool {
     /// # Errors
     /// `ENODEV` without such an interface.
     pub fn features(&mut self, interface: &str) -> io::Result<Vec<Feature>> {
-        let names = self.names(interface, SET_FEATURE_NAMES)?;
+        let names = self.feature_names(interface)?;
         let blocks = names.len().div_ceil(32);
         self.memory.clear(8 + blocks * 16);
         self.memory.set_word(4, blocks as u32);
@@ -48,13 +48,21 @@ impl Ethtool {
             .collect())
     }
 
+    /// The kernel's names of all features; empty for a bit without a name.
+    ///
+    /// # Errors
+    /// As [`Ethtool::features`].
+    pub fn feature_names(&mut self, interface: &str) -> io::Result<Vec<String>> {
+        self.names(interface, SET_FEATURE_NAMES)
+    }
+
     /// Requests features by their kernel names (`ethtool -K`), all in one request. Whether the device applied them has
     /// to be read back: features depend on each other.
     ///
     /// # Errors
     /// `EINVAL` when the kernel does not know a name, `EPERM` without `CAP_NET_ADMIN`, and errors of the driver.
     pub fn request_features(&mut self, interface: &str, wanted: &[(String, bool)]) -> io::Result<()> {
-        let names = self.names(interface, SET_FEATURE_NAMES)?;
+        let names = self.feature_names(interface)?;
         let blocks = names.len().div_ceil(32);
         self.memory.clear(8 + blocks * 8);
         self.memory.set_word(4, blocks as u32);

@@ -12,4 +12,4 @@ pub use libc::{
 };
 pub use message::{HEADER_LEN, Message, attribute, attributes, messages, u16_at, u32_at, u64_at};
 pub use request::{APPEND, CREATE, EXCL, REPLACE, Request};
-pub use socket::{NetlinkSocket, link_notifications};
+pub use socket::{NetlinkSocket, generic_notifications, link_notifications};

@@ -201,6 +201,18 @@ pub fn link_notifications() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// A socket that receives the messages of a multicast group of generic netlink, for this network namespace. It behaves as that of
+/// [`link_notifications`].
+///
+/// # Errors
+/// When no descriptor is available, and `EINVAL` without such a group.
+pub fn generic_notifications(group: u32) -> io::Result<OwnedFd> {
+    let socket = raw_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, Some(GENERIC))?;
+    bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+    set_int(&socket, libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group.cast_signed())?;
+    Ok(socket)
+}
+
 fn raw_socket(flags: SocketFlags, protocol: Option<Protocol>) -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?)
 }

@@ -71,6 +71,29 @@ fn vf_removal_and_return_during_a_trial_makes_it_invalid_with_the_event() {
     bench.assert_nothing_left();
 }
 
+#[test]
+fn setting_that_is_changed_and_set_back_during_a_trial_makes_it_invalid() {
+    let bench = Bench::new();
+    let arm = "[[arms]]\nname = \"accelerated\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]";
+    let plan = bench.plan(&short_plan(arm, LONG, "aa = true\nblocks_min = 2\nblocks_max = 2"));
+    let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    let lab = format!("run-short-{}", under_way.pid().as_raw_nonzero());
+    assert!(wait_for_bytes(&bench, &lab), "no traffic was seen on the accelerated path");
+    // Readings before and after the trial find the old value.
+    let there_and_back = "ip link set vf0 mtu 1400 && ip link set vf0 mtu 1500";
+    bench.run(["lab", "exec", "--lab", &lab, "a", "--", "sh", "-c", there_and_back]).expect_code(0);
+    let run = under_way.finish();
+    assert!(
+        run.stderr.contains("the MTU of vf0 changed from 1500 B to 1400 B")
+            && run.stderr.contains("the MTU of vf0 changed from 1400 B to 1500 B"),
+        "{}",
+        run.stderr
+    );
+    let document = bench.run(["report", "last", "--json"]).json();
+    assert_eq!((&document["trials_excluded"], &document["trials_valid"]), (&1.into(), &3.into()));
+    bench.assert_nothing_left();
+}
+
 /// Polls the lab's counters until the accelerated interface of guest a has carried a megabyte.
 pub fn wait_for_bytes(bench: &Bench, lab: &str) -> bool {
     until(|| {

@@ -25,7 +25,9 @@ fn automatic_placement_runs_on_the_reported_cores() {
             let placements = arm["placements"].as_array().unwrap();
             let ends: Vec<_> = placements.iter().map(|placed| &placed["role"]).collect();
             assert_eq!(ends, ["client", "server"], "{arm}");
-            assert!(placements.iter().all(|placed| placed["trials"] == 2), "{placements:?}");
+            // A busy machine may make one of the two trials invalid.
+            let counted = |placed: &Value| matches!(placed["trials"].as_u64(), Some(1 | 2));
+            assert!(placements.iter().all(counted), "{placements:?}");
         }
     }
     for format in ["text", "md", "html"] {

@@ -151,7 +151,7 @@ fn datagrams_dropped_before_the_program_are_reported() {
     let fates: Vec<Fate> =
         (0..10_000).map(|number| if number % 10 == 3 { Fate::Dropped } else { Fate::Passed }).collect();
     let programs = Fates::decide(&hosts, 500, &fates);
-    let udp = "[[workloads]]\nname = \"filtered\"\ntype = \"udp-stream\"\nsize = \"500 B\"\nrate = \"80 Mbit/s\"\nduration = \"500 ms\"";
+    let udp = "[[workloads]]\nname = \"filtered\"\ntype = \"udp-stream\"\nsize = \"500 B\"\nrate = \"80 Mbit/s\"\nduration = \"3 s\"\nvolume = \"5 MB\"";
     hosts.run(&bench, udp, 2);
     let (decided, _) = programs.finish();
     let warnings = disagreements(&bench);
