@@ -13,6 +13,7 @@ mod lock;
 mod management_interfaces;
 pub mod path_events;
 mod placement;
+mod program;
 pub mod treatment;
 pub mod trial_end;
 mod work;

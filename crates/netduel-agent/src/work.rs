@@ -165,7 +165,7 @@ pub fn snapshot(metadata: bool) -> Result<HostSnapshot, HostError> {
     if !metadata {
         sources.metadata = None;
     }
-    netduel_host::snapshot_of(&mut sources)
+    Ok(HostSnapshot { build: crate::program::build(), ..netduel_host::snapshot_of(&mut sources)? })
 }
 
 impl Work for AgentWork {

@@ -27,6 +27,9 @@ pub struct HostSnapshot {
     pub hostname: Option<String>,
     /// Kernel release (`uname -r`).
     pub kernel: Option<String>,
+    /// First 16 hexadecimal digits of the SHA-256 of the program file of netduel on this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
     /// Machine architecture.
     pub machine: Option<String>,
     /// Distribution (`PRETTY_NAME` of os-release).

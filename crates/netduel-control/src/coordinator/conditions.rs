@@ -18,6 +18,12 @@ pub(super) fn changes(
     now: &HostSnapshot,
 ) -> Vec<String> {
     let mut changes = Vec::new();
+    let governor = |host: &HostSnapshot| host.processor.as_ref()?.governor.clone();
+    note(&mut changes, "kernel", then.kernel.as_ref(), now.kernel.as_ref());
+    note(&mut changes, "build of netduel", then.build.as_ref(), now.build.as_ref());
+    note(&mut changes, "CPU model", then.cpu_model.as_ref(), now.cpu_model.as_ref());
+    note(&mut changes, "number of cores online", counted(then.cores), counted(now.cores));
+    note(&mut changes, "governor of the clock rate", governor(then), governor(now));
     for (name, old) in then.sysctls.iter().filter(|(name, _)| !NO_SETTINGS.contains(&name.as_str())) {
         note(&mut changes, name, Some(old), now.sysctls.get(name));
     }
@@ -29,6 +35,11 @@ pub(super) fn changes(
         }
     }
     changes
+}
+
+/// A number of cores; 0 is not known.
+fn counted(cores: u32) -> Option<u32> {
+    Some(cores).filter(|cores| *cores > 0)
 }
 
 /// The interfaces that the plan uses on a host: those that it names, those with its addresses, and where it names none those of default
@@ -109,7 +120,7 @@ fn note<T: PartialEq + std::fmt::Display>(
 #[cfg(test)]
 mod tests {
     use netduel_model::plan::parse;
-    use netduel_model::snapshot::{Channels, Device, Rings};
+    use netduel_model::snapshot::{Channels, Device, Processor, Rings};
 
     use super::*;
 
@@ -148,6 +159,10 @@ mod tests {
         let vf = Interface { master: Some("eth0".to_owned()), ..interface("vf") };
         let sysctls = [("net.ipv4.tcp_sack", "1"), (NO_SETTINGS[0], "reno cubic"), (NO_SETTINGS[1], "8")];
         HostSnapshot {
+            kernel: Some("6.8".to_owned()),
+            build: Some("a1".to_owned()),
+            cores: 4,
+            processor: Some(Processor { governor: Some("performance".to_owned()), ..Processor::default() }),
             interfaces: vec![eth0, vf, interface("docker0")],
             sysctls: sysctls.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..HostSnapshot::default()
@@ -164,6 +179,11 @@ mod tests {
     fn settings_that_bear_on_results_are_named_with_both_values() {
         assert!(changed(|_| ()).is_empty());
         let all = changed(|now| {
+            now.kernel = Some("6.9".to_owned());
+            now.build = Some("b2".to_owned());
+            now.cores = 2;
+            let governor = Some("powersave".to_owned());
+            now.processor = Some(Processor { governor, ..Processor::default() });
             now.sysctls.insert("net.ipv4.tcp_sack".to_owned(), "0".to_owned());
             now.interfaces[0].mtu = Some(1300);
             now.interfaces[0].features_on = vec!["rx-gro".to_owned()];
@@ -174,6 +194,10 @@ mod tests {
         assert_eq!(
             all,
             [
+                "kernel is 6.9 instead of 6.8",
+                "build of netduel is b2 instead of a1",
+                "number of cores online is 2 instead of 4",
+                "governor of the clock rate is powersave instead of performance",
                 "net.ipv4.tcp_sack is 0 instead of 1",
                 "MTU of eth0 is 1300 instead of 1500",
                 "tx-tcp-segmentation of eth0 is off instead of on",
@@ -211,6 +235,7 @@ mod tests {
     fn what_a_host_did_not_report_is_no_change() {
         let none = changed(|now| {
             now.sysctls.clear();
+            (now.kernel, now.build, now.processor, now.cores) = (None, None, None, 0);
             now.interfaces[0].mtu = None;
             now.interfaces[0].device.channels = None;
             now.interfaces.remove(1);

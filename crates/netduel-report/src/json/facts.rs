@@ -18,6 +18,8 @@ pub struct HostFacts {
     pub kernel: Option<String>,
     /// Machine architecture.
     pub architecture: Option<String>,
+    /// First 16 hexadecimal digits of the SHA-256 of the program file of netduel on this host.
+    pub build: Option<String>,
     /// Distribution.
     pub os: Option<String>,
     /// Hypervisor or cloud that DMI names.
@@ -330,6 +332,7 @@ impl HostFacts {
             hostname: host.hostname.clone(),
             kernel: host.kernel.clone(),
             architecture: host.machine.clone(),
+            build: host.build.clone(),
             os: host.os.clone(),
             platform: host.platform.clone(),
             boot_id: host.boot_id.clone(),

@@ -34,6 +34,7 @@ pub fn machine_facts(host: &HostSnapshot) -> Vec<Fact> {
                 host.os.clone(),
                 host.kernel.as_ref().map(|kernel| format!("kernel {kernel}")),
                 host.machine.clone(),
+                host.build.as_ref().map(|build| format!("netduel build {build}")),
             ]),
         ),
         ("CPU", cpu(host)),

@@ -1,4 +1,7 @@
 //! A whole run: verdicts, report, formats, interrupt and resume, an A/A run.
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
 use netduel_test_support::not_compared;
 use rustix::process::Signal;
 
@@ -46,6 +49,18 @@ fn resumed_run_keeps_finished_trials() {
     signal(under_way.pid(), Signal::INT);
     let stopped = under_way.finish().expect_code(130);
     assert!(stopped.stderr.contains("--resume"), "{}", stopped.stderr);
+    bench.assert_nothing_left();
+
+    // Another build may measure differently: its trials are no trials of this run.
+    let other = bench.path().join("another-build");
+    let mut program = std::fs::read(env!("CARGO_BIN_EXE_netduel")).unwrap();
+    program.push(0);
+    std::fs::write(&other, program).unwrap();
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(&other);
+    bench.mark(&mut command);
+    let refused = Finished::from(command.args(["run", "--resume", "last"]).output().unwrap()).expect_code(4);
+    assert!(refused.stderr.contains("build of netduel is"), "{}", refused.stderr);
     bench.assert_nothing_left();
 
     // Resumed in another folder, the run writes the report of its first part again.
