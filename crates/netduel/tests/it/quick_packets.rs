@@ -45,7 +45,9 @@ fn every_engine_receives_a_sustainable_rate_without_loss() {
             }
             // Packets that a busy receiver does not read in time are dropped at its socket, and counted there.
             let dropped = &document["record"]["trial"]["server"]["report"]["datagrams"]["socket_drops"];
-            assert_eq!(received + dropped.as_u64().unwrap_or(0), sent, "{ends:?}: {document}");
+            let missing = sent - received - dropped.as_u64().unwrap_or(0);
+            // What other programs of the machine leave too little room for in a core's backlog is dropped and counted there.
+            assert!(missing <= dropped_by_cores(&document), "{missing} of {sent}, {ends:?}: {document}");
             assert_eq!(others, 0, "{ends:?}");
             let frame = if ipv6 { 82 } else { 64 };
             assert_eq!(setting(&document, "frame"), frame);
@@ -64,6 +66,13 @@ fn every_engine_receives_a_sustainable_rate_without_loss() {
     // Each over at least one version of IP.
     assert_eq!(with_traffic.len(), 6, "{with_traffic:?}");
     served.end();
+}
+
+/// The packets that any core dropped during a trial, of all programs.
+fn dropped_by_cores(document: &Value) -> u64 {
+    let ends = ["client", "server"].map(|end| &document["record"]["trial"][end]["observation"]["softnet"]);
+    let cores = ends.iter().flat_map(|cores| cores.as_array().into_iter().flatten());
+    cores.map(|core| number(&core["dropped"])).sum()
 }
 
 #[test]
