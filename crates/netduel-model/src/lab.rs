@@ -1,8 +1,8 @@
 //! The fixed names and addresses inside a local lab. Every lab lives in namespaces of its own, so they never clash.
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::plan::resolved::{Lab, TreatmentAction};
 use crate::plan::spec::LabPath;
-use crate::plan::{Lab, TreatmentAction};
 
 /// The guests.
 pub const GUESTS: [&str; 2] = ["a", "b"];
