@@ -332,8 +332,10 @@ impl Store {
     /// The file of a run, from its name, a unique prefix, `last`, or a path.
     fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
         if wanted == LAST {
-            let newest = self.list()?.into_iter().find(|run| run.contents.is_ok());
-            return newest.map(|run| run.path).map_or_else(|| Err(self.not_found(wanted)?), Ok);
+            let runs = self.list()?;
+            // Where none can be read, the reason of one says more than that there is none.
+            let newest = runs.iter().find(|run| run.contents.is_ok()).or(runs.first());
+            return newest.map(|run| run.path.clone()).map_or_else(|| Err(self.not_found(wanted)?), Ok);
         }
         if is_path(wanted) {
             return Ok(PathBuf::from(wanted));

@@ -42,6 +42,14 @@ fn run_is_found_by_name_prefix_path_and_last() {
 }
 
 #[test]
+fn last_of_runs_that_cannot_be_read_is_an_error_about_one() {
+    let (_folder, store) = store_with(&[("demo-1", 30)]);
+    std::fs::write(store.folder().join("demo-1.netduel"), "not a run").expect("it can be damaged");
+    let error = store.read("last").expect_err("it cannot be read").to_string();
+    assert!(error.contains("demo-1.netduel") && !error.contains("did you mean"), "{error}");
+}
+
+#[test]
 fn unknown_and_ambiguous_names_are_reported_with_candidates() {
     let (_folder, store) = store_with(&[("demo-1", 30), ("demo-2", 20), ("aa-1", 10)]);
     let ambiguous = store.read("demo").expect_err("two").to_string();
