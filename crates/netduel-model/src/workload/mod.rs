@@ -226,7 +226,23 @@ impl Workload {
     /// The first setting that is out of its range. Agents and standing servers refuse such a workload, as a plan does. They take a
     /// shorter duration: the trials of a search have one.
     pub fn out_of_range(&self) -> Option<OutOfRange> {
-        self.out_of_type().or_else(|| self.out_of_duration()).or_else(|| self.out_of_goals())
+        self.out_of_type()
+            .or_else(|| self.out_of_duration())
+            .or_else(|| self.out_of_goals())
+            .or_else(|| self.out_of_frame())
+    }
+
+    /// The datagrams of `pps` fill its frames. A plan sets the size of the frames only.
+    fn out_of_frame(&self) -> Option<OutOfRange> {
+        let Traffic::Pps(Pps { udp, packets }) = &self.traffic else { return None };
+        let payload = PacketPath::payload(packets.frame, self.family).unwrap_or_default();
+        let range = SettingRange::byte_count(payload.0, payload.0);
+        (udp.size != payload).then(|| OutOfRange {
+            key: "size",
+            value: udp.size.0,
+            range,
+            beside: format!(" with frames of {} bytes", packets.frame),
+        })
     }
 
     fn out_of_duration(&self) -> Option<OutOfRange> {

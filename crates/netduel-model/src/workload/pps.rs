@@ -228,3 +228,34 @@ pub(super) fn words(settings: &Pps) -> Vec<String> {
     words.extend(tuning.window.map(|window| format!("{window} buffers")));
     words
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::parse;
+    use crate::workload::{Traffic, Workload};
+
+    /// A workload of a plan of the project.
+    fn workload(change: impl Fn(&mut Pps)) -> Workload {
+        let plan = include_str!("../../../../plans/pps.toml");
+        let mut workload = parse(plan, "pps.toml").expect("a valid plan").arms[0].workloads[0].clone();
+        if let Traffic::Pps(settings) = &mut workload.traffic {
+            settings.packets.frame = 128;
+            settings.udp.size = Bytes(82);
+            change(settings);
+        }
+        workload
+    }
+
+    /// A message or a run file has the size of the datagrams beside the size of the frames.
+    #[test]
+    fn datagram_that_does_not_fill_its_frame_is_out_of_range() {
+        assert_eq!(workload(|_| {}).out_of_range(), None);
+        for size in [0, 1, 15, 81, 83, 65_536, u64::MAX] {
+            let out = workload(|settings| settings.udp.size = Bytes(size)).out_of_range();
+            let out = out.unwrap_or_else(|| panic!("{size} bytes are taken"));
+            assert_eq!((out.key, out.value), ("size", size));
+            assert!(out.to_string().ends_with("82 to 82 bytes with frames of 128 bytes is allowed"), "{out}");
+        }
+    }
+}
