@@ -130,7 +130,7 @@ const STEPS: &[&[Change]] = &[&[], TO_3];
 
 /// Upgrades a line of an older format to the newest.
 pub(crate) fn to_newest(line: &mut Value, format: u32) {
-    for changes in STEPS.iter().take(FORMAT as usize - 1).skip(format as usize - 1) {
+    for changes in STEPS.iter().take(FORMAT as usize - 1).skip((format as usize).saturating_sub(1)) {
         apply(line, changes);
     }
 }
@@ -227,6 +227,16 @@ mod tests {
     #[test]
     fn there_is_a_step_to_every_version() {
         assert_eq!(STEPS.len(), FORMAT as usize - 1);
+    }
+
+    /// A record that resumes a run has a format of its own, which is not checked as that of the first line is.
+    #[test]
+    fn line_of_format_0_is_read_as_one_of_format_1() {
+        let line = json!({ "trial": { "slot": { "block": 0 } } });
+        let (mut zero, mut one) = (line.clone(), line);
+        to_newest(&mut zero, 0);
+        to_newest(&mut one, 1);
+        assert_eq!(zero, one);
     }
 
     /// A misspelled place would change nothing, and the field would be read as absent.
