@@ -100,7 +100,7 @@ impl Running {
     /// Current figures.
     pub fn live(&self) -> LiveFigures {
         let packets = self.shared.packets.load(Ordering::Relaxed);
-        let bytes = packets * self.payload;
+        let bytes = payload_bytes(packets, self.payload);
         let sends = self.mode == Mode::TransmitOnly;
         LiveFigures {
             elapsed_ns: self.shared.elapsed_ns.load(Ordering::Relaxed),
@@ -176,7 +176,7 @@ impl Watch {
             Mode::ReceiveOnly => forwarded.port.received,
         };
         let flow = Flow {
-            bytes: moved * traffic.payload,
+            bytes: payload_bytes(moved, traffic.payload),
             messages: moved,
             first_ns: series.iter().find(|sample| sample.messages > 0).map(|s| s.end_ns - s.length_ns),
             last_ns: series.iter().rfind(|sample| sample.messages > 0).map(|sample| sample.end_ns),
@@ -236,7 +236,7 @@ impl Watch {
         self.series.push(IntervalSample {
             end_ns,
             length_ns: end_ns - self.last.at_ns,
-            bytes: moved * self.traffic.payload,
+            bytes: payload_bytes(moved, self.traffic.payload),
             messages: moved,
         });
         self.last = Seen { at_ns: end_ns, packets };
@@ -244,6 +244,11 @@ impl Watch {
         self.shared.elapsed_ns.store(end_ns, Ordering::Relaxed);
         Ok(stats)
     }
+}
+
+/// Payload of so many packets.
+fn payload_bytes(packets: u64, payload: u64) -> u64 {
+    packets.saturating_mul(payload)
 }
 
 /// The varying fields of a sender's packets.
@@ -271,7 +276,7 @@ fn refuse_nothing(mode: Mode, port: &str, forwarded: &Forwarded, stats: &PortSta
         Mode::TransmitOnly => {
             ("send", "No core made a packet: see whether its buffers are too few, and its link is up".to_owned())
         }
-        Mode::ReceiveOnly if counts.missed + stats.rx_nombuf > 0 => (
+        Mode::ReceiveOnly if counts.missed > 0 || stats.rx_nombuf > 0 => (
             "receive",
             format!("The device dropped {} packets and lacked a buffer for {}", counts.missed, stats.rx_nombuf),
         ),
@@ -307,7 +312,7 @@ fn queues(mode: Mode, count: u32, forwarded: &Forwarded, used: &[ForwardingCore]
             Mode::TransmitOnly => (stream.transmit_queue == queue).then_some(stream.sent),
             Mode::ReceiveOnly => (stream.receive_queue == queue).then_some(stream.received),
         });
-        of_queue.sum()
+        of_queue.fold(0, u64::saturating_add)
     };
     let of_queue = |queue: u16| QueuePackets {
         queue: Some(queue.into()),
@@ -391,6 +396,19 @@ mod tests {
         assert_eq!(with(Mode::TransmitOnly, ForwardCounts { sent: 1, ..none }), Ok(()));
         // Sent packets do not count as received.
         assert!(with(Mode::ReceiveOnly, ForwardCounts { sent: 1, ..none }).is_err());
+    }
+
+    /// Counts are those of another program.
+    #[test]
+    fn counts_beyond_the_range_of_a_number_are_the_largest() {
+        let counts = ForwardCounts { missed: u64::MAX, ..ForwardCounts::default() };
+        let stats = PortStats { rx_nombuf: 1, ..PortStats::default() };
+        let forwarded = Forwarded { port: counts, streams: Vec::new() };
+        assert!(refuse_nothing(Mode::ReceiveOnly, "net_null0", &forwarded, &stats).is_err());
+        let stream = StreamCounts { sent: u64::MAX, ..StreamCounts::default() };
+        let forwarded = Forwarded { streams: vec![stream, stream], ..Forwarded::default() };
+        assert_eq!(queues(Mode::TransmitOnly, 2, &forwarded, &[])[0].packets, u64::MAX);
+        assert_eq!(payload_bytes(u64::MAX, 18), u64::MAX);
     }
 
     #[test]
