@@ -4,6 +4,7 @@ use netduel_model::lab::SYNTHETIC_INTERFACE;
 use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Arm, Launch, Pair, ResolvedPlan};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
+use netduel_model::units::Nanos;
 use netduel_model::workload::{Role, Workload};
 
 /// The lab guest of a host of a pair; absent for other hosts.
@@ -42,7 +43,7 @@ pub(super) fn judge(
     let started = ends[Role::Client as usize].report.failover.as_ref().map(|report| report.started_ns);
     let planned = workload.traffic.facts().events.len();
     if let Some(start_ns) = started
-        && let Some(reason) = late(planned, &events.events, start_ns + workload.timing.duration.0)
+        && let Some(reason) = late(planned, &events.events, ended_ns(start_ns, workload.timing.duration))
     {
         trial.validity = Validity::Failed { reason };
         return;
@@ -67,6 +68,11 @@ pub(super) fn judge(
 /// `event 2 (return)`: events are counted from 1, as in the plan.
 fn numbered(event: &PathEventRecord) -> String {
     format!("event {} ({})", event.index + 1, event.kind)
+}
+
+/// When traffic of this duration ended.
+fn ended_ns(start_ns: u64, duration: Nanos) -> u64 {
+    start_ns.saturating_add(duration.0)
 }
 
 /// Why the events did not affect the traffic, which ended at `end_ns`: on a busy machine they may be late.
@@ -101,6 +107,13 @@ mod tests {
             after: Vec::new(),
             error: None,
         }
+    }
+
+    /// The start is an agent's: a wrong one must not end the program.
+    #[test]
+    fn start_near_the_largest_time_is_judged() {
+        assert_eq!(ended_ns(u64::MAX - 1, Nanos(5)), u64::MAX);
+        assert_eq!(ended_ns(1, Nanos(5)), 6);
     }
 
     #[test]

@@ -143,9 +143,9 @@ fn count(
     let directions = [(direction.client_sends(), ends), (direction.server_sends(), [ends[1], ends[0]])];
     for (_, [(from, sender), (to, receiver)]) in directions.into_iter().filter(|(sends, _)| *sends) {
         let sent = sender.sent.as_ref().ok_or(Missing { end: from, count: "sent packets" })?;
-        count.sent += sent.messages;
+        count.sent = count.sent.saturating_add(sent.messages);
         let received = receiver.datagrams.as_ref().ok_or(Missing { end: to, count: "received packets" })?;
-        count.received += received.unique;
+        count.received = count.received.saturating_add(received.unique);
         let moved_ns = sent.last_ns.zip(sent.first_ns).map_or(0, |(last, first)| last.saturating_sub(first));
         // A paced sender follows its schedule for the whole duration. One that fell behind sent the rest after the end, and so offered a
         // lower rate.
@@ -161,9 +161,31 @@ fn count(
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::sample::{DatagramReport, Flow};
     use netduel_model::search::{SearchPreset, SearchPurpose};
 
     use super::*;
+
+    /// Counts are an agent's: a wrong one must not end the program.
+    #[test]
+    fn counts_beyond_the_range_of_a_number_are_the_largest() {
+        let plan = include_str!("../../../../plans/pps.toml");
+        let mut plan = netduel_model::plan::parse(plan, "pps.toml").expect("a valid plan");
+        let traffic = &mut plan.arms[0].workloads[0].traffic;
+        if let Traffic::Pps(settings) = traffic {
+            settings.udp.direction = netduel_model::workload::Direction::Both;
+        }
+        let end = |role| {
+            let mut report = EndReport::new(role);
+            report.sent = Some(Flow { messages: u64::MAX, ..Flow::default() });
+            report.datagrams = Some(DatagramReport { unique: u64::MAX, ..DatagramReport::default() });
+            report
+        };
+        let ask = SearchInput { load: None, duration: Nanos(1), goal: 0, purpose: SearchPurpose::Maximum };
+        let ends = [&end(Role::Client), &end(Role::Server)];
+        let count = count(traffic, ask, ends, 1).ok().expect("no count is missing");
+        assert_eq!((count.sent, count.received), (u64::MAX, u64::MAX));
+    }
 
     #[test]
     fn step_represents_a_goal_by_the_loss_ratio_of_that_goal() {

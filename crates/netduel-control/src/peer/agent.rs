@@ -141,9 +141,10 @@ impl AgentPeer {
                 Stage::Idle
             }
             FromAgent::Prepared { .. } => Stage::Prepared,
-            FromAgent::Started => {
-                Stage::Running { since_ns: now_ns, next_progress_ns: now_ns + self.progress_ns() }
-            }
+            FromAgent::Started => Stage::Running {
+                since_ns: now_ns,
+                next_progress_ns: now_ns.saturating_add(self.progress_ns()),
+            },
             // A failed start or trial has ended; the agent is ready for the next request.
             FromAgent::Failed { .. } => Stage::Idle,
             FromAgent::Described { .. }
@@ -200,10 +201,25 @@ impl AgentPeer {
 
     /// The line with figures so far.
     pub fn progress(&mut self, figures: LiveFigures, now_ns: u64) -> String {
-        let next_ns = now_ns + self.progress_ns();
+        let next_ns = now_ns.saturating_add(self.progress_ns());
         if let Stage::Running { next_progress_ns, .. } = &mut self.stage {
             *next_progress_ns = next_ns;
         }
         encode(&FromAgent::Progress { trial: self.trial, figures })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The interval is the coordinator's: a wrong one must not end the agent.
+    #[test]
+    fn progress_interval_without_an_end_is_never_due() {
+        let mut agent = AgentPeer::new("agent", 0);
+        agent.limits = Limits { progress: Nanos(u64::MAX), ..agent.limits };
+        agent.answer(&FromAgent::Started, 7);
+        agent.progress(LiveFigures::default(), 8);
+        assert_eq!(agent.deadline_ns(), agent.limits.total.0);
     }
 }
