@@ -138,7 +138,8 @@ fn counters(interface: &str, source: &mut dyn DeviceSource) -> BTreeMap<String, 
         return found;
     }
     for (name, value) in names.iter().zip(&values).filter(|(name, _)| is_reported(name)) {
-        *found.entry(name.trim().to_owned()).or_insert(0) += value;
+        let sum: &mut u64 = found.entry(name.trim().to_owned()).or_insert(0);
+        *sum = sum.saturating_add(*value);
     }
     found
 }
@@ -157,4 +158,35 @@ pub(crate) fn shows_own_links(root: &Path, links: &[Link]) -> bool {
         number(&of.join("ifindex")) == Some(link.index) && (mac == link.mac || link.mac.is_none())
     };
     shown == links.len() && links.iter().all(is_shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A driver with one name for the counters of two queues.
+    fn answer(bytes: &mut [u8]) -> std::io::Result<()> {
+        match u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) {
+            // ETHTOOL_GSSET_INFO, ETHTOOL_GSTRINGS, ETHTOOL_GSTATS
+            0x37 => bytes[16] = 2,
+            0x1b => {
+                bytes[8] = 2;
+                for name in bytes[12..76].chunks_exact_mut(32) {
+                    name[..10].copy_from_slice(b"rx_dropped");
+                }
+            }
+            0x1d => {
+                bytes[4] = 2;
+                bytes[8..24].fill(0xff);
+            }
+            _ => return Err(std::io::ErrorKind::Unsupported.into()),
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn sum_of_counters_beyond_the_range_of_a_number_is_the_largest() {
+        let mut driver = netduel_sys::ethtool::Ethtool::answered_by(Box::new(answer)).unwrap();
+        assert_eq!(counters("eth0", &mut driver), BTreeMap::from([("rx_dropped".to_owned(), u64::MAX)]));
+    }
 }

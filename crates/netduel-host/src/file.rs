@@ -57,7 +57,8 @@ pub(crate) fn cores_of_mask(mask: &str) -> Vec<u16> {
     let mut cores = Vec::new();
     for (index, word) in mask.trim().rsplit(',').enumerate() {
         let bits = u32::from_str_radix(word, 16).unwrap_or(0);
-        cores.extend((0..32).filter(|bit| bits & (1 << bit) != 0).map(|bit| index as u16 * 32 + bit));
+        let set = (0..32_usize).filter(|bit| bits & (1 << bit) != 0);
+        cores.extend(set.filter_map(|bit| u16::try_from(index * 32 + bit).ok()));
     }
     cores
 }
@@ -89,6 +90,8 @@ mod tests {
         assert_eq!(cores_of_mask("00000107\n"), [0, 1, 2, 8]);
         assert_eq!(cores_of_mask("3,00000001"), [0, 32, 33]);
         assert_eq!(cores_of_mask("00000000,00000000"), [0; 0]);
+        // More cores than a number of a core has room for.
+        assert_eq!(cores_of_mask(&("1,".to_owned() + &"0,".repeat(2_047) + "1")), [0]);
         assert_eq!((cores_of(""), cores_of_mask(""), cores_of("(null)")), (vec![], vec![], vec![]));
     }
 }

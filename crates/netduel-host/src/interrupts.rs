@@ -18,7 +18,8 @@ struct Row<'a> {
 /// Core numbers of the header: offline cores have no column.
 fn header(text: &str) -> Vec<usize> {
     let names = text.lines().next().unwrap_or_default().split_ascii_whitespace();
-    names.filter_map(|name| name.strip_prefix("CPU")?.parse().ok()).collect()
+    // They become indices of a table, so that they must be small.
+    names.filter_map(|name| Some(name.strip_prefix("CPU")?.parse::<u16>().ok()?.into())).collect()
 }
 
 fn rows(text: &str, columns: usize) -> impl Iterator<Item = Row<'_>> {
@@ -167,6 +168,16 @@ MIS:          0
             .collect::<Vec<_>>()
         );
         assert_eq!(by_core, [1 + 10 + 5 + 3 + 20, 0, 8]);
+    }
+
+    /// An index of a table must not come from a text unchecked: the program would end, or take all memory.
+    #[test]
+    fn core_number_that_no_machine_has_is_no_core() {
+        for core in ["18446744073709551615", "18446744073709551614", "99999999999999"] {
+            let of = |count| format!("  CPU0 CPU{core}\n 24: {count} {count} IO-APIC 5-edge  eth0\n");
+            let (by_name, by_core) = differences(&of(1), &of(3));
+            assert_eq!((by_name["eth0"], by_core), (2, vec![2]), "{core}");
+        }
     }
 
     #[test]

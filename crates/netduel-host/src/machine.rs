@@ -71,7 +71,7 @@ fn caches(folder: &Path) -> Vec<Cache> {
 
 /// `32K`, as the kernel writes the sizes of caches; bytes.
 fn size(text: &str) -> Option<u64> {
-    text.strip_suffix('K')?.parse::<u64>().ok().map(|kib| kib * 1024)
+    text.strip_suffix('K')?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The memory nodes in the order of their numbers.
@@ -95,7 +95,7 @@ pub(crate) fn nodes(root: &Path) -> Vec<NumaNode> {
 pub(crate) fn memory(file: &Path, name: &str) -> Option<u64> {
     let text = whole(file)?;
     let kib: u64 = field(&text, name)?.strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+    kib.checked_mul(1024)
 }
 
 /// Folders named `hugepages-2048kB`.
@@ -111,4 +111,18 @@ fn huge_pages(folder: &Path) -> Vec<HugePages> {
         .collect();
     pages.sort_by_key(|pages| pages.size_kib);
     pages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_beyond_the_range_of_a_number_is_unknown() {
+        assert_eq!((size("32K"), size("18446744073709551615K")), (Some(32_768), None));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("meminfo");
+        std::fs::write(&file, "MemTotal:       18446744073709551615 kB\nMemFree:        4 kB\n").unwrap();
+        assert_eq!((memory(&file, "MemTotal"), memory(&file, "MemFree")), (None, Some(4096)));
+    }
 }

@@ -24,9 +24,9 @@ fn ticks(line: &str) -> Option<Ticks> {
     let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
     (numbers.len() >= 4).then(|| Ticks {
         core,
-        user: at(0) + at(1),
+        user: at(0).saturating_add(at(1)),
         system: at(2),
-        idle: at(3) + at(4),
+        idle: at(3).saturating_add(at(4)),
         irq: at(5),
         softirq: at(6),
         steal: at(7),
@@ -42,7 +42,7 @@ pub(crate) fn core_times(before: &str, after: &str, tick_ns: u64) -> Vec<CoreTim
     let before = cores(before);
     let between = |first: u64, last: u64| {
         // The kernel's idle and iowait may step back by a tick when a core wakes: that is no time.
-        last.saturating_sub(first) * tick_ns
+        last.saturating_sub(first).saturating_mul(tick_ns)
     };
     cores(after)
         .iter()
@@ -93,6 +93,13 @@ mod tests {
         };
         assert_eq!(times, [expected]);
         assert_eq!(context_switches(BEFORE, after), Some(250));
+    }
+
+    #[test]
+    fn times_beyond_the_range_of_a_number_are_the_largest() {
+        let most = u64::MAX;
+        let times = core_times("cpu0 0 0 0 0\n", &format!("cpu0 {most} {most} {most} {most} 1\n"), 10);
+        assert_eq!((times[0].user_ns, times[0].system_ns, times[0].idle_ns), (most, most, most));
     }
 
     #[test]
