@@ -21,6 +21,10 @@ const CLAMPED: u64 = (1 << 42) - 1;
 /// Significant decimal digits of a value: buckets are at most 0.1 % wide.
 const DIGITS: u8 = 3;
 
+/// Samples of a stored record at most: a million a second for nine years. The sum of any number of records that fit a file or a message
+/// can be counted.
+const SAMPLES_MAX: u64 = 1 << 48;
+
 /// Errors of a stored record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HistogramError {
@@ -53,6 +57,12 @@ pub enum HistogramError {
         count: u64,
         /// Sum over the pairs.
         sum: u64,
+    },
+    /// More samples than a histogram is made for.
+    #[error("rebuild a histogram: it has {count} samples, and {SAMPLES_MAX} are allowed")]
+    TooMany {
+        /// Stored number.
+        count: u64,
     },
     /// Minimum or maximum is outside the first or last bucket.
     #[error(
@@ -192,6 +202,9 @@ impl Histogram {
     /// The first inconsistency of a record.
     pub fn from_record(record: &HistogramRecord) -> Result<Self, HistogramError> {
         let &HistogramRecord { count, min, max, ref pairs } = record;
+        if count > SAMPLES_MAX {
+            return Err(HistogramError::TooMany { count });
+        }
         let mut histogram = Self::new();
         let mut previous: Option<u64> = None;
         let mut sum = 0_u64;
@@ -295,6 +308,33 @@ mod tests {
             (0..samples).for_each(|value| histogram.record(value));
             assert_eq!(histogram.resolved_percentile(p).is_some(), resolved, "p{p} of {samples}");
         }
+    }
+
+    /// A record is an agent's or a run file's: its sum must not exceed a number, neither alone nor merged with others.
+    #[test]
+    fn record_of_more_samples_than_can_be_counted_is_an_error() {
+        let record = |pairs: Vec<(u64, u64)>, count| HistogramRecord { count, min: 1, max: 2_000, pairs };
+        let rebuilt = |record: &HistogramRecord| {
+            let one = Histogram::from_record(record)?;
+            let mut both = one.clone();
+            both.merge(&one);
+            for histogram in [&one, &both] {
+                histogram.percentile(50.0);
+                histogram.percentile(99.0);
+            }
+            both.trimmed_mean(0.95);
+            Ok(both.pairs().len())
+        };
+        let too_many = |count| Err(HistogramError::TooMany { count });
+        let most = u64::MAX;
+        let more_than_half = most / 2 + 10;
+        let pairs = vec![(1, more_than_half), (2_000, more_than_half)];
+        assert_eq!(rebuilt(&record(pairs, most)), too_many(most));
+        assert_eq!(rebuilt(&record(vec![(1, most / 2), (2_000, most / 2)], most - 1)), too_many(most - 1));
+        assert_eq!(
+            rebuilt(&record(vec![(1, SAMPLES_MAX / 2), (2_000, SAMPLES_MAX / 2)], SAMPLES_MAX)),
+            Ok(2)
+        );
     }
 
     #[test]
