@@ -67,7 +67,7 @@ impl RequestStamps {
     #[inline]
     pub(super) fn sent_ns(&self, number: u64) -> Option<u64> {
         let slot = &self.slots[number as usize % self.slots.len()];
-        (slot.number.load(Acquire) == number + 1).then(|| slot.sent_ns.load(Relaxed))
+        (Some(slot.number.load(Acquire)) == number.checked_add(1)).then(|| slot.sent_ns.load(Relaxed))
     }
 
     /// The number of the stamped request with this index.
@@ -193,6 +193,12 @@ mod tests {
     fn every_other_request_is_stamped_at_low_rates() {
         assert_eq!(stamped(7, 50_000_000), [1, 3, 5]);
         assert_eq!(stamped(1_000, 500_000).len(), 500);
+    }
+
+    /// The number of a response is the peer's.
+    #[test]
+    fn largest_number_is_no_stamped_request() {
+        assert_eq!(RequestStamps::new(1, None).sent_ns(u64::MAX), None);
     }
 
     #[test]
