@@ -67,7 +67,16 @@ fn table(spread: &RssSpread, slots: usize, queues: u64) -> Result<Vec<u32>, Stri
     if queues == 0 {
         return Err("none, since the driver names no receive queue (is the link up?)".to_owned());
     }
+    let is_over_none = match spread {
+        RssSpread::Default => false,
+        RssSpread::Equal { queues } => *queues == 0,
+        RssSpread::Weights { weights } => weights.iter().all(|weight| *weight == 0),
+    };
+    if is_over_none {
+        return Err(format!("1 to {} queues, one of which has a weight above 0", queues.min(slots as u64)));
+    }
     match spread {
+        RssSpread::Default if slots == 0 => Ok(Vec::new()),
         RssSpread::Default => {
             table(&RssSpread::Equal { queues: queues.min(slots as u64) as u32 }, slots, queues)
         }
@@ -144,9 +153,16 @@ fn shares(table: &[u32]) -> String {
     counts.iter().map(|(queue, slots)| format!("queue {queue}: {slots} slots")).collect::<Vec<_>>().join(", ")
 }
 
+/// Queues of a command that sets a table by hand at most: as many as the widest NICs have.
+const QUEUES_NAMED_MAX: u32 = 4096;
+
 /// The command that sets a table: how many slots each queue has. The order of the slots is lost.
 pub(super) fn by_hand(interface: &str, table: &[u32]) -> String {
-    let queues = table.iter().max().map_or(0, |last| last + 1);
+    let queues = table.iter().max().map_or(0, |last| last.saturating_add(1));
+    // A number that no device has: a command with a weight for each would not fit a line.
+    if queues > QUEUES_NAMED_MAX {
+        return format!("`ethtool -X {interface} default`");
+    }
     let slots = |queue| table.iter().filter(|slot| **slot == queue).count().to_string();
     let weights = (0..queues).map(slots).collect::<Vec<_>>().join(" ");
     format!("`ethtool -X {interface} weight {weights}`")
@@ -181,6 +197,30 @@ mod tests {
             let refused = table(&text.parse().unwrap(), 128, 0).unwrap_err();
             assert!(refused.contains("no receive queue"), "{text}: {refused}");
         }
+    }
+
+    /// A plan has none of them, a message may.
+    #[test]
+    fn spread_over_no_queue_is_refused_without_a_panic() {
+        let spreads = [
+            RssSpread::Equal { queues: 0 },
+            RssSpread::Weights { weights: Vec::new() },
+            RssSpread::Weights { weights: vec![0, 0] },
+        ];
+        for spread in spreads {
+            let refused = table(&spread, 128, 4);
+            assert_eq!(
+                refused,
+                Err("1 to 4 queues, one of which has a weight above 0".to_owned()),
+                "{spread:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn table_with_the_largest_queue_number_is_told_without_a_panic() {
+        assert_eq!(by_hand("eth0", &[u32::MAX, 1]), "`ethtool -X eth0 default`");
+        assert_eq!(by_hand("eth0", &[0, 1, 1]), "`ethtool -X eth0 weight 1 2`");
     }
 
     #[test]
