@@ -25,7 +25,7 @@ impl Observation {
 
 fn near_path<'i>(interfaces: &'i [InterfaceDelta], expected: Option<&'i str>) -> BTreeSet<&'i str> {
     let of_trial = || interfaces.iter().filter(|interface| !interface.is_master);
-    let bytes = |interface: &InterfaceDelta| (interface.rx_bytes + interface.tx_bytes) as f64;
+    let bytes = |interface: &InterfaceDelta| (interface.rx_bytes.saturating_add(interface.tx_bytes)) as f64;
     let total: f64 = of_trial().map(bytes).sum();
     // A removed interface lost its counters, so it may have carried any number of bytes.
     let carries = |interface: &InterfaceDelta| {

@@ -117,7 +117,13 @@ pub struct CoreTime {
 impl CoreTime {
     /// Time in which this core worked for this host: everything but idle and steal.
     pub fn busy_ns(&self) -> u64 {
-        self.user_ns + self.system_ns + self.irq_ns + self.softirq_ns
+        // Records come from agents and run files, whose numbers may be any.
+        [self.system_ns, self.irq_ns, self.softirq_ns].into_iter().fold(self.user_ns, u64::saturating_add)
+    }
+
+    /// Its time in all, nanoseconds.
+    pub fn total_ns(&self) -> u64 {
+        self.busy_ns().saturating_add(self.steal_ns).saturating_add(self.idle_ns)
     }
 }
 

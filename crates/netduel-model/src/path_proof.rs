@@ -32,12 +32,12 @@ struct Counter {
 }
 
 const BYTES: Counter = Counter {
-    of_interface: |interface| interface.rx_bytes + interface.tx_bytes,
+    of_interface: |interface| interface.rx_bytes.saturating_add(interface.tx_bytes),
     of_driver: ["vf_rx_bytes", "vf_tx_bytes"],
 };
 
 const PACKETS: Counter = Counter {
-    of_interface: |interface| interface.rx_packets + interface.tx_packets,
+    of_interface: |interface| interface.rx_packets.saturating_add(interface.tx_packets),
     of_driver: ["vf_rx_packets", "vf_tx_packets"],
 };
 
@@ -127,8 +127,9 @@ impl OwnTraffic {
             counts.iter().find(|(other, _)| other == name).map_or(0, |(_, count)| *count)
         };
         let others = bytes.iter().filter(|(name, _)| name != expected);
-        let elsewhere_max =
-            others.map(|(name, bytes)| of(packets, name).min(bytes / self.packet_bytes_min)).sum();
+        let elsewhere_max = others
+            .map(|(name, bytes)| of(packets, name).min(bytes / self.packet_bytes_min))
+            .fold(0, u64::saturating_add);
         OwnPackets { packets: self.packets, expected: of(packets, expected), elsewhere_max }
     }
 }
@@ -236,8 +237,12 @@ fn kind_word(kind: PathKind) -> &'static str {
 
 /// The share of one name; absent when no byte was counted.
 fn share_of(bytes: &[(String, u64)], expected: &str) -> Option<f64> {
-    let total: u64 = bytes.iter().map(|(_, bytes)| bytes).sum();
-    let through: u64 = bytes.iter().filter(|(name, _)| name == expected).map(|(_, bytes)| bytes).sum();
+    let total: u64 = bytes.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
+    let through: u64 = bytes
+        .iter()
+        .filter(|(name, _)| name == expected)
+        .map(|(_, bytes)| *bytes)
+        .fold(0, u64::saturating_add);
     (total > 0).then(|| through as f64 / total as f64)
 }
 
@@ -272,11 +277,11 @@ fn by_kind(observation: &Observation, counter: &Counter) -> Vec<(String, u64)> {
     let (mut through_vf, mut synthetic, mut others) = (0, 0, Vec::new());
     for master in &masters {
         let below = || all.iter().filter(|below| below.master.as_deref() == Some(&master.name));
-        let counted = below().filter(|below| is_vf(below, &all)).map(count).sum();
+        let counted = below().filter(|below| is_vf(below, &all)).map(count).fold(0, u64::saturating_add);
         let of_vf = count_of_driver(master).unwrap_or(counted);
         through_vf += of_vf;
         // A bridge counts what its ports count; a NIC counts what its VF carried and what bypassed the VF.
-        let ports: u64 = below().filter(|below| !is_vf(below, &all)).map(count).sum();
+        let ports: u64 = below().filter(|below| !is_vf(below, &all)).map(count).fold(0, u64::saturating_add);
         let is_nic = master.bus.is_some() || count_of_driver(master).is_some();
         synthetic += if is_nic { count(master).saturating_sub(of_vf) } else { ports };
     }

@@ -386,7 +386,7 @@ impl Warning {
                  it stays in the result: check for other load at that time",
                 title(metric),
                 multiple(*ratio_to_median),
-                block + 1
+                block.saturating_add(1)
             ),
             Self::RateCapped { arm, workload, rate_bps } => format!(
                 "rate capped: the throughput of {arm} in {workload} is constant at {} while CPU is idle; a rate limit is the bottleneck, not the path",
@@ -531,7 +531,7 @@ impl Warning {
             Self::PlacementChanged { host, block, detail } => format!(
                 "placement changed: from block {} on, host {host} was another machine or configuration: {detail}; trials before and after are not \
                  compared: repeat the run on hosts that do not change",
-                block + 1
+                block.saturating_add(1)
             ),
             Self::ArmNotProven { arm } => format!(
                 "arm not proven: the arm {arm} names no interface, so the path of its bytes is not verified; set `expect_interface` or \
