@@ -1,6 +1,7 @@
 //! CPU time of other processes during trials.
 use std::collections::BTreeMap;
 
+use netduel_model::observation::CoreTime;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::warning::OTHERS_SHARE_MAX;
 use netduel_model::workload::{Role, Workload};
@@ -41,13 +42,13 @@ pub(super) fn contended_blocks(
 /// the same cores. Helper commands and the coordinator are negligible.
 pub(super) fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
     let cores = &end.observation.cores;
-    let total: u64 = cores.iter().map(|core| core.busy_ns() + core.steal_ns + core.idle_ns).sum();
-    let programs: u64 = cores.iter().map(|core| core.user_ns + core.system_ns).sum();
-    let agents: u64 = [Some(end), neighbour]
+    let total = cores.iter().map(CoreTime::total_ns).fold(0, u64::saturating_add);
+    let programs = cores.iter().flat_map(|core| [core.user_ns, core.system_ns]).fold(0, u64::saturating_add);
+    let agents = [Some(end), neighbour]
         .into_iter()
         .flatten()
-        .map(|end| end.observation.process.user_ns + end.observation.process.system_ns)
-        .sum();
+        .flat_map(|end| [end.observation.process.user_ns, end.observation.process.system_ns])
+        .fold(0, u64::saturating_add);
     (total > 0 && machine::has_cpu_time(&end.observation))
         .then(|| programs.saturating_sub(agents) as f64 / total as f64)
 }

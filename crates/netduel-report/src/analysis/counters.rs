@@ -217,7 +217,9 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
         if by_gigabyte { figures::gigabytes(trial)? } else { figures::messages(&workload.traffic, trial)? };
     let cpu = |class: fn(&CoreTime) -> u64| {
         let scale = if by_gigabyte { 1e9 } else { 1e3 };
-        let time = seen(trial, shared_machine, |seen| Some(seen.cores.iter().map(class).sum()))?;
+        let time = seen(trial, shared_machine, |seen| {
+            Some(seen.cores.iter().map(class).fold(0, u64::saturating_add))
+        })?;
         Some(time / scale / work)
     };
     // Events are counted per gigabyte, or per thousand messages so that rare ones still have digits.
@@ -231,11 +233,13 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
         CounterKind::HardInterrupt => cpu(|core| core.irq_ns)?,
         CounterKind::SoftInterrupt => cpu(|core| core.softirq_ns)?,
         CounterKind::Interrupts => per_work(seen(trial, shared_machine, |seen| {
-            (!seen.interrupts.is_empty()).then(|| seen.interrupts.values().sum())
+            (!seen.interrupts.is_empty())
+                .then(|| seen.interrupts.values().copied().fold(0, u64::saturating_add))
         })?),
         CounterKind::ContextSwitches => per_work(seen(trial, shared_machine, |seen| seen.context_switches)?),
         CounterKind::TimeSqueeze => per_work(seen(trial, shared_machine, |seen| {
-            (!seen.softnet.is_empty()).then(|| seen.softnet.iter().map(|core| core.time_squeeze).sum())
+            (!seen.softnet.is_empty())
+                .then(|| seen.softnet.iter().map(|core| core.time_squeeze).fold(0, u64::saturating_add))
         })?),
         CounterKind::Retransmits => per_work(figures::sum_tcp(trial, |tcp| tcp.retransmits.map(u64::from))?),
         CounterKind::Spurious => per_work(figures::sum_tcp(trial, |tcp| tcp.dsack_dups.map(u64::from))?),
@@ -243,13 +247,13 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
         CounterKind::SendBufferLimited => of_busy(trial, |tcp| tcp.sndbuf_limited_us)?,
         CounterKind::SocketDrops => {
             let ways = datagrams::of_trial(workload, trial, shared_machine);
-            let sent: u64 = ways.iter().map(|way| way.sent).sum();
+            let sent: u64 = ways.iter().map(|way| way.sent).fold(0, u64::saturating_add);
             let drops: Option<u64> = ways.iter().map(|way| way.lost.map(|lost| lost.at_socket)).sum();
             drops? as f64 / sent as f64
         }
         CounterKind::Reordered => {
             let reports = figures::datagrams(trial);
-            let unique: u64 = reports.iter().map(|(_, report)| report.unique).sum();
+            let unique: u64 = reports.iter().map(|(_, report)| report.unique).fold(0, u64::saturating_add);
             reports.iter().map(|(_, report)| report.reordered).sum::<u64>() as f64 / unique as f64
         }
     };
@@ -261,7 +265,7 @@ fn seen(trial: &Trial, shared_machine: bool, counter: impl Fn(&Observation) -> O
     machine::observations(trial, shared_machine)?
         .into_iter()
         .map(counter)
-        .sum::<Option<u64>>()
+        .try_fold(0_u64, |sum, count| Some(sum.saturating_add(count?)))
         .map(|sum| sum as f64)
 }
 

@@ -159,7 +159,8 @@ fn way(
     let count = receiver.report.datagrams.as_ref()?;
     let handed = sender.report.datagrams_sent.as_ref();
     let dropped_at_socket = dropped_at_socket(*offload, count);
-    let arrived = (count.unique + count.duplicates + count.outside_window) as f64 + dropped_at_socket;
+    let arrived = count.unique.saturating_add(count.duplicates).saturating_add(count.outside_window) as f64
+        + dropped_at_socket;
     let packets_sent = leaving.map(|interface| Packets {
         interface: interface.name.clone(),
         packets: interface.tx_packets,
@@ -252,12 +253,12 @@ fn carrier<'a>(
 /// Packets that the interfaces of the hosts counted as dropped, without the drops `again` that the sender got as an error.
 fn dropped_packets([leaving, coming]: [Option<&InterfaceDelta>; 2], again: u64, shared_machine: bool) -> u64 {
     let queue = leaving.and_then(|interface| interface.qdisc_dropped).unwrap_or(0).saturating_sub(again);
-    let sent = leaving.map_or(0, |interface| interface.tx_dropped + interface.tx_errors);
+    let sent = leaving.map_or(0, |interface| interface.tx_dropped.saturating_add(interface.tx_errors));
     let ingress = coming.and_then(|interface| interface.ingress_dropped).unwrap_or(0);
-    let received = coming.map_or(0, |interface| interface.rx_dropped + interface.rx_errors);
+    let received = coming.map_or(0, |interface| interface.rx_dropped.saturating_add(interface.rx_errors));
     // A veth counts packets that its peer had no room for as dropped at both ends.
-    let interfaces = if shared_machine { sent.max(received) } else { sent + received };
-    queue + interfaces + ingress
+    let interfaces = if shared_machine { sent.max(received) } else { sent.saturating_add(received) };
+    queue.saturating_add(interfaces).saturating_add(ingress)
 }
 
 /// Fragments reassembled by the receiver's host, or else created by the sender's.

@@ -340,16 +340,15 @@ impl Way<'_> {
             span.began.saturating_sub(AROUND_NS).max(span.from),
             recovered.saturating_add(AROUND_NS).min(span.until),
         );
-        let delays =
-            [(before, span.began), (span.began, recovered.saturating_add(1)), (recovered + 1, after)].map(
-                |(from, until)| {
-                    let inside =
-                        self.firsts.iter().filter(|(arrival, _)| within(from, until)(&arrival.arrived_ns));
-                    inside
-                        .map(|(arrival, _)| arrival.delay_ns.saturating_sub(self.lead_ns).max(0) as f64)
-                        .collect()
-                },
-            );
+        let delays = [
+            (before, span.began),
+            (span.began, recovered.saturating_add(1)),
+            (recovered.saturating_add(1), after),
+        ]
+        .map(|(from, until)| {
+            let inside = self.firsts.iter().filter(|(arrival, _)| within(from, until)(&arrival.arrived_ns));
+            inside.map(|(arrival, _)| arrival.delay_ns.saturating_sub(self.lead_ns).max(0) as f64).collect()
+        });
         let around = within(span.began, span.until);
         Seen {
             outage: outage.excess as f64,

@@ -227,8 +227,8 @@ pub(super) fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
 /// 1 - unique / sent over the whole trial, exact. Absent when more datagrams arrived than were sent: the record is inconsistent.
 fn loss(trial: &Trial) -> Option<f64> {
     let reports = datagrams(trial);
-    let sent: u64 = reports.iter().map(|(sent, _)| sent).sum();
-    let unique: u64 = reports.iter().map(|(_, report)| report.unique).sum();
+    let sent: u64 = reports.iter().map(|(sent, _)| *sent).fold(0, u64::saturating_add);
+    let unique: u64 = reports.iter().map(|(_, report)| report.unique).fold(0, u64::saturating_add);
     (sent > 0 && unique <= sent).then(|| (sent - unique) as f64 / sent as f64)
 }
 
@@ -244,14 +244,21 @@ fn busy_ns(trial: &Trial, shared_machine: bool) -> Option<f64> {
         if !machine::has_cpu_time(observation) {
             return None;
         }
-        busy += observation.cores.iter().map(netduel_model::observation::CoreTime::busy_ns).sum::<u64>();
+        busy = observation
+            .cores
+            .iter()
+            .map(netduel_model::observation::CoreTime::busy_ns)
+            .fold(busy, u64::saturating_add);
     }
     Some(busy as f64)
 }
 
 /// Payload received by both ends in the whole trial, 10^9 bytes; absent when it is zero.
 pub(super) fn gigabytes(trial: &Trial) -> Option<f64> {
-    let bytes: u64 = ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.bytes).sum();
+    let bytes: u64 = ends(trial)
+        .filter_map(|end| end.report.received.as_ref())
+        .map(|flow| flow.bytes)
+        .fold(0, u64::saturating_add);
     (bytes > 0).then(|| bytes as f64 / BYTES_PER_GIGABYTE)
 }
 
@@ -260,7 +267,10 @@ pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
     let count = if traffic.facts().unit.is_request() {
         round_trips(trial)?.responses
     } else {
-        ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.messages).sum()
+        ends(trial)
+            .filter_map(|end| end.report.received.as_ref())
+            .map(|flow| flow.messages)
+            .fold(0, u64::saturating_add)
     };
     (count > 0).then_some(count as f64)
 }

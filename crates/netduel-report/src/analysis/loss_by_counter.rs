@@ -71,7 +71,8 @@ fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -
     };
     let (leaving, coming) = (by_name(sender), by_name(receiver));
     let queue = leaving.as_ref().and_then(|interface| interface.qdisc_dropped).unwrap_or(0);
-    let sent = leaving.as_ref().map_or(0, |interface| interface.tx_dropped + interface.tx_errors);
+    let sent =
+        leaving.as_ref().map_or(0, |interface| interface.tx_dropped.saturating_add(interface.tx_errors));
     let refused = way.refused.unwrap_or(0);
     if let Some(interface) = &leaving {
         // Packets that the qdisc refused with an error to the sender were sent later.
@@ -84,7 +85,7 @@ fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -
         named.push((format!("{} at the sender", interface.name), from, sent.saturating_sub(at_ring)));
     }
     if let Some(interface) = &coming {
-        let received = interface.rx_dropped + interface.rx_errors;
+        let received = interface.rx_dropped.saturating_add(interface.rx_errors);
         // A veth counts drops at its peer on both ends, and drops at a full ring as its own.
         let counted = own + if shared { sent } else { 0 };
         named.push((format!("{} at the receiver", interface.name), to, received.saturating_sub(counted)));

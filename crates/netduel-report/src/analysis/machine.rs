@@ -148,17 +148,18 @@ pub(super) fn shares(arm: &Arm, trials: &[&Trial], machines: &Machines) -> Vec<M
         let Some(seen) = observations(trial, machines.shared(&arm.pair)) else { continue };
         for ((sum, packets), observation) in sums.iter_mut().zip(&mut packets).zip(seen) {
             for core in &observation.softnet {
-                *packets.entry(core.core).or_default() += core.processed;
+                let sum: &mut u64 = packets.entry(core.core).or_default();
+                *sum = sum.saturating_add(core.processed);
             }
             for core in &observation.cores {
                 let total =
                     sum.entry(core.core).or_insert(CoreTime { core: core.core, ..CoreTime::default() });
-                total.user_ns += core.user_ns;
-                total.system_ns += core.system_ns;
-                total.irq_ns += core.irq_ns;
-                total.softirq_ns += core.softirq_ns;
-                total.steal_ns += core.steal_ns;
-                total.idle_ns += core.idle_ns;
+                total.user_ns = total.user_ns.saturating_add(core.user_ns);
+                total.system_ns = total.system_ns.saturating_add(core.system_ns);
+                total.irq_ns = total.irq_ns.saturating_add(core.irq_ns);
+                total.softirq_ns = total.softirq_ns.saturating_add(core.softirq_ns);
+                total.steal_ns = total.steal_ns.saturating_add(core.steal_ns);
+                total.idle_ns = total.idle_ns.saturating_add(core.idle_ns);
             }
         }
     }
@@ -177,7 +178,7 @@ pub(super) fn shares(arm: &Arm, trials: &[&Trial], machines: &Machines) -> Vec<M
 }
 
 fn share(core: &CoreTime) -> Option<CoreShare> {
-    let total = core.busy_ns() + core.steal_ns + core.idle_ns;
+    let total = core.total_ns();
     let of = |part: u64| part as f64 / total as f64;
     (total > 0).then(|| CoreShare {
         core: core.core,

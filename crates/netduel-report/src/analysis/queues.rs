@@ -115,8 +115,8 @@ pub(super) fn carrier(observation: &Observation) -> Option<&InterfaceDelta> {
     observation
         .interfaces
         .iter()
-        .filter(|interface| !interface.is_master && interface.rx_bytes + interface.tx_bytes > 0)
-        .max_by_key(|interface| interface.rx_bytes + interface.tx_bytes)
+        .filter(|interface| !interface.is_master && interface.rx_bytes.saturating_add(interface.tx_bytes) > 0)
+        .max_by_key(|interface| interface.rx_bytes.saturating_add(interface.tx_bytes))
 }
 
 #[cfg(test)]

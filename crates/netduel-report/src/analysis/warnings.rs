@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
 use netduel_model::metric::Scale;
+use netduel_model::observation::CoreTime;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
@@ -315,7 +316,7 @@ fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
     if let Some(stamps) = arm.stamps.as_ref().filter(|stamps| stamps.stamped > 0) {
         let share = 1.0 - stamps.complete as f64 / stamps.stamped as f64;
         // The server's last transmit timestamp is always missing, which is a large share of few round trips.
-        let lost = stamps.stamped - stamps.complete;
+        let lost = stamps.stamped.saturating_sub(stamps.complete);
         if share > STAMPS_LOST_MAX && lost > u64::from(arm.trials) {
             warnings.push(Warning::TimestampsIncomplete {
                 arm: arm.arm.clone(),
@@ -420,7 +421,7 @@ fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
 
 fn stolen_share(end: &TrialEnd) -> Option<f64> {
     let cores = &end.observation.cores;
-    let stolen: u64 = cores.iter().map(|core| core.steal_ns).sum();
-    let total: u64 = cores.iter().map(|core| core.busy_ns() + core.steal_ns + core.idle_ns).sum();
+    let stolen = cores.iter().map(|core| core.steal_ns).fold(0, u64::saturating_add);
+    let total = cores.iter().map(CoreTime::total_ns).fold(0, u64::saturating_add);
     (total > 0).then(|| stolen as f64 / total as f64)
 }

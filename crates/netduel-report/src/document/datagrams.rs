@@ -107,7 +107,7 @@ fn trial(arm: &str, way: &DatagramDirection) -> Vec<Cell> {
     let length = way.packets_received.as_ref().and_then(Packets::bytes_per_packet);
     vec![
         arm.into(),
-        Cell::Text((way.block + 1).to_string()),
+        Cell::Text(way.block.saturating_add(1).to_string()),
         words::direction(way.sender).into(),
         Cell::Count(way.sent),
         Cell::Count(way.received),

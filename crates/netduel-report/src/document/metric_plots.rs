@@ -25,7 +25,7 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
     let values = |arm: &crate::analysis::ArmValues| -> Vec<Value> {
         let point = |&(block, value): &(u32, f64)| {
             let bound = arm.bound_in(metric.metric, block).map(|bound| bound.sign().trim_end());
-            json!([block + 1, scale.plotted(value), bound])
+            json!([block.saturating_add(1), scale.plotted(value), bound])
         };
         arm.values.iter().map(point).collect()
     };
@@ -66,7 +66,7 @@ fn block_table(metric: &MetricAnalysis, scale: Scaled) -> Table {
     let mut table = Table::new([Column::key("Block")].into_iter().chain(columns).collect());
     table.rows = rows
         .into_iter()
-        .map(|(block, values)| [vec![Cell::Text((block + 1).to_string())], values].concat())
+        .map(|(block, values)| [vec![Cell::Text(block.saturating_add(1).to_string())], values].concat())
         .collect();
     table
 }

@@ -26,7 +26,7 @@ fn figure(arm: &ArmAnalysis, search: &ArmSearch) -> Option<Figure> {
     let (block, report) = search.middle()?;
     let of = match search.trials.len() {
         1 => String::new(),
-        count => format!(" (block {} of {count} searches: the median result)", block + 1),
+        count => format!(" (block {} of {count} searches: the median result)", block.saturating_add(1)),
     };
     let title = format!("{}{of}: {}", arm.arm, cost(report));
     let table = steps(report, &search.goals);

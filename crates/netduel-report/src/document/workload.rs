@@ -99,7 +99,7 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
     parts.retain(|words| !words.is_empty());
     if *of > 1 {
         for words in &mut parts {
-            *words = format!("block {}: {words}", evidence_block + 1);
+            *words = format!("block {}: {words}", evidence_block.saturating_add(1));
         }
     }
     // Without a single cause they come first: the evidence is that of the first of them.

@@ -204,15 +204,15 @@ fn serve(interface: &Interface, interrupt: &QueueInterrupt, core: u16) -> Option
 fn scaling(interface: &Interface) -> Option<Finding> {
     let entries = &interface.device.rss_entries;
     let (queues, _) = queue_count(interface)?;
-    let all: u32 = entries.iter().sum();
+    let all: u64 = entries.iter().copied().map(u64::from).sum();
     if all == 0 || queues < 2 {
         return None;
     }
     let share = |queue: u32| entries.get(queue as usize).copied().unwrap_or(0);
     let idle: Vec<u16> = (0..queues).filter(|queue| share(*queue) == 0).map(|queue| queue as u16).collect();
-    let most = entries.iter().copied().max().unwrap_or(0);
+    let most = u64::from(entries.iter().copied().max().unwrap_or(0));
     // If its size is not a multiple of the number of queues, some queues have one entry more.
-    let fair = all.div_ceil(queues);
+    let fair = all.div_ceil(u64::from(queues));
     if idle.is_empty() && most <= fair + fair / 4 + 1 {
         return None;
     }
@@ -224,7 +224,8 @@ fn scaling(interface: &Interface) -> Option<Finding> {
         .collect::<Vec<_>>();
     // Even over the first 16 queues: that can be the maximum of the driver.
     let first = &entries[..entries.len().min(RSS_QUEUES_MAX as usize)];
-    let even = first.iter().min().copied().unwrap_or(0) + 1 >= most && first.iter().sum::<u32>() == all;
+    let sum: u64 = first.iter().copied().map(u64::from).sum();
+    let even = u64::from(first.iter().min().copied().unwrap_or(0)) + 1 >= most && sum == all;
     let is_driver_limit = queues > RSS_QUEUES_MAX && first.len() == RSS_QUEUES_MAX as usize && even;
     let (severity, what) = if is_driver_limit {
         (Severity::Note, format!("RSS of {name} uses {RSS_QUEUES_MAX} of {queues} queues"))

@@ -194,7 +194,7 @@ impl MetricValues {
         let mean = summary::mean(&numbers).filter(|_| arm.at_least.is_empty());
         let quantile = |share| summary::quantile(&numbers, share);
         let of_block = |&(block, value): &(u32, f64)| BlockValue {
-            block: block + 1,
+            block: block.saturating_add(1),
             value,
             bound: arm.bound_in(metric, block),
         };

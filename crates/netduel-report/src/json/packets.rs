@@ -378,7 +378,7 @@ impl Datagrams {
             incoming_core: flow.incoming_core,
         };
         Self {
-            block: way.block + 1,
+            block: way.block.saturating_add(1),
             direction: PathDirection::from(way.sender),
             sent: way.sent,
             received: way.received,

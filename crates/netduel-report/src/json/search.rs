@@ -130,7 +130,7 @@ impl SearchTrial {
     /// The search of the trial of a block.
     pub(super) fn of(block: u32, report: &model::SearchReport) -> Self {
         Self {
-            block: block + 1,
+            block: block.saturating_add(1),
             steps: report.steps.iter().map(Step::of).collect(),
             results: report.results.iter().map(Found::of).collect(),
             end: report.end,

@@ -163,16 +163,17 @@ impl Intervals {
         let sum = |field: fn(&LiveFigures) -> u64| -> u64 {
             let of =
                 |role: &Role| field(&newest[*role as usize]).saturating_sub(field(&last[*role as usize]));
-            self.receivers.iter().map(of).sum()
+            self.receivers.iter().map(of).fold(0, u64::saturating_add)
         };
         let received = |role: Role| {
             let field = |all: &[LiveFigures; 2]| all[role as usize].received_bytes;
             field(&newest).saturating_sub(field(&last))
         };
-        let senders =
-            |field: fn(&LiveFigures) -> Option<u64>| newest.iter().filter_map(field).reduce(|a, b| a + b);
-        let before: u64 = last.iter().filter_map(|figures| figures.retransmits).sum();
-        let lost_before: u64 = last.iter().filter_map(|figures| figures.lost).sum();
+        let senders = |field: fn(&LiveFigures) -> Option<u64>| {
+            newest.iter().filter_map(field).reduce(u64::saturating_add)
+        };
+        let before: u64 = last.iter().filter_map(|figures| figures.retransmits).fold(0, u64::saturating_add);
+        let lost_before: u64 = last.iter().filter_map(|figures| figures.lost).fold(0, u64::saturating_add);
         let [start_s, end_s] = [last, newest].map(|figures| figures[first].elapsed_ns as f64 / 1e9);
         let interval = Interval {
             start_s,
@@ -205,19 +206,19 @@ fn retransmits(end: &TrialEnd) -> Option<u64> {
 
 /// An interval with the one after it.
 fn merged(held: Interval, rest: Interval) -> Interval {
-    let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(a + b.unwrap_or(0)));
+    let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(a.saturating_add(b.unwrap_or(0))));
     let round_trips = match (held.round_trips, rest.round_trips) {
         (Some(a), Some(b)) => Some(both(a, b)),
         (a, b) => a.or(b),
     };
     Interval {
         end_s: rest.end_s,
-        bytes: held.bytes + rest.bytes,
+        bytes: held.bytes.saturating_add(rest.bytes),
         by_direction: match (held.by_direction, rest.by_direction) {
-            (Some(a), Some(b)) => Some([a[0] + b[0], a[1] + b[1]]),
+            (Some(a), Some(b)) => Some([a[0].saturating_add(b[0]), a[1].saturating_add(b[1])]),
             (a, b) => a.or(b),
         },
-        messages: held.messages + rest.messages,
+        messages: held.messages.saturating_add(rest.messages),
         retransmits: sum(held.retransmits, rest.retransmits),
         cwnd_bytes: rest.cwnd_bytes.or(held.cwnd_bytes),
         lost: sum(held.lost, rest.lost),
@@ -231,7 +232,7 @@ fn merged(held: Interval, rest: Interval) -> Interval {
 /// larger part.
 fn both(a: LiveRoundTrips, b: LiveRoundTrips) -> LiveRoundTrips {
     let larger = if a.count > b.count { a } else { b };
-    LiveRoundTrips { count: a.count + b.count, max_ns: a.max_ns.max(b.max_ns), ..larger }
+    LiveRoundTrips { count: a.count.saturating_add(b.count), max_ns: a.max_ns.max(b.max_ns), ..larger }
 }
 
 /// The heading of the interval lines: measured quantity, time base, and column titles.
@@ -297,7 +298,7 @@ pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
             known(interval.cwnd_bytes, &|value| human_si(value, "B"))
         ),
         _ if facts.is_datagram_stream() => {
-            let all = interval.messages + interval.lost.unwrap_or(0);
+            let all = interval.messages.saturating_add(interval.lost.unwrap_or(0));
             let lost = known(interval.lost, &|value| {
                 format!("{value:.0} ({:.2} %)", if all > 0 { value * 100.0 / all as f64 } else { 0.0 })
             });
@@ -329,4 +330,38 @@ pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
         };
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Figures are an agent's: wrong ones must not end the program.
+    #[test]
+    fn figures_beyond_the_range_of_a_number_are_the_largest() {
+        let plan = netduel_model::plan::parse(include_str!("../../../../plans/streams.toml"), "streams.toml");
+        let mut traffic = plan.expect("a valid plan").arms[0].workloads[0].traffic.clone();
+        if let Traffic::TcpStream(settings) = &mut traffic {
+            settings.direction = Direction::Both;
+        }
+        let mut intervals = Intervals::new(&traffic, 1.0, 10.0);
+        let most = u64::MAX;
+        let round_trips = LiveRoundTrips { count: most, p50_ns: 1, p99_ns: 1, max_ns: 1 };
+        let figures = LiveFigures {
+            elapsed_ns: 1_000_000_000,
+            sent_bytes: most,
+            received_bytes: most,
+            messages: most,
+            retransmits: Some(most),
+            cwnd_bytes: Some(most),
+            lost: Some(most),
+            round_trips: Some(round_trips),
+            ..LiveFigures::default()
+        };
+        assert!(intervals.take(Role::Client, figures).is_none());
+        let interval = intervals.take(Role::Server, figures).expect("a whole interval");
+        assert_eq!((interval.bytes, interval.messages, interval.retransmits), (most, most, Some(most)));
+        let again = merged(interval.clone(), interval);
+        assert_eq!((again.bytes, again.lost, again.by_direction), (most, Some(most), Some([most, most])));
+    }
 }

@@ -16,7 +16,7 @@ pub fn mtu(observation: &Observation, host: &HostSnapshot) -> Option<u32> {
 
 /// The interface with the most bytes.
 fn busiest(observation: &Observation) -> Option<&InterfaceDelta> {
-    let carried = |interface: &&InterfaceDelta| interface.rx_bytes + interface.tx_bytes;
+    let carried = |interface: &&InterfaceDelta| interface.rx_bytes.saturating_add(interface.tx_bytes);
     observation.interfaces.iter().filter(|interface| !interface.is_master).max_by_key(carried)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn words(observation: &Observation, mtu: Option<u32>) -> Option<Strin
         let kind = if is_gso { ": unsegmented GSO packets" } else { "" };
         format!("{packets} (mean {}{kind}){lost}", human_si(mean, "B"))
     };
-    (interface.rx_bytes + interface.tx_bytes > 0).then(|| {
+    (interface.rx_bytes.saturating_add(interface.tx_bytes) > 0).then(|| {
         format!(
             "{} sent {}, received {}",
             words::plain(&interface.name),

@@ -233,7 +233,10 @@ fn outliers((workload, metric): (&WorkloadName, Metric), warnings: &[Warning], u
             Warning::OutlierBlock { arm, workload: of, metric: its, block, ratio_to_median }
                 if of == workload && *its == metric =>
             {
-                Some((warning, format!("{arm} in block {} ({})", block + 1, times(*ratio_to_median))))
+                Some((
+                    warning,
+                    format!("{arm} in block {} ({})", block.saturating_add(1), times(*ratio_to_median)),
+                ))
             }
             _ => None,
         })

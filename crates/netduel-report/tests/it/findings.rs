@@ -241,6 +241,8 @@ fn rss_table_at_a_driver_limit_is_a_note() {
     assert_eq!(spread(vec![8; 16]), (Severity::Note, true));
     assert_eq!(spread(vec![32; 4]), (Severity::Warning, false));
     assert_eq!(spread([vec![68], vec![4; 15]].concat()), (Severity::Warning, false));
+    // Numbers of a run file.
+    assert_eq!(spread(vec![u32::MAX; 16]), (Severity::Note, true));
 }
 
 #[test]

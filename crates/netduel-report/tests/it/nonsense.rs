@@ -3,6 +3,9 @@ use netduel_model::run::Run;
 use netduel_model::sample::HistogramRecord;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 use proptest::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::builder::{Recipe, build};
 use crate::json;
@@ -94,4 +97,62 @@ fn single_arm_without_trials_is_printed() {
     assert_sense(&run);
     run.header.plan.workloads.clear();
     assert_sense(&run);
+}
+
+/// Numbers that are added to others: times of cores and processes, datagrams, blocks.
+const NUMBERS: [&str; 5] = [
+    "/slot/block",
+    "/observation/cores/",
+    "/observation/process/",
+    "/process_cpu_ns/",
+    "/datagrams/duplicates",
+];
+
+/// The places of all numbers of a record, of lists in their first element only.
+fn numbers(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => found.push(at.to_owned()),
+        Value::Array(values) => {
+            values.iter().take(1).for_each(|value| numbers(value, &format!("{at}/0"), found))
+        }
+        Value::Object(fields) => fields
+            .iter()
+            .for_each(|(key, value)| numbers(value, &format!("{at}/{}", key.replace('/', "~1")), found)),
+        _ => {}
+    }
+}
+
+/// The records with one number each that is the largest of its type.
+fn with_largest_numbers<T: Serialize + DeserializeOwned>(record: &T) -> impl Iterator<Item = T> {
+    let (value, mut found) = (serde_json::to_value(record).unwrap(), Vec::new());
+    numbers(&value, "", &mut found);
+    found.retain(|at| NUMBERS.iter().any(|part| at.contains(part)));
+    found.into_iter().map(move |at| {
+        let of = |largest: u64| {
+            let mut value = value.clone();
+            *value.pointer_mut(&at).unwrap() = largest.into();
+            serde_json::from_value(value).ok()
+        };
+        let types = [u64::MAX, i64::MAX as u64, u32::MAX.into(), u16::MAX.into(), u8::MAX.into()];
+        types.into_iter().find_map(of).unwrap_or_else(|| panic!("{at} takes no number"))
+    })
+}
+
+/// A run file may be from elsewhere, and agents send what is in it.
+#[test]
+fn times_counts_and_blocks_may_be_the_largest_numbers() {
+    let runs = ["bulk", "rr", "open", "udp", "crr", "load"]
+        .map(|kind| build(&Recipe { blocks: 1, workloads: vec![kind], ..Recipe::default() }));
+    let stamped = crate::stamps::run([true, true], |_| {});
+    for mut run in runs.into_iter().chain([stamped]) {
+        run.trials.truncate(2);
+        let trials = with_largest_numbers(&run.trials[0])
+            .map(|trial| Run { trials: vec![trial, run.trials[1].clone()], ..run.clone() });
+        for run in trials {
+            let document = document(&run);
+            assert!(!terminal::report(&document, 100, false).is_empty());
+            assert!(!csv::trials(&run).is_empty());
+            json::report(&run);
+        }
+    }
 }

@@ -60,11 +60,11 @@ impl Core {
 
 fn cores(observation: &Observation) -> Vec<Core> {
     let share = |core: &CoreTime| {
-        let accounted = (core.busy_ns() + core.steal_ns + core.idle_ns).max(1) as f64;
+        let accounted = core.total_ns().max(1) as f64;
         Core {
             number: core.core,
             busy: core.busy_ns() as f64 / accounted,
-            softirq: (core.softirq_ns + core.irq_ns) as f64 / accounted,
+            softirq: core.softirq_ns.saturating_add(core.irq_ns) as f64 / accounted,
             stolen: core.steal_ns as f64 / accounted,
         }
     };
@@ -97,7 +97,7 @@ fn thread_shares(end: &TrialEnd) -> (f64, f64) {
     }
     let threads = end.report.streams.len().min(end.observation.cores.len().max(1)).max(1);
     let (user, system) = end.report.process_cpu_ns;
-    ((user + system) as f64 / wall / threads as f64, 0.0)
+    (user.saturating_add(system) as f64 / wall / threads as f64, 0.0)
 }
 
 /// How many threads of an end on how many cores: `8 threads on 2 cores`.
@@ -197,7 +197,8 @@ impl Evidence<'_> {
     /// All packets of the receiving host on one queue or core, and that core saturated.
     pub(super) fn single_queue(&self) -> Vec<Finding> {
         let (observation, name) = (&self.receiver.observation, name_of(self.receiver.report.role));
-        let processed: u64 = observation.softnet.iter().map(|core| core.processed).sum();
+        let processed: u64 =
+            observation.softnet.iter().map(|core| core.processed).fold(0, u64::saturating_add);
         let Some(most) = observation.softnet.iter().max_by_key(|core| core.processed) else {
             return Vec::new();
         };

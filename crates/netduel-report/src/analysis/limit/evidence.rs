@@ -94,7 +94,7 @@ impl<'a> Evidence<'a> {
             rate_bps: figures::value_of(rate, workload, trial, shared_machine),
             course: series::steady(workload, trial),
             tcp: connections(sender, workload),
-            sent: ways.iter().map(|way| way.sent).sum(),
+            sent: ways.iter().map(|way| way.sent).fold(0, u64::saturating_add),
             lost,
             configured: configured_rate(workload, trial),
             kept_requests: kept_requests(workload, trial),

@@ -99,7 +99,7 @@ impl Evidence<'_> {
 
 /// testpmd either offers more than its device accepts, or is saturated itself.
 fn offered(counts: &DpdkCounts) -> Option<Finding> {
-    let offered = counts.tx_packets + counts.tx_dropped;
+    let offered = counts.tx_packets.saturating_add(counts.tx_dropped);
     let share = counts.tx_dropped as f64 / offered.max(1) as f64;
     let words =
         format!("the device rejected {} of the {offered} packets that testpmd offered", percent(share));

@@ -78,9 +78,9 @@ fn held_back(observation: &Observation) -> Option<HeldBack> {
     let (mut is_cause, mut words) = (false, Vec::new());
     for (name, change) in counters.iter().filter(|(name, change)| is_limit(name) && **change > 0) {
         let all = if name.ends_with("_bytes") {
-            carrier.rx_bytes + carrier.tx_bytes
+            carrier.rx_bytes.saturating_add(carrier.tx_bytes)
         } else {
-            carrier.rx_packets + carrier.tx_packets
+            carrier.rx_packets.saturating_add(carrier.tx_packets)
         };
         is_cause |= *change as f64 >= all as f64 * HELD_BACK_SHARE;
         words.push(format!("{name} of {} rose by {change}", carrier.name));
@@ -319,7 +319,7 @@ impl Evidence<'_> {
             return vec![(Cause::Switch, format!("{words}; {between}"))];
         }
         match carrier(&self.receiver.observation) {
-            Some(carrier) if carrier.rx_packets + elsewhere / 2 >= self.sent => {
+            Some(carrier) if carrier.rx_packets.saturating_add(elsewhere / 2) >= self.sent => {
                 let received =
                     format!("{} of the {} received them", carrier.name, name_of(self.receiver.report.role));
                 vec![(Cause::ReceiverProgram, format!("{words}; {received}"))]
