@@ -31,7 +31,7 @@ impl Window {
     /// The steady window of an end that started at `started_ns`.
     pub(crate) fn steady(started_ns: u64, timing: Timing) -> Self {
         let to_ns = started_ns + timing.duration.0.saturating_sub(timing.cooldown.0);
-        Self { from_ns: started_ns + timing.warmup.0, to_ns }
+        Self { from_ns: started_ns.saturating_add(timing.warmup.0), to_ns }
     }
 
     /// Whether a round trip that begins at `start_ns` counts.
@@ -197,6 +197,15 @@ mod tests {
     use netduel_model::units::Nanos;
 
     use super::*;
+
+    /// The warm-up is that of a message, and has no range.
+    #[test]
+    fn window_behind_the_largest_warmup_is_empty() {
+        let second = Nanos(1_000_000_000);
+        let window =
+            Window::steady(1, Timing { duration: second, warmup: Nanos(u64::MAX), cooldown: Nanos(0) });
+        assert!(!window.contains(1) && !window.contains(second.0));
+    }
 
     fn timing() -> Timing {
         Timing {
