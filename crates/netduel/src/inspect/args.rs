@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use netduel_report::findings::Severity;
 
 use crate::cli::shared::JsonArgs;
+use crate::ssh::RemoteProgramArgs;
 
 /// `netduel inspect`.
 #[derive(Debug, Args)]
@@ -19,6 +20,8 @@ pub struct InspectArgs {
     /// Refuse a plan that names programs, as `netduel run --no-commands` does.
     #[arg(long, requires = "plan")]
     pub no_commands: bool,
+    #[command(flatten)]
+    pub remote_program: RemoteProgramArgs,
     #[command(flatten)]
     pub json: JsonArgs,
     /// Do not query the cloud's metadata service.
