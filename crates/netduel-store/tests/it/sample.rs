@@ -34,14 +34,6 @@ addresses = ["192.0.2.1", "2001:db8::1"]
 launch = "command"
 command = ["ssh", "farther"]
 addresses = ["192.0.2.2"]
-[hosts.farthest]
-launch = "ssh"
-host = "farthest.example"
-user = "tester"
-port = 2222
-sudo = true
-folder = "/var/tmp/netduel"
-addresses = ["192.0.2.3"]
 [[arms]]
 name = "synthetic"
 client = "a"
