@@ -109,17 +109,17 @@ impl Scene {
         Finished::from(self.netduel(words).output().unwrap())
     }
 
-    /// A plan with one host by ssh; `keys` are added to it, and `treatment` to both arms.
+    /// A plan with one host by ssh, the first in order: it holds the lock of the network namespace that both share. `keys` are added to it, and `treatment` to both arms.
     fn plan(&self, keys: &str, treatment: &str, blocks: u32) -> String {
         let arm = |name: &str| {
             let treatment = treatment.replace("NAME", name);
             format!(
-                "[[arms]]\nname = \"{name}\"\nclient = \"vm1\"\nserver = \"here\"\ntreatments = [{treatment}]\n"
+                "[[arms]]\nname = \"{name}\"\nclient = \"vm1\"\nserver = \"workstation\"\ntreatments = [{treatment}]\n"
             )
         };
         let plan = self.bench.plan(&format!(
             "name = \"ssh\"\nquestion = \"Is it reached?\"\n[hosts.vm1]\nlaunch = \"ssh\"\nhost = \"vm1\"\n{keys}\n\
-             [hosts.here]\nlaunch = \"local\"\naddresses = [\"127.0.0.1\"]\n{}{}{LATENCY}\n\
+             [hosts.workstation]\nlaunch = \"local\"\naddresses = [\"127.0.0.1\"]\n{}{}{LATENCY}\n\
              [design]\nblocks_min = {blocks}\nblocks_max = {blocks}\n",
             arm("one"),
             arm("two"),
@@ -301,24 +301,26 @@ fn other_machine_and_program_that_cannot_start_are_named() {
 fn run_goes_on_after_a_lost_connection_and_waits_for_its_former_agent() {
     with_sshd("ssh::run_goes_on_after_a_lost_connection_and_waits_for_its_former_agent", |scene| {
         // The undo ends when the file is there: the former agent is undoing while the next one asks for the host.
-        let go = scene.at("go");
+        let (go, applied, undone) = (scene.at("go"), scene.at("applied"), scene.at("undone"));
         fs::write(&go, "").unwrap();
-        let undo = format!("while [ ! -e {go} ]; do sleep 0.02; done; echo NAME >>{}", scene.at("undone"));
+        let apply = format!("echo NAME >>{applied}");
+        let undo = format!("while [ ! -e {go} ]; do sleep 0.02; done; echo NAME >>{undone}");
         let treatment = format!(
-            "{{ command = [\"true\", \"NAME\"], undo = [\"sh\", \"-c\", \"{undo}\"], on = \"client\" }}"
+            "{{ command = [\"sh\", \"-c\", \"{apply}\"], undo = [\"sh\", \"-c\", \"{undo}\"], on = \"client\" }}"
         );
+        let count = |file: &str| fs::read_to_string(file).unwrap_or_default().lines().count();
         let plan = scene.plan("", &treatment, 3);
         let mut under_way = UnderWay::start(scene.netduel(&["run", &plan, "--json"]));
         under_way.wait_for("trial   1/");
         fs::remove_file(&go).unwrap();
+        assert!(until(|| count(&applied) > count(&undone)), "no treatment is in force");
         signal_those_left(scene.connections(), Signal::KILL);
         under_way.wait_for("host vm1 is ready");
         fs::write(&go, "").unwrap();
         let run = under_way.finish().expect_code(0);
         assert_names(&run.stderr, &["trial   6/6"]);
         assert!(!run.stderr.contains("in use"), "{}", run.stderr);
-        // Every trial whose treatment was in force.
-        assert!(fs::read_to_string(scene.at("undone")).unwrap().lines().count() >= 5);
+        assert_eq!(count(&applied), count(&undone), "a treatment was not undone, or twice");
         scene.assert_nothing_left();
     });
 }
