@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::range::whole;
-use super::shared::{JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, StoreArgs, TagArgs};
-use crate::ssh::RemoteProgramArgs;
+use super::shared::{
+    JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, RemoteProgramArgs, StoreArgs, TagArgs,
+};
 
 /// What is printed and stored of a run.
 #[derive(Debug, Args)]

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use netduel_report::findings::Severity;
 
-use crate::cli::shared::JsonArgs;
-use crate::ssh::RemoteProgramArgs;
+use crate::cli::shared::{JsonArgs, RemoteProgramArgs};
 
 /// `netduel inspect`.
 #[derive(Debug, Args)]

@@ -85,7 +85,7 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspected, Failure> {
     plan.hosts.retain(|host, _| args.hosts.is_empty() || args.hosts.iter().any(|name| name == host.as_str()));
     let in_lab = plan.hosts.values().any(|host| matches!(host.launch, Launch::Lab { .. }));
     let lab = if in_lab { build_lab(&plan)? } else { None };
-    let mut ssh = SshHosts::new(&args.remote_program, args.json.json);
+    let mut ssh = SshHosts::new(&args.remote_program.remote_program, args.json.json);
     let lab_name = lab.as_ref().map(Lab::name);
     let argv = plan
         .hosts
@@ -106,7 +106,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
         (name.clone(), Host { launch: Launch::Local, addresses: Vec::new(), size: None, expect_mbps: None })
     });
     let plan = without_traffic(hosts.collect());
-    let mut ssh = SshHosts::new(&args.remote_program, args.json.json);
+    let mut ssh = SshHosts::new(&args.remote_program.remote_program, args.json.json);
     let argv =
         targets.iter().map(|(name, target)| (name.clone(), target.checked_argv(name, &mut ssh))).collect();
     // The coordinator knows a host by a name that only resembles the argument.

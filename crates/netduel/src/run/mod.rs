@@ -45,7 +45,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         quiet: args.outcome.quiet.quiet,
         verbose: args.outcome.verbose,
     };
-    let ssh = SshHosts::new(&args.remote_program, output.quiet);
+    let ssh = SshHosts::new(&args.remote_program.remote_program, output.quiet);
     if let Some(name) = &args.resume {
         let id = store.id_of(name).map_err(store_failure)?;
         // A refused run stays as it is.

@@ -12,7 +12,6 @@ mod upload;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::Args;
 use netduel_model::ids::HostName;
 use netduel_model::plan::SshHost;
 
@@ -25,15 +24,6 @@ use sockets::SocketFolder;
 
 /// Timeout of an answer over a connection that was made earlier, nanoseconds.
 const REUSE_TIMEOUT_NS: u64 = 10_000_000_000;
-
-/// Programs for hosts of other machines.
-#[derive(Debug, Clone, Default, Args)]
-pub struct RemoteProgramArgs {
-    /// Copy this netduel to the hosts of `launch = "ssh"` whose machine it is built for, for example one for aarch64; may be repeated
-    /// [default: this program]
-    #[arg(long, value_name = "FILE")]
-    pub remote_program: Vec<PathBuf>,
-}
 
 /// The connections of a run, opened when an agent is started.
 #[derive(Debug, Default)]
@@ -48,8 +38,8 @@ pub struct SshHosts {
 
 impl SshHosts {
     /// Without connections.
-    pub fn new(programs: &RemoteProgramArgs, is_quiet: bool) -> Self {
-        Self { binaries: Binaries::new(&programs.remote_program), is_quiet, ..Self::default() }
+    pub fn new(programs: &[PathBuf], is_quiet: bool) -> Self {
+        Self { binaries: Binaries::new(programs), is_quiet, ..Self::default() }
     }
 
     /// The argv that starts the agent of a host: it is connected, and has the program of this build.
