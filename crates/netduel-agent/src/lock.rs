@@ -28,6 +28,8 @@ const LOCK_FILE: &str = "host-locks";
 const ANONYMOUS: &str = "another netduel";
 /// How long the holder of a lock may take to name its run.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a process that is ending may keep a part of the lock, nanoseconds.
+const ENDING_NS: u64 = 1_000_000_000;
 /// Until the next look whether a guard has ended, nanoseconds.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 
@@ -47,23 +49,47 @@ enum Holder {
 
 impl HostLock {
     /// Takes the lock of this network namespace; the error names the run that holds it.
-    pub fn take(run: &RunId) -> Result<Self, WorkError> {
+    ///
+    /// A lost connection ends an agent, which then undoes its changes, while its run starts another one: an earlier agent of the same run is
+    /// awaited until `deadline_ns`.
+    pub fn take(run: &RunId, deadline_ns: u64) -> Result<Self, WorkError> {
+        let mut was_own = false;
+        // An agent that is ending may have lost its name before its byte.
+        let mut nameless_ns = deadline_ns.min(clock::monotonic_ns().saturating_add(ENDING_NS));
+        loop {
+            let holder = match Self::try_take(run)? {
+                Tried::Locked(lock) => return Ok(lock),
+                Tried::Taken(holder) => holder,
+            };
+            if holder.starts_with(&words_of(run)) {
+                was_own = true;
+            } else if holder != ANONYMOUS {
+                return Err(busy(&holder));
+            }
+            if was_own {
+                nameless_ns = deadline_ns;
+            }
+            if clock::monotonic_ns() >= nameless_ns {
+                return Err(busy(&holder));
+            }
+            // The kernel drops the lock with its process, and sends no message to others.
+            clock::sleep_until(clock::monotonic_ns() + LOOK_AGAIN_NS);
+        }
+    }
+
+    fn try_take(run: &RunId) -> Result<Tried, WorkError> {
         let failed = |error: io::Error| WorkError {
             kind: FailureKind::Environment,
             message: format!("failed to lock this host for the run: {error}"),
-        };
-        let busy = |holder: &str| WorkError {
-            kind: FailureKind::Busy,
-            message: format!("this host is in use by {holder}; wait until it ends, or stop it"),
         };
         let byte = match lock_byte().map_err(failed)? {
             Byte::Locked(byte) => Some(byte),
             Byte::Unavailable => None,
             Byte::Taken => {
                 let Holder::Trusted(holder) = holder().map_err(failed)? else {
-                    return Err(busy(ANONYMOUS));
+                    return Ok(Tried::Taken(ANONYMOUS.to_owned()));
                 };
-                return Err(busy(&holder));
+                return Ok(Tried::Taken(holder));
             }
         };
         let address = SocketAddr::from_abstract_name(LOCK_NAME).map_err(failed)?;
@@ -71,13 +97,13 @@ impl HostLock {
             Ok(listener) => listener,
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 return match holder().map_err(failed)? {
-                    Holder::Trusted(holder) => Err(busy(&holder)),
-                    Holder::Other => Ok(Self { _byte: byte }),
+                    Holder::Trusted(holder) => Ok(Tried::Taken(holder)),
+                    Holder::Other => Ok(Tried::Locked(Self { _byte: byte })),
                 };
             }
             Err(error) => return Err(failed(error)),
         };
-        let line = format!("run {run} (agent process {})", std::process::id());
+        let line = format!("{}{})", words_of(run), std::process::id());
         std::thread::Builder::new()
             .name("host-lock".to_owned())
             .spawn(move || {
@@ -87,7 +113,26 @@ impl HostLock {
                 }
             })
             .map_err(failed)?;
-        Ok(Self { _byte: byte })
+        Ok(Tried::Locked(Self { _byte: byte }))
+    }
+}
+
+/// What came of an attempt.
+enum Tried {
+    Locked(HostLock),
+    /// By this holder, in its own words.
+    Taken(String),
+}
+
+/// The beginning of what an agent of a run answers; the number of its process follows.
+fn words_of(run: &RunId) -> String {
+    format!("run {run} (agent process ")
+}
+
+fn busy(holder: &str) -> WorkError {
+    WorkError {
+        kind: FailureKind::Busy,
+        message: format!("this host is in use by {holder}; wait until it ends, or stop it"),
     }
 }
 
@@ -116,9 +161,8 @@ fn lock_byte() -> io::Result<Byte> {
 /// so the agents of these runs have ended. Whether there was one to wait for.
 ///
 /// # Errors
-/// When one still restores settings after `patience`.
-pub(crate) fn await_guards(patience: Duration) -> Result<bool, WorkError> {
-    let deadline_ns = clock::monotonic_ns().saturating_add(patience.as_nanos() as u64);
+/// When one still restores settings at `deadline_ns`.
+pub(crate) fn await_guards(deadline_ns: u64) -> Result<bool, WorkError> {
     let mut has_waited = false;
     while let Some(journal) = with_guard() {
         if clock::monotonic_ns() >= deadline_ns {

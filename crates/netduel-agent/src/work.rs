@@ -31,10 +31,10 @@ impl Clock for Monotonic {
     }
 }
 
-/// How long the guard of a killed run may take to restore its settings before another run is refused.
-const GUARD_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a former agent of the same run and the guard of a killed run may take to restore settings before the run is refused.
+const RESTORE_PATIENCE: Duration = Duration::from_secs(25);
 // The agent waits while the coordinator waits for the lock of the host.
-const _: () = assert!(GUARD_PATIENCE.as_nanos() < DESCRIBE_TIMEOUT_NS as u128);
+const _: () = assert!(RESTORE_PATIENCE.as_nanos() < DESCRIBE_TIMEOUT_NS as u128);
 
 /// How far a trial has come on this host.
 #[derive(Default)]
@@ -178,8 +178,9 @@ impl Work for AgentWork {
     }
 
     fn lock(&mut self, run: &RunId) -> Result<(), WorkError> {
-        self.lock = Some(HostLock::take(run)?);
-        if await_guards(GUARD_PATIENCE)? {
+        let deadline_ns = Monotonic.now_ns().saturating_add(RESTORE_PATIENCE.as_nanos() as u64);
+        self.lock = Some(HostLock::take(run, deadline_ns)?);
+        if await_guards(deadline_ns)? {
             // What that guard could not restore is tried once more, and is not measured with.
             let problems = recover().problems;
             if !problems.is_empty() {

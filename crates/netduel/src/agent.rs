@@ -4,6 +4,14 @@ use netduel_sys::local_bind::LocalBind;
 
 use crate::exit::{Failure, Kind, OrFail as _};
 
+/// Prints the SHA-256 of this program's file.
+pub fn print_checksum() -> Result<(), Failure> {
+    let checksum = crate::ssh::own_checksum().map_err(|error| {
+        Failure::caused(Kind::Environment, format!("failed to read the file of this program: {error}"), error)
+    })?;
+    crate::console::print_exact(&format!("{checksum}\n"))
+}
+
 /// Serves one coordinator until its end.
 pub fn command(bind: Option<LocalBind>) -> Result<(), Failure> {
     let mut work = AgentWork::new().bound_to(bind.unwrap_or(LocalBind::ANY));

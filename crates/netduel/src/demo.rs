@@ -20,6 +20,7 @@ use crate::run::{
     Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure, stopped_before_trials,
 };
 use crate::run_store::writable_store;
+use crate::ssh::SshHosts;
 
 /// The demo's plan, compiled in: the demo needs no file.
 const PLAN: &str = include_str!("../../../plans/demo.toml");
@@ -54,7 +55,7 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
         annotations: args.outcome.tags.annotations(&[]),
         report: output.report(),
     };
-    execute(&plan, source, store, lab, &output)
+    execute(&plan, source, store, lab, &output, SshHosts::default())
 }
 
 /// The plan pins round trips to core 0. If this process may not run on core 0 (as in a container with other cores), they are

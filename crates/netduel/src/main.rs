@@ -20,6 +20,7 @@ mod run;
 mod run_store;
 mod serve;
 mod signal;
+mod ssh;
 mod stored;
 
 use std::panic::UnwindSafe;
@@ -119,7 +120,8 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Lab(command) => return lab::command(command),
         Command::Report(args) => stored::report(args)?,
         Command::Runs(args) => stored::runs(args)?,
-        Command::Agent { bind } => agent::command(bind.clone())?,
+        Command::Agent { checksum: true, .. } => agent::print_checksum()?,
+        Command::Agent { bind, .. } => agent::command(bind.clone())?,
         Command::Completions { shell } => manual::completions(*shell)?,
         Command::Man { folder } => manual::pages(folder)?,
         Command::Complete { what } => manual::names(*what)?,

@@ -17,7 +17,8 @@ use super::agents::{Arrival, Ended, LaunchError};
 use super::input::Input;
 
 /// Lines of an agent's standard error that are kept for the message when it dies.
-const LAST_WORDS_LINES: usize = 12;
+/// The warning of ssh about another host key has 13.
+const LAST_WORDS_LINES: usize = 24;
 /// Timeout of the end of standard error after the process has ended or was killed, and of the end of a killed process after that.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum length of such a line, bytes.

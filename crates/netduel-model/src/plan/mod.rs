@@ -23,7 +23,7 @@ pub use cores::CoresSpec;
 pub use limits::{ARMS_MAX, HOSTS_MAX, WORKLOADS_MAX};
 pub use permissions::Permissions;
 pub use problem::{PlanErrors, Problem};
-pub use resolved::{Arm, Design, Host, Lab, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
+pub use resolved::{Arm, Design, Host, Lab, Launch, Pair, ResolvedPlan, SshHost, Treatment, TreatmentAction};
 pub use schema::schema;
 pub use spec::PlanSpec;
 pub use uses::{HostCommand, HostUses};

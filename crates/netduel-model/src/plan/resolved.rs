@@ -99,11 +99,54 @@ pub enum Launch {
         /// Its words.
         prefix: Vec<String>,
     },
+    /// The user's OpenSSH; the program is copied there.
+    Ssh(SshHost),
     /// A standing server that the user is paired with; the secret stays in the user's own file.
     Paired {
         /// HOST:PORT.
         address: String,
     },
+}
+
+/// A host that is reached by ssh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SshHost {
+    /// The destination as ssh takes it.
+    pub host: String,
+    /// The user; that of the ssh configuration when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The port; that of the ssh configuration when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Whether the agent runs as root by `sudo -n`.
+    pub sudo: bool,
+    /// The folder of the program on the host; `~/.cache/netduel` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+}
+
+impl SshHost {
+    /// The folder of the program on the host when the plan names none.
+    pub const FOLDER: &str = "~/.cache/netduel";
+
+    /// With the settings of the user's ssh configuration.
+    pub fn of(host: &str) -> Self {
+        Self { host: host.to_owned(), user: None, port: None, sudo: false, folder: None }
+    }
+
+    /// The folder of the program on the host.
+    pub fn folder(&self) -> &str {
+        self.folder.as_deref().unwrap_or(Self::FOLDER)
+    }
+
+    /// Whether ssh takes a word as a destination or user, and not as an option or a part of a shell's command. OpenSSH expands both in
+    /// the commands of its configuration, and refuses the same characters since version 9.6.
+    pub fn is_plain_word(word: &str) -> bool {
+        let is_word = |part: &str| !part.is_empty() && !part.starts_with('-');
+        let refused = |c: char| c.is_whitespace() || c.is_control() || "'`\"$\\;&<>|(){}".contains(c);
+        is_word(word) && word.rsplit('@').next().is_some_and(is_word) && !word.contains(refused)
+    }
 }
 
 /// One setting under test.

@@ -78,9 +78,20 @@ shape! {
         optional guest: String,
         /// For `launch = "netns"`: the named network namespace (`ip netns`).
         optional netns: String,
-        /// For `launch = "command"`: the command that runs its last arguments on the host, for example `["ssh", "vm1"]`. netduel adds
-        /// `netduel agent`.
+        /// For `launch = "command"`: the command that runs its last arguments on the host, for example
+        /// `["kubectl", "exec", "-i", "pod-1", "--"]`. netduel adds `netduel agent`, so netduel must be installed there.
         optional command: Vec<String>,
+        /// For `launch = "ssh"`: the destination as `ssh` takes it: a name of your ssh configuration, HOST or USER@HOST.
+        optional host: String,
+        /// For `launch = "ssh"`: the user on the host. Default: as your ssh configuration says.
+        optional user: String,
+        /// For `launch = "ssh"`: the port of the ssh server. Default: as your ssh configuration says.
+        optional port: u16,
+        /// For `launch = "ssh"`: whether the agent runs as root by `sudo -n`, which never asks for a password. Default `false`.
+        optional sudo: bool,
+        /// For `launch = "ssh"`: the folder on the host into which netduel copies its program, absolute or beginning with `~/`. Default
+        /// `~/.cache/netduel`.
+        optional folder: String,
         /// For `launch = "paired"`: the address of `netduel serve`, as HOST or HOST:PORT of the pairing (default port 5210). A plan
         /// does not contain the secret; `netduel pair STRING` stores it on this machine.
         optional serve: String,
@@ -105,8 +116,10 @@ pub enum LaunchKind {
     Lab,
     /// A process on this machine in a named network namespace.
     Netns,
-    /// A command that runs its last arguments on the host, for example ssh.
+    /// A command that runs its last arguments on the host, for example `kubectl exec -i`.
     Command,
+    /// Your own OpenSSH. netduel copies its program to the host when the same build is not there yet.
+    Ssh,
     /// A `netduel serve` that this user is paired with. It accepts no treatments.
     Paired,
 }

@@ -48,7 +48,11 @@ impl HostUses<'_> {
     pub fn launcher(&self) -> Option<&[String]> {
         match self.launch {
             Launch::Command { prefix } => Some(prefix),
-            Launch::Local | Launch::Lab { .. } | Launch::Netns { .. } | Launch::Paired { .. } => None,
+            Launch::Local
+            | Launch::Lab { .. }
+            | Launch::Netns { .. }
+            | Launch::Ssh(_)
+            | Launch::Paired { .. } => None,
         }
     }
 }

@@ -233,3 +233,41 @@ fn a_standing_server_is_not_changed() {
     };
     assert!(!is_refused(0) && is_refused(1) && is_refused(2) && is_refused(3), "{error}");
 }
+
+/// The problems of a host that is reached by ssh with these keys.
+fn ssh_problems(keys: &str) -> String {
+    let text = GOOD
+        .replace("launch = \"command\"\ncommand = [\"ssh\", \"far\"]", &format!("launch = \"ssh\"\n{keys}"));
+    parse(&text, "p").err().map(|errors| errors.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn ssh_host_that_would_be_an_option_or_a_command_is_refused() {
+    for host in ["far", "user@far", "far.example", "ssh://u@far:22", "user@fe80::1%eth0"] {
+        assert_eq!(ssh_problems(&format!("host = \"{host}\"")), "", "{host}");
+    }
+    for host in
+        ["-oProxyCommand=x", "u@-oProxyCommand=x", "", "a b", "$(x)", "a;b", "a|b", "u@", "`x`", "a\\nb"]
+    {
+        let problems = ssh_problems(&format!("host = \"{host}\""));
+        assert!(
+            problems.contains("hosts.far.host") && problems.contains("as `ssh` takes it"),
+            "{host}: {problems}"
+        );
+    }
+    let problems = ssh_problems("host = \"far\"\nuser = \"-x\"\nport = 0\nfolder = \"here\"");
+    for key in ["hosts.far.user", "hosts.far.port", "hosts.far.folder"] {
+        assert!(problems.contains(key), "{key}: {problems}");
+    }
+    assert!(ssh_problems("").contains("hosts.far.host: is missing"), "{}", ssh_problems(""));
+    assert_eq!(ssh_problems("host = \"far\"\nuser = \"u\"\nport = 22\nsudo = true\nfolder = \"~/x\""), "");
+}
+
+#[test]
+fn key_of_ssh_belongs_to_no_other_launcher() {
+    for key in ["host = \"x\"", "user = \"x\"", "port = 1", "sudo = true", "folder = \"/x\""] {
+        let text = GOOD.replace("netns = \"near\"", &format!("netns = \"near\"\n{key}"));
+        let problems = parse(&text, "p").expect_err(key).to_string();
+        assert!(problems.contains("is for `launch = \"ssh\"`, but this host has \"netns\""), "{problems}");
+    }
+}

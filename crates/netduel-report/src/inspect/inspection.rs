@@ -156,9 +156,9 @@ fn of_arm(
     let (client, server) = (hosts.get(&pair.client)?, hosts.get(&pair.server)?);
     let ends = [&pair.client, &pair.server];
     let on_this_machine = |name: &&HostName| {
-        plan.hosts
-            .get(*name)
-            .is_some_and(|host| !matches!(host.launch, Launch::Command { .. } | Launch::Paired { .. }))
+        plan.hosts.get(*name).is_some_and(|host| {
+            !matches!(host.launch, Launch::Command { .. } | Launch::Ssh(_) | Launch::Paired { .. })
+        })
     };
     let context = PairContext {
         names: ends.map(ToString::to_string),

@@ -164,6 +164,19 @@ pub enum HostLaunch {
         /// Words of the prefix.
         prefix: Vec<String>,
     },
+    /// By the user's OpenSSH, with a copy of the program on the host.
+    Ssh {
+        /// Destination as ssh takes it.
+        host: String,
+        /// User on the host; null for that of the ssh configuration.
+        user: Option<String>,
+        /// Port of the ssh server; null for that of the ssh configuration.
+        port: Option<u16>,
+        /// Whether the agent runs as root by `sudo -n`.
+        sudo: bool,
+        /// Folder on the host for the program.
+        folder: String,
+    },
     /// On a paired `netduel serve`.
     Paired {
         /// Host and port.
@@ -277,6 +290,13 @@ impl HostLaunch {
             Launch::Lab { guest } => Self::Lab { guest: guest.clone() },
             Launch::Netns { name } => Self::Netns { namespace: name.clone() },
             Launch::Command { prefix } => Self::Command { prefix: prefix.clone() },
+            Launch::Ssh(ssh) => Self::Ssh {
+                host: ssh.host.clone(),
+                user: ssh.user.clone(),
+                port: ssh.port,
+                sudo: ssh.sudo,
+                folder: ssh.folder().to_owned(),
+            },
             Launch::Paired { address } => Self::Paired { server: address.clone() },
         }
     }

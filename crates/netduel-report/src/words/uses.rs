@@ -1,5 +1,5 @@
 //! What a run does on the hosts of a plan besides traffic, in words: a reader decides by them whether to run a plan.
-use netduel_model::plan::{HostCommand, HostUses, Launch};
+use netduel_model::plan::{HostCommand, HostUses, Launch, SshHost};
 
 use super::text::shell_word;
 use super::treatment;
@@ -13,8 +13,16 @@ pub fn launch(launch: &Launch) -> String {
         }
         Launch::Netns { name } => format!("network namespace {name} of this machine"),
         Launch::Command { prefix } => format!("reached by `{}`", shell_line(prefix)),
+        Launch::Ssh(ssh) => ssh_launch(ssh),
         Launch::Paired { address } => format!("the server at {address}, which is paired"),
     }
+}
+
+fn ssh_launch(ssh: &SshHost) -> String {
+    let user = ssh.user.as_ref().map(|user| format!(", user {user}")).unwrap_or_default();
+    let port = ssh.port.map(|port| format!(", port {port}")).unwrap_or_default();
+    let root = if ssh.sudo { ", as root by `sudo -n`" } else { "" };
+    format!("reached by ssh to {}{user}{port}{root}; netduel is copied into {} there", ssh.host, ssh.folder())
 }
 
 /// What a run does on a host, a line for each thing; the first is how its agent is started.

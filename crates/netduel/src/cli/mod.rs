@@ -114,7 +114,7 @@ pub enum Command {
     /// these commands. Several hosts are read at the same time, and pairs of them are compared.
     #[command(after_help = "Examples:\n  netduel inspect                            this host\n  \
         netduel inspect --plan plans/demo.toml     every host of a plan, and its pairs\n  \
-        netduel inspect ssh:host-1 ssh:host-2      over your own ssh; netduel must be in PATH there\n  \
+        netduel inspect ssh:host-1 ssh:host-2      over your own ssh; netduel is copied there\n  \
         netduel inspect far:5210                   a paired `netduel serve`\n  \
         netduel inspect --json | jq '.hosts[].findings[] | select(.severity == \"problem\")'")]
     Inspect(InspectArgs),
@@ -149,6 +149,9 @@ pub enum Command {
         /// Bind the sockets of a client's data to this address, interface, or ADDRESS%INTERFACE.
         #[arg(long, value_name = "ADDRESS|INTERFACE")]
         bind: Option<LocalBind>,
+        /// Print the SHA-256 of the program file and end; a host without sha256sum(1) compares its copy with it.
+        #[arg(long, hide = true)]
+        checksum: bool,
     },
     /// Print shell completions; those of bash also complete names of runs and of paired hosts.
     #[command(

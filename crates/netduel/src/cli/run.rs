@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::range::whole;
-use super::shared::{JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, StoreArgs, TagArgs};
+use super::shared::{
+    JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, RemoteProgramArgs, StoreArgs, TagArgs,
+};
 
 /// What is printed and stored of a run.
 #[derive(Debug, Args)]
@@ -52,6 +54,8 @@ pub struct RunArgs {
     pub overrides: OverrideArgs,
     #[command(flatten)]
     pub permissions: PermissionArgs,
+    #[command(flatten)]
+    pub remote_program: RemoteProgramArgs,
     /// Write report.html into this folder. A name that ends with .html, .md, .json, .csv or .txt is the file to write.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,

@@ -59,6 +59,15 @@ impl PermissionArgs {
     }
 }
 
+/// Programs for hosts of other machines.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RemoteProgramArgs {
+    /// Copy this netduel to the hosts of `launch = "ssh"` whose machine it is built for, for example one for aarch64; may be repeated
+    /// [default: this program]
+    #[arg(long, value_name = "FILE")]
+    pub remote_program: Vec<PathBuf>,
+}
+
 /// What a user writes about a run.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TagArgs {

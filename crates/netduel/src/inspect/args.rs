@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use netduel_report::findings::Severity;
 
-use crate::cli::shared::JsonArgs;
+use crate::cli::shared::{JsonArgs, RemoteProgramArgs};
 
 /// `netduel inspect`.
 #[derive(Debug, Args)]
@@ -19,6 +19,8 @@ pub struct InspectArgs {
     /// Refuse a plan that names programs, as `netduel run --no-commands` does.
     #[arg(long, requires = "plan")]
     pub no_commands: bool,
+    #[command(flatten)]
+    pub remote_program: RemoteProgramArgs,
     #[command(flatten)]
     pub json: JsonArgs,
     /// Do not query the cloud's metadata service.

@@ -20,6 +20,7 @@ use crate::console::{page_layout, print, print_json};
 use crate::exit::{Failure, Kind, chain};
 use crate::program;
 use crate::run::{SystemClock, agent_argv, build_lab, read_plan, remove_lab};
+use crate::ssh::SshHosts;
 use args::InspectArgs;
 
 /// Runs the command.
@@ -84,10 +85,12 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspected, Failure> {
     plan.hosts.retain(|host, _| args.hosts.is_empty() || args.hosts.iter().any(|name| name == host.as_str()));
     let in_lab = plan.hosts.values().any(|host| matches!(host.launch, Launch::Lab { .. }));
     let lab = if in_lab { build_lab(&plan)? } else { None };
+    let mut ssh = SshHosts::new(&args.remote_program.remote_program, args.json.json);
+    let lab_name = lab.as_ref().map(Lab::name);
     let argv = plan
         .hosts
         .iter()
-        .map(|(name, host)| (name.clone(), agent_argv(name, host, lab.as_ref().map(Lab::name))))
+        .map(|(name, host)| (name.clone(), agent_argv(name, host, lab_name, &mut ssh)))
         .collect();
     let Asked { hosts, failed, kind } = describe_hosts(&plan, &argv, &str::to_owned, !args.no_metadata)?;
     remove_lab(lab);
@@ -103,7 +106,9 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
         (name.clone(), Host { launch: Launch::Local, addresses: Vec::new(), size: None, expect_mbps: None })
     });
     let plan = without_traffic(hosts.collect());
-    let argv = targets.iter().map(|(name, target)| (name.clone(), target.checked_argv())).collect();
+    let mut ssh = SshHosts::new(&args.remote_program.remote_program, args.json.json);
+    let argv =
+        targets.iter().map(|(name, target)| (name.clone(), target.checked_argv(name, &mut ssh))).collect();
     // The coordinator knows a host by a name that only resembles the argument.
     let in_arguments = |text: &str| {
         targets.iter().fold(text.to_owned(), |text, (name, target)| text.replace(name.as_str(), &target.word))

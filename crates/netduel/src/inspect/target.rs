@@ -2,10 +2,12 @@
 use std::collections::BTreeMap;
 
 use netduel_model::ids::{HostName, LabName, NAME_LEN_MAX};
+use netduel_model::plan::SshHost;
 use netduel_model::socket_name::SocketName;
 
 use crate::exit::{Failure, Kind};
 use crate::quick::known;
+use crate::ssh::SshHosts;
 use crate::{named_namespace, program};
 use netduel_model::pairing::Pairing;
 
@@ -17,17 +19,29 @@ const LAB_DEFAULT: &str = "local";
 pub struct Target {
     /// The argument.
     pub word: String,
-    /// The argv that starts its agent.
-    pub argv: Vec<String>,
+    /// How its agent is started.
+    start: Start,
+}
+
+/// How an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Start {
+    /// By this argv.
+    Argv(Vec<String>),
+    /// By ssh.
+    Ssh(SshHost),
 }
 
 impl Target {
     /// The argv, or the reason why it could not start an agent.
-    pub fn checked_argv(&self) -> Result<Vec<String>, String> {
+    pub fn checked_argv(&self, name: &HostName, ssh: &mut SshHosts) -> Result<Vec<String>, String> {
         if let Some(name) = self.word.strip_prefix("netns:") {
             named_namespace::check(name)?;
         }
-        Ok(self.argv.clone())
+        match &self.start {
+            Start::Argv(argv) => Ok(argv.clone()),
+            Start::Ssh(host) => ssh.argv(name, host),
+        }
     }
 }
 
@@ -35,7 +49,7 @@ impl Target {
 pub fn targets(words: &[String]) -> Result<BTreeMap<HostName, Target>, Failure> {
     let mut targets: BTreeMap<HostName, Target> = BTreeMap::new();
     for word in words {
-        let target = Target { word: word.clone(), argv: argv(word)? };
+        let target = Target { word: word.clone(), start: start(word)? };
         if targets.values().any(|other| other == &target) {
             return Err(Failure::message(Kind::Usage, format!("{word} is named twice")));
         }
@@ -79,25 +93,29 @@ fn no_lab(word: &str, lab: &str, up: &[LabName]) -> Failure {
         .remedy(format!("make it with `netduel lab up --lab {lab}`, or name another one as lab:LAB/GUEST"))
 }
 
+fn start(word: &str) -> Result<Start, Failure> {
+    match word.strip_prefix("ssh:") {
+        Some(destination) if SshHost::is_plain_word(destination) => Ok(Start::Ssh(SshHost::of(destination))),
+        Some(_) => Err(wrong(word, "names no destination")),
+        None => argv(word).map(Start::Argv),
+    }
+}
+
+fn wrong(word: &str, why: &str) -> Failure {
+    let text = format!(
+        "{word:?} {why}: name HOST or HOST:PORT of a paired server, ssh:DESTINATION, netns:NAME, lab:GUEST, lab:LAB/GUEST, or local"
+    );
+    Failure::message(Kind::Usage, text)
+}
+
 fn argv(word: &str) -> Result<Vec<String>, Failure> {
     let own = program::path().display().to_string();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let wrong = |why: &str| {
-        let text = format!(
-            "{word:?} {why}: name HOST or HOST:PORT of a paired server, ssh:DESTINATION, netns:NAME, lab:GUEST, lab:LAB/GUEST, or local"
-        );
-        Failure::message(Kind::Usage, text)
-    };
-    let Some((kind, rest)) =
-        word.split_once(':').filter(|(kind, _)| matches!(*kind, "ssh" | "netns" | "lab"))
-    else {
+    let wrong = |why: &str| wrong(word, why);
+    let Some((kind, rest)) = word.split_once(':').filter(|(kind, _)| matches!(*kind, "netns" | "lab")) else {
         return if word == "local" { Ok(words(&[&own, "agent"])) } else { paired(word, &own) };
     };
     match kind {
-        // A destination that starts with a dash would be an option.
-        "ssh" if rest.is_empty() || rest.starts_with('-') => Err(wrong("names no destination")),
-        // The program is looked up in the PATH of the other machine.
-        "ssh" => Ok(words(&["ssh", "-o", "BatchMode=yes", rest, "netduel", "agent"])),
         "netns" if rest.is_empty() || rest.starts_with('-') || rest.contains('/') => {
             Err(wrong("names no network namespace"))
         }
@@ -136,13 +154,16 @@ mod tests {
     use super::*;
 
     fn of(word: &str) -> Result<Vec<String>, String> {
-        argv(word).map(|argv| argv[1..].to_vec()).map_err(|failure| failure.to_string())
+        match start(word).map_err(|failure| failure.to_string())? {
+            Start::Argv(argv) => Ok(argv[1..].to_vec()),
+            Start::Ssh(host) => Ok(vec!["by ssh".to_owned(), host.host]),
+        }
     }
 
     #[test]
     fn host_argument_selects_the_launcher() {
         assert_eq!(of("local").unwrap(), ["agent"]);
-        assert_eq!(of("ssh:u@h").unwrap(), ["-o", "BatchMode=yes", "u@h", "netduel", "agent"]);
+        assert_eq!(of("ssh:u@h").unwrap(), ["by ssh", "u@h"]);
         assert_eq!(of("netns:blue").unwrap()[..3], ["netns", "exec", "blue"]);
         assert_eq!(of("lab:a").unwrap()[..5], ["lab", "exec", "--lab", "local", "a"]);
         assert_eq!(of("lab:mine/b").unwrap()[..5], ["lab", "exec", "--lab", "mine", "b"]);
@@ -166,7 +187,7 @@ mod tests {
 
     #[test]
     fn similar_host_names_stay_distinct_and_in_order() {
-        let words = ["ssh:a:b", "ssh:a/b", "local"].map(str::to_owned);
+        let words = ["ssh:a:b", "ssh:a-b", "local"].map(str::to_owned);
         let targets = targets(&words).unwrap();
         assert_eq!(targets.values().map(|target| target.word.as_str()).collect::<Vec<_>>(), words);
         assert!(super::targets(&["local".into(), "local".into()]).is_err());

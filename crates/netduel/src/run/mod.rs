@@ -21,6 +21,7 @@ use crate::exit::{Failure, Kind, OrFail as _, no_thread};
 use crate::report_file::Destination;
 use crate::run_store::{NextStep, open_store, store_failure, writable_store};
 use crate::signal;
+use crate::ssh::SshHosts;
 
 use outcome::finish;
 pub use outcome::{Output, run_failure, stopped_before_trials};
@@ -44,6 +45,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         quiet: args.outcome.quiet.quiet,
         verbose: args.outcome.verbose,
     };
+    let ssh = SshHosts::new(&args.remote_program.remote_program, output.quiet);
     if let Some(name) = &args.resume {
         let id = store.id_of(name).map_err(store_failure)?;
         // A refused run stays as it is.
@@ -59,7 +61,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         output.check()?;
         let plan = run.header.plan.clone();
         let lab = announced_lab(&plan, output.quiet)?;
-        return execute(&plan, RunSource::Resumed(Box::new((run, writer))), store, lab, &output);
+        return execute(&plan, RunSource::Resumed(Box::new((run, writer))), store, lab, &output, ssh);
     }
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
     let (text, mut plan) = read_plan(path, &args.overrides.set, permissions)?;
@@ -77,7 +79,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         annotations: args.outcome.tags.annotations(&args.overrides.set),
         report: output.report(),
     };
-    execute(&plan, source, store, lab, &output)
+    execute(&plan, source, store, lab, &output, ssh)
 }
 
 /// Builds the plan's lab, if it has one, and tells what was built.
@@ -168,9 +170,11 @@ pub fn execute(
     store: Store,
     lab: Option<Lab>,
     output: &Output,
+    ssh: SshHosts,
 ) -> Result<(), Failure> {
     let mut progress = Progress::new(plan, source.earlier_trials(), output.quiet);
-    let system = System::new(plan, source, store, lab)?;
+    let mut system = System::new(plan, source, store, lab)?;
+    system.ssh = ssh;
     let (result, closed) = system.run(&mut PlanPolicy(plan), |event| progress.event(event));
     progress.close();
     // The results first: nothing of them depends on the end of the lab.

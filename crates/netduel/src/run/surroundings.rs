@@ -26,6 +26,7 @@ use netduel_store::{RunWriter, StoreError};
 use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::run::outcome::stopped_before_trials;
 use crate::run::path_events::PathEvents;
+use crate::ssh::SshHosts;
 use crate::{named_namespace, program, signal};
 
 /// Origin of a run.
@@ -77,6 +78,8 @@ pub struct System {
     lab: PlanLab,
     /// Arguments after the command of an agent.
     pub agent_arguments: Vec<String>,
+    /// Hosts that are reached by ssh.
+    pub ssh: SshHosts,
 }
 
 impl System {
@@ -98,7 +101,14 @@ impl System {
         };
         let lab = PlanLab { plan: plan.clone(), lab, events: None };
         let clock = SystemClock::new()?;
-        Ok(Self { plan: plan.clone(), clock, file, lab, agent_arguments: Vec::new() })
+        Ok(Self {
+            plan: plan.clone(),
+            clock,
+            file,
+            lab,
+            agent_arguments: Vec::new(),
+            ssh: SshHosts::default(),
+        })
     }
 
     /// Runs the plan to its end, and passes its events to the listener.
@@ -111,7 +121,7 @@ impl System {
         let surroundings = Surroundings {
             clock: &self.clock,
             launcher: &mut |name, host| {
-                let argv = agent_argv(name, host, lab_name.as_ref())?;
+                let argv = agent_argv(name, host, lab_name.as_ref(), &mut self.ssh)?;
                 Ok(argv.into_iter().chain(self.agent_arguments.iter().cloned()).collect())
             },
             listener: &mut |event| listener(&event),
@@ -167,7 +177,12 @@ fn random_u64() -> Result<u64, String> {
 }
 
 /// The argv that starts the agent of a host of a plan; `lab` is the name of the plan's lab.
-pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&LabName>) -> Result<Vec<String>, String> {
+pub fn agent_argv(
+    name: &HostName,
+    host: &Host,
+    lab: Option<&LabName>,
+    ssh: &mut SshHosts,
+) -> Result<Vec<String>, String> {
     let program = program::path().display().to_string();
     let prefix = match &host.launch {
         Launch::Local => Vec::new(),
@@ -185,6 +200,7 @@ pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&LabName>) -> Result
             let words = ["netduel", "agent"].map(str::to_owned);
             return Ok(prefix.iter().cloned().chain(words).collect());
         }
+        Launch::Ssh(host) => return ssh.argv(name, host),
         Launch::Paired { address } => return Ok(vec![program, "link".to_owned(), address.clone()]),
     };
     Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())

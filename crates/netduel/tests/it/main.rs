@@ -27,6 +27,7 @@ mod run;
 mod search;
 mod secrets;
 mod serve;
+mod ssh;
 mod strangers;
 mod support;
 mod terminal;

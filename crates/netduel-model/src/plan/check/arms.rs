@@ -227,6 +227,7 @@ fn check_pair(
         (Launch::Netns { name }, Launch::Netns { name: other }) if name == other => {
             format!("network namespace {name}")
         }
+        (Launch::Ssh(ssh), Launch::Ssh(other)) if ssh == other => format!("{} by ssh", ssh.host),
         _ => return,
     };
     problems.add(

@@ -6,7 +6,7 @@ use crate::ids::HostName;
 use crate::lab;
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
-use crate::plan::resolved::{Host, Launch};
+use crate::plan::resolved::{Host, Launch, SshHost};
 use crate::plan::spec::{HostSpec, LaunchKind, PlanSpec};
 use crate::plan::value::name_rule;
 use crate::size;
@@ -47,14 +47,15 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<
     hosts
 }
 
-/// The key that says where an agent of this kind is started.
-fn key_of(launch: LaunchKind) -> Option<&'static str> {
+/// The keys of this way of starting an agent only.
+fn keys_of(launch: LaunchKind) -> &'static [&'static str] {
     match launch {
-        LaunchKind::Local => None,
-        LaunchKind::Lab => Some("guest"),
-        LaunchKind::Netns => Some("netns"),
-        LaunchKind::Command => Some("command"),
-        LaunchKind::Paired => Some("serve"),
+        LaunchKind::Local => &[],
+        LaunchKind::Lab => &["guest"],
+        LaunchKind::Netns => &["netns"],
+        LaunchKind::Command => &["command"],
+        LaunchKind::Ssh => &["host", "user", "port", "sudo", "folder"],
+        LaunchKind::Paired => &["serve"],
     }
 }
 
@@ -64,6 +65,7 @@ fn word_of(launch: LaunchKind) -> &'static str {
         LaunchKind::Lab => "lab",
         LaunchKind::Netns => "netns",
         LaunchKind::Command => "command",
+        LaunchKind::Ssh => "ssh",
         LaunchKind::Paired => "paired",
     }
 }
@@ -71,19 +73,17 @@ fn word_of(launch: LaunchKind) -> &'static str {
 /// Notes keys that belong to another way of starting the agent.
 fn check_foreign_keys(host: &HostSpec, path: &str, problems: &mut Problems<'_>) {
     let Some(launch) = host.launch else { return };
-    for other in [LaunchKind::Lab, LaunchKind::Netns, LaunchKind::Command, LaunchKind::Paired] {
-        let Some(key) = key_of(other) else { continue };
-        if other != launch && host.given().contains(&key) {
+    let others =
+        [LaunchKind::Lab, LaunchKind::Netns, LaunchKind::Command, LaunchKind::Ssh, LaunchKind::Paired];
+    for other in others.into_iter().filter(|other| *other != launch) {
+        for key in keys_of(other).iter().filter(|key| host.given().contains(key)) {
             let wrong = format!(
                 "is for `launch = \"{}\"`, but this host has \"{}\"",
                 word_of(other),
                 word_of(launch)
             );
-            problems.add(
-                &key_path(path, key),
-                wrong,
-                format!("remove it, or set launch = \"{}\"", word_of(other)),
-            );
+            let allowed = format!("remove it, or set launch = \"{}\"", word_of(other));
+            problems.add(&key_path(path, key), wrong, allowed);
         }
     }
     if launch == LaunchKind::Lab && host.addresses.is_some() {
@@ -127,8 +127,7 @@ fn resolve_launch(
             let key = key_path(path, "command");
             let Some(prefix) = &host.command else {
                 if !problems.is_written(&key) {
-                    let allowed =
-                        "write the words to be put before `netduel agent`, for example [\"ssh\", \"host-1\"]";
+                    let allowed = "write the words to be put before `netduel agent`, for example [\"kubectl\", \"exec\", \"-i\", \"pod-1\", \"--\"]";
                     problems.add(&key, "is missing, but `launch = \"command\"` needs it", allowed);
                 }
                 return None;
@@ -136,8 +135,44 @@ fn resolve_launch(
             check_command(problems, &key, prefix);
             Some(Launch::Command { prefix: prefix.clone() })
         }
+        LaunchKind::Ssh => resolve_ssh(host, path, problems),
         LaunchKind::Paired => resolve_paired(host, path, problems),
     }
+}
+
+fn resolve_ssh(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Option<Launch> {
+    let key = key_path(path, "host");
+    let allowed = "write it as `ssh` takes it, for example \"user@vm1\"";
+    let Some(destination) = &host.host else {
+        if !problems.is_written(&key) {
+            problems.add(&key, "is missing, but `launch = \"ssh\"` needs it", allowed);
+        }
+        return None;
+    };
+    let words = [("host", Some(destination)), ("user", host.user.as_ref())];
+    for (name, word) in words.into_iter().filter_map(|(name, word)| Some((name, word?))) {
+        if !SshHost::is_plain_word(word) {
+            let wrong = format!("{word:?} is an option, or has a character that ssh or a shell interprets");
+            problems.add(&key_path(path, name), wrong, allowed);
+        }
+    }
+    if host.port == Some(0) {
+        problems.add(&key_path(path, "port"), "is 0", "a port from 1 to 65535");
+    }
+    if let Some(folder) = &host.folder {
+        let is_placed = folder.starts_with('/') || folder.starts_with("~/");
+        if !is_placed || folder.contains(char::is_control) {
+            let wrong = format!("{folder:?} is no folder of the host");
+            problems.add(&key_path(path, "folder"), wrong, "a path that begins with / or ~/");
+        }
+    }
+    Some(Launch::Ssh(SshHost {
+        host: destination.clone(),
+        user: host.user.clone(),
+        port: host.port,
+        sudo: host.sudo.unwrap_or(false),
+        folder: host.folder.clone(),
+    }))
 }
 
 fn resolve_paired(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Option<Launch> {

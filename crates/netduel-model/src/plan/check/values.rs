@@ -47,7 +47,7 @@ pub(super) fn check_command(problems: &mut Problems<'_>, path: &str, words: &[St
         problems.add(
             path,
             "names no program",
-            "write a list of words, the program first, for example [\"ssh\", \"host-1\"]",
+            "write a list of words, the program first, for example [\"kubectl\", \"exec\", \"-i\", \"pod-1\", \"--\"]",
         );
     } else if let Some(index) = words.iter().position(|word| word.contains('\0')) {
         let path = element_path(path, index);

@@ -1,0 +1,162 @@
+//! The master connection of a host (`ControlMaster` in ssh_config(5)) with a shell in it, to which scripts are sent. It interprets no answers.
+//!
+//! The shell reads its scripts from a pipe of this process, so it ends with this process, and the connection ends with its last session.
+//! `ControlPersist` is off: nothing outlives the run.
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use netduel_control::launcher::{AgentProcess, Arrival, Ended};
+use netduel_model::ids::HostName;
+use netduel_model::plan::SshHost;
+use netduel_sys::clock::monotonic_ns;
+
+use super::obstacle::{self, Obstacle};
+use super::scripts;
+use crate::signal;
+
+/// Timeout of a connection by ssh itself, seconds.
+const CONNECT_TIMEOUT: &str = "ConnectTimeout=20";
+/// Timeout of an answer, nanoseconds: with proxies a login takes several connections, and a security key waits for a touch.
+const ANSWER_TIMEOUT_NS: u64 = 60_000_000_000;
+/// Longest answer, bytes: start files of a shell print before it.
+const ANSWER_LEN_MAX: usize = 256 << 10;
+/// Interval of the checks for a signal.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+/// Timeout of the end of a connection: its agents have ended.
+const END_PATIENCE: Duration = Duration::from_secs(3);
+/// Unread pieces of output.
+const ARRIVALS_MAX: usize = 8;
+
+/// A connection to a host.
+#[derive(Debug)]
+pub struct Master {
+    process: Option<AgentProcess>,
+    arrivals: Receiver<(u64, Arrival)>,
+    is_first: bool,
+    destination: Vec<String>,
+    socket: PathBuf,
+    ssh: SshHost,
+}
+
+/// The options of every ssh process. The rest is the user's configuration.
+fn options() -> impl Iterator<Item = String> {
+    let settings = [
+        "BatchMode=yes",
+        // A host gets no way back to this machine, and no use of its keys.
+        "ClearAllForwardings=yes",
+        "ForwardAgent=no",
+        "ForwardX11=no",
+        "PermitLocalCommand=no",
+        "RemoteCommand=none",
+    ];
+    ["-T".to_owned()]
+        .into_iter()
+        .chain(settings.into_iter().flat_map(|one| ["-o".to_owned(), one.to_owned()]))
+}
+
+fn destination(ssh: &SshHost) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(user) = &ssh.user {
+        words.extend(["-l".to_owned(), user.clone()]);
+    }
+    if let Some(port) = ssh.port {
+        words.extend(["-p".to_owned(), port.to_string()]);
+    }
+    words.extend(["--".to_owned(), ssh.host.clone()]);
+    words
+}
+
+impl Master {
+    /// Starts the connection; the first answer tells whether it is there.
+    pub fn open(name: &HostName, ssh: &SshHost, socket: PathBuf) -> Result<Self, Obstacle> {
+        let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
+        let own = ["-M", "-o", "ControlPersist=no", "-o", CONNECT_TIMEOUT];
+        let own =
+            own.into_iter().chain(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3", "-S"]);
+        let destination = destination(ssh);
+        let argv: Vec<String> = std::iter::once("ssh".to_owned())
+            .chain(options())
+            .chain(own.map(str::to_owned))
+            .chain([escaped(&socket)])
+            .chain(destination.iter().cloned())
+            // Whatever the login shell is, the scripts are read by this one.
+            .chain(["exec /bin/sh".to_owned()])
+            .collect();
+        let process = AgentProcess::start(name.as_str(), &argv, 0, sender)
+            .map_err(|error| Obstacle::NoSsh(error.into()))?;
+        let (process, ssh) = (Some(process), ssh.clone());
+        Ok(Self { process, arrivals, is_first: true, destination, socket, ssh })
+    }
+
+    /// Runs a script in the shell and returns what it printed.
+    pub fn ask(&mut self, script: &str) -> Result<String, Obstacle> {
+        self.ask_within(script, ANSWER_TIMEOUT_NS)
+    }
+
+    /// As [`Master::ask`], with a timeout.
+    pub fn ask_within(&mut self, script: &str, timeout_ns: u64) -> Result<String, Obstacle> {
+        let deadline_ns = monotonic_ns().saturating_add(timeout_ns);
+        let interrupted = signal::interrupted().map_err(Obstacle::Signals)?;
+        if let Some(process) = &mut self.process {
+            process.send(&scripts::framed(script));
+        }
+        let mut bytes = Vec::new();
+        loop {
+            match self.arrivals.recv_timeout(SIGNAL_INTERVAL) {
+                Ok((_, Arrival::Bytes(more))) => bytes.extend(more),
+                Ok((_, Arrival::End)) | Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            if let Some(answer) = scripts::answer(&text) {
+                self.is_first = false;
+                return Ok(answer.to_owned());
+            }
+            if interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(Obstacle::Interrupted);
+            }
+            if bytes.len() > ANSWER_LEN_MAX {
+                return Err(Obstacle::Chatty { host: self.ssh.host.clone() });
+            }
+            if monotonic_ns() >= deadline_ns {
+                let seconds = timeout_ns / 1_000_000_000;
+                let last_words = self.end(Duration::ZERO).last_words;
+                return Err(Obstacle::Silent { host: self.ssh.host.clone(), seconds, last_words });
+            }
+        }
+    }
+
+    /// The connection has ended, or was never made.
+    fn lost(&mut self) -> Obstacle {
+        let Ended { status, last_words, .. } = self.end(END_PATIENCE);
+        obstacle::of_connection(&self.ssh, self.is_first, status, &last_words)
+    }
+
+    /// The argv of another session, which runs `command` there.
+    pub fn session_argv(&self, command: &str) -> Vec<String> {
+        let own = ["-o", "ControlMaster=no", "-o", CONNECT_TIMEOUT, "-S"].map(str::to_owned);
+        std::iter::once("ssh".to_owned())
+            .chain(options())
+            .chain(own)
+            .chain([escaped(&self.socket)])
+            .chain(self.destination.iter().cloned())
+            .chain([command.to_owned()])
+            .collect()
+    }
+
+    fn end(&mut self, patience: Duration) -> Ended {
+        self.process.take().map(|process| process.end(patience).0).unwrap_or_default()
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        self.end(END_PATIENCE);
+    }
+}
+
+/// ssh replaces sequences with a percent sign in this path.
+fn escaped(socket: &std::path::Path) -> String {
+    socket.to_string_lossy().replace('%', "%%")
+}

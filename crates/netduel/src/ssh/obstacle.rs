@@ -1,0 +1,173 @@
+//! Why no agent can be started by ssh, and what to do. Nothing is tried here.
+use std::io;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Output};
+
+use netduel_model::plan::SshHost;
+
+use super::binary::{Binary, shown};
+use super::scripts;
+
+/// A reason, as a fragment after the host's name.
+#[derive(Debug, thiserror::Error)]
+pub enum Obstacle {
+    /// The user ended the program.
+    #[error("stopped by the user")]
+    Interrupted,
+    /// No handler of signals.
+    #[error("failed to wait for signals: {0}")]
+    Signals(#[source] io::Error),
+    /// No random bytes.
+    #[error("failed to draw random bytes: {0}")]
+    Random(#[source] io::Error),
+    /// No folder for the socket of a connection.
+    #[error("failed to make a folder for the sockets of ssh{}; set TMPDIR to a short path that you can write", place(.0.as_ref()))]
+    Sockets(Option<(PathBuf, io::Error)>),
+    /// The program ssh does not start.
+    #[error("failed to start ssh: {0}; install the OpenSSH client")]
+    NoSsh(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A connection was refused, or ended.
+    #[error("{0}")]
+    Connection(String),
+    /// No answer.
+    #[error("no answer from {host} within {seconds} s{}; try `ssh {host}`", after(.last_words))]
+    Silent {
+        /// Destination.
+        host: String,
+        /// The timeout.
+        seconds: u64,
+        /// What ssh printed.
+        last_words: String,
+    },
+    /// Output without end.
+    #[error("the shell of {host} prints without end before it runs a command; see its start files there")]
+    Chatty {
+        /// Destination.
+        host: String,
+    },
+    /// Another answer than that of the script.
+    #[error("the shell of the host gave an unexpected answer: {answer}")]
+    Unexpected {
+        /// What it printed.
+        answer: String,
+    },
+    /// A program file of this machine cannot be read.
+    #[error("failed to read {}: {source}", shown(.path))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// A file that is no program.
+    #[error("{} is no Linux program; name a netduel with --remote-program", shown(.path))]
+    NoProgram {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not Linux.
+    #[error("{host} runs {kernel}, and netduel runs on Linux only")]
+    Kernel {
+        /// Destination.
+        host: String,
+        /// `uname -s` there.
+        kernel: String,
+    },
+    /// No program for its machine.
+    #[error(
+        "{host} is of machine {machine}, and this netduel is built for {own}; build one for {machine} and name its file with \
+         --remote-program FILE"
+    )]
+    Machine {
+        /// Destination.
+        host: String,
+        /// `uname -m` there.
+        machine: String,
+        /// The machine of this program.
+        own: &'static str,
+    },
+    /// The program cannot be copied.
+    #[error("{0}")]
+    Copy(String),
+    /// The program does not start there.
+    #[error("{0}")]
+    Start(String),
+}
+
+fn place(failure: Option<&(PathBuf, io::Error)>) -> String {
+    failure.map(|(place, error)| format!(" in {}: {error}", place.display())).unwrap_or_default()
+}
+
+fn after(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("; ssh printed: {text}") }
+}
+
+/// The end of a connection. What ssh printed is passed on in full.
+pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, printed: &str) -> Obstacle {
+    let host = &ssh.host;
+    let remedies = [
+        (
+            "REMOTE HOST IDENTIFICATION HAS CHANGED",
+            format!("make sure that {host} was set up anew, then remove its old key with `ssh-keygen -R`"),
+        ),
+        (
+            "Host key verification failed",
+            format!("run `ssh {host}` once and compare and accept its host key"),
+        ),
+        (
+            "Permission denied",
+            format!(
+                "log in with a key that needs no password here: add it to the ssh agent (`ssh-add`) and to {host} (`ssh-copy-id`)"
+            ),
+        ),
+        ("Could not resolve hostname", "correct `host`, or define the name in ~/.ssh/config".to_owned()),
+    ];
+    let remedy = remedies.into_iter().find(|(text, _)| printed.contains(text)).map(|(_, remedy)| remedy);
+    let remedy = remedy.unwrap_or_else(|| format!("try `ssh {host}`"));
+    let what = if is_first { "failed to connect by ssh to" } else { "lost the ssh connection to" };
+    let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
+    Obstacle::Connection(format!("{what} {host}{how}{}; {remedy}", after(printed)))
+}
+
+/// A copy that failed.
+pub fn of_copy(ssh: &SshHost, file: &str, output: &Output) -> Obstacle {
+    let folder = "set `folder` of the host to a folder that its user can write, with space for the program";
+    let (what, remedy) = match output.status.code() {
+        Some(scripts::NO_FOLDER) => ("the folder cannot be made", folder),
+        Some(scripts::NOT_WRITTEN) => ("the file cannot be written", folder),
+        Some(scripts::DAMAGED) => {
+            ("it arrived damaged", "run again; if it happens again, check the disk and `folder`")
+        }
+        Some(scripts::NOT_RENAMED) => ("the file cannot be replaced", folder),
+        _ => ("the ssh session ended", "run again"),
+    };
+    let printed = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let printed = if printed.is_empty() { String::new() } else { format!(": {printed}") };
+    Obstacle::Copy(format!("failed to copy netduel to {}:{file}: {what}{printed}; {remedy}", ssh.host))
+}
+
+/// A program that does not start on the host.
+pub fn of_start(ssh: &SshHost, binary: &Binary, file: &str, status: Option<i32>, printed: &str) -> Obstacle {
+    let path = shown(&binary.path);
+    let other = "name a static netduel with --remote-program FILE (built with `--target x86_64-unknown-linux-musl` or that of its machine)";
+    let is_dynamic =
+        status == Some(127) || printed.contains("shared libraries") || printed.contains("version `");
+    let remedy = match &binary.loader {
+        _ if ssh.sudo && printed.contains("sudo:") => {
+            let user = ssh.user.as_deref().unwrap_or("the user");
+            format!(
+                "`sudo = true` needs sudo without a password: add `NOPASSWD: {file}` for {user} to the sudoers of the host, log in as \
+                 root, or leave out `sudo`"
+            )
+        }
+        Some(loader) if is_dynamic => format!(
+            "{path} was copied, which is not static: it needs the loader {loader} and libraries that the host lacks; {other}"
+        ),
+        _ if status == Some(126) => {
+            "programs may not run from that folder (a mount with `noexec`?); set `folder` of the host to another one".to_owned()
+        }
+        _ => format!("{path} was copied; {other}"),
+    };
+    let status = status.map_or_else(|| "no status".to_owned(), |status| format!("exit code {status}"));
+    Obstacle::Start(format!("{file} does not start on {} ({status}): {printed}; {remedy}", ssh.host))
+}

@@ -1,0 +1,132 @@
+//! The copy of a program to a host through its connection, with progress on standard error. It decides nothing about which program.
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use netduel_model::plan::SshHost;
+use netduel_sys::clock::monotonic_ns;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::binary::Binary;
+use super::master::Master;
+use super::obstacle::{self, Obstacle};
+use super::scripts::{self, Probe};
+use crate::console::tell;
+use crate::signal;
+
+/// Bytes of one write.
+const PIECE: usize = 64 << 10;
+/// Interval of the checks for a signal.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval of the lines of progress, nanoseconds.
+const LINE_INTERVAL_NS: u64 = 3_000_000_000;
+/// Timeout of a copy that does not go on, nanoseconds.
+const STALL_TIMEOUT_NS: u64 = 60_000_000_000;
+
+/// A copy to be made.
+pub struct Upload<'a> {
+    /// How it is reached.
+    pub ssh: &'a SshHost,
+    /// What is copied.
+    pub binary: &'a Binary,
+    /// Where to.
+    pub probe: &'a Probe,
+    /// Whether progress is not shown.
+    pub is_quiet: bool,
+}
+
+impl Upload<'_> {
+    /// Copies the program. The file on the host is replaced as a whole or not at all.
+    pub fn run(&self, master: &Master) -> Result<(), Obstacle> {
+        let size = self.binary.bytes.len() as f64 / 1e6;
+        let why = if self.probe.checksum.is_some() { "replacing a damaged copy of" } else { "copying" };
+        self.tell(&format!("{why} netduel ({size:.1} MB) to {}", self.probe.file));
+        let command = scripts::copy(&self.probe.file, &self.binary.checksum);
+        let output = self.send(&master.session_argv(&command))?;
+        if output.status.success() {
+            self.tell("copied netduel");
+            return Ok(());
+        }
+        Err(obstacle::of_copy(self.ssh, &self.probe.file, &output))
+    }
+
+    fn tell(&self, text: &str) {
+        if !self.is_quiet {
+            tell(&format!("{}: {text}", self.ssh.host));
+        }
+    }
+
+    fn send(&self, argv: &[String]) -> Result<Output, Obstacle> {
+        let failed = |error: io::Error| Obstacle::NoSsh(Box::new(error));
+        let interrupted = signal::interrupted().map_err(Obstacle::Signals)?;
+        let (program, words) = argv.split_first().ok_or(Obstacle::Interrupted)?;
+        let mut child = Command::new(program)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        let group = Pid::from_child(&child);
+        let (sent, bytes) = (Arc::new(AtomicU64::new(0)), Arc::clone(&self.binary.bytes));
+        let counted = Arc::clone(&sent);
+        let stdin = child.stdin.take();
+        let (done, result) = channel();
+        let write = move || {
+            let Some(mut stdin) = stdin else { return };
+            for piece in bytes.chunks(PIECE) {
+                // The exit status tells why it reads no more.
+                if stdin.write_all(piece).is_err() {
+                    return;
+                }
+                counted.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            }
+        };
+        let started = Builder::new().name("ssh-copy".to_owned()).spawn(write).and_then(|_| {
+            // Without a receiver the result is not needed.
+            let wait = move || drop(done.send(child.wait_with_output()));
+            Builder::new().name("ssh-copy-end".to_owned()).spawn(wait)
+        });
+        let end = || {
+            // It may have ended meanwhile.
+            let _ = kill_process_group(group, Signal::KILL);
+        };
+        if let Err(error) = started {
+            end();
+            return Err(failed(error));
+        }
+        let (mut seen, mut moved_ns, mut told_ns) = (0, monotonic_ns(), monotonic_ns());
+        loop {
+            match result.recv_timeout(SIGNAL_INTERVAL) {
+                Ok(output) => return output.map_err(failed),
+                Err(RecvTimeoutError::Disconnected) => return Err(Obstacle::Interrupted),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let (now, count) = (monotonic_ns(), sent.load(Ordering::Relaxed));
+            if count != seen {
+                (seen, moved_ns) = (count, now);
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                end();
+                return Err(Obstacle::Interrupted);
+            }
+            if now.saturating_sub(moved_ns) >= STALL_TIMEOUT_NS {
+                end();
+                let seconds = STALL_TIMEOUT_NS / 1_000_000_000;
+                let last_words = format!("the copy stopped after {count} bytes");
+                return Err(Obstacle::Silent { host: self.ssh.host.clone(), seconds, last_words });
+            }
+            if now.saturating_sub(told_ns) >= LINE_INTERVAL_NS {
+                told_ns = now;
+                let share = 100.0 * count as f64 / self.binary.bytes.len().max(1) as f64;
+                self.tell(&format!("copying netduel: {share:.0} %"));
+            }
+        }
+    }
+}
