@@ -8,6 +8,8 @@ use super::failover::{AROUND_NS, REACH_NS, Span};
 const STEADY_SAMPLES: usize = 5;
 /// The fraction of the reference rate that counts as recovered.
 const RECOVERED: f64 = 0.9;
+/// The fraction of the rate on the other side of an event up to which a path counts as dead: what a buffer still held is no traffic.
+const DEAD: f64 = 0.01;
 
 /// Throughput of the streams around an event, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,8 +20,8 @@ pub struct Dip {
     pub lowest_bps: f64,
     /// Steady state after the event: mean of the second half of the time to the next event.
     pub settled_bps: f64,
-    /// Time from the event until 50 ms reach 90 % of the lower of before and steady state; absent when the streams did not
-    /// recover.
+    /// Time from the event until 50 ms reach 90 % of the lower of before and steady state, or of the steady state alone where nothing arrived
+    /// before; absent when the streams did not recover.
     pub recovery_ns: Option<f64>,
 }
 
@@ -48,6 +50,15 @@ fn joined(series: &[IntervalSample]) -> Vec<IntervalSample> {
     joined
 }
 
+/// The rate that counts as the streams' own after an event: the lower of before and steady state, because the path after the event can be
+/// slower. A path that was dead before the event has only a rate after it; without a rate after it there is no recovery.
+fn reference(before_bps: f64, settled_bps: f64) -> Option<f64> {
+    let least = DEAD * before_bps.max(settled_bps);
+    let is_alive = |rate: &f64| *rate > least;
+    let settled = Some(settled_bps).filter(is_alive)?;
+    Some(if is_alive(&before_bps) { settled.min(before_bps) } else { settled })
+}
+
 /// Throughput around an event; absent without received bytes before or after it.
 pub(super) fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
     let series = joined(series);
@@ -63,7 +74,7 @@ pub(super) fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
         .filter_map(|sample| rate(&[sample]))
         .min_by(f64::total_cmp)?;
     let settled_bps = rate(after.get(after.len() / 2..)?)?;
-    let target = RECOVERED * before_bps.min(settled_bps);
+    let target = RECOVERED * reference(before_bps, settled_bps).unwrap_or(f64::INFINITY);
     // The event lies within an interval; a mean could hide a stall behind faster data before it.
     let is_steady = |steady: &&[&IntervalSample]| {
         steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed() >= span.began

@@ -209,6 +209,20 @@ fn recovery_ends_at_the_steady_state_after_the_event() {
 }
 
 #[test]
+fn path_that_stays_dead_does_not_recover_and_one_that_returns_does() {
+    // 1 MB an interval until the event at 0.998 s, then nothing, or what a buffer still held.
+    for rest in [0, 5_000] {
+        let trial =
+            trial("surprise", probes(0..0), probes(0..0), |step| if step <= 100 { 1_000_000 } else { rest });
+        let longest = value(Metric::RecoveryTime, &trial).unwrap();
+        assert!(longest > 900e6, "{longest}");
+    }
+    // Nothing before the event, and 1 MB an interval from 1.2 s on.
+    let trial = trial("surprise", probes(0..0), probes(0..0), |step| if step < 120 { 0 } else { 1_000_000 });
+    assert_eq!(value(Metric::RecoveryTime, &trial), Some(202e6));
+}
+
+#[test]
 fn batched_reads_of_a_late_thread_are_not_a_stall() {
     // Nothing from 1.01 to 1.09 s; then the thread wakes at 1.12 s and reads three times in a row.
     let mut trial =
