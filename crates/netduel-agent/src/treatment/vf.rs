@@ -96,6 +96,10 @@ pub(super) fn has_other_way(link: &LinkState, links: &[LinkState]) -> bool {
 
 fn is_spare(link: &LinkState, links: &[LinkState], is_device: &dyn Fn(&LinkState) -> bool) -> bool {
     let Some(master) = link.master else { return false };
+    // The standby is no virtual function, and its device is that of the interface above it.
+    if link.is_standby(links) {
+        return false;
+    }
     if links.iter().any(|above| above.index == master && is_device(above)) {
         return true;
     }
@@ -106,11 +110,12 @@ fn is_spare(link: &LinkState, links: &[LinkState], is_device: &dyn Fn(&LinkState
 
 /// Whether a device is behind the interface, which bridges and bonds have none of.
 fn is_device(link: &LinkState) -> bool {
-    link.bus.is_some()
-        || ethtool_socket()
-            .ok()
-            .and_then(|mut socket| socket.driver(&link.name).ok())
-            .is_some_and(|driver| SYNTHETIC_DRIVERS.contains(&driver.driver.as_str()))
+    link.bus.is_some() || driver(link).is_some_and(|driver| SYNTHETIC_DRIVERS.contains(&driver.as_str()))
+}
+
+/// The name of the driver, when it answers.
+fn driver(link: &LinkState) -> Option<String> {
+    Some(ethtool_socket().ok()?.driver(&link.name).ok()?.driver)
 }
 
 impl Change for VfChange {
@@ -214,6 +219,31 @@ mod tests {
         };
         assert_eq!(of("vf0", &pair(true)).unwrap(), "vf0");
         assert!(of("vf0", &pair(false)).unwrap_err().contains("only way"));
+    }
+
+    /// A virtual function and the standby under `net_failover`, as Linux 6.12 reports them.
+    fn failover() -> [LinkState; 3] {
+        let device = |name: &str| Some(name.to_owned());
+        [
+            LinkState { device: device("virtio0"), bus: Some("virtio".into()), ..link(2, "eth0", None) },
+            LinkState {
+                device: device("virtio0"),
+                bus: Some("virtio".into()),
+                port: Some("sby".into()),
+                ..link(3, "eth0nsby", Some(2))
+            },
+            LinkState { device: device("0000:00:04.0"), bus: Some("pci".into()), ..link(4, "vf0", Some(2)) },
+        ]
+    }
+
+    #[test]
+    fn the_standby_of_net_failover_is_no_function() {
+        let links = failover();
+        assert_eq!(of("eth0", &links).unwrap(), "vf0");
+        assert!(of("eth0nsby", &links).unwrap_err().contains("only way"));
+        // An older kernel reports no devices.
+        let older = links.map(|link| LinkState { device: None, ..link });
+        assert_eq!(of("eth0", &older).unwrap(), "vf0");
     }
 
     #[test]
