@@ -10,6 +10,9 @@ use super::change::{Change, Original};
 use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses};
 use super::error::TreatmentError;
 
+/// The driver of the interface above a virtual function and a virtio NIC.
+const FAILOVER_DRIVER: &str = "net_failover";
+
 /// Whether a link is up, and whether it has carrier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LinkOriginal {
@@ -43,6 +46,7 @@ pub(super) struct VfChange {
 pub(super) fn prepare(interface: &str) -> Result<(LinkOriginal, VfChange), TreatmentError> {
     let links = netduel_host::link_states()?;
     let vf = beneath(interface, &links)?;
+    refuse_failover(vf, &links)?;
     let addresses = lost_addresses(&netduel_host::addresses_of(&vf.name)?);
     if !addresses.is_empty() {
         let (interface, addresses) = (vf.name.clone(), addresses.join(", "));
@@ -84,6 +88,21 @@ fn chosen<'a>(
         _ => {
             let names = below.iter().map(|link| link.name.clone()).collect();
             Err(TreatmentError::Several { interface: interface.to_owned(), names })
+        }
+    }
+}
+
+/// While a virtual function is registered, `net_failover` drops what its standby receives (`net_failover_handle_frame` in Linux), whether
+/// the link of the function is up or not.
+fn refuse_failover(vf: &LinkState, links: &[LinkState]) -> Result<(), TreatmentError> {
+    let has_standby =
+        links.iter().any(|link| vf.master.is_some() && link.master == vf.master && link.is_standby(links));
+    let master = links.iter().find(|link| Some(link.index) == vf.master);
+    match master.filter(|master| has_standby || driver(master).as_deref() == Some(FAILOVER_DRIVER)) {
+        None => Ok(()),
+        Some(master) => {
+            let (interface, master) = (vf.name.clone(), master.name.clone());
+            Err(TreatmentError::FailoverDrops { interface, master })
         }
     }
 }
@@ -244,6 +263,16 @@ mod tests {
         // An older kernel reports no devices.
         let older = links.map(|link| LinkState { device: None, ..link });
         assert_eq!(of("eth0", &older).unwrap(), "vf0");
+    }
+
+    #[test]
+    fn a_function_under_net_failover_is_not_set_down() {
+        let links = failover();
+        let refused = refuse_failover(&links[2], &links).unwrap_err().to_string();
+        assert!(refused.contains("vf0") && refused.contains("pci = \"removed\""), "{refused}");
+        // hv_netvsc takes the packets of its own path at any time.
+        let hyper_v = [link(2, "eth0", None), link(3, "enP1", Some(2))];
+        assert!(refuse_failover(&hyper_v[1], &hyper_v).is_ok());
     }
 
     #[test]
