@@ -71,12 +71,32 @@ pub(super) fn prepare(sys: &Path, interface: &str) -> Result<(PciOriginal, PciCh
         }
     }
     let expected = of_function.iter().map(|link| returning(link, &links)).collect::<Result<Vec<_>, _>>()?;
-    for file in [device.join("remove"), sys.join("bus/pci/rescan")] {
-        fs::OpenOptions::new().write(true).open(&file).map_err(|cause| refused(&slot, &file, cause))?;
-    }
+    writable(sys, &device, &slot, interface)?;
     let indices = of_function.iter().map(|link| link.index).collect();
     let undo = PciOriginal { sys: sys.to_owned(), slot: slot.clone(), expected };
     Ok((undo, PciChange { device, slot, indices }))
+}
+
+/// Whether the function can be taken and found again.
+fn writable(sys: &Path, device: &Path, slot: &str, interface: &str) -> Result<(), TreatmentError> {
+    let remove = device.join("remove");
+    // `pci_dev_hp_attrs_are_visible` in Linux.
+    if device.exists() && !remove.exists() {
+        return Err(TreatmentError::Unsupported {
+            doing: format!("take PCI function {slot} from the bus"),
+            interface: interface.to_owned(),
+            why: format!(
+                "this kernel also has its physical function, and then takes no virtual function away alone (there is no {}); unbind its \
+                 driver (`echo {slot} > {}`), or set `sriov_numvfs` of the physical function, in a command of the plan",
+                remove.display(),
+                device.join("driver/unbind").display()
+            ),
+        });
+    }
+    for file in [remove, sys.join("bus/pci/rescan")] {
+        fs::OpenOptions::new().write(true).open(&file).map_err(|cause| refused(slot, &file, cause))?;
+    }
+    Ok(())
 }
 
 fn refused(slot: &str, file: &Path, cause: io::Error) -> TreatmentError {
@@ -291,5 +311,18 @@ mod tests {
         assert_eq!(renamed(std::slice::from_ref(&vf), &links), [("eth0".to_owned(), "vf0")]);
         links.push(LinkState { index: 8, name: "vf0".to_owned(), ..LinkState::default() });
         assert_eq!(renamed(&[vf], &links), []);
+    }
+
+    #[test]
+    fn function_that_the_kernel_does_not_remove_alone_is_refused_with_the_way_that_works() {
+        let sys = tempfile::tempdir().unwrap();
+        let slot = "0000:02:10.0";
+        let device = sys.path().join("bus/pci/devices").join(slot);
+        fs::create_dir_all(&device).unwrap();
+        let refused = writable(sys.path(), &device, slot, "vf0").unwrap_err().to_string();
+        assert!(refused.contains("sriov_numvfs") && refused.contains("driver/unbind"), "{refused}");
+        fs::write(device.join("remove"), "").unwrap();
+        fs::write(sys.path().join("bus/pci/rescan"), "").unwrap();
+        assert!(writable(sys.path(), &device, slot, "vf0").is_ok());
     }
 }
