@@ -150,13 +150,19 @@ fn mac(value: &[u8]) -> Option<String> {
 
 /// The addresses of a list, each with the index of its link.
 pub(crate) fn addresses(list: &[u8]) -> Vec<(u32, IpAddr)> {
+    networks(list).into_iter().map(|(index, address, _)| (index, address)).collect()
+}
+
+/// The same with the prefix length of each.
+pub(crate) fn networks(list: &[u8]) -> Vec<(u32, IpAddr, u8)> {
     messages(list)
         .filter(|message| message.kind == RTM_NEWADDR)
         .filter_map(|message| {
             let index = u32_at(message.payload, 4)?;
             let attributes = message.payload.get(ADDRESS_HEAD_LEN..)?;
             let of = |kind: u16| netlink::attribute(attributes, kind);
-            Some((index, ip(of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_PEER))?)?))
+            let prefix_length = *message.payload.get(1)?;
+            Some((index, ip(of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_PEER))?)?, prefix_length))
         })
         .collect()
 }
