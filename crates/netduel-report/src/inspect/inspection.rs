@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Launch, Pair, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
+use netduel_model::workload::Role;
 
 use crate::findings::{Finding, HostContext, PairContext, Severity, of_host, of_pair};
 use crate::words;
@@ -164,6 +165,10 @@ fn of_arm(
         names: ends.map(ToString::to_string),
         addresses: ends
             .map(|name| plan.hosts.get(name).map(|host| host.addresses.clone()).unwrap_or_default()),
+        expected: [Role::Client, Role::Server].map(|role| {
+            let mut arms = plan.arms.iter().filter(|arm| arm.pair == *pair);
+            arms.find_map(|arm| arm.expected(role)).map(str::to_owned)
+        }),
         one_machine_intended: ends.iter().all(on_this_machine),
     };
     Some(InspectedPair {

@@ -429,6 +429,49 @@ fn data_interface_is_selected_by_the_address_of_the_plan() {
     assert!(ids(&of_pair(&azure(), &server, &context)).contains(&"mtu-differs"));
 }
 
+/// A host with an interface for its management, which has the default route, and another for the data.
+fn managed() -> HostSnapshot {
+    let mut host = azure();
+    host.interfaces.truncate(2);
+    let management = &mut host.interfaces[1];
+    (management.name, management.driver) = ("mgmt".into(), Some("virtio_net".into()));
+    management.addresses = vec!["192.0.2.4".parse().unwrap()];
+    management.prefix_lengths = vec![24];
+    let mut data = management.clone();
+    (data.name, data.driver) = ("vf1".into(), Some("igbvf".into()));
+    data.addresses = vec!["10.3.0.1".parse().unwrap(), "fd03::1".parse().unwrap()];
+    data.prefix_lengths = vec![24, 64];
+    host.interfaces.push(data);
+    host.default_routes = vec!["mgmt".into()];
+    host
+}
+
+#[test]
+fn data_interface_of_a_client_is_the_expected_one_or_in_the_network_of_the_server() {
+    let client = managed();
+    let mut server = HostSnapshot { boot_id: other().boot_id, cloud: other().cloud, ..managed() };
+    server.interfaces[2].addresses = vec!["10.3.0.2".parse().unwrap(), "fd03::2".parse().unwrap()];
+    let addresses = [vec![], vec!["10.3.0.2".parse().unwrap()]];
+    let in_network = PairContext { addresses: addresses.clone(), ..pair() };
+    assert_eq!(ids(&of_pair(&client, &server, &in_network)), Vec::<&str>::new());
+    // A router between them: only the plan knows.
+    let mut routed = client;
+    routed.interfaces[2].addresses = vec!["10.4.0.1".parse().unwrap(), "fd04::1".parse().unwrap()];
+    let unknown = PairContext { addresses: addresses.clone(), ..pair() };
+    assert!(ids(&of_pair(&routed, &server, &unknown)).contains(&"device-differs"));
+    let expected = PairContext { addresses, expected: [Some("vf1".into()), None], ..pair() };
+    assert_eq!(ids(&of_pair(&routed, &server, &expected)), Vec::<&str>::new());
+}
+
+#[test]
+fn expected_function_without_addresses_has_those_of_its_master() {
+    let context = PairContext { expected: [Some("enP1s1".into()), Some("enP1s1".into())], ..pair() };
+    assert_eq!(of_pair(&azure(), &other(), &context), []);
+    // The plan expects the synthetic path of one end: its device is that one, though a function is below it.
+    let context = PairContext { expected: [Some("eth0".into()), Some("enP1s1".into())], ..pair() };
+    assert_eq!(ids(&of_pair(&azure(), &other(), &context)), ["device-differs"]);
+}
+
 #[test]
 fn traffic_over_loopback_uses_its_interface_at_both_ends() {
     let mut host = azure();
