@@ -2,7 +2,7 @@
 //!
 //! Long because: it is a list of findings, each with its host.
 use netduel_model::snapshot::{
-    Channels, Firewall, HostSnapshot, HugePages, Provider, ReceiveSteering, Rings,
+    Channels, Firewall, HostSnapshot, HugePages, Provider, QueueInterrupt, ReceiveSteering, Rings,
 };
 use netduel_report::findings::{
     Acceleration, Finding, HostContext, PairContext, Severity, accelerations, of_host, of_pair,
@@ -203,6 +203,39 @@ fn commands_name_device_and_value() {
     assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'");
     // The cores of the device's own node are 0 to 3.
     assert!(of("interrupts-on-one-core").ends_with("echo 3 > /proc/irq/37/smp_affinity_list"));
+}
+
+#[test]
+fn remedies_are_what_the_device_can_do() {
+    let found = |id: &str, harm: Harm| {
+        let mut host = azure();
+        host.interfaces.truncate(2);
+        (host.interfaces[1].name, host.interfaces[1].driver) = ("virt0".into(), Some("virtio_net".into()));
+        harm(&mut host);
+        on_host(&host).into_iter().find(|finding| finding.id == id)
+    };
+    // The kernel keeps GSO off without scatter-gather, whatever is requested.
+    let without = found("offload-off", |host| host.interfaces[1].features_on = vec!["rx-gro".into()]);
+    assert_eq!(without, None);
+    let with = found("offload-off", |host| {
+        host.interfaces[1].features_on = vec!["rx-gro".into(), "tx-scatter-gather".into()];
+    });
+    assert_eq!(with.unwrap().command.unwrap(), "ethtool -K virt0 gso on");
+    // As igbvf and e1000e: interrupts show one queue, and the driver has no channels.
+    let queues = found("one-queue", |host| {
+        let device = &mut host.interfaces[1].device;
+        device.channels = None;
+        device.interrupts = vec![QueueInterrupt {
+            number: 30,
+            name: "virt0-rx-0".into(),
+            queue: Some(0),
+            cores: vec![0],
+            count: Some(1),
+        }];
+    });
+    let queues = queues.unwrap();
+    assert!(queues.remedy.contains("no more queues"), "{queues:?}");
+    assert!(queues.command.as_deref().unwrap().contains("rps_cpus"), "{queues:?}");
 }
 
 #[test]
