@@ -97,12 +97,22 @@ impl Inspection {
         Self { hosts, pairs, failed: Vec::new() }
     }
 
-    /// All findings with their host or pair, hosts first: `a`, `a and b`.
+    /// All findings with their host or pair, hosts first: `a`, `a and b`. A machine with two names has its findings once, with both.
     pub fn findings(&self) -> impl Iterator<Item = (String, &Finding)> {
-        let hosts = self
-            .hosts
-            .iter()
-            .flat_map(|host| host.findings.iter().map(move |finding| (host.name.clone(), finding)));
+        let hosts = self.hosts.iter().enumerate().flat_map(move |(index, host)| {
+            host.findings.iter().filter_map(move |finding| {
+                let has_it = |other: &&InspectedHost| {
+                    other.snapshot.same_network(&host.snapshot) && other.findings.contains(finding)
+                };
+                if self.hosts.iter().take(index).any(|other| has_it(&other)) {
+                    return None;
+                }
+                let others = self.hosts.iter().skip(index + 1).filter(has_it);
+                let names: Vec<&str> =
+                    std::iter::once(host).chain(others).map(|host| host.name.as_str()).collect();
+                Some((names.join(", "), finding))
+            })
+        });
         let pairs = self.pairs.iter().flat_map(|pair| {
             pair.findings.iter().map(move |finding| (format!("{} and {}", pair.client, pair.server), finding))
         });

@@ -2,11 +2,13 @@
 //!
 //! Long because: it is a list of findings, each with its host.
 use netduel_model::snapshot::{
-    Channels, Firewall, HostSnapshot, HugePages, Provider, QueueInterrupt, ReceiveSteering, Rings,
+    Channels, Coalescing, Firewall, HostSnapshot, HugePages, Provider, QueueInterrupt, ReceiveSteering, Rings,
 };
 use netduel_report::findings::{
     Acceleration, Finding, HostContext, PairContext, Severity, accelerations, of_host, of_pair,
 };
+use netduel_report::inspect::Inspection;
+use netduel_report::words::interface_facts;
 
 use crate::hosts::{azure, captured, function, lab_guest, other};
 
@@ -527,6 +529,52 @@ fn findings_are_sorted_by_severity() {
     let severities: Vec<Severity> = on_host(&host).iter().map(|finding| finding.severity).collect();
     assert!(severities.is_sorted(), "{severities:?}");
     assert_eq!(severities[0], Severity::Problem);
+}
+
+#[test]
+fn function_below_net_failover_is_active_by_its_own_counters() {
+    let state = |packets: u64| {
+        let mut host = azure();
+        host.interfaces[1].driver = Some("net_failover".into());
+        host.interfaces[1].device.counters.clear();
+        host.interfaces[2].packets = Some(packets);
+        accelerations(&host).remove(0).1
+    };
+    let function = || "enP1s1".to_owned();
+    assert_eq!(state(7), Acceleration::Active { function: function() });
+    assert_eq!(state(0), Acceleration::Idle { function: function(), up: true });
+}
+
+#[test]
+fn values_that_are_modes_are_not_shown_as_times() {
+    let coalescing = |driver: &str, rx_usecs: u32| {
+        let mut host = azure();
+        host.interfaces[2].driver = Some(driver.into());
+        host.interfaces[2].device.coalescing =
+            Some(Coalescing { rx_usecs, tx_usecs: 8, tx_frames: 16, ..Coalescing::default() });
+        let facts = interface_facts(&host, &host.interfaces[2]);
+        facts.into_iter().find(|(title, _)| *title == "coalescing").unwrap().1
+    };
+    assert_eq!(coalescing("mlx5_core", 3), "receive 3 us, transmit 8 us or 16 frames");
+    assert_eq!(coalescing("igb", 3), "receive adaptive, conservative (mode 3), transmit 8 us or 16 frames");
+    assert_eq!(coalescing("igb", 4), "receive 4 us, transmit 8 us or 16 frames");
+}
+
+#[test]
+fn findings_of_a_machine_with_two_names_are_listed_once() {
+    let mut guest = azure();
+    (guest.boot_id, guest.netns) = (Some("one-boot".into()), Some(1));
+    guest.irqbalance = Some(true);
+    let named = |names: [&str; 2]| names.map(|name| (name.to_owned(), guest.clone())).to_vec();
+    let inspection = Inspection::of_hosts(named(["b", "b-vf"]));
+    let of_balance = |inspection: &Inspection| {
+        let found = inspection.findings().filter(|(_, finding)| finding.id == "irqbalance");
+        found.map(|(place, _)| place).collect::<Vec<_>>()
+    };
+    assert_eq!(of_balance(&inspection), ["b, b-vf"]);
+    let mut other = named(["b", "b-vf"]);
+    other[1].1.boot_id = Some("another".into());
+    assert_eq!(of_balance(&Inspection::of_hosts(other)), ["b", "b-vf"]);
 }
 
 #[test]
