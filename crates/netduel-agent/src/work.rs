@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
-use netduel_control::protocol::{DESCRIBE_TIMEOUT_NS, Recovery};
+use netduel_control::protocol::{DESCRIBE_TIMEOUT_NS, Recovery, STEP_TIMEOUT_NS};
 use netduel_host::{Before, HostError, Observer, Sources};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{Observation, Placement};
@@ -35,6 +35,12 @@ impl Clock for Monotonic {
 const RESTORE_PATIENCE: Duration = Duration::from_secs(25);
 // The agent waits while the coordinator waits for the lock of the host.
 const _: () = assert!(RESTORE_PATIENCE.as_nanos() < DESCRIBE_TIMEOUT_NS as u128);
+
+/// How long what an earlier trial left in the queues of this host may take to leave. Full queues of a NIC hold 20480 buffers of up to
+/// 64 KiB, which take some 10 s at 1 Gbit/s.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
+// The agent waits while the coordinator waits for the end to be prepared.
+const _: () = assert!(DRAIN_PATIENCE.as_nanos() < STEP_TIMEOUT_NS as u128);
 
 /// How far a trial has come on this host.
 #[derive(Default)]
@@ -139,7 +145,24 @@ impl AgentWork {
         ports
     }
 
-    /// Ends what is left of the last trial.
+    /// Ends what is left of the last trial: its end, and then the packets that its sockets left in the queues of this host.
+    fn end_last_trial(&mut self) -> Result<(), WorkError> {
+        self.end_lingering()?;
+        let left = netduel_host::wait_for_drained_queues(DRAIN_PATIENCE).map_err(environment)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<String> = left.iter().map(|(name, packets)| format!("{name} {packets}")).collect();
+        let message = format!(
+            "failed to begin the trial: packets of earlier traffic still wait to be sent after {} s ({}); end other programs that send, or \
+             lower the rate or the window of the workload before this one",
+            DRAIN_PATIENCE.as_secs(),
+            words.join(", ")
+        );
+        Err(WorkError { kind: FailureKind::Environment, message })
+    }
+
+    /// Ends what is left of the end of the last trial.
     fn end_lingering(&mut self) -> Result<(), WorkError> {
         self.lingering.take().map_or(Ok(()), Lingering::end)
     }
@@ -216,7 +239,7 @@ impl Work for AgentWork {
         bind: IpAddr,
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
-        self.end_lingering()?;
+        self.end_last_trial()?;
         let prepared = self.ends.server(workload, bind, token)?;
         self.keeps_treatments = keeps_treatments(workload, Role::Server);
         Ok(self.hold(prepared))
@@ -230,7 +253,7 @@ impl Work for AgentWork {
         token: Token,
         deadline: Duration,
     ) -> Result<(), WorkError> {
-        self.end_lingering()?;
+        self.end_last_trial()?;
         let prepared =
             self.ends.client(workload, &ServerAddress { peer, ports, token, deadline, bind: &self.bind })?;
         self.hold(prepared);

@@ -21,6 +21,7 @@ pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Ob
         placement: None,
         link_events: None,
         identity: None,
+        control: None,
         wall_ns,
         clock_step_ns: realtime_ns.wrapping_sub(wall_ns).cast_signed(),
         cores: processor::core_times(&stat_before, &stat_after, tick_ns),

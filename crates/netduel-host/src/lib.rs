@@ -11,6 +11,7 @@ mod data_path;
 mod device;
 mod device_settings;
 mod difference;
+mod drain;
 mod error;
 mod file;
 mod filter;
@@ -41,6 +42,7 @@ mod xdp;
 
 pub use bus_address::interrupt_queues;
 pub use data_path::{DataPath, packets_sent};
+pub use drain::{queued_packets, wait_for_drained_queues};
 pub use error::HostError;
 pub use filter::irqbalance_process;
 pub use link::MtuRange;

@@ -17,6 +17,7 @@ mod attribute {
     pub const RX_QUEUES: u16 = 32;
     pub const CARRIER: u16 = 33;
     pub const LOWER_NAMESPACE: u16 = 37;
+    pub const PORT_NAME: u16 = 38;
     pub const MTU_MIN: u16 = 50;
     pub const MTU_MAX: u16 = 51;
     pub const PARENT_DEVICE: u16 = 56;
@@ -71,6 +72,8 @@ pub(crate) struct Link {
     /// The device behind it and its bus, as `0002:00:02.0` on `pci`; Linux 5.14 and later.
     pub device: Option<String>,
     pub bus: Option<String>,
+    /// The name of its port (`IFLA_PHYS_PORT_NAME`), as its driver reports it.
+    pub port: Option<String>,
     pub counters: Option<Counters>,
 }
 
@@ -105,6 +108,7 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
             attribute::RX_QUEUES => link.rx_queues = u32_at(value, 0),
             attribute::CARRIER => link.carrier = value.first().map(|carrier| *carrier != 0),
             attribute::PARENT_DEVICE => link.device = Some(text(value)),
+            attribute::PORT_NAME => link.port = Some(text(value)),
             attribute::PARENT_BUS => link.bus = Some(text(value)),
             attribute::STATISTICS => link.counters = counters(value),
             attribute::LINK_INFO => {
@@ -146,13 +150,19 @@ fn mac(value: &[u8]) -> Option<String> {
 
 /// The addresses of a list, each with the index of its link.
 pub(crate) fn addresses(list: &[u8]) -> Vec<(u32, IpAddr)> {
+    networks(list).into_iter().map(|(index, address, _)| (index, address)).collect()
+}
+
+/// The same with the prefix length of each.
+pub(crate) fn networks(list: &[u8]) -> Vec<(u32, IpAddr, u8)> {
     messages(list)
         .filter(|message| message.kind == RTM_NEWADDR)
         .filter_map(|message| {
             let index = u32_at(message.payload, 4)?;
             let attributes = message.payload.get(ADDRESS_HEAD_LEN..)?;
             let of = |kind: u16| netlink::attribute(attributes, kind);
-            Some((index, ip(of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_PEER))?)?))
+            let prefix_length = *message.payload.get(1)?;
+            Some((index, ip(of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_PEER))?)?, prefix_length))
         })
         .collect()
 }

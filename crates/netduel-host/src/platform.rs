@@ -57,8 +57,10 @@ impl Identity {
             (Provider::HyperV, format!("DMI vendor {vendor}, product {product}, without Azure's tag"))
         } else if vendor == "Xen" || self.xen == "xen" {
             (Provider::Xen, if vendor == "Xen" { by_vendor() } else { "/sys/hypervisor/type xen".to_owned() })
-        } else if vendor == "QEMU" || product.contains("KVM") || product.starts_with("Standard PC") {
+        } else if product.contains("KVM") {
             (Provider::Kvm, format!("DMI vendor {vendor}, product {product}"))
+        } else if vendor == "QEMU" || product.starts_with("Standard PC") {
+            (Provider::Qemu, format!("DMI vendor {vendor}, product {product}"))
         } else {
             let (provider, flag) = if self.guest? {
                 (Provider::OtherHypervisor, "the processor has the flag `hypervisor`")
@@ -88,6 +90,14 @@ pub(crate) fn cloud(root: &Path, cpuinfo: &str) -> (Option<Cloud>, Option<String
     // A small virtual machine monitor has no DMI, but the kernel knows the interface of the hypervisor.
     if let (Provider::OtherHypervisor, Some((known, clock))) = (provider, by_clock(root)) {
         (provider, evidence) = (known, format!("the kernel has the clock source {clock}"));
+    }
+    // The firmware of QEMU is the same with and without KVM.
+    if provider == Provider::Qemu {
+        if log.as_ref().is_some_and(|log| log.words() == Provider::Kvm.words()) {
+            (provider, evidence) = (Provider::Kvm, format!("{evidence}, kernel log KVM"));
+        } else if let Some((Provider::Kvm, clock)) = by_clock(root) {
+            (provider, evidence) = (Provider::Kvm, format!("{evidence}, clock source {clock}"));
+        }
     }
     let mut cloud = of(provider, evidence);
     if matches!(provider, Provider::Azure | Provider::HyperV) {
@@ -184,7 +194,7 @@ mod tests {
             (identity("VMware, Inc.", "VMware Virtual Platform", "No Asset Tag"), Provider::Vmware),
             (identity("Xen", "HVM domU", ""), Provider::Xen),
             (Identity { xen: "xen".into(), ..identity("", "", "") }, Provider::Xen),
-            (identity("QEMU", "Standard PC (Q35 + ICH9, 2009)", ""), Provider::Kvm),
+            (identity("QEMU", "Standard PC (Q35 + ICH9, 2009)", ""), Provider::Qemu),
             (identity("Red Hat", "KVM", ""), Provider::Kvm),
             (identity("", "", ""), Provider::OtherHypervisor),
             (

@@ -18,6 +18,8 @@ const KIND: u16 = 1;
 const STATISTICS: u16 = 7;
 /// `TCA_STATS_QUEUE` within it: `struct gnet_stats_queue`.
 const STATISTICS_QUEUE: u16 = 3;
+/// Offset of the packets that wait in it.
+const QUEUED: usize = 0;
 /// Offset of the drops in it.
 const DROPS: usize = 8;
 /// Offset of the overlimits in it: times that it delayed a packet because of a rate.
@@ -78,6 +80,24 @@ pub(crate) fn disciplines(list: &[u8]) -> BTreeMap<u32, Vec<String>> {
     found
 }
 
+/// Packets that wait to be sent, by the index of the interface; only interfaces with such packets. A discipline may or may not count those
+/// below it, so this is the largest count of one.
+pub(crate) fn queued(list: &[u8]) -> BTreeMap<u32, u32> {
+    let mut found: BTreeMap<u32, u32> = BTreeMap::new();
+    for message in messages(list).filter(|message| message.kind == RTM_NEWQDISC) {
+        let (Some(index), Some(parent)) = (u32_at(message.payload, 4), u32_at(message.payload, 12)) else {
+            continue;
+        };
+        let counts = message.payload.get(HEAD_LEN..).and_then(counts);
+        let packets = counts.and_then(|counts| u32_at(counts, QUEUED)).unwrap_or(0);
+        if packets > 0 && parent != PARENT_INGRESS {
+            let of = found.entry(index).or_default();
+            *of = packets.max(*of);
+        }
+    }
+    found
+}
+
 /// `struct gnet_stats_queue` of a discipline.
 fn counts(bytes: &[u8]) -> Option<&[u8]> {
     attribute(attribute(bytes, STATISTICS)?, STATISTICS_QUEUE)
@@ -115,6 +135,7 @@ mod tests {
         let found = dropped(&list);
         assert_eq!(found[&3], Dropped { sending: Some(7), receiving: Some(5), overlimits: Some(4) });
         assert_eq!(found[&4], Dropped { sending: Some(0), receiving: None, overlimits: Some(4) });
+        assert_eq!(queued(&list), BTreeMap::from([(3, 1), (4, 1)]));
         for cut in 0..list.len() {
             let _ = dropped(&list[..cut]);
         }

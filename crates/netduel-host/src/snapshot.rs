@@ -10,7 +10,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 use crate::device::{Surroundings, device, shows_own_links};
 use crate::error::HostError;
 use crate::file::{field, line, whole};
-use crate::link::{Link, MtuRange, addresses, links};
+use crate::link::{Link, MtuRange, addresses, links, networks};
 use crate::machine::{memory, nodes, processor};
 use crate::netlink::RouteSocket;
 use crate::processor::core_count;
@@ -241,7 +241,7 @@ fn default_routes(sources: &mut Sources, links: &[Link]) -> Vec<String> {
 fn interfaces(sources: &mut Sources, links: &[Link]) -> Result<Vec<Interface>, HostError> {
     let mut list = Vec::new();
     sources.links.addresses(&mut list).map_err(|cause| HostError::List { what: "addresses", cause })?;
-    let addresses = addresses(&list);
+    let networks = networks(&list);
     // A kernel without queueing disciplines has none.
     let disciplines = sources.links.queueing(&mut list).map(|()| disciplines(&list)).unwrap_or_default();
     let xdp = sources.links.xdp(&mut list).map(|()| xdp::features(&list)).unwrap_or_default();
@@ -255,7 +255,7 @@ fn interfaces(sources: &mut Sources, links: &[Link]) -> Result<Vec<Interface>, H
         root: sources.root.clone(),
     };
     let devices = sources.devices.as_mut();
-    Ok(links.iter().map(|link| interface(link, links, &addresses, &around, devices)).collect())
+    Ok(links.iter().map(|link| interface(link, links, &networks, &around, devices)).collect())
 }
 
 fn of_link(link: &Link, addresses: &[(u32, IpAddr)]) -> Vec<IpAddr> {
@@ -265,12 +265,13 @@ fn of_link(link: &Link, addresses: &[(u32, IpAddr)]) -> Vec<IpAddr> {
 fn interface(
     link: &Link,
     all: &[Link],
-    addresses: &[(u32, IpAddr)],
+    networks: &[(u32, IpAddr, u8)],
     around: &Surroundings,
     devices: &mut dyn DeviceSource,
 ) -> Interface {
     let above = link.master.and_then(|index| all.iter().find(|link| link.index == index));
     let driver = devices.driver(&link.name).ok();
+    let own = || networks.iter().filter(|(index, ..)| *index == link.index);
     // They are absent when the device has no features or speed, or is removed while it is read.
     let features = devices.features(&link.name).unwrap_or_default();
     Interface {
@@ -284,10 +285,12 @@ fn interface(
         carrier: link.carrier,
         speed_mbps: devices.speed(&link.name).ok().flatten(),
         master: above.map(|above| above.name.clone()),
-        addresses: of_link(link, addresses),
+        addresses: own().map(|(_, address, _)| *address).collect(),
+        prefix_lengths: own().map(|(.., length)| *length).collect(),
         tx_queues: link.tx_queues,
         rx_queues: link.rx_queues,
         qdisc: link.qdisc.clone(),
+        packets: link.counters.map(|counters| counters.rx_packets.saturating_add(counters.tx_packets)),
         features_on: features
             .into_iter()
             .filter(|feature| feature.active)

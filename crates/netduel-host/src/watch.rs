@@ -29,10 +29,28 @@ pub struct LinkState {
     pub lower: Option<u32>,
     /// The bus of the device behind it, as `pci`; Linux 5.14 and later.
     pub bus: Option<String>,
+    /// The device behind it, as `virtio0`; Linux 5.14 and later.
+    pub device: Option<String>,
+    /// The name of its port, when its driver reports one (`IFLA_PHYS_PORT_NAME`).
+    pub port: Option<String>,
     /// Whether it is set up (`IFF_UP`).
     pub up: bool,
     /// Whether it has a carrier, when the kernel reports it.
     pub carrier: Option<bool>,
+}
+
+/// The name of the port of a virtio NIC that is a standby (`virtnet_get_phys_port_name` in Linux).
+const STANDBY_PORT: &str = "sby";
+
+impl LinkState {
+    /// Whether it is the standby of a `net_failover` interface: the virtio NIC below that carries packets while no virtual function is
+    /// there. The driver gives the interface above it the same device.
+    pub fn is_standby(&self, links: &[Self]) -> bool {
+        let Some(master) = self.master else { return false };
+        let of_master = links.iter().find(|link| link.index == master).and_then(|link| link.device.as_ref());
+        self.port.as_deref() == Some(STANDBY_PORT)
+            || self.device.is_some() && self.device.as_ref() == of_master
+    }
 }
 
 /// The links of the calling thread's network namespace, in the kernel's order.
@@ -50,6 +68,8 @@ pub fn link_states() -> Result<Vec<LinkState>, HostError> {
         master: link.master,
         lower: link.lower,
         bus: link.bus,
+        device: link.device,
+        port: link.port,
         up: link.up,
         carrier: link.carrier,
     };

@@ -21,6 +21,7 @@ mod link_events_on_path;
 pub mod metric;
 pub mod nearest;
 pub mod observation;
+mod own_traffic;
 pub mod packet_path;
 pub mod pairing;
 mod path_proof;

@@ -44,8 +44,20 @@ pub struct Observation {
     /// On what the host ran; absent in runs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<HostIdentity>,
+    /// What the agent's connection to its coordinator carried between the two readings; absent in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlTraffic>,
     /// CPU time that the agent used for the two readings, nanoseconds.
     pub observer_cpu_ns: u64,
+}
+
+/// Data of the agent's standard input and output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ControlTraffic {
+    /// Bytes, received and sent.
+    pub bytes: u64,
+    /// Pieces in which they came or went: reads and writes.
+    pub messages: u64,
 }
 
 /// Cores that an end chose for its threads, and why.

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::lab;
 use crate::observation::{InterfaceDelta, Observation};
+use crate::own_traffic::{OtherTraffic, OwnPackets, OwnTraffic};
 use crate::plan::spec::PathKind;
-use crate::sample::EndReport;
 use crate::snapshot::LOOPBACK;
-use crate::workload::{Facts, Role, Wire, WorkUnit};
+use crate::workload::Role;
 
 /// A virtual function is a function on this bus.
 const VF_BUS: &str = "pci";
@@ -15,15 +15,6 @@ const VF_BUS: &str = "pci";
 /// The smallest share of a trial's bytes that must have gone through the expected interface. The rest allows for background traffic
 /// of the host: neighbour discovery, multicast membership, other programs.
 pub const PATH_SHARE_MIN: f64 = 0.99;
-
-/// With few round trips, background traffic is more than 1 % of the bytes. The trial's own packets are then counted: of so many, at most
-/// one may have used another path, even if other interfaces carried nothing but packets of the trial.
-const OWN_PACKETS_PER_STRAY: u64 = 10;
-
-/// Bytes of the shortest IP header (IPv4 without options).
-const IP_HEADER_BYTES: u64 = 20;
-/// Bytes of a UDP header, and of the header of an ICMP echo message.
-const DATAGRAM_HEADER_BYTES: u64 = 8;
 
 /// A counter of interfaces: of `IFLA_STATS64`, and of what `hv_netvsc` counts of its VF (`ethtool -S`).
 struct Counter {
@@ -61,17 +52,10 @@ pub struct PathProof {
     /// are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_packets: Option<OwnPackets>,
-}
-
-/// The trial's own packets at one end, and the packets that the interfaces counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct OwnPackets {
-    /// Packets that the trial sent and received at this end, at least: two for each completed round trip.
-    pub packets: u64,
-    /// Packets that the expected interface counted, sent and received.
-    pub expected: u64,
-    /// Packets of other interfaces that are long enough to belong to the trial, at most.
-    pub elsewhere_max: u64,
+    /// Bytes of the trial and of other traffic, which decide for a trial whose packets are not known; absent when its bytes are not
+    /// known either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_traffic: Option<OtherTraffic>,
 }
 
 /// Why the path of a trial is not proven.
@@ -92,55 +76,6 @@ impl PathFailure {
     }
 }
 
-/// The packets of a trial's round trips, as far as they can be predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnTraffic {
-    /// Packets at each end, at least.
-    packets: u64,
-    /// Bytes of the shortest of them, from the IP header on.
-    packet_bytes_min: u64,
-}
-
-impl OwnTraffic {
-    /// Of round trips that the client completed; absent for other workloads, whose packets are many or of unknown number.
-    pub fn of(facts: &Facts<'_>, client: &EndReport) -> Option<Self> {
-        let requests = facts.requests?;
-        // Outstanding requests of a TCP connection may share a packet.
-        let is_one_a_packet = match facts.wire {
-            Wire::Datagrams { .. } => true,
-            _ => requests.rate.is_some() || requests.outstanding == 1,
-        };
-        if facts.unit != WorkUnit::RoundTrip || facts.bulk.is_some() || !is_one_a_packet {
-            return None;
-        }
-        let packet_bytes_min = match facts.wire {
-            Wire::Datagrams { size, .. } => IP_HEADER_BYTES + DATAGRAM_HEADER_BYTES + size.0,
-            _ => IP_HEADER_BYTES,
-        };
-        let responses = client.round_trips.as_ref()?.responses;
-        (responses > 0).then_some(Self { packets: 2 * responses, packet_bytes_min })
-    }
-
-    /// Compares it with the interfaces. `bytes` and `packets` are by interface or kind.
-    fn compare(self, expected: &str, bytes: &[(String, u64)], packets: &[(String, u64)]) -> OwnPackets {
-        let of = |counts: &[(String, u64)], name: &str| {
-            counts.iter().find(|(other, _)| other == name).map_or(0, |(_, count)| *count)
-        };
-        let others = bytes.iter().filter(|(name, _)| name != expected);
-        let elsewhere_max = others
-            .map(|(name, bytes)| of(packets, name).min(bytes / self.packet_bytes_min))
-            .fold(0, u64::saturating_add);
-        OwnPackets { packets: self.packets, expected: of(packets, expected), elsewhere_max }
-    }
-}
-
-impl OwnPackets {
-    /// Whether enough of the trial's packets used the expected path, even if all other packets were of the trial.
-    fn is_proof(self) -> bool {
-        self.expected >= self.packets && self.elsewhere_max <= self.packets / OWN_PACKETS_PER_STRAY
-    }
-}
-
 impl PathProof {
     /// Computes the shares from the interface counters of one end.
     pub fn from_interfaces(
@@ -155,14 +90,16 @@ impl PathProof {
             sorted(ports.map(|port| (port.name.clone(), (counter.of_interface)(port))).collect())
         };
         let bytes = by_interface(&BYTES);
-        let own_packets = own.map(|own| own.compare(expected, &bytes, &by_interface(&PACKETS)));
+        let own_packets = own.and_then(|own| own.packets(expected, &bytes, &by_interface(&PACKETS)));
+        let other_traffic = own.and_then(OwnTraffic::other);
         let share = share_of(&bytes, expected);
         let changed = interfaces
             .iter()
             .filter(|interface| interface.presence != Presence::Unchanged)
             .map(|interface| interface.name.clone())
             .collect();
-        Self { role, expected: expected.to_owned(), bytes, share, changed, kind: None, own_packets }
+        let expected = expected.to_owned();
+        Self { role, expected, bytes, share, changed, kind: None, own_packets, other_traffic }
     }
 
     /// Computes the shares of a VF and of the synthetic NIC above it, whatever they are called. A VF may come back under
@@ -175,10 +112,11 @@ impl PathProof {
     ) -> Self {
         let bytes = by_kind(observation, &BYTES);
         let expected = kind_word(kind);
-        let own_packets = own.map(|own| own.compare(expected, &bytes, &by_kind(observation, &PACKETS)));
+        let own_packets = own.and_then(|own| own.packets(expected, &bytes, &by_kind(observation, &PACKETS)));
+        let other_traffic = own.and_then(OwnTraffic::other);
         let share = share_of(&bytes, expected);
         let (expected, changed) = (expected.to_owned(), Vec::new());
-        Self { role, expected, bytes, share, changed, kind: Some(kind), own_packets }
+        Self { role, expected, bytes, share, changed, kind: Some(kind), own_packets, other_traffic }
     }
 
     /// Why this is no proof, or `None` when it is one.
@@ -199,23 +137,37 @@ impl PathProof {
                 _ => format!("at the {role} no interface counted a byte"),
             });
         };
-        if share >= PATH_SHARE_MIN || self.own_packets.is_some_and(OwnPackets::is_proof) {
+        let through = self.bytes.iter().find(|(name, _)| name == expected).map_or(0, |(_, bytes)| *bytes);
+        let others = self.bytes.iter().filter(|(name, _)| name != expected);
+        let elsewhere = others.map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
+        if share >= PATH_SHARE_MIN
+            || self.own_packets.is_some_and(OwnPackets::is_proof)
+            || self.other_traffic.is_some_and(|other| other.is_proof(through, elsewhere))
+        {
             return None;
         }
         let seen: Vec<String> = self.bytes.iter().map(|(name, bytes)| format!("{name} {bytes} B")).collect();
         let seen = seen.join(", ");
-        match self.own_packets {
-            Some(own) if own.expected >= own.packets => Some(PathFailure::TooFewPackets(format!(
+        if let Some(own) = self.own_packets.filter(|own| own.expected >= own.packets) {
+            return Some(PathFailure::TooFewPackets(format!(
                 "at the {role} too few packets to prove the path: the trial has {} packets, {expected} carried {}, and up to {} others may \
                  belong to the trial; seen: {seen}; raise the request rate or the duration",
                 own.packets, own.expected, own.elsewhere_max
+            )));
+        }
+        // Rounded down, so that it never looks like enough.
+        let percent = (share * 1000.0).floor() / 10.0;
+        let needed = PATH_SHARE_MIN * 100.0;
+        let shares = format!(
+            "at the {role} {percent:.1} % of the bytes went through {expected}, {needed:.0} % are needed; seen: {seen}"
+        );
+        match self.other_traffic.filter(|other| through >= other.own_bytes) {
+            Some(other) => Some(PathFailure::TooFewPackets(format!(
+                "{shares}; {expected} carried at least the {} B of the trial, so the rest may be other traffic; raise the rate or the \
+                 duration, or stop that traffic",
+                other.own_bytes
             ))),
-            _ => wrong(format!(
-                "at the {role} {:.1} % of the bytes went through {expected}, {:.0} % are needed; seen: {seen}",
-                // Rounded down, so that it never looks like enough.
-                (share * 1000.0).floor() / 10.0,
-                PATH_SHARE_MIN * 100.0,
-            )),
+            None => wrong(shares),
         }
     }
 }
@@ -267,7 +219,7 @@ fn by_kind(observation: &Observation, counter: &Counter) -> Vec<(String, u64)> {
         let counters = observation.driver.get(&interface.name)?;
         let found: Vec<i64> =
             counter.of_driver.iter().filter_map(|name| counters.get(*name).copied()).collect();
-        (!found.is_empty()).then(|| found.iter().map(|count| u64::try_from(*count).unwrap_or(0)).sum())
+        (!found.is_empty()).then(|| found.iter().map(|count| u64::try_from(*count).unwrap_or(0)).fold(0, u64::saturating_add))
     };
     let has_vf = |master: &InterfaceDelta| {
         count_of_driver(master).is_some()
@@ -307,8 +259,9 @@ fn by_kind(observation: &Observation, counter: &Counter) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Presence;
-    use crate::sample::{HistogramRecord, RoundTripReport};
+    use crate::observation::{ControlTraffic, Presence};
+    use crate::sample::{EndReport, Flow, HistogramRecord, RoundTripReport};
+    use crate::workload::{Direction, Facts};
 
     fn interface(name: &str, is_master: bool, bytes: u64) -> InterfaceDelta {
         InterfaceDelta { name: name.into(), is_master, tx_bytes: bytes, ..InterfaceDelta::default() }
@@ -363,7 +316,7 @@ mod tests {
             idle: None,
             parts: None,
         });
-        OwnTraffic::of(&plan.arms[0].workloads[0].traffic.facts(), &client)
+        OwnTraffic::of(&plan.arms[0].workloads[0].traffic.facts(), [&client, &EndReport::new(Role::Server)])
     }
 
     #[test]
@@ -393,6 +346,57 @@ mod tests {
         let failure = PathProof::from_interfaces(Role::Client, "syn0", &seen, own(4)).failure();
         assert!(matches!(failure, Some(PathFailure::WrongPath(_))), "{failure:?}");
         assert_eq!(own(0), None, "a trial without a round trip has no packets to count");
+    }
+
+    #[test]
+    fn messages_of_the_agent_are_no_packets_of_the_trial() {
+        let control = Some(ControlTraffic { bytes: 240, messages: 3 });
+        let seen = [counted("syn0", 13, 1300), counted("mgmt", 3, 500)];
+        let beside = |control| own(4).map(|own: OwnTraffic| own.beside(control));
+        let proof = |control| PathProof::from_interfaces(Role::Client, "syn0", &seen, beside(control));
+        assert_eq!(proof(control).failure(), None);
+        assert!(proof(None).failure().is_some());
+        // More packets than the agent's messages may be of the trial.
+        let more = [counted("syn0", 13, 1300), counted("mgmt", 7, 900)];
+        let proof = PathProof::from_interfaces(Role::Client, "syn0", &more, beside(control));
+        assert!(matches!(proof.failure(), Some(PathFailure::TooFewPackets(_))), "{proof:?}");
+    }
+
+    /// Of a `tcp-stream` on a slow path of which this many bytes arrived.
+    fn slow_stream(arrived: u64, control: Option<ControlTraffic>) -> Option<OwnTraffic> {
+        let facts = Facts { bulk: Some(Direction::Up), ..Facts::default() };
+        let mut server = EndReport::new(Role::Server);
+        server.received = Some(Flow { bytes: arrived, ..Flow::default() });
+        OwnTraffic::of(&facts, [&EndReport::new(Role::Client), &server]).map(|own| own.beside(control))
+    }
+
+    #[test]
+    fn slow_stream_beside_the_agents_own_connection_is_proven() {
+        // 8 kbit/s for 10 s; ssh with a progress line each second beside it, and some neighbour discovery.
+        let control = Some(ControlTraffic { bytes: 2600, messages: 12 });
+        let seen =
+            [interface("virt0", false, 11_200), interface("mgmt", false, 4300), interface("vf0", false, 70)];
+        let proof = |own| PathProof::from_interfaces(Role::Client, "virt0", &seen, own);
+        assert!(proof(None).share.unwrap() < PATH_SHARE_MIN);
+        assert_eq!(proof(slow_stream(10_000, control)).failure(), None);
+        // What is more than the agent's and some background traffic is named as what it may be.
+        let unknown = proof(slow_stream(10_000, None)).failure();
+        let Some(PathFailure::TooFewPackets(reason)) = unknown else { panic!("{unknown:?}") };
+        assert!(reason.contains("virt0 carried at least the 10000 B of the trial"), "{reason}");
+        assert!(reason.contains("other traffic"), "{reason}");
+    }
+
+    #[test]
+    fn bytes_on_another_path_are_not_excused_as_other_traffic() {
+        let control = Some(ControlTraffic { bytes: 2600, messages: 12 });
+        // A third of the stream took the other path.
+        let seen = [interface("virt0", false, 7500), interface("vf0", false, 3700)];
+        let proof = PathProof::from_interfaces(Role::Client, "virt0", &seen, slow_stream(10_000, control));
+        assert!(matches!(proof.failure(), Some(PathFailure::WrongPath(_))), "{proof:?}");
+        // All of a fast one arrived by the expected path, and 5 % as much was seen elsewhere.
+        let seen = [interface("virt0", false, 1_040_000), interface("vf0", false, 52_000)];
+        let proof = PathProof::from_interfaces(Role::Client, "virt0", &seen, slow_stream(1_000_000, control));
+        assert!(proof.failure().is_some(), "{proof:?}");
     }
 
     #[test]

@@ -115,12 +115,18 @@ pub struct Interface {
     pub master: Option<String>,
     /// Addresses.
     pub addresses: Vec<IpAddr>,
+    /// Prefix lengths of the addresses, in their order; empty in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefix_lengths: Vec<u8>,
     /// Transmit queues.
     pub tx_queues: Option<u32>,
     /// Receive queues.
     pub rx_queues: Option<u32>,
     /// Queueing discipline.
     pub qdisc: Option<String>,
+    /// Packets that it received and sent since it was added; absent when unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
     /// Offload features that are on (`ethtool -k`).
     pub features_on: Vec<String>,
     /// The device behind it: place, queues, rings, interrupts. Empty for an interface that has none.

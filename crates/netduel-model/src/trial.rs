@@ -9,7 +9,8 @@ use crate::sample::EndReport;
 use crate::search::SearchReport;
 use crate::workload::Role;
 
-pub use crate::path_proof::{OwnPackets, OwnTraffic, PATH_SHARE_MIN, PathFailure, PathProof};
+pub use crate::own_traffic::{OtherTraffic, OwnPackets, OwnTraffic};
+pub use crate::path_proof::{PATH_SHARE_MIN, PathFailure, PathProof};
 
 /// Where a trial stands in the schedule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Link settings by ioctl (netdevice(7)): MTU, up and down, promiscuous mode. Must hold no policy.
+//! Link settings by ioctl (netdevice(7)): MTU, up and down, name, promiscuous mode. Must hold no policy.
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -84,6 +84,22 @@ pub fn set_up(interface: &str, up: bool) -> io::Result<()> {
     set_flag(interface, UP, up)
 }
 
+/// Gives the interface another name.
+///
+/// # Errors
+/// `EEXIST` when another one has that name, `EBUSY` on a kernel that renames no interface that is up, `EPERM` without `CAP_NET_ADMIN`,
+/// `ENODEV` without such an interface.
+pub fn rename(interface: &str, name: &str) -> io::Result<()> {
+    let socket = request_socket()?;
+    let new = request(name)?;
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_newname = new.ifr_name;
+    let argument = (&raw mut request).cast::<c_void>();
+    // SAFETY: SIOCSIFNAME reads one `ifreq`, which `argument` points to and which lives through the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFNAME as _, argument) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Whether promiscuous mode is set by the flag (`IFF_PROMISC`); requests of packet sockets do not count.
 ///
 /// # Errors
@@ -137,6 +153,9 @@ mod tests {
     fn missing_interface_has_no_state() {
         assert_eq!(is_up("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(set_up("no-such-link", false).unwrap_err().raw_os_error(), Some(libc::ENODEV));
+        // Without the capability the kernel does not look for it.
+        let refused = rename("no-such-link", "other").unwrap_err().raw_os_error();
+        assert!(matches!(refused, Some(libc::ENODEV | libc::EPERM)), "{refused:?}");
     }
 
     #[test]

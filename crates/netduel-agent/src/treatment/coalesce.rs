@@ -1,6 +1,9 @@
 //! Interrupt coalescing (`ethtool -C`), one parameter at a time.
+use std::io;
+
 use netduel_model::plan::tuning::COALESCE_PARAMETERS;
 use netduel_sys::ethtool::{Coalesce, CoalesceParameter};
+use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +59,7 @@ pub(super) fn prepare(
     let index = index_of(interface)?;
     let about = |cause| TreatmentError::about_device(interface, doing(interface, parameter, value), cause);
     let known = CoalesceParameter::ALL.into_iter().find(|known| known.name() == parameter);
-    let known = known.ok_or_else(|| about(rustix::io::Errno::INVAL.into()))?;
+    let known = known.ok_or_else(|| about(Errno::INVAL.into()))?;
     let now = ethtool_socket()?.coalesce(interface).map_err(about)?;
     // An adaptive driver writes its own choice into the other parameters, so all are set back.
     let original = CoalesceParameter::ALL.map(|each| now.value(each)).to_vec();
@@ -84,7 +87,9 @@ impl Change for CoalesceChange {
             return Ok(());
         }
         wanted.set_value(*parameter, *value);
-        socket.set_coalesce(interface, &wanted).map_err(about)?;
+        socket
+            .set_coalesce(interface, &wanted)
+            .map_err(|cause| refusal(interface, *parameter, doing.clone(), cause))?;
         let now = socket.coalesce(interface).map_err(about)?.value(*parameter);
         if now == *value {
             return Ok(());
@@ -105,6 +110,20 @@ impl Change for CoalesceChange {
         }
         Err(TreatmentError::NotTaken { doing, answered: found.to_string() })
     }
+}
+
+/// As [`TreatmentError::about_device`]. A driver whose receive and transmit queues share interrupts has one value for both, and refuses
+/// another for transmission (`igb_set_coalesce` in Linux).
+fn refusal(interface: &str, parameter: CoalesceParameter, doing: String, cause: io::Error) -> TreatmentError {
+    let is_refused = cause.raw_os_error() == Some(Errno::INVAL.raw_os_error());
+    if is_refused && parameter.name().starts_with("tx-") {
+        let why = format!(
+            "its driver refuses this value ({cause}); where a receive and a transmit queue share an interrupt, as with igb, \
+             `rx-usecs` sets both"
+        );
+        return TreatmentError::Unsupported { doing, interface: interface.to_owned(), why };
+    }
+    TreatmentError::about_device(interface, doing, cause)
 }
 
 const ADAPTIVE: [CoalesceParameter; 2] = [CoalesceParameter::AdaptiveRx, CoalesceParameter::AdaptiveTx];
@@ -142,6 +161,14 @@ fn restore(interface: &str, original: &[u32]) -> Result<(), TreatmentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refused_transmit_value_names_the_parameter_that_sets_both() {
+        let refused =
+            |parameter| refusal("pf0", parameter, "set it".to_owned(), Errno::INVAL.into()).to_string();
+        assert!(refused(CoalesceParameter::TxUsecs).contains("`rx-usecs` sets both"));
+        assert!(!refused(CoalesceParameter::RxUsecs).contains("sets both"));
+    }
 
     #[test]
     fn a_plan_may_name_every_parameter_of_the_kernel_and_no_other() {

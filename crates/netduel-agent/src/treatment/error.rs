@@ -131,6 +131,18 @@ pub enum TreatmentError {
         /// Interface.
         interface: String,
     },
+    /// The kernel would drop what arrives by the other path.
+    #[error(
+        "set {interface} down: the driver of {master} is net_failover, which drops all that its standby receives while {interface} is \
+         registered, so that {master} would receive nothing; use `pci = \"removed\"`, or the event `remove`, which makes the standby \
+         take over"
+    )]
+    FailoverDrops {
+        /// The virtual function.
+        interface: String,
+        /// The interface above it.
+        master: String,
+    },
     /// It is not clear which one is meant.
     #[error("take the virtual function below {interface} away: several interfaces are below it ({}); name one of them", .names.join(", "))]
     Several {

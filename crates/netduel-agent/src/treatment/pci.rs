@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use netduel_host::LinkState;
+use netduel_sys::link;
+use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +17,7 @@ use super::vf::{beneath, has_other_way};
 /// An interface that has to be there again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 struct Returning {
-    /// Its name at the time; the one that returns may have another.
+    /// Its name at the time. The one that returns may have another, and gets this one.
     name: String,
     /// By this it is known again.
     mac: String,
@@ -69,12 +71,32 @@ pub(super) fn prepare(sys: &Path, interface: &str) -> Result<(PciOriginal, PciCh
         }
     }
     let expected = of_function.iter().map(|link| returning(link, &links)).collect::<Result<Vec<_>, _>>()?;
-    for file in [device.join("remove"), sys.join("bus/pci/rescan")] {
-        fs::OpenOptions::new().write(true).open(&file).map_err(|cause| refused(&slot, &file, cause))?;
-    }
+    writable(sys, &device, &slot, interface)?;
     let indices = of_function.iter().map(|link| link.index).collect();
     let undo = PciOriginal { sys: sys.to_owned(), slot: slot.clone(), expected };
     Ok((undo, PciChange { device, slot, indices }))
+}
+
+/// Whether the function can be taken and found again.
+fn writable(sys: &Path, device: &Path, slot: &str, interface: &str) -> Result<(), TreatmentError> {
+    let remove = device.join("remove");
+    // `pci_dev_hp_attrs_are_visible` in Linux.
+    if device.exists() && !remove.exists() {
+        return Err(TreatmentError::Unsupported {
+            doing: format!("take PCI function {slot} from the bus"),
+            interface: interface.to_owned(),
+            why: format!(
+                "this kernel also has its physical function, and then takes no virtual function away alone (there is no {}); unbind its \
+                 driver (`echo {slot} > {}`), or set `sriov_numvfs` of the physical function, in a command of the plan",
+                remove.display(),
+                device.join("driver/unbind").display()
+            ),
+        });
+    }
+    for file in [remove, sys.join("bus/pci/rescan")] {
+        fs::OpenOptions::new().write(true).open(&file).map_err(|cause| refused(slot, &file, cause))?;
+    }
+    Ok(())
 }
 
 fn refused(slot: &str, file: &Path, cause: io::Error) -> TreatmentError {
@@ -165,19 +187,55 @@ fn restore(sys: &Path, slot: &str, expected: &[Returning]) -> Result<(), Treatme
             expected.iter().filter_map(|returning| lacks(returning, links)).collect::<Vec<_>>().join(", ");
         missing.is_empty()
     };
-    if netduel_host::wait_for_links(RETURN_DEADLINE, back)? {
-        return Ok(());
+    if !netduel_host::wait_for_links(RETURN_DEADLINE, back)? {
+        return Err(TreatmentError::NotTaken { doing: doing(), answered: missing });
     }
-    Err(TreatmentError::NotTaken { doing: doing(), answered: missing })
+    for (now, name) in renamed(expected, &netduel_host::link_states()?) {
+        rename(&now, name)?;
+    }
+    Ok(())
+}
+
+/// The interfaces that are back under another name, and the names that they had. A name that another interface has now is left to it.
+fn renamed<'a>(expected: &'a [Returning], links: &[LinkState]) -> Vec<(String, &'a str)> {
+    let is_free = |name: &str| links.iter().all(|link| link.name != name);
+    let other_name = |returning: &&'a Returning| is_free(&returning.name);
+    expected
+        .iter()
+        .filter(other_name)
+        .filter_map(|returning| Some((returned(returning, links)?.name.clone(), returning.name.as_str())))
+        .collect()
+}
+
+fn rename(now: &str, name: &str) -> Result<(), TreatmentError> {
+    let refused = |cause| TreatmentError::about_interface(now, format!("name {now} {name} again"), cause);
+    match link::rename(now, name) {
+        // Kernels before 6.2 rename interfaces that are up only below net_failover.
+        Err(cause) if cause.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
+            link::set_up(now, false).map_err(refused)?;
+            let renamed = link::rename(now, name);
+            link::set_up(if renamed.is_ok() { name } else { now }, true).map_err(refused)?;
+            renamed.map_err(refused)
+        }
+        renamed => renamed.map_err(refused),
+    }
+}
+
+/// The link that an interface is now.
+fn returned<'a>(returning: &Returning, links: &'a [LinkState]) -> Option<&'a LinkState> {
+    let Returning { mac, master, .. } = returning;
+    // The interface above it has the same address, and so do the standby beside it, and VLANs and macvlans on it.
+    let is_same = |link: &&LinkState| {
+        link.mac.as_ref() == Some(mac) && link.index != *master && !link.is_standby(links)
+    };
+    let same = || links.iter().filter(is_same);
+    same().find(|link| link.master == Some(*master)).or_else(|| same().next())
 }
 
 /// What an interface lacks of what it was.
 fn lacks(returning: &Returning, links: &[LinkState]) -> Option<String> {
     let Returning { name, mac, master, up, carrier } = returning;
-    // The interface above it has the same address, and so do VLANs and macvlans on it.
-    let same = || links.iter().filter(|link| link.mac.as_ref() == Some(mac) && link.index != *master);
-    let beneath = same().find(|link| link.master == Some(*master));
-    let Some(back) = beneath.or_else(|| same().next()) else { return Some(format!("no {name} ({mac})")) };
+    let Some(back) = returned(returning, links) else { return Some(format!("no {name} ({mac})")) };
     let now = &back.name;
     if back.master != Some(*master) {
         let above = links.iter().find(|link| link.index == *master);
@@ -214,10 +272,9 @@ mod tests {
             name: "enP1".to_owned(),
             mac: Some(returning.mac.clone()),
             master: Some(2),
-            lower: None,
-            bus: None,
             up: true,
             carrier: Some(true),
+            ..LinkState::default()
         };
         let with = |vf: LinkState| lacks(&returning, &[master.clone(), vf]);
         assert_eq!(with(back.clone()), None);
@@ -227,5 +284,45 @@ mod tests {
         assert!(with(LinkState { master: None, ..back.clone() }).unwrap().starts_with("enP1 not below eth0"));
         assert!(with(LinkState { up: false, ..back.clone() }).unwrap().starts_with("enP1 down"));
         assert_eq!(with(LinkState { carrier: Some(false), ..back }).unwrap(), "enP1 without carrier");
+    }
+
+    #[test]
+    fn the_standby_beside_a_function_is_not_the_function_that_returns() {
+        let mac = "52:54:00:00:00:01";
+        let link = |index, name: &str, device: &str, up| LinkState {
+            index,
+            name: name.to_owned(),
+            mac: Some(mac.to_owned()),
+            master: (index > 2).then_some(2),
+            device: Some(device.to_owned()),
+            up,
+            carrier: Some(up),
+            ..LinkState::default()
+        };
+        let vf =
+            Returning { name: "vf0".to_owned(), mac: mac.to_owned(), master: 2, up: true, carrier: true };
+        let mut links = vec![link(2, "fo0", "virtio0", true), link(3, "fo0nsby", "virtio0", true)];
+        assert_eq!(lacks(&vf, &links).unwrap(), format!("no vf0 ({mac})"));
+        links.push(link(7, "eth0", "0000:00:04.0", false));
+        assert!(lacks(&vf, &links).unwrap().starts_with("eth0 down"));
+        links[2] = link(7, "eth0", "0000:00:04.0", true);
+        assert_eq!(lacks(&vf, &links), None);
+        // It has another name now, and gets the one that it had, unless another interface has that.
+        assert_eq!(renamed(std::slice::from_ref(&vf), &links), [("eth0".to_owned(), "vf0")]);
+        links.push(LinkState { index: 8, name: "vf0".to_owned(), ..LinkState::default() });
+        assert_eq!(renamed(&[vf], &links), []);
+    }
+
+    #[test]
+    fn function_that_the_kernel_does_not_remove_alone_is_refused_with_the_way_that_works() {
+        let sys = tempfile::tempdir().unwrap();
+        let slot = "0000:02:10.0";
+        let device = sys.path().join("bus/pci/devices").join(slot);
+        fs::create_dir_all(&device).unwrap();
+        let refused = writable(sys.path(), &device, slot, "vf0").unwrap_err().to_string();
+        assert!(refused.contains("sriov_numvfs") && refused.contains("driver/unbind"), "{refused}");
+        fs::write(device.join("remove"), "").unwrap();
+        fs::write(sys.path().join("bus/pci/rescan"), "").unwrap();
+        assert!(writable(sys.path(), &device, slot, "vf0").is_ok());
     }
 }

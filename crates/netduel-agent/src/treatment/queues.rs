@@ -1,5 +1,8 @@
 //! The number of an interface's queues (`ethtool -L`).
+use std::io;
+
 use netduel_sys::ethtool::{Channels, Ethtool};
+use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -117,8 +120,30 @@ fn set(interface: &str, wanted: Channels) -> Result<(), TreatmentError> {
     if counts(socket.channels(interface).map_err(refused)?) == counts(wanted) {
         return Ok(());
     }
-    socket.set_channels(interface, &wanted).map_err(refused)?;
+    let taken = socket.set_channels(interface, &wanted);
+    taken.map_err(|cause| {
+        let table = socket.rss(interface).map(|rss| rss.indirection).unwrap_or_default();
+        kept_by_table(interface, wanted, &table, &cause).unwrap_or_else(|| refused(cause))
+    })?;
     read_back(&mut socket, interface, wanted)
+}
+
+/// The kernel refuses fewer receive queues than a table names that was set and not dealt by the driver (`ethtool_check_max_channel`).
+fn kept_by_table(
+    interface: &str,
+    wanted: Channels,
+    table: &[u32],
+    cause: &io::Error,
+) -> Option<TreatmentError> {
+    let last = table.iter().max().copied()?;
+    let is_refused = cause.raw_os_error() == Some(Errno::INVAL.raw_os_error());
+    (is_refused && last >= wanted.rx.saturating_add(wanted.combined)).then(|| TreatmentError::Refused {
+        doing: format!(
+            "{}, because its RSS table leads flows to queue {last} and was set by hand (reset it: `ethtool -X {interface} default`)",
+            doing(interface, wanted)
+        ),
+        cause: Errno::INVAL.into(),
+    })
 }
 
 fn read_back(socket: &mut Ethtool, interface: &str, wanted: Channels) -> Result<(), TreatmentError> {
@@ -139,7 +164,7 @@ fn restore(
     files: &QueueFiles,
 ) -> Result<(), TreatmentError> {
     set(interface, Channels { rx, tx, other, combined, ..Channels::default() })?;
-    let dealt = if table.is_empty() { Ok(()) } else { rss::restore(interface, table) };
+    let dealt = if table.is_empty() { Ok(()) } else { rss::undo(interface, table) };
     // A table that does not come back keeps the files from nothing.
     dealt.and(steering::restore(interface, files))
 }
@@ -161,6 +186,16 @@ mod tests {
             original.by_hand(),
             "`ethtool -L va combined 4`, `ethtool -X va weight 2 1`, `echo 3 > /sys/class/net/va/queues/rx-1/rps_cpus`"
         );
+    }
+
+    #[test]
+    fn table_that_names_more_queues_is_given_as_the_reason() {
+        let one = Channels { combined: 1, max_combined: 2, ..Channels::default() };
+        let invalid = io::Error::from(Errno::INVAL);
+        let refused = kept_by_table("pf0", one, &[0, 1, 0, 1], &invalid).unwrap().to_string();
+        assert!(refused.contains("RSS table") && refused.contains("ethtool -X pf0 default"), "{refused}");
+        assert!(kept_by_table("pf0", one, &[0, 0], &invalid).is_none());
+        assert!(kept_by_table("pf0", one, &[0, 1], &Errno::PERM.into()).is_none());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The table that leads flows to receive queues (`ethtool -X`).
 use netduel_model::plan::tuning::RssSpread;
+use netduel_sys::ethtool::Ethtool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ pub(super) struct RssOriginal {
 
 impl Original for RssOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| restore(interface, &self.table))
+        if_present(self.index, |interface| undo(interface, &self.table))
     }
 
     fn what(&self) -> String {
@@ -102,7 +103,8 @@ fn table(spread: &RssSpread, slots: usize, queues: u64) -> Result<Vec<u32>, Stri
 
 impl Change for RssChange {
     fn make(&self) -> Result<(), TreatmentError> {
-        restore(&self.interface, &self.table)
+        let Self { interface, table } = self;
+        set(&mut Device { interface, socket: ethtool_socket()? }, interface, table)
     }
 
     fn read_back(&self) -> Result<(), TreatmentError> {
@@ -116,22 +118,76 @@ fn doing(interface: &str) -> String {
     format!("set the RSS table of {interface}")
 }
 
-/// Sets the table where it differs, and reads it back. The driver's default table is requested as the default, so that
-/// the driver adapts it when its queues change.
-pub(super) fn restore(interface: &str, wanted: &[u32]) -> Result<(), TreatmentError> {
-    let about = |cause| TreatmentError::about_device(interface, doing(interface), cause);
-    let mut socket = ethtool_socket()?;
-    if socket.rss(interface).map_err(about)?.indirection == wanted {
+/// The table of a device.
+trait Table {
+    fn read(&mut self) -> Result<Vec<u32>, TreatmentError>;
+    /// Number of receive queues.
+    fn queues(&mut self) -> Result<u64, TreatmentError>;
+    /// Sets it; an empty one stands for the driver's own, which the driver adapts when its queues change.
+    fn write(&mut self, table: &[u32]) -> Result<(), TreatmentError>;
+}
+
+/// The table of an interface by ethtool.
+struct Device<'a> {
+    interface: &'a str,
+    socket: Ethtool,
+}
+
+impl Device<'_> {
+    fn about(&self, cause: std::io::Error) -> TreatmentError {
+        TreatmentError::about_device(self.interface, doing(self.interface), cause)
+    }
+}
+
+impl Table for Device<'_> {
+    fn read(&mut self) -> Result<Vec<u32>, TreatmentError> {
+        let read = self.socket.rss(self.interface);
+        read.map(|rss| rss.indirection).map_err(|cause| self.about(cause))
+    }
+
+    fn queues(&mut self) -> Result<u64, TreatmentError> {
+        self.socket.receive_rings(self.interface).map_err(|cause| self.about(cause))
+    }
+
+    fn write(&mut self, table: &[u32]) -> Result<(), TreatmentError> {
+        self.socket.set_rss_indirection(self.interface, table).map_err(|cause| self.about(cause))
+    }
+}
+
+/// Sets the table back as it was.
+pub(super) fn undo(interface: &str, original: &[u32]) -> Result<(), TreatmentError> {
+    set_back(&mut Device { interface, socket: ethtool_socket()? }, interface, original)
+}
+
+/// Requests the driver's own table first, and sets the earlier one only when that leads other shares of the flows to a queue. The kernel
+/// keeps a table that was set as configured, and then refuses fewer queues than it names.
+fn set_back(device: &mut dyn Table, interface: &str, original: &[u32]) -> Result<(), TreatmentError> {
+    if device.read()? == original {
         return Ok(());
     }
-    let queues = socket.receive_rings(interface).map_err(about)?;
+    device.write(&[])?;
+    let now = device.read()?;
+    // The driver may deal the slots to the queues in another order now than at its start, as igb does.
+    if now.len() == original.len() && shares(&now) == shares(original) {
+        return Ok(());
+    }
+    set(device, interface, original)
+}
+
+/// Sets the table where it differs, and reads it back. The driver's default table is requested as the default, so that
+/// the driver adapts it when its queues change.
+fn set(device: &mut dyn Table, interface: &str, wanted: &[u32]) -> Result<(), TreatmentError> {
+    if device.read()? == wanted {
+        return Ok(());
+    }
+    let queues = device.queues()?;
     let is_default = table(&RssSpread::Default, wanted.len(), queues).is_ok_and(|own| own == wanted);
-    socket.set_rss_indirection(interface, if is_default { &[] } else { wanted }).map_err(about)?;
-    let mut now = socket.rss(interface).map_err(about)?.indirection;
+    device.write(if is_default { &[] } else { wanted })?;
+    let mut now = device.read()?;
     if is_default && now != wanted {
         // This driver's own table is another one.
-        socket.set_rss_indirection(interface, wanted).map_err(about)?;
-        now = socket.rss(interface).map_err(about)?.indirection;
+        device.write(wanted)?;
+        now = device.read()?;
     }
     is_taken(interface, &now, wanted)
 }
@@ -221,6 +277,40 @@ mod tests {
     fn table_with_the_largest_queue_number_is_told_without_a_panic() {
         assert_eq!(by_hand("eth0", &[u32::MAX, 1]), "`ethtool -X eth0 default`");
         assert_eq!(by_hand("eth0", &[0, 1, 1]), "`ethtool -X eth0 weight 1 2`");
+    }
+
+    /// As igb: its own table at the start is not the kernel's, and one that was set counts as configured.
+    struct Igb {
+        table: Vec<u32>,
+        is_configured: bool,
+    }
+
+    impl Table for Igb {
+        fn read(&mut self) -> Result<Vec<u32>, TreatmentError> {
+            Ok(self.table.clone())
+        }
+        fn queues(&mut self) -> Result<u64, TreatmentError> {
+            Ok(2)
+        }
+        fn write(&mut self, table: &[u32]) -> Result<(), TreatmentError> {
+            self.is_configured = !table.is_empty();
+            self.table = if table.is_empty() { vec![0, 1, 0, 1] } else { table.to_vec() };
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn undo_leaves_no_configured_table_where_the_default_has_the_same_shares() {
+        let own = [0, 0, 1, 1];
+        let mut device = Igb { table: own.to_vec(), is_configured: false };
+        set(&mut device, "pf0", &[0, 0, 0, 0]).unwrap();
+        assert!(device.is_configured);
+        set_back(&mut device, "pf0", &own).unwrap();
+        assert!(!device.is_configured, "the kernel would refuse fewer queues");
+        assert_eq!(shares(&device.table), shares(&own));
+        // Other shares than the default's can only be set.
+        set_back(&mut device, "pf0", &[0, 0, 0, 1]).unwrap();
+        assert_eq!((device.table, device.is_configured), (vec![0, 0, 0, 1], true));
     }
 
     #[test]

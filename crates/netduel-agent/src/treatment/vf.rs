@@ -10,6 +10,9 @@ use super::change::{Change, Original};
 use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses};
 use super::error::TreatmentError;
 
+/// The driver of the interface above a virtual function and a virtio NIC.
+const FAILOVER_DRIVER: &str = "net_failover";
+
 /// Whether a link is up, and whether it has carrier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LinkOriginal {
@@ -43,6 +46,7 @@ pub(super) struct VfChange {
 pub(super) fn prepare(interface: &str) -> Result<(LinkOriginal, VfChange), TreatmentError> {
     let links = netduel_host::link_states()?;
     let vf = beneath(interface, &links)?;
+    refuse_failover(vf, &links)?;
     let addresses = lost_addresses(&netduel_host::addresses_of(&vf.name)?);
     if !addresses.is_empty() {
         let (interface, addresses) = (vf.name.clone(), addresses.join(", "));
@@ -88,6 +92,21 @@ fn chosen<'a>(
     }
 }
 
+/// While a virtual function is registered, `net_failover` drops what its standby receives (`net_failover_handle_frame` in Linux), whether
+/// the link of the function is up or not.
+fn refuse_failover(vf: &LinkState, links: &[LinkState]) -> Result<(), TreatmentError> {
+    let has_standby =
+        links.iter().any(|link| vf.master.is_some() && link.master == vf.master && link.is_standby(links));
+    let master = links.iter().find(|link| Some(link.index) == vf.master);
+    match master.filter(|master| has_standby || driver(master).as_deref() == Some(FAILOVER_DRIVER)) {
+        None => Ok(()),
+        Some(master) => {
+            let (interface, master) = (vf.name.clone(), master.name.clone());
+            Err(TreatmentError::FailoverDrops { interface, master })
+        }
+    }
+}
+
 /// Whether traffic has another way without this link: the interface above it is a device itself, or it is one of the lab's
 /// pair and the other one is up. The only NIC of a host may well be a port of a bridge or of a bond.
 pub(super) fn has_other_way(link: &LinkState, links: &[LinkState]) -> bool {
@@ -96,6 +115,10 @@ pub(super) fn has_other_way(link: &LinkState, links: &[LinkState]) -> bool {
 
 fn is_spare(link: &LinkState, links: &[LinkState], is_device: &dyn Fn(&LinkState) -> bool) -> bool {
     let Some(master) = link.master else { return false };
+    // The standby is no virtual function, and its device is that of the interface above it.
+    if link.is_standby(links) {
+        return false;
+    }
     if links.iter().any(|above| above.index == master && is_device(above)) {
         return true;
     }
@@ -106,11 +129,12 @@ fn is_spare(link: &LinkState, links: &[LinkState], is_device: &dyn Fn(&LinkState
 
 /// Whether a device is behind the interface, which bridges and bonds have none of.
 fn is_device(link: &LinkState) -> bool {
-    link.bus.is_some()
-        || ethtool_socket()
-            .ok()
-            .and_then(|mut socket| socket.driver(&link.name).ok())
-            .is_some_and(|driver| SYNTHETIC_DRIVERS.contains(&driver.driver.as_str()))
+    link.bus.is_some() || driver(link).is_some_and(|driver| SYNTHETIC_DRIVERS.contains(&driver.as_str()))
+}
+
+/// The name of the driver, when it answers.
+fn driver(link: &LinkState) -> Option<String> {
+    Some(ethtool_socket().ok()?.driver(&link.name).ok()?.driver)
 }
 
 impl Change for VfChange {
@@ -214,6 +238,41 @@ mod tests {
         };
         assert_eq!(of("vf0", &pair(true)).unwrap(), "vf0");
         assert!(of("vf0", &pair(false)).unwrap_err().contains("only way"));
+    }
+
+    /// A virtual function and the standby under `net_failover`, as Linux 6.12 reports them.
+    fn failover() -> [LinkState; 3] {
+        let device = |name: &str| Some(name.to_owned());
+        [
+            LinkState { device: device("virtio0"), bus: Some("virtio".into()), ..link(2, "eth0", None) },
+            LinkState {
+                device: device("virtio0"),
+                bus: Some("virtio".into()),
+                port: Some("sby".into()),
+                ..link(3, "eth0nsby", Some(2))
+            },
+            LinkState { device: device("0000:00:04.0"), bus: Some("pci".into()), ..link(4, "vf0", Some(2)) },
+        ]
+    }
+
+    #[test]
+    fn the_standby_of_net_failover_is_no_function() {
+        let links = failover();
+        assert_eq!(of("eth0", &links).unwrap(), "vf0");
+        assert!(of("eth0nsby", &links).unwrap_err().contains("only way"));
+        // An older kernel reports no devices.
+        let older = links.map(|link| LinkState { device: None, ..link });
+        assert_eq!(of("eth0", &older).unwrap(), "vf0");
+    }
+
+    #[test]
+    fn a_function_under_net_failover_is_not_set_down() {
+        let links = failover();
+        let refused = refuse_failover(&links[2], &links).unwrap_err().to_string();
+        assert!(refused.contains("vf0") && refused.contains("pci = \"removed\""), "{refused}");
+        // hv_netvsc takes the packets of its own path at any time.
+        let hyper_v = [link(2, "eth0", None), link(3, "enP1", Some(2))];
+        assert!(refuse_failover(&hyper_v[1], &hyper_v).is_ok());
     }
 
     #[test]

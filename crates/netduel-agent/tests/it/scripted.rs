@@ -1,8 +1,10 @@
 //! A trial whose ends follow a script: the agent takes them through it by their traits, and needs no tool and no traffic for that.
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,14 +12,16 @@ use netduel_agent::AgentWork;
 use netduel_agent::trial_end::{
     EndResult, Ends, Lingering, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress,
 };
-use netduel_control::agent::{Clock, FailureKind, WorkError, serve};
+use netduel_control::agent::{Clock, FailureKind, Work as _, WorkError, serve};
 use netduel_control::protocol::{FromAgent, Limits, PROTOCOL, ToAgent, decode, encode};
+use netduel_host::queued_packets;
 use netduel_model::ids::Token;
 use netduel_model::observation::Placement;
 use netduel_model::plan::parse;
 use netduel_model::sample::LiveFigures;
 use netduel_model::units::Nanos;
 use netduel_model::workload::Workload;
+use netduel_test_support::in_namespace;
 
 /// What the ends are to do, and what they did.
 #[derive(Clone, Default)]
@@ -172,8 +176,7 @@ impl Coordinator {
     }
 
     fn prepare(&mut self) -> FromAgent {
-        let plan = parse(include_str!("../../../../plans/demo.toml"), "plans/demo.toml").unwrap();
-        let workload = plan.arms[0].workloads[0].clone();
+        let workload = plan_workload();
         let bind = "127.0.0.1".parse().unwrap();
         self.ask(&ToAgent::PrepareServer { trial: 1, workload, bind, token: Token([7; 16]) })
     }
@@ -182,6 +185,38 @@ impl Coordinator {
         assert!(matches!(self.ask(&ToAgent::Bye), FromAgent::Bye { problems } if problems.is_empty()));
         self.agent.join().unwrap();
     }
+}
+
+fn plan_workload() -> Workload {
+    let plan = parse(include_str!("../../../../plans/demo.toml"), "plans/demo.toml").unwrap();
+    plan.arms[0].workloads[0].clone()
+}
+
+#[test]
+fn trial_is_prepared_when_what_the_last_one_left_in_a_queue_has_been_sent() {
+    in_namespace("scripted::trial_is_prepared_when_what_the_last_one_left_in_a_queue_has_been_sent", || {
+        let run = |program: &str, words: &str| {
+            assert!(Command::new(program).args(words.split(' ')).status().unwrap().success(), "{words}");
+        };
+        run("ip", "link add va type veth peer name vb");
+        run("ip", "link set vb up");
+        run("ip", "link set va up");
+        run("ip", "address add 192.0.2.1/24 dev va");
+        run("ip", "neighbour add 192.0.2.2 lladdr 02:00:00:00:00:02 dev va");
+        // Some 250 packets a second leave.
+        run("tc", "qdisc add dev va root tbf rate 2mbit burst 2000 limit 1000000");
+        let sender = UdpSocket::bind("192.0.2.1:0").unwrap();
+        for _ in 0..100 {
+            sender.send_to(&[7; 1000], "192.0.2.2:9").unwrap();
+        }
+        assert!(queued_packets().unwrap().contains_key("va"), "what a trial leaves behind");
+        let script = Script::default();
+        let mut work = AgentWork::with_ends(Box::new(script.clone()));
+        let workload = plan_workload();
+        work.prepare_server(&workload, "192.0.2.1".parse().unwrap(), Token([7; 16])).unwrap();
+        assert_eq!(queued_packets().unwrap(), BTreeMap::new());
+        assert_eq!(script.steps(), ["prepare"]);
+    });
 }
 
 #[test]

@@ -2,6 +2,8 @@
 use std::io::Write;
 use std::ops::{Deref, DerefMut};
 
+use netduel_model::observation::ControlTraffic;
+
 use super::work::{Clock, Input, Waker, Work, WorkError};
 use crate::peer::{AgentPeer, PeerError};
 use crate::protocol::{Bounds, FailureKind, FromAgent, ToAgent, encode};
@@ -65,13 +67,16 @@ pub struct Session<W: DerefMut<Target: Work>, C, O> {
     waker: Waker,
     peer: AgentPeer,
     clock: C,
+    /// What came in and went out since traffic was started.
+    control: ControlTraffic,
 }
 
 impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C, O> {
     /// A session with a coordinator whose requests are limited by `bounds`; `program` is the name and version of this program.
     pub fn new(output: O, work: W, waker: Waker, clock: C, (program, bounds): (&str, Bounds)) -> Self {
         let peer = AgentPeer::bounded(program, bounds, clock.now_ns());
-        Self { output, work: Cleaned { work, is_clean: false }, waker, peer, clock }
+        let work = Cleaned { work, is_clean: false };
+        Self { output, work, waker, peer, clock, control: ControlTraffic::default() }
     }
 
     /// When [`Self::time_passed`] has to be called next.
@@ -83,6 +88,7 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
     pub fn input(&mut self, input: Input) -> Result<Progress, AgentError> {
         match input {
             Input::Bytes(bytes) => {
+                self.count(bytes.len());
                 self.peer.push(&bytes, self.clock.now_ns());
                 while let Some(request) = self.next_request()? {
                     if request == ToAgent::Bye {
@@ -127,7 +133,10 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
         let line = self.peer.progress(self.work.work.live(), self.clock.now_ns());
         self.write(&line)?;
         let answer = match self.work.work.take_result() {
-            Ok(end) => FromAgent::Done { trial: self.peer.trial(), end: Box::new(end) },
+            Ok(mut end) => {
+                end.observation.control = Some(self.control);
+                FromAgent::Done { trial: self.peer.trial(), end: Box::new(end) }
+            }
             Err(error) => failed(error),
         };
         self.send(&answer)
@@ -138,7 +147,13 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
         self.write(&line)
     }
 
+    fn count(&mut self, bytes: usize) {
+        self.control.bytes += bytes as u64;
+        self.control.messages += 1;
+    }
+
     fn write(&mut self, line: &str) -> Result<(), AgentError> {
+        self.count(line.len());
         self.output.write_all(line.as_bytes()).and_then(|()| self.output.flush()).map_err(AgentError::Write)
     }
 
@@ -165,7 +180,10 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
             ToAgent::PrepareClient { workload, peer, ports, token, deadline, .. } => work
                 .prepare_client(&workload, peer, &ports, token, deadline.to_duration())
                 .map(|()| FromAgent::Prepared { ports: Vec::new() }),
-            ToAgent::Start => work.start(self.waker.clone()).map(|()| FromAgent::Started),
+            ToAgent::Start => {
+                self.control = ControlTraffic::default();
+                work.start(self.waker.clone()).map(|()| FromAgent::Started)
+            }
             ToAgent::Finish => {
                 work.finish();
                 return Ok(());

@@ -82,7 +82,7 @@ impl Conductor<'_> {
             let step = rates.record(ask, count);
             let is_good = search.goals.first().is_some_and(|goal| stands_for(goal, &step));
             self.tell(Event::SearchTried { step: step.clone() });
-            let is_wrong = !path_of(arm, workload, [&client, &server]).1.is_empty();
+            let is_wrong = !path_of(self.hosts.plan, arm, workload, [&client, &server]).1.is_empty();
             if is_good {
                 kept.good.insert(step.load, (index, [client.clone(), server.clone()]));
             }

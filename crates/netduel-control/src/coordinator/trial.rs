@@ -2,7 +2,7 @@
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, Token};
 use netduel_model::link_event::LinkEvent;
-use netduel_model::plan::{Arm, TreatmentAction};
+use netduel_model::plan::{Arm, Launch, ResolvedPlan, TreatmentAction};
 use netduel_model::trial::{OwnTraffic, PathFailure, PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, Role, Workload};
@@ -47,7 +47,7 @@ impl Conductor<'_> {
         match result {
             Ok([client, server]) => {
                 if workload.traffic.facts().events.is_empty() {
-                    judge_path(arm, workload, &mut trial, [&client, &server]);
+                    judge_path(self.hosts.plan, arm, workload, &mut trial, [&client, &server]);
                 } else {
                     failover::judge(self.hosts.plan, arm, workload, &mut trial, [&client, &server]);
                 }
@@ -225,8 +225,8 @@ fn starting_order(first: Role) -> [Role; 2] {
 /// Proves the path at each end for which the arm names an interface or a kind of path, and checks for changes of the links that carried
 /// the bytes. A trial without proof, or with a path that changed, is invalid. No interface counts the packets of testpmd on a device of
 /// its own, so that end has no proof.
-fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEnd; 2]) {
-    let (proofs, failures) = path_of(arm, workload, ends);
+fn judge_path(plan: &ResolvedPlan, arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEnd; 2]) {
+    let (proofs, failures) = path_of(plan, arm, workload, ends);
     trial.proofs.extend(proofs);
     if !failures.is_empty() {
         trial.validity = Validity::of_path(&failures);
@@ -235,18 +235,22 @@ fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEn
 
 /// The proofs of the path of two ends, and the failures.
 pub(super) fn path_of(
+    plan: &ResolvedPlan,
     arm: &Arm,
     workload: &Workload,
     ends: [&TrialEnd; 2],
 ) -> (Vec<PathProof>, Vec<PathFailure>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
-    let own = OwnTraffic::of(&workload.traffic.facts(), &ends[Role::Client as usize].report);
+    let own = OwnTraffic::of(&workload.traffic.facts(), ends.map(|end| &end.report));
     let seen = |role: &Role| {
         let dpdk = workload.traffic.facts().packets.and_then(|packets| packets.dpdk(*role));
         dpdk.is_none_or(|dpdk| dpdk.device.is_counted_by_the_interface())
     };
     for (role, end) in ROLES.into_iter().zip(ends).filter(|(role, _)| seen(role)) {
         let observation = &end.observation;
+        let launch = plan.hosts.get(arm.pair.host(role)).map(|host| &host.launch);
+        let is_remote = matches!(launch, Some(Launch::Command { .. } | Launch::Paired { .. }));
+        let own = own.map(|own| own.beside(observation.control.filter(|_| is_remote)));
         let mut proofs = Vec::new();
         if let Some(expected) = arm.expected(role) {
             proofs.push(PathProof::from_interfaces(role, expected, &observation.interfaces, own));

@@ -9,20 +9,22 @@ use netduel_control::agent::{AgentError, Clock, FailureKind, Waker, Work, WorkEr
 use netduel_control::peer::PeerError;
 use netduel_control::protocol::{FromAgent, Limits, PROTOCOL, ToAgent, decode, encode};
 use netduel_model::ids::{RunId, Token};
+use netduel_model::observation::{ControlTraffic, Observation};
 use netduel_model::plan::TreatmentAction;
-use netduel_model::sample::LiveFigures;
+use netduel_model::sample::{EndReport, LiveFigures};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::units::Nanos;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Role, Workload};
 
 use crate::messages::{limits, requests};
 
-/// Work that records its requests, and whose traffic never ends.
+/// Work that records its requests, and whose traffic ends at once or never.
 #[derive(Default)]
 struct Noted {
     notes: Arc<Mutex<Vec<&'static str>>>,
     panics: bool,
+    ends: bool,
 }
 
 impl Noted {
@@ -69,10 +71,11 @@ impl Work for Noted {
     }
     fn finish(&mut self) {}
     fn is_done(&self) -> bool {
-        false
+        self.ends
     }
     fn take_result(&mut self) -> Result<TrialEnd, WorkError> {
-        unreachable!("traffic never ends")
+        self.ends = false;
+        Ok(TrialEnd { report: EndReport::new(Role::Server), observation: Observation::default() })
     }
     fn abort(&mut self) {
         self.note("abort");
@@ -123,6 +126,25 @@ fn end_of_input_in_a_trial_stops_traffic_and_undoes_treatments() {
     assert!(result.is_ok(), "{result:?}");
     assert!(matches!(answers.last(), Some(FromAgent::Started)), "{answers:?}");
     assert_eq!(notes, ["apply", "start", "abort", "undo"]);
+}
+
+#[test]
+fn end_of_traffic_reports_what_the_connection_carried_since_the_start() {
+    let mut output = Vec::new();
+    let mut work = Noted { ends: true, ..Noted::default() };
+    let input = std::io::Cursor::new(up_to_start().concat().into_bytes());
+    serve(input, &mut output, &mut work, "agent 1", &Stepping(Cell::new(0), 0)).unwrap();
+    let lines: Vec<&[u8]> = output.split_inclusive(|byte| *byte == b'\n').collect();
+    let answers: Vec<FromAgent> = lines.iter().map(|line| decode(line.trim_ascii_end()).unwrap()).collect();
+    let started = answers.iter().position(|answer| matches!(answer, FromAgent::Started)).unwrap();
+    let done = answers.iter().position(|answer| matches!(answer, FromAgent::Done { .. })).unwrap();
+    let sent = &lines[started..done];
+    let control = ControlTraffic {
+        bytes: sent.iter().map(|line| line.len() as u64).sum(),
+        messages: sent.len() as u64,
+    };
+    let FromAgent::Done { end, .. } = &answers[done] else { unreachable!("its position is this") };
+    assert_eq!(end.observation.control, Some(control));
 }
 
 #[test]
@@ -199,7 +221,7 @@ fn work_that_panics_is_undone() {
     let (input, mut writer) = std::io::pipe().unwrap();
     writer.write_all(up_to_start().concat().as_bytes()).unwrap();
     let served = std::thread::spawn(move || {
-        let mut work = Noted { notes: own, panics: true };
+        let mut work = Noted { notes: own, panics: true, ends: false };
         serve(input, std::io::sink(), &mut work, "agent 1", &Stepping(Cell::new(0), 0)).is_ok()
     });
     assert!(served.join().is_err());

@@ -18,8 +18,10 @@ pub enum Provider {
     HyperV,
     /// VMware.
     Vmware,
-    /// KVM or QEMU without a known cloud.
+    /// KVM without a known cloud.
     Kvm,
+    /// QEMU without evidence of KVM: it may emulate the processor.
+    Qemu,
     /// Xen without a known cloud.
     Xen,
     /// Another hypervisor, or one that does not name itself.
@@ -38,6 +40,7 @@ impl Provider {
             Self::HyperV => "Hyper-V",
             Self::Vmware => "VMware",
             Self::Kvm => "KVM",
+            Self::Qemu => "QEMU",
             Self::Xen => "Xen",
             Self::OtherHypervisor => "a hypervisor that does not name itself",
             Self::BareMetal => "no hypervisor",

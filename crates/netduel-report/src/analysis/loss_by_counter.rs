@@ -19,6 +19,16 @@ pub struct LostPackets {
     pub packets: u64,
 }
 
+/// How the place of drops in a qdisc begins.
+const QDISC: &str = "the qdisc of ";
+
+impl LostPackets {
+    /// Whether a qdisc counted them, which counts a dropped buffer as 1 however many packets it holds (`qdisc_drop` in Linux).
+    pub fn are_counted_as_buffers(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| place.starts_with(QDISC))
+    }
+}
+
 /// Lost packets by counter, largest first, uncounted ones last; absent when a record has more packets received than sent. Counters
 /// are checked from the receiver's program to the sender, and no packet is assigned to two of them.
 pub(super) fn of_trials(
@@ -76,11 +86,7 @@ fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -
     let refused = way.refused.unwrap_or(0);
     if let Some(interface) = &leaving {
         // Packets that the qdisc refused with an error to the sender were sent later.
-        named.push((
-            format!("the qdisc of {} at the sender", interface.name),
-            from,
-            queue.saturating_sub(refused),
-        ));
+        named.push((format!("{QDISC}{} at the sender", interface.name), from, queue.saturating_sub(refused)));
         let at_ring: u64 = ring_drops(sender).values().sum();
         named.push((format!("{} at the sender", interface.name), from, sent.saturating_sub(at_ring)));
     }

@@ -78,7 +78,8 @@ pub fn accelerations(host: &HostSnapshot) -> Vec<(&Interface, Acceleration)> {
 fn state(host: &HostSnapshot, synthetic: &Interface) -> Acceleration {
     if let Some(vf) = partner(host, synthetic) {
         let function = vf.name.clone();
-        let packets = carried(synthetic);
+        // net_failover counts nothing of the function, which counts for itself.
+        let packets = carried(synthetic).or(vf.packets);
         return match packets {
             _ if !vf.up => Acceleration::Idle { function, up: false },
             Some(0) => Acceleration::Idle { function, up: true },

@@ -103,6 +103,9 @@ const OFFLOADS: [(&[&str], &str, &str); 4] = [
     (&["rx-gro"], "gro", "generic receive offload (GRO)"),
 ];
 
+/// The kernel turns GSO off for a device without it (`netdev_fix_features` in net/core/dev.c).
+const NEEDED_BY_GSO: &[&str] = &["tx-scatter-gather"];
+
 fn offloads(interface: &Interface) -> Option<Finding> {
     // An empty list means that features were not read.
     if interface.features_on.is_empty() {
@@ -112,8 +115,10 @@ fn offloads(interface: &Interface) -> Option<Finding> {
     let is_on = |names: &[&str]| interface.features_on.iter().any(|on| names.contains(&on.as_str()));
     let off: Vec<_> = OFFLOADS
         .iter()
-        // The kernel itself can do the last two for every device.
-        .filter(|(names, word, _)| !is_on(names) && (can || matches!(*word, "gso" | "gro")))
+        // The kernel itself can do the last two; without scatter-gather of the device it refuses GSO.
+        .filter(|(names, word, _)| {
+            !is_on(names) && (can || *word == "gro" || *word == "gso" && is_on(NEEDED_BY_GSO))
+        })
         .collect();
     let first = off.first()?;
     let name = &interface.name;

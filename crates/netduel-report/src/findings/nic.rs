@@ -1,13 +1,14 @@
 //! Which interfaces are network hardware, and which of them carries the packets. Bridges, veth pairs, tunnels and the loopback are
 //! not hardware, so no rule about hardware applies to them.
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use netduel_model::snapshot::{HostSnapshot, Interface, LOOPBACK, PciFunction, SYNTHETIC_DRIVERS};
 
 /// Whether an interface is a physical or virtual network device, not one that the kernel builds on others.
 pub(crate) fn is_hardware(interface: &Interface) -> bool {
-    let loopback =
-        interface.name == LOOPBACK || interface.addresses.iter().any(std::net::IpAddr::is_loopback);
+    let loopback = interface.name == LOOPBACK || interface.addresses.iter().any(IpAddr::is_loopback);
     interface.kind.is_none() && !loopback && (interface.driver.is_some() || interface.device.pci.is_some())
 }
 
@@ -63,17 +64,47 @@ pub(crate) fn queue_count(interface: &Interface) -> Option<(u32, Option<u32>)> {
     (!queues.is_empty()).then_some((queues.len() as u32, None))
 }
 
-/// The interface that carries the data of a host: the one with one of these addresses, else the one of the first default route.
+/// The interface with the addresses of a host's data: the expected one or its master, else the one with one of these addresses, else the
+/// one in the network of the peer, else the one of the first default route.
 pub(super) fn data_interface<'a>(
     host: &'a HostSnapshot,
-    addresses: &[std::net::IpAddr],
+    expected: Option<&'a Interface>,
+    addresses: &[IpAddr],
+    of_peer: &[IpAddr],
 ) -> Option<&'a Interface> {
+    let named = |name: &str| host.interfaces.iter().find(|interface| interface.name == name);
+    if let Some(expected) = expected {
+        let master = expected.master.as_deref().filter(|_| expected.addresses.is_empty());
+        return Some(master.and_then(named).unwrap_or(expected));
+    }
     let by_address = host
         .interfaces
         .iter()
         .find(|interface| interface.addresses.iter().any(|address| addresses.contains(address)));
-    by_address.or_else(|| {
-        let name = host.default_routes.first()?;
-        host.interfaces.iter().find(|interface| &interface.name == name)
-    })
+    by_address
+        .or_else(|| {
+            let nearest = |interface: &&Interface| {
+                of_peer.iter().filter_map(|peer| prefix_to(interface, *peer)).max().map(Reverse)
+            };
+            host.interfaces
+                .iter()
+                .filter(|interface| nearest(interface).is_some())
+                .min_by_key(|interface| nearest(interface))
+        })
+        .or_else(|| named(host.default_routes.first()?))
+}
+
+/// The length of the longest prefix of an interface's networks that contains the peer, as the kernel's routes of these networks do.
+fn prefix_to(interface: &Interface, peer: IpAddr) -> Option<u8> {
+    let networks = interface.addresses.iter().zip(&interface.prefix_lengths);
+    networks.filter(|(own, length)| is_in_network(**own, **length, peer)).map(|(_, length)| *length).max()
+}
+
+fn is_in_network(own: IpAddr, length: u8, peer: IpAddr) -> bool {
+    let differs = match (own, peer) {
+        (IpAddr::V4(own), IpAddr::V4(peer)) => u128::from(own.to_bits() ^ peer.to_bits()) << 96,
+        (IpAddr::V6(own), IpAddr::V6(peer)) => own.to_bits() ^ peer.to_bits(),
+        _ => return false,
+    };
+    differs.leading_zeros() >= u32::from(length)
 }

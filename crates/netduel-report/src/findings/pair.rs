@@ -15,6 +15,8 @@ pub struct PairContext {
     pub names: [String; 2],
     /// Addresses of the traffic of each host, as far as a plan names them.
     pub addresses: [Vec<IpAddr>; 2],
+    /// The interface that the plan expects to carry the traffic of each host.
+    pub expected: [Option<String>; 2],
     /// Whether one machine is intended for both: a lab, namespaces.
     pub one_machine_intended: bool,
 }
@@ -22,7 +24,10 @@ pub struct PairContext {
 /// Both ends of a pair.
 struct Ends<'a> {
     hosts: [&'a HostSnapshot; 2],
+    /// The interfaces with the addresses of the traffic.
     data: [Option<&'a Interface>; 2],
+    /// The devices that carry its packets.
+    carriers: [Option<&'a Interface>; 2],
     context: &'a PairContext,
 }
 
@@ -33,8 +38,27 @@ impl<'a> Ends<'a> {
         of: impl Fn(&'a HostSnapshot, Option<&'a Interface>) -> Option<T>,
         words: impl Fn(&T) -> String,
     ) -> Option<String> {
-        let one = of(self.hosts[0], self.data[0])?;
-        let other = of(self.hosts[1], self.data[1])?;
+        self.compared(self.data.map(Some), of, words)
+    }
+
+    /// The same of the devices that carry the packets.
+    fn carriers_differ<T: PartialEq>(
+        &self,
+        of: impl Fn(&'a HostSnapshot, &'a Interface) -> Option<T>,
+        words: impl Fn(&T) -> String,
+    ) -> Option<String> {
+        self.compared(self.carriers, of, words)
+    }
+
+    fn compared<T: PartialEq, I>(
+        &self,
+        interfaces: [Option<I>; 2],
+        of: impl Fn(&'a HostSnapshot, I) -> Option<T>,
+        words: impl Fn(&T) -> String,
+    ) -> Option<String> {
+        let [first, second] = interfaces;
+        let one = of(self.hosts[0], first?)?;
+        let other = of(self.hosts[1], second?)?;
         let [client, server] = &self.context.names;
         (one != other).then(|| format!("{client}: {}; {server}: {}", words(&one), words(&other)))
     }
@@ -42,8 +66,18 @@ impl<'a> Ends<'a> {
 
 pub(super) fn find(client: &HostSnapshot, server: &HostSnapshot, context: &PairContext) -> Vec<Finding> {
     let [of_client, of_server] = traffic_addresses(context);
-    let data = [data_interface(client, &of_client), data_interface(server, &of_server)];
-    let ends = Ends { hosts: [client, server], data, context };
+    let [by_client, by_server] = &context.expected;
+    let expected =
+        [expected_interface(client, by_client.as_deref()), expected_interface(server, by_server.as_deref())];
+    let data = [
+        data_interface(client, expected[0], &of_client, &of_server),
+        data_interface(server, expected[1], &of_server, &of_client),
+    ];
+    let carriers = [
+        expected[0].filter(|_| data[0].is_some()).or_else(|| carrier(client, data[0])),
+        expected[1].filter(|_| data[1].is_some()).or_else(|| carrier(server, data[1])),
+    ];
+    let ends = Ends { hosts: [client, server], data, carriers, context };
     let acceleration = acceleration(&ends);
     // When acceleration differs, the devices differ as well; one finding is enough.
     let other_device = || speed(&ends).into_iter().chain(device(&ends));
@@ -58,6 +92,10 @@ pub(super) fn find(client: &HostSnapshot, server: &HostSnapshot, context: &PairC
         kernel(&ends),
     ];
     found.into_iter().flatten().chain(devices).collect()
+}
+
+fn expected_interface<'a>(host: &'a HostSnapshot, name: Option<&str>) -> Option<&'a Interface> {
+    host.interfaces.iter().find(|interface| Some(interface.name.as_str()) == name)
 }
 
 /// The addresses of the traffic of each host. Traffic to a loopback address uses the loopback interface at both ends.
@@ -166,9 +204,10 @@ fn carrier<'a>(host: &'a HostSnapshot, data: Option<&'a Interface>) -> Option<&'
 }
 
 fn speed(ends: &Ends<'_>) -> Option<Finding> {
-    let of = |host, data| carrier(host, data)?.speed_mbps;
-    let seen = ends.differ(of, |speed| human_bit_rate(f64::from(*speed) * 1e6))?;
-    let speeds = [of(ends.hosts[0], ends.data[0])?, of(ends.hosts[1], ends.data[1])?];
+    let of = |_: &HostSnapshot, carrier: &Interface| carrier.speed_mbps;
+    let seen = ends.carriers_differ(of, |speed| human_bit_rate(f64::from(*speed) * 1e6))?;
+    let [client, server] = ends.carriers;
+    let speeds = [client?.speed_mbps?, server?.speed_mbps?];
     let (low, high) = (speeds[0].min(speeds[1]), speeds[0].max(speeds[1]));
     (f64::from(high) >= f64::from(low) * 1.5).then(|| {
         Finding::new("speed-differs", Severity::Warning, "the two ends have different link speeds")
@@ -179,13 +218,15 @@ fn speed(ends: &Ends<'_>) -> Option<Finding> {
 }
 
 fn device(ends: &Ends<'_>) -> Option<Finding> {
-    let driver = |host, data| carrier(host, data)?.driver.clone();
-    let model = |host, data| {
-        let pci = pci_of(host, carrier(host, data)?)?;
+    let driver = |_: &HostSnapshot, carrier: &Interface| carrier.driver.clone();
+    let model = |host, carrier| {
+        let pci = pci_of(host, carrier)?;
         Some((pci.vendor, pci.device))
     };
-    let seen = ends.differ(driver, |driver: &String| format!("driver {driver}")).or_else(|| {
-        ends.differ(model, |(vendor, device): &(u16, u16)| format!("device {vendor:04x}:{device:04x}"))
+    let seen = ends.carriers_differ(driver, |driver: &String| format!("driver {driver}")).or_else(|| {
+        ends.carriers_differ(model, |(vendor, device): &(u16, u16)| {
+            format!("device {vendor:04x}:{device:04x}")
+        })
     })?;
     Some(
         Finding::new("device-differs", Severity::Warning, "the two ends have different network devices")

@@ -40,7 +40,8 @@ fn more_queues(interface: &Interface, wanted: u32) -> String {
 fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let (now, most) = queue_count(interface)?;
     let name = &interface.name;
-    let wanted = host.cores.min(most.unwrap_or(host.cores));
+    // A driver without channels has no setting for its queues.
+    let wanted = host.cores.min(most.unwrap_or(now));
     // Hardware threads share a physical core, so one queue per physical core suffices (Documentation/networking/scaling.rst).
     let physical = host.processor.as_ref().map(|processor| processor.physical_cores.len() as u32);
     let enough = physical.filter(|physical| *physical > 0).unwrap_or(host.cores).min(host.cores);
@@ -61,12 +62,19 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         return Some(if wanted > 1 {
             finding.remedy("use more queues").command(more_queues(interface, wanted))
         } else {
-            finding
-                .remedy(
+            let remedy = match most {
+                Some(_) => {
                     "the device has no more queues: configure them in the hypervisor (QEMU: mq=on,queues=N), or distribute received packets \
-                     with RPS where there are many flows",
-                )
-                .command(format!("echo {} > /sys/class/net/{name}/queues/rx-0/rps_cpus", core_mask(&(0..host.cores as u16).collect::<Vec<_>>())))
+                     with RPS where there are many flows"
+                }
+                None => {
+                    "the driver has no more queues, and no setting for them: distribute received packets with RPS where there are many flows"
+                }
+            };
+            finding.remedy(remedy).command(format!(
+                "echo {} > /sys/class/net/{name}/queues/rx-0/rps_cpus",
+                core_mask(&(0..host.cores as u16).collect::<Vec<_>>())
+            ))
         });
     }
     (now < wanted).then(|| {

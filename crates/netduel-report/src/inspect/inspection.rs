@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Launch, Pair, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
+use netduel_model::workload::Role;
 
 use crate::findings::{Finding, HostContext, PairContext, Severity, of_host, of_pair};
 use crate::words;
@@ -96,12 +97,22 @@ impl Inspection {
         Self { hosts, pairs, failed: Vec::new() }
     }
 
-    /// All findings with their host or pair, hosts first: `a`, `a and b`.
+    /// All findings with their host or pair, hosts first: `a`, `a and b`. A machine with two names has its findings once, with both.
     pub fn findings(&self) -> impl Iterator<Item = (String, &Finding)> {
-        let hosts = self
-            .hosts
-            .iter()
-            .flat_map(|host| host.findings.iter().map(move |finding| (host.name.clone(), finding)));
+        let hosts = self.hosts.iter().enumerate().flat_map(move |(index, host)| {
+            host.findings.iter().filter_map(move |finding| {
+                let has_it = |other: &&InspectedHost| {
+                    other.snapshot.same_network(&host.snapshot) && other.findings.contains(finding)
+                };
+                if self.hosts.iter().take(index).any(|other| has_it(&other)) {
+                    return None;
+                }
+                let others = self.hosts.iter().skip(index + 1).filter(has_it);
+                let names: Vec<&str> =
+                    std::iter::once(host).chain(others).map(|host| host.name.as_str()).collect();
+                Some((names.join(", "), finding))
+            })
+        });
         let pairs = self.pairs.iter().flat_map(|pair| {
             pair.findings.iter().map(move |finding| (format!("{} and {}", pair.client, pair.server), finding))
         });
@@ -164,6 +175,10 @@ fn of_arm(
         names: ends.map(ToString::to_string),
         addresses: ends
             .map(|name| plan.hosts.get(name).map(|host| host.addresses.clone()).unwrap_or_default()),
+        expected: [Role::Client, Role::Server].map(|role| {
+            let mut arms = plan.arms.iter().filter(|arm| arm.pair == *pair);
+            arms.find_map(|arm| arm.expected(role)).map(str::to_owned)
+        }),
         one_machine_intended: ends.iter().all(on_this_machine),
     };
     Some(InspectedPair {

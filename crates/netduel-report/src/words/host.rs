@@ -303,18 +303,25 @@ fn qdisc(interface: &Interface) -> Option<String> {
     }
 }
 
+/// Drivers whose values 1 and 3 are modes and no times (`igb_set_coalesce`, `e1000_set_coalesce` and `igbvf_set_coalesce` in Linux).
+const DRIVERS_WITH_MODES: [&str; 4] = ["igb", "igbvf", "e1000", "e1000e"];
+
 fn coalescing(interface: &Interface) -> Option<String> {
     let values = interface.device.coalescing?;
-    let adaptive = |is: bool| if is { ", adaptive" } else { "" };
-    Some(format!(
-        "receive {} us or {} frames{}, transmit {} us or {} frames{}",
-        values.rx_usecs,
-        values.rx_frames,
-        adaptive(values.adaptive_rx),
-        values.tx_usecs,
-        values.tx_frames,
-        adaptive(values.adaptive_tx)
-    ))
+    let has_modes = interface.driver.as_deref().is_some_and(|driver| DRIVERS_WITH_MODES.contains(&driver));
+    let direction = |usecs: u32, frames: u32, is_adaptive: bool| {
+        let time = match usecs {
+            1 if has_modes => "adaptive, lowest latency (mode 1)".to_owned(),
+            3 if has_modes => "adaptive, conservative (mode 3)".to_owned(),
+            usecs => format!("{usecs} us"),
+        };
+        // 0: the device does not count them.
+        let count = if frames > 0 { format!(" or {frames} frames") } else { String::new() };
+        format!("{time}{count}{}", if is_adaptive { ", adaptive" } else { "" })
+    };
+    let receive = direction(values.rx_usecs, values.rx_frames, values.adaptive_rx);
+    let transmit = direction(values.tx_usecs, values.tx_frames, values.adaptive_tx);
+    Some(format!("receive {receive}, transmit {transmit}"))
 }
 
 /// Counters that are not 0; most never rise.

@@ -6,7 +6,9 @@ use netduel_model::workload::{Role, Workload};
 use super::limits::{QueueRow, spread};
 use super::metric::packet_rate;
 use super::text::{end_and_host, percent};
-use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis, opposite};
+use crate::analysis::{
+    Analysis, ArmAnalysis, ArmPackets, LostPackets, PacketSpread, WorkloadAnalysis, opposite,
+};
 use crate::published;
 
 /// With a smaller share of lost packets the sender, not the path, is the limit.
@@ -158,6 +160,10 @@ fn capacity_of(way: &ArmPackets) -> Option<String> {
     let (end, packets) = parts.into_iter().max_by_key(|(_, packets)| *packets)?;
     let share = percent(packets as f64 / all.max(1) as f64);
     Some(match end {
+        None if lost.iter().any(LostPackets::are_counted_as_buffers) => format!(
+            "{share} of the lost packets were not counted by either host. The qdisc of the sender dropped buffers and counts each as one \
+             packet, although a segmented buffer holds several: the sent rate contains packets that never left the sender"
+        ),
         None => format!(
             "{share} of the lost packets were not counted by either host: the received rate is the capacity of the path between them"
         ),

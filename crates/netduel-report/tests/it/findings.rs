@@ -2,11 +2,13 @@
 //!
 //! Long because: it is a list of findings, each with its host.
 use netduel_model::snapshot::{
-    Channels, Firewall, HostSnapshot, HugePages, Provider, ReceiveSteering, Rings,
+    Channels, Coalescing, Firewall, HostSnapshot, HugePages, Provider, QueueInterrupt, ReceiveSteering, Rings,
 };
 use netduel_report::findings::{
     Acceleration, Finding, HostContext, PairContext, Severity, accelerations, of_host, of_pair,
 };
+use netduel_report::inspect::Inspection;
+use netduel_report::words::interface_facts;
 
 use crate::hosts::{azure, captured, function, lab_guest, other};
 
@@ -203,6 +205,39 @@ fn commands_name_device_and_value() {
     assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'");
     // The cores of the device's own node are 0 to 3.
     assert!(of("interrupts-on-one-core").ends_with("echo 3 > /proc/irq/37/smp_affinity_list"));
+}
+
+#[test]
+fn remedies_are_what_the_device_can_do() {
+    let found = |id: &str, harm: Harm| {
+        let mut host = azure();
+        host.interfaces.truncate(2);
+        (host.interfaces[1].name, host.interfaces[1].driver) = ("virt0".into(), Some("virtio_net".into()));
+        harm(&mut host);
+        on_host(&host).into_iter().find(|finding| finding.id == id)
+    };
+    // The kernel keeps GSO off without scatter-gather, whatever is requested.
+    let without = found("offload-off", |host| host.interfaces[1].features_on = vec!["rx-gro".into()]);
+    assert_eq!(without, None);
+    let with = found("offload-off", |host| {
+        host.interfaces[1].features_on = vec!["rx-gro".into(), "tx-scatter-gather".into()];
+    });
+    assert_eq!(with.unwrap().command.unwrap(), "ethtool -K virt0 gso on");
+    // As igbvf and e1000e: interrupts show one queue, and the driver has no channels.
+    let queues = found("one-queue", |host| {
+        let device = &mut host.interfaces[1].device;
+        device.channels = None;
+        device.interrupts = vec![QueueInterrupt {
+            number: 30,
+            name: "virt0-rx-0".into(),
+            queue: Some(0),
+            cores: vec![0],
+            count: Some(1),
+        }];
+    });
+    let queues = queues.unwrap();
+    assert!(queues.remedy.contains("no more queues"), "{queues:?}");
+    assert!(queues.command.as_deref().unwrap().contains("rps_cpus"), "{queues:?}");
 }
 
 #[test]
@@ -431,6 +466,49 @@ fn data_interface_is_selected_by_the_address_of_the_plan() {
     assert!(ids(&of_pair(&azure(), &server, &context)).contains(&"mtu-differs"));
 }
 
+/// A host with an interface for its management, which has the default route, and another for the data.
+fn managed() -> HostSnapshot {
+    let mut host = azure();
+    host.interfaces.truncate(2);
+    let management = &mut host.interfaces[1];
+    (management.name, management.driver) = ("mgmt".into(), Some("virtio_net".into()));
+    management.addresses = vec!["192.0.2.4".parse().unwrap()];
+    management.prefix_lengths = vec![24];
+    let mut data = management.clone();
+    (data.name, data.driver) = ("vf1".into(), Some("igbvf".into()));
+    data.addresses = vec!["10.3.0.1".parse().unwrap(), "fd03::1".parse().unwrap()];
+    data.prefix_lengths = vec![24, 64];
+    host.interfaces.push(data);
+    host.default_routes = vec!["mgmt".into()];
+    host
+}
+
+#[test]
+fn data_interface_of_a_client_is_the_expected_one_or_in_the_network_of_the_server() {
+    let client = managed();
+    let mut server = HostSnapshot { boot_id: other().boot_id, cloud: other().cloud, ..managed() };
+    server.interfaces[2].addresses = vec!["10.3.0.2".parse().unwrap(), "fd03::2".parse().unwrap()];
+    let addresses = [vec![], vec!["10.3.0.2".parse().unwrap()]];
+    let in_network = PairContext { addresses: addresses.clone(), ..pair() };
+    assert_eq!(ids(&of_pair(&client, &server, &in_network)), Vec::<&str>::new());
+    // A router between them: only the plan knows.
+    let mut routed = client;
+    routed.interfaces[2].addresses = vec!["10.4.0.1".parse().unwrap(), "fd04::1".parse().unwrap()];
+    let unknown = PairContext { addresses: addresses.clone(), ..pair() };
+    assert!(ids(&of_pair(&routed, &server, &unknown)).contains(&"device-differs"));
+    let expected = PairContext { addresses, expected: [Some("vf1".into()), None], ..pair() };
+    assert_eq!(ids(&of_pair(&routed, &server, &expected)), Vec::<&str>::new());
+}
+
+#[test]
+fn expected_function_without_addresses_has_those_of_its_master() {
+    let context = PairContext { expected: [Some("enP1s1".into()), Some("enP1s1".into())], ..pair() };
+    assert_eq!(of_pair(&azure(), &other(), &context), []);
+    // The plan expects the synthetic path of one end: its device is that one, though a function is below it.
+    let context = PairContext { expected: [Some("eth0".into()), Some("enP1s1".into())], ..pair() };
+    assert_eq!(ids(&of_pair(&azure(), &other(), &context)), ["device-differs"]);
+}
+
 #[test]
 fn traffic_over_loopback_uses_its_interface_at_both_ends() {
     let mut host = azure();
@@ -453,6 +531,52 @@ fn findings_are_sorted_by_severity() {
     let severities: Vec<Severity> = on_host(&host).iter().map(|finding| finding.severity).collect();
     assert!(severities.is_sorted(), "{severities:?}");
     assert_eq!(severities[0], Severity::Problem);
+}
+
+#[test]
+fn function_below_net_failover_is_active_by_its_own_counters() {
+    let state = |packets: u64| {
+        let mut host = azure();
+        host.interfaces[1].driver = Some("net_failover".into());
+        host.interfaces[1].device.counters.clear();
+        host.interfaces[2].packets = Some(packets);
+        accelerations(&host).remove(0).1
+    };
+    let function = || "enP1s1".to_owned();
+    assert_eq!(state(7), Acceleration::Active { function: function() });
+    assert_eq!(state(0), Acceleration::Idle { function: function(), up: true });
+}
+
+#[test]
+fn values_that_are_modes_are_not_shown_as_times() {
+    let coalescing = |driver: &str, rx_usecs: u32| {
+        let mut host = azure();
+        host.interfaces[2].driver = Some(driver.into());
+        host.interfaces[2].device.coalescing =
+            Some(Coalescing { rx_usecs, tx_usecs: 8, tx_frames: 16, ..Coalescing::default() });
+        let facts = interface_facts(&host, &host.interfaces[2]);
+        facts.into_iter().find(|(title, _)| *title == "coalescing").unwrap().1
+    };
+    assert_eq!(coalescing("mlx5_core", 3), "receive 3 us, transmit 8 us or 16 frames");
+    assert_eq!(coalescing("igb", 3), "receive adaptive, conservative (mode 3), transmit 8 us or 16 frames");
+    assert_eq!(coalescing("igb", 4), "receive 4 us, transmit 8 us or 16 frames");
+}
+
+#[test]
+fn findings_of_a_machine_with_two_names_are_listed_once() {
+    let mut guest = azure();
+    (guest.boot_id, guest.netns) = (Some("one-boot".into()), Some(1));
+    guest.irqbalance = Some(true);
+    let named = |names: [&str; 2]| names.map(|name| (name.to_owned(), guest.clone())).to_vec();
+    let inspection = Inspection::of_hosts(named(["b", "b-vf"]));
+    let of_balance = |inspection: &Inspection| {
+        let found = inspection.findings().filter(|(_, finding)| finding.id == "irqbalance");
+        found.map(|(place, _)| place).collect::<Vec<_>>()
+    };
+    assert_eq!(of_balance(&inspection), ["b, b-vf"]);
+    let mut other = named(["b", "b-vf"]);
+    other[1].1.boot_id = Some("another".into());
+    assert_eq!(of_balance(&Inspection::of_hosts(other)), ["b", "b-vf"]);
 }
 
 #[test]

@@ -256,6 +256,22 @@ fn received_rate_is_the_capacity_of_the_part_that_dropped_most() {
 }
 
 #[test]
+fn drops_of_a_qdisc_are_said_to_be_of_buffers() {
+    let mut run = run();
+    for trial in &mut run.trials {
+        let [client, server] = ends(trial);
+        server.report.datagrams.as_mut().unwrap().socket_drops = Some(0);
+        server.report.packets = Some(packet_report(&[4_995_000], &[]));
+        client.report.packets = Some(packet_report(&[5_000_000], &[]));
+        let leaving = client.observation.interfaces.iter_mut().find(|one| one.name == "syn0").unwrap();
+        // Of these, 1234 were refused with an error and sent later.
+        leaving.qdisc_dropped = Some(2_234);
+    }
+    let text = words::packets_commentary(&analyse_run(&run)).join(" ");
+    assert!(text.contains("counts each as one packet") && text.contains("never left the sender"), "{text}");
+}
+
+#[test]
 fn received_rate_above_the_sent_rate_has_its_reason() {
     let page = |received_more: bool| {
         let mut run = run();

@@ -176,6 +176,7 @@ pub fn trial(block: u32) -> Trial {
         server: Some(TrialEnd { report: report(Role::Server), observation: observation() }),
         proofs: vec![PathProof {
             own_packets: None,
+            other_traffic: None,
             kind: None,
             role: Role::Client,
             expected: "syn0".to_owned(),
@@ -293,6 +294,7 @@ fn observation() -> Observation {
     Observation {
         link_events: None,
         identity: None,
+        control: None,
         concurrent_tests: 0,
         placement: None,
         wall_ns: 1_000_100_000,
