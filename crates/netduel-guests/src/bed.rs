@@ -50,7 +50,7 @@ impl Bed {
             qemu.args(machine.arguments(prepared)).env("LD_LIBRARY_PATH", prepared.library_path());
             let ssh =
                 bed.words(Path::new("ssh")).chain(["-F".to_owned(), bed.ssh_config().display().to_string()]);
-            bed.guests.push(Guest::start(name, qemu, ssh.collect())?);
+            bed.guests.push(Guest::start(machine, qemu, ssh.collect())?);
         }
         let mut ports = Vec::new();
         for (name, guest) in NAMES.into_iter().zip(&mut bed.guests) {

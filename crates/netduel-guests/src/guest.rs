@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use crate::console::{Console, State};
 use crate::error::{Error, Result};
 use crate::program::{any_output_of, failure, not_started};
+use crate::qemu::{self, Machine};
 use crate::qmp::{Answers, Qmp};
+use crate::scene::Scene;
 
 /// Bound of a boot: 5 s on an idle machine, and 35 s with a load of 6 per core.
 const BOOT: Duration = Duration::from_secs(600);
@@ -21,6 +23,8 @@ const SSH_SECONDS: &str = "600";
 #[derive(Debug)]
 pub struct Guest {
     name: String,
+    number: u8,
+    scene: &'static Scene,
     /// The nsenter(1) whose child is QEMU; it ends with it.
     process: Child,
     qmp: Qmp<ChildStdin>,
@@ -32,7 +36,8 @@ pub struct Guest {
 
 impl Guest {
     /// Starts QEMU; returns before the guest is ready. `ssh` is the command that reaches guests by their names.
-    pub fn start(name: &str, mut qemu: Command, ssh: Vec<String>) -> Result<Self> {
+    pub fn start(machine: Machine<'_>, mut qemu: Command, ssh: Vec<String>) -> Result<Self> {
+        let Machine { name, number, scene, .. } = machine;
         let purpose = format!("start guest {name}");
         qemu.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = qemu.spawn().map_err(|source| not_started(&qemu, &purpose, source))?;
@@ -50,7 +55,7 @@ impl Guest {
         let negotiated = input.ok_or_else(|| "no pipe to QEMU".to_owned());
         let negotiated = negotiated.and_then(|input| Qmp::negotiate(input, answers, CONTROL));
         match negotiated {
-            Ok(qmp) => Ok(Self { name: name.to_owned(), process, qmp, console, readers, ssh }),
+            Ok(qmp) => Ok(Self { name: name.to_owned(), number, scene, process, qmp, console, readers, ssh }),
             Err(reason) => {
                 // QEMU's own message comes before its end, which the reader of the console sees.
                 let _ = process.kill();
@@ -111,12 +116,29 @@ impl Guest {
         self.qmp.run(command, arguments, CONTROL).map_err(|reason| self.refused(command, reason))
     }
 
-    /// Plugs a device of this model into a free port of the scene; both have the name of the interface in the table.
-    pub fn plug(&mut self, model: &str, interface: &str, port: &str, mac: &str) -> Result<()> {
-        let device = json!({
-            "driver": model, "id": interface, "bus": port, "netdev": format!("net-{interface}"), "mac": mac, "romfile": "",
-        });
-        self.qmp("device_add", &device).map(drop)
+    /// Plugs the device of a NIC of the scene again.
+    pub fn plug(&mut self, interface: &str) -> Result<()> {
+        self.add_device(interface, None)
+    }
+
+    /// Plugs a device of this model (as QEMU names it) into a free port of the scene.
+    pub fn plug_model(&mut self, interface: &str, model: &str) -> Result<()> {
+        self.add_device(interface, Some(model))
+    }
+
+    /// The MAC address of a NIC of the scene.
+    pub fn mac(&self, interface: &str) -> Option<String> {
+        Some(self.scene.mac(self.number, self.scene.nic(interface)?))
+    }
+
+    fn add_device(&mut self, interface: &str, model: Option<&str>) -> Result<()> {
+        let nic = self.scene.nic(interface);
+        let Some(properties) = nic.and_then(|nic| qemu::device(self.scene, self.number, nic, model)) else {
+            let reason = format!("the scene {} has no device for {interface}", self.scene.name);
+            return Err(self.refused("device_add", reason));
+        };
+        let properties = properties.into_iter().map(|(name, value)| (name.to_owned(), Value::String(value)));
+        self.qmp("device_add", &Value::Object(properties.collect())).map(drop)
     }
 
     /// Unplugs a device, and waits until the guest let go of it.

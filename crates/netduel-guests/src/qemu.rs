@@ -14,6 +14,9 @@ const MACHINE: &str = "q35,usb=off,vmport=off,hpet=off";
 /// rdrand: without it the guest waits 20 s for entropy.
 const PROCESSOR: &str = "Nehalem,+rdrand";
 
+/// Names and values of a device's properties.
+pub type Properties = Vec<(&'static str, String)>;
+
 /// A guest of a scene.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine<'a> {
@@ -51,13 +54,14 @@ impl Machine<'_> {
         add("-serial", "file:/dev/stderr".to_owned());
         add("-qmp", "stdio".to_owned());
         add("-netdev", "user,id=mgmt,restrict=on,hostfwd=tcp:127.0.0.1:0-:22".to_owned());
-        add("-device", device("virtio-net-pci", "mgmt", &management_mac(self.number), ""));
-        for (index, nic) in self.scene.nics.iter().enumerate() {
-            let slot = index + 1;
+        let management = nic_properties("virtio-net-pci", "mgmt", management_mac(self.number));
+        add("-device", as_words(&management));
+        for nic in self.scene.nics {
+            let slot = self.scene.slot_of(nic);
             add("-device", format!("pcie-root-port,id={},chassis={slot},slot={slot}", port(slot)));
             add("-netdev", self.netdev(nic));
-            if let Some(words) = self.device(nic, &port(slot)) {
-                add("-device", words);
+            if let Some(properties) = device(self.scene, self.number, nic, None) {
+                add("-device", as_words(&properties));
             }
         }
         words.extend(["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned));
@@ -86,40 +90,53 @@ impl Machine<'_> {
         let tap = tap(self.name, nic);
         format!("tap,id={},ifname={tap},script=no,downscript=no{queues}", netdev(nic))
     }
-
-    /// The device of a NIC; `None` for a free port.
-    fn device(self, nic: &Nic, port: &str) -> Option<String> {
-        let (model, extra) = match nic.device {
-            Device::Virtio { queues: 1 } => ("virtio-net-pci", String::new()),
-            // Two vectors for each pair of queues, one for configuration, one for control.
-            Device::Virtio { queues } => ("virtio-net-pci", format!(",mq=on,vectors={}", 2 * queues + 2)),
-            Device::Standby => ("virtio-net-pci", ",failover=on".to_owned()),
-            Device::Igb { .. } => ("igb", String::new()),
-            Device::E1000e { primary_of: None } => ("e1000e", String::new()),
-            Device::E1000e { primary_of: Some(standby) } => {
-                ("e1000e", format!(",failover_pair_id={standby}"))
-            }
-            Device::Vmxnet3 => ("vmxnet3", String::new()),
-            Device::FreePort => return None,
-        };
-        let place = format!(",id={},bus={port}{extra}", nic.interface);
-        Some(device(model, &netdev(nic), &self.scene.mac(self.number, nic), &place))
-    }
 }
 
-/// The port of a NIC, from 1 up.
-pub fn port(slot: usize) -> String {
+/// The properties of a NIC's device, its driver first, with another model than that of the table if one is given. `None` for a free port
+/// without a model.
+pub fn device(scene: &Scene, number: u8, nic: &Nic, model: Option<&str>) -> Option<Properties> {
+    let (of_table, extra) = match nic.device {
+        Device::Virtio { queues: 1 } => (Some("virtio-net-pci"), Vec::new()),
+        // Two vectors for each pair of queues, one for configuration, one for control.
+        Device::Virtio { queues } => {
+            (Some("virtio-net-pci"), vec![("mq", "on".to_owned()), ("vectors", (2 * queues + 2).to_string())])
+        }
+        Device::Standby => (Some("virtio-net-pci"), vec![("failover", "on".to_owned())]),
+        Device::Igb { .. } => (Some("igb"), Vec::new()),
+        Device::E1000e { primary_of: None } => (Some("e1000e"), Vec::new()),
+        Device::E1000e { primary_of: Some(standby) } => {
+            (Some("e1000e"), vec![("failover_pair_id", standby.to_owned())])
+        }
+        Device::Vmxnet3 => (Some("vmxnet3"), Vec::new()),
+        Device::FreePort => (None, Vec::new()),
+    };
+    let mut properties = nic_properties(model.or(of_table)?, &netdev(nic), scene.mac(number, nic));
+    properties.extend([("id", nic.interface.to_owned()), ("bus", port(scene.slot_of(nic)))]);
+    properties.extend(extra);
+    Some(properties)
+}
+
+/// `romfile`: otherwise SeaBIOS tries to boot from the NIC.
+fn nic_properties(model: &str, netdev: &str, mac: String) -> Properties {
+    vec![
+        ("driver", model.to_owned()),
+        ("netdev", netdev.to_owned()),
+        ("mac", mac),
+        ("romfile", String::new()),
+    ]
+}
+
+fn as_words(properties: &[(&str, String)]) -> String {
+    properties.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
+}
+
+fn port(slot: usize) -> String {
     format!("port{slot}")
 }
 
 /// The id of a NIC's back end.
-pub fn netdev(nic: &Nic) -> String {
+fn netdev(nic: &Nic) -> String {
     format!("net-{}", nic.interface)
-}
-
-/// `romfile=`: otherwise SeaBIOS tries to boot from the NIC.
-fn device(model: &str, netdev: &str, mac: &str, extra: &str) -> String {
-    format!("{model},netdev={netdev},mac={mac},romfile={extra}")
 }
 
 /// The clock rate of this machine's first core, kHz.

@@ -8,7 +8,7 @@ pub struct Scene {
     pub name: &'static str,
     /// What it is for.
     pub about: &'static str,
-    /// The NICs of each guest.
+    /// The NICs of each guest, in the order of their slots and of their set-up.
     pub nics: &'static [Nic],
 }
 
@@ -116,13 +116,15 @@ pub const SCENES: &[Scene] = &[
         about: "e1000e as the primary of net_failover, and alone on a second wire",
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(1), device: Device::Standby },
+            // Before the primary: it is eth0 until it has its name.
+            Nic { interface: "e1k0", wire: 2, subnet: Some(2), device: Device::E1000e { primary_of: None } },
+            // Named as the kernel names it when it is plugged again.
             Nic {
                 interface: "eth0",
                 wire: 1,
                 subnet: None,
                 device: Device::E1000e { primary_of: Some("fo0") },
             },
-            Nic { interface: "e1k0", wire: 2, subnet: Some(2), device: Device::E1000e { primary_of: None } },
         ],
     },
     Scene {
@@ -154,6 +156,16 @@ impl Scene {
             modules.extend(nic.device.modules());
         }
         modules
+    }
+
+    /// The NIC with this interface.
+    pub fn nic(&self, interface: &str) -> Option<&'static Nic> {
+        self.nics.iter().find(|nic| nic.interface == interface)
+    }
+
+    /// The slot of a NIC, from 1 up.
+    pub fn slot_of(&self, nic: &Nic) -> usize {
+        self.number_of(nic.interface)
     }
 
     /// The position of a NIC, from 1 up: a part of its MAC address.
@@ -242,6 +254,6 @@ mod tests {
             4
         );
         let e1000e = Scene::named("e1000e").unwrap();
-        assert_eq!(e1000e.mac(2, &e1000e.nics[0]), e1000e.mac(2, &e1000e.nics[1]));
+        assert_eq!(e1000e.mac(2, &e1000e.nics[0]), e1000e.mac(2, &e1000e.nics[2]));
     }
 }

@@ -46,9 +46,97 @@ fn igb_scene_is_inspected_and_ends_with_its_holder() {
     });
 }
 
+#[test]
+fn virtio_scene_is_inspected() {
+    with_scene("virtio", &[1, 2], |mut bed| {
+        let text = run(&bed.guests()[0], "netduel inspect");
+        let [two, one] = ["virt0", "virt1"].map(|name| interface_of(&text, name));
+        assert!(
+            two.starts_with("virtio_net, up") && two.contains("queues: 2 of at most 2, one each"),
+            "{text}"
+        );
+        assert!(one.starts_with("virtio_net, up") && one.contains("queues: 1 of at most 1,"), "{text}");
+        bed.guests()[0].power_off().unwrap();
+        end(bed);
+    });
+}
+
+#[test]
+fn vmxnet3_scene_is_inspected() {
+    with_scene("vmxnet3", &[1, 2], |mut bed| {
+        let text = run(&bed.guests()[1], "netduel inspect");
+        let nic = interface_of(&text, "vmx0");
+        assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2, one each"), "{text}");
+        end(bed);
+    });
+}
+
+#[test]
+fn primary_of_the_e1000e_scene_leaves_and_returns() {
+    with_scene("e1000e", &[1, 2], |mut bed| {
+        let guest = &mut bed.guests()[0];
+        let text = run(guest, "netduel inspect");
+        assert!(interface_of(&text, "fo0").contains("paired with eth0 (up)"), "{text}");
+        assert!(interface_of(&text, "e1k0").starts_with("e1000e, up"), "{text}");
+        guest.unplug("eth0").unwrap();
+        let text = run(guest, "netduel inspect");
+        assert!(!text.contains("paired with eth0"), "{text}");
+        run(guest, "ping -c 1 -W 60 10.1.0.2");
+        guest.plug("eth0").unwrap();
+        run(guest, "until [ -e /sys/class/net/eth0/master ]; do usleep 50000; done; . /scene.sh; up eth0");
+        run(guest, "ping -c 1 -W 60 10.1.0.2");
+        let text = run(guest, "netduel inspect");
+        assert!(interface_of(&text, "fo0").contains("paired with eth0 (up)"), "{text}");
+        end(bed);
+    });
+}
+
+#[test]
+fn free_port_of_the_hotplug_scene_takes_a_nic() {
+    with_scene("hotplug", &[1], |mut bed| {
+        let guest = &mut bed.guests()[0];
+        for (interface, model) in [("hot0", "igb"), ("hot1", "vmxnet3")] {
+            guest.plug_model(interface, model).unwrap();
+            let mac = guest.mac(interface).unwrap();
+            run(guest, &format!(". /scene.sh; rename {mac} {model} {interface}; up {interface}"));
+        }
+        let text = run(guest, "netduel inspect");
+        assert!(interface_of(&text, "hot0").starts_with("igb, up"), "{text}");
+        assert!(interface_of(&text, "hot1").starts_with("vmxnet3, up"), "{text}");
+        guest.unplug("hot0").unwrap();
+        assert!(!run(guest, "ls /sys/class/net").contains("hot0"));
+        end(bed);
+    });
+}
+
 /// Driver, queues and virtual functions.
 fn inspected_as_igb(text: &str) {
-    assert!(text.contains("igb"), "{text}");
+    let physical = interface_of(text, "pf0");
+    assert!(
+        physical.starts_with("igb, up") && physical.contains("queues: 2 of at most 2, one each"),
+        "{text}"
+    );
+    assert!(physical.contains("RSS: even over 2 queues"), "{text}");
+    for name in ["vf0", "vf1"] {
+        let function = interface_of(text, name);
+        assert!(function.starts_with("igbvf, up") && function.contains(", virtual function\n"), "{text}");
+        assert!(function.contains("queues: 1,"), "{text}");
+    }
+    let master = interface_of(text, "fo0");
+    assert!(master.starts_with("net_failover, up") && master.contains("paired with vf0 (up)"), "{text}");
+    assert!(interface_of(text, "fo0nsby").starts_with("virtio_net, up"), "{text}");
+}
+
+/// The lines of `netduel inspect` about an interface, without its name: until the next line that is indented as little.
+fn interface_of<'a>(text: &'a str, name: &str) -> &'a str {
+    let is_head =
+        |line: &str| line.trim_start().split(' ').next() == Some(name) && line.len() > name.len() + 4;
+    let head = text.lines().find(|line| is_head(line)).unwrap_or_else(|| panic!("no {name} in {text}"));
+    let start = head.as_ptr().addr() - text.as_ptr().addr();
+    let after = start + head.len();
+    let is_detail = |line: &&str| line.starts_with("        ");
+    let len: usize = text[after + 1..].lines().take_while(is_detail).map(|line| line.len() + 1).sum();
+    text[start..=after + len].trim_start().trim_start_matches(name).trim_start()
 }
 
 /// A killed QEMU ends its guest, and the other guest goes on.
