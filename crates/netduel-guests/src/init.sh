@@ -18,8 +18,8 @@ setting() {
   done
 }
 hostname "$(setting name)"
-echo "ssh-ed25519 $(setting key)" > /root/.ssh/authorized_keys
-chmod 600 /root/.ssh/authorized_keys
+echo "ssh-ed25519 $(setting key)" > "$HOME/.ssh/authorized_keys"
+chmod 600 "$HOME/.ssh/authorized_keys"
 ulimit -n 65536
 
 for module in $(setting modules | tr , ' '); do

@@ -87,7 +87,7 @@ fn add_programs(archive: &mut Archive, prepared: &Prepared) -> Result<()> {
 fn add_modules(archive: &mut Archive, prepared: &Prepared) -> Result<()> {
     let mut modules = Modules::find(&prepared.packages().join(KERNEL_PACKAGE), busybox(prepared))?;
     for module in scene::modules().into_iter().chain(OTHER_MODULES) {
-        let order: String = modules.order(module)?.iter().map(|name| format!("{name}\n")).collect();
+        let order = modules.order(module)?.join("\n") + "\n";
         archive.file(&format!("modules/{module}.order"), READABLE, order.as_bytes());
     }
     for (name, contents) in modules.contents() {

@@ -137,7 +137,11 @@ fn unpack(partial: &Path) -> Result<()> {
             &format!("unpack {}", package.display()),
         )?;
     }
-    fs::remove_dir_all(&downloads).map_err(file("remove", &downloads))
+    // Only what was unpacked is used later.
+    for folder in ["downloads", "lists", "cache"] {
+        remove(&partial.join(folder))?;
+    }
+    Ok(())
 }
 
 /// This machine's source of the release, with the suite added: as a stanza, or as a line of the older format.
@@ -168,8 +172,8 @@ fn own_sources() -> Result<(String, String)> {
 
 /// The first stanza of the release (sources.list(5), deb822 style), with the suites replaced.
 fn stanza_of(text: &str) -> Option<String> {
-    let text: String =
-        text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let text = lines.join("\n");
     let has = |stanza: &str, field: &str, word: &str| {
         let values = stanza.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         values.is_some_and(|values| values.split_whitespace().any(|found| found == word))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use netduel_guests::{Bed, Prepared, Scene};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes};
@@ -78,9 +78,9 @@ fn killed_owner_takes_its_bed_along_and_the_next_bed_removes_its_folder() {
         }
     }
     assert_nothing_left(&folder, namespace);
-    assert!(folder.exists(), "the killed owner could not remove {folder:?}");
+    assert!(folder.exists(), "the killed owner could not remove {}", folder.display());
     end(Bed::empty(&prepared, Scene::named("virtio").unwrap()).unwrap());
-    assert!(!folder.exists(), "{folder:?}");
+    assert!(!folder.exists(), "{}", folder.display());
 }
 
 #[test]
@@ -98,7 +98,9 @@ fn pid(process: u32) -> Pid {
 
 /// Waits until the process of the descriptor has ended. That of a first process has ended after everything in its namespace.
 fn wait_for(process: &impl std::os::fd::AsFd) {
-    poll(&mut [PollFd::new(process, PollFlags::IN)], None).unwrap();
+    let bound = Timespec { tv_sec: 120, tv_nsec: 0 };
+    let ready = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&bound)).unwrap();
+    assert_eq!(ready, 1, "the process still runs after {} s", bound.tv_sec);
 }
 
 /// The parent of a process: field 4 of proc_pid_stat(5).

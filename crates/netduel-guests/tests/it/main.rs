@@ -1,5 +1,6 @@
 //! Tests in guests with real NIC drivers. `cargo xtask test guests` prepares them and names their folder; without it nothing is tested here.
 #![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
 
 mod lifetime;
 mod scenes;
@@ -73,5 +74,5 @@ fn end(bed: Bed) {
     let folder = bed.folder().to_owned();
     drop(bed);
     assert_eq!(processes(&folder), [""; 0]);
-    assert!(!folder.exists(), "{folder:?}");
+    assert!(!folder.exists(), "{}", folder.display());
 }
