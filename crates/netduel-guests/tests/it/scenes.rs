@@ -51,10 +51,7 @@ fn virtio_scene_is_inspected() {
     with_scene("virtio", &[1, 2], |mut bed| {
         let text = run(&bed.guests()[0], "netduel inspect");
         let [two, one] = ["virt0", "virt1"].map(|name| interface_of(&text, name));
-        assert!(
-            two.starts_with("virtio_net, up") && two.contains("queues: 2 of at most 2, one each"),
-            "{text}"
-        );
+        assert!(two.starts_with("virtio_net, up") && two.contains("queues: 2 of at most 2,"), "{text}");
         assert!(one.starts_with("virtio_net, up") && one.contains("queues: 1 of at most 1,"), "{text}");
         bed.guests()[0].power_off().unwrap();
         end(bed);
@@ -66,7 +63,7 @@ fn vmxnet3_scene_is_inspected() {
     with_scene("vmxnet3", &[1, 2], |mut bed| {
         let text = run(&bed.guests()[1], "netduel inspect");
         let nic = interface_of(&text, "vmx0");
-        assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2, one each"), "{text}");
+        assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2,"), "{text}");
         end(bed);
     });
 }
@@ -112,10 +109,7 @@ fn free_port_of_the_hotplug_scene_takes_a_nic() {
 /// Driver, queues and virtual functions.
 fn inspected_as_igb(text: &str) {
     let physical = interface_of(text, "pf0");
-    assert!(
-        physical.starts_with("igb, up") && physical.contains("queues: 2 of at most 2, one each"),
-        "{text}"
-    );
+    assert!(physical.starts_with("igb, up") && physical.contains("queues: 2 of at most 2,"), "{text}");
     assert!(physical.contains("RSS: even over 2 queues"), "{text}");
     for name in ["vf0", "vf1"] {
         let function = interface_of(text, name);
