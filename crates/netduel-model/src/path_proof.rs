@@ -219,7 +219,9 @@ fn by_kind(observation: &Observation, counter: &Counter) -> Vec<(String, u64)> {
         let counters = observation.driver.get(&interface.name)?;
         let found: Vec<i64> =
             counter.of_driver.iter().filter_map(|name| counters.get(*name).copied()).collect();
-        (!found.is_empty()).then(|| found.iter().map(|count| u64::try_from(*count).unwrap_or(0)).fold(0, u64::saturating_add))
+        (!found.is_empty()).then(|| {
+            found.iter().map(|count| u64::try_from(*count).unwrap_or(0)).fold(0, u64::saturating_add)
+        })
     };
     let has_vf = |master: &InterfaceDelta| {
         count_of_driver(master).is_some()

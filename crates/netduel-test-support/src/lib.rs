@@ -38,6 +38,12 @@ pub fn not_compared(reason: impl AsRef<str>) {
     println!("{NOT_COMPARED} {}", reason.as_ref());
 }
 
+/// Prints that a test checks nothing because it is no part of the suite and was not requested. It is no skip, even with
+/// `REQUIRE_ALL=1`: the reason names the command that runs the test.
+pub fn not_requested(reason: impl AsRef<str>) {
+    println!("not requested: {}", reason.as_ref());
+}
+
 /// Repeats the lines of [`skip`] and [`not_compared`] in the output of a test that ran again in another process: its caller captured
 /// them.
 pub fn repeat_skips(output: &str) {

@@ -44,7 +44,7 @@ pub fn run() -> bool {
     timed(&mut rows, "licences", licences);
     let mut tests = None;
     timed(&mut rows, "tests", || {
-        let finished = TestRun::perform(&[], workspace::in_ci() || requires_all(), Display::Everything)?;
+        let finished = TestRun::perform(&[], workspace::in_ci() || requires_all(), Display::Everything, &[])?;
         let ending = Ending::from(finished.passed());
         tests = Some(finished);
         Ok(ending)

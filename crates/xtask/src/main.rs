@@ -1,4 +1,4 @@
-//! `cargo xtask <check|test|tidy|fuzz|bench|setup>`: checks, tests, benches and set-up of this workspace.
+//! `cargo xtask <check|test|tidy|fuzz|bench|guests|setup>`: checks, tests, benches and set-up of this workspace.
 //!
 //! It needs a Rust toolchain only. It must not import a crate of the product, because it has to build and check when the product
 //! does not compile.
@@ -9,6 +9,7 @@ mod binaries;
 mod busy;
 mod check;
 mod fuzz;
+mod guests;
 mod leftovers;
 mod repeat;
 mod setup;
@@ -31,10 +32,12 @@ usage: cargo xtask <command>
                   ARGS narrow it down as with `cargo test`, for example `-p netduel-model`
     --repeat N    run the suite N times and name every test that was not green every time
     --busy        run it beside two busy loops
+  test guests     prepare and run the tests in guests with real NIC drivers; no part of `check` and `test`
   tidy            the rules of this workspace that no other tool knows
   fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
   bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
+  guests          prepare such guests, or boot a scene of them: `cargo xtask guests --help`
   setup           install the system packages that tests need (Debian, Ubuntu)
 
 REQUIRE_ALL=1 makes a failure of each skip.
@@ -48,7 +51,9 @@ fn main() -> ExitCode {
     };
     let passed = match (command, rest) {
         ("check", []) => Ok(check::run()),
-        ("test", rest) => repeat::run(rest),
+        ("test", [word, rest @ ..]) if word == "guests" => guests::test(rest),
+        ("test", rest) => repeat::run(rest, &[]),
+        ("guests", rest) => guests::run(rest),
         ("tidy", []) => tidy::run(),
         ("fuzz", rest) => fuzz::run(rest),
         ("bench", rest) => bench::run(rest),

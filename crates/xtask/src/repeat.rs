@@ -7,7 +7,7 @@ use netduel_test_support::requires_all;
 
 use crate::busy::{self, BusyLoops};
 use crate::stopwatch::Stopwatch;
-use crate::test_run::{self, Display, TestRun};
+use crate::test_run::{self, Display, TestRun, Variable};
 
 /// Maximum number of printed lines per failure.
 const FAILURE_LINES: usize = 60;
@@ -54,16 +54,16 @@ impl Options {
     }
 }
 
-/// Runs the tests; `false` when a run failed.
-pub fn run(arguments: &[String]) -> Result<bool> {
+/// Runs the tests with these variables set; `false` when a run failed.
+pub fn run(arguments: &[String], variables: &[Variable<'_>]) -> Result<bool> {
     let options = Options::parse(arguments)?;
-    let Some(runs) = options.runs else { return test_run::run(&options.for_cargo) };
+    let Some(runs) = options.runs else { return test_run::run(&options.for_cargo, variables) };
     test_run::build(&options.for_cargo)?;
     let mut tally = Tally::default();
     for number in 1..=runs {
         let watch = Stopwatch::start();
         let load = options.is_busy.then(BusyLoops::start);
-        let finished = TestRun::perform(&options.for_cargo, requires_all(), Display::Failures)?;
+        let finished = TestRun::perform(&options.for_cargo, requires_all(), Display::Failures, variables)?;
         drop(load);
         println!("run {number} of {runs}: {}, {watch}", test_run::totals(&finished.transcript));
         for line in tally.add(&finished) {

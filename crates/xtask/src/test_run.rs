@@ -1,6 +1,7 @@
 //! One run of the tests: results, skips, and leftovers on the machine. All tests of the workspace run in parallel; those that arguments
 //! select run as `cargo test` runs them.
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus};
 
@@ -35,9 +36,12 @@ pub enum Display {
     Failures,
 }
 
-/// Runs the tests and prints the result; `false` when anything failed.
-pub fn run(arguments: &[String]) -> Result<bool> {
-    let finished = TestRun::perform(arguments, requires_all(), Display::Everything)?;
+/// A variable for the tests: its name and value.
+pub type Variable<'a> = (&'a str, &'a OsStr);
+
+/// Runs the tests with these variables set and prints the result; `false` when anything failed.
+pub fn run(arguments: &[String], variables: &[Variable<'_>]) -> Result<bool> {
+    let finished = TestRun::perform(arguments, requires_all(), Display::Everything, variables)?;
     print_closing(&finished);
     Ok(finished.passed())
 }
@@ -57,12 +61,17 @@ pub fn build(arguments: &[String]) -> Result<()> {
 impl TestRun {
     /// Installs the required packages, runs the tests and compares the machine before and after. `arguments` select tests as with
     /// `cargo test`.
-    pub fn perform(arguments: &[String], requires_all: bool, display: Display) -> Result<Self> {
+    pub fn perform(
+        arguments: &[String],
+        requires_all: bool,
+        display: Display,
+        variables: &[Variable<'_>],
+    ) -> Result<Self> {
         setup::run()?;
         let before = Snapshot::take();
         let mark = format!("xtask-{}", std::process::id());
         let prepared = |mut command: Command| {
-            command.env(MARK_VARIABLE, &mark);
+            command.env(MARK_VARIABLE, &mark).envs(variables.iter().copied());
             if requires_all {
                 command.env(REQUIRE_ALL, "1");
             }

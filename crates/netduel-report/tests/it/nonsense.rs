@@ -113,7 +113,7 @@ fn numbers(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Number(_) => found.push(at.to_owned()),
         Value::Array(values) => {
-            values.iter().take(1).for_each(|value| numbers(value, &format!("{at}/0"), found))
+            values.iter().take(1).for_each(|value| numbers(value, &format!("{at}/0"), found));
         }
         Value::Object(fields) => fields
             .iter()

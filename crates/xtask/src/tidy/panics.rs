@@ -7,8 +7,14 @@ use super::violation::Violation;
 const RULE: &str = "panic";
 
 /// Crates that are no part of the program that users run.
-const TOOLS: [&str; 5] =
-    ["netduel-bench", "netduel-formats", "netduel-simulation", "netduel-test-support", "xtask"];
+const TOOLS: [&str; 6] = [
+    "netduel-bench",
+    "netduel-formats",
+    "netduel-guests",
+    "netduel-simulation",
+    "netduel-test-support",
+    "xtask",
+];
 
 /// Calls with the word that begins each, the code that follows the word, and the remedy.
 const CALLS: [(&str, &str, &str); 6] = [

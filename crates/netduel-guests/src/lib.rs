@@ -1,0 +1,26 @@
+//! Test bed: guests with the drivers of real NICs under QEMU without KVM, in a network namespace of their own
+//! ([0032](../../../docs/design/0032-guests.md)). For tests and xtask only: no product crate depends on it, and it installs nothing.
+#![forbid(unsafe_code)]
+
+mod archive;
+mod bed;
+mod bed_folder;
+mod console;
+mod error;
+mod guest;
+mod initramfs;
+mod kernel;
+mod packages;
+mod prepared;
+mod program;
+mod qemu;
+mod qmp;
+mod scene;
+mod set_up;
+mod watched;
+
+pub use bed::{BED_VARIABLE, Bed};
+pub use error::{Error, Result};
+pub use guest::Guest;
+pub use prepared::{FOLDER_VARIABLE, Prepared};
+pub use scene::{Device, Function, Nic, Role, SCENES, Scene};

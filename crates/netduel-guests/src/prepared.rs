@@ -1,0 +1,72 @@
+//! The folder of everything that guests need, which `cargo xtask guests prepare` fills. It starts no guest.
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result, file};
+use crate::{initramfs, packages};
+
+/// Names the prepared folder for tests; `cargo xtask test guests` sets it.
+pub const FOLDER_VARIABLE: &str = "NETDUEL_GUESTS";
+
+/// The folder and the places of things in it.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    folder: PathBuf,
+}
+
+impl Prepared {
+    /// Fetches what is missing and makes the file system of guests, with this netduel, which needs no library, in it.
+    pub fn prepare(folder: &Path, netduel: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).map_err(file("make the folder", folder))?;
+        let folder = folder.canonicalize().map_err(file("resolve", folder))?;
+        let lock = File::create(folder.join("lock")).map_err(file("open the lock of", &folder))?;
+        lock.lock().map_err(file("lock", &folder))?;
+        let prepared = Self { folder };
+        packages::fetch(&prepared)?;
+        initramfs::make(&prepared, netduel)?;
+        Ok(prepared)
+    }
+
+    /// The folder, when it is complete.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let prepared = Self { folder: folder.canonicalize().map_err(file("resolve", folder))? };
+        for needed in [prepared.vmlinux(), prepared.initramfs(), prepared.qemu()] {
+            if !needed.exists() {
+                let what = format!("{}, which guests need", needed.display());
+                return Err(Error::Missing { what, remedy: "run `cargo xtask guests prepare`".to_owned() });
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// The folder itself.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Complete packages; does not exist before all of them are unpacked.
+    pub(crate) fn packages(&self) -> PathBuf {
+        self.folder.join("packages")
+    }
+
+    pub(crate) fn vmlinux(&self) -> PathBuf {
+        self.packages().join(packages::VMLINUX)
+    }
+
+    pub(crate) fn initramfs(&self) -> PathBuf {
+        self.folder.join("initramfs.cpio")
+    }
+
+    pub(crate) fn qemu(&self) -> PathBuf {
+        self.unpacked("usr/bin/qemu-system-x86_64")
+    }
+
+    /// A file of the unpacked programs.
+    pub(crate) fn unpacked(&self, path: &str) -> PathBuf {
+        self.packages().join(packages::PROGRAMS).join(path)
+    }
+
+    pub(crate) fn library_path(&self) -> String {
+        packages::library_path(&self.packages())
+    }
+}

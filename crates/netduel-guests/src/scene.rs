@@ -1,0 +1,259 @@
+//! The scenes of the test bed as a table: which NICs each of the two guests has, and how they are connected. It starts nothing.
+use std::collections::BTreeSet;
+
+/// A topology of two guests with the same NICs.
+#[derive(Debug)]
+pub struct Scene {
+    /// Its name, as in `cargo xtask guests up NAME`.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// The NICs of each guest, in the order of their slots and of their set-up.
+    pub nics: &'static [Nic],
+}
+
+/// A NIC of each guest. Its MAC address contains the numbers of guest and NIC.
+#[derive(Debug)]
+pub struct Nic {
+    /// Its interface in the guest, and its device and tap in QEMU; at most 8 characters.
+    pub interface: &'static str,
+    /// The bridge that connects it with the same NIC of the other guest.
+    pub wire: u8,
+    /// N of the addresses 10.N.0.1 and 10.N.0.2; `None` without an address.
+    pub subnet: Option<u8>,
+    /// The device.
+    pub device: Device,
+}
+
+/// The kind of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// virtio-net.
+    Virtio {
+        /// Pairs of queues.
+        queues: u8,
+    },
+    /// virtio-net as the standby of net_failover. The interface is its master; the standby has the suffix [`STANDBY`].
+    Standby,
+    /// Intel 82576 with SR-IOV.
+    Igb {
+        /// The virtual functions that are made.
+        functions: &'static [Function],
+    },
+    /// Intel 82574.
+    E1000e {
+        /// The interface of the standby below whose master it is the primary; QEMU plugs it when the guest knows net_failover.
+        primary_of: Option<&'static str>,
+    },
+    /// VMware's paravirtual NIC.
+    Vmxnet3,
+    /// No device yet: a port for hot plug, and a tap for the device.
+    FreePort,
+}
+
+/// A virtual function.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its interface in the guest.
+    pub interface: &'static str,
+    /// What it is used for.
+    pub role: Role,
+}
+
+/// The use of a virtual function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It has an address of its own in this subnet.
+    Alone {
+        /// N of 10.N.0.1 and 10.N.0.2.
+        subnet: u8,
+    },
+    /// It is the primary below the master with this interface.
+    PrimaryOf(&'static str),
+}
+
+/// The suffix of a standby's interface, as the kernel's own names have it.
+pub const STANDBY: &str = "nsby";
+
+/// All scenes.
+pub const SCENES: &[Scene] = &[
+    Scene {
+        name: "virtio",
+        about: "virtio-net with two queues, and with one on a second wire",
+        nics: &[
+            Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 2 } },
+            Nic { interface: "virt1", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 1 } },
+        ],
+    },
+    Scene {
+        name: "igb",
+        about: "igb with two virtual functions: one under net_failover with its standby, one alone",
+        nics: &[
+            Nic { interface: "fo0", wire: 1, subnet: Some(3), device: Device::Standby },
+            Nic {
+                interface: "pf0",
+                wire: 1,
+                subnet: Some(1),
+                device: Device::Igb {
+                    functions: &[
+                        Function { interface: "vf0", role: Role::PrimaryOf("fo0") },
+                        Function { interface: "vf1", role: Role::Alone { subnet: 2 } },
+                    ],
+                },
+            },
+        ],
+    },
+    Scene {
+        name: "vmxnet3",
+        about: "vmxnet3, and virtio-net on a second wire",
+        nics: &[
+            Nic { interface: "vmx0", wire: 1, subnet: Some(1), device: Device::Vmxnet3 },
+            Nic { interface: "virt0", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 1 } },
+        ],
+    },
+    Scene {
+        name: "e1000e",
+        about: "e1000e as the primary of net_failover, and alone on a second wire",
+        nics: &[
+            Nic { interface: "fo0", wire: 1, subnet: Some(1), device: Device::Standby },
+            // Before the primary: it is eth0 until it has its name.
+            Nic { interface: "e1k0", wire: 2, subnet: Some(2), device: Device::E1000e { primary_of: None } },
+            // Named as the kernel names it when it is plugged again.
+            Nic {
+                interface: "eth0",
+                wire: 1,
+                subnet: None,
+                device: Device::E1000e { primary_of: Some("fo0") },
+            },
+        ],
+    },
+    Scene {
+        name: "hotplug",
+        about: "virtio-net, and two free ports with taps on a second wire",
+        nics: &[
+            Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 1 } },
+            Nic { interface: "hot0", wire: 2, subnet: None, device: Device::FreePort },
+            Nic { interface: "hot1", wire: 2, subnet: None, device: Device::FreePort },
+        ],
+    },
+];
+
+impl Scene {
+    /// The scene with this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SCENES.iter().find(|scene| scene.name == name)
+    }
+
+    /// The numbers of its wires.
+    pub fn wires(&self) -> BTreeSet<u8> {
+        self.nics.iter().map(|nic| nic.wire).collect()
+    }
+
+    /// The modules that its guests load; a scene with free ports loads those of all devices.
+    pub fn modules(&self) -> BTreeSet<&'static str> {
+        let mut modules: BTreeSet<&str> = ["virtio_net"].into();
+        for nic in self.nics {
+            modules.extend(nic.device.modules());
+        }
+        modules
+    }
+
+    /// The NIC with this interface.
+    pub fn nic(&self, interface: &str) -> Option<&'static Nic> {
+        self.nics.iter().find(|nic| nic.interface == interface)
+    }
+
+    /// The slot of a NIC, from 1 up.
+    pub fn slot_of(&self, nic: &Nic) -> usize {
+        self.number_of(nic.interface)
+    }
+
+    /// The position of a NIC, from 1 up: a part of its MAC address.
+    fn number_of(&self, interface: &str) -> usize {
+        self.nics.iter().take_while(|nic| nic.interface != interface).count() + 1
+    }
+
+    /// The MAC address of a NIC. A primary has that of its standby.
+    pub fn mac(&self, guest: u8, nic: &Nic) -> String {
+        let named = match nic.device {
+            Device::E1000e { primary_of: Some(standby) } => standby,
+            _ => nic.interface,
+        };
+        mac(guest, self.number_of(named), 0)
+    }
+
+    /// The MAC address of a virtual function, `index` from 0 up. A primary has that of its standby.
+    pub fn function_mac(&self, guest: u8, nic: &Nic, index: usize, function: &Function) -> String {
+        match function.role {
+            Role::PrimaryOf(standby) => mac(guest, self.number_of(standby), 0),
+            Role::Alone { .. } => mac(guest, self.number_of(nic.interface), index + 1),
+        }
+    }
+}
+
+/// The MAC address of a guest's management interface.
+pub fn management_mac(guest: u8) -> String {
+    mac(guest, 0, 0)
+}
+
+fn mac(guest: u8, nic: usize, function: usize) -> String {
+    format!("52:54:00:{guest:02x}:{nic:02x}:{function:02x}")
+}
+
+/// The modules of all scenes.
+pub fn modules() -> BTreeSet<&'static str> {
+    SCENES.iter().flat_map(Scene::modules).collect()
+}
+
+impl Device {
+    fn modules(self) -> &'static [&'static str] {
+        match self {
+            Self::Virtio { .. } => &["virtio_net"],
+            Self::Standby => &["net_failover", "virtio_net"],
+            Self::Igb { .. } => &["igb", "igbvf"],
+            Self::E1000e { .. } => &["e1000e"],
+            Self::Vmxnet3 => &["vmxnet3"],
+            Self::FreePort => &["igb", "igbvf", "e1000e", "vmxnet3"],
+        }
+    }
+
+    /// Pairs of queues that its tap needs.
+    pub fn tap_queues(self) -> u8 {
+        match self {
+            Self::Virtio { queues } => queues,
+            _ => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scene_has_its_own_name_and_each_nic_a_short_one() {
+        let names: BTreeSet<&str> = SCENES.iter().map(|scene| scene.name).collect();
+        assert_eq!(names.len(), SCENES.len());
+        for scene in SCENES {
+            let interfaces: BTreeSet<&str> = scene.nics.iter().map(|nic| nic.interface).collect();
+            assert_eq!(interfaces.len(), scene.nics.len(), "{}", scene.name);
+            // IFNAMSIZ is 16 with its zero; a tap has the guest's name before, a standby has its suffix.
+            assert!(interfaces.iter().all(|name| name.len() + STANDBY.len() < 16), "{interfaces:?}");
+        }
+    }
+
+    #[test]
+    fn primary_has_the_address_of_its_standby_and_others_their_own() {
+        let igb = Scene::named("igb").unwrap();
+        let Device::Igb { functions } = igb.nics[1].device else { panic!("{igb:?}") };
+        let standby = igb.mac(1, &igb.nics[0]);
+        assert_eq!(igb.function_mac(1, &igb.nics[1], 0, &functions[0]), standby);
+        let alone = igb.function_mac(1, &igb.nics[1], 1, &functions[1]);
+        assert_eq!(
+            BTreeSet::from([standby, alone, igb.mac(1, &igb.nics[1]), igb.mac(2, &igb.nics[1])]).len(),
+            4
+        );
+        let e1000e = Scene::named("e1000e").unwrap();
+        assert_eq!(e1000e.mac(2, &e1000e.nics[0]), e1000e.mac(2, &e1000e.nics[2]));
+    }
+}

@@ -1,0 +1,78 @@
+//! Tests in guests with real NIC drivers. `cargo xtask test guests` prepares them and names their folder; without it nothing is tested here.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
+
+mod lifetime;
+mod scenes;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, Prepared};
+use netduel_test_support::{not_requested, skip};
+
+/// The prepared folder; prints why there is none. Without the variable these tests were not requested, which is no skip.
+fn prepared() -> Option<Prepared> {
+    let Some(folder) = std::env::var_os(FOLDER_VARIABLE) else {
+        not_requested("guests with real NIC drivers; run `cargo xtask test guests`");
+        return None;
+    };
+    if !fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        skip("a test bed of guests needs root for its namespaces, bridges and taps");
+        return None;
+    }
+    match Prepared::open(Path::new(&folder)) {
+        Ok(prepared) => Some(prepared),
+        Err(error) => {
+            skip(format!("failed to {error}"));
+            None
+        }
+    }
+}
+
+/// The processes of a bed, by the variable that all of them inherit.
+fn processes(bed_folder: &Path) -> Vec<String> {
+    let mark = format!("{BED_VARIABLE}={}", bed_folder.display());
+    let has_mark = |id: &str| {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|setting| setting == mark.as_bytes())
+    };
+    let entries = fs::read_dir("/proc").unwrap();
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    ids.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()) && has_mark(id)).collect()
+}
+
+/// The number of the network namespace of a process.
+fn network_namespace(process: &str) -> Option<u64> {
+    Some(fs::metadata(format!("/proc/{process}/ns/net")).ok()?.ino())
+}
+
+/// Whether a process of this machine is in the network namespace.
+fn is_inhabited(namespace: u64) -> bool {
+    let entries = fs::read_dir("/proc").unwrap();
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    ids.filter_map(|id| network_namespace(&id)).any(|found| found == namespace)
+}
+
+/// Ends a process at once, as `kill -9`.
+fn kill(process: u32) {
+    let id = rustix::process::Pid::from_raw(process.try_into().unwrap()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+}
+
+/// Nothing of the bed remains: no process, no process in its network namespace; its folder goes with the bed.
+#[track_caller]
+fn assert_nothing_left(folder: &Path, namespace: u64) {
+    assert_eq!(processes(folder), [""; 0]);
+    assert!(!is_inhabited(namespace));
+}
+
+/// Drops a bed; then its folder is gone as well.
+#[track_caller]
+fn end(bed: Bed) {
+    let folder = bed.folder().to_owned();
+    drop(bed);
+    assert_eq!(processes(&folder), [""; 0]);
+    assert!(!folder.exists(), "{}", folder.display());
+}

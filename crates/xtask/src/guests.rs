@@ -1,0 +1,99 @@
+//! `guests`: prepares the test bed of guests, boots a scene for a person, and runs the tests in it. The bed itself is `netduel-guests`.
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail};
+use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, Prepared, SCENES, Scene};
+use signal_hook::consts::SIGINT;
+
+use crate::{repeat, step, workspace};
+
+const USAGE: &str = "\
+usage: cargo xtask guests prepare
+       cargo xtask guests up SCENE [COMMAND ...]
+
+  prepare   fetch QEMU, a kernel and programs into target/guests, build a static netduel, make the file system of guests;
+            installs nothing. Needs apt-get with a source of Debian 12
+  up SCENE  boot both guests of a scene; run the command, or a shell, where `ssh` reaches them; then end everything.
+            Needs root
+";
+
+/// Below the target folder.
+const FOLDER: &str = "target/guests";
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The profile in the manifest of the workspace.
+const PROFILE: &str = "guest";
+
+/// Runs what the arguments say; `Ok(false)` when the command failed or the arguments are not valid.
+pub fn run(arguments: &[String]) -> Result<bool> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match &words[..] {
+        ["prepare"] => prepare().map(|_| true),
+        ["up", scene, command @ ..] => up(scene, command),
+        _ => {
+            print!("{USAGE}");
+            for scene in SCENES {
+                println!("  {:9} {}", scene.name, scene.about);
+            }
+            Ok(matches!(words[..], ["--help"]))
+        }
+    }
+}
+
+/// `test guests`: prepares, then runs the tests of the bed. The arguments are those of `cargo xtask test`.
+pub fn test(arguments: &[String]) -> Result<bool> {
+    let prepared = prepare()?;
+    let mut words = vec!["-p".to_owned(), "netduel-guests".to_owned()];
+    words.extend_from_slice(arguments);
+    repeat::run(&words, &[(FOLDER_VARIABLE, prepared.folder().as_os_str())])
+}
+
+fn folder() -> PathBuf {
+    workspace::root().join(FOLDER)
+}
+
+fn prepare() -> Result<Prepared> {
+    let netduel = build()?;
+    Prepared::prepare(&folder(), &netduel).context("failed to prepare the guests")
+}
+
+/// Builds netduel without shared libraries, into a folder of its own because of its flags.
+fn build() -> Result<PathBuf> {
+    let target = folder().join("cargo");
+    let mut flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
+    if !flags.is_empty() {
+        flags.push(" ");
+    }
+    flags.push("-C target-feature=+crt-static");
+    let mut command =
+        step::cargo(["build", "--profile", PROFILE, "--target", TARGET, "--package", "netduel"]);
+    command.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &target);
+    if !step::succeeds(&mut command)? {
+        bail!("the static netduel does not build; cargo's message is above");
+    }
+    Ok(target.join(TARGET).join(PROFILE).join("netduel"))
+}
+
+fn up(name: &str, words: &[&str]) -> Result<bool> {
+    let Some(scene) = Scene::named(name) else {
+        let names: Vec<&str> = SCENES.iter().map(|scene| scene.name).collect();
+        bail!("failed to find the scene {name:?}: there are {}", names.join(", "));
+    };
+    let prepared = Prepared::open(&folder()).context("failed to use the prepared folder")?;
+    // Ctrl-C ends the command; this program then ends the bed and removes its folder.
+    signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
+        .context("failed to handle SIGINT")?;
+    let bed = Bed::boot(&prepared, scene).with_context(|| format!("failed to boot the scene {name}"))?;
+    let shell = std::env::var_os("SHELL").unwrap_or_else(|| OsString::from("sh"));
+    let (program, arguments) = match words.split_first() {
+        Some((program, arguments)) => (Path::new(program), arguments),
+        None => (Path::new(&shell), &[][..]),
+    };
+    println!(
+        "both guests run: ssh -F \"${BED_VARIABLE}/ssh_config\" a, or b; the end of this command ends them"
+    );
+    let mut command = bed.interactive_command(program);
+    step::succeeds(command.args(arguments))
+}
