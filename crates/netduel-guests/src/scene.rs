@@ -33,7 +33,7 @@ pub enum Device {
         /// Pairs of queues.
         queues: u8,
     },
-    /// virtio-net as the standby of net_failover. The interface is its master; the standby has the suffix [`STANDBY`].
+    /// virtio-net as the standby of net_failover. The interface is its master; the standby has the suffix `nsby`.
     Standby,
     /// Intel 82576 with SR-IOV.
     Igb {

@@ -361,7 +361,7 @@ mod tests {
         assert!(intervals.take(Role::Client, figures).is_none());
         let interval = intervals.take(Role::Server, figures).expect("a whole interval");
         assert_eq!((interval.bytes, interval.messages, interval.retransmits), (most, most, Some(most)));
-        let again = merged(interval.clone(), interval);
+        let again = merged(interval, interval);
         assert_eq!((again.bytes, again.lost, again.by_direction), (most, Some(most), Some([most, most])));
     }
 }
