@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::step;
 use crate::transcript::Transcript;
 
-/// Modules of integration tests that wait for one another: each has a part of its own, so that its tests do not wait in all threads of the
-/// harness while others could run.
-const SERIAL: [(&str, &str); 1] = [("netduel/it", "truth::")];
+/// Modules of integration tests that compare figures, one test at a time: each runs after everything else. Beside other tests they would
+/// find those as the bottleneck, and in the same run of the harness they would keep its threads waiting.
+const ALONE: [(&str, &str); 1] = [("netduel/it", "truth::")];
 
 /// The number of tests that the harness runs at a time.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
@@ -51,14 +51,14 @@ impl TestBinary {
         Some(Self { name, executable, folder })
     }
 
-    /// The arguments of each part of the binary that runs as a job of its own.
-    pub fn parts(&self) -> Vec<Vec<String>> {
-        match SERIAL.iter().find(|(name, _)| *name == self.name) {
-            Some((_, module)) => {
-                vec![vec![(*module).to_owned()], vec!["--skip".to_owned(), (*module).to_owned()]]
-            }
-            None => vec![Vec::new()],
-        }
+    /// The arguments for the harness that leave out the tests of [`Self::alone`].
+    pub fn beside_others(&self) -> Vec<String> {
+        self.alone().into_iter().flat_map(|module| ["--skip".to_owned(), module]).collect()
+    }
+
+    /// The module of it that runs after everything else.
+    pub fn alone(&self) -> Option<String> {
+        ALONE.iter().find(|(name, _)| *name == self.name).map(|(_, module)| (*module).to_owned())
     }
 
     /// The command that runs its tests. `arguments` are for the test harness.
@@ -167,15 +167,15 @@ mod tests {
         assert_eq!(name("not a message"), None);
         let binary = TestBinary::from_message(&message("test", "it", true)).unwrap();
         assert_eq!(binary.folder, Path::new("/w/crates/netduel-load"));
-        assert_eq!(binary.parts(), [Vec::<String>::new()]);
+        assert_eq!((binary.beside_others(), binary.alone()), (Vec::new(), None));
     }
 
     #[test]
-    fn parts_of_a_binary_have_every_test_once() {
+    fn tests_that_run_alone_are_left_out_beside_others() {
         let binary = TestBinary::from_message(&message("test", "it", true)).unwrap();
         let binary = TestBinary { name: "netduel/it".to_owned(), ..binary };
-        let parts = binary.parts();
-        assert_eq!(parts, [vec!["truth::"], vec!["--skip", "truth::"]]);
+        assert_eq!(binary.alone().as_deref(), Some("truth::"));
+        assert_eq!(binary.beside_others(), ["--skip", "truth::"]);
     }
 
     fn done() -> Finished {

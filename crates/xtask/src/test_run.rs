@@ -177,13 +177,16 @@ fn everything(
     let binaries = binaries::build()?;
     let at_once = step::cores();
     println!("{} test binaries, {at_once} at a time", binaries.len());
-    let jobs_of = |binary: TestBinary| {
-        // The harness joins filters with "or": a part of the tests that the caller selects cannot be named.
-        let parts = if for_tests.is_empty() { binary.parts() } else { vec![for_tests.to_vec()] };
-        parts.into_iter().map(move |part| Job::Binary(binary.clone(), part))
+    // The harness joins filters with "or": a part of the tests that the caller selects cannot be named.
+    let is_split = for_tests.is_empty();
+    let last = binaries.iter().filter(|_| is_split);
+    let last = last.filter_map(|binary| Some(Job::Binary(binary.clone(), vec![binary.alone()?]))).collect();
+    let beside = |binary: TestBinary| {
+        let arguments = if is_split { binary.beside_others() } else { for_tests.to_vec() };
+        Job::Binary(binary, arguments)
     };
-    let jobs = binaries.into_iter().flat_map(jobs_of).chain([Job::Documentation]).collect();
-    binaries::run_all(jobs, at_once, |job| match job {
+    let jobs = binaries.into_iter().map(beside).chain([Job::Documentation]).collect();
+    let run = |job| match job {
         Job::Binary(binary, arguments) => {
             let command = prepared(binary.command(&arguments));
             one(command, Transcript::of_binary(&binary.name), &format!("{}: ", binary.name), display)
@@ -193,7 +196,10 @@ fn everything(
             command.args(["--", "--show-output"]).args(for_tests).env("CARGO_TERM_COLOR", "never");
             one(command, Transcript::default(), "documentation: ", display)
         }
-    })
+    };
+    let mut finished = binaries::run_all(jobs, at_once, run)?;
+    finished.extend(binaries::run_all(last, 1, run)?);
+    Ok(finished)
 }
 
 /// Runs one command that tests, and prints its lines as they come, each with a prefix.
