@@ -11,6 +11,9 @@ use crate::{step, workspace};
 /// The list, relative to the root of the workspace.
 pub const PACKAGE_LIST: &str = "crates/xtask/debian-packages.txt";
 
+/// The word after the name of a package that starts a service.
+const SERVICE: &str = "service";
+
 /// A package of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
@@ -18,6 +21,8 @@ pub struct Package {
     pub name: String,
     /// The tests that need it, and their purpose.
     pub reason: String,
+    /// Whether its installation starts a service of the machine: then only `REQUIRE_ALL=1` installs it.
+    pub starts_service: bool,
 }
 
 /// Installs missing packages. Silent when nothing is missing. Packages that cannot be installed are listed, and are an error only
@@ -26,7 +31,8 @@ pub fn run() -> Result<()> {
     let list = workspace::root().join(PACKAGE_LIST);
     let text =
         std::fs::read_to_string(&list).with_context(|| format!("failed to read {}", list.display()))?;
-    let packages = parse(&text)?;
+    let mut packages = parse(&text)?;
+    packages.retain(|package| !package.starts_service || requires_all());
     let missing = missing_of(&packages);
     if missing.is_empty() {
         return Ok(());
@@ -54,7 +60,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Parses the list: one name per line, and the reason after `#`.
+/// Parses the list: one name per line, after it [`SERVICE`] where it applies, and the reason after `#`.
 pub fn parse(text: &str) -> Result<Vec<Package>> {
     let mut packages = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -65,7 +71,11 @@ pub fn parse(text: &str) -> Result<Vec<Package>> {
         let Some((name, reason)) = line.split_once('#') else {
             bail!("{PACKAGE_LIST}:{}: say after `#` which tests need {line}", index + 1);
         };
-        packages.push(Package { name: name.trim().to_owned(), reason: reason.trim().to_owned() });
+        let (name, starts_service) = match name.trim().split_once(' ') {
+            Some((name, word)) if word.trim() == SERVICE => (name, true),
+            _ => (name.trim(), false),
+        };
+        packages.push(Package { name: name.to_owned(), reason: reason.trim().to_owned(), starts_service });
     }
     Ok(packages)
 }
@@ -169,8 +179,13 @@ mod tests {
 
     #[test]
     fn a_package_has_a_name_and_a_reason() {
-        let packages = parse("# head\n\niperf3   # peer of the interop tests\n").unwrap();
-        assert_eq!(packages, [Package { name: "iperf3".into(), reason: "peer of the interop tests".into() }]);
+        let packages = parse("# head\n\niperf3   # a peer\nsshd service # hosts\n").unwrap();
+        let package = |name: &str, reason: &str, starts_service: bool| Package {
+            name: name.to_owned(),
+            reason: reason.to_owned(),
+            starts_service,
+        };
+        assert_eq!(packages, [package("iperf3", "a peer", false), package("sshd", "hosts", true)]);
     }
 
     #[test]
@@ -200,7 +215,8 @@ mod tests {
 
     #[test]
     fn unknown_package_counts_as_missing() {
-        let package = Package { name: "no-such-package-at-all".into(), reason: "test".into() };
+        let package =
+            Package { name: "no-such-package-at-all".into(), reason: "test".into(), starts_service: false };
         assert_eq!(missing_of(std::slice::from_ref(&package)), [package]);
     }
 }

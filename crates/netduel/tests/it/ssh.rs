@@ -30,7 +30,9 @@ fn with_sshd(test: &str, body: impl FnOnce(&Scene)) {
         return skip("sshd changes its user, for which it needs root");
     }
     if !Path::new(SSHD).exists() {
-        return skip("there is no sshd; `cargo xtask setup` installs openssh-server");
+        return skip(
+            "there is no sshd; it is in the package openssh-server, which also starts it as a service",
+        );
     }
     NewNamespace { prepare: PREPARE, ..NewNamespace::default() }.run(test, || body(&Scene::new()));
 }
