@@ -46,17 +46,13 @@ struct Arguments {
     /// Connections of strangers in each test under siege, and as many datagrams.
     #[arg(long, default_value_t = 10_000)]
     connections: u64,
-    /// End when standard input ends (for the program that started this one).
-    #[arg(long, hide = true)]
-    lifeline: bool,
-    /// Given by `cargo bench`.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    start: stage::Start,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    stage::run(arguments.lifeline, || bench(&arguments))
+    stage::run(&arguments.start, || bench(&arguments))
 }
 
 fn bench(arguments: &Arguments) -> Result<bool> {

@@ -31,17 +31,13 @@ struct Arguments {
     /// Seed [default: random; always printed].
     #[arg(long)]
     seed: Option<u64>,
-    /// End when standard input ends (for the program that started this one).
-    #[arg(long, hide = true)]
-    lifeline: bool,
-    /// Given by `cargo bench`.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    start: stage::Start,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    stage::run(arguments.lifeline, || bench(&arguments))
+    stage::run(&arguments.start, || bench(&arguments))
 }
 
 fn bench(arguments: &Arguments) -> Result<bool> {

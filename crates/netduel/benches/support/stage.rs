@@ -14,12 +14,23 @@ const FIRST: &str = "first";
 /// The bench itself.
 const BENCH: &str = "bench";
 
+/// Options of the programs that start a bench, not of its user.
+#[derive(Debug, clap::Args)]
+pub struct Start {
+    /// End when standard input ends (for the program that started this one).
+    #[arg(long, hide = true)]
+    lifeline: bool,
+    /// Given by `cargo bench`.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
 /// Runs the bench in its own namespaces, and returns its exit code. It starts this program two more times: as the first process of the
-/// namespaces, and as the bench. With `lifeline` all end when standard input ends.
-pub fn run(lifeline: bool, bench: impl FnOnce() -> Result<bool>) -> ExitCode {
+/// namespaces, and as the bench. With [`Start::lifeline`] all end when standard input ends.
+pub fn run(start: &Start, bench: impl FnOnce() -> Result<bool>) -> ExitCode {
     let done = match std::env::var(ROLE).as_deref() {
         Ok(BENCH) => bench(),
-        Ok(FIRST) => first(lifeline),
+        Ok(FIRST) => first(start.lifeline),
         _ => outside(),
     };
     match done {

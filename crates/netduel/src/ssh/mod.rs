@@ -83,7 +83,7 @@ impl SshHosts {
         self.masters.entry(name.clone()).or_insert(master).ask(scripts::MACHINE)
     }
 
-    /// Starts the program once: what keeps it from running is told here, and not by the end of an agent.
+    /// Starts the program once, so that a program that cannot run is an error with its reason, and not an agent that ended early.
     fn check_start(master: &mut Master, ssh: &SshHost, binary: &Binary, file: &str) -> Result<(), Obstacle> {
         let answer = master.ask(&scripts::start(ssh, file))?;
         let (status, output) = scripts::status_and_output(&answer);
