@@ -195,7 +195,11 @@ fn stopped_by(stop: Signal) {
          server = \"b\"\n[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[design]\naa = true\n"
     );
     let plan = bench.plan(&plan);
-    let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    // A suite that runs below nohup(1) passes on its ignored SIGHUP, which netduel respects.
+    let mut run = Command::new("env");
+    run.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_netduel"), "run", plan.to_str().unwrap()]);
+    bench.mark(&mut run);
+    let under_way = UnderWay::start(run);
     let deadline = clock::monotonic_ns() + 60_000_000_000;
     while bench.find(&["sleep", "54321"]).len() < 2 {
         assert!(clock::monotonic_ns() < deadline, "the hosts were not started");
