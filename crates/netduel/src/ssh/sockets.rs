@@ -1,5 +1,6 @@
 //! The private folder of the sockets of ssh connections. It connects nothing.
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,11 @@ const PREFIX: &str = "netduel-ssh-";
 
 /// A folder that only this user can enter; removed when it is dropped.
 #[derive(Debug)]
-pub struct SocketFolder(PathBuf);
+pub struct SocketFolder {
+    path: PathBuf,
+    /// Locked while the folder is in use, also for a process that sees another /proc. The kernel unlocks it when the process ends in any way.
+    _lock: File,
+}
 
 impl SocketFolder {
     /// In the first of the folders for temporary files that is there and short enough.
@@ -29,10 +34,10 @@ impl SocketFolder {
             if socket_in(&folder, u32::MAX).as_os_str().as_bytes().len() > PATH_LEN_MAX {
                 continue;
             }
-            match DirBuilder::new().mode(0o700).create(&folder) {
-                Ok(()) => {
+            match make_locked(&folder) {
+                Ok(lock) => {
                     remove_abandoned(&place);
-                    return Ok(Self(folder));
+                    return Ok(Self { path: folder, _lock: lock });
                 }
                 Err(error) => failure = Some((place, error)),
             }
@@ -42,14 +47,14 @@ impl SocketFolder {
 
     /// A socket in it that was not used before.
     pub fn socket(&self, number: u32) -> PathBuf {
-        socket_in(&self.0, number)
+        socket_in(&self.path, number)
     }
 }
 
 impl Drop for SocketFolder {
     fn drop(&mut self) {
         // The masters have removed their sockets. What is left is removed by a later run.
-        drop(fs::remove_dir(&self.0));
+        drop(fs::remove_dir(&self.path));
     }
 }
 
@@ -57,16 +62,33 @@ fn socket_in(folder: &Path, number: u32) -> PathBuf {
     folder.join(number.to_string())
 }
 
-/// Removes empty folders of processes that were killed.
+/// Makes a private folder and locks it. Another process removes it only while it is not locked, and then it is made again.
+fn make_locked(folder: &Path) -> io::Result<File> {
+    loop {
+        DirBuilder::new().mode(0o700).create(folder)?;
+        let opened = File::open(folder);
+        if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            continue;
+        }
+        let lock = opened?;
+        lock.lock()?;
+        if folder.exists() {
+            return Ok(lock);
+        }
+    }
+}
+
+/// Removes empty folders of processes that were killed: nobody has locked them.
 fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
-        if let Some((id, _)) = id
-            && id.parse::<u32>().is_ok()
-            && !Path::new("/proc").join(id).exists()
+        if !entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)) {
+            continue;
+        }
+        // Those of other users cannot be opened.
+        if let Ok(folder) = File::open(entry.path())
+            && folder.try_lock().is_ok()
         {
-            // Of another user, or with the socket of a master that is ending.
+            // It stays when it has the socket of a master that is ending.
             drop(fs::remove_dir(entry.path()));
         }
     }
@@ -80,10 +102,27 @@ mod tests {
     fn folder_is_private_and_short_and_is_removed() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = SocketFolder::new().expect("a folder");
-        assert_eq!(fs::metadata(&folder.0).expect("it exists").permissions().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(&folder.path).expect("it exists").permissions().mode() & 0o777, 0o700);
         assert!(folder.socket(u32::MAX).as_os_str().len() <= PATH_LEN_MAX);
-        let path = folder.0.clone();
+        let path = folder.path.clone();
         drop(folder);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn folder_in_use_stays_and_an_abandoned_one_is_removed() {
+        let place = std::env::temp_dir().join(format!("netduel-test-sockets-{}", std::process::id()));
+        fs::create_dir(&place).expect("a folder");
+        // The process that uses one may have any id here: it may be in another process namespace.
+        let (used, abandoned) = (place.join("netduel-ssh-1-a"), place.join("netduel-ssh-1-b"));
+        let lock = make_locked(&used).expect("a folder");
+        drop(make_locked(&abandoned).expect("a folder"));
+        remove_abandoned(&place);
+        assert!(used.exists());
+        assert!(!abandoned.exists());
+        drop(lock);
+        remove_abandoned(&place);
+        assert!(!used.exists());
+        fs::remove_dir(&place).expect("it is empty");
     }
 }
