@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
 use netduel_control::protocol::{DESCRIBE_TIMEOUT_NS, Recovery, STEP_TIMEOUT_NS};
-use netduel_host::{Before, HostError, Observer, Sources};
+use netduel_host::{Before, DRAIN_PATIENCE, HostError, Observer, Sources, wait_for_drained_queues};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{Observation, Placement};
 use netduel_model::plan::TreatmentAction;
@@ -36,10 +36,7 @@ const RESTORE_PATIENCE: Duration = Duration::from_secs(25);
 // The agent waits while the coordinator waits for the lock of the host.
 const _: () = assert!(RESTORE_PATIENCE.as_nanos() < DESCRIBE_TIMEOUT_NS as u128);
 
-/// How long what an earlier trial left in the queues of this host may take to leave. Full queues of a NIC hold 20480 buffers of up to
-/// 64 KiB, which take some 10 s at 1 Gbit/s.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
-// The agent waits while the coordinator waits for the end to be prepared.
+// The agent waits while the coordinator waits for the end to be prepared, and for its result.
 const _: () = assert!(DRAIN_PATIENCE.as_nanos() < STEP_TIMEOUT_NS as u128);
 
 /// How far a trial has come on this host.
@@ -148,7 +145,7 @@ impl AgentWork {
     /// Ends what is left of the last trial: its end, and then the packets that its sockets left in the queues of this host.
     fn end_last_trial(&mut self) -> Result<(), WorkError> {
         self.end_lingering()?;
-        let left = netduel_host::wait_for_drained_queues(DRAIN_PATIENCE).map_err(environment)?;
+        let left = wait_for_drained_queues(DRAIN_PATIENCE).map_err(environment)?;
         if left.is_empty() {
             return Ok(());
         }

@@ -24,13 +24,17 @@ impl Prepared {
         let prepared = Self { folder };
         packages::fetch(&prepared)?;
         initramfs::make(&prepared, netduel)?;
+        // Under another name first: a run may have the old one open.
+        let (partial, program) = (prepared.folder().join("netduel.partial"), prepared.netduel());
+        fs::copy(netduel, &partial).map_err(file("copy", netduel))?;
+        fs::rename(&partial, &program).map_err(file("rename", &partial))?;
         Ok(prepared)
     }
 
     /// The folder, when it is complete.
     pub fn open(folder: &Path) -> Result<Self> {
         let prepared = Self { folder: folder.canonicalize().map_err(file("resolve", folder))? };
-        for needed in [prepared.vmlinux(), prepared.initramfs(), prepared.qemu()] {
+        for needed in [prepared.vmlinux(), prepared.initramfs(), prepared.qemu(), prepared.netduel()] {
             if !needed.exists() {
                 let what = format!("{}, which guests need", needed.display());
                 return Err(Error::Missing { what, remedy: "run `cargo xtask guests prepare`".to_owned() });
@@ -42,6 +46,11 @@ impl Prepared {
     /// The folder itself.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The netduel of the guests, for runs that begin outside of them.
+    pub fn netduel(&self) -> PathBuf {
+        self.folder.join("netduel")
     }
 
     /// Complete packages; does not exist before all of them are unpacked.

@@ -10,6 +10,9 @@ use crate::netlink::RouteSocket;
 use crate::queueing;
 use crate::source::LinkSource as _;
 
+/// How long what a trial left in the queues of a host may take to leave. Full queues of a NIC hold 20480 buffers of up to 64 KiB, which take
+/// some 10 s at 1 Gbit/s.
+pub const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
 /// Time between two looks, nanoseconds. The kernel does not notify about queues.
 const LOOK_NS: u64 = 2_000_000;
 

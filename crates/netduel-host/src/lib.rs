@@ -42,7 +42,7 @@ mod xdp;
 
 pub use bus_address::interrupt_queues;
 pub use data_path::{DataPath, packets_sent};
-pub use drain::{queued_packets, wait_for_drained_queues};
+pub use drain::{DRAIN_PATIENCE, queued_packets, wait_for_drained_queues};
 pub use error::HostError;
 pub use filter::irqbalance_process;
 pub use link::MtuRange;

@@ -3,6 +3,7 @@ use netduel_model::observation::{HostIdentity, Observation};
 use netduel_sys::clock::thread_cpu_ns;
 
 use crate::difference::observation;
+use crate::drain::{DRAIN_PATIENCE, wait_for_drained_queues};
 use crate::error::HostError;
 use crate::link_watch::Watch;
 use crate::reading::{Reader, Reading};
@@ -61,14 +62,19 @@ pub struct Before {
 }
 
 impl Before {
-    /// The reading directly after the traffic, and the differences.
+    /// The reading directly after the traffic, and the differences. Packets that wait in the queues of this host are counted with it: for at
+    /// most [`DRAIN_PATIENCE`] until they are sent.
     ///
     /// # Errors
     /// When the kernel refuses a list or a file.
     pub fn after(self, observer: &mut Observer) -> Result<Observation, HostError> {
         let started = thread_cpu_ns();
         let mut last = observer.spare.pop().unwrap_or_default();
-        observer.reader.after(&mut last)?;
+        let is_live = observer.is_live;
+        observer.reader.after(&mut last, || {
+            // Queues that are still full then are those of other traffic; the next trial does not begin with them.
+            if is_live { wait_for_drained_queues(DRAIN_PATIENCE).map(drop) } else { Ok(()) }
+        })?;
         let mut seen = observation(&self.reading, &last, observer.tick_ns);
         observer.spare.push(self.reading);
         observer.spare.push(last);

@@ -150,10 +150,17 @@ impl Reader {
         stamp(reading)
     }
 
-    /// The reading after the traffic, in the opposite order, so that the work of both readings is outside the interval.
-    pub fn after(&mut self, reading: &mut Reading) -> Result<(), HostError> {
+    /// The reading after the traffic, in the opposite order, so that the work of both readings is outside the interval. `drained` returns when
+    /// the packets of the traffic have left the queues of this host: counters of interfaces are read after it, and those that are compared
+    /// with the clock before it.
+    pub fn after(
+        &mut self,
+        reading: &mut Reading,
+        drained: impl FnOnce() -> Result<(), HostError>,
+    ) -> Result<(), HostError> {
         stamp(reading)?;
         self.stat.read(&mut reading.stat)?;
+        drained()?;
         self.devices(reading)?;
         self.files(reading)
     }

@@ -2,8 +2,11 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
 
+mod coordinator;
+mod inspected;
 mod lifetime;
 mod scenes;
+mod treatments;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -29,6 +32,12 @@ fn prepared() -> Option<Prepared> {
             None
         }
     }
+}
+
+/// Runs a command in a guest, which has to succeed.
+#[track_caller]
+fn run(guest: &netduel_guests::Guest, script: &str) -> String {
+    guest.ssh(script).unwrap_or_else(|error| panic!("failed to {error}"))
 }
 
 /// The processes of a bed, by the variable that all of them inherit.

@@ -3,7 +3,10 @@ use std::fs;
 
 use netduel_guests::{Bed, Scene};
 
-use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes};
+use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
+use super::inspected::{check_remedies, interface};
+use super::treatments::{InForce, Refused, assert_as_before, check_in_force, check_refused};
+use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
 
 /// Boots a scene, checks that both guests answer and reach each other in the subnets, and passes the bed on.
 fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
@@ -20,10 +23,6 @@ fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
     checks(bed);
 }
 
-fn run(guest: &netduel_guests::Guest, script: &str) -> String {
-    guest.ssh(script).unwrap_or_else(|error| panic!("failed to {error}"))
-}
-
 #[test]
 fn igb_scene_is_inspected_and_ends_with_its_holder() {
     with_scene("igb", &[1, 2, 3], |mut bed| {
@@ -32,6 +31,13 @@ fn igb_scene_is_inspected_and_ends_with_its_holder() {
             println!("{}:\n{text}", guest.name());
             inspected_as_igb(&text);
         }
+        let coordinator = Coordinator::new(&bed);
+        data_of_a_client_is_that_of_its_route(&bed, &coordinator);
+        check_remedies(&mut bed, &coordinator);
+        check_in_force(&mut bed, &coordinator, "10.1.0.2", IGB_IN_FORCE);
+        check_refused(&mut bed, &coordinator, "10.1.0.2", IGB_REFUSED);
+        queues_can_change_after_rss(&mut bed, &coordinator);
+        active_function_is_shown_as_active(&bed, &coordinator);
         guest_ends_with_its_qemu(&mut bed);
         let folder = bed.folder().to_owned();
         let namespace = network_namespace(&bed.first_process().to_string()).unwrap();
@@ -53,6 +59,12 @@ fn virtio_scene_is_inspected() {
         let [two, one] = ["virt0", "virt1"].map(|name| interface_of(&text, name));
         assert!(two.starts_with("virtio_net, up") && two.contains("queues: 2 of at most 2,"), "{text}");
         assert!(one.starts_with("virtio_net, up") && one.contains("queues: 1 of at most 1,"), "{text}");
+        let coordinator = Coordinator::new(&bed);
+        emulated_machine_has_no_kvm(&bed, &coordinator);
+        check_remedies(&mut bed, &coordinator);
+        traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
+        check_in_force(&mut bed, &coordinator, "10.1.0.2", VIRTIO_IN_FORCE);
+        check_refused(&mut bed, &coordinator, "10.1.0.2", VIRTIO_REFUSED);
         bed.guests()[0].power_off().unwrap();
         end(bed);
     });
@@ -64,6 +76,10 @@ fn vmxnet3_scene_is_inspected() {
         let text = run(&bed.guests()[1], "netduel inspect");
         let nic = interface_of(&text, "vmx0");
         assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2,"), "{text}");
+        let coordinator = Coordinator::new(&bed);
+        check_remedies(&mut bed, &coordinator);
+        check_in_force(&mut bed, &coordinator, "10.1.0.2", VMXNET3_IN_FORCE);
+        check_refused(&mut bed, &coordinator, "10.1.0.2", VMXNET3_REFUSED);
         end(bed);
     });
 }
@@ -73,17 +89,23 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
     with_scene("e1000e", &[1, 2], |mut bed| {
         let guest = &mut bed.guests()[0];
         let text = run(guest, "netduel inspect");
-        assert!(interface_of(&text, "fo0").contains("paired with eth0 (up)"), "{text}");
+        assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
         assert!(interface_of(&text, "e1k0").starts_with("e1000e, up"), "{text}");
         guest.unplug("eth0").unwrap();
         let text = run(guest, "netduel inspect");
-        assert!(!text.contains("paired with eth0"), "{text}");
+        assert!(!interface_of(&text, "fo0").contains("eth0"), "{text}");
         run(guest, "ping -c 1 -W 60 10.1.0.2");
         guest.plug("eth0").unwrap();
         run(guest, "until [ -e /sys/class/net/eth0/master ]; do usleep 50000; done; . /scene.sh; up eth0");
         run(guest, "ping -c 1 -W 60 10.1.0.2");
         let text = run(guest, "netduel inspect");
-        assert!(interface_of(&text, "fo0").contains("paired with eth0 (up)"), "{text}");
+        assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
+        let coordinator = Coordinator::new(&bed);
+        check_remedies(&mut bed, &coordinator);
+        removed_primary_returns_with_its_name(&mut bed, &coordinator);
+        dead_path_is_not_recovered(&mut bed, &coordinator);
+        check_in_force(&mut bed, &coordinator, "10.2.0.2", E1000E_IN_FORCE);
+        check_refused(&mut bed, &coordinator, "10.2.0.2", E1000E_REFUSED);
         end(bed);
     });
 }
@@ -106,6 +128,258 @@ fn free_port_of_the_hotplug_scene_takes_a_nic() {
     });
 }
 
+/// Fault by fault of what a first look at real drivers found.
+fn data_of_a_client_is_that_of_its_route(bed: &Bed, coordinator: &Coordinator) {
+    let arms = [("one", ""), ("two", "")];
+    let plan = coordinator.plan(&plan("10.2.0.2", &arms, FEW_ROUND_TRIPS, 2));
+    let document = coordinator.inspect(bed, &["--plan", &plan]);
+    assert_eq!(document["hosts"].as_array().unwrap().len(), 2, "{:#}", document["hosts"]);
+    let [pair] = &document["pairs"].as_array().unwrap()[..] else { panic!("{:#}", document["pairs"]) };
+    let ids: Vec<&str> =
+        pair["findings"].as_array().unwrap().iter().filter_map(|one| one["id"].as_str()).collect();
+    // Both ends have their data on vf1, and the default route nowhere.
+    assert!(
+        !ids.iter().any(|id| ["device-differs", "family-missing", "acceleration-differs"].contains(id)),
+        "{pair:#}"
+    );
+}
+
+/// RSS leaves the table as the driver made it, so that the number of queues can change.
+fn queues_can_change_after_rss(bed: &mut Bed, coordinator: &Coordinator) {
+    let rss = "treatments = [{ rss = \"equal 1\", interface = \"pf0\" }]";
+    let queues = "treatments = [{ queues = 1, interface = \"pf0\" }]";
+    let plan = plan("10.1.0.2", &[("rss", rss), ("queues", queues)], FEW_ROUND_TRIPS, 2);
+    let report = assert_as_before(bed, |bed| coordinator.report(bed, &plan));
+    assert_all_valid(&report, 4);
+    for guest in bed.guests() {
+        run(guest, "ethtool -L pf0 combined 1; ethtool -L pf0 combined 2");
+    }
+}
+
+/// Packets have passed the function below net_failover.
+fn active_function_is_shown_as_active(bed: &Bed, coordinator: &Coordinator) {
+    let document = coordinator.inspect(bed, &["ssh:a", "ssh:b"]);
+    for host in document["hosts"].as_array().unwrap() {
+        let states = host["accelerated_networking"].as_array().unwrap();
+        let state =
+            states.iter().find(|state| state["interface"] == "fo0").unwrap_or(&serde_json::Value::Null);
+        assert_eq!((&state["state"], &state["function"]), (&"active".into(), &"vf0".into()), "{states:#?}");
+        assert!(interface(host, "pf0")["driver"] == "igb");
+    }
+}
+
+fn emulated_machine_has_no_kvm(bed: &Bed, coordinator: &Coordinator) {
+    let document = coordinator.inspect(bed, &["ssh:a"]);
+    let facts = &document["hosts"][0]["facts"];
+    for key in ["platform", "hypervisor"] {
+        assert!(!facts[key].as_str().unwrap_or_default().contains("KVM"), "{:#}", facts[key]);
+    }
+}
+
+/// What `pps` leaves in queues does not reach the next trial, and ssh on an interface of its own is no other path.
+fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordinator: &Coordinator) {
+    let expected = "expect_interface = { client = \"virt0\", server = \"virt0\" }";
+    let workloads = format!(
+        "{FEW_ROUND_TRIPS}[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"1 s\"\n\
+         [[workloads]]\nname = \"datagrams\"\ntype = \"udp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n"
+    );
+    let report =
+        coordinator.report(bed, &plan("10.1.0.2", &[("one", expected), ("two", expected)], &workloads, 2));
+    assert_all_valid(&report, 12);
+    let disagreeing = |text: &&&str| text.contains("counts disagree") || text.contains("other traffic");
+    assert_eq!(warnings(&report).iter().find(disagreeing), None);
+}
+
+/// Removal by the bus, under net_failover, of a primary with a name that the kernel does not give.
+fn removed_primary_returns_with_its_name(bed: &mut Bed, coordinator: &Coordinator) {
+    run(&bed.guests()[0], "ip link set eth0 down; ip link set eth0 name prim0; . /scene.sh; up prim0");
+    let removed = "treatments = [{ pci = \"removed\", interface = \"fo0\", on = \"client\" }]";
+    let plan = plan("10.1.0.2", &[("active", ""), ("removed", removed)], FEW_ROUND_TRIPS, 2);
+    let report = coordinator.report(bed, &plan);
+    assert_all_valid(&report, 4);
+    let guest = &bed.guests()[0];
+    let shown =
+        run(guest, "cat /sys/class/net/prim0/carrier; basename $(readlink /sys/class/net/prim0/master)");
+    assert_eq!(shown, "1\nfo0\n");
+    run(guest, "ip link set prim0 down; ip link set prim0 name eth0; . /scene.sh; up eth0");
+}
+
+/// The primary is removed and returns: with its standby the path goes on; without it there is no recovery until the return.
+fn dead_path_is_not_recovered(bed: &mut Bed, coordinator: &Coordinator) {
+    let workload = "[[workloads]]\nname = \"failover\"\ntype = \"failover\"\nduration = \"6 s\"\nstreams = 1\n\
+         events = [{ at = \"1 s\", do = \"remove\", interface = \"fo0\" }, { at = \"4 s\", do = \"return\", interface = \"fo0\" }]\n";
+    let dead = "treatments = [{ command = [\"ip\", \"link\", \"set\", \"fo0nsby\", \"down\"], \
+         undo = [\"ip\", \"link\", \"set\", \"fo0nsby\", \"up\"], on = \"client\" }]";
+    let plan = plan("10.1.0.2", &[("standby", ""), ("dead", dead)], workload, 2);
+    let report = assert_as_before(bed, |bed| coordinator.report(bed, &plan));
+    assert_all_valid(&report, 4);
+    let arms = report["workloads"][0]["arms"].as_array().unwrap();
+    let removal = |arm: usize| &arms[arm]["failover"]["events"][0];
+    assert_eq!((&removal(0)["kind"], &arms[1]["arm"]), (&"remove".into(), &"dead".into()));
+    let until_return = 2.5e9;
+    for way in ["client_to_server", "server_to_client"] {
+        let outages = |arm: usize| removal(arm)[way]["outage_ns"].clone();
+        assert!(outages(0)["max"].as_f64().unwrap() < until_return, "{:#}", removal(0));
+        assert!(outages(1)["p50"].as_f64().unwrap() > until_return, "{:#}", removal(1));
+    }
+    let dips = removal(1)["client_to_server"]["streams_by_trial"].as_array().unwrap();
+    assert_eq!(dips.len(), 2);
+    for dip in dips {
+        assert_eq!(
+            (&dip["settled_bps"], &dip["recovery_ns"]),
+            (&0.0.into(), &serde_json::Value::Null),
+            "{dip:#}"
+        );
+    }
+}
+
+const VIRTIO_IN_FORCE: &[InForce] = &[
+    InForce {
+        treatment: "queues = 1, interface = \"virt0\"",
+        shown_by: "ethtool -l virt0",
+        shows: "Combined:\t1",
+    },
+    InForce {
+        treatment: "ring = \"rx\", value = \"128\", interface = \"virt0\"",
+        shown_by: "ethtool -g virt0",
+        shows: "RX:\t\t128",
+    },
+    InForce {
+        treatment: "offload = \"tx-tcp-segmentation\", value = \"off\", interface = \"virt0\"",
+        shown_by: "ethtool -k virt0",
+        shows: "tx-tcp-segmentation: off",
+    },
+    InForce {
+        treatment: "rps = \"0-1\", interface = \"virt0\"",
+        shown_by: "cat /sys/class/net/virt0/queues/rx-0/rps_cpus",
+        shows: "3",
+    },
+    InForce {
+        treatment: "xps = \"off\", interface = \"virt0\"",
+        shown_by: "cat /sys/class/net/virt0/queues/tx-0/xps_cpus",
+        shows: "0",
+    },
+    InForce {
+        treatment: "irq_affinity = \"1\", interface = \"virt0\"",
+        shown_by: "for i in $(grep virtio /proc/interrupts | grep -e input -e output | cut -d: -f1); do cat /proc/irq/$i/smp_affinity_list; done",
+        shows: "1",
+    },
+    InForce {
+        treatment: "mtu = 1400, interface = \"virt0\"",
+        shown_by: "cat /sys/class/net/virt0/mtu",
+        shows: "1400",
+    },
+];
+
+const VIRTIO_REFUSED: &[Refused] = &[
+    Refused { treatment: "rss = \"equal 1\", interface = \"virt0\"", because: &["virt0", "virtio_net"] },
+    Refused {
+        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"virt0\"",
+        because: &["virt0"],
+    },
+    Refused { treatment: "pci = \"removed\", interface = \"virt0\"", because: &["virt0"] },
+    Refused { treatment: "vf = \"down\", interface = \"virt0\"", because: &["virt0"] },
+    Refused { treatment: "queues = 4, interface = \"virt0\"", because: &["1 to 2"] },
+];
+
+const IGB_IN_FORCE: &[InForce] = &[
+    InForce {
+        treatment: "queues = 1, interface = \"pf0\"",
+        shown_by: "ethtool -l pf0",
+        shows: "Combined:\t1",
+    },
+    InForce {
+        treatment: "ring = \"rx\", value = \"512\", interface = \"pf0\"",
+        shown_by: "ethtool -g pf0",
+        shows: "RX:\t\t512",
+    },
+    InForce {
+        treatment: "rss = \"equal 1\", interface = \"pf0\"",
+        shown_by: "ethtool -x pf0",
+        shows: "0:      0     0     0     0",
+    },
+    InForce {
+        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"pf0\"",
+        shown_by: "ethtool -c pf0",
+        shows: "rx-usecs: 100",
+    },
+    InForce {
+        treatment: "offload = \"tso\", value = \"off\", interface = \"pf0\"",
+        shown_by: "ethtool -k pf0",
+        shows: "tcp-segmentation-offload: off",
+    },
+    InForce {
+        treatment: "mtu = 1400, interface = \"pf0\"",
+        shown_by: "cat /sys/class/net/pf0/mtu",
+        shows: "1400",
+    },
+];
+
+const IGB_REFUSED: &[Refused] = &[
+    Refused { treatment: "vf = \"down\", interface = \"vf0\"", because: &["net_failover", "pci"] },
+    Refused { treatment: "pci = \"removed\", interface = \"vf1\"", because: &["vf1"] },
+    Refused {
+        treatment: "coalesce = \"tx-usecs\", value = \"100\", interface = \"pf0\"",
+        because: &["rx-usecs"],
+    },
+    Refused { treatment: "queues = 2, interface = \"vf1\"", because: &["vf1", "igbvf"] },
+    Refused { treatment: "rss = \"equal 1\", interface = \"vf1\"", because: &["vf1", "igbvf"] },
+];
+
+const VMXNET3_IN_FORCE: &[InForce] = &[
+    InForce {
+        treatment: "ring = \"rx\", value = \"512\", interface = \"vmx0\"",
+        shown_by: "ethtool -g vmx0",
+        shows: "RX:\t\t512",
+    },
+    InForce {
+        treatment: "rss = \"equal 1\", interface = \"vmx0\"",
+        shown_by: "ethtool -x vmx0",
+        shows: "0:      0     0     0     0",
+    },
+    InForce {
+        treatment: "offload = \"lro\", value = \"off\", interface = \"vmx0\"",
+        shown_by: "ethtool -k vmx0",
+        shows: "large-receive-offload: off",
+    },
+    InForce {
+        treatment: "mtu = 1400, interface = \"vmx0\"",
+        shown_by: "cat /sys/class/net/vmx0/mtu",
+        shows: "1400",
+    },
+];
+
+const VMXNET3_REFUSED: &[Refused] = &[
+    Refused { treatment: "queues = 1, interface = \"vmx0\"", because: &["vmx0", "vmxnet3"] },
+    Refused {
+        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"vmx0\"",
+        because: &["vmx0"],
+    },
+];
+
+const E1000E_IN_FORCE: &[InForce] = &[
+    InForce {
+        treatment: "ring = \"rx\", value = \"512\", interface = \"e1k0\"",
+        shown_by: "ethtool -g e1k0",
+        shows: "RX:\t\t512",
+    },
+    InForce {
+        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"e1k0\"",
+        shown_by: "ethtool -c e1k0",
+        shows: "rx-usecs: 100",
+    },
+    InForce {
+        treatment: "offload = \"tso\", value = \"off\", interface = \"e1k0\"",
+        shown_by: "ethtool -k e1k0",
+        shows: "tcp-segmentation-offload: off",
+    },
+];
+
+const E1000E_REFUSED: &[Refused] = &[
+    Refused { treatment: "queues = 2, interface = \"e1k0\"", because: &["e1k0", "e1000e"] },
+    Refused { treatment: "pci = \"removed\", interface = \"e1k0\"", because: &["e1k0"] },
+];
+
 /// Driver, queues and virtual functions.
 fn inspected_as_igb(text: &str) {
     let physical = interface_of(text, "pf0");
@@ -117,7 +391,10 @@ fn inspected_as_igb(text: &str) {
         assert!(function.contains("queues: 1,"), "{text}");
     }
     let master = interface_of(text, "fo0");
-    assert!(master.starts_with("net_failover, up") && master.contains("paired with vf0 (up)"), "{text}");
+    assert!(
+        master.starts_with("net_failover, up") && master.contains("active: vf0 has carried packets"),
+        "{text}"
+    );
     assert!(interface_of(text, "fo0nsby").starts_with("virtio_net, up"), "{text}");
 }
 

@@ -1,0 +1,138 @@
+//! netduel outside of the guests, as a user has it on a workstation: its hosts are the guests, over ssh.
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use netduel_guests::{Bed, Prepared};
+use serde_json::Value;
+
+use super::prepared;
+
+/// The program, with the configuration of ssh of a bed.
+pub struct Coordinator {
+    netduel: PathBuf,
+    folder: PathBuf,
+}
+
+/// What the program printed.
+pub struct Printed {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Coordinator {
+    /// For the guests of this bed. Its files are in the bed's folder and go with it.
+    pub fn new(bed: &Bed) -> Self {
+        let prepared: Prepared = prepared().unwrap();
+        let folder = bed.folder().join("coordinator");
+        fs::create_dir(&folder).unwrap();
+        // ssh finds the configuration of a user by the password database, not by HOME.
+        let ssh = folder.join("ssh");
+        let script = format!("#!/bin/sh\nexec /usr/bin/ssh -F \"{}\" \"$@\"\n", bed.ssh_config().display());
+        fs::write(&ssh, script).unwrap();
+        fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { netduel: prepared.netduel(), folder }
+    }
+
+    /// Writes a plan; returns its path.
+    pub fn plan(&self, text: &str) -> String {
+        let path = self.folder.join("plan.toml");
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// The program with these arguments, in the namespaces of the bed.
+    pub fn command(&self, bed: &Bed, words: &[&str]) -> Command {
+        let path = std::env::var("PATH").unwrap();
+        let mut command = bed.command(&self.netduel);
+        command
+            .args(words)
+            .env("PATH", format!("{}:{path}", self.folder.display()))
+            .env("NETDUEL_STORE", self.folder.join("store"))
+            .env("XDG_STATE_HOME", self.folder.join("state"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, bed: &Bed, words: &[&str]) -> Printed {
+        let output = self.command(bed, words).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Printed { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// A run of a plan that ends with code 0; returns its report.
+    #[track_caller]
+    pub fn report(&self, bed: &Bed, plan: &str) -> Value {
+        let plan = self.plan(plan);
+        self.run(bed, &["run", &plan, "--json"]).expect_code(0).document()
+    }
+
+    /// Starts a run of a plan, whose output nobody reads.
+    pub fn start(&self, bed: &Bed, plan: &str) -> Child {
+        let plan = self.plan(plan);
+        let mut command = self.command(bed, &["run", &plan, "--quiet"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// What `netduel inspect` knows of these targets.
+    #[track_caller]
+    pub fn inspect(&self, bed: &Bed, words: &[&str]) -> Value {
+        let words: Vec<&str> = ["inspect", "--json", "--no-metadata", "--fail-on", "never"]
+            .iter()
+            .chain(words)
+            .copied()
+            .collect();
+        self.run(bed, &words).expect_code(0).document()
+    }
+}
+
+impl Printed {
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub fn document(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
+    }
+}
+
+/// A plan with the hosts `a` and `b`, whose data goes to `b` at this address. `arms` are pairs of a name and further keys of the arm.
+pub fn plan(address: &str, arms: &[(&str, &str)], workloads: &str, blocks: u32) -> String {
+    let arms = arms
+        .iter()
+        .map(|(name, keys)| format!("[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\n{keys}\n"));
+    format!(
+        "name = \"guests\"\nquestion = \"Does it hold on real drivers?\"\n[hosts.a]\nlaunch = \"ssh\"\nhost = \"a\"\n\
+         [hosts.b]\nlaunch = \"ssh\"\nhost = \"b\"\naddresses = [\"{address}\"]\n{}{workloads}\n\
+         [design]\nblocks_min = {blocks}\nblocks_max = {blocks}\n",
+        arms.collect::<String>()
+    )
+}
+
+/// Round trips for a second, 100 of them: little traffic beside that of ssh.
+pub const FEW_ROUND_TRIPS: &str =
+    "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n";
+
+/// The texts of the warnings of a report.
+pub fn warnings(report: &Value) -> Vec<&str> {
+    report["warnings"].as_array().unwrap().iter().map(|warning| warning["text"].as_str().unwrap()).collect()
+}
+
+/// Every trial counted, and no warning tells of other traffic or another path.
+#[track_caller]
+pub fn assert_all_valid(report: &Value, trials: u64) {
+    assert_eq!(
+        (report["trials_valid"].as_u64(), report["trials_excluded"].as_u64()),
+        (Some(trials), Some(0)),
+        "{:#}\n{:#}",
+        report["warnings"],
+        report["path_proofs"],
+    );
+}

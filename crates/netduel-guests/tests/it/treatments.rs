@@ -1,0 +1,105 @@
+//! Treatments on the devices of a scene: in force while the traffic runs, as ethtool(8), sysfs and /proc show it, and undone after it.
+use netduel_guests::{Bed, Guest};
+
+use super::coordinator::{Coordinator, assert_all_valid, plan};
+use super::run;
+
+/// A treatment, a command that prints what it changes, and a text of its output while it is in force.
+pub struct InForce {
+    pub treatment: &'static str,
+    pub shown_by: &'static str,
+    pub shows: &'static str,
+}
+
+/// A treatment that a device refuses, and texts of the reason.
+pub struct Refused {
+    pub treatment: &'static str,
+    pub because: &'static [&'static str],
+}
+
+/// Everything of the interfaces that a treatment may change, as the guest's own programs print it. Of an RSS table it has how many entries each
+/// queue has: a table that is reset to that of the driver may deal them in another order (igb). A NIC that was removed returns with another index.
+const STATE: &str = "for entry in /sys/class/net/*; do name=${entry##*/}; echo \"== $name\"; ip -d link show \"$name\" | sed \"s/^[0-9]*: //\"; \
+     for option in -k -g -l -c; do ethtool $option \"$name\" 2>&1; done; \
+     ethtool -x \"$name\" 2>&1 | tr -s \" \" \"\\n\" | sort | uniq -c; \
+     for file in \"$entry\"/queues/*/rps_cpus \"$entry\"/queues/*/xps_cpus; do echo \"$file $(cat \"$file\" 2>&1)\"; done; done; \
+     for irq in /proc/irq/[0-9]*; do echo \"$irq $(cat \"$irq/smp_affinity_list\")\"; done; \
+     sysctl -a 2>/dev/null | grep -v -e random -e nr_ -e dentry -e inode -e file-nr -e ns_last_pid -e pty -e conntrack_count";
+
+/// The state of both guests.
+fn state(guests: &[Guest]) -> Vec<String> {
+    guests.iter().map(|guest| run(guest, STATE)).collect()
+}
+
+/// Both guests are as they were.
+#[track_caller]
+pub fn assert_as_before<R>(bed: &mut Bed, work: impl FnOnce(&mut Bed) -> R) -> R {
+    let before = state(bed.guests());
+    let result = work(bed);
+    for (before, after) in before.iter().zip(state(bed.guests())) {
+        let lines = before.lines().zip(after.lines()).filter(|(before, after)| before != after);
+        let differing: Vec<(&str, &str)> = lines.collect();
+        assert!(differing.is_empty(), "before and after: {differing:#?}");
+        assert_eq!(before.lines().count(), after.lines().count(), "{before}\n\n{after}");
+    }
+    result
+}
+
+/// Runs an arm for each treatment on the client. A command treatment after it, which is applied after it, stores what is shown.
+pub fn check_in_force(bed: &mut Bed, coordinator: &Coordinator, address: &str, table: &[InForce]) {
+    let keys: Vec<(String, String)> = table
+        .iter()
+        .enumerate()
+        .map(|(index, row)| {
+            let look = format!("{} >/tmp/shown-{index} 2>&1", row.shown_by);
+            let name = format!("t{index}");
+            let keys = format!(
+                "treatments = [{{ {}, on = \"client\" }}, {{ command = [\"sh\", \"-c\", '{look}'], undo = [\"true\"], on = \"client\" }}]",
+                row.treatment
+            );
+            (name, keys)
+        })
+        .collect();
+    let mut arms = vec![("plain", "")];
+    arms.extend(keys.iter().map(|(name, keys)| (name.as_str(), keys.as_str())));
+    let text = plan(address, &arms, SHORT, 2);
+    let report = assert_as_before(bed, |bed| coordinator.report(bed, &text));
+    assert_all_valid(&report, 2 * arms.len() as u64);
+    for (index, row) in table.iter().enumerate() {
+        let shown = run(&bed.guests()[0], &format!("cat /tmp/shown-{index}"));
+        assert!(shown.contains(row.shows), "{}: {:?} is not in\n{shown}", row.treatment, row.shows);
+    }
+}
+
+/// Runs an arm for each treatment on the client, each of which is refused with its reason.
+pub fn check_refused(bed: &mut Bed, coordinator: &Coordinator, address: &str, table: &[Refused]) {
+    let keys: Vec<(String, String)> = table
+        .iter()
+        .enumerate()
+        .map(|(index, row)| {
+            (format!("r{index}"), format!("treatments = [{{ {}, on = \"client\" }}]", row.treatment))
+        })
+        .collect();
+    let mut arms = vec![("plain", "")];
+    arms.extend(keys.iter().map(|(name, keys)| (name.as_str(), keys.as_str())));
+    // Two refusals of an arm are fewer than those that drop it: each is in the output.
+    let plan = coordinator.plan(&plan(address, &arms, SHORT, 2));
+    let printed = assert_as_before(bed, |bed| coordinator.run(bed, &["run", &plan])).expect_code(6);
+    for (index, row) in table.iter().enumerate() {
+        let arm = format!(" r{index} ");
+        let is_of_arm = |line: &&str| line.contains(&arm) && line.contains("failed");
+        let failures: Vec<&str> = printed.stderr.lines().filter(is_of_arm).collect();
+        for part in row.because {
+            assert!(
+                failures.iter().any(|line| line.contains(part)),
+                "{}: {part:?} is not in {failures:#?}\n{}",
+                row.treatment,
+                printed.stderr
+            );
+        }
+    }
+}
+
+/// Round trips for as long as a treatment takes to be looked at.
+const SHORT: &str =
+    "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"300 ms\"\nrequest_rate = \"100 /s\"\n";
