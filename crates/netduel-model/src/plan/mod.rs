@@ -12,6 +12,7 @@ pub(crate) mod search;
 pub(crate) mod settings;
 mod shape;
 pub mod spec;
+mod treatment_ranges;
 mod treatment_words;
 pub mod tuning;
 mod uses;

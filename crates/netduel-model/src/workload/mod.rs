@@ -222,6 +222,17 @@ impl fmt::Display for OutOfRange {
     }
 }
 
+impl OutOfRange {
+    /// The first quantity of a table that is out of its range. `number`: a value by its key, in the unit of its range.
+    pub(crate) fn first(settings: &[Setting], number: impl Fn(&str) -> Option<u64>) -> Option<Self> {
+        settings.iter().find_map(|setting| {
+            let (range, value) = (setting.range?, number(setting.key)?);
+            let beside = String::new();
+            (!range.contains(value)).then_some(Self { key: setting.key, value, range, beside })
+        })
+    }
+}
+
 impl Workload {
     /// The first setting that is out of its range. Agents and standing servers refuse such a workload, as a plan does. They take a
     /// shorter duration: the trials of a search have one.
@@ -257,17 +268,8 @@ impl Workload {
     }
 
     fn out_of_goals(&self) -> Option<OutOfRange> {
-        self.traffic.facts().search()?.goals.iter().find_map(|goal| {
-            SEARCH_GOAL.iter().find_map(|setting| {
-                let (range, value) = (setting.range?, goal.number(setting.key)?);
-                (!range.contains(value)).then_some(OutOfRange {
-                    key: setting.key,
-                    value,
-                    range,
-                    beside: String::new(),
-                })
-            })
-        })
+        let facts = self.traffic.facts();
+        facts.search()?.goals.iter().find_map(|goal| OutOfRange::first(SEARCH_GOAL, |key| goal.number(key)))
     }
 
     fn out_of_type(&self) -> Option<OutOfRange> {
