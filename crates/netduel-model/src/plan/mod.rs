@@ -4,6 +4,7 @@ mod blocks;
 mod check;
 mod cores;
 mod limits;
+pub mod offload;
 pub mod permissions;
 pub(crate) mod problem;
 pub mod resolved;
