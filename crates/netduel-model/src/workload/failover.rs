@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{self, Demand, Descriptors, Facts, Sockets, TcpFacts, Threads};
 use super::given::{Given, Places};
+use super::particular::Particular;
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Side, TcpEngine};
 use super::timing::Timing;
@@ -39,6 +40,8 @@ pub struct Failover {
     /// What is done to the path, in the order of time.
     pub events: Vec<PathEvent>,
 }
+
+impl Particular for Failover {}
 
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[

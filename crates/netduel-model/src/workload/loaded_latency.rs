@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::{Descriptors, Facts, Requests, Sockets, TcpFacts, Threads};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
+use super::particular::Particular;
 use super::round_trip::REQUEST;
 use super::setting::{self, Range, Setting, ppm};
 use super::terms::{Direction, ProbeProtocol, TcpEngine};
@@ -55,6 +56,8 @@ impl LoadedLatency {
         facts(self).steady_window(timing)
     }
 }
+
+impl Particular for LoadedLatency {}
 
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[

@@ -5,6 +5,7 @@ mod failover;
 pub(crate) mod given;
 mod icmp_rr;
 mod loaded_latency;
+mod particular;
 mod pps;
 mod round_trip;
 pub(crate) mod setting;
@@ -25,10 +26,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
-use crate::packet_path::{self, PacketEngine, PacketPath};
 use crate::plan::problem::Problems;
-use crate::units::BitRate;
 use given::{Given, Places};
+use particular::Particular;
 
 pub use facts::{Demand, Descriptors, End, Facts, PacedRate, Requests, Sockets, TcpFacts, Threads, Wire};
 pub use failover::Failover;
@@ -99,7 +99,7 @@ impl PinAuto {
 }
 
 /// Makes the types, their words and the one dispatch from the table of workloads. The module of a type has `SETTINGS`, `resolve`,
-/// `check`, `number`, `facts` and `words`.
+/// `check`, `number`, `facts` and `words`; its settings are [`Particular`].
 macro_rules! workloads {
     ($($(#[doc = $doc:literal])+ $variant:ident($settings:ty) = $word:literal in $module:ident;)+) => {
         /// The traffic of a workload.
@@ -167,6 +167,18 @@ macro_rules! workloads {
             pub fn words(&self) -> Vec<String> {
                 match self {
                     $(Self::$variant(settings) => $module::words(settings),)+
+                }
+            }
+
+            fn particular(&self) -> &dyn Particular {
+                match self {
+                    $(Self::$variant(settings) => settings,)+
+                }
+            }
+
+            fn particular_mut(&mut self) -> &mut dyn Particular {
+                match self {
+                    $(Self::$variant(settings) => settings,)+
                 }
             }
 
@@ -240,20 +252,7 @@ impl Workload {
         self.out_of_type()
             .or_else(|| self.out_of_duration())
             .or_else(|| self.out_of_goals())
-            .or_else(|| self.out_of_frame())
-    }
-
-    /// The datagrams of `pps` fill its frames. A plan sets the size of the frames only.
-    fn out_of_frame(&self) -> Option<OutOfRange> {
-        let Traffic::Pps(Pps { udp, packets }) = &self.traffic else { return None };
-        let payload = PacketPath::payload(packets.frame, self.family).unwrap_or_default();
-        let range = SettingRange::byte_count(payload.0, payload.0);
-        (udp.size != payload).then(|| OutOfRange {
-            key: "size",
-            value: udp.size.0,
-            range,
-            beside: format!(" with frames of {} bytes", packets.frame),
-        })
+            .or_else(|| self.traffic.particular().misfit(self.family))
     }
 
     fn out_of_duration(&self) -> Option<OutOfRange> {
@@ -300,24 +299,8 @@ impl Workload {
     /// The range of a setting of this workload: that of its type, or a part of it beside another setting, which is named.
     fn range_of(&self, setting: &Setting) -> Option<(SettingRange, String)> {
         let range = setting.range?;
-        let facts = self.traffic.facts();
-        let most = |most: u64| SettingRange { most: range.most.min(most), ..range };
-        Some(match setting.key {
-            "streams"
-                if facts.tcp.engine.is_some_and(|engine| engine.stream_threads() == StreamThreads::Each) =>
-            {
-                (most(setting::THREADS_MOST), format!(" with the engines {}", TcpEngine::with_thread_each()))
-            }
-            "frame" if self.family == Family::Ipv6 => {
-                let least = range.least.max(PacketPath::frame_least(self.family).into());
-                (SettingRange { least, ..range }, " over IPv6".to_owned())
-            }
-            // Each has a thread that never leaves its core.
-            "flows" if facts.packets.is_some_and(|packets| packets.engine == PacketEngine::Kernel) => {
-                (most(packet_path::KERNEL_FLOWS_MOST), " with the generator `kernel`".to_owned())
-            }
-            _ => (range, String::new()),
-        })
+        let narrowed = self.traffic.particular().narrowed(setting.key, range, self.family);
+        Some(narrowed.unwrap_or_else(|| (range, String::new())))
     }
 
     /// The steady window, nanoseconds after the start: of the loaded part where there is an idle one before it.
@@ -327,20 +310,13 @@ impl Workload {
 }
 
 impl Traffic {
-    /// Makes one step of its search of it: packets at this rate, or as fast as it can. Nothing for other workloads.
+    /// Makes one step of its search of it: packets at this rate, or as fast as it can. Nothing for workloads without a search.
     pub fn set_step(&mut self, packets_per_s: Option<u64>) {
-        if let Self::Pps(settings) = self {
-            settings.packets.search = None;
-            let bits = |rate: u64| BitRate(rate.saturating_mul(settings.udp.size.0).saturating_mul(8));
-            settings.udp.rate = packets_per_s.map(bits);
-        }
+        self.particular_mut().set_step(packets_per_s);
     }
 
     /// The interfaces that its packets go over, where they bypass the network stack. Nothing for other workloads.
     pub(crate) fn set_interfaces(&mut self, client: Option<&String>, server: Option<&String>) {
-        if let Self::Pps(settings) = self {
-            settings.packets.client_interface = client.cloned();
-            settings.packets.server_interface = server.cloned();
-        }
+        self.particular_mut().set_interfaces(client, server);
     }
 }

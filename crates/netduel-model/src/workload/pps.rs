@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 mod dpdk;
 mod search;
 
+use super::OutOfRange;
 use super::facts::{End, Facts};
 use super::given::{Given, Places};
+use super::particular::Particular;
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Family, UdpOffload, Wait};
 use super::timing::Timing;
@@ -38,6 +40,46 @@ impl Pps {
     /// Flows where the plan sets none: enough for the hashes of a NIC to reach all of some queues, and few enough for the flow tables of
     /// a cloud.
     pub const FLOWS: u32 = 16;
+}
+
+impl Particular for Pps {
+    fn narrowed(&self, key: &str, range: Range, family: Family) -> Option<(Range, String)> {
+        match key {
+            "frame" if family == Family::Ipv6 => {
+                let least = range.least.max(PacketPath::frame_least(family).into());
+                Some((Range { least, ..range }, " over IPv6".to_owned()))
+            }
+            // Each has a thread that never leaves its core.
+            "flows" if self.packets.engine == PacketEngine::Kernel => {
+                let most = range.most.min(KERNEL_FLOWS_MOST);
+                Some((Range { most, ..range }, " with the generator `kernel`".to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The datagrams fill the frames. A plan sets the size of the frames only.
+    fn misfit(&self, family: Family) -> Option<OutOfRange> {
+        let Self { udp, packets } = self;
+        let payload = PacketPath::payload(packets.frame, family).unwrap_or_default();
+        (udp.size != payload).then(|| OutOfRange {
+            key: "size",
+            value: udp.size.0,
+            range: Range::byte_count(payload.0, payload.0),
+            beside: format!(" with frames of {} bytes", packets.frame),
+        })
+    }
+
+    fn set_step(&mut self, packets_per_s: Option<u64>) {
+        self.packets.search = None;
+        let bits = |rate: u64| BitRate(rate.saturating_mul(self.udp.size.0).saturating_mul(8));
+        self.udp.rate = packets_per_s.map(bits);
+    }
+
+    fn set_interfaces(&mut self, client: Option<&String>, server: Option<&String>) {
+        self.packets.client_interface = client.cloned();
+        self.packets.server_interface = server.cloned();
+    }
 }
 
 /// DPDK itself has room for 1024 (`RTE_MAX_QUEUES_PER_PORT`).

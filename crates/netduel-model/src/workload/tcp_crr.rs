@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{Demand, Facts, Requests, Sockets, TcpFacts, Threads};
 use super::given::{Given, Places};
+use super::particular::Particular;
 use super::round_trip::{self, REQUEST};
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Wait};
@@ -41,6 +42,8 @@ impl Transaction {
     /// are measured.
     pub const TIMEOUT: Nanos = Nanos(4_000_000_000);
 }
+
+impl Particular for Transaction {}
 
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, TcpFacts, Threads, Wire};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
+use super::particular::Particular;
 use super::setting::{self, Range, Setting};
-use super::terms::{Direction, StreamThreads, TcpEngine};
+use super::terms::{Direction, Family, StreamThreads, TcpEngine};
 use super::timing::Timing;
 use super::work_unit::WorkUnit;
 use crate::metric::Metric;
@@ -53,6 +54,16 @@ pub struct StreamTuning {
 impl StreamTuning {
     fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl Particular for TcpStream {
+    fn narrowed(&self, key: &str, range: Range, _family: Family) -> Option<(Range, String)> {
+        let is_part = key == "streams" && self.engine.stream_threads() == StreamThreads::Each;
+        is_part.then(|| {
+            let beside = format!(" with the engines {}", TcpEngine::with_thread_each());
+            (Range { most: range.most.min(setting::THREADS_MOST), ..range }, beside)
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, Threads, Wire};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
+use super::particular::Particular;
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Family, UdpOffload};
 use super::timing::Timing;
@@ -49,6 +50,8 @@ impl FlowTuning {
         *self == Self::default()
     }
 }
+
+impl Particular for UdpStream {}
 
 /// Source ports: each has a socket of its own at both ends.
 pub(super) const FLOWS: Setting = Setting::within("flows", Range::count(1, setting::THREADS_MOST));
