@@ -90,24 +90,24 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::FAMILY,
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
-    udp_stream::FLOWS.says_made(|| {
+    udp_stream::FLOWS.described_by(|| {
         format!(
             "default {}. Generator `kernel`: default 1, at most {KERNEL_FLOWS_MOST}, and each flow has a thread that keeps a core busy. \
              `dpdk`: default 1 with a receiver of one queue; with more than 1 testpmd chooses the number",
             Pps::FLOWS
         )
     }),
-    Setting::free("direction").says(
+    Setting::free("direction").described(
         "default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams; only sockets have another \
          direction than `up`",
     ),
-    setting::WINDOW.says_made(|| {
+    setting::WINDOW.described_by(|| {
         format!(
             "default: {}; {SEARCH_WINDOW} with `search`, because large buffers hide a loss",
             UdpStream::receive_buffers_words()
         )
     }),
-    Setting::free("wait").says("the receiver `xdp`, `spin` (default) or `busy-poll`"),
+    Setting::free("wait").described("the receiver `xdp`, `spin` (default) or `busy-poll`"),
     Setting::free("generator"),
     Setting::free("receiver"),
     Setting::free("frames").of_workload(),

@@ -45,12 +45,12 @@ impl Setting {
     }
 
     /// The same, with what it is for this type.
-    pub(crate) const fn says(self, text: &'static str) -> Self {
+    pub(crate) const fn described(self, text: &'static str) -> Self {
         Self { text: Text::Written(text), ..self }
     }
 
     /// The same, with what it is for this type, made when it is shown.
-    pub(crate) const fn says_made(self, make: fn() -> String) -> Self {
+    pub(crate) const fn described_by(self, make: fn() -> String) -> Self {
         Self { text: Text::Made(make), ..self }
     }
 

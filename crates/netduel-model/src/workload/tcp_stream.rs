@@ -74,14 +74,15 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     // The port opens this many sockets in some seconds; they share a thread for each core.
-    Setting::within("streams", Range::count(1, 20_000)).says_made(streams_text),
-    Setting::free("direction").says("default `up`; with `both`, rates are the sum of the two directions"),
+    Setting::within("streams", Range::count(1, 20_000)).described_by(streams_text),
+    Setting::free("direction")
+        .described("default `up`; with `both`, rates are the sum of the two directions"),
     setting::BLOCK,
     Setting::free("engine"),
     Setting::free("congestion"),
     setting::RATE,
     setting::VOLUME,
-    setting::WINDOW.says("default: the kernel grows them"),
+    setting::WINDOW.described("default: the kernel grows them"),
     // TCP_MIN_MSS and MAX_TCP_WINDOW in include/net/tcp.h.
     Setting::within("mss", Range::byte_count(88, 32_767)),
 ];

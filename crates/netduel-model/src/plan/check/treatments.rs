@@ -1,4 +1,4 @@
-//! Treatments: each says exactly one change, with the keys that this change needs and no others.
+//! Treatments: each has exactly one change, with the keys that this change needs and no others.
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
@@ -51,15 +51,11 @@ pub(super) fn resolve(
                 }
             }
             [] => {
-                problems.add(
-                    &path,
-                    "says nothing to change",
-                    format!("exactly one of {} is needed", one_of(KINDS)),
-                );
+                problems.add(&path, "has no change", format!("exactly one of {} is needed", one_of(KINDS)));
                 continue;
             }
             _ => {
-                let wrong = format!("says {} changes at once: {}", written.len(), written.join(", "));
+                let wrong = format!("has {} changes: {}", written.len(), written.join(", "));
                 problems.add(
                     &path,
                     wrong,
