@@ -18,7 +18,6 @@ mod udp_rr;
 mod udp_stream;
 pub(crate) mod work_unit;
 
-use std::fmt;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -37,8 +36,8 @@ pub use pps::Pps;
 pub(crate) use pps::search_duration;
 pub use round_trip::RoundTrip;
 pub use setting::{
-    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, Range as SettingRange, SEARCH_GOAL, Setting,
-    TREATMENT, Unit,
+    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, OutOfRange, Range as SettingRange, SEARCH_GOAL,
+    Setting, TREATMENT, Unit,
 };
 
 pub use tcp_crr::Transaction;
@@ -211,38 +210,6 @@ workloads! {
     Failover(Failover) = "failover" in failover;
     /// Packets of one size: how many a second, with which queues and cores.
     Pps(Pps) = "pps" in pps;
-}
-
-/// A value beyond the range of its setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutOfRange {
-    /// The key of the setting in a plan.
-    pub key: &'static str,
-    /// The value.
-    pub value: u64,
-    /// What is allowed.
-    pub range: SettingRange,
-    /// Beside what, when it is less than the range of the setting; else empty.
-    pub beside: String,
-}
-
-/// For people: `streams is 2000; 1 to 1024 with the engine ... is allowed`.
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, value, range, beside } = self;
-        write!(f, "{key} is {}; {}{beside} is allowed", range.unit.show(*value), range.words())
-    }
-}
-
-impl OutOfRange {
-    /// The first quantity of a table that is out of its range. `number`: a value by its key, in the unit of its range.
-    pub(crate) fn first(settings: &[Setting], number: impl Fn(&str) -> Option<u64>) -> Option<Self> {
-        settings.iter().find_map(|setting| {
-            let (range, value) = (setting.range?, number(setting.key)?);
-            let beside = String::new();
-            (!range.contains(value)).then_some(Self { key: setting.key, value, range, beside })
-        })
-    }
 }
 
 impl Workload {

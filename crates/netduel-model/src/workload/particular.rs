@@ -1,6 +1,5 @@
 //! What the settings of a few types have beyond the table of settings; every other type keeps these defaults. It knows no type.
-use super::OutOfRange;
-use super::setting::Range;
+use super::setting::{OutOfRange, Range};
 use super::terms::Family;
 
 /// The settings of a type of workload.

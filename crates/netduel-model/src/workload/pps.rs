@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 mod dpdk;
 mod search;
 
-use super::OutOfRange;
 use super::facts::{End, Facts};
 use super::given::{Given, Places};
 use super::particular::Particular;
-use super::setting::{self, Range, Setting};
+use super::setting::{self, OutOfRange, Range, Setting};
 use super::terms::{Direction, Family, UdpOffload, Wait};
 use super::timing::Timing;
 use super::udp_stream::{self, FlowTuning, UdpStream};
