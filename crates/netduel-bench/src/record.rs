@@ -1,4 +1,5 @@
 //! The JSON file: raw figures of every run, and the machine. All output is derived from it.
+use netduel_model::word::word;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Accounting;
@@ -82,11 +83,7 @@ pub enum Placement {
 impl Placement {
     /// Label in tables.
     pub fn title(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Apart => "apart",
-            Self::Together => "together",
-        }
+        word(&self)
     }
 
     /// The core of the client or the server.

@@ -74,7 +74,7 @@ mod tests {
         let mut peer = greeted();
         let started = encode(&FromAgent::Started);
         let error = peer.input(started.as_bytes(), 0).unwrap_err();
-        assert_eq!(error, PeerError::Unexpected { got: "started", awaited: "nothing" });
+        assert_eq!(error, PeerError::Unexpected { got: "started".into(), awaited: "nothing" });
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
     fn request_out_of_order_is_an_error() {
         let mut agent = AgentPeer::new("test", 0);
         agent.push(encode(&ToAgent::Describe { without_metadata: false }).as_bytes(), 0);
-        let unexpected = PeerError::Unexpected { got: "describe", awaited: "the first message" };
+        let unexpected = PeerError::Unexpected { got: "describe".into(), awaited: "the first message" };
         assert_eq!(agent.next_request(), Err(unexpected));
 
         let mut agent = AgentPeer::new("test", 0);
@@ -116,7 +116,7 @@ mod tests {
         agent.push(encode(&ToAgent::Start).as_bytes(), 0);
         assert!(matches!(agent.next_request(), Ok(Some(ToAgent::Hello { .. }))));
         agent.answer(&agent.greeting(), 0);
-        let unexpected = PeerError::Unexpected { got: "start", awaited: "the next trial" };
+        let unexpected = PeerError::Unexpected { got: "start".into(), awaited: "the next trial" };
         assert_eq!(agent.next_request(), Err(unexpected));
     }
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         peer.start(0, SECOND, SECOND);
         let late = FromAgent::Progress { trial: 9, figures: LiveFigures::default() };
         let bytes = encode(&FromAgent::Started) + &encode(&late);
-        let unexpected = PeerError::Unexpected { got: "progress", awaited: "the result of the trial" };
+        let unexpected = PeerError::Unexpected { got: "progress".into(), awaited: "the result of the trial" };
         assert_eq!(peer.input(bytes.as_bytes(), 0), Err(unexpected));
     }
 
@@ -198,7 +198,7 @@ mod tests {
         }
         let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
         let again = greeted().input(hello.as_bytes(), 0);
-        assert_eq!(again, Err(PeerError::Unexpected { got: "hello", awaited: "nothing" }));
+        assert_eq!(again, Err(PeerError::Unexpected { got: "hello".into(), awaited: "nothing" }));
     }
 
     #[test]

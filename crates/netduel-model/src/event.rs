@@ -24,7 +24,7 @@ pub enum Event {
     RunStarted {
         /// Its name in the store.
         id: RunId,
-        /// Trials in all, when no precision is reached before.
+        /// Total number of trials, unless a precision is reached before.
         trials_max: u32,
         /// Trials that need not be run because an earlier start did.
         trials_done: u32,
@@ -36,9 +36,9 @@ pub enum Event {
         /// How long its traffic runs, nanoseconds.
         duration_ns: u64,
     },
-    /// A trial is under way.
+    /// Live figures of a running trial.
     TrialProgress {
-        /// Which end says so.
+        /// The end that reports them.
         role: Role,
         /// Its figures so far.
         figures: LiveFigures,

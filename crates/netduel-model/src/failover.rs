@@ -71,11 +71,7 @@ impl PathEventKind {
 /// For people: `remove at 1 s (client)`.
 impl fmt::Display for PathEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on = match self.on {
-            Side::Client => "client",
-            Side::Server => "server",
-            Side::Both => "both",
-        };
+        let on = word(&self.on);
         let interface = self.interface.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         write!(f, "{} at {} ({on}{interface})", self.kind, self.at)
     }
@@ -211,7 +207,7 @@ pub struct LabEvents {
 }
 
 /// The smallest share of the bytes between two events that must have gone through the interface that the events leave in use. The
-/// rest is room for what was under way when a counter was read.
+/// rest is room for packets in flight when a counter was read.
 pub const MOVED_SHARE_MIN: f64 = 0.9;
 
 impl LabEvents {

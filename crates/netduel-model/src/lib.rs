@@ -37,5 +37,5 @@ pub mod stamps;
 pub mod trial;
 pub mod units;
 pub mod warning;
-mod word;
+pub mod word;
 pub mod workload;

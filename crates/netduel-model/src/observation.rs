@@ -133,7 +133,7 @@ impl CoreTime {
         [self.system_ns, self.irq_ns, self.softirq_ns].into_iter().fold(self.user_ns, u64::saturating_add)
     }
 
-    /// Its time in all, nanoseconds.
+    /// Its total time, nanoseconds.
     pub fn total_ns(&self) -> u64 {
         self.busy_ns().saturating_add(self.steal_ns).saturating_add(self.idle_ns)
     }

@@ -7,6 +7,7 @@ use crate::observation::{InterfaceDelta, Observation};
 use crate::own_traffic::{OtherTraffic, OwnPackets, OwnTraffic};
 use crate::plan::spec::PathKind;
 use crate::snapshot::LOOPBACK;
+use crate::word::word;
 use crate::workload::Role;
 
 /// A virtual function is a function on this bus.
@@ -111,7 +112,7 @@ impl PathProof {
         own: Option<OwnTraffic>,
     ) -> Self {
         let bytes = by_kind(observation, &BYTES);
-        let expected = kind_word(kind);
+        let expected = word(&kind);
         let own_packets = own.and_then(|own| own.packets(expected, &bytes, &by_kind(observation, &PACKETS)));
         let other_traffic = own.and_then(OwnTraffic::other);
         let share = share_of(&bytes, expected);
@@ -179,14 +180,6 @@ fn sorted(mut counts: Vec<(String, u64)>) -> Vec<(String, u64)> {
     counts
 }
 
-/// The word of a kind in proofs.
-fn kind_word(kind: PathKind) -> &'static str {
-    match kind {
-        PathKind::Vf => "vf",
-        PathKind::Synthetic => "synthetic",
-    }
-}
-
 /// The share of one name; absent when no byte was counted.
 fn share_of(bytes: &[(String, u64)], expected: &str) -> Option<f64> {
     let total: u64 = bytes.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
@@ -251,8 +244,8 @@ fn by_kind(observation: &Observation, counter: &Counter) -> Vec<(String, u64)> {
         }
     }
     let mut found = vec![
-        (kind_word(PathKind::Vf).to_owned(), through_vf),
-        (kind_word(PathKind::Synthetic).to_owned(), synthetic),
+        (word(&PathKind::Vf).to_owned(), through_vf),
+        (word(&PathKind::Synthetic).to_owned(), synthetic),
     ];
     found.extend(others);
     sorted(found)

@@ -8,7 +8,7 @@ use serde::ser::{Error, Impossible, Serialize, Serializer};
 ///
 /// # Panics
 /// For a value that is no such variant.
-pub(crate) fn word(variant: &impl Serialize) -> &'static str {
+pub fn word(variant: &impl Serialize) -> &'static str {
     variant.serialize(Word).expect("a variant without data")
 }
 

@@ -2,12 +2,22 @@
 //! it crosses the control connection as text.
 use std::io;
 
+use netduel_model::workload::OutOfRange;
+
 /// A treatment failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TreatmentError {
     /// The lab changes its path itself.
     #[error("change the path on a host: `path` belongs to the local lab and is set there, not by an agent")]
     PathIsTheLabs,
+    /// A quantity that no plan may have.
+    #[error("apply \"{change}\": {out}")]
+    OutOfRange {
+        /// The change, in words.
+        change: String,
+        /// The quantity and its range.
+        out: OutOfRange,
+    },
     /// No such interface in the agent's network namespace.
     #[error("find interface `{interface}` in the agent's network namespace{}", there_is(.known))]
     NoInterface {

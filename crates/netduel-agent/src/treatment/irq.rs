@@ -144,8 +144,8 @@ fn interrupts(roots: &Roots, interface: &str) -> io::Result<Vec<Interrupt>> {
 fn of_queues(all: Vec<Interrupt>) -> Vec<(Interrupt, Option<u32>)> {
     let names: Vec<&str> = all.iter().map(|interrupt| interrupt.handler.as_str()).collect();
     let queues = netduel_host::interrupt_queues(&names);
-    let any_told = queues.iter().any(Option::is_some);
-    all.into_iter().zip(queues).filter(|(_, queue)| queue.is_some() || !any_told).collect()
+    let is_any_known = queues.iter().any(Option::is_some);
+    all.into_iter().zip(queues).filter(|(_, queue)| queue.is_some() || !is_any_known).collect()
 }
 
 fn read(file: &Path) -> io::Result<String> {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_that_is_gone_or_another_s_or_refuses_keeps_no_other_from_its_cores() {
+    fn failed_restore_of_one_interrupt_does_not_stop_the_others() {
         let (_folder, roots) = roots();
         let (undo, change) = prepare(&roots, "netduel-none", &CoreChoice::Spread).unwrap();
         change.make().unwrap();

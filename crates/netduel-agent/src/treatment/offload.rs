@@ -1,4 +1,5 @@
 //! Offload features (`ethtool -K`): by the kernel's names, or by ethtool's for a group of them.
+use netduel_model::plan::offload::{OFFLOAD_GROUPS, OffloadGroup};
 use netduel_sys::ethtool::{Ethtool, Feature};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,21 +8,6 @@ use super::change::{Change, Original};
 use super::device::{ethtool_socket, if_present, index_of};
 use super::error::{TreatmentError, feature_words};
 
-/// ethtool's names for groups of kernel features (`off_flag_def` in ethtool.c); a star stands for any text.
-const GROUPS: &[(&str, &str, &str)] = &[
-    ("rx", "rx-checksumming", "rx-checksum"),
-    ("tx", "tx-checksumming", "tx-checksum-*"),
-    ("sg", "scatter-gather", "tx-scatter-gather*"),
-    ("tso", "tcp-segmentation-offload", "tx-tcp*-segmentation"),
-    ("ufo", "udp-fragmentation-offload", "tx-udp-fragmentation"),
-    ("gso", "generic-segmentation-offload", "tx-generic-segmentation"),
-    ("gro", "generic-receive-offload", "rx-gro"),
-    ("lro", "large-receive-offload", "rx-lro"),
-    ("rxvlan", "rx-vlan-offload", "rx-vlan-hw-parse"),
-    ("txvlan", "tx-vlan-offload", "tx-vlan-hw-insert"),
-    ("ntuple", "ntuple-filters", "rx-ntuple-filter"),
-    ("rxhash", "receive-hashing", "rx-hashing"),
-];
 /// So many near names are listed.
 const NEAR_MAX: usize = 4;
 
@@ -108,19 +94,8 @@ fn behind<'a>(name: &str, features: &'a [Feature]) -> Vec<&'a Feature> {
     if let Some(feature) = features.iter().find(|feature| feature.name == name) {
         return vec![feature];
     }
-    let Some((_, _, pattern)) = GROUPS.iter().find(|(short, long, _)| *short == name || *long == name) else {
-        return Vec::new();
-    };
-    features.iter().filter(|feature| matches(pattern, &feature.name)).collect()
-}
-
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((head, tail)) => {
-            name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
-        }
-    }
+    let Some(group) = OffloadGroup::named(name) else { return Vec::new() };
+    features.iter().filter(|feature| group.contains(&feature.name)).collect()
 }
 
 /// A group is on when one of it is, and off when none is.
@@ -132,7 +107,7 @@ fn in_force(features: &[&Feature], enabled: bool) -> bool {
 fn near(name: &str, features: &[Feature]) -> Vec<String> {
     let names = features.iter().map(|feature| feature.name.as_str());
     let mut ranked: Vec<(usize, &str)> = names
-        .chain(GROUPS.iter().flat_map(|(short, long, _)| [*short, *long]))
+        .chain(OFFLOAD_GROUPS.iter().flat_map(|group| [group.short, group.long]))
         .map(|known| (distance(name, known), known))
         .filter(|(distance, _)| *distance <= name.chars().count().div_ceil(2))
         .collect();

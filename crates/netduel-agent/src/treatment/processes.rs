@@ -75,7 +75,7 @@ fn run_within(words: &[String], mark: &str, deadline: Duration) -> Result<(), Tr
     Err(failed(words, how, read_text(&stderr)))
 }
 
-/// A file in memory that cannot grow: a command that says too much must not fill the host's memory. Unlike a pipe it
+/// A file in memory that cannot grow: a command with much output must not fill the host's memory. Unlike a pipe it
 /// needs no reader, and a service that the command leaves behind does not hold up the agent.
 fn bounded_file() -> io::Result<File> {
     let file = memfd_create("standard-error", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_says_too_much_is_cut_and_still_ends() {
+    fn long_output_of_a_command_is_truncated_and_the_command_ends() {
         let failed =
             run(&words(&["sh", "-c", "yes 0123456789 | head -c 100000 >&2; exit 1"]), "mark-c").unwrap_err();
         assert!(failed.to_string().len() < 2 * STDERR_LEN as usize);

@@ -81,6 +81,10 @@ impl Record {
 /// Reads what is there and checks whether a treatment can be made; changes nothing.
 pub(super) fn treatment(action: &TreatmentAction, roots: &Roots) -> Result<Ready, TreatmentError> {
     use TreatmentAction as Action;
+    // A coordinator has checked its plan; whoever speaks for one may not have.
+    if let Some(out) = action.out_of_range() {
+        return Err(TreatmentError::OutOfRange { change: action.words(), out });
+    }
     match action {
         Action::Path { .. } => Err(TreatmentError::PathIsTheLabs),
         Action::Offload { interface, feature, enabled } => {
@@ -116,6 +120,8 @@ fn ready<O: Into<Record>, C: Change + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::plan::tuning::{Ring, RssSpread};
+
     use super::*;
 
     impl Record {
@@ -123,6 +129,35 @@ mod tests {
         pub(in crate::treatment) fn of_sysctl(name: &str, value: &str) -> Self {
             serde_json::from_value(serde_json::json!({ "kind": "sysctl", "name": name, "value": value }))
                 .unwrap()
+        }
+    }
+
+    #[test]
+    fn quantity_out_of_the_range_of_plans_is_refused_with_the_range() {
+        let interface = || "no-such".to_owned();
+        let ring =
+            |descriptors| TreatmentAction::Ring { interface: interface(), ring: Ring::Rx, descriptors };
+        let queues = |queues| TreatmentAction::Queues { interface: interface(), queues };
+        let rss = |table| TreatmentAction::Rss { interface: interface(), table };
+        for (action, words) in [
+            (
+                TreatmentAction::Mtu { interface: interface(), mtu: 575 },
+                "mtu is 575; 576 to 65535 bytes is allowed",
+            ),
+            (ring(0), "value is 0; 1 to 1048576 is allowed"),
+            (ring(1_048_577), "value is 1048577; 1 to 1048576 is allowed"),
+            (queues(0), "queues is 0; 1 to 1024 is allowed"),
+            (queues(1025), "queues is 1025; 1 to 1024 is allowed"),
+            (rss(RssSpread::Equal { queues: 0 }), "queues is 0; 1 to 1024 is allowed"),
+            (rss(RssSpread::Weights { weights: vec![1; 1025] }), "queues is 1025; 1 to 1024 is allowed"),
+        ] {
+            let refused = treatment(&action, &Roots::default()).err().map(|error| error.to_string());
+            assert!(refused.as_ref().is_some_and(|text| text.ends_with(words)), "{action:?}: {refused:?}");
+        }
+        // The next check is that of the interface.
+        for action in [ring(1), ring(1_048_576), queues(1), queues(1024)] {
+            let refused = treatment(&action, &Roots::default()).err();
+            assert!(matches!(refused, Some(TreatmentError::NoInterface { .. })), "{action:?}: {refused:?}");
         }
     }
 

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn table_with_the_largest_queue_number_is_told_without_a_panic() {
+    fn table_with_the_largest_queue_number_is_undone_by_the_default() {
         assert_eq!(by_hand("eth0", &[u32::MAX, 1]), "`ethtool -X eth0 default`");
         assert_eq!(by_hand("eth0", &[0, 1, 1]), "`ethtool -X eth0 weight 1 2`");
     }
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_told_by_queue() {
+    fn shares_are_listed_by_queue() {
         assert_eq!(shares(&[0, 2, 0]), "queue 0: 2 slots, queue 2: 1 slots");
     }
 }

@@ -7,7 +7,7 @@ use netduel_model::sample::LiveFigures;
 use netduel_model::units::Nanos;
 
 use super::error::PeerError;
-use super::name::name_of_request;
+use super::name::name_of;
 use crate::protocol::{
     Bounds, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode,
 };
@@ -121,7 +121,7 @@ impl AgentPeer {
             Stage::Prepared => (*request == ToAgent::Start, "the start of traffic"),
             Stage::Running { .. } => (*request == ToAgent::Finish, "the end of traffic"),
         };
-        if fits { Ok(()) } else { Err(PeerError::Unexpected { got: name_of_request(request), awaited }) }
+        if fits { Ok(()) } else { Err(PeerError::Unexpected { got: name_of(request), awaited }) }
     }
 
     fn progress_ns(&self) -> u64 {

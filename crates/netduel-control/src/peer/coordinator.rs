@@ -4,7 +4,7 @@ use netduel_model::sample::LiveFigures;
 use netduel_model::trial::TrialEnd;
 
 use super::error::{BANNER_LINES_MAX, PeerError};
-use super::name::name_of_answer;
+use super::name::name_of;
 use crate::protocol::{
     FailureKind, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode, quote,
 };
@@ -54,7 +54,7 @@ enum Awaited {
 impl PeerError {
     /// An agent sent this answer to a request that has another one.
     pub fn unexpected(answer: &FromAgent, request: &ToAgent) -> Self {
-        Self::Unexpected { got: name_of_answer(answer), awaited: Awaited::of(request).name() }
+        Self::Unexpected { got: name_of(answer), awaited: Awaited::of(request).name() }
     }
 }
 
@@ -284,10 +284,7 @@ impl CoordinatorPeer {
             return self.message(decode(line)?, now_ns);
         }
         if let Ok(message) = decode::<FromAgent>(line) {
-            return Err(PeerError::Unexpected {
-                got: name_of_answer(&message),
-                awaited: Awaited::Hello.name(),
-            });
+            return Err(PeerError::Unexpected { got: name_of(&message), awaited: Awaited::Hello.name() });
         }
         if self.banner.len() == BANNER_LINES_MAX {
             return Err(PeerError::Banner { last: quote(line) });
@@ -308,7 +305,7 @@ impl CoordinatorPeer {
         };
         if !answers || !of_this_trial {
             return Err(PeerError::Unexpected {
-                got: name_of_answer(&message),
+                got: name_of(&message),
                 awaited: awaited.map_or("nothing", Awaited::name),
             });
         }

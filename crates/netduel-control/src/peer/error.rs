@@ -36,7 +36,7 @@ pub enum PeerError {
     #[error("it sent `{got}` while {awaited} was awaited")]
     Unexpected {
         /// The received message.
-        got: &'static str,
+        got: String,
         /// The expected message.
         awaited: &'static str,
     },

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::plan::blocks::{blocks_needed, guarded};
+use crate::plan::offload;
 use crate::plan::spec::{LabPath, PathKind, Side};
 use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
 use crate::units::{BitRate, Nanos, Percent};
@@ -366,6 +367,16 @@ impl TreatmentAction {
             Self::IrqAffinity { interface, .. } => format!("the interrupts of {interface}"),
             Self::Command { .. } => return None,
         })
+    }
+
+    /// Whether both change the same thing, or a part of it. A command may change anything, and overlaps nothing.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Offload { interface, feature, .. }, Self::Offload { interface: at, feature: of, .. }) => {
+                interface == at && offload::overlap(feature, of)
+            }
+            _ => self.target().is_some_and(|target| other.target() == Some(target)),
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use crate::metric::Metric;
 use crate::units::Nanos;
 use crate::workload::given::Given;
 use crate::workload::{
-    BANDWIDTH_LIMIT, DESIGN, DURATION, LAB, SEARCH_GOAL, Setting, SettingRange, TREATMENT, Traffic,
-    WorkloadType,
+    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, SEARCH_GOAL, Setting, SettingRange, TREATMENT,
+    Traffic, WorkloadType,
 };
 
 /// Where an editor finds the bounds of a quantity that is text with a unit: JSON Schema has bounds for numbers alone.
@@ -46,6 +46,7 @@ pub fn schema() -> Value {
     ] {
         bound(&mut definitions[table]["properties"], "", settings);
     }
+    definitions["TreatmentSpec"]["allOf"] = DESCRIPTORS.range.map(rule_of_rings).into_iter().collect();
     for kind in WorkloadType::ALL {
         bound(&mut definitions["DpdkSpec"]["properties"], "dpdk.", kind.settings());
     }
@@ -63,13 +64,24 @@ fn rule(kind: WorkloadType) -> Value {
     })
 }
 
+/// The range of the value of a treatment `ring`, which is text as any value of a treatment.
+fn rule_of_rings(range: SettingRange) -> Value {
+    json!({
+        "if": { "required": ["ring"] },
+        "then": { "properties": { DESCRIPTORS.key: bounds_of_text(range) } },
+    })
+}
+
 fn bounds(range: SettingRange) -> Value {
-    let SettingRange { least, most, unit, .. } = range;
-    if unit.is_number() {
-        json!({ "minimum": least, "maximum": most })
+    if range.unit.is_number() {
+        json!({ "minimum": range.least, "maximum": range.most })
     } else {
-        json!({ LEAST: unit.show(least), MOST: unit.show(most) })
+        bounds_of_text(range)
     }
+}
+
+fn bounds_of_text(SettingRange { least, most, unit, .. }: SettingRange) -> Value {
+    json!({ LEAST: unit.show(least), MOST: unit.show(most) })
 }
 
 /// Adds the ranges of settings whose keys begin with `table` to the keys of that table.

@@ -137,7 +137,7 @@ impl Sockets {
         usize::from(self.tcp > 0) + self.udp as usize
     }
 
-    /// Sockets in all.
+    /// Total number of sockets.
     pub fn count(self) -> u64 {
         [self.tcp, self.udp, self.echo, self.runtime_tcp].map(u64::from).iter().sum()
     }

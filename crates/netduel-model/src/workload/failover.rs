@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{self, Demand, Descriptors, Facts, Sockets, TcpFacts, Threads};
 use super::given::{Given, Places};
+use super::particular::Particular;
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Side, TcpEngine};
 use super::timing::Timing;
@@ -40,6 +41,8 @@ pub struct Failover {
     pub events: Vec<PathEvent>,
 }
 
+impl Particular for Failover {}
+
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[
     setting::FAMILY,
@@ -47,16 +50,17 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     // Each has a thread at both ends, which must not delay the probes; an outage is seen by one stream as by many.
-    Setting::within("streams", Range::count(0, 64)).says("connections beside the probes, default 1"),
-    Setting::free("direction").says("direction of the streams, default `up`; probes go in both directions"),
+    Setting::within("streams", Range::count(0, 64)).described("connections beside the probes, default 1"),
+    Setting::free("direction")
+        .described("direction of the streams, default `up`; probes go in both directions"),
     setting::BLOCK,
     Setting::free("engine"),
     Setting::free("congestion"),
     Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::PROBE_MOST))
-        .says_made(|| format!("bytes of a probe, default {PROBE}")),
+        .described_by(|| format!("bytes of a probe, default {PROBE}")),
     // Every probe is stored: 10 k/s for 100 s are the most that a trial keeps. Below 10 /s an outage is not seen.
     Setting::within("request_rate", Range::per_second(10, 10_000))
-        .says_made(|| format!("rate of the probes in each direction, default {PROBE_RATE}")),
+        .described_by(|| format!("rate of the probes in each direction, default {PROBE_RATE}")),
     Setting::free("events"),
 ];
 

@@ -14,13 +14,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::DATAGRAM_MOST))
-        .says_made(|| {
+        .described_by(|| {
             format!("bytes behind the ICMP header of a request and of its response, default {REQUEST}")
         })
         .advise("an echo request begins with the identity of its trial and its number"),
-    setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
-    Setting::free("wait").says("the client, default `block`; not `busy-poll`"),
-    setting::REQUEST_RATE.says(setting::EXCLUDES_OUTSTANDING),
+    setting::OUTSTANDING.described(setting::ONE_IN_FLIGHT),
+    Setting::free("wait").described("the client, default `block`; not `busy-poll`"),
+    setting::REQUEST_RATE.described(setting::EXCLUDES_OUTSTANDING),
 ];
 
 pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::{Descriptors, Facts, Requests, Sockets, TcpFacts, Threads};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
+use super::particular::Particular;
 use super::round_trip::REQUEST;
 use super::setting::{self, Range, Setting, ppm};
 use super::terms::{Direction, ProbeProtocol, TcpEngine};
@@ -56,27 +57,29 @@ impl LoadedLatency {
     }
 }
 
+impl Particular for LoadedLatency {}
+
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[
     setting::FAMILY,
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
     setting::DSCP,
-    Setting::within("streams", Range::count(1, setting::THREADS_MOST)).says_made(|| {
+    Setting::within("streams", Range::count(1, setting::THREADS_MOST)).described_by(|| {
         format!(
             "connections of the load, default {STREAMS}; one further connection carries load and round trips"
         )
     }),
-    Setting::free("direction").says("direction of the load, default `both`"),
+    Setting::free("direction").described("direction of the load, default `both`"),
     setting::BLOCK,
     Setting::free("engine"),
     Setting::free("congestion"),
     Setting::free("probe"),
     Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::PROBE_MOST))
-        .says_made(|| format!("bytes of a probe and of its response, default {REQUEST}")),
+        .described_by(|| format!("bytes of a probe and of its response, default {REQUEST}")),
     // At 10 k/s probes of 64 B are 5 Mbit/s: more would be load themselves.
     Setting::within("request_rate", Range::per_second(1, 10_000))
-        .says_made(|| format!("rate of the probes, default {PROBE_RATE}")),
+        .described_by(|| format!("rate of the probes, default {PROBE_RATE}")),
     // Each part has to be long enough to be measured.
     Setting::within("idle_share", Range::share(5, 90)),
 ];

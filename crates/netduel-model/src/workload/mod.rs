@@ -5,6 +5,7 @@ mod failover;
 pub(crate) mod given;
 mod icmp_rr;
 mod loaded_latency;
+mod particular;
 mod pps;
 mod round_trip;
 pub(crate) mod setting;
@@ -17,7 +18,6 @@ mod udp_rr;
 mod udp_stream;
 pub(crate) mod work_unit;
 
-use std::fmt;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -25,10 +25,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
-use crate::packet_path::{self, PacketEngine, PacketPath};
 use crate::plan::problem::Problems;
-use crate::units::BitRate;
 use given::{Given, Places};
+use particular::Particular;
 
 pub use facts::{Demand, Descriptors, End, Facts, PacedRate, Requests, Sockets, TcpFacts, Threads, Wire};
 pub use failover::Failover;
@@ -37,8 +36,8 @@ pub use pps::Pps;
 pub(crate) use pps::search_duration;
 pub use round_trip::RoundTrip;
 pub use setting::{
-    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, Range as SettingRange, SEARCH_GOAL, Setting,
-    TREATMENT, Unit,
+    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, OutOfRange, Range as SettingRange, SEARCH_GOAL,
+    Setting, TREATMENT, Unit,
 };
 
 pub use tcp_crr::Transaction;
@@ -99,7 +98,7 @@ impl PinAuto {
 }
 
 /// Makes the types, their words and the one dispatch from the table of workloads. The module of a type has `SETTINGS`, `resolve`,
-/// `check`, `number`, `facts` and `words`.
+/// `check`, `number`, `facts` and `words`; its settings are [`Particular`].
 macro_rules! workloads {
     ($($(#[doc = $doc:literal])+ $variant:ident($settings:ty) = $word:literal in $module:ident;)+) => {
         /// The traffic of a workload.
@@ -170,6 +169,18 @@ macro_rules! workloads {
                 }
             }
 
+            fn particular(&self) -> &dyn Particular {
+                match self {
+                    $(Self::$variant(settings) => settings,)+
+                }
+            }
+
+            fn particular_mut(&mut self) -> &mut dyn Particular {
+                match self {
+                    $(Self::$variant(settings) => settings,)+
+                }
+            }
+
             /// A quantity of its settings by the key in a plan, in the unit of its range.
             fn number(&self, key: &str, timing: &Timing) -> Option<u64> {
                 match self {
@@ -201,27 +212,6 @@ workloads! {
     Pps(Pps) = "pps" in pps;
 }
 
-/// A value beyond the range of its setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutOfRange {
-    /// The key of the setting in a plan.
-    pub key: &'static str,
-    /// The value.
-    pub value: u64,
-    /// What is allowed.
-    pub range: SettingRange,
-    /// Beside what, when it is less than the range of the setting; else empty.
-    pub beside: String,
-}
-
-/// For people: `streams is 2000; 1 to 1024 with the engine ... is allowed`.
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, value, range, beside } = self;
-        write!(f, "{key} is {}; {}{beside} is allowed", range.unit.show(*value), range.words())
-    }
-}
-
 impl Workload {
     /// The first setting that is out of its range. Agents and standing servers refuse such a workload, as a plan does. They take a
     /// shorter duration: the trials of a search have one.
@@ -229,20 +219,7 @@ impl Workload {
         self.out_of_type()
             .or_else(|| self.out_of_duration())
             .or_else(|| self.out_of_goals())
-            .or_else(|| self.out_of_frame())
-    }
-
-    /// The datagrams of `pps` fill its frames. A plan sets the size of the frames only.
-    fn out_of_frame(&self) -> Option<OutOfRange> {
-        let Traffic::Pps(Pps { udp, packets }) = &self.traffic else { return None };
-        let payload = PacketPath::payload(packets.frame, self.family).unwrap_or_default();
-        let range = SettingRange::byte_count(payload.0, payload.0);
-        (udp.size != payload).then(|| OutOfRange {
-            key: "size",
-            value: udp.size.0,
-            range,
-            beside: format!(" with frames of {} bytes", packets.frame),
-        })
+            .or_else(|| self.traffic.particular().misfit(self.family))
     }
 
     fn out_of_duration(&self) -> Option<OutOfRange> {
@@ -257,17 +234,8 @@ impl Workload {
     }
 
     fn out_of_goals(&self) -> Option<OutOfRange> {
-        self.traffic.facts().search()?.goals.iter().find_map(|goal| {
-            SEARCH_GOAL.iter().find_map(|setting| {
-                let (range, value) = (setting.range?, goal.number(setting.key)?);
-                (!range.contains(value)).then_some(OutOfRange {
-                    key: setting.key,
-                    value,
-                    range,
-                    beside: String::new(),
-                })
-            })
-        })
+        let facts = self.traffic.facts();
+        facts.search()?.goals.iter().find_map(|goal| OutOfRange::first(SEARCH_GOAL, |key| goal.number(key)))
     }
 
     fn out_of_type(&self) -> Option<OutOfRange> {
@@ -298,24 +266,8 @@ impl Workload {
     /// The range of a setting of this workload: that of its type, or a part of it beside another setting, which is named.
     fn range_of(&self, setting: &Setting) -> Option<(SettingRange, String)> {
         let range = setting.range?;
-        let facts = self.traffic.facts();
-        let most = |most: u64| SettingRange { most: range.most.min(most), ..range };
-        Some(match setting.key {
-            "streams"
-                if facts.tcp.engine.is_some_and(|engine| engine.stream_threads() == StreamThreads::Each) =>
-            {
-                (most(setting::THREADS_MOST), format!(" with the engines {}", TcpEngine::with_thread_each()))
-            }
-            "frame" if self.family == Family::Ipv6 => {
-                let least = range.least.max(PacketPath::frame_least(self.family).into());
-                (SettingRange { least, ..range }, " over IPv6".to_owned())
-            }
-            // Each has a thread that never leaves its core.
-            "flows" if facts.packets.is_some_and(|packets| packets.engine == PacketEngine::Kernel) => {
-                (most(packet_path::KERNEL_FLOWS_MOST), " with the generator `kernel`".to_owned())
-            }
-            _ => (range, String::new()),
-        })
+        let narrowed = self.traffic.particular().narrowed(setting.key, range, self.family);
+        Some(narrowed.unwrap_or_else(|| (range, String::new())))
     }
 
     /// The steady window, nanoseconds after the start: of the loaded part where there is an idle one before it.
@@ -325,20 +277,13 @@ impl Workload {
 }
 
 impl Traffic {
-    /// Makes one step of its search of it: packets at this rate, or as fast as it can. Nothing for other workloads.
+    /// Makes one step of its search of it: packets at this rate, or as fast as it can. Nothing for workloads without a search.
     pub fn set_step(&mut self, packets_per_s: Option<u64>) {
-        if let Self::Pps(settings) = self {
-            settings.packets.search = None;
-            let bits = |rate: u64| BitRate(rate.saturating_mul(settings.udp.size.0).saturating_mul(8));
-            settings.udp.rate = packets_per_s.map(bits);
-        }
+        self.particular_mut().set_step(packets_per_s);
     }
 
     /// The interfaces that its packets go over, where they bypass the network stack. Nothing for other workloads.
     pub(crate) fn set_interfaces(&mut self, client: Option<&String>, server: Option<&String>) {
-        if let Self::Pps(settings) = self {
-            settings.packets.client_interface = client.cloned();
-            settings.packets.server_interface = server.cloned();
-        }
+        self.particular_mut().set_interfaces(client, server);
     }
 }

@@ -7,7 +7,8 @@ mod search;
 
 use super::facts::{End, Facts};
 use super::given::{Given, Places};
-use super::setting::{self, Range, Setting};
+use super::particular::Particular;
+use super::setting::{self, OutOfRange, Range, Setting};
 use super::terms::{Direction, Family, UdpOffload, Wait};
 use super::timing::Timing;
 use super::udp_stream::{self, FlowTuning, UdpStream};
@@ -40,6 +41,46 @@ impl Pps {
     pub const FLOWS: u32 = 16;
 }
 
+impl Particular for Pps {
+    fn narrowed(&self, key: &str, range: Range, family: Family) -> Option<(Range, String)> {
+        match key {
+            "frame" if family == Family::Ipv6 => {
+                let least = range.least.max(PacketPath::frame_least(family).into());
+                Some((Range { least, ..range }, " over IPv6".to_owned()))
+            }
+            // Each has a thread that never leaves its core.
+            "flows" if self.packets.engine == PacketEngine::Kernel => {
+                let most = range.most.min(KERNEL_FLOWS_MOST);
+                Some((Range { most, ..range }, " with the generator `kernel`".to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The datagrams fill the frames. A plan sets the size of the frames only.
+    fn misfit(&self, family: Family) -> Option<OutOfRange> {
+        let Self { udp, packets } = self;
+        let payload = PacketPath::payload(packets.frame, family).unwrap_or_default();
+        (udp.size != payload).then(|| OutOfRange {
+            key: "size",
+            value: udp.size.0,
+            range: Range::byte_count(payload.0, payload.0),
+            beside: format!(" with frames of {} bytes", packets.frame),
+        })
+    }
+
+    fn set_step(&mut self, packets_per_s: Option<u64>) {
+        self.packets.search = None;
+        let bits = |rate: u64| BitRate(rate.saturating_mul(self.udp.size.0).saturating_mul(8));
+        self.udp.rate = packets_per_s.map(bits);
+    }
+
+    fn set_interfaces(&mut self, client: Option<&String>, server: Option<&String>) {
+        self.packets.client_interface = client.cloned();
+        self.packets.server_interface = server.cloned();
+    }
+}
+
 /// DPDK itself has room for 1024 (`RTE_MAX_QUEUES_PER_PORT`).
 const DPDK_QUEUES: Range = Range::count(1, 128);
 
@@ -48,24 +89,24 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::FAMILY,
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
-    udp_stream::FLOWS.says_made(|| {
+    udp_stream::FLOWS.described_by(|| {
         format!(
             "default {}. Generator `kernel`: default 1, at most {KERNEL_FLOWS_MOST}, and each flow has a thread that keeps a core busy. \
              `dpdk`: default 1 with a receiver of one queue; with more than 1 testpmd chooses the number",
             Pps::FLOWS
         )
     }),
-    Setting::free("direction").says(
+    Setting::free("direction").described(
         "default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams; only sockets have another \
          direction than `up`",
     ),
-    setting::WINDOW.says_made(|| {
+    setting::WINDOW.described_by(|| {
         format!(
             "default: {}; {SEARCH_WINDOW} with `search`, because large buffers hide a loss",
             UdpStream::receive_buffers_words()
         )
     }),
-    Setting::free("wait").says("the receiver `xdp`, `spin` (default) or `busy-poll`"),
+    Setting::free("wait").described("the receiver `xdp`, `spin` (default) or `busy-poll`"),
     Setting::free("generator"),
     Setting::free("receiver"),
     Setting::free("frames").of_workload(),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{Demand, Facts, Requests, Threads};
 use super::given::{Given, Places};
+use super::particular::Particular;
 use super::terms::{Direction, Wait};
 use super::timing::Timing;
 use super::work_unit::WorkUnit;
@@ -52,6 +53,8 @@ impl RoundTrip {
     /// Bytes of a request, and of its response, when the plan does not say.
     pub const SIZE: Bytes = REQUEST;
 }
+
+impl Particular for RoundTrip {}
 
 /// A quantity of the settings, in the unit of its range.
 pub(super) fn number(settings: &RoundTrip, key: &str, _timing: &Timing) -> Option<u64> {

@@ -1,6 +1,8 @@
 //! The settings of a type of workload as they stand in a plan, with their ranges. A range stands in the file of its type, or here when it
 //! is no type's own, and nowhere else: `plan check`, quick tests, the JSON Schema and the guide, agents and `netduel serve` all read it
 //! from there.
+use std::fmt;
+
 use crate::plan::tuning::QUEUES_MOST;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 
@@ -45,12 +47,12 @@ impl Setting {
     }
 
     /// The same, with what it is for this type.
-    pub(crate) const fn says(self, text: &'static str) -> Self {
+    pub(crate) const fn described(self, text: &'static str) -> Self {
         Self { text: Text::Written(text), ..self }
     }
 
     /// The same, with what it is for this type, made when it is shown.
-    pub(crate) const fn says_made(self, make: fn() -> String) -> Self {
+    pub(crate) const fn described_by(self, make: fn() -> String) -> Self {
         Self { text: Text::Made(make), ..self }
     }
 
@@ -149,6 +151,38 @@ impl Range {
     /// Whether a value is in it.
     pub const fn contains(&self, value: u64) -> bool {
         self.least <= value && value <= self.most && value.is_multiple_of(self.step)
+    }
+}
+
+/// A value beyond the range of its setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// The key of the setting in a plan.
+    pub key: &'static str,
+    /// The value.
+    pub value: u64,
+    /// What is allowed.
+    pub range: Range,
+    /// Beside what, when it is less than the range of the setting; else empty.
+    pub beside: String,
+}
+
+/// For people: `streams is 2000; 1 to 1024 with the engine ... is allowed`.
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, range, beside } = self;
+        write!(f, "{key} is {}; {}{beside} is allowed", range.unit.show(*value), range.words())
+    }
+}
+
+impl OutOfRange {
+    /// The first quantity of a table that is out of its range. `number`: a value by its key, in the unit of its range.
+    pub(crate) fn first(settings: &[Setting], number: impl Fn(&str) -> Option<u64>) -> Option<Self> {
+        settings.iter().find_map(|setting| {
+            let (range, value) = (setting.range?, number(setting.key)?);
+            let beside = String::new();
+            (!range.contains(value)).then_some(Self { key: setting.key, value, range, beside })
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{Demand, Facts, Requests, Sockets, TcpFacts, Threads};
 use super::given::{Given, Places};
+use super::particular::Particular;
 use super::round_trip::{self, REQUEST};
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Wait};
@@ -42,6 +43,8 @@ impl Transaction {
     pub const TIMEOUT: Nanos = Nanos(4_000_000_000);
 }
 
+impl Particular for Transaction {}
+
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[
     setting::FAMILY,
@@ -49,14 +52,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     // A request on a connection of its own begins with what proves that it is the trial's.
-    Setting::within("size", Range::bytes(48, setting::MESSAGE_MOST)).says_made(|| format!("bytes of a request, default {REQUEST}")),
+    Setting::within("size", Range::bytes(48, setting::MESSAGE_MOST)).described_by(|| format!("bytes of a request, default {REQUEST}")),
     // The response begins with a proof of the trial.
     Setting::within("response_size", Range::bytes(setting::MESSAGE_LEAST, setting::MESSAGE_MOST)),
-    setting::OUTSTANDING.says_made(|| {
+    setting::OUTSTANDING.described_by(|| {
         format!("transactions, each in a thread at both ends, default 1; with `request_rate` the most in flight, default {OUTSTANDING_OPEN}")
     }),
-    Setting::free("wait").says("both ends, default `block`; not `busy-poll`"),
-    setting::REQUEST_RATE.says("default: a closed loop"),
+    Setting::free("wait").described("both ends, default `block`; not `busy-poll`"),
+    setting::REQUEST_RATE.described("default: a closed loop"),
     Setting::free("congestion"),
 ];
 

@@ -10,11 +10,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
     setting::DSCP,
-    Setting::within("size", Range::bytes(1, setting::MESSAGE_MOST)).says_made(round_trip::size_text),
-    setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
-    Setting::free("wait").says(setting::BOTH_WAIT),
-    setting::REQUEST_RATE.says(setting::EXCLUDES_OUTSTANDING),
-    Setting::free("timestamps").says(
+    Setting::within("size", Range::bytes(1, setting::MESSAGE_MOST)).described_by(round_trip::size_text),
+    setting::OUTSTANDING.described(setting::ONE_IN_FLIGHT),
+    Setting::free("wait").described(setting::BOTH_WAIT),
+    setting::REQUEST_RATE.described(setting::EXCLUDES_OUTSTANDING),
+    Setting::free("timestamps").described(
         "a response of at least 48 B carries the server's times; with less, network and server are one part",
     ),
     Setting::free("congestion"),

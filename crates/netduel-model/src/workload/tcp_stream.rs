@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, TcpFacts, Threads, Wire};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
+use super::particular::Particular;
 use super::setting::{self, Range, Setting};
-use super::terms::{Direction, StreamThreads, TcpEngine};
+use super::terms::{Direction, Family, StreamThreads, TcpEngine};
 use super::timing::Timing;
 use super::work_unit::WorkUnit;
 use crate::metric::Metric;
@@ -56,6 +57,16 @@ impl StreamTuning {
     }
 }
 
+impl Particular for TcpStream {
+    fn narrowed(&self, key: &str, range: Range, _family: Family) -> Option<(Range, String)> {
+        let is_part = key == "streams" && self.engine.stream_threads() == StreamThreads::Each;
+        is_part.then(|| {
+            let beside = format!(" with the engines {}", TcpEngine::with_thread_each());
+            (Range { most: range.most.min(setting::THREADS_MOST), ..range }, beside)
+        })
+    }
+}
+
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[
     setting::FAMILY,
@@ -63,14 +74,15 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     // The port opens this many sockets in some seconds; they share a thread for each core.
-    Setting::within("streams", Range::count(1, 20_000)).says_made(streams_text),
-    Setting::free("direction").says("default `up`; with `both`, rates are the sum of the two directions"),
+    Setting::within("streams", Range::count(1, 20_000)).described_by(streams_text),
+    Setting::free("direction")
+        .described("default `up`; with `both`, rates are the sum of the two directions"),
     setting::BLOCK,
     Setting::free("engine"),
     Setting::free("congestion"),
     setting::RATE,
     setting::VOLUME,
-    setting::WINDOW.says("default: the kernel grows them"),
+    setting::WINDOW.described("default: the kernel grows them"),
     // TCP_MIN_MSS and MAX_TCP_WINDOW in include/net/tcp.h.
     Setting::within("mss", Range::byte_count(88, 32_767)),
 ];

@@ -216,12 +216,16 @@ pub enum Role {
     Server,
 }
 
+impl Role {
+    /// `client` or `server`.
+    pub fn word(self) -> &'static str {
+        word(&self)
+    }
+}
+
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        })
+        f.pad(self.word())
     }
 }
 

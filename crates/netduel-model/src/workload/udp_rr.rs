@@ -12,12 +12,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::DATAGRAM_MOST))
-        .says_made(round_trip::size_text)
+        .described_by(round_trip::size_text)
         .advise("a datagram begins with the identity of its trial and its number"),
-    setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
-    Setting::free("wait").says(setting::BOTH_WAIT),
-    setting::REQUEST_RATE.says(setting::EXCLUDES_OUTSTANDING),
-    Setting::free("timestamps").says(
+    setting::OUTSTANDING.described(setting::ONE_IN_FLIGHT),
+    Setting::free("wait").described(setting::BOTH_WAIT),
+    setting::REQUEST_RATE.described(setting::EXCLUDES_OUTSTANDING),
+    Setting::free("timestamps").described(
         "a response of at least 64 B carries the server's times; with less, network and server are one part",
     ),
 ];

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, Threads, Wire};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
+use super::particular::Particular;
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Family, UdpOffload};
 use super::timing::Timing;
@@ -50,6 +51,8 @@ impl FlowTuning {
     }
 }
 
+impl Particular for UdpStream {}
+
 /// Source ports: each has a socket of its own at both ends.
 pub(super) const FLOWS: Setting = Setting::within("flows", Range::count(1, setting::THREADS_MOST));
 
@@ -59,17 +62,17 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
     setting::DSCP,
-    FLOWS.says("default 1"),
-    Setting::free("direction").says("default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams"),
-    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::DATAGRAM_MOST)).says_made(|| {
+    FLOWS.described("default 1"),
+    Setting::free("direction").described("default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams"),
+    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::DATAGRAM_MOST)).described_by(|| {
             let [v4, v6] = [Family::Ipv4, Family::Ipv6].map(UdpStream::default_size);
             format!("payload of a datagram, default {v4} ({v6} over IPv6)")
         })
         .advise("a datagram begins with the identity of its trial, its number and its send time"),
-    setting::RATE.says("datagrams leave in bursts of what is due in 100 us, at most 16"),
+    setting::RATE.described("datagrams leave in bursts of what is due in 100 us, at most 16"),
     Setting::free("offload"),
-    setting::VOLUME.says("flows send whole datagrams, also the last one"),
-    setting::WINDOW.says_made(|| format!("default: {}", UdpStream::receive_buffers_words())),
+    setting::VOLUME.described("flows send whole datagrams, also the last one"),
+    setting::WINDOW.described_by(|| format!("default: {}", UdpStream::receive_buffers_words())),
 ];
 
 /// A quantity of the settings, in the unit of its range.

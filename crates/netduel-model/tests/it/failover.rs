@@ -6,7 +6,7 @@ use netduel_model::plan::spec::Side;
 use netduel_model::units::{Bytes, Nanos, PerSecond};
 use netduel_model::workload::Traffic;
 
-/// A good plan; each case changes one line of it.
+/// A valid plan; each case changes one line of it.
 const GOOD: &str = r#"name = "good"
 question = "What does it cost?"
 [lab]

@@ -45,7 +45,7 @@ fn titles() -> String {
 }
 
 #[test]
-fn every_plan_of_the_guide_is_good() {
+fn every_plan_of_the_guide_is_valid() {
     let guide = std::fs::read_to_string(project_file("docs/plans.md")).expect("the guide is there");
     let mut plans = 0;
     for block in guide.split("```toml\n").skip(1) {

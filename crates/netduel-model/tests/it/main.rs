@@ -1,15 +1,15 @@
-//! Plans from the outside: those that come with the program, those that are wrong, the schema and the guide.
+//! Plans from the outside: those that come with the program, invalid plans, the schema and the guide.
 #![forbid(unsafe_code)]
 mod failover;
 mod guests;
 mod guide;
+mod invalid;
 mod mutated;
 mod permissions;
 mod resolved;
 mod shipped;
 mod sizes;
 mod workloads;
-mod wrong;
 
 use std::path::PathBuf;
 

@@ -14,7 +14,7 @@ fn plan(name: &str) -> ResolvedPlan {
 }
 
 #[test]
-fn every_plan_in_the_folder_is_good_and_named_after_its_file() {
+fn every_plan_in_the_folder_is_valid_and_named_after_its_file() {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(project_file("plans")).expect("the folder is there") {
         let name = entry.expect("an entry").file_name().into_string().expect("a plain name");

@@ -1,6 +1,7 @@
 //! Values that are bounds: the effect was not over, the search found no limit, or the trial had no round trip.
 use netduel_model::metric::Metric;
 use netduel_model::trial::Trial;
+use netduel_model::word::word;
 use netduel_model::workload::Workload;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,10 +35,7 @@ impl Bound {
 
     /// Its name in JSON and CSV.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::AtLeast => "at-least",
-            Self::LessThan => "less-than",
-        }
+        word(&self)
     }
 }
 

@@ -1,4 +1,5 @@
 //! A finding: its name, its severity, the evidence, the reason and the remedy. Imports no rule.
+use netduel_model::word::word;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,11 +18,7 @@ pub enum Severity {
 impl Severity {
     /// One word.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Problem => "problem",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
+        word(&self)
     }
 }
 

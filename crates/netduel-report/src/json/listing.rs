@@ -1,4 +1,5 @@
 //! Documents of commands that list or delete what is stored: `netduel runs`, `netduel runs rm`, `netduel pair`.
+use netduel_model::word::word;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -82,12 +83,7 @@ pub enum RunState {
 impl RunState {
     /// The word of the listing for people.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-        }
+        word(&self)
     }
 }
 

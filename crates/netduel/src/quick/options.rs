@@ -2,7 +2,7 @@
 use netduel_model::plan::PlanErrors;
 
 /// The option that sets a key of the workload.
-fn option(key: &str) -> Option<&'static str> {
+pub(super) fn option(key: &str) -> Option<&'static str> {
     Some(match key {
         "block" | "size" => "-l (--length)",
         "congestion" => "-C (--congestion)",

@@ -1,19 +1,24 @@
-//! Checks every bound of every setting with all readers of the table of ranges: plans, their JSON Schema, the command line of
-//! quick tests, agents and standing servers. Tests only.
+//! Checks every bound of every setting with all readers of the table of ranges: plans, their JSON Schema, the command lines of
+//! quick tests and of the lab, agents and standing servers. Tests only.
 use std::net::Ipv4Addr;
 
 use clap::Parser as _;
+use netduel_agent::treatment::{GuardCommand, TreatmentError, Treatments};
 use netduel_model::ids::WorkloadName;
-use netduel_model::plan::{self, spec::SettingsSpec};
+use netduel_model::plan::tuning::{Ring, RssSpread};
+use netduel_model::plan::{self, TreatmentAction, spec::SettingsSpec};
+use netduel_model::search::{Search, SearchGoal, SearchPreset};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{
     BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, SEARCH_GOAL, Setting, SettingRange,
-    TREATMENT, Timing, Unit, Workload, WorkloadType,
+    TREATMENT, Timing, Traffic, Unit, Workload, WorkloadType,
 };
 use serde_json::Value;
 
-use super::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
+use super::args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
+use super::options::option;
 use super::plan::Test;
+use crate::cli::lab::LabCommand;
 use crate::serve::rules::Rules;
 
 const SECOND: Nanos = Nanos(1_000_000_000);
@@ -220,8 +225,8 @@ fn with_treatment(change: &str) -> String {
     elsewhere(&format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n").replacen(" }]", &format!(" }}{treatment}"), 1))
 }
 
-/// Whether a plan takes the bounds of a range, and the values next to them.
-fn check_bounds(setting: &Setting, plan: impl Fn(&str) -> String) {
+/// The bounds of a range and the values next to them, each with whether it is in the range.
+fn bounds(setting: &Setting) -> impl Iterator<Item = (u64, bool)> + use<> {
     let range = setting.range.expect("it is a quantity");
     let values = [
         Some((range.least, true)),
@@ -230,8 +235,13 @@ fn check_bounds(setting: &Setting, plan: impl Fn(&str) -> String) {
         Some((range.most + 1, false)),
         (range.step > 1).then_some((range.least + 1, false)),
     ];
-    for (value, is_good) in values.into_iter().flatten() {
-        let text = plan(&range.unit.toml(value));
+    values.into_iter().flatten()
+}
+
+/// Checks which of these values a plan accepts.
+fn check_bounds(setting: &Setting, plan: impl Fn(&str) -> String) {
+    for (value, is_good) in bounds(setting) {
+        let text = plan(&setting.range.expect("it is a quantity").unit.toml(value));
         let parsed = plan::parse(&text, "p");
         assert_eq!(parsed.is_ok(), is_good, "{text}: {:?}", parsed.err());
     }
@@ -247,13 +257,102 @@ fn tables_of_plans_accept_settings_exactly_within_their_bounds() {
             let property = &schema["$defs"][definition]["properties"][setting.key];
             let description = property["description"].as_str().expect("it is described");
             assert!(description.ends_with(&format!("Range: {}.", range.words())), "{description}");
+            assert_eq!(bounds_in_schema(property, range), [range.least, range.most], "{description}");
         }
     }
+}
+
+/// The bounds that a property of the schema has; those of text are compared as text.
+fn bounds_in_schema(property: &Value, range: SettingRange) -> [u64; 2] {
+    if range.unit.is_number() {
+        return ["minimum", "maximum"].map(|key| property[key].as_u64().expect("a number"));
+    }
+    [("x-minimum", range.least), ("x-maximum", range.most)].map(|(key, bound)| {
+        assert_eq!(property[key], range.unit.show(bound).as_str(), "{key}");
+        bound
+    })
 }
 
 #[test]
 fn a_ring_takes_descriptors_up_to_the_bounds_and_no_further() {
     check_bounds(&DESCRIPTORS, |value| with_treatment(&format!("ring = \"rx\", value = \"{value}\"")));
+    let SettingRange { least, most, .. } = DESCRIPTORS.range.expect("it is a quantity");
+    let schema = plan::schema();
+    let rule = &schema["$defs"]["TreatmentSpec"]["allOf"][0];
+    assert_eq!(rule["if"]["required"][0], "ring");
+    let bounds = &rule["then"]["properties"][DESCRIPTORS.key];
+    let expected = [least.to_string(), most.to_string()];
+    assert_eq!([&bounds["x-minimum"], &bounds["x-maximum"]], [&expected[0], &expected[1]]);
+}
+
+/// The treatments with the quantity of a key, on an interface that does not exist.
+fn treatments(key: &str, value: u64) -> Vec<TreatmentAction> {
+    let interface = || "no-such".to_owned();
+    let number = u32::try_from(value).expect("a quantity of treatments has 32 bits");
+    let rss = |table| TreatmentAction::Rss { interface: interface(), table };
+    let ring = |ring| TreatmentAction::Ring { interface: interface(), ring, descriptors: number };
+    match key {
+        "mtu" => vec![TreatmentAction::Mtu { interface: interface(), mtu: number }],
+        "queues" => vec![
+            TreatmentAction::Queues { interface: interface(), queues: number },
+            rss(RssSpread::Equal { queues: number }),
+            rss(RssSpread::Weights { weights: vec![1; number as usize] }),
+        ],
+        "value" => vec![ring(Ring::Rx), ring(Ring::Tx)],
+        _ => panic!("no treatment has {key}"),
+    }
+}
+
+#[test]
+fn agents_have_the_bounds_of_treatments() {
+    let mut agent = Treatments::new(GuardCommand::of_this_program());
+    for setting in TREATMENT.iter().chain(&[DESCRIPTORS]) {
+        for (value, is_good) in bounds(setting) {
+            for action in treatments(setting.key, value) {
+                let refused = agent.apply(std::slice::from_ref(&action)).expect_err("no such interface");
+                let is_out = matches!(refused, TreatmentError::OutOfRange { .. });
+                assert_eq!(is_out, !is_good, "{action:?}: {refused}");
+            }
+        }
+    }
+}
+
+/// A goal with the value of a key, in the unit of its range.
+fn goal(key: &str, value: u64) -> SearchGoal {
+    let mut goal = SearchPreset::NoDrop.goal();
+    let share = value as f64 / 1e6;
+    match key {
+        "final_trial" => goal.final_trial = Nanos(value),
+        "duration_sum" => goal.duration_sum = Nanos(value),
+        "initial_trial" => goal.initial_trial = Nanos(value),
+        "settle" => goal.settle = Nanos(value),
+        "loss_ratio" => goal.loss_ratio = share,
+        "exceed_ratio" => goal.exceed_ratio = share,
+        "width" => goal.width = share,
+        _ => panic!("no goal has {key}"),
+    }
+    goal
+}
+
+#[test]
+fn agents_and_servers_have_the_bounds_of_search_goals() {
+    let rules = Rules { longest: SECOND, fastest: None, streams: u32::MAX };
+    let pps = cases().into_iter().find(|case| case.kind == WorkloadType::Pps && case.is_good);
+    let pps = workload(&pps.expect("pps has quantities"));
+    for setting in SEARCH_GOAL {
+        for (value, is_good) in bounds(setting) {
+            let mut workload = pps.clone();
+            let Traffic::Pps(settings) = &mut workload.traffic else { panic!("it is pps") };
+            // The second goal is checked as the first is.
+            let goals = vec![SearchPreset::NoDrop.goal(), goal(setting.key, value)];
+            settings.packets.search = Some(Search { goals, trials_max: 1 });
+            let agent = netduel_load::check_ranges(&workload).err();
+            assert_eq!(agent.is_none(), is_good, "agent, {} = {value}: {agent:?}", setting.key);
+            let server = rules.refusal(&workload);
+            assert_eq!(server.is_none(), is_good, "server, {} = {value}: {server:?}", setting.key);
+            assert!(server.is_none_or(|why| why.contains(setting.key)), "{}", setting.key);
+        }
+    }
 }
 
 #[test]
@@ -269,6 +368,18 @@ fn agents_and_servers_have_the_maximum_duration_of_plans() {
     }
 }
 
+/// Types without a quick test.
+const WITHOUT_COMMAND: &[WorkloadType] =
+    &[WorkloadType::IcmpRr, WorkloadType::LoadedLatency, WorkloadType::Failover];
+
+/// Quantities that quick tests do not have as an option.
+const WITHOUT_OPTION: &[(WorkloadType, &str)] = &[
+    (WorkloadType::TcpCrr, "response_size"),
+    (WorkloadType::Pps, "dpdk.queues"),
+    (WorkloadType::Pps, "dpdk.receive_queues"),
+    (WorkloadType::Pps, "dpdk.descriptors"),
+];
+
 /// The arguments of a quick test, without those of the program.
 #[derive(clap::Parser)]
 struct Line<A: clap::Args> {
@@ -276,51 +387,87 @@ struct Line<A: clap::Args> {
     args: A,
 }
 
-/// Whether the command line of a quick test accepts a value: by its own bounds, and then by the rules of plans.
-fn takes<A: clap::Args>(
-    option: &str,
-    value: &str,
-    test: impl Fn(&A) -> (Test, super::args::CommonArgs),
-) -> bool {
-    let Ok(line) = Line::<A>::try_parse_from(["netduel", "host", option, value]) else { return false };
+/// Whether the command line of a quick test accepts these words: by its own bounds, and then by the rules of plans.
+fn takes<A: clap::Args>(words: &[&str], test: impl Fn(&A) -> (Test, CommonArgs)) -> bool {
+    let Ok(line) = Line::<A>::try_parse_from(["netduel", "host"].iter().chain(words)) else { return false };
     let (test, common) = test(&line.args);
     test.plan(&common, "host", Ipv4Addr::LOCALHOST.into()).is_ok()
 }
 
+/// The same for the quick test of a type.
+fn takes_of(kind: WorkloadType, words: &[&str]) -> bool {
+    let rr = |words: &[&str]| takes::<RrArgs>(words, |args| (Test::round_trip(args), args.common.clone()));
+    match kind {
+        WorkloadType::TcpStream => takes::<TcpArgs>(words, |args| (Test::tcp(args), args.common.clone())),
+        WorkloadType::UdpStream => takes::<UdpArgs>(words, |args| (Test::udp(args), args.common.clone())),
+        WorkloadType::TcpRr => rr(words),
+        WorkloadType::UdpRr => rr(&[&["-u"], words].concat()),
+        WorkloadType::TcpCrr => {
+            takes::<CrrArgs>(words, |args| (Test::connections(args), args.common.clone()))
+        }
+        WorkloadType::Pps => {
+            takes::<PpsArgs>(words, |args| (Test::packets(args).swap_remove(0), args.common.clone()))
+        }
+        WorkloadType::IcmpRr | WorkloadType::LoadedLatency | WorkloadType::Failover => {
+            panic!("{} has no quick test", kind.word())
+        }
+    }
+}
+
+/// Other options that a quick test requires, so that nothing else is invalid.
+fn options_beside(case: &Case) -> &'static [&'static str] {
+    match (case.kind, case.setting.key) {
+        (WorkloadType::Pps, "queues") => &["--generator", "xdp", "-P", "1024"],
+        _ => &[],
+    }
+}
+
 #[test]
 fn quick_tests_have_the_bounds_of_plans() {
-    let mut walked = 0;
-    for case in cases() {
-        let value = case.range.unit.show(case.value).replace(' ', "");
-        let value = value.trim_end_matches("bit/s").trim_end_matches("/s").trim_end_matches('B');
-        let taken = match (case.kind, case.setting.key) {
-            (WorkloadType::TcpStream, key) => {
-                let option = match key {
-                    "streams" => "-P",
-                    "mss" => "-M",
-                    _ => continue,
-                };
-                takes::<TcpArgs>(option, value, |args| (Test::tcp(args), args.common.clone()))
-            }
-            (WorkloadType::UdpStream, "flows") => {
-                takes::<UdpArgs>("-P", value, |args| (Test::udp(args), args.common.clone()))
-            }
-            (WorkloadType::TcpRr, "outstanding") => {
-                takes::<RrArgs>("-P", value, |args| (Test::round_trip(args), args.common.clone()))
-            }
-            (WorkloadType::TcpCrr, "outstanding") => {
-                takes::<CrrArgs>("-P", value, |args| (Test::connections(args), args.common.clone()))
-            }
-            (WorkloadType::Pps, "flows" | "frame") => {
-                let option = if case.setting.key == "flows" { "-P" } else { "--frame" };
-                takes::<PpsArgs>(option, value, |args| {
-                    (Test::packets(args).swap_remove(0), args.common.clone())
-                })
-            }
-            _ => continue,
-        };
-        walked += 1;
-        assert_eq!(taken, case.is_good, "{}", name(&case));
+    for case in cases().iter().filter(|case| !WITHOUT_COMMAND.contains(&case.kind)) {
+        let key = case.setting.key;
+        if WITHOUT_OPTION.contains(&(case.kind, key)) {
+            continue;
+        }
+        let words = option(key).unwrap_or_else(|| panic!("{}: add an option, or list it", name(case)));
+        let option = words.split(' ').next().unwrap_or(words);
+        let value = case.value.to_string();
+        let words = [options_beside(case), &[option, &value]].concat();
+        assert_eq!(takes_of(case.kind, &words), case.is_good, "{}: {words:?}", name(case));
     }
-    assert!(walked >= 20, "{walked} values");
+    for (kind, key) in WITHOUT_OPTION {
+        let is_quantity = |setting: &Setting| setting.key == *key && setting.range.is_some();
+        assert!(kind.settings().iter().any(is_quantity), "{} has no {key}", kind.word());
+    }
+}
+
+#[test]
+fn quick_tests_have_the_bounds_of_duration_and_bandwidth_limit() {
+    for (setting, option) in [(&DURATION, "-t"), (&BANDWIDTH_LIMIT[0], "--expect-mbps")] {
+        let unit = setting.range.expect("it is a quantity").unit;
+        for kind in WorkloadType::ALL.iter().filter(|kind| !WITHOUT_COMMAND.contains(kind)) {
+            for (value, is_good) in bounds(setting) {
+                let value = unit.show(value);
+                assert_eq!(takes_of(*kind, &[option, &value]), is_good, "{}: {option} {value}", kind.word());
+            }
+        }
+    }
+}
+
+#[derive(clap::Parser)]
+struct LabLine {
+    #[command(subcommand)]
+    _command: LabCommand,
+}
+
+#[test]
+fn lab_up_has_the_bounds_of_plans() {
+    for setting in LAB {
+        let (option, unit) = (format!("--{}", setting.key), setting.range.expect("it is a quantity").unit);
+        for (value, is_good) in bounds(setting) {
+            let value = unit.show(value);
+            let parsed = LabLine::try_parse_from(["lab", "up", &option, &value]);
+            assert_eq!(parsed.is_ok(), is_good, "{option} {value}: {:?}", parsed.err());
+        }
+    }
 }

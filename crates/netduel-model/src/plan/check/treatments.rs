@@ -1,6 +1,4 @@
-//! Treatments: each says exactly one change, with the keys that this change needs and no others.
-use std::collections::HashSet;
-
+//! Treatments: each has exactly one change, with the keys that this change needs and no others.
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
@@ -41,7 +39,6 @@ pub(super) fn resolve(
     problems: &mut Problems<'_>,
 ) -> Vec<Treatment> {
     let mut treatments: Vec<Treatment> = Vec::new();
-    let mut targets = HashSet::new();
     for (index, spec) in specs.iter().enumerate() {
         let path = element_path(path, index);
         let written: Vec<&str> =
@@ -54,15 +51,11 @@ pub(super) fn resolve(
                 }
             }
             [] => {
-                problems.add(
-                    &path,
-                    "says nothing to change",
-                    format!("exactly one of {} is needed", one_of(KINDS)),
-                );
+                problems.add(&path, "has no change", format!("exactly one of {} is needed", one_of(KINDS)));
                 continue;
             }
             _ => {
-                let wrong = format!("says {} changes at once: {}", written.len(), written.join(", "));
+                let wrong = format!("has {} changes: {}", written.len(), written.join(", "));
                 problems.add(
                     &path,
                     wrong,
@@ -74,34 +67,33 @@ pub(super) fn resolve(
         let Some(action) = resolve_action(spec, &path, problems) else { continue };
         let another_path = matches!(action, TreatmentAction::Path { .. })
             && treatments.iter().any(|other| matches!(other.action, TreatmentAction::Path { .. }));
+        let treatment = Treatment { action, on: spec.on.unwrap_or_default() };
         if another_path {
             problems.add(&key_path(&path, "path"), "is the second path of this arm", "an arm has one path");
+        } else {
+            check_target(&path, &treatment, &treatments, problems);
         }
-        let treatment = Treatment { action, on: spec.on.unwrap_or_default() };
-        check_target(&path, &treatment, &mut targets, problems);
         treatments.push(treatment);
     }
     treatments
 }
 
 /// Refuses a second change of one thing at one end: only the last would be in force.
-/// `targets`: what the earlier treatments change, and at which end.
-fn check_target(
-    path: &str,
-    treatment: &Treatment,
-    targets: &mut HashSet<(Role, String)>,
-    problems: &mut Problems<'_>,
-) {
-    let Some(target) = treatment.action.target() else { return };
-    let is_path = matches!(treatment.action, TreatmentAction::Path { .. });
-    let mut is_second = false;
-    for role in [Role::Client, Role::Server].into_iter().filter(|role| treatment.on.includes(*role)) {
-        is_second |= !targets.insert((role, target.clone()));
-    }
-    if is_second && !is_path {
-        let wrong = format!("changes {target} a second time in this arm");
-        problems.add(path, wrong, "keep one of the two, or give each an end of its own with `on`");
-    }
+fn check_target(path: &str, treatment: &Treatment, earlier: &[Treatment], problems: &mut Problems<'_>) {
+    let is_at_one_end = |other: &&Treatment| {
+        [Role::Client, Role::Server]
+            .into_iter()
+            .any(|role| treatment.on.includes(role) && other.on.includes(role))
+    };
+    let mut others = earlier.iter().filter(is_at_one_end);
+    let Some(other) = others.find(|other| other.action.overlaps(&treatment.action)) else { return };
+    let (Some(target), Some(earlier)) = (treatment.action.target(), other.action.target()) else { return };
+    let wrong = if target == earlier {
+        format!("changes {target} a second time in this arm")
+    } else {
+        format!("changes {target}, which overlaps {earlier} in this arm")
+    };
+    problems.add(path, wrong, "keep one of the two, or give each an end of its own with `on`");
 }
 
 /// The path that the treatments choose.

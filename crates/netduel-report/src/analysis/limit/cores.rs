@@ -7,7 +7,7 @@ use netduel_model::workload::Role;
 use super::super::machine::is_full;
 use super::super::queues::{self, PACKETS_MIN, carrier};
 use super::Cause;
-use super::evidence::{Evidence, Finding, HELD_UP, name_of};
+use super::evidence::{Evidence, Finding, HELD_UP};
 use crate::words::percent;
 
 /// From this share of the time on, a thread was saturated.
@@ -140,7 +140,7 @@ impl Evidence<'_> {
             if self.always_runs(end) {
                 continue;
             }
-            let name = name_of(end.report.role);
+            let name = end.report.role.word();
             let (ran, waited) = thread_shares(end);
             let is_full = ran + waited >= THREAD_FULL;
             let waited_min = if self.outstanding.is_some() || is_full { WAITED_PART } else { WAITED_MOST };
@@ -196,7 +196,7 @@ impl Evidence<'_> {
 
     /// All packets of the receiving host on one queue or core, and that core saturated.
     pub(super) fn single_queue(&self) -> Vec<Finding> {
-        let (observation, name) = (&self.receiver.observation, name_of(self.receiver.report.role));
+        let (observation, name) = (&self.receiver.observation, self.receiver.report.role.word());
         let processed: u64 =
             observation.softnet.iter().map(|core| core.processed).fold(0, u64::saturating_add);
         let Some(most) = observation.softnet.iter().max_by_key(|core| core.processed) else {

@@ -211,11 +211,8 @@ impl<'a> Evidence<'a> {
     /// CPU time of other processes by host; empty where it is small.
     pub fn other_processes(&self) -> impl Iterator<Item = String> {
         self.others.iter().map(|(role, share)| {
-            let whose = if self.shared_machine {
-                "this machine".to_owned()
-            } else {
-                format!("the {}", name_of(*role))
-            };
+            let whose =
+                if self.shared_machine { "this machine".to_owned() } else { format!("the {}", role.word()) };
             format!("other processes used {} of the CPU time of {whose}, all cores together", percent(*share))
         })
     }
@@ -243,7 +240,7 @@ impl<'a> Evidence<'a> {
 
     /// The two ends with their names, the sender first; a shared machine once.
     pub fn ends(&self) -> Vec<(&'a TrialEnd, &'static str)> {
-        let named = |end: &'a TrialEnd| (end, name_of(end.report.role));
+        let named = |end: &'a TrialEnd| (end, end.report.role.word());
         if self.shared_machine {
             vec![named(self.sender)]
         } else {
@@ -255,13 +252,6 @@ impl<'a> Evidence<'a> {
 fn outstanding(traffic: &Traffic) -> Option<u32> {
     let requests = traffic.facts().requests?;
     requests.rate.is_none().then_some(requests.outstanding)
-}
-
-pub(super) fn name_of(role: Role) -> &'static str {
-    match role {
-        Role::Client => "client",
-        Role::Server => "server",
-    }
 }
 
 /// Sums over connections; absent when the kernel did not report a value.

@@ -5,7 +5,7 @@ use netduel_model::trial::TrialEnd;
 
 use super::Cause;
 use super::configured_rate;
-use super::evidence::{Evidence, Finding, name_of};
+use super::evidence::{Evidence, Finding};
 use crate::words::percent;
 
 /// From this share of calls with a full ring on, the sender waited for the ring.
@@ -79,7 +79,7 @@ impl Evidence<'_> {
         (share >= RING_FULL).then(|| {
             let words = format!(
                 "the ring or queue of the {}'s interface was full {} times, in {} of the calls",
-                name_of(self.sender.report.role),
+                self.sender.report.role.word(),
                 handed.refused,
                 percent(share)
             );

@@ -6,7 +6,7 @@ use netduel_stats::doubt;
 
 use super::super::queues::carrier;
 use super::Cause;
-use super::evidence::{Connections, Evidence, Finding, HELD_UP, name_of};
+use super::evidence::{Connections, Evidence, Finding, HELD_UP};
 use crate::findings::is_limit;
 use crate::words::percent;
 
@@ -105,7 +105,7 @@ impl Evidence<'_> {
     fn held_back(&self) -> impl Iterator<Item = (&'static str, HeldBack)> {
         [self.sender, self.receiver]
             .into_iter()
-            .filter_map(|end| Some((name_of(end.report.role), held_back(&end.observation)?)))
+            .filter_map(|end| Some((end.report.role.word(), held_back(&end.observation)?)))
     }
 
     /// Packets that the provider's limit delayed, too few to be the cause.
@@ -280,10 +280,10 @@ impl Evidence<'_> {
         let words = format!(
             "{} of the {} sent {} packets and {} of the {} received {}",
             from.name,
-            name_of(self.sender.report.role),
+            self.sender.report.role.word(),
             from.tx_packets,
             to.name,
-            name_of(self.receiver.report.role),
+            self.receiver.report.role.word(),
             to.rx_packets
         );
         Some((missing as f64, words))
@@ -321,7 +321,7 @@ impl Evidence<'_> {
         match carrier(&self.receiver.observation) {
             Some(carrier) if carrier.rx_packets.saturating_add(elsewhere / 2) >= self.sent => {
                 let received =
-                    format!("{} of the {} received them", carrier.name, name_of(self.receiver.report.role));
+                    format!("{} of the {} received them", carrier.name, self.receiver.report.role.word());
                 vec![(Cause::ReceiverProgram, format!("{words}; {received}"))]
             }
             _ => vec![(Cause::LostUncounted, words)],

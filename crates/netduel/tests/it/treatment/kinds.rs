@@ -281,7 +281,7 @@ fn unsupported_values_are_rejected_with_the_supported_range() {
         let named = |name: &str| name.to_owned();
         let mut cases = vec![
             (queues(4), vec!["set 4 queues on syn0", "1 to 2 receive and transmit queues each"]),
-            (queues(0), vec!["1 to 2 receive"]),
+            (queues(0), vec!["queues is 0; 1 to 1024 is allowed"]),
             (coalesce("va", 8), vec!["set rx-frames of va to 8", "driver does not support"]),
             (ring, vec!["set the rx ring of syn0 to 64 descriptors", "driver does not support"]),
             (rss, vec!["set the RSS table of syn0 to equal 2", "driver does not support"]),

@@ -1,8 +1,8 @@
-//! One wrong plan for every rule: the line, the key and the remedy of what is reported are asserted.
+//! One invalid plan for every rule: the line, the key and the remedy of what is reported are asserted.
 use netduel_model::plan::parse;
 
-/// A good plan with one of everything that the rules are about. Each line of a table below changes it in one place.
-const GOOD: &str = r#"name = "good"
+/// A valid plan with one of everything that the rules are about. Each line of a table below changes it in one place.
+const VALID: &str = r#"name = "good"
 question = "Which?"
 [lab]
 rules = 600
@@ -66,18 +66,18 @@ confidence = "95 %"
 "#;
 
 /// The cases, and how they are written down.
-const CASES: &str = include_str!("wrong.txt");
+const CASES: &str = include_str!("invalid.txt");
 
 #[test]
 fn every_rule_is_reported_at_its_line_and_key_with_the_remedy() {
-    let (mut good, mut wrong, mut cases) = (String::new(), String::new(), 0);
+    let (mut valid, mut invalid, mut cases) = (String::new(), String::new(), 0);
     for line in CASES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (mark, text) = line.split_at(2.min(line.len()));
         match mark.trim() {
-            "-" => good = text.replace("\\n", "\n"),
-            "+" => wrong = text.replace("\\n", "\n"),
+            "-" => valid = text.replace("\\n", "\n"),
+            "+" => invalid = text.replace("\\n", "\n"),
             "=" => {
-                assert_reported(&good, &wrong, text);
+                assert_reported(&valid, &invalid, text);
                 cases += 1;
             }
             _ => panic!("{line:?} is not a line of a case"),
@@ -86,31 +86,31 @@ fn every_rule_is_reported_at_its_line_and_key_with_the_remedy() {
     assert!(cases >= 100, "{cases} cases");
 }
 
-fn assert_reported(good: &str, wrong: &str, expected: &str) {
-    assert!(GOOD.matches(good).count() == 1, "{good:?} is not there once");
-    let errors = parse(&GOOD.replace(good, wrong), "p").expect_err(wrong);
+fn assert_reported(valid: &str, invalid: &str, expected: &str) {
+    assert!(VALID.matches(valid).count() == 1, "{valid:?} is not there once");
+    let errors = parse(&VALID.replace(valid, invalid), "p").expect_err(invalid);
     let reported = errors.to_string();
-    assert_eq!(errors.problems.len(), 1, "for {wrong:?}:\n{reported}");
+    assert_eq!(errors.problems.len(), 1, "for {invalid:?}:\n{reported}");
     let mut rest = reported.as_str();
     for (index, part) in expected.split(" ... ").enumerate() {
         let place = rest.find(part).filter(|place| index > 0 || *place == 0);
-        assert!(place.is_some(), "for {wrong:?}: {part:?} is not in\n{reported}");
+        assert!(place.is_some(), "for {invalid:?}: {part:?} is not in\n{reported}");
         rest = &rest[place.unwrap_or_default() + part.len()..];
     }
 }
 
 #[test]
-fn the_good_plan_is_good() {
-    if let Err(errors) = parse(GOOD, "p") {
+fn valid_plan_is_accepted() {
+    if let Err(errors) = parse(VALID, "p") {
         panic!("{errors}");
     }
 }
 
 #[test]
 fn too_few_arms_are_refused_unless_it_is_an_aa_run() {
-    let start = GOOD.find("[[arms]]\nname = \"plain\"").expect("it is there");
-    let end = GOOD.find("[[workloads]]").expect("it is there");
-    let mut one = GOOD.to_owned();
+    let start = VALID.find("[[arms]]\nname = \"plain\"").expect("it is there");
+    let end = VALID.find("[[workloads]]").expect("it is there");
+    let mut one = VALID.to_owned();
     one.replace_range(start..end, "");
     let errors = parse(&one, "p").expect_err("one arm").to_string();
     assert_eq!(
@@ -131,7 +131,7 @@ fn too_few_arms_are_refused_unless_it_is_an_aa_run() {
 
 #[test]
 fn every_problem_is_reported_at_once_in_the_order_of_the_lines() {
-    let text = GOOD
+    let text = VALID
         .replace("question = \"Which?\"", "question = \"\"")
         .replace("mtu = 1500", "mtu = 100\nmut = 1")
         .replace("server = \"far\"", "server = \"fra\"")
@@ -178,7 +178,8 @@ fn a_text_that_is_not_toml_is_reported_with_every_line_at_fault() {
 
 #[test]
 fn an_override_that_no_workload_has_is_refused() {
-    let text = GOOD.replace("{ streams = 8 }", "{ wait = \"spin\" }").replace("\"tcp-rr\"", "\"udp-stream\"");
+    let text =
+        VALID.replace("{ streams = 8 }", "{ wait = \"spin\" }").replace("\"tcp-rr\"", "\"udp-stream\"");
     let errors =
         parse(&text.replace("outstanding = 1", "flows = 2"), "p").expect_err("no such workload").to_string();
     assert_eq!(
@@ -190,7 +191,7 @@ fn an_override_that_no_workload_has_is_refused() {
 
 #[test]
 fn a_host_in_a_lab_that_the_plan_does_not_have_is_refused() {
-    let text = GOOD.replace("[lab]\nrules = 600\nmtu = 1500\n", "");
+    let text = VALID.replace("[lab]\nrules = 600\nmtu = 1500\n", "");
     let errors = parse(&text, "p").expect_err("no lab").to_string();
     assert_eq!(
         errors,
@@ -202,14 +203,14 @@ fn a_host_in_a_lab_that_the_plan_does_not_have_is_refused() {
 #[test]
 fn two_hosts_that_are_one_place_are_refused_as_a_pair() {
     let same_guest =
-        GOOD.replace("[hosts.b]\nlaunch = \"lab\"", "[hosts.b]\nlaunch = \"lab\"\nguest = \"a\"");
+        VALID.replace("[hosts.b]\nlaunch = \"lab\"", "[hosts.b]\nlaunch = \"lab\"\nguest = \"a\"");
     let errors = parse(&same_guest, "p").expect_err("one guest").to_string();
     assert_eq!(
         errors,
         "p:22: arms[0].server: is \"b\", which like client \"a\" is guest a of the lab; traffic between a host and itself \
          never leaves it: name two hosts"
     );
-    let same_namespace = GOOD.replace(
+    let same_namespace = VALID.replace(
         "launch = \"command\"\ncommand = [\"ssh\", \"far\"]",
         "launch = \"netns\"\nnetns = \"near\"",
     );
@@ -222,7 +223,7 @@ fn two_hosts_that_are_one_place_are_refused_as_a_pair() {
 
 #[test]
 fn a_standing_server_is_not_changed() {
-    let plan = GOOD
+    let plan = VALID
         .replace("launch = \"command\"\ncommand = [\"ssh\", \"far\"]", "launch = \"paired\"\nserve = \"far\"")
         .replace("{ mtu = 1400,", "{ on = \"client\", mtu = 1400,");
     let error = parse(&plan, "p").unwrap_err().to_string();
@@ -236,7 +237,7 @@ fn a_standing_server_is_not_changed() {
 
 /// The problems of a host that is reached by ssh with these keys.
 fn ssh_problems(keys: &str) -> String {
-    let text = GOOD
+    let text = VALID
         .replace("launch = \"command\"\ncommand = [\"ssh\", \"far\"]", &format!("launch = \"ssh\"\n{keys}"));
     parse(&text, "p").err().map(|errors| errors.to_string()).unwrap_or_default()
 }
@@ -266,7 +267,7 @@ fn ssh_host_that_would_be_an_option_or_a_command_is_refused() {
 #[test]
 fn key_of_ssh_belongs_to_no_other_launcher() {
     for key in ["host = \"x\"", "user = \"x\"", "port = 1", "sudo = true", "folder = \"/x\""] {
-        let text = GOOD.replace("netns = \"near\"", &format!("netns = \"near\"\n{key}"));
+        let text = VALID.replace("netns = \"near\"", &format!("netns = \"near\"\n{key}"));
         let problems = parse(&text, "p").expect_err(key).to_string();
         assert!(problems.contains("is for `launch = \"ssh\"`, but this host has \"netns\""), "{problems}");
     }
