@@ -7,6 +7,10 @@ pub(super) trait Change: Send {
     fn make(&self) -> Result<(), TreatmentError>;
     /// Reads whether the host has the change, and changes nothing: what it has instead is [`TreatmentError::NotTaken`].
     fn read_back(&self) -> Result<(), TreatmentError>;
+    /// The interface whose device the driver may stop and start for the change: its link goes then, and returns after the call.
+    fn restarts(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The original state of what a treatment changes. Agent and guard restore it by the same code; the guard has it before the

@@ -110,6 +110,10 @@ impl Change for CoalesceChange {
         }
         Err(TreatmentError::NotTaken { doing, answered: found.to_string() })
     }
+
+    fn restarts(&self) -> Option<&str> {
+        Some(&self.interface)
+    }
 }
 
 /// As [`TreatmentError::about_device`]. A driver whose receive and transmit queues share interrupts has one value for both, and refuses
@@ -121,7 +125,7 @@ fn refusal(interface: &str, parameter: CoalesceParameter, doing: String, cause: 
             "its driver refuses this value ({cause}); where a receive and a transmit queue share an interrupt, as with igb, \
              `rx-usecs` sets both"
         );
-        return TreatmentError::Unsupported { doing, interface: interface.to_owned(), why };
+        return TreatmentError::unsupported(interface, doing, why);
     }
     TreatmentError::about_device(interface, doing, cause)
 }

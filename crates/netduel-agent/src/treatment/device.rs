@@ -2,6 +2,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use netduel_host::LinkState;
 use netduel_model::failover::RETURN_DEADLINE_NS;
 use netduel_sys::ethtool::Ethtool;
 use rustix::io::Errno;
@@ -47,6 +48,34 @@ fn name_of(index: u32) -> Result<Option<String>, TreatmentError> {
         Err(Errno::NODEV | Errno::NXIO) => Ok(None),
         Err(cause) => Err(refused(cause)),
     }
+}
+
+/// The index of an interface that has carrier now.
+pub(super) fn link_with_carrier(interface: &str) -> Option<u32> {
+    let links = netduel_host::link_states().ok()?;
+    let link = links.into_iter().find(|link| link.name == interface)?;
+    (link.carrier == Some(true)).then_some(link.index)
+}
+
+/// Waits until interfaces that a driver restarted have carrier again: traffic would begin before it. One that is gone, or that was set down,
+/// is not waited for.
+pub(super) fn wait_for_carrier(indices: &[u32]) -> Result<(), TreatmentError> {
+    if indices.is_empty() {
+        return Ok(());
+    }
+    let mut without = Vec::new();
+    let is_ready = |links: &[LinkState]| {
+        let waits =
+            |link: &&LinkState| indices.contains(&link.index) && link.up && link.carrier == Some(false);
+        without = links.iter().filter(waits).map(|link| link.name.clone()).collect();
+        without.is_empty()
+    };
+    if netduel_host::wait_for_links(RETURN_DEADLINE, is_ready)? {
+        return Ok(());
+    }
+    let doing = format!("wait for the carrier of {}", without.join(", "));
+    let answered = format!("none for {} s after the driver restarted it", RETURN_DEADLINE.as_secs());
+    Err(TreatmentError::NotTaken { doing, answered })
 }
 
 /// IPv6 addresses that were configured on an interface. The kernel makes the link-local one again by itself.

@@ -3,6 +3,7 @@
 use std::io;
 
 use netduel_model::workload::OutOfRange;
+use netduel_sys::ethtool::Ethtool;
 
 /// A treatment failed.
 #[derive(Debug, thiserror::Error)]
@@ -122,13 +123,15 @@ pub enum TreatmentError {
     },
     /// The device cannot do this at all.
     #[error(
-        "{doing}: {why}; leave this treatment out, or use an interface that can (`ethtool -i {interface}` names the driver)"
+        "{doing}: {why}; leave this treatment out, or use an interface that can{}", of_driver(interface, driver.as_deref())
     )]
     Unsupported {
         /// What was being done, as a fragment.
         doing: String,
         /// Interface.
         interface: String,
+        /// Its driver; absent when it names none.
+        driver: Option<String>,
         /// Why not.
         why: String,
     },
@@ -312,9 +315,20 @@ impl TreatmentError {
     pub(super) fn about_device(interface: &str, doing: String, cause: io::Error) -> Self {
         if cause.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) {
             let why = "its driver does not support this".to_owned();
-            return Self::Unsupported { doing, interface: interface.to_owned(), why };
+            return Self::unsupported(interface, doing, why);
         }
         Self::about_interface(interface, doing, cause)
+    }
+
+    /// The device cannot do this, and its driver is why.
+    pub(super) fn unsupported(interface: &str, doing: String, why: String) -> Self {
+        let named = Ethtool::open().and_then(|mut socket| socket.driver(interface));
+        Self::Unsupported {
+            doing,
+            interface: interface.to_owned(),
+            driver: named.ok().map(|info| info.driver),
+            why,
+        }
     }
 
     /// The interface is not there; names those that are.
@@ -329,6 +343,10 @@ impl TreatmentError {
 /// `on` or `off`.
 pub(super) fn feature_words(enabled: bool) -> &'static str {
     if enabled { "on" } else { "off" }
+}
+
+fn of_driver(interface: &str, driver: Option<&str>) -> String {
+    driver.map_or_else(String::new, |driver| format!(" ({interface} has the driver {driver})"))
 }
 
 fn there_is(known: &[String]) -> String {

@@ -78,7 +78,7 @@ pub(super) fn prepare(
     if interrupts.is_empty() {
         let why =
             "no interrupts of its own are known (neither its own PCI function's nor by its name)".to_owned();
-        return Err(TreatmentError::Unsupported { doing: doing(), interface: interface.to_owned(), why });
+        return Err(TreatmentError::unsupported(interface, doing(), why));
     }
     let mut original = Vec::new();
     let mut wanted = Vec::new();

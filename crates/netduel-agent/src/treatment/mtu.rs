@@ -82,6 +82,10 @@ impl Change for MtuChange {
     fn read_back(&self) -> Result<(), TreatmentError> {
         read_back(&self.interface, self.mtu)
     }
+
+    fn restarts(&self) -> Option<&str> {
+        Some(&self.interface)
+    }
 }
 
 fn doing(interface: &str, mtu: u32) -> String {

@@ -155,6 +155,10 @@ impl Change for OffloadChange {
         let answered = behind.iter().map(state).collect::<Vec<_>>().join(", ");
         Err(TreatmentError::NotTaken { doing: self.doing(), answered })
     }
+
+    fn restarts(&self) -> Option<&str> {
+        Some(&self.interface)
+    }
 }
 
 impl OffloadChange {

@@ -82,16 +82,16 @@ fn writable(sys: &Path, device: &Path, slot: &str, interface: &str) -> Result<()
     let remove = device.join("remove");
     // `pci_dev_hp_attrs_are_visible` in Linux.
     if device.exists() && !remove.exists() {
-        return Err(TreatmentError::Unsupported {
-            doing: format!("take PCI function {slot} from the bus"),
-            interface: interface.to_owned(),
-            why: format!(
+        return Err(TreatmentError::unsupported(
+            interface,
+            format!("take PCI function {slot} from the bus"),
+            format!(
                 "this kernel also has its physical function, and then takes no virtual function away alone (there is no {}); unbind its \
                  driver (`echo {slot} > {}`), or set `sriov_numvfs` of the physical function, in a command of the plan",
                 remove.display(),
                 device.join("driver/unbind").display()
             ),
-        });
+        ));
     }
     for file in [remove, sys.join("bus/pci/rescan")] {
         fs::OpenOptions::new().write(true).open(&file).map_err(|cause| refused(slot, &file, cause))?;
@@ -117,10 +117,9 @@ fn slot(sys: &Path, link: &LinkState) -> Result<String, TreatmentError> {
     }
     let linked = fs::canonicalize(sys.join("class/net").join(&link.name).join("device")).ok();
     let linked = linked.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-    linked.filter(|name| is_slot(name)).ok_or_else(|| TreatmentError::Unsupported {
-        doing: format!("find the PCI function of {}", link.name),
-        interface: link.name.clone(),
-        why: "it is not a function of a PCI bus".to_owned(),
+    linked.filter(|name| is_slot(name)).ok_or_else(|| {
+        let doing = format!("find the PCI function of {}", link.name);
+        TreatmentError::unsupported(&link.name, doing, "it is not a function of a PCI bus".to_owned())
     })
 }
 

@@ -99,6 +99,10 @@ impl Change for QueuesChange {
     fn read_back(&self) -> Result<(), TreatmentError> {
         read_back(&mut ethtool_socket()?, &self.interface, self.wanted)
     }
+
+    fn restarts(&self) -> Option<&str> {
+        Some(&self.interface)
+    }
 }
 
 fn counts(channels: Channels) -> [u32; 4] {

@@ -41,10 +41,8 @@ impl ReboundDevice {
     /// Reads a device and its interface.
     pub(super) fn read(device: &Path, bus: &Path, interface: &str) -> Result<Self, TreatmentError> {
         let doing = || format!("hand {interface} over to another program");
-        let driver = driver_of(device).ok_or_else(|| TreatmentError::Unsupported {
-            doing: doing(),
-            interface: interface.to_owned(),
-            why: format!("{} has no driver", device.display()),
+        let driver = driver_of(device).ok_or_else(|| {
+            TreatmentError::unsupported(interface, doing(), format!("{} has no driver", device.display()))
         })?;
         let links = netduel_host::link_states()?;
         let found = links.iter().find(|link| link.name == interface);

@@ -103,7 +103,7 @@ fn of_interface(interface: &str) -> Result<ResourceOriginal, TreatmentError> {
             "an XDP program is on it (number {number} in `bpftool prog`), so another program uses it; end that, or take it off with \
              `ip link set dev {interface} xdp off`"
         );
-        return Err(TreatmentError::Unsupported { doing: doing(), interface: interface.to_owned(), why });
+        return Err(TreatmentError::unsupported(interface, doing(), why));
     }
     let promiscuous = link::is_promiscuous(interface).map_err(refused)?;
     Ok(ResourceOriginal::Interface { interface: interface.to_owned(), index, promiscuous })

@@ -78,6 +78,10 @@ impl Change for RingChange {
     fn read_back(&self) -> Result<(), TreatmentError> {
         read_back(&mut ethtool_socket()?, &self.interface, self.ring, self.descriptors)
     }
+
+    fn restarts(&self) -> Option<&str> {
+        Some(&self.interface)
+    }
 }
 
 /// Sets a ring and reads it back; the other one stays.

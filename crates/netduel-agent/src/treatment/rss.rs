@@ -49,7 +49,7 @@ pub(super) fn prepare(
     let original = socket.rss(interface).map_err(about)?.indirection;
     if original.is_empty() {
         let why = "its driver shows no table".to_owned();
-        return Err(TreatmentError::Unsupported { doing: doing(), interface: interface.to_owned(), why });
+        return Err(TreatmentError::unsupported(interface, doing(), why));
     }
     let queues = socket.receive_rings(interface).map_err(about)?;
     let table = table(spread, original.len(), queues)
@@ -111,6 +111,10 @@ impl Change for RssChange {
         let Self { interface, table } = self;
         let about = |cause| TreatmentError::about_device(interface, doing(interface), cause);
         is_taken(interface, &ethtool_socket()?.rss(interface).map_err(about)?.indirection, table)
+    }
+
+    fn restarts(&self) -> Option<&str> {
+        Some(&self.interface)
     }
 }
 

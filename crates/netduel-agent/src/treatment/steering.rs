@@ -162,7 +162,7 @@ fn queues(sysfs: &Sysfs, interface: &str, prefix: &str) -> Result<Vec<String>, T
 fn single(interface: &str, doing: String, cause: io::Error) -> TreatmentError {
     if cause.raw_os_error() == Some(Errno::NOENT.raw_os_error()) {
         let why = "it has one transmit queue, and the kernel steers between several only".to_owned();
-        return TreatmentError::Unsupported { doing, interface: interface.to_owned(), why };
+        return TreatmentError::unsupported(interface, doing, why);
     }
     TreatmentError::Refused { doing, cause }
 }

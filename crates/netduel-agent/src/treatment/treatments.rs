@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use netduel_model::plan::TreatmentAction;
 
 use super::change::Change;
+use super::device::{link_with_carrier, wait_for_carrier};
 use super::error::TreatmentError;
 use super::journal;
 use super::lifeline::{GuardCommand, Lifeline};
@@ -18,6 +19,8 @@ struct Applied {
     id: u64,
     undo: Record,
     change: Box<dyn Change>,
+    /// The index of the interface that it restarts, when that had carrier before.
+    restarted: Option<u32>,
 }
 
 /// The changes that this agent has made to its host and not yet undone.
@@ -79,17 +82,21 @@ impl Treatments {
         let earlier = self.applied.len();
         for one in all {
             let made = prepare(one, &self.roots).and_then(|(undo, change)| self.apply_one(undo, change));
-            if let Err(failed) = made {
-                // Without a guard nothing may stay changed.
-                let keep = if self.lifeline.is_some() { earlier } else { 0 };
-                let left = self.undo_down_to(keep);
-                if left.is_empty() {
-                    return Err(failed);
-                }
-                return Err(TreatmentError::AndNotUndone { failed: Box::new(failed), left });
-            }
+            made.or_else(|failed| self.not_applied(earlier, failed))?;
         }
-        Ok(())
+        let restarted: Vec<u32> = self.applied[earlier..].iter().filter_map(|one| one.restarted).collect();
+        wait_for_carrier(&restarted).or_else(|failed| self.not_applied(earlier, failed))
+    }
+
+    /// Undoes the changes after the first `earlier` ones because of an error.
+    fn not_applied(&mut self, earlier: usize, failed: TreatmentError) -> Result<(), TreatmentError> {
+        // Without a guard nothing may stay changed.
+        let keep = if self.lifeline.is_some() { earlier } else { 0 };
+        let left = self.undo_down_to(keep);
+        if left.is_empty() {
+            return Err(failed);
+        }
+        Err(TreatmentError::AndNotUndone { failed: Box::new(failed), left })
     }
 
     fn apply_one(&mut self, undo: Record, change: Box<dyn Change>) -> Result<(), TreatmentError> {
@@ -101,7 +108,8 @@ impl Treatments {
         let is_command = undo.mark().is_some();
         self.ask(id, &Request::Keep { id, undo: undo.clone(), running: is_command })?;
         // It is on the list before it is made: a change that fails half-way is undone, too.
-        self.applied.push(Applied { id, undo, change });
+        let restarted = change.restarts().and_then(link_with_carrier);
+        self.applied.push(Applied { id, undo, change, restarted });
         self.applied.last().map_or(Ok(()), |applied| applied.change.make())?;
         if is_command {
             self.ask(id, &Request::Running { id, running: false })?;
@@ -138,9 +146,11 @@ impl Treatments {
     fn undo_down_to(&mut self, keep: usize) -> Vec<TreatmentError> {
         let mut errors = Vec::new();
         let mut left = Vec::new();
+        let mut restarted = Vec::new();
         while self.applied.len() > keep {
             let Some(applied) = self.applied.pop() else { break };
             let id = applied.id;
+            restarted.extend(applied.restarted);
             if applied.undo.mark().is_some() {
                 // Should the agent die in the midst of the undo command, the guard must not run beside it.
                 errors.extend(self.tell(id, &Request::Running { id, running: true }));
@@ -153,6 +163,8 @@ impl Treatments {
                 }
             }
         }
+        // The settings are restored in any case; a link that stays down is seen by the next trial.
+        let _ = wait_for_carrier(&restarted);
         self.applied.extend(left.into_iter().rev());
         if self.applied.is_empty() {
             self.orphans.drain(..).for_each(|path| journal::discard(&path));
