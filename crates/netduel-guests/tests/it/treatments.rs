@@ -18,8 +18,9 @@ pub struct Refused {
 }
 
 /// Everything of the interfaces that a treatment may change, as the guest's own programs print it. Of an RSS table it has how many entries each
-/// queue has: a table that is reset to that of the driver may deal them in another order (igb). A NIC that was removed returns with another index.
-const STATE: &str = "for entry in /sys/class/net/*; do name=${entry##*/}; echo \"== $name\"; ip -d link show \"$name\" | sed \"s/^[0-9]*: //\"; \
+/// queue has: a table that is reset to that of the driver may deal them in another order (igb). A NIC that was removed returns with another index. A virtual function loses its link some time after its physical function was restarted.
+const STATE: &str = "for entry in /sys/class/net/*; do name=${entry##*/}; \
+     until [ \"$(cat \"$entry/carrier\" 2>/dev/null)\" != 0 ]; do usleep 50000; done; echo \"== $name\"; ip -d link show \"$name\" | sed \"s/^[0-9]*: //\"; \
      for option in -k -g -l -c; do ethtool $option \"$name\" 2>&1; done; \
      ethtool -x \"$name\" 2>&1 | tr -s \" \" \"\\n\" | sort | uniq -c; \
      for file in \"$entry\"/queues/*/rps_cpus \"$entry\"/queues/*/xps_cpus; do echo \"$file $(cat \"$file\" 2>&1)\"; done; done; \
