@@ -45,7 +45,7 @@ fn as_now(row: &str) -> String {
         cells[1] = (block + 1).to_string();
     }
     if cells[UNIT] == "us" {
-        cells[UNIT] = "ns".to_owned();
+        "ns".clone_into(&mut cells[UNIT]);
         cells[UNIT + 1] = (cells[UNIT + 1].parse::<f64>().unwrap() * 1e3).to_string();
     }
     rounded(&cells)
