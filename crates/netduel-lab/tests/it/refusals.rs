@@ -54,24 +54,6 @@ fn keeper_refuses_other_versions_and_always_obeys_down() {
 }
 
 #[test]
-fn lab_of_another_version_is_reported_with_the_remedy() {
-    let name = LabName::new(name_for("older")).unwrap();
-    let user = rustix::process::geteuid().as_raw();
-    let address = format!("netduel-lab-{user}-0123456789abcdef-{name}");
-    let listener = socket();
-    rustix::net::bind(&listener, &SocketAddrUnix::new_abstract_name(address.as_bytes()).unwrap()).unwrap();
-    rustix::net::listen(&listener, 4).unwrap();
-    let lab = Lab::connect(&name).unwrap();
-    let keeper = rustix::net::accept(&listener).unwrap();
-    // The answer waits for the request.
-    let answer = json!({ "answer": "other-version" }).to_string();
-    rustix::net::send(&keeper, answer.as_bytes(), SendFlags::empty()).unwrap();
-    let error = lab.status().unwrap_err();
-    assert_eq!(error, LabError::OtherVersion { name: name.clone() });
-    assert!(error.to_string().contains(&format!("netduel lab down --lab {name}")), "{error}");
-}
-
-#[test]
 fn unknown_host_is_rejected_with_the_known_ones() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "hosts", &["0"]);
