@@ -30,7 +30,7 @@ pub struct Bed {
     guests: Vec<Guest>,
     /// unshare(1), whose child is the first process of the bed. The kernel ends that child with it.
     holder: Child,
-    /// The first process reads it, and ends at its end of file. Nobody else has it.
+    /// The first process reads it, and ends at its end of file. No other process has it.
     lifeline: Option<ChildStdin>,
     /// The id of the first process.
     first_process: u32,
@@ -152,7 +152,7 @@ impl Bed {
         self.first_process
     }
 
-    /// Waits until the holder has ended, and with it everything in the bed. Somebody else has to end it.
+    /// Waits until the holder has ended, and with it everything in the bed. The caller does not end it: another process has to.
     pub fn wait_for_end(&mut self) -> Result<()> {
         let status = self.holder.wait();
         status.map(drop).map_err(file("wait for the holder of", self.folder.path()))

@@ -95,14 +95,14 @@ struct Keeper {
 /// What a socket is.
 enum Found {
     Keeper(OwnedFd, Option<i32>),
-    /// It belongs to another user, or to nobody any more.
+    /// It belongs to another user, or its owner has ended.
     Other,
     /// Its queue of connections is full.
     Busy,
 }
 
-/// The keepers of this user among sockets. Those with a full queue are tried last, and a few of them only: a queue that nobody empties may
-/// be a stranger's, and a keeper empties its queue at once.
+/// The keepers of this user among sockets. Those with a full queue are tried last, and a few of them only: a queue that stays
+/// full may be another user's, and a keeper empties its queue at once.
 fn of_this_user(sockets: Vec<(LabName, String)>) -> std::io::Result<Vec<Keeper>> {
     let (mut keepers, mut busy) = (Vec::new(), Vec::new());
     for (name, socket) in sockets {

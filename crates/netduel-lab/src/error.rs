@@ -3,10 +3,11 @@ use std::fmt;
 
 use netduel_model::ids::LabName;
 use netduel_model::units::BitRate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An errno(3) that can be serialized.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Errno(pub i32);
 
 impl fmt::Display for Errno {
@@ -56,7 +57,7 @@ impl Errno {
 }
 
 /// Errors of building or using a lab. The messages complete "failed to ...".
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LabError {
     /// The kernel does not permit this user to create namespaces.
@@ -210,7 +211,7 @@ pub enum LabError {
     },
     /// The keeper uses another protocol version.
     #[error(
-        "connect to lab {name}: another version of netduel built it; take it down with that version, or use another name"
+        "connect to lab {name}: another version of netduel built it; take it down (`netduel lab down --lab {name}`) and build it again, or use another name"
     )]
     OtherVersion {
         /// The lab.

@@ -313,3 +313,31 @@ impl From<rustix::io::Errno> for Errno {
         Self(errno.raw_os_error())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn lab_of_another_version_is_reported_with_the_remedy() {
+        let (connection, keeper) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let this = rustix::process::getpid();
+        let name = LabName::new("older").unwrap();
+        let lab = Lab {
+            name: name.clone(),
+            keeper_pid: this.as_raw_pid(),
+            keeper: rustix::process::pidfd_open(this, PidfdFlags::empty()).unwrap(),
+            connection: Mutex::new(connection),
+            words: None,
+            attached: None,
+        };
+        // The answer waits for the request.
+        protocol::send(keeper.as_fd(), &Answer::OtherVersion, &[]).unwrap();
+        let error = lab.status().unwrap_err();
+        assert_eq!(error, LabError::OtherVersion { name });
+        assert!(error.to_string().contains("netduel lab down --lab older"), "{error}");
+    }
+}

@@ -1,5 +1,5 @@
 //! Protocol between a lab's keeper and its clients: one JSON document per packet over a Unix socket, and the keeper's report at
-//! its start. Version 1.
+//! its start.
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -8,19 +8,23 @@ use netduel_model::ids::LabName;
 use netduel_model::plan::resolved;
 use netduel_model::plan::spec::LabPath;
 use netduel_sys::descriptor_pass;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::netlink::link::Counters;
 
-/// Raised when a document changes. A keeper answers other versions with [`Answer::OtherVersion`], but always obeys `Down`.
-pub(crate) const VERSION: u32 = 1;
+/// Raised when a document changes, because a standing lab outlives the program that built it. A keeper answers other versions with
+/// [`Answer::OtherVersion`], but always obeys `Down`.
+/// - 1: the first.
+/// - 2: events of a failover, counters of interfaces, the direct path, and the path that is observed.
+pub(crate) const VERSION: u32 = 2;
 /// Maximum length of a document, bytes: a status is below 2 KiB.
 const DOCUMENT_MAX: usize = 64 * 1024;
 
 /// Lifetime of a lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifetime {
     /// As long as the process that created it, even if that is killed.
@@ -58,7 +62,7 @@ pub(crate) enum Report {
 }
 
 /// A request with the protocol version of its sender.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Request {
     /// The sender's [`VERSION`].
     pub version: u32,
@@ -67,7 +71,7 @@ pub(crate) struct Request {
 }
 
 /// Requests to a keeper.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub(crate) enum Ask {
     /// The state of the lab.
@@ -98,7 +102,7 @@ pub(crate) enum Ask {
 }
 
 /// Answers of a keeper.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub(crate) enum Answer {
     /// The state.
@@ -130,7 +134,7 @@ pub(crate) enum Answer {
 }
 
 /// A performed event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Performed {
     /// Before the first call to the kernel, nanoseconds of the monotonic clock, which all processes of a machine share.
     pub began_ns: u64,
@@ -143,7 +147,7 @@ pub struct Performed {
 }
 
 /// The state of a lab known to its keeper, which does not see its own pid in the outer pid namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct KeeperStatus {
     /// The specification.
     pub spec: resolved::Lab,
@@ -184,7 +188,7 @@ pub struct Status {
 }
 
 /// A guest's end of a path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceStatus {
     /// `a` or `b`.
     pub guest: String,
@@ -195,7 +199,7 @@ pub struct InterfaceStatus {
 }
 
 /// The rules of a machine's software switch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyStatus {
     /// `h1` or `h2`.
     pub machine: String,
@@ -227,4 +231,49 @@ pub(crate) fn receive<T: DeserializeOwned>(
         return Ok(None);
     }
     Ok(Some((serde_json::from_slice(&buffer[..length])?, descriptors)))
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_formats::{examples, fingerprint, uncovered, violations};
+    use schemars::generate::SchemaSettings;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The newest version that a release of netduel speaks. Versions up to this never change.
+    const RELEASED: u32 = 0;
+    /// The fingerprints of requests and answers in this version.
+    const FINGERPRINTS: [&str; 2] = ["cab1058e84c1d1e9", "f96c53f2066703f3"];
+
+    /// The fingerprint of a document, after every place of it was written and read.
+    fn fingerprint_of<T: JsonSchema + Serialize + DeserializeOwned>() -> String {
+        let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+        let schema = generator.into_root_schema_for::<T>().to_value();
+        let reread = |example: Value| {
+            let read: T = serde_json::from_value(example.clone())
+                .unwrap_or_else(|error| panic!("{error} in {example}"));
+            serde_json::to_value(&read).unwrap()
+        };
+        // Names of labs have rules that the schema does not contain.
+        let hint =
+            |place: &str, number: u64| place.ends_with("LabName").then(|| format!("lab-{number}").into());
+        let documents: Vec<Value> = examples(&schema, &hint).into_iter().map(reread).collect();
+        assert_eq!(uncovered(&schema, &documents), [""; 0]);
+        for document in &documents {
+            assert_eq!(violations(&schema, document), [""; 0], "{document}");
+        }
+        fingerprint(&schema)
+    }
+
+    #[test]
+    fn changed_document_needs_a_new_version() {
+        let found = [fingerprint_of::<Request>(), fingerprint_of::<Answer>()];
+        let remedy = if VERSION > RELEASED {
+            "this version is unreleased: set FINGERPRINTS"
+        } else {
+            "this version is released and must not change: raise VERSION"
+        };
+        assert_eq!(found, FINGERPRINTS, "the protocol of version {VERSION} changed; {remedy}");
+    }
 }

@@ -45,14 +45,14 @@ pub enum Metric {
     RoundTripRate,
     /// CPU seconds per gigabyte (10^9 bytes) received: all cores of both hosts, each machine once.
     CpuPerGigabyte,
-    /// CPU microseconds per round trip: all cores of both hosts, each machine once.
+    /// CPU nanoseconds per round trip: all cores of both hosts, each machine once.
     CpuPerRoundTrip,
-    /// CPU microseconds per datagram received: all cores of both hosts, each machine once.
+    /// CPU nanoseconds per datagram received: all cores of both hosts, each machine once.
     CpuPerDatagram,
     /// Retransmitted segments per gigabyte received.
     RetransmitsPerGigabyte,
-    /// Longest time without a probe after an event of `failover`, less the probes' pace: of all events and both directions,
-    /// nanoseconds.
+    /// Longest time without a probe after an event of `failover`, minus the probe interval: of all events and both
+    /// directions, nanoseconds.
     Outage,
     /// Probes of `failover` that were sent and never arrived, both directions together.
     LostInOutage,
@@ -98,7 +98,7 @@ pub enum Quantity {
     Responsiveness,
     /// CPU seconds per gigabyte.
     CpuPerByte,
-    /// CPU microseconds per datagram, packet, round trip or transaction.
+    /// CPU nanoseconds per datagram, packet, round trip or transaction.
     CpuPerMessage,
     /// Segments per gigabyte.
     Segments,
@@ -244,10 +244,9 @@ impl Metric {
             Quantity::BitRate => "bit/s",
             Quantity::DatagramRate | Quantity::RequestRate => "/s",
             Quantity::Share => "fraction",
-            Quantity::Latency | Quantity::Length => "ns",
+            Quantity::Latency | Quantity::Length | Quantity::CpuPerMessage => "ns",
             Quantity::Responsiveness => "/min",
             Quantity::CpuPerByte => "s/GB",
-            Quantity::CpuPerMessage => "us",
             Quantity::Segments => "segments/GB",
             Quantity::Probes => "probes",
         }
@@ -298,8 +297,8 @@ impl Metric {
             Quantity::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
             Quantity::Responsiveness => format!("{value:.0} RPM"),
             Quantity::CpuPerByte => format!("{} s/GB", three_digits(value)),
-            Quantity::CpuPerMessage if value >= 999.5 => human_nanos(value * 1e3),
-            Quantity::CpuPerMessage => format!("{} us", three_digits(value)),
+            Quantity::CpuPerMessage if value >= 999_500.0 => human_nanos(value),
+            Quantity::CpuPerMessage => format!("{} us", three_digits(value / 1e3)),
             Quantity::Segments => format!("{} /GB", three_digits(value)),
             // The title names the unit: `probes lost`.
             Quantity::Probes => count(value),

@@ -23,7 +23,7 @@ pub struct RunHeader {
     pub command: Vec<String>,
     /// The plan with every default written out.
     pub plan: ResolvedPlan,
-    /// The plan's text as it was given, for "how to reproduce".
+    /// The plan's text as it was given, for the section "Reproduction".
     pub plan_text: String,
     /// The seed of the schedule.
     pub seed: u64,

@@ -48,7 +48,7 @@ pub struct EndReport {
     /// How datagrams were handed to the kernel, at the sender of a `udp-stream`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams_sent: Option<DatagramSendReport>,
-    /// Packets of a `pps` workload, at an end past the network stack.
+    /// Packets of a `pps` workload, at an end with kernel bypass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<PacketReport>,
     /// testpmd's report, at an end where testpmd is the generator or receiver.

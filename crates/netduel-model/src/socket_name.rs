@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_and_port_is_refused() {
+    fn text_without_valid_host_and_port_is_rejected() {
         for text in [
             "",
             ":5",

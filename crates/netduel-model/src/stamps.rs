@@ -74,7 +74,7 @@ pub struct StampReport {
     pub stamped: u64,
     /// Of these, those that have all their stamps and whose parts add up: they make the histograms of parts.
     pub complete: u64,
-    /// Stamps that did not come, by place. A round trip may lack several.
+    /// Missing time stamps, by place. A round trip may lack several.
     pub missing: MissingStamps,
     /// Round trips with all stamps whose parts do not add up to the whole.
     pub inconsistent: u64,
@@ -99,7 +99,7 @@ pub struct StampReport {
     pub one_way: Option<OneWayReport>,
 }
 
-/// Stamps that did not come.
+/// Missing time stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MissingStamps {
     /// Of the client's kernel when it sent.

@@ -2,11 +2,13 @@
 //!
 //! The rules are in docs/json.md: stable keys, units in names, no absent keys, null for a missing value, times as ISO 8601 beside a
 //! number, text for integers that may exceed 2^53. [`schema::DOCUMENTS`] lists the documents.
+pub mod ends;
 pub mod envelope;
 pub mod error;
 pub mod facts;
 pub mod failover;
 pub mod figures;
+pub mod host_counters;
 pub mod hosts;
 pub mod inspect;
 pub mod lab;

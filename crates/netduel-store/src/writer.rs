@@ -158,7 +158,7 @@ impl RunWriter {
         } else {
             match removed::write_again(&self.file, &path, self.length) {
                 Ok((file, restored)) => {
-                    // Nobody else can have locked a file that was just created, apart from a reader for a moment.
+                    // Only a reader can hold a lock of a file that was just created, and only for a moment.
                     drop(lock(&file, &restored));
                     (self.file, self.path) = (file, restored.clone());
                     Fate::Restored(restored)

@@ -1,5 +1,5 @@
 //! The second stage: pid 1 of the lab's pid namespace. It holds the namespaces, answers requests one at a time and reaps orphans.
-//! It ends on a request, when the lifeline or the guard is gone, and on SIGTERM or SIGINT. The lab ends with it.
+//! It ends on a request, when the lifeline or the guard is gone, and on SIGTERM, SIGINT or SIGHUP. The lab ends with it.
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netduel_model::failover::{LinkBytes, PathEventKind};
@@ -30,7 +30,7 @@ struct Inheritance {
 pub(super) fn run(task: &Task) -> Result<i32, LabError> {
     // Safe because the guard changed its credentials before it started this process.
     process::die_with_parent().map_err(LabError::local("bind the keeper's stages together"))?;
-    let signals = SignalDescriptor::block_and_open(&[Signal::TERM, Signal::INT, Signal::CHILD])
+    let signals = SignalDescriptor::block_and_open(&[Signal::TERM, Signal::INT, Signal::HUP, Signal::CHILD])
         .map_err(LabError::local("open a descriptor for signals"))?;
     let Some(inheritance) = inherit()? else { return Ok(1) };
     namespace::unshare(&[Kind::Mount]).map_err(LabError::namespaces("unshare the mount namespace"))?;

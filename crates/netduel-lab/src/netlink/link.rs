@@ -82,7 +82,9 @@ pub(crate) struct PortSettings {
 }
 
 /// Counters of an interface since its creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub struct Counters {
     /// Packets received.
     pub rx_packets: u64,

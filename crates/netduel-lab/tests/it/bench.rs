@@ -223,8 +223,8 @@ impl Watched {
         rustix::process::pidfd_send_signal(&self.0, rustix::process::Signal::KILL).unwrap();
     }
 
-    pub fn terminate(&self) {
-        rustix::process::pidfd_send_signal(&self.0, rustix::process::Signal::TERM).unwrap();
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::pidfd_send_signal(&self.0, signal).unwrap();
     }
 
     pub fn wait(&self) {

@@ -5,6 +5,7 @@ use std::process::{Child, Stdio};
 use netduel_lab::{KeeperCommand, Lab, Lifetime};
 use netduel_model::ids::LabName;
 use netduel_model::plan::resolved;
+use rustix::process::Signal;
 
 use crate::bench::{Bench, Standing, Watched, inhabitants, name_for, only_child, printed, users};
 
@@ -76,9 +77,11 @@ fn killed_init_ends_the_lab() {
 #[test]
 fn terminated_init_ends_the_lab() {
     for bench in users().into_iter().filter_map(Bench::new) {
-        let scene = Scene::new(&bench);
-        scene.init.terminate();
-        scene.assert_gone(&bench);
+        for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+            let scene = Scene::new(&bench);
+            scene.init.signal(signal);
+            scene.assert_gone(&bench);
+        }
     }
 }
 

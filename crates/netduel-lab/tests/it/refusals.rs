@@ -1,12 +1,15 @@
 //! Rejected requests and their error messages.
+use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use netduel_lab::{KeeperCommand, Lab, LabError, Lifetime};
 use netduel_model::ids::LabName;
 use netduel_model::plan::resolved;
 use netduel_test_support::skip;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use serde_json::{Value, json};
 
-use crate::bench::{Bench, Standing, name_for, users};
+use crate::bench::{Bench, Standing, User, name_for, users};
 
 const SPEC: resolved::Lab = resolved::Lab { rules: 0, cap: None, mtu: 1500, queues: 1 };
 
@@ -16,6 +19,38 @@ fn missing_lab_is_reported() {
     assert_eq!(Lab::connect(&name).unwrap_err(), LabError::NoSuchLab { name: name.clone() });
     let error = netduel_lab::exec(&name, "a", &["true".into()]).unwrap_err();
     assert_eq!(error, LabError::NoSuchLab { name });
+}
+
+/// A socket of the kind that keepers have.
+fn socket() -> OwnedFd {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+/// The answer of a keeper to a request.
+fn answer(keeper: &OwnedFd, request: &Value) -> Value {
+    rustix::net::send(keeper, request.to_string().as_bytes(), SendFlags::empty()).unwrap();
+    let mut buffer = [0; 4096];
+    let (length, _) = rustix::net::recv(keeper, &mut buffer, RecvFlags::empty()).unwrap();
+    serde_json::from_slice(&buffer[..length]).unwrap()
+}
+
+#[test]
+fn keeper_refuses_other_versions_and_always_obeys_down() {
+    let Some(bench) = Bench::new(User::Own) else { return };
+    let lab = Standing::up(&bench, "versions", &["0"]);
+    let table = std::fs::read("/proc/net/unix").unwrap();
+    let table = String::from_utf8_lossy(&table);
+    let end = format!("-{}", lab.name);
+    let name =
+        table.split_whitespace().find_map(|word| word.strip_prefix('@').filter(|name| name.ends_with(&end)));
+    let address = SocketAddrUnix::new_abstract_name(name.unwrap().as_bytes()).unwrap();
+    let keeper = socket();
+    rustix::net::connect(&keeper, &address).unwrap();
+    let refused = json!({ "answer": "other-version" });
+    // Version 1 had the same request, and answered with other documents.
+    assert_eq!(answer(&keeper, &json!({ "version": 1, "ask": { "ask": "status" } })), refused);
+    let newer = json!({ "version": 9999, "ask": { "ask": "down" } });
+    assert_eq!(answer(&keeper, &newer), json!({ "answer": "done" }));
 }
 
 #[test]

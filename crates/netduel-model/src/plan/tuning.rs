@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_what_is_read() {
+    fn written_value_is_read_back_equal() {
         for text in ["off", "spread", "0-3,6"] {
             assert_eq!(text.parse::<CoreChoice>().unwrap().to_string(), text);
         }

@@ -68,7 +68,7 @@ impl Device {
 pub enum XdpFeature {
     /// Runs programs itself, that may drop, pass and send back.
     Basic,
-    /// And that may lead frames elsewhere, to AF_XDP sockets among others.
+    /// Also redirects frames: to AF_XDP sockets, other interfaces or other CPUs.
     Redirect,
     /// Takes frames that others redirect to it, such as the kernel makes (`ndo_xdp_xmit`).
     NdoXmit,
@@ -178,7 +178,7 @@ pub struct QueueInterrupt {
     pub queue: Option<u32>,
     /// Cores that serve it (effective affinity).
     pub cores: Vec<u16>,
-    /// Times it came since boot, all cores.
+    /// Number of interrupts since boot, all cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }

@@ -50,7 +50,7 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::Responsiveness => responsiveness::of_trial(trial)?,
         Metric::CpuPerGigabyte => busy_ns(trial, shared_machine)? / 1e9 / gigabytes(trial)?,
         Metric::CpuPerDatagram | Metric::CpuPerRoundTrip => {
-            busy_ns(trial, shared_machine)? / 1e3 / messages(&workload.traffic, trial)?
+            busy_ns(trial, shared_machine)? / messages(&workload.traffic, trial)?
         }
         Metric::RetransmitsPerGigabyte => retransmits(trial)? / gigabytes(trial)?,
         Metric::Outage => super::failover::outage(workload, trial, shared_machine)?.0,

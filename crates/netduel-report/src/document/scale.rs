@@ -29,7 +29,8 @@ pub(crate) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scale
         Quantity::Responsiveness => choose(&[(1.0, "RPM"), (1e3, "k RPM")]),
         Quantity::Latency | Quantity::Length => choose(&[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
         Quantity::Share => Scaled { factor: 100.0, unit: "%" },
-        Quantity::CpuPerByte | Quantity::CpuPerMessage | Quantity::Probes | Quantity::Segments => {
+        Quantity::CpuPerMessage => Scaled { factor: 1e-3, unit: "us" },
+        Quantity::CpuPerByte | Quantity::Probes | Quantity::Segments => {
             Scaled { factor: 1.0, unit: metric.unit() }
         }
     }

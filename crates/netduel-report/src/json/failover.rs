@@ -4,6 +4,7 @@ use netduel_model::plan::spec::Side;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::parts::nanoseconds;
 use crate::analysis::{self, ArmFailover, DirectionFigures, EventFigures, Phase, quantile};
 
 /// The failovers of an arm, all valid trials.
@@ -40,7 +41,7 @@ pub struct FailoverEvent {
     /// Interface that the plan names; null for that of the arm.
     pub interface: Option<String>,
     /// When the event began, by the clock of the client, by trial.
-    pub began_s: Vec<f64>,
+    pub began_ns: Vec<u64>,
     /// Duration of the calls to the kernel, by trial.
     pub kernel_ns: Vec<f64>,
     /// From client to server.
@@ -54,12 +55,12 @@ pub struct FailoverEvent {
 pub struct ProbeDirection {
     /// Quantiles of the outage over the trials.
     pub outage_ns: Quantiles,
-    /// Longest time without a probe, less the pace.
-    pub outage_ns_by_trial: Vec<f64>,
+    /// Longest time without a probe, minus the probe interval.
+    pub outage_by_trial_ns: Vec<f64>,
     /// Trials whose outage had not ended with the traffic; their value is a minimum.
     pub outages_open_ended: u32,
     /// The same time before the event: the baseline without an event.
-    pub baseline_ns_by_trial: Vec<f64>,
+    pub baseline_by_trial_ns: Vec<f64>,
     /// Probes lost.
     pub lost_by_trial: Vec<f64>,
     /// Probes that arrived more than once.
@@ -123,7 +124,7 @@ impl FailoverEvent {
             at_ns: figures.event.at.0,
             on: figures.event.on,
             interface: figures.event.interface.clone(),
-            began_s: figures.began_s.clone(),
+            began_ns: figures.began_s.iter().copied().map(nanoseconds).collect(),
             kernel_ns: figures.took_ns.clone(),
             client_to_server: ProbeDirection::of(&figures.ways[0]),
             server_to_client: ProbeDirection::of(&figures.ways[1]),
@@ -136,9 +137,9 @@ impl ProbeDirection {
         let delay = |phase: Phase| Quantiles::of(&way.delay_ns[phase as usize]);
         Self {
             outage_ns: Quantiles::of(&way.outage_ns),
-            outage_ns_by_trial: way.outage_ns.clone(),
+            outage_by_trial_ns: way.outage_ns.clone(),
             outages_open_ended: way.open_ended,
-            baseline_ns_by_trial: way.baseline_ns.clone(),
+            baseline_by_trial_ns: way.baseline_ns.clone(),
             lost_by_trial: way.lost.clone(),
             duplicated_by_trial: way.duplicated.clone(),
             reordered_by_trial: way.reordered.clone(),

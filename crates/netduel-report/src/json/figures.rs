@@ -19,7 +19,7 @@ pub struct MetricReport {
     pub metric: Metric,
     /// Name of the metric, for people.
     pub title: String,
-    /// Unit of its values: `bit/s`, `/s`, `/min`, `ns`, `us`, `s/GB`, `segments/GB`, `probes` or `fraction`.
+    /// Unit of its values: `bit/s`, `/s`, `/min`, `ns`, `s/GB`, `segments/GB`, `probes` or `fraction`.
     pub unit: &'static str,
     /// Whether it gets a verdict.
     pub judged: bool,
@@ -86,7 +86,7 @@ pub struct Comparison {
 pub enum ComparisonScale {
     /// The arm divided by the baseline; 1 is no difference.
     Ratio,
-    /// The arm less the baseline, in the unit of the metric; 0 is no difference.
+    /// The arm minus the baseline, in the unit of the metric; 0 is no difference.
     Difference,
 }
 
@@ -281,7 +281,7 @@ pub struct Bottleneck {
     /// The evidence of one of these trials, in words with its numbers; the decisive fact is first. Without a single cause that of a trial
     /// with the first of `others`.
     pub evidence: Vec<String>,
-    /// Block of that trial, from 0; null for a quick test.
+    /// Block of that trial, from 1; null for a quick test.
     pub evidence_block: Option<u32>,
     /// Bottlenecks of the other trials, most frequent first; without a single cause of all trials.
     pub others: Vec<OtherBottleneck>,
@@ -304,7 +304,7 @@ impl Bottleneck {
             trials: limit.trials,
             trials_total: limit.of,
             evidence: limit.evidence.clone(),
-            evidence_block: Some(limit.evidence_block),
+            evidence_block: Some(limit.evidence_block.saturating_add(1)),
             others: limit.others.iter().map(|&(cause, trials)| OtherBottleneck { cause, trials }).collect(),
         }
     }
@@ -329,7 +329,7 @@ pub struct CounterReport {
     pub counter: CounterKind,
     /// Name, for people.
     pub title: String,
-    /// Unit of the numbers, for example `us/GB`; `fraction` for a share.
+    /// Unit of the numbers, for example `s/GB` or `ns/datagram`; `fraction` for a share.
     pub unit: String,
     /// The arms, baseline first.
     pub arms: Vec<CounterValues>,
@@ -352,17 +352,22 @@ pub struct CounterValues {
 
 impl CounterReport {
     pub(super) fn of(counter: &analysis::Counter) -> Self {
+        // People read microseconds; documents have one unit of time per message.
+        let (factor, unit) = match counter.unit.strip_prefix("us/") {
+            Some(work) => (1e3, format!("ns/{work}")),
+            None => (1.0, counter.unit.to_owned()),
+        };
         let arm = |(arm, spread): &(netduel_model::ids::ArmName, Option<analysis::Spread>)| CounterValues {
             arm: arm.to_string(),
             trials: spread.map(|spread| spread.trials),
-            median: spread.map(|spread| spread.median),
-            min: spread.map(|spread| spread.min),
-            max: spread.map(|spread| spread.max),
+            median: spread.map(|spread| spread.median * factor),
+            min: spread.map(|spread| spread.min * factor),
+            max: spread.map(|spread| spread.max * factor),
         };
         Self {
             counter: counter.kind,
             title: counter.title.to_owned(),
-            unit: counter.unit.to_owned(),
+            unit,
             arms: counter.arms.iter().map(arm).collect(),
         }
     }

@@ -53,11 +53,16 @@ impl Latency {
     }
 }
 
+/// Seconds as whole nanoseconds; a time before the start is 0.
+pub(super) fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
 /// A point of a series over the time within a trial, over all valid trials. The key of the series names the unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
-    /// Middle of the interval, seconds after the start of a trial.
-    pub time_s: f64,
+    /// Middle of the interval, after the start of a trial.
+    pub time_ns: u64,
     /// Median over the trials.
     pub median: f64,
     /// Minimum of a trial.
@@ -71,7 +76,7 @@ pub struct Point {
 impl Point {
     pub(super) fn all(points: &[analysis::SeriesPoint]) -> Vec<Self> {
         let point = |point: &analysis::SeriesPoint| Self {
-            time_s: point.time_s,
+            time_ns: nanoseconds(point.time_s),
             median: point.median,
             min: point.min,
             max: point.max,
@@ -269,7 +274,7 @@ pub struct Stamps {
     pub parts: Vec<StampedPart>,
     /// Parts that only the server knows.
     pub server_parts: Vec<StampedPart>,
-    /// Stamped less unstamped round trips: the cost of a transmit stamp.
+    /// Stamped minus unstamped round trips: the cost of a transmit stamp.
     pub cost: Option<StampCost>,
     /// Network and server by the clock of the client's NIC; null without hardware stamps.
     pub hardware: Option<Latency>,
@@ -321,7 +326,7 @@ pub struct StampedPart {
     pub latency: Latency,
 }
 
-/// The cost of a transmit stamp: median of stamped round trips less the median of the others, by trial.
+/// The cost of a transmit stamp: median of stamped round trips minus the median of the others, by trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct StampCost {
     /// Median over the trials.
@@ -413,10 +418,10 @@ impl Expected {
 /// An interval of a quick test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
-    /// Start, seconds after the start of the test.
-    pub start_s: f64,
+    /// Start, after the start of the test.
+    pub start_ns: u64,
     /// End.
-    pub end_s: f64,
+    pub end_ns: u64,
     /// Payload received, both directions together.
     pub bytes: u64,
     /// Payload that the server received; null unless both ends send.
@@ -457,8 +462,8 @@ impl Interval {
     pub fn of(interval: &crate::quick::Interval) -> Self {
         let seconds = interval.end_s - interval.start_s;
         Self {
-            start_s: interval.start_s,
-            end_s: interval.end_s,
+            start_ns: nanoseconds(interval.start_s),
+            end_ns: nanoseconds(interval.end_s),
             bytes: interval.bytes,
             to_server_bytes: interval.by_direction.map(|[to_server, _]| to_server),
             to_client_bytes: interval.by_direction.map(|[_, to_client]| to_client),

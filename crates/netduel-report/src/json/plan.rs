@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use netduel_model::metric::Metric;
 use netduel_model::plan::spec::{LabPath, PathKind, Side};
 use netduel_model::plan::{self, Launch, ResolvedPlan};
-use netduel_model::units::{BITS_PER_MEGABIT, BitRate};
+use netduel_model::units::{BITS_PER_MEGABIT, BitRate, Percent};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -230,11 +230,11 @@ pub struct Design {
     /// No block begins after this time; null without a limit.
     pub budget_ns: Option<u64>,
     /// Half-width of the interval at which a run may stop.
-    pub precision_percent: f64,
+    pub precision_ratio: f64,
     /// A smaller difference does not matter.
-    pub equivalence_percent: f64,
+    pub equivalence_ratio: f64,
     /// Confidence of the intervals.
-    pub confidence_percent: f64,
+    pub confidence_ratio: f64,
     /// Seed of the order of trials that the plan sets, as text because it may exceed 2^53; null for a random one.
     pub seed: Option<String>,
     /// Whether the arms are copies of one.
@@ -245,6 +245,7 @@ impl Plan {
     /// Of a resolved plan.
     pub fn of(plan: &ResolvedPlan) -> Self {
         let design = &plan.design;
+        let ratio = |percent: Percent| percent.0 / 100.0;
         Self {
             name: plan.name.clone(),
             question: plan.question.clone(),
@@ -256,9 +257,9 @@ impl Plan {
                 blocks_min: design.blocks_min,
                 blocks_max: design.blocks_max,
                 budget_ns: design.budget.map(|budget| budget.0),
-                precision_percent: design.precision.0,
-                equivalence_percent: design.equivalence.0,
-                confidence_percent: design.confidence.0,
+                precision_ratio: ratio(design.precision),
+                equivalence_ratio: ratio(design.equivalence),
+                confidence_ratio: ratio(design.confidence),
                 seed: design.seed.map(|seed| seed.to_string()),
                 aa: design.aa,
             },

@@ -7,9 +7,10 @@ use netduel_model::search::SearchStep;
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
 use netduel_model::workload;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::ends::TestEnd;
 use super::envelope::{Document, Envelope, ErrorInfo, Origin, iso_8601};
 use super::figures::Bottleneck;
 use super::parts::{Expected, Interval, Latency, Stamps, Workload};
@@ -79,8 +80,8 @@ pub struct QuickTest {
     pub warnings: Vec<QuickWarning>,
     /// The intervals; empty with `--json-stream`, which prints each as a line.
     pub intervals: Vec<Interval>,
-    /// Everything that both ends recorded.
-    pub record: TrialRecord,
+    /// What each end counted, the client first. The stored run of `--save` has every sample, too.
+    pub ends: Vec<TestEnd>,
 }
 
 /// A warning about a quick test.
@@ -118,28 +119,12 @@ impl QuickWarning {
 pub struct MetricValue {
     /// Key of the metric.
     pub metric: Metric,
-    /// Unit: `bit/s`, `/s`, `/min`, `ns`, `us`, `s/GB`, `segments/GB`, `probes` or `fraction`.
+    /// Unit: `bit/s`, `/s`, `/min`, `ns`, `s/GB`, `segments/GB`, `probes` or `fraction`.
     pub unit: &'static str,
     /// Value; null when the test did not yield it.
     pub value: Option<f64>,
     /// What the value bounds; null when it is exact.
     pub bound: Option<Bound>,
-}
-
-/// A trial as a run stores it. Its keys are those of the run format: they change with `format_version`, not with the version of
-/// this document.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct TrialRecord {
-    /// Version of the run format.
-    pub format_version: u32,
-    /// The trial.
-    #[schemars(schema_with = "stored_trial")]
-    pub trial: Trial,
-}
-
-/// The published schema of run files describes it.
-fn stored_trial(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "$ref": "../run-file.schema.json#/$defs/Trial" })
 }
 
 /// What a test is made of.
@@ -149,8 +134,6 @@ pub struct QuickInput<'a> {
     pub plan: &'a ResolvedPlan,
     /// Name of the stored run.
     pub run: Option<&'a str>,
-    /// Version of the run format.
-    pub format_version: u32,
     /// The figures.
     pub summary: SummaryInput<'a>,
     /// The intervals.
@@ -186,7 +169,7 @@ impl QuickTest {
             expected: expected.map(Expected::of),
             warnings: input.warnings.iter().cloned().chain(QuickWarning::of_rate(workload, trial)).collect(),
             intervals: input.intervals.iter().map(Interval::of).collect(),
-            record: TrialRecord { format_version: input.format_version, trial: trial.clone() },
+            ends: TestEnd::all(trial),
         }
     }
 }

@@ -182,7 +182,7 @@ pub struct PartReport {
 /// Latency that load adds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct AddedByLoad {
-    /// Median under load less the median of the idle path; below 0 when the loaded path was faster.
+    /// Median under load minus the median of the idle path; below 0 when the loaded path was faster.
     pub p50_ns: f64,
     /// The same of the 99th percentiles.
     pub p99_ns: Option<f64>,

@@ -360,6 +360,13 @@ fn every_event_and_direction_has_a_row_in_every_format() {
         ),
         (&3.into(), &3.0.into())
     );
+    let removed = &events[0];
+    assert_eq!(removed["began_ns"], serde_json::json!(vec![1_000_000_000; 3]), "{removed}");
+    assert_eq!(
+        removed["client_to_server"]["outage_by_trial_ns"],
+        serde_json::json!(vec![3e6; 3]),
+        "{removed}"
+    );
     let markdown = markdown::page(&document(&run));
     assert!(markdown.contains("| surprise | remove at 1 s | to server | 3 | 3.00 ms |"), "{markdown}");
 }

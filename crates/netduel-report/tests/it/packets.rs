@@ -256,7 +256,7 @@ fn received_rate_is_the_capacity_of_the_part_that_dropped_most() {
 }
 
 #[test]
-fn drops_of_a_qdisc_are_said_to_be_of_buffers() {
+fn drops_of_a_qdisc_are_counted_as_buffers() {
     let mut run = run();
     for trial in &mut run.trials {
         let [client, server] = ends(trial);

@@ -259,6 +259,32 @@ mod tests {
         }
     }
 
+    /// A command and the commands below it.
+    fn with_subcommands(command: &clap::Command) -> Vec<&clap::Command> {
+        std::iter::once(command).chain(command.get_subcommands().flat_map(with_subcommands)).collect()
+    }
+
+    #[test]
+    fn every_option_json_has_the_same_letter() {
+        let command = Cli::command();
+        let commands = with_subcommands(&command);
+        let options = commands.iter().flat_map(|command| command.get_arguments());
+        let json: Vec<_> = options.filter(|option| option.get_long() == Some("json")).collect();
+        assert!(json.len() > 10, "{json:?}");
+        assert!(json.iter().all(|option| option.get_short() == Some('J')), "{json:?}");
+    }
+
+    #[test]
+    fn help_of_pps_omits_the_option_that_pps_rejects() {
+        let help = |test: &str| {
+            let mut command = Cli::command();
+            let test = command.find_subcommand_mut(test).expect("a quick test");
+            test.render_long_help().to_string()
+        };
+        assert!(!help("pps").contains("--dscp"), "{}", help("pps"));
+        assert!(help("tcp").contains("--dscp"));
+    }
+
     #[test]
     fn letter_stands_for_one_option_in_every_quick_test() {
         let command = Cli::command();

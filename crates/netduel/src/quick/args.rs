@@ -56,7 +56,7 @@ pub struct CommonArgs {
     /// Cores for the server's threads, or "auto".
     #[arg(long, value_name = "CORES", value_parser = cores)]
     pub pin_server: Option<CoresSpec>,
-    #[arg(long, value_name = "N", value_parser = count(WorkloadType::TcpStream, "dscp"), help = help("DSCP of the data packets of both ends", (WorkloadType::TcpStream.settings(), "dscp"), ", for example 46; not for pps [default: the kernel's, 0]"))]
+    #[arg(long, value_name = "N", value_parser = count(WorkloadType::TcpStream, "dscp"), help = help("DSCP of the data packets of both ends", (WorkloadType::TcpStream.settings(), "dscp"), ", for example 46 [default: the kernel's, 0]"))]
     pub dscp: Option<u32>,
     /// Bandwidth limit of the sender, Mbit/s: the result shows the share of it [default: the cloud's limit for its size]
     #[arg(long, value_name = "MBPS", value_parser = count_of(BANDWIDTH_LIMIT, "expect_mbps"))]
@@ -157,8 +157,9 @@ pub struct UdpArgs {
     pub offload: Option<UdpOffload>,
 }
 
-/// `netduel pps`.
+/// `netduel pps`, which has no setting `dscp`: the option is parsed for its error only.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("dscp", |option| option.hide(true)))]
 pub struct PpsArgs {
     #[command(flatten)]
     pub common: CommonArgs,

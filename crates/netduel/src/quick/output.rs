@@ -15,7 +15,6 @@ use netduel_report::json::quick::{
 };
 use netduel_report::quick::{self, Interval, Intervals, SummaryInput};
 use netduel_report::words;
-use netduel_store::format::FORMAT;
 
 use super::args::CommonArgs;
 use crate::console::{page_layout, print, print_json, print_json_line, print_lines, tell};
@@ -174,14 +173,7 @@ impl Output {
             }
         }
         let run = run.map(RunId::as_str);
-        let input = QuickInput {
-            plan,
-            run,
-            format_version: FORMAT,
-            summary,
-            intervals: &self.shown,
-            warnings: &self.warnings,
-        };
+        let input = QuickInput { plan, run, summary, intervals: &self.shown, warnings: &self.warnings };
         match self.format {
             Format::Text => {
                 print(&format!("\n{}", quick::summary(summary, page_layout().0)))?;

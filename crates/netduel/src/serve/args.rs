@@ -47,7 +47,7 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "new_identity")]
     pub ephemeral: bool,
     /// Print one JSON document per line.
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     pub json: bool,
 }
 

@@ -192,6 +192,22 @@ mod tests {
         assert_eq!(names.len(), 1, "{names:?}");
     }
 
+    /// Format 1 as it is stored. A change of the file needs the next format, and the text of each older one stays.
+    #[test]
+    fn stored_text_is_that_of_its_format() {
+        const STORED: &str = r#"{"format":1,"certificate":[48,1,255],"key":[2,254],"secret":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]}"#;
+        let read: Identity = serde_json::from_str(STORED).expect("an identity");
+        assert_eq!(
+            (read.format, read.certificate.as_slice(), read.key.as_slice()),
+            (1, &[48, 1, 255][..], &[2, 254][..])
+        );
+        assert_eq!(read.secret, std::array::from_fn(|index| index as u8 + 1));
+        assert_eq!(serde_json::to_string(&read).expect("a text"), STORED);
+        let drawn = Identity::draw().expect("an identity");
+        assert_eq!(drawn.format, FORMAT);
+        assert_eq!(FORMAT, read.format, "the text above is of another format: add that of this one");
+    }
+
     #[test]
     fn file_accessible_to_others_is_rejected() {
         let (_outer, folder) = folder();

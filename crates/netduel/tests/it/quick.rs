@@ -102,6 +102,12 @@ pub fn metric(document: &Value, key: &str) -> f64 {
     found.and_then(|metric| metric["value"].as_f64()).unwrap_or_else(|| panic!("no {key} in {document}"))
 }
 
+/// What an end of a test counted.
+pub fn end_of<'a>(document: &'a Value, role: &str) -> &'a Value {
+    let ends = document["ends"].as_array().unwrap();
+    ends.iter().find(|end| end["role"] == role).unwrap_or_else(|| panic!("no {role} in {document}"))
+}
+
 /// A workload setting with its unit.
 pub fn setting(document: &Value, key: &str) -> u64 {
     let quantities = document["workload"]["quantities"].as_array().unwrap();
@@ -117,12 +123,9 @@ fn automatic_placement_prints_the_selected_cores() {
     let auto = ["tcp", &string, "-t", "0.3", "--pin-client", "auto", "--pin-server", "auto", "-J"];
     let document = served.client(&auto).expect_code(0).quick_test();
     for role in ["client", "server"] {
-        let end = &document["record"]["trial"][role];
-        let core = &end["report"]["streams"][0]["core"];
-        assert!(
-            core.is_number() && end["observation"]["placement"]["cores"] == serde_json::json!([core]),
-            "{end}"
-        );
+        let end = end_of(&document, role);
+        let core = &end["streams"][0]["core"];
+        assert!(core.is_number() && end["placement"]["cores"] == serde_json::json!([core]), "{end}");
     }
     let text = served.client(&auto[..auto.len() - 1]).expect_code(0).stdout;
     assert!(text.contains("cores        client: ") && text.contains("cores        server: "), "{text}");
@@ -175,7 +178,7 @@ fn every_quick_test_works_over_one_port() {
     assert_eq!((&events[0]["event"], &events[events.len() - 1]["event"]), (&"start".into(), &"end".into()));
     let counted: u64 = events.iter().filter_map(|event| event["interval"]["messages"].as_u64()).sum();
     let test = &events[events.len() - 1]["test"];
-    let responses = &test["record"]["trial"]["client"]["report"]["round_trips"]["responses"];
+    let responses = &end_of(test, "client")["round_trips"]["responses"];
     assert_eq!(Some(counted), responses.as_u64(), "{lines}");
     // The warnings of standard error are in the document, too.
     assert_eq!(test["warnings"][0]["kind"], "shared-machine", "{lines}");
@@ -376,8 +379,7 @@ fn concurrent_tests_are_served_and_reported() {
     for document in &documents {
         assert!(metric(document, "throughput") > 0.0);
     }
-    let others =
-        |document: &Value| document["record"]["trial"]["server"]["observation"]["concurrent_tests"].as_u64();
+    let others = |document: &Value| end_of(document, "server")["concurrent_tests"].as_u64();
     assert!(documents.iter().filter_map(others).max() >= Some(1), "{documents:?}");
     served.end();
 }
@@ -404,7 +406,7 @@ fn thousands_of_connections_work_and_missing_ports_or_descriptors_are_reported()
     let string = served.string(false).to_owned();
     let many = ["tcp", &string, "-P", "5000", "-t", "0.5", "-i", "0", "-J"];
     let document = served.client(&many).expect_code(0).quick_test();
-    let client = &document["record"]["trial"]["client"]["report"];
+    let client = end_of(&document, "client");
     assert_eq!(client["connections"]["connect"]["count"], 5_000, "{}", client["connections"]);
     assert_eq!(client["fairness"]["count"], 5_000);
     let groups = client["streams"].as_array().unwrap();

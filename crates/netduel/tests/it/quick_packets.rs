@@ -1,7 +1,7 @@
 //! `netduel pps` against a standing server: exact counts for each generator and receiver, sweeps, and rejected options.
 use serde_json::Value;
 
-use crate::quick::{Served, setting};
+use crate::quick::{Served, end_of, setting};
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
@@ -9,11 +9,10 @@ fn number(value: &Value) -> u64 {
 
 /// Packets sent by the client and received by the server without duplicates, and the server's count of others.
 fn counts(document: &Value) -> (u64, u64, u64) {
-    let report = |role: &str| &document["record"]["trial"][role]["report"];
-    let datagrams = &report("server")["datagrams"];
+    let datagrams = &end_of(document, "server")["datagrams"];
     (
-        number(&report("client")["sent"]["messages"]),
-        number(&datagrams["unique"]),
+        number(&end_of(document, "client")["sent"]["messages"]),
+        number(&datagrams["received"]),
         number(&datagrams["duplicates"]) + number(&datagrams["unexpected"]),
     )
 }
@@ -44,14 +43,14 @@ fn every_engine_receives_a_sustainable_rate_without_loss() {
                 with_traffic.insert((generator, receiver));
             }
             // Packets that a busy receiver does not read in time are dropped at its socket, and counted there.
-            let dropped = &document["record"]["trial"]["server"]["report"]["datagrams"]["socket_drops"];
+            let dropped = &end_of(&document, "server")["datagrams"]["socket_drops"];
             let missing = sent - received - dropped.as_u64().unwrap_or(0);
             // What other programs of the machine leave too little room for in a core's backlog is dropped and counted there.
             assert!(missing <= dropped_by_cores(&document), "{missing} of {sent}, {ends:?}: {document}");
             assert_eq!(others, 0, "{ends:?}");
             let frame = if ipv6 { 82 } else { 64 };
             assert_eq!(setting(&document, "frame"), frame);
-            let report = &document["record"]["trial"]["server"]["report"]["packets"];
+            let report = &end_of(&document, "server")["packets"];
             if receiver == "socket" {
                 assert!(report.is_null(), "{report}");
             } else {
@@ -70,7 +69,7 @@ fn every_engine_receives_a_sustainable_rate_without_loss() {
 
 /// The packets that any core dropped during a trial, of all programs.
 fn dropped_by_cores(document: &Value) -> u64 {
-    let ends = ["client", "server"].map(|end| &document["record"]["trial"][end]["observation"]["softnet"]);
+    let ends = ["client", "server"].map(|role| &end_of(document, role)["host"]["softnet"]);
     let cores = ends.iter().flat_map(|cores| cores.as_array().into_iter().flatten());
     cores.map(|core| number(&core["dropped"])).sum()
 }
@@ -88,7 +87,7 @@ fn kernel_bypass_uses_the_port_of_the_bridge_that_leads_to_the_peer() {
     let (sent, received, others) = counts(&document);
     assert!(sent > 0 && received > 0 && received <= sent && others == 0, "{document}");
     for role in ["client", "server"] {
-        let packets = &document["record"]["trial"][role]["report"]["packets"];
+        let packets = &end_of(&document, role)["packets"];
         assert_eq!(packets["interface"], "dir0", "{packets}");
     }
     served.end();

@@ -212,8 +212,8 @@ fn assert_names(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn refused_connection_is_told_in_the_words_of_ssh() {
-    with_sshd("ssh::refused_connection_is_told_in_the_words_of_ssh", |scene| {
+fn error_of_a_refused_connection_contains_the_message_of_ssh() {
+    with_sshd("ssh::error_of_a_refused_connection_contains_the_message_of_ssh", |scene| {
         let known = fs::read_to_string(scene.at("known_hosts")).unwrap();
         fs::write(scene.at("known_hosts"), "").unwrap();
         assert_names(&refusal(scene, ""), &["Host key verification failed", "run `ssh vm1` once"]);

@@ -97,6 +97,41 @@ fn folder_of_schemas_holds_those_of_the_documents_only() {
     }
 }
 
+/// The keys of all objects of a schema. A map has keys that are no fixed words.
+fn keys(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(members) => {
+            for (name, member) in members {
+                assert!(name != "additionalProperties" || *member == false, "a map: {schema}");
+                if name == "properties" {
+                    found.extend(member.as_object().unwrap().keys().cloned());
+                    member.as_object().unwrap().values().for_each(|property| keys(property, found));
+                } else {
+                    keys(member, found);
+                }
+            }
+        }
+        Value::Array(members) => members.iter().for_each(|member| keys(member, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn keys_are_fixed_words_with_one_unit_of_time_and_of_fractions() {
+    for kind in DOCUMENTS {
+        let mut found = Vec::new();
+        keys(&kind.schema(), &mut found);
+        for key in found {
+            let is_word =
+                key.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
+            let has_other_unit = ["_us", "_s", "_ms", "_percent", "_ns_by_trial", "_mbps"]
+                .into_iter()
+                .any(|end| key.ends_with(end) && !key.ends_with("_unix_ms"));
+            assert!(is_word && !has_other_unit, "{}: {key}", kind.name);
+        }
+    }
+}
+
 #[test]
 fn renamed_key_changed_unit_and_changed_type_are_found_and_additions_are_not() {
     let old = json!({

@@ -3,7 +3,6 @@ mod compatible;
 mod examples;
 mod reference;
 
-use jsonschema::Registry;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
@@ -47,12 +46,7 @@ pub fn printed(document: &impl Document) -> Value {
 fn assert_fits(value: &Value) {
     let name = value["document"].as_str().unwrap();
     let kind = DOCUMENTS.iter().find(|kind| kind.name == name).unwrap();
-    // The record of a quick test is described by the schema of run files.
-    let run_file: Value =
-        serde_json::from_str(include_str!("../../../../../docs/run-file.schema.json")).unwrap();
-    let registry =
-        Registry::new().add("json-schema:///run-file.schema.json", run_file).unwrap().prepare().unwrap();
-    let validator = jsonschema::options().with_registry(&registry).build(&kind.schema()).unwrap();
+    let validator = jsonschema::validator_for(&kind.schema()).unwrap();
     let errors: Vec<String> =
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(errors.is_empty(), "{name} does not fit its schema:\n{}", errors.join("\n"));
@@ -81,7 +75,6 @@ fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {
     QuickTest::of(QuickInput {
         plan: &run.header.plan,
         run: run_name,
-        format_version: netduel_store::format::FORMAT,
         summary,
         intervals: &intervals,
         warnings: &[
@@ -242,6 +235,7 @@ fn quick_tests_and_their_events_fit_the_schemas() {
     let input = first_trial(&run);
     let document = quick_test(&run, input);
     let first = &document["tests"][0]["intervals"][0];
+    assert_eq!([&first["start_ns"], &first["end_ns"]], [0, 1_000_000_000]);
     assert_eq!(first["rate_bps"], 1e9);
     assert_eq!([&first["to_server_bytes"], &first["to_client_bytes"]], [100_000_000, 25_000_000]);
     let interval = Interval::of(&quick::Interval {
@@ -268,6 +262,50 @@ fn quick_tests_and_their_events_fit_the_schemas() {
     let half = QuickDocument::of("far", vec![quick_test_of(&run, input)], Some(error()), &origin());
     assert_eq!(printed(&half)["error"]["exit_code"], 4);
     assert_eq!(printed(&ErrorDocument::of(error(), vec![interval], &origin()))["error"]["cause"], "x");
+}
+
+#[test]
+fn ends_of_a_quick_test_have_names_of_counters_as_values() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 1, ..Recipe::default() });
+    let server = run.trials[0].server.as_mut().unwrap();
+    server.observation.interrupts = [("Function call interrupts".to_owned(), 7)].into();
+    server.observation.protocol = [("Tcp.RetransSegs".to_owned(), -3)].into();
+    server.observation.driver = [("eth0".to_owned(), [("rx out of buffer".to_owned(), 5)].into())].into();
+    let tcp = netduel_model::sample::TcpInfo { rtt_us: Some(42), ..Default::default() };
+    server.report.streams =
+        vec![netduel_model::sample::StreamReport { tcp: Some(tcp), ..Default::default() }];
+    let bytes = server.report.received.as_ref().unwrap().bytes;
+    let document = quick_test(&run, first_trial(&run));
+    let ends = document["tests"][0]["ends"].as_array().unwrap();
+    assert_eq!([&ends[0]["role"], &ends[1]["role"]], ["client", "server"]);
+    let (end, host) = (&ends[1], &ends[1]["host"]);
+    assert_eq!((&end["received"]["bytes"], &end["sent"]), (&bytes.into(), &Value::Null));
+    assert_eq!(end["streams"][0]["tcp"]["rtt_ns"], 42_000);
+    let counter = |name: &str, value: i64| serde_json::json!([{ "name": name, "value": value }]);
+    assert_eq!(host["interrupts"], counter("Function call interrupts", 7));
+    assert_eq!(host["protocol"], counter("Tcp.RetransSegs", -3));
+    let driver = serde_json::json!([{ "interface": "eth0", "name": "rx out of buffer", "value": 5 }]);
+    assert_eq!(host["driver"], driver);
+}
+
+#[test]
+fn cpu_time_of_messages_has_one_unit_in_metrics_and_counters() {
+    let run = build(&Recipe { workloads: vec!["udp"], blocks: 3, ..Recipe::default() });
+    let workload = &report(&run)["workloads"][0];
+    let of = |list: &str, key: &str, name: &str| {
+        let found = workload[list].as_array().unwrap().iter().find(|one| one[key] == name);
+        let found = found.unwrap_or_else(|| panic!("no {name} in {workload}"));
+        (found["unit"].clone(), found["arms"][0]["median"].as_f64().unwrap())
+    };
+    let (metric_unit, metric) = of("metrics", "metric", "cpu-per-datagram");
+    let (counter_unit, counter) = of("counters", "counter", "busy");
+    assert_eq!((&metric_unit, &counter_unit), (&"ns".into(), &"ns/datagram".into()));
+    assert!((metric / counter - 1.0).abs() < 1e-9, "{metric} {counter}");
+    let analysis = analyse_run(&run);
+    let metrics = analysis.workloads[0].judged.iter().chain(&analysis.workloads[0].unjudged);
+    let cpu = metrics.into_iter().find(|one| one.metric.key() == "cpu-per-datagram").unwrap();
+    let written = cpu.human(metric);
+    assert_eq!(written, netduel_model::units::human_nanos(metric), "{metric}");
 }
 
 #[test]

@@ -96,14 +96,13 @@ fn rows(schema: &Value, left_out: &[&str]) -> String {
     text
 }
 
-/// The terms of the page: JSON's, with links to the parts and to the page about run files.
+/// The terms of the page: JSON's, with links to the parts.
 struct Links;
 
 impl Terms for Links {
     fn definition(&self, path: &str) -> String {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let page = if path.contains("run-file") { "run-format.md" } else { "" };
-        format!("[{name}]({page}#{})", name.to_lowercase())
+        format!("[{name}](#{})", name.to_lowercase())
     }
 
     fn typed(&self, value: &Value, of: &str) -> String {
@@ -117,7 +116,6 @@ impl Terms for Links {
 
 /// The unit that a key ends with.
 fn unit(key: &str) -> &'static str {
-    let key = key.strip_suffix("_by_trial").unwrap_or(key);
     let units = [
         ("_unix_ms", "ms"),
         ("_ns", "ns"),
