@@ -122,7 +122,7 @@ impl Master {
             if monotonic_ns() >= deadline_ns {
                 let seconds = timeout_ns / 1_000_000_000;
                 let last_words = self.end(Duration::ZERO).last_words;
-                return Err(Obstacle::Silent { host: self.ssh.host.clone(), seconds, last_words });
+                return Err(Obstacle::Silent { ssh: Box::new(self.ssh.clone()), seconds, last_words });
             }
         }
     }

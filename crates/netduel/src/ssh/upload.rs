@@ -120,7 +120,7 @@ impl Upload<'_> {
                 end();
                 let seconds = STALL_TIMEOUT_NS / 1_000_000_000;
                 let last_words = format!("the copy stopped after {count} bytes");
-                return Err(Obstacle::Silent { host: self.ssh.host.clone(), seconds, last_words });
+                return Err(Obstacle::Silent { ssh: Box::new(self.ssh.clone()), seconds, last_words });
             }
             if now.saturating_sub(told_ns) >= LINE_INTERVAL_NS {
                 told_ns = now;
