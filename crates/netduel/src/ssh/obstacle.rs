@@ -14,6 +14,9 @@ pub enum Obstacle {
     /// The user ended the program.
     #[error("stopped by the user")]
     Interrupted,
+    /// Another host failed first.
+    #[error("stopped because another host failed")]
+    Abandoned,
     /// No handler of signals.
     #[error("failed to wait for signals: {0}")]
     Signals(#[source] io::Error),
