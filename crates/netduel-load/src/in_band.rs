@@ -15,7 +15,6 @@ use netduel_sys::{clock, pattern, tcp};
 
 use crate::counted::Counted;
 use crate::pacing::Schedule;
-use crate::socket_error::is_transient;
 use crate::worker::{SLEEP_MAX, Worker};
 
 /// Bytes of a frame's head: its kind and the length of its payload.
@@ -109,7 +108,7 @@ fn send_frame(worker: &mut Worker, stream: &TcpStream, frame: &[u8], counts: boo
                 }
                 taken += count;
             }
-            Err(error) if is_transient(&error) => {
+            Err(error) if socket::is_transient(&error) => {
                 if worker.control.is_aborted() {
                     return false;
                 }
@@ -179,7 +178,7 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, phase: &Phase, sh
         let count = match socket::receive(stream, &mut buffer, Waiting::Block) {
             Ok(0) => break,
             Ok(count) => count,
-            Err(error) if is_transient(&error) => {
+            Err(error) if socket::is_transient(&error) => {
                 if worker.control.is_aborted() {
                     break;
                 }

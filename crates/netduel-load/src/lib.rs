@@ -42,7 +42,6 @@ mod segmentation;
 mod send_count;
 mod sequence_window;
 mod server;
-mod socket_error;
 mod socket_source;
 mod sockets;
 mod source;

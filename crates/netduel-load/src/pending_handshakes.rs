@@ -5,11 +5,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netduel_model::ids::Token;
-use netduel_sys::{clock, error_name, random, shared_port};
+use netduel_sys::{clock, error_name, random, shared_port, socket};
 
 use crate::error::LoadError;
 use crate::handshake::{FIRST_BYTE, HandshakeMessage, LENGTH, Step};
-use crate::socket_error::is_transient;
 use crate::source::Source;
 
 /// Connections without a handshake message. When there are more, the oldest of the source with the most is closed: a client of netduel
@@ -147,14 +146,14 @@ fn read_progress(peer: &mut Pending) -> ReadProgress {
         match peer.stream.peek(&mut first) {
             Ok(1) if first[0] == FIRST_BYTE => {}
             Ok(1) => return ReadProgress::Other(first[0]),
-            Err(error) if is_transient(&error) => return ReadProgress::Incomplete,
+            Err(error) if socket::is_transient(&error) => return ReadProgress::Incomplete,
             Ok(_) | Err(_) => return ReadProgress::Invalid,
         }
     }
     match peer.stream.read(&mut peer.bytes[peer.filled..]) {
         Ok(0) => return ReadProgress::Invalid,
         Ok(count) => peer.filled += count,
-        Err(error) if is_transient(&error) => return ReadProgress::Incomplete,
+        Err(error) if socket::is_transient(&error) => return ReadProgress::Incomplete,
         Err(_) => return ReadProgress::Invalid,
     }
     if peer.filled < LENGTH {

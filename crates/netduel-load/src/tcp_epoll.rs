@@ -12,7 +12,6 @@ use netduel_sys::{clock, socket, tcp};
 
 use crate::counted::Counted;
 use crate::job::Job;
-use crate::socket_error::is_transient;
 use crate::tcp_pacing::{Due, Pace};
 use crate::tcp_settings::TcpSettings;
 use crate::tcp_source::Source;
@@ -103,7 +102,7 @@ impl PacedStream {
                 worker.control.sent[self.stream].add(count as u64, 0, clock::monotonic_ns());
                 self.sent < self.volume
             }
-            Err(error) if is_transient(&error) => true,
+            Err(error) if socket::is_transient(&error) => true,
             Err(error) => {
                 if !worker.control.is_aborted() {
                     worker.errors.count(source.call(), &error);
@@ -306,7 +305,7 @@ fn receive_available(
             worker.control.received[stream].add(count as u64, 0, clock::monotonic_ns());
             true
         }
-        Err(error) if is_transient(&error) => true,
+        Err(error) if socket::is_transient(&error) => true,
         Err(error) => {
             if !worker.control.is_aborted() {
                 worker.errors.count("recv", &error);

@@ -9,7 +9,6 @@ use netduel_sys::{clock, tcp, tcp_info, uring, usage};
 
 use crate::counted::Counted;
 use crate::job::Job;
-use crate::socket_error::is_transient;
 use crate::tcp_pacing::{Due, Pace};
 use crate::tcp_settings::TcpSettings;
 use crate::tcp_source::Source;
@@ -96,7 +95,7 @@ fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &mut Source, setti
                 sent += count as u64;
                 worker.sent().add(count as u64, 0, now);
             }
-            Err(error) if is_transient(&error) => {}
+            Err(error) if socket::is_transient(&error) => {}
             Err(error) => {
                 if !worker.control.is_aborted() {
                     worker.errors.count(source.call(), &error);
@@ -181,7 +180,7 @@ pub(crate) fn is_ended(worker: &mut Worker, stream: &TcpStream) -> bool {
             worker.errors.count_event("recv", "unexpected byte");
             false
         }
-        Err(error) if is_transient(&error) => false,
+        Err(error) if socket::is_transient(&error) => false,
         Err(error) => {
             if !worker.control.is_aborted() {
                 worker.errors.count("recv", &error);
@@ -261,7 +260,7 @@ fn receive_loop(worker: &mut Worker, stream: &TcpStream, reader: &mut Reader, se
         match reader.read(stream) {
             Ok(0) => break,
             Ok(count) => worker.received().add(count as u64, 0, clock::monotonic_ns()),
-            Err(error) if is_transient(&error) => {
+            Err(error) if socket::is_transient(&error) => {
                 if worker.control.is_aborted() {
                     break;
                 }

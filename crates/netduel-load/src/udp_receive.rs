@@ -101,8 +101,7 @@ impl ReceivingFlow {
                 }
             }
             Err(error) => {
-                use std::io::ErrorKind::{Interrupted, WouldBlock};
-                if !matches!(error.kind(), WouldBlock | Interrupted) {
+                if !socket::is_transient(&error) {
                     worker.errors.count("recvmmsg", &error);
                     // An ICMP error is cleared by the call. Any other error would return at once, forever.
                     let name = error.raw_os_error().and_then(error_name::of);

@@ -69,10 +69,23 @@ impl Outcome {
     }
 }
 
+/// Everything that happens in one seed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Its faults, its events, its ends and the promises that it breaks, as lines.
+    pub text: String,
+    /// Whether it keeps every promise.
+    pub is_kept: bool,
+}
+
 /// One seed with its trace, whether it breaks a promise or not.
-pub fn trace(seed: u64) -> String {
+pub fn trace(seed: u64) -> Trace {
     let case = Case::of(seed);
     let verdict = case.play(true);
+    Trace { is_kept: verdict.violations.is_empty(), text: lines(&case, verdict) }
+}
+
+fn lines(case: &Case, verdict: Verdict) -> String {
     let mut text = String::new();
     for (part, faults) in case.parts.iter().enumerate() {
         for fault in faults {

@@ -22,8 +22,9 @@ fn main() -> ExitCode {
         });
     }
     if let Some(seed) = number("--seed") {
-        println!("{}", campaign::trace(seed));
-        return ExitCode::SUCCESS;
+        let trace = campaign::trace(seed);
+        println!("{}", trace.text);
+        return if trace.is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let outcome = campaign::play(number("--from").unwrap_or(0), number("--seeds").unwrap_or(SEEDS));
     println!("figure seeds {} seeds", outcome.seeds);

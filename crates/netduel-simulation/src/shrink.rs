@@ -48,5 +48,16 @@ pub fn describe(case: &Case) -> String {
     for line in &verdict.trace {
         let _ = writeln!(text, "  {line}");
     }
-    text + &format!("to see it again: NETDUEL_SEED={} cargo test -p netduel-simulation\n", case.seed)
+    text + &format!("to see it again: cargo xtask bench simulate --seed {}\n", case.seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn description_ends_with_the_command_that_replays_the_seed() {
+        let text = describe(&Case::of(117));
+        assert!(text.ends_with("cargo xtask bench simulate --seed 117\n"), "{text}");
+    }
 }

@@ -17,6 +17,12 @@ pub enum Waiting {
     Never,
 }
 
+/// Whether a call may be repeated: it timed out, would have blocked, or was interrupted by a signal. Not an error of the path.
+#[inline]
+pub fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
 /// Waits until one of `sockets` is readable, was hung up or has an error, and returns this for each. All are
 /// false after `timeout` or a signal.
 ///

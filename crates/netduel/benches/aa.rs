@@ -1,24 +1,29 @@
-//! Rate of false verdicts: 200 comparisons of a path with itself in the lab, with short real trials, judged as in a report. Fails
-//! when the rate exceeds the level.
+//! Rates of false verdicts and of false warnings: 200 comparisons of a path with itself in the lab, with short real trials, judged as in a
+//! report. Fails when one of the rates exceeds the level.
 //!
 //! One long A/A run is split into comparisons with the default number of blocks, each judged separately from its own trials: the
 //! same as 200 short runs, without 200 starts. The number of false verdicts is binomial, and its interval is exact (Clopper and
-//! Pearson 1934).
+//! Pearson 1934). The warnings are `bimodal` and `outlier block`, which say that values have two levels, or that a block is far from the
+//! others: a comparison of a path with itself has neither. They say nothing false where other programs or the hypervisor took its cores, so
+//! comparisons with a warning about that do not count for them. `NETDUEL_AA_COMPARISONS=N` makes N comparisons of each workload; fewer than the default show the rates and judge none.
 mod support;
 
 use netduel_model::ids::WorkloadName;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
+use netduel_model::warning::Warning;
 use netduel_report::analysis::analyse;
 use netduel_stats::verdict::Verdict;
 use support::stored_run;
 
 /// Comparisons of each workload.
 const COMPARISONS: u32 = 100;
+/// The variable with another number of them.
+const COMPARISONS_VARIABLE: &str = "NETDUEL_AA_COMPARISONS";
 /// Blocks of a comparison: the default of plans.
 const BLOCKS: u32 = 8;
-/// The accepted probability of a false verdict at a confidence of 95 %.
+/// The accepted probability of a false verdict at a confidence of 95 %, and the accepted share of comparisons with a false warning.
 const LEVEL: f64 = 0.05;
 /// Error of the interval of the number of false verdicts, on each side.
 const SIDE: f64 = 0.025;
@@ -48,13 +53,37 @@ struct Answers {
     lower: u64,
     no_difference: u64,
     inconclusive: u64,
+    /// Comparisons without a warning about contended cores; the following are among them.
+    clean: u64,
+    /// Comparisons with the warning `bimodal`.
+    bimodal: u64,
+    /// Comparisons with the warning `outlier block`.
+    outlier: u64,
+    /// Comparisons with one of them, or both.
+    warned: u64,
+}
+
+impl Answers {
+    fn count_warnings(&mut self, warnings: &[Warning]) {
+        let has = |is_it: fn(&Warning) -> bool| warnings.iter().any(is_it);
+        if has(|warning| matches!(warning, Warning::CpuContention { .. } | Warning::StealTime { .. })) {
+            return;
+        }
+        let bimodal = has(|warning| matches!(warning, Warning::Bimodal { .. }));
+        let outlier = has(|warning| matches!(warning, Warning::OutlierBlock { .. }));
+        self.clean += 1;
+        self.bimodal += u64::from(bimodal);
+        self.outlier += u64::from(outlier);
+        self.warned += u64::from(bimodal || outlier);
+    }
 }
 
 fn main() {
-    let run = campaign();
-    let mut all = (0, 0);
+    let comparisons = comparisons();
+    let run = campaign(comparisons);
+    let (mut all, mut clean, mut warned) = ((0, 0), 0, 0);
     for name in &run.header.plan.workloads {
-        let answers = judge(&run, name);
+        let answers = judge(&run, name, comparisons);
         let false_ones = answers.higher + answers.lower;
         let total = false_ones + answers.no_difference + answers.inconclusive;
         println!(
@@ -62,7 +91,14 @@ fn main() {
             answers.higher, answers.lower, answers.no_difference, answers.inconclusive
         );
         println!("figure false-verdicts-{name} {:.2} %", 100.0 * false_ones as f64 / total as f64);
+        println!(
+            "aa: {name}: {} of {total} comparisons had their cores for themselves; with the warning bimodal: {}, outlier block: {}, \
+             either: {}",
+            answers.clean, answers.bimodal, answers.outlier, answers.warned
+        );
         all = (all.0 + false_ones, all.1 + total);
+        clean += answers.clean;
+        warned += answers.warned;
     }
     let (false_ones, total) = all;
     let (low, high) = interval(total, false_ones);
@@ -79,15 +115,53 @@ fn main() {
     println!("figure false-verdicts-at-most {:.2} %", high * 100.0);
     assert_eq!(
         total,
-        u64::from(COMPARISONS) * run.header.plan.workloads.len() as u64,
+        u64::from(comparisons) * run.header.plan.workloads.len() as u64,
         "comparisons are missing"
     );
+    let warned_share = show_warnings(warned, clean, total);
+    if comparisons < COMPARISONS {
+        println!("aa: not judged: fewer than {COMPARISONS} comparisons of each workload");
+        return;
+    }
     assert!(low <= LEVEL, "more false verdicts than the level allows");
+    assert!(
+        2 * clean >= total,
+        "other programs took the cores in {} of {total} comparisons: repeat it on a quiet machine",
+        total - clean
+    );
+    assert!(warned_share <= LEVEL, "more false warnings than the level allows");
+}
+
+/// Shows and returns the share of clean comparisons with a false warning.
+fn show_warnings(warned: u64, clean: u64, total: u64) -> f64 {
+    // Without a clean comparison there is no share.
+    let share = warned as f64 / clean.max(1) as f64;
+    let (low, high) = interval(clean, warned);
+    println!(
+        "aa: {warned} of {clean} clean comparisons (of {total}) have the warning bimodal or outlier block: {:.1} % [{:.1}, {:.1}]; \
+         accepted: {:.0} %",
+        100.0 * share,
+        low * 100.0,
+        high * 100.0,
+        LEVEL * 100.0
+    );
+    println!("figure clean-comparisons {clean} comparisons");
+    println!("figure false-warnings {:.2} %", 100.0 * share);
+    share
+}
+
+/// Comparisons of each workload in this run.
+fn comparisons() -> u32 {
+    let text = std::env::var(COMPARISONS_VARIABLE).ok();
+    text.map_or(COMPARISONS, |text| match text.parse() {
+        Ok(number @ 1..) => number,
+        _ => panic!("{COMPARISONS_VARIABLE} is no number of comparisons: {text}"),
+    })
 }
 
 /// Runs all trials in the lab, and returns the stored run.
-fn campaign() -> Run {
-    let blocks = COMPARISONS * BLOCKS;
+fn campaign(comparisons: u32) -> Run {
+    let blocks = comparisons * BLOCKS;
     let text = format!(
         "name = \"aa\"\nquestion = \"Is a path faster than itself?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
          [[arms]]\nname = \"path\"\nclient = \"a\"\nserver = \"b\"\n{WORKLOADS}\n\
@@ -97,14 +171,15 @@ fn campaign() -> Run {
 }
 
 /// Splits the run into comparisons of one workload, each judged as a separate run.
-fn judge(run: &Run, name: &WorkloadName) -> Answers {
+fn judge(run: &Run, name: &WorkloadName, comparisons: u32) -> Answers {
     let plan = with_one_workload(&run.header.plan, name);
     let mut answers = Answers::default();
-    for comparison in 0..COMPARISONS {
+    for comparison in 0..comparisons {
         let blocks = comparison * BLOCKS..(comparison + 1) * BLOCKS;
         let own = |trial: &&Trial| blocks.contains(&trial.slot.block) && &trial.slot.workload == name;
         let trials: Vec<Trial> = run.trials.iter().filter(own).cloned().collect();
         let analysis = analyse(&plan, Some(&run.header), &trials, &[], None);
+        answers.count_warnings(&analysis.warnings);
         let judged = analysis.workloads.iter().flat_map(|workload| &workload.judged);
         for judged in judged.flat_map(|metric| &metric.comparisons).filter_map(|one| one.judged.as_ref()) {
             match judged.verdict {

@@ -41,7 +41,7 @@ pub fn command(command: &LabCommand) -> Result<i32, Failure> {
         LabCommand::Exec { lab, host, command } => {
             return netduel_lab::exec(&lab.name, host, command).map_err(failed);
         }
-        LabCommand::Path { lab, path, json } => set_path(&lab.name, (*path).into(), json.json)?,
+        LabCommand::Path { lab, path, json } => set_path(&lab.name, *path, json.json)?,
     }
     Ok(0)
 }

@@ -44,7 +44,7 @@ enum Form {
 const BENCHES: [Bench; 9] = [
     Bench {
         name: "aa",
-        what: "how many of 200 comparisons of a path with itself have the verdict higher or lower (about six minutes)",
+        what: "how many of 200 comparisons of a path with itself have a false verdict or a false warning (about six minutes)",
         package: "netduel",
         form: Form::Target,
     },

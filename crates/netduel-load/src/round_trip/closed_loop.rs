@@ -224,7 +224,7 @@ pub(super) fn can_continue<R: Responses>(worker: &mut Worker, result: io::Result
             }
             false
         }
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+        Err(error) if socket::is_transient(&error) => {
             worker.spin();
             !worker.control.is_aborted()
         }

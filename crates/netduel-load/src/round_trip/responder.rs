@@ -13,7 +13,6 @@ use super::settings::Settings;
 use super::transport::{READ_BYTES, Receiver};
 use crate::datagram;
 use crate::handshake::{self, HandshakeMessage};
-use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
 /// The magic numbers of the messages.
@@ -100,7 +99,7 @@ pub(super) fn tcp<S: RespondStamps>(
                     service.after_responses(worker, stream.as_fd());
                 }
             }
-            Err(error) if is_transient(&error) => {
+            Err(error) if socket::is_transient(&error) => {
                 worker.spin();
                 if worker.control.is_aborted() {
                     break;
@@ -126,7 +125,7 @@ fn answer<S: RespondStamps>(worker: &mut Worker, stream: &TcpStream, service: &S
     while taken < responses.len() {
         match service.send(stream.as_fd(), &responses[taken..]) {
             Ok(more) => taken += more,
-            Err(error) if is_transient(&error) => {}
+            Err(error) if socket::is_transient(&error) => {}
             Err(error) => {
                 if !worker.control.is_aborted() {
                     worker.errors.count("send", &error);
@@ -174,7 +173,7 @@ pub(super) fn udp<S: RespondStamps>(
                     worker.errors.count_event("recv", "unexpected datagram");
                 }
             }
-            Err(error) if is_transient(&error) => worker.spin(),
+            Err(error) if socket::is_transient(&error) => worker.spin(),
             Err(error) => {
                 if worker.control.is_finishing() {
                     break;

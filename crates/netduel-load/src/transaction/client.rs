@@ -21,7 +21,6 @@ use crate::datagram;
 use crate::local_ports;
 use crate::pacing::Schedule;
 use crate::recorder::Recorder;
-use crate::socket_error::is_transient;
 use crate::sockets::Peer;
 use crate::worker::Worker;
 
@@ -276,7 +275,7 @@ fn transact(
                     check_deadline(worker, deadline_ns)?;
                 }
             }
-            Err(error) if is_transient(&error) => call_again(worker, settings.wait, deadline_ns)?,
+            Err(error) if socket::is_transient(&error) => call_again(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("send", error)),
         }
     }
@@ -300,7 +299,7 @@ fn transact(
                     Greater => return Err(Failure::Event("response too long")),
                 }
             }
-            Err(error) if is_transient(&error) => call_again(worker, settings.wait, deadline_ns)?,
+            Err(error) if socket::is_transient(&error) => call_again(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("recv", error)),
         }
     }

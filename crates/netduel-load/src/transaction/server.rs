@@ -15,7 +15,6 @@ use super::message::{self, REQUEST_MIN, RESPONSE_MIN};
 use super::settings::{CALL_LIMIT, Settings};
 use crate::connection_source::{ConnectionSource, IncomingConnection};
 use crate::datagram;
-use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
 /// Bytes received in one call behind the head of a request.
@@ -90,7 +89,7 @@ pub(super) fn run(worker: &mut Worker, listener: &TransactionListener, settings:
                 let accepted_ns = clock::monotonic_ns();
                 serve(worker, &connection, settings, accepted_ns, &mut request, &mut response);
             }
-            Err(error) if is_transient(&error) => {
+            Err(error) if socket::is_transient(&error) => {
                 if settings.wait == Wait::Spin {
                     worker.spin();
                 }
@@ -180,7 +179,7 @@ fn serve(
     while taken < response.len() {
         match socket::send(stream, &response[taken..], Waiting::Block) {
             Ok(count) => taken += count,
-            Err(error) if is_transient(&error) => {}
+            Err(error) if socket::is_transient(&error) => {}
             Err(error) => return count_unless_cut(worker, "send", &error),
         }
         if taken < response.len() && is_over(worker, deadline_ns) {
@@ -211,7 +210,7 @@ fn receive(
 ) -> io::Result<usize> {
     loop {
         match socket::receive(stream, buffer, waiting) {
-            Err(error) if is_transient(&error) => {
+            Err(error) if socket::is_transient(&error) => {
                 if is_over(worker, deadline_ns) {
                     return Err(timeout());
                 }
@@ -245,7 +244,7 @@ pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, listener: &Transa
         match socket::receive(standing, &mut [0; 1], Waiting::Block) {
             Ok(0) => break,
             Ok(_) => worker.errors.count_event("recv", "unexpected byte on the standing connection"),
-            Err(error) if is_transient(&error) => {}
+            Err(error) if socket::is_transient(&error) => {}
             Err(error) => {
                 count_unless_cut(worker, "recv", &error);
                 break;

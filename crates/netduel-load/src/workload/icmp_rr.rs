@@ -18,7 +18,6 @@ use crate::job::Job;
 use crate::own_responses::OwnResponses;
 use crate::recorder::Trip;
 use crate::round_trip::{self, Received, Requests, Responses, Settings};
-use crate::socket_error::is_transient;
 use crate::udp_acceptor::BUFFER_BYTES;
 use crate::worker::Worker;
 
@@ -94,7 +93,7 @@ impl Responses for EchoReplies {
     ) -> io::Result<Received> {
         let length = socket::receive(&*self.socket, &mut self.buffer, waiting).inspect_err(|error| {
             // The caller counts the ICMP error; its record in the error queue would fill the buffer.
-            if !is_transient(error) {
+            if !socket::is_transient(error) {
                 self.socket.drain_errors();
             }
         })?;

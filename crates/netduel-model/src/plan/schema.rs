@@ -9,7 +9,7 @@ use crate::metric::Metric;
 use crate::units::Nanos;
 use crate::workload::given::Given;
 use crate::workload::{
-    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, SEARCH_GOAL, Setting, SettingRange, TREATMENT,
+    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, SEARCH_GOAL, SSH, Setting, SettingRange, TREATMENT,
     Traffic, WorkloadType,
 };
 
@@ -39,6 +39,7 @@ pub fn schema() -> Value {
     for (table, settings) in [
         ("LabSpec", LAB),
         ("HostSpec", BANDWIDTH_LIMIT),
+        ("HostSpec", SSH),
         ("ArmSpec", BANDWIDTH_LIMIT),
         ("TreatmentSpec", TREATMENT),
         ("DesignSpec", DESIGN),

@@ -36,7 +36,7 @@ pub use pps::Pps;
 pub(crate) use pps::search_duration;
 pub use round_trip::RoundTrip;
 pub use setting::{
-    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, OutOfRange, Range as SettingRange, SEARCH_GOAL,
+    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, OutOfRange, Range as SettingRange, SEARCH_GOAL, SSH,
     Setting, TREATMENT, Unit,
 };
 

@@ -279,6 +279,9 @@ pub const DESCRIPTORS: Setting = Setting::within("value", Range::count(1, 1 << 2
 /// The bandwidth limit of a host, and of the pair of an arm, Mbit/s: ten terabits a second are more than any NIC has.
 pub const BANDWIDTH_LIMIT: &[Setting] = &[Setting::within("expect_mbps", Range::count(1, 10_000_000))];
 
+/// The keys of a host of `launch = "ssh"`.
+pub const SSH: &[Setting] = &[Setting::within("port", Range::count(1, u16::MAX as u64))];
+
 /// The longest that the trials of a search goal may take together, nanoseconds: a day, as any workload.
 pub(crate) const DURATION_SUM_MOST: u64 = 24 * HOUR;
 /// A goal of a search. A trial shorter than 100 ms is mostly its beginning and its end; after a pause longer than a minute it says

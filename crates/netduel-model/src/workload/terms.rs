@@ -162,6 +162,11 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// As it is written in a plan.
+    pub fn word(self) -> &'static str {
+        word(&self)
+    }
+
     /// For people.
     pub fn words(self) -> &'static str {
         match self {

@@ -260,6 +260,8 @@ fn ssh_host_that_would_be_an_option_or_a_command_is_refused() {
     for key in ["hosts.far.user", "hosts.far.port", "hosts.far.folder"] {
         assert!(problems.contains(key), "{key}: {problems}");
     }
+    assert!(problems.contains("hosts.far.port: is 0; 1 to 65535 is allowed"), "{problems}");
+    assert_eq!(netduel_model::plan::schema()["$defs"]["HostSpec"]["properties"]["port"]["minimum"], 1);
     assert!(ssh_problems("").contains("hosts.far.host: is missing"), "{}", ssh_problems(""));
     assert_eq!(ssh_problems("host = \"far\"\nuser = \"u\"\nport = 22\nsudo = true\nfolder = \"~/x\""), "");
 }

@@ -1,13 +1,14 @@
 //! The options of `netduel lab`. Every subcommand names its lab with `--lab`.
 use std::ffi::OsString;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use netduel_model::ids::LabName;
 use netduel_model::plan::Lab;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::units::BitRate;
 use netduel_model::workload::LAB;
 
+use super::keyword::keywords;
 use super::range::{count_of, help, rate_of};
 use super::shared::JsonArgs;
 
@@ -96,29 +97,16 @@ pub enum LabCommand {
         #[command(flatten)]
         lab: LabNameArgs,
         /// The path.
-        path: PathArg,
+        #[arg(value_parser = keywords(PATHS, LabPath::word))]
+        path: LabPath,
         #[command(flatten)]
         json: JsonArgs,
     },
 }
 
-/// A path of the lab on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum PathArg {
-    /// Through the software switch.
-    Synthetic,
-    /// Past the switch, through a virtual function.
-    Accelerated,
-    /// One veth pair straight between the guests, with the lab's queues.
-    Direct,
-}
-
-impl From<PathArg> for LabPath {
-    fn from(path: PathArg) -> Self {
-        match path {
-            PathArg::Synthetic => Self::Synthetic,
-            PathArg::Accelerated => Self::Accelerated,
-            PathArg::Direct => Self::Direct,
-        }
-    }
-}
+/// The paths of a lab, and what they are.
+const PATHS: [(LabPath, &str); 3] = [
+    (LabPath::Synthetic, "Through the software switch"),
+    (LabPath::Accelerated, "Past the switch, through a virtual function"),
+    (LabPath::Direct, "One veth pair straight between the guests, with the lab's queues"),
+];

@@ -1,6 +1,7 @@
 //! The command line: one definition for the parser, the help, the man pages and the completions. Each command's options are in
 //! their own file or beside the command; no command runs here.
 pub mod json;
+pub mod keyword;
 pub mod lab;
 pub mod pair;
 pub mod range;
@@ -12,7 +13,6 @@ pub mod unknown;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use netduel_sys::local_bind::LocalBind;
 
 use crate::inspect::args::InspectArgs;
 use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
@@ -20,7 +20,7 @@ use crate::serve::args::ServeArgs;
 use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
-use shared::{JsonArgs, OverrideArgs, PermissionArgs};
+use shared::{BindArgs, JsonArgs, OverrideArgs, PermissionArgs};
 use stored::{ReportArgs, RunsArgs};
 
 /// A/B-test two network paths: which is faster, by how much, at what cost, and why.
@@ -146,9 +146,8 @@ pub enum Command {
         after_help = "Example:\n  ssh HOST netduel agent\n\nA launcher is an argv prefix. The agent ends when its standard input ends."
     )]
     Agent {
-        /// Bind the sockets of a client's data to this address, interface, or ADDRESS%INTERFACE.
-        #[arg(long, value_name = "ADDRESS|INTERFACE")]
-        bind: Option<LocalBind>,
+        #[command(flatten)]
+        bind: BindArgs,
         /// Print the SHA-256 of the program file and end; a host without sha256sum(1) compares its copy with it.
         #[arg(long, hide = true)]
         checksum: bool,
@@ -178,9 +177,8 @@ pub enum Command {
     Link {
         /// HOST:PORT of the pairing.
         at: String,
-        /// Bind the connection to this address, interface, or ADDRESS%INTERFACE.
-        #[arg(long, value_name = "ADDRESS|INTERFACE")]
-        bind: Option<LocalBind>,
+        #[command(flatten)]
+        bind: BindArgs,
     },
     /// Holds a lab; started by `lab up` and by runs.
     #[command(hide = true, name = "lab-keeper")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::Args;
 use netduel_model::plan::Permissions;
 use netduel_model::run::Annotations;
+use netduel_sys::local_bind::LocalBind;
 
 use netduel_model::pairing::without_strings;
 
@@ -21,6 +22,14 @@ pub struct JsonArgs {
     /// Print the result as one JSON document on standard output; progress goes to standard error.
     #[arg(short = 'J', long)]
     pub json: bool,
+}
+
+/// The address of this end, for the processes of a quick test.
+#[derive(Debug, Clone, Args)]
+pub struct BindArgs {
+    /// Bind the sockets of this end to this address, interface, or ADDRESS%INTERFACE.
+    #[arg(long, value_name = "ADDRESS|INTERFACE")]
+    pub bind: Option<LocalBind>,
 }
 
 /// No progress.

@@ -20,7 +20,7 @@ use crate::console::{page_layout, print, print_json};
 use crate::exit::{Failure, Kind, chain};
 use crate::program;
 use crate::run::{SystemClock, agent_argv, build_lab, read_plan, remove_lab};
-use crate::ssh::SshHosts;
+use crate::ssh::{OnFailure, SshHosts};
 use args::InspectArgs;
 
 /// Runs the command.
@@ -86,6 +86,12 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspected, Failure> {
     let in_lab = plan.hosts.values().any(|host| matches!(host.launch, Launch::Lab { .. }));
     let lab = if in_lab { build_lab(&plan)? } else { None };
     let mut ssh = SshHosts::new(&args.remote_program.remote_program, args.json.json);
+    let by_ssh = plan.hosts.iter().filter_map(|(name, host)| match &host.launch {
+        Launch::Ssh(ssh) => Some((name, ssh)),
+        _ => None,
+    });
+    // Failed hosts do not affect the others.
+    drop(ssh.prepare(by_ssh, OnFailure::Continue));
     let lab_name = lab.as_ref().map(Lab::name);
     let argv = plan
         .hosts
@@ -107,6 +113,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
     });
     let plan = without_traffic(hosts.collect());
     let mut ssh = SshHosts::new(&args.remote_program.remote_program, args.json.json);
+    target::prepare(&targets, &mut ssh);
     let argv =
         targets.iter().map(|(name, target)| (name.clone(), target.checked_argv(name, &mut ssh))).collect();
     // The coordinator knows a host by a name that only resembles the argument.

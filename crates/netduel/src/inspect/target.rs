@@ -7,7 +7,7 @@ use netduel_model::socket_name::SocketName;
 
 use crate::exit::{Failure, Kind};
 use crate::quick::known;
-use crate::ssh::SshHosts;
+use crate::ssh::{OnFailure, SshHosts};
 use crate::{named_namespace, program};
 use netduel_model::pairing::Pairing;
 
@@ -43,6 +43,16 @@ impl Target {
             Start::Ssh(host) => ssh.argv(name, host),
         }
     }
+}
+
+/// Prepares the hosts that are reached by ssh, all at the same time.
+pub fn prepare(targets: &BTreeMap<HostName, Target>, ssh: &mut SshHosts) {
+    let by_ssh = targets.iter().filter_map(|(name, target)| match &target.start {
+        Start::Ssh(host) => Some((name, host)),
+        Start::Argv(_) => None,
+    });
+    // Failed hosts do not affect the others.
+    drop(ssh.prepare(by_ssh, OnFailure::Continue));
 }
 
 /// Parses the host arguments; each gets a name for errors.

@@ -2,7 +2,7 @@
 //! rejects the letter and names its own option.
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::plan::CoresSpec;
 use netduel_model::search::SearchPreset;
@@ -11,11 +11,11 @@ use netduel_model::workload::{
     BANDWIDTH_LIMIT, Family, Pps, RoundTrip, TcpEngine, UdpOffload, UdpStream, Wait, WorkloadType,
 };
 use netduel_sys::local_bind::LocalBind;
-use serde::de::DeserializeOwned;
 
 use super::values::{bytes, cores, per_second, rate, test_time, time};
+use crate::cli::keyword::{keywords, word};
 use crate::cli::range::{count, count_of, help, whole};
-use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
+use crate::cli::shared::{JsonArgs, QuietArgs, StoreArgs, TagArgs};
 
 /// Options of every quick test.
 #[derive(Debug, Clone, Args)]
@@ -61,9 +61,8 @@ pub struct CommonArgs {
     /// Bandwidth limit of the sender, Mbit/s: the result shows the share of it [default: the cloud's limit for its size]
     #[arg(long, value_name = "MBPS", value_parser = count_of(BANDWIDTH_LIMIT, "expect_mbps"))]
     pub expect_mbps: Option<u32>,
-    /// Print the result as one JSON document.
-    #[arg(short = 'J', long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub json: JsonArgs,
     /// Print a line of JSON for the start, each interval and the end.
     #[arg(long, conflicts_with_all = ["json", "quiet"])]
     pub json_stream: bool,
@@ -102,6 +101,14 @@ pub struct BulkArgs {
     pub bytes: Option<Bytes>,
 }
 
+/// Congestion control of TCP.
+#[derive(Debug, Clone, Args)]
+pub struct CongestionArgs {
+    /// TCP congestion control, for example cubic or bbr [default: net.ipv4.tcp_congestion_control of each host that sends]
+    #[arg(short = 'C', long, value_name = "NAME")]
+    pub congestion: Option<String>,
+}
+
 /// Buffers of UDP sockets.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct WindowArgs {
@@ -130,9 +137,8 @@ pub struct TcpArgs {
     /// Maximum segment size, bytes, with TCP options: time stamps take 12 of them [default: from the path's MTU]
     #[arg(short = 'M', long, value_name = "BYTES", value_parser = count(WorkloadType::TcpStream, "mss"))]
     pub set_mss: Option<u32>,
-    /// Congestion control, for example cubic or bbr [default: net.ipv4.tcp_congestion_control of the sender]
-    #[arg(short = 'C', long, value_name = "NAME")]
-    pub congestion: Option<String>,
+    #[command(flatten)]
+    pub congestion: CongestionArgs,
     /// How data moves between program and kernel: lean (neither end copies or reads it), copy (write and read, as most programs
     /// do), zerocopy or io-uring [default: lean]
     #[arg(long, value_name = "ENGINE", value_parser = word::<TcpEngine>)]
@@ -209,26 +215,12 @@ pub struct NoBitrateArgs {
     pub no_bytes: Option<String>,
 }
 
-/// How an end waits for a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WaitArg {
-    /// Sleeps in the kernel.
-    Block,
-    /// Polls the socket without pause.
-    Spin,
-    /// Sleeps in the kernel, which polls the NIC (SO_BUSY_POLL).
-    BusyPoll,
-}
-
-impl From<WaitArg> for Wait {
-    fn from(wait: WaitArg) -> Self {
-        match wait {
-            WaitArg::Block => Self::Block,
-            WaitArg::Spin => Self::Spin,
-            WaitArg::BusyPoll => Self::BusyPoll,
-        }
-    }
-}
+/// How an end waits for a message, and what that is.
+const WAITS: [(Wait, &str); 3] = [
+    (Wait::Block, "Sleeps in the kernel"),
+    (Wait::Spin, "Polls the socket without pause"),
+    (Wait::BusyPoll, "Sleeps in the kernel, which polls the NIC (SO_BUSY_POLL)"),
+];
 
 /// Requests and responses, over one connection or one each.
 #[derive(Debug, Clone, Args)]
@@ -242,11 +234,10 @@ pub struct RequestArgs {
     #[arg(long, value_name = "RATE", value_parser = per_second(WorkloadType::TcpRr, "request_rate"), conflicts_with = "parallel")]
     pub rate: Option<PerSecond>,
     /// How both ends wait for a message.
-    #[arg(long, value_enum, default_value_t = WaitArg::Block)]
-    pub wait: WaitArg,
-    /// TCP congestion control, for example cubic or bbr [default: net.ipv4.tcp_congestion_control of each host]
-    #[arg(short = 'C', long, value_name = "NAME")]
-    pub congestion: Option<String>,
+    #[arg(long, default_value = Wait::default().word(), value_parser = keywords(WAITS, Wait::word))]
+    pub wait: Wait,
+    #[command(flatten)]
+    pub congestion: CongestionArgs,
     #[command(flatten)]
     pub no_bitrate: NoBitrateArgs,
 }
@@ -292,16 +283,6 @@ fn no_length(_: &str) -> Result<String, String> {
 /// The default of an option by IP version, for its help.
 fn by_family<T: std::fmt::Display>(default: fn(Family) -> T) -> String {
     format!(" [default: {}, or {} over IPv6]", default(Family::Ipv4), default(Family::Ipv6))
-}
-
-/// A keyword of plans.
-fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| {
-        let error: serde_json::Error = error;
-        let text = error.to_string();
-        // serde lists the words after "unknown variant `...`, expected".
-        text.split_once(", expected ").map_or(text.clone(), |(_, words)| format!("{words} is allowed"))
-    })
 }
 
 /// Why a quick test does not start testpmd.
@@ -368,6 +349,20 @@ mod tests {
         assert!(refusal::<Pps>("pps far -R --bidir").contains("cannot be used with"));
         assert!(refusal::<Pps>("pps far --search no-drop --rate 1k").contains("cannot be used with"));
         assert!(refusal::<Pps>("pps far --generator pktgen").contains("one of `socket`"));
+    }
+
+    #[test]
+    fn wait_is_a_keyword_of_plans_and_help_lists_them() {
+        use clap::{CommandFactory as _, Parser as _};
+        let parsed = |word| Rr::try_parse_from(["rr", "far", "--wait", word]).map(|rr| rr.args.requests.wait);
+        for (wait, _) in WAITS {
+            assert_eq!(parsed(wait.word()).unwrap(), wait);
+        }
+        assert_eq!(Rr::try_parse_from(["rr", "far"]).unwrap().args.requests.wait, Wait::default());
+        let help = Rr::command().render_long_help().to_string();
+        assert!(help.contains("- busy-poll: Sleeps in the kernel, which polls the NIC"), "{help}");
+        let refused = refusal::<Rr>("rr far --wait polling");
+        assert!(refused.contains("[possible values: block, spin, busy-poll]"), "{refused}");
     }
 
     #[test]

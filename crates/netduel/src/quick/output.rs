@@ -35,7 +35,7 @@ pub enum Format {
 impl Format {
     /// From the options.
     pub fn of(common: &CommonArgs) -> Self {
-        match (common.json, common.json_stream) {
+        match (common.json.json, common.json_stream) {
             (true, _) => Self::Json,
             (false, true) => Self::JsonStream,
             (false, false) => Self::Text,

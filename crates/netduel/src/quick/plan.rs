@@ -74,7 +74,7 @@ impl Test {
             streams: Some(args.parallel),
             block: args.length,
             window: args.window,
-            congestion: args.congestion.clone(),
+            congestion: args.congestion.congestion.clone(),
             engine: args.engine,
             mss: args.set_mss,
             ..SettingsSpec::default()
@@ -206,8 +206,8 @@ fn requests(args: &RequestArgs) -> SettingsSpec {
         size: Some(args.length),
         outstanding: args.rate.is_none().then_some(args.parallel),
         request_rate: args.rate,
-        wait: Some(args.wait.into()),
-        congestion: args.congestion.clone(),
+        wait: Some(args.wait),
+        congestion: args.congestion.congestion.clone(),
         ..SettingsSpec::default()
     }
 }

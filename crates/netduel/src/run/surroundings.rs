@@ -12,7 +12,7 @@ use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{ArmName, HostName, LabName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{Host, Launch, Pair, ResolvedPlan};
+use netduel_model::plan::{Host, Launch, Pair, ResolvedPlan, SshHost};
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
@@ -26,7 +26,7 @@ use netduel_store::{RunWriter, StoreError};
 use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::run::outcome::stopped_before_trials;
 use crate::run::path_events::PathEvents;
-use crate::ssh::SshHosts;
+use crate::ssh::{NotPrepared, OnFailure, SshHosts};
 use crate::{named_namespace, program, signal};
 
 /// Origin of a run.
@@ -118,6 +118,14 @@ impl System {
         mut listener: impl FnMut(&Event),
     ) -> (Result<RunEnd, RunError>, Closed) {
         let lab_name = self.lab.lab.as_ref().map(|lab| lab.name().clone());
+        let prepared = self.ssh.prepare(ssh_hosts(&self.plan), OnFailure::StopOthers);
+        if let Err(not_prepared) = prepared {
+            let result = match not_prepared {
+                NotPrepared::Interrupted => Ok(RunEnd::Interrupted),
+                NotPrepared::Failed { host, reason } => Err(RunError::NoLauncher { host, reason }),
+            };
+            return (result, self.closed());
+        }
         let surroundings = Surroundings {
             clock: &self.clock,
             launcher: &mut |name, host| {
@@ -131,9 +139,23 @@ impl System {
             policy,
         };
         let result = coordinator::run(&self.plan, surroundings);
-        let RunFile { store, id, hosts, trial, .. } = self.file;
-        (result, Closed { store, id, lab: self.lab.lab, hosts, trial })
+        (result, self.closed())
     }
+
+    fn closed(self) -> Closed {
+        let RunFile { store, id, hosts, trial, .. } = self.file;
+        Closed { store, id, lab: self.lab.lab, hosts, trial }
+    }
+}
+
+/// The hosts of a plan's arms that are reached by ssh.
+fn ssh_hosts(plan: &ResolvedPlan) -> BTreeMap<&HostName, &SshHost> {
+    let names = plan.arms.iter().flat_map(|arm| [&arm.pair.client, &arm.pair.server]);
+    let by_ssh = |name| match &plan.hosts.get(name)?.launch {
+        Launch::Ssh(ssh) => Some((name, ssh)),
+        _ => None,
+    };
+    names.filter_map(by_ssh).collect()
 }
 
 fn token() -> Result<Token, String> {

@@ -1,7 +1,7 @@
 //! The programs that can be copied to a host: their checksums, and what their ELF headers say. It starts and copies nothing.
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::obstacle::Obstacle;
 use crate::program;
@@ -46,28 +46,30 @@ impl Binary {
 #[derive(Debug, Default)]
 pub struct Binaries {
     others: Vec<PathBuf>,
-    read: Option<Vec<Binary>>,
+    /// Read once, by the first host that needs one.
+    read: Mutex<Option<Vec<Binary>>>,
 }
 
 impl Binaries {
     /// The programs of the command line come first.
     pub fn new(others: &[PathBuf]) -> Self {
-        Self { others: others.to_vec(), read: None }
+        Self { others: others.to_vec(), read: Mutex::new(None) }
     }
 
     /// The program for a host, by what `uname -sm` printed there.
-    pub fn for_machine(&mut self, uname: &str, host: &str) -> Result<&Binary, Obstacle> {
-        if self.read.is_none() {
+    pub fn for_machine(&self, uname: &str, host: &str) -> Result<Binary, Obstacle> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.is_none() {
             let own = PathBuf::from("/proc/self/exe");
             let all = self.others.iter().chain([&own]).map(|path| Binary::read(path));
-            self.read = Some(all.collect::<Result<_, _>>()?);
+            *read = Some(all.collect::<Result<_, _>>()?);
         }
         let mut words = uname.split_whitespace();
         let (kernel, machine) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         if kernel != "Linux" {
             return Err(Obstacle::Kernel { host: host.to_owned(), kernel: kernel.to_owned() });
         }
-        self.read.iter().flatten().find(|binary| binary.machine == Some(machine)).ok_or_else(|| {
+        read.iter().flatten().find(|binary| binary.machine == Some(machine)).cloned().ok_or_else(|| {
             Obstacle::Machine {
                 host: host.to_owned(),
                 machine: machine.to_owned(),
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn this_program_is_built_for_this_machine() {
-        let mut binaries = Binaries::new(&[]);
+        let binaries = Binaries::new(&[]);
         let binary =
             binaries.for_machine(&format!("Linux {}\n", std::env::consts::ARCH), "h").expect("it fits");
         assert_eq!(binary.checksum, own_checksum().expect("it is readable"));
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn other_machine_and_other_kernel_are_named() {
-        let mut binaries = Binaries::new(&[]);
+        let binaries = Binaries::new(&[]);
         let text = binaries.for_machine("Linux sparc64", "h").unwrap_err().to_string();
         assert!(text.contains("sparc64") && text.contains("--remote-program"), "{text}");
         let text = binaries.for_machine("Darwin arm64", "h").unwrap_err().to_string();

@@ -13,7 +13,7 @@ use netduel_sys::clock::monotonic_ns;
 
 use super::obstacle::{self, Obstacle};
 use super::scripts;
-use crate::signal;
+use super::stop::Stop;
 
 /// Timeout of a connection by ssh itself, seconds.
 const CONNECT_TIMEOUT: &str = "ConnectTimeout=20";
@@ -21,8 +21,8 @@ const CONNECT_TIMEOUT: &str = "ConnectTimeout=20";
 const ANSWER_TIMEOUT_NS: u64 = 60_000_000_000;
 /// Longest answer, bytes: start files of a shell print before it.
 const ANSWER_LEN_MAX: usize = 256 << 10;
-/// Interval of the checks for a signal.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval of the checks of [`Stop`].
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
 /// Timeout of the end of a connection: its agents have ended.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 /// Unread pieces of output.
@@ -90,20 +90,19 @@ impl Master {
     }
 
     /// Runs a script in the shell and returns what it printed.
-    pub fn ask(&mut self, script: &str) -> Result<String, Obstacle> {
-        self.ask_within(script, ANSWER_TIMEOUT_NS)
+    pub fn ask(&mut self, script: &str, stop: &Stop) -> Result<String, Obstacle> {
+        self.ask_within(script, ANSWER_TIMEOUT_NS, stop)
     }
 
     /// As [`Master::ask`], with a timeout.
-    pub fn ask_within(&mut self, script: &str, timeout_ns: u64) -> Result<String, Obstacle> {
+    pub fn ask_within(&mut self, script: &str, timeout_ns: u64, stop: &Stop) -> Result<String, Obstacle> {
         let deadline_ns = monotonic_ns().saturating_add(timeout_ns);
-        let interrupted = signal::interrupted().map_err(Obstacle::Signals)?;
         if let Some(process) = &mut self.process {
             process.send(&scripts::framed(script));
         }
         let mut bytes = Vec::new();
         loop {
-            match self.arrivals.recv_timeout(SIGNAL_INTERVAL) {
+            match self.arrivals.recv_timeout(STOP_INTERVAL) {
                 Ok((_, Arrival::Bytes(more))) => bytes.extend(more),
                 Ok((_, Arrival::End)) | Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -113,16 +112,14 @@ impl Master {
                 self.is_first = false;
                 return Ok(answer.to_owned());
             }
-            if interrupted.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(Obstacle::Interrupted);
-            }
+            stop.check()?;
             if bytes.len() > ANSWER_LEN_MAX {
                 return Err(Obstacle::Chatty { host: self.ssh.host.clone() });
             }
             if monotonic_ns() >= deadline_ns {
                 let seconds = timeout_ns / 1_000_000_000;
                 let last_words = self.end(Duration::ZERO).last_words;
-                return Err(Obstacle::Silent { host: self.ssh.host.clone(), seconds, last_words });
+                return Err(Obstacle::Silent { ssh: Box::new(self.ssh.clone()), seconds, last_words });
             }
         }
     }
@@ -153,6 +150,8 @@ impl Master {
 impl Drop for Master {
     fn drop(&mut self) {
         self.end(END_PATIENCE);
+        // An ssh that was killed, for example during a command that does not end, leaves it.
+        drop(std::fs::remove_file(&self.socket));
     }
 }
 

@@ -5,32 +5,59 @@
 mod binary;
 mod master;
 mod obstacle;
+mod preparation;
 mod scripts;
 mod sockets;
+mod stop;
 mod upload;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::thread::{self, Builder};
 
 use netduel_model::ids::HostName;
 use netduel_model::plan::SshHost;
 
+use binary::Binaries;
 pub use binary::own_checksum;
-use binary::{Binaries, Binary};
 use master::Master;
 use obstacle::Obstacle;
-use scripts::Probe;
+use preparation::{Preparation, Shared};
 use sockets::SocketFolder;
+use stop::Stop;
 
-/// Timeout of an answer over a connection that was made earlier, nanoseconds.
-const REUSE_TIMEOUT_NS: u64 = 10_000_000_000;
+/// What the failure of a host means for the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// Their preparation stops, and their connections end.
+    StopOthers,
+    /// Nothing. [`SshHosts::argv`] returns the reason for the failed host.
+    Continue,
+}
 
-/// The connections of a run, opened when an agent is started.
+/// Why the hosts of a run are not prepared.
+#[derive(Debug)]
+pub enum NotPrepared {
+    /// The user ended the program.
+    Interrupted,
+    /// The first host that failed, and why.
+    Failed {
+        /// The host.
+        host: HostName,
+        /// The reason, and what to do.
+        reason: String,
+    },
+}
+
+/// The connections of a run, opened when its hosts are prepared.
 #[derive(Debug, Default)]
 pub struct SshHosts {
     binaries: Binaries,
     is_quiet: bool,
     masters: BTreeMap<HostName, Master>,
+    /// Hosts that were prepared and whose agents were not started yet.
+    prepared: BTreeMap<HostName, Result<Vec<String>, String>>,
     /// Dropped after the masters, which remove their sockets.
     sockets: Option<SocketFolder>,
     opened: u32,
@@ -42,54 +69,82 @@ impl SshHosts {
         Self { binaries: Binaries::new(programs), is_quiet, ..Self::default() }
     }
 
-    /// The argv that starts the agent of a host: it is connected, and has the program of this build.
+    /// Prepares hosts at the same time, each in a thread of its own.
+    ///
+    /// # Errors
+    /// With [`OnFailure::StopOthers`], when a host failed.
+    pub fn prepare<'a>(
+        &mut self,
+        hosts: impl IntoIterator<Item = (&'a HostName, &'a SshHost)>,
+        on_failure: OnFailure,
+    ) -> Result<(), NotPrepared> {
+        // What is missing for a preparation here is told by that of the agent's start.
+        let Ok(stop) = Stop::new() else { return Ok(()) };
+        let preparations: Vec<_> =
+            hosts.into_iter().filter_map(|(name, ssh)| self.preparation(name, ssh).ok()).collect();
+        let shared = Shared { binaries: &self.binaries, is_quiet: self.is_quiet, stop: &stop };
+        let (ended, results) = channel();
+        thread::scope(|scope| {
+            for mut preparation in preparations {
+                let ended = ended.clone();
+                let work = move || {
+                    let result = preparation.run(shared);
+                    let Preparation { name, mut master, .. } = preparation;
+                    let (has_failed, kept) = (result.is_err(), master.take_if(|_| result.is_ok()));
+                    // Before the others stop, so that the first result with an error is the cause. The receiver outlives this thread.
+                    drop(ended.send((name, kept, result)));
+                    if has_failed && on_failure == OnFailure::StopOthers {
+                        shared.stop.fail();
+                    }
+                    // The connection of a failed host ends here, as do those of the others in their threads.
+                    drop(master);
+                };
+                // A host without a thread is prepared when its agent is started.
+                drop(Builder::new().name("ssh-host".to_owned()).spawn_scoped(scope, work));
+            }
+        });
+        drop(ended);
+        for (host, master, result) in results {
+            self.masters.extend(master.map(|master| (host.clone(), master)));
+            match result {
+                Err(Obstacle::Interrupted) if on_failure == OnFailure::StopOthers => {
+                    return Err(NotPrepared::Interrupted);
+                }
+                Err(obstacle) if on_failure == OnFailure::StopOthers => {
+                    return Err(NotPrepared::Failed { host, reason: obstacle.to_string() });
+                }
+                result => drop(self.prepared.insert(host, result.map_err(|obstacle| obstacle.to_string()))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The argv that starts the agent of a host. A host that is not prepared, for example because its former agent was lost, is prepared now.
     ///
     /// # Errors
     /// Why that is not possible, and what to do.
     pub fn argv(&mut self, name: &HostName, ssh: &SshHost) -> Result<Vec<String>, String> {
-        self.connect(name, ssh).map_err(|obstacle| obstacle.to_string())
+        self.prepared
+            .remove(name)
+            .unwrap_or_else(|| self.prepare_now(name, ssh).map_err(|obstacle| obstacle.to_string()))
     }
 
-    fn connect(&mut self, name: &HostName, ssh: &SshHost) -> Result<Vec<String>, Obstacle> {
-        let machine = self.machine(name, ssh)?;
-        let Some(master) = self.masters.get_mut(name) else { return Err(Obstacle::Interrupted) };
-        let binary = self.binaries.for_machine(&machine, &ssh.host)?;
-        let probe = Probe::parse(&master.ask(&scripts::probe(ssh.folder(), binary))?)?;
-        let is_there = probe.checksum.as_deref() == Some(binary.checksum.as_str());
-        if !is_there {
-            let upload = upload::Upload { ssh, binary, probe: &probe, is_quiet: self.is_quiet };
-            upload.run(master)?;
-        }
-        Self::check_start(master, ssh, binary, &probe.file)?;
-        Ok(master.session_argv(&scripts::agent(ssh, &probe.file)))
+    fn prepare_now(&mut self, name: &HostName, ssh: &SshHost) -> Result<Vec<String>, Obstacle> {
+        let stop = Stop::new()?;
+        let mut preparation = self.preparation(name, ssh)?;
+        let shared = Shared { binaries: &self.binaries, is_quiet: self.is_quiet, stop: &stop };
+        let result = preparation.run(shared);
+        self.masters.extend(preparation.master.map(|master| (name.clone(), master)));
+        result
     }
 
-    /// What `uname -sm` prints on a host, by its connection, or by a new one when that was lost.
-    fn machine(&mut self, name: &HostName, ssh: &SshHost) -> Result<String, Obstacle> {
-        if let Some(master) = self.masters.get_mut(name) {
-            match master.ask_within(scripts::MACHINE, REUSE_TIMEOUT_NS) {
-                Ok(machine) => return Ok(machine),
-                Err(Obstacle::Interrupted) => return Err(Obstacle::Interrupted),
-                // It may have been lost together with the agent; the new one tells why.
-                Err(_) => drop(self.masters.remove(name)),
-            }
-        }
+    fn preparation(&mut self, name: &HostName, ssh: &SshHost) -> Result<Preparation, Obstacle> {
         self.opened += 1;
         let folder = match &self.sockets {
             Some(folder) => folder,
             None => self.sockets.insert(SocketFolder::new()?),
         };
-        let master = Master::open(name, ssh, folder.socket(self.opened))?;
-        self.masters.entry(name.clone()).or_insert(master).ask(scripts::MACHINE)
-    }
-
-    /// Starts the program once, so that a program that cannot run is an error with its reason, and not an agent that ended early.
-    fn check_start(master: &mut Master, ssh: &SshHost, binary: &Binary, file: &str) -> Result<(), Obstacle> {
-        let answer = master.ask(&scripts::start(ssh, file))?;
-        let (status, output) = scripts::status_and_output(&answer);
-        if status == Some(0) && output.contains("netduel") {
-            return Ok(());
-        }
-        Err(obstacle::of_start(ssh, binary, file, status, output))
+        let socket = folder.socket(self.opened);
+        Ok(Preparation { name: name.clone(), ssh: ssh.clone(), master: self.masters.remove(name), socket })
     }
 }

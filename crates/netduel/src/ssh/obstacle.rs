@@ -14,6 +14,9 @@ pub enum Obstacle {
     /// The user ended the program.
     #[error("stopped by the user")]
     Interrupted,
+    /// Another host failed first.
+    #[error("stopped because another host failed")]
+    Abandoned,
     /// No handler of signals.
     #[error("failed to wait for signals: {0}")]
     Signals(#[source] io::Error),
@@ -30,10 +33,10 @@ pub enum Obstacle {
     #[error("{0}")]
     Connection(String),
     /// No answer.
-    #[error("no answer from {host} within {seconds} s{}; try `ssh {host}`", after(.last_words))]
+    #[error("no answer from {} within {seconds} s{}; try `{}`", .ssh.host, after(.last_words), by_hand(.ssh))]
     Silent {
-        /// Destination.
-        host: String,
+        /// How it is reached.
+        ssh: Box<SshHost>,
         /// The timeout.
         seconds: u64,
         /// What ssh printed.
@@ -102,18 +105,22 @@ fn after(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("; ssh printed: {text}") }
 }
 
+/// The command with which a user makes the same connection.
+fn by_hand(ssh: &SshHost) -> String {
+    let user = ssh.user.as_ref().map(|user| format!(" -l {user}")).unwrap_or_default();
+    let port = ssh.port.map(|port| format!(" -p {port}")).unwrap_or_default();
+    format!("ssh{user}{port} {}", ssh.host)
+}
+
 /// The end of a connection. What ssh printed is passed on in full.
 pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, printed: &str) -> Obstacle {
-    let host = &ssh.host;
+    let (host, by_hand) = (&ssh.host, by_hand(ssh));
     let remedies = [
         (
             "REMOTE HOST IDENTIFICATION HAS CHANGED",
             format!("make sure that {host} was set up anew, then remove its old key with `ssh-keygen -R`"),
         ),
-        (
-            "Host key verification failed",
-            format!("run `ssh {host}` once and compare and accept its host key"),
-        ),
+        ("Host key verification failed", format!("run `{by_hand}` once and compare and accept its host key")),
         (
             "Permission denied",
             format!(
@@ -123,7 +130,7 @@ pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, 
         ("Could not resolve hostname", "correct `host`, or define the name in ~/.ssh/config".to_owned()),
     ];
     let remedy = remedies.into_iter().find(|(text, _)| printed.contains(text)).map(|(_, remedy)| remedy);
-    let remedy = remedy.unwrap_or_else(|| format!("try `ssh {host}`"));
+    let remedy = remedy.unwrap_or_else(|| format!("try `{by_hand}`"));
     let what = if is_first { "failed to connect by ssh to" } else { "lost the ssh connection to" };
     let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
     Obstacle::Connection(format!("{what} {host}{how}{}; {remedy}", after(printed)))
@@ -170,4 +177,24 @@ pub fn of_start(ssh: &SshHost, binary: &Binary, file: &str, status: Option<i32>,
     };
     let status = status.map_or_else(|| "no status".to_owned(), |status| format!("exit code {status}"));
     Obstacle::Start(format!("{file} does not start on {} ({status}): {printed}; {remedy}", ssh.host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_to_try_has_user_and_port_of_the_plan() {
+        let plain = SshHost::of("vm1");
+        let full = SshHost { user: Some("me".to_owned()), port: Some(2222), ..plain.clone() };
+        for (ssh, command) in [(plain, "`ssh vm1`"), (full, "`ssh -l me -p 2222 vm1`")] {
+            let refused =
+                of_connection(&ssh, true, None, "kex_exchange_identification: read: Connection reset");
+            assert!(refused.to_string().ends_with(&format!("; try {command}")), "{refused}");
+            let unknown = of_connection(&ssh, true, None, "Host key verification failed.").to_string();
+            assert!(unknown.contains(&format!("run {command} once")), "{unknown}");
+            let silent = Obstacle::Silent { ssh: Box::new(ssh), seconds: 60, last_words: String::new() };
+            assert_eq!(silent.to_string(), format!("no answer from vm1 within 60 s; try {command}"));
+        }
+    }
 }

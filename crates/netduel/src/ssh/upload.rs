@@ -16,13 +16,13 @@ use super::binary::Binary;
 use super::master::Master;
 use super::obstacle::{self, Obstacle};
 use super::scripts::{self, Probe};
+use super::stop::Stop;
 use crate::console::tell;
-use crate::signal;
 
 /// Bytes of one write.
 const PIECE: usize = 64 << 10;
-/// Interval of the checks for a signal.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval of the checks of [`Stop`].
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval of the lines of progress, nanoseconds.
 const LINE_INTERVAL_NS: u64 = 3_000_000_000;
 /// Timeout of a copy that does not go on, nanoseconds.
@@ -42,12 +42,12 @@ pub struct Upload<'a> {
 
 impl Upload<'_> {
     /// Copies the program. The file on the host is replaced as a whole or not at all.
-    pub fn run(&self, master: &Master) -> Result<(), Obstacle> {
+    pub fn run(&self, master: &Master, stop: &Stop) -> Result<(), Obstacle> {
         let size = self.binary.bytes.len() as f64 / 1e6;
         let why = if self.probe.checksum.is_some() { "replacing a damaged copy of" } else { "copying" };
         self.tell(&format!("{why} netduel ({size:.1} MB) to {}", self.probe.file));
         let command = scripts::copy(&self.probe.file, &self.binary.checksum);
-        let output = self.send(&master.session_argv(&command))?;
+        let output = self.send(&master.session_argv(&command), stop)?;
         if output.status.success() {
             self.tell("copied netduel");
             return Ok(());
@@ -57,13 +57,13 @@ impl Upload<'_> {
 
     fn tell(&self, text: &str) {
         if !self.is_quiet {
-            tell(&format!("{}: {text}", self.ssh.host));
+            let port = self.ssh.port.map(|port| format!(" port {port}")).unwrap_or_default();
+            tell(&format!("{}{port}: {text}", self.ssh.host));
         }
     }
 
-    fn send(&self, argv: &[String]) -> Result<Output, Obstacle> {
+    fn send(&self, argv: &[String], stop: &Stop) -> Result<Output, Obstacle> {
         let failed = |error: io::Error| Obstacle::NoSsh(Box::new(error));
-        let interrupted = signal::interrupted().map_err(Obstacle::Signals)?;
         let (program, words) = argv.split_first().ok_or(Obstacle::Interrupted)?;
         let mut child = Command::new(program)
             .args(words)
@@ -103,7 +103,7 @@ impl Upload<'_> {
         }
         let (mut seen, mut moved_ns, mut told_ns) = (0, monotonic_ns(), monotonic_ns());
         loop {
-            match result.recv_timeout(SIGNAL_INTERVAL) {
+            match result.recv_timeout(STOP_INTERVAL) {
                 Ok(output) => return output.map_err(failed),
                 Err(RecvTimeoutError::Disconnected) => return Err(Obstacle::Interrupted),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -112,15 +112,15 @@ impl Upload<'_> {
             if count != seen {
                 (seen, moved_ns) = (count, now);
             }
-            if interrupted.load(Ordering::Relaxed) {
+            if let Err(stopped) = stop.check() {
                 end();
-                return Err(Obstacle::Interrupted);
+                return Err(stopped);
             }
             if now.saturating_sub(moved_ns) >= STALL_TIMEOUT_NS {
                 end();
                 let seconds = STALL_TIMEOUT_NS / 1_000_000_000;
                 let last_words = format!("the copy stopped after {count} bytes");
-                return Err(Obstacle::Silent { host: self.ssh.host.clone(), seconds, last_words });
+                return Err(Obstacle::Silent { ssh: Box::new(self.ssh.clone()), seconds, last_words });
             }
             if now.saturating_sub(told_ns) >= LINE_INTERVAL_NS {
                 told_ns = now;

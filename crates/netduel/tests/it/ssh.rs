@@ -51,7 +51,7 @@ impl Scene {
         }
         fs::copy(at("user_key.pub"), at("authorized_keys")).unwrap();
         let host_key = fs::read_to_string(at("host_key.pub")).unwrap();
-        fs::write(at("known_hosts"), format!("[127.0.0.1]:{PORT} {host_key}")).unwrap();
+        fs::write(at("known_hosts"), format!("[127.0.0.1]:{PORT} {host_key}vm2 {host_key}")).unwrap();
         let mut marked = Command::new("true");
         bench.mark(&mut marked);
         let marks = marked.get_envs().filter_map(|(name, value)| {
@@ -78,7 +78,7 @@ impl Scene {
         let listens = || fs::read_to_string(at("sshd.log")).unwrap().contains("Server listening");
         assert!(until(listens), "{}", fs::read_to_string(at("sshd.log")).unwrap());
         let config = format!(
-            "Host vm1\nHostName 127.0.0.1\nPort {PORT}\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nIdentityAgent none\n\
+            "Host vm2\nHostKeyAlias vm2\nHost vm1 vm2\nHostName 127.0.0.1\nPort {PORT}\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nIdentityAgent none\n\
              UserKnownHostsFile {}\nGlobalKnownHostsFile /dev/null\n",
             at("user_key"),
             at("known_hosts"),
@@ -123,6 +123,24 @@ impl Scene {
             "name = \"ssh\"\nquestion = \"Is it reached?\"\n[hosts.vm1]\nlaunch = \"ssh\"\nhost = \"vm1\"\n{keys}\n\
              [hosts.workstation]\nlaunch = \"local\"\naddresses = [\"127.0.0.1\"]\n{}{}{LATENCY}\n\
              [design]\nblocks_min = {blocks}\nblocks_max = {blocks}\n",
+            arm("one"),
+            arm("two"),
+        ));
+        plan.display().to_string()
+    }
+
+    /// A plan with two hosts by ssh, which copy the program to folders of their own.
+    fn plan_of_two(&self) -> String {
+        let host = |name: &str| {
+            let folder = self.at(&format!("home/{name}"));
+            format!("[hosts.{name}]\nlaunch = \"ssh\"\nhost = \"{name}\"\nfolder = \"{folder}\"\n")
+        };
+        let arm = |name: &str| format!("[[arms]]\nname = \"{name}\"\nclient = \"vm1\"\nserver = \"vm2\"\n");
+        let plan = self.bench.plan(&format!(
+            "name = \"two\"\nquestion = \"Are both reached?\"\n{}{}addresses = [\"127.0.0.1\"]\n{}{}{LATENCY}\n\
+             [design]\nblocks_min = 2\nblocks_max = 2\n",
+            host("vm1"),
+            host("vm2"),
             arm("one"),
             arm("two"),
         ));
@@ -228,6 +246,54 @@ fn error_of_a_refused_connection_contains_the_message_of_ssh() {
         fs::write(scene.at("known_hosts"), known).unwrap();
         fs::write(scene.at("authorized_keys"), other).unwrap();
         assert_names(&refusal(scene, ""), &["Permission denied (publickey)", "ssh-add"]);
+    });
+}
+
+#[test]
+fn two_hosts_are_prepared_at_the_same_time() {
+    with_sshd("ssh::two_hosts_are_prepared_at_the_same_time", |scene| {
+        // The first step on a host waits for the other host.
+        let met = scene.at("met");
+        fs::create_dir(&met).unwrap();
+        scene.program(
+            "bin/uname",
+            &format!(
+                "touch {met}/$$\nwhile [ \"$(ls {met} | wc -l)\" -lt 2 ]; do sleep 0.02; done\nexec /usr/bin/uname \"$@\""
+            ),
+        );
+        let plan = scene.plan_of_two();
+        let first = scene.run(&["run", &plan]).expect_code(0);
+        for host in ["vm1", "vm2"] {
+            assert_names(&first.stderr, &[&format!("{host}: copying netduel ("), &format!("{host}: copied")]);
+            assert_eq!(scene.copies(&format!("home/{host}")).len(), 1);
+        }
+        scene.assert_nothing_left();
+
+        fs::remove_dir_all(&met).unwrap();
+        fs::create_dir(&met).unwrap();
+        let words = ["inspect", "--plan", &plan, "--no-metadata", "--fail-on", "never"];
+        scene.run(&words).expect_code(0);
+        scene.assert_nothing_left();
+    });
+}
+
+#[test]
+fn first_host_that_fails_ends_the_preparation_of_the_others() {
+    with_sshd("ssh::first_host_that_fails_ends_the_preparation_of_the_others", |scene| {
+        // The first host in order answers when the run is over; the other one refuses.
+        let (asked, go) = (scene.at("asked"), scene.at("go"));
+        let wait = format!("touch {asked}; while [ ! -e {go} ]; do sleep 0.02; done");
+        scene.program("bin/uname", &format!("{wait}\nexec /usr/bin/uname \"$@\""));
+        let ssh = format!("exec /usr/bin/ssh -F {} \"$@\"", scene.at("ssh_config"));
+        let late = format!("case $* in *'-- vm2 '*) while [ ! -e {asked} ]; do sleep 0.02; done;; esac");
+        scene.program("client-bin/ssh", &format!("{late}\n{ssh}"));
+        let known = fs::read_to_string(scene.at("known_hosts")).unwrap();
+        fs::write(scene.at("known_hosts"), known.replace("vm2 ", "vm3 ")).unwrap();
+        let refused = scene.run(&["run", &scene.plan_of_two()]).expect_code(3);
+        assert_names(&refused.stderr, &["agent of host vm2", "Host key verification failed"]);
+        assert!(!refused.stderr.contains("vm1"), "{}", refused.stderr);
+        fs::write(go, "").unwrap();
+        scene.assert_nothing_left();
     });
 }
 

@@ -11,8 +11,9 @@ use crate::plan::spec::{HostSpec, LaunchKind, PlanSpec};
 use crate::plan::value::name_rule;
 use crate::size;
 use crate::socket_name::SocketName;
+use crate::workload::SSH;
 
-use super::values::{check_bandwidth_limit, check_command};
+use super::values::{check_bandwidth_limit, check_command, check_table};
 
 /// The hosts that could be resolved. A host with a problem is left out unless the problem is only one of its addresses.
 pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<HostName, Host> {
@@ -156,9 +157,7 @@ fn resolve_ssh(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Opti
             problems.add(&key_path(path, name), wrong, allowed);
         }
     }
-    if host.port == Some(0) {
-        problems.add(&key_path(path, "port"), "is 0", "a port from 1 to 65535");
-    }
+    check_table(problems, path, SSH, |_| host.port.map(u64::from));
     if let Some(folder) = &host.folder {
         let is_placed = folder.starts_with('/') || folder.starts_with("~/");
         if !is_placed || folder.contains(char::is_control) {

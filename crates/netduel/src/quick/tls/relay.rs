@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use netduel_sys::socket;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt;
 use rustls::Connection;
@@ -154,7 +155,7 @@ impl Relay {
                     self.buffered.clear();
                 }
             }
-            Err(error) if is_transient(&error) => {}
+            Err(error) if socket::is_transient(&error) => {}
             // The peer or its path is gone; its earlier data is still forwarded.
             Err(_) => self.network_end = End { at_end: true, closed: true },
         }
@@ -167,7 +168,7 @@ impl Relay {
         match self.plain.read(&mut chunk) {
             Ok(0) => self.end_plain(),
             Ok(count) => self.connection.writer().write_all(&chunk[..count])?,
-            Err(error) if is_transient(&error) => {}
+            Err(error) if socket::is_transient(&error) => {}
             Err(_) => self.end_plain(),
         }
         Ok(())
@@ -194,7 +195,7 @@ impl Relay {
         }
         match self.plain.write(&self.buffered) {
             Ok(count) => drop(self.buffered.drain(..count)),
-            Err(error) if is_transient(&error) => {}
+            Err(error) if socket::is_transient(&error) => {}
             Err(_) => {
                 self.plain_end.closed = true;
                 self.buffered.clear();
@@ -210,8 +211,4 @@ impl Relay {
             let _ = self.plain.shutdown(Shutdown::Write);
         }
     }
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -1,0 +1,86 @@
+//! The preparation of one host: its connection, and the program of this build there. It starts no agent.
+use std::path::PathBuf;
+
+use netduel_model::ids::HostName;
+use netduel_model::plan::SshHost;
+
+use super::binary::{Binaries, Binary};
+use super::master::Master;
+use super::obstacle::{self, Obstacle};
+use super::scripts::{self, Probe};
+use super::stop::Stop;
+use super::upload::Upload;
+
+/// Timeout of an answer over a connection that was made earlier, nanoseconds.
+const REUSE_TIMEOUT_NS: u64 = 10_000_000_000;
+
+/// What all hosts share.
+#[derive(Debug, Clone, Copy)]
+pub struct Shared<'a> {
+    /// The programs.
+    pub binaries: &'a Binaries,
+    /// Whether progress is not shown.
+    pub is_quiet: bool,
+    /// What ends it early.
+    pub stop: &'a Stop,
+}
+
+/// A host to be prepared.
+#[derive(Debug)]
+pub struct Preparation {
+    /// The host.
+    pub name: HostName,
+    /// How it is reached.
+    pub ssh: SshHost,
+    /// Its connection, when it has one.
+    pub master: Option<Master>,
+    /// The socket of a new connection.
+    pub socket: PathBuf,
+}
+
+impl Preparation {
+    /// The argv that starts the agent of the host: it is connected, and has the program of this build.
+    pub fn run(&mut self, shared: Shared<'_>) -> Result<Vec<String>, Obstacle> {
+        let Shared { binaries, is_quiet, stop } = shared;
+        let machine = self.machine(stop)?;
+        let (ssh, Some(master)) = (&self.ssh, &mut self.master) else { return Err(Obstacle::Interrupted) };
+        let binary = &binaries.for_machine(&machine, &ssh.host)?;
+        let probe = Probe::parse(&master.ask(&scripts::probe(ssh.folder(), binary), stop)?)?;
+        let is_there = probe.checksum.as_deref() == Some(binary.checksum.as_str());
+        if !is_there {
+            Upload { ssh, binary, probe: &probe, is_quiet }.run(master, stop)?;
+        }
+        check_start(master, ssh, binary, &probe.file, stop)?;
+        Ok(master.session_argv(&scripts::agent(ssh, &probe.file)))
+    }
+
+    /// What `uname -sm` prints on the host, by its connection, or by a new one when that was lost.
+    fn machine(&mut self, stop: &Stop) -> Result<String, Obstacle> {
+        if let Some(master) = &mut self.master {
+            match master.ask_within(scripts::MACHINE, REUSE_TIMEOUT_NS, stop) {
+                Ok(machine) => return Ok(machine),
+                Err(stopped @ (Obstacle::Interrupted | Obstacle::Abandoned)) => return Err(stopped),
+                // It may have been lost together with the agent; the new one tells why.
+                Err(_) => self.master = None,
+            }
+        }
+        let master = Master::open(&self.name, &self.ssh, self.socket.clone())?;
+        self.master.insert(master).ask(scripts::MACHINE, stop)
+    }
+}
+
+/// Starts the program once, so that a program that cannot run is an error with its reason, and not an agent that ended early.
+fn check_start(
+    master: &mut Master,
+    ssh: &SshHost,
+    binary: &Binary,
+    file: &str,
+    stop: &Stop,
+) -> Result<(), Obstacle> {
+    let answer = master.ask(&scripts::start(ssh, file), stop)?;
+    let (status, output) = scripts::status_and_output(&answer);
+    if status == Some(0) && output.contains("netduel") {
+        return Ok(());
+    }
+    Err(obstacle::of_start(ssh, binary, file, status, output))
+}
