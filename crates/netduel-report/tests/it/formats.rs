@@ -51,7 +51,11 @@ fn outline(document: &Document) -> Vec<String> {
         Block::Table(table) => vec![format!("  table {}x{}", table.rows.len(), table.columns.len())],
         Block::Verdicts(verdicts) => {
             let rows = verdicts.groups.iter().flat_map(|group| &group.rows);
-            rows.map(|row| format!("  {}: {}", row.metric, row.arm.as_ref().unwrap().verdict)).collect()
+            rows.map(|row| {
+                let [metric, .., verdict] = row.cells.as_slice() else { panic!("{row:?}") };
+                format!("  {}: {}", metric.text, verdict.text)
+            })
+            .collect()
         }
         Block::Figure(figure) => vec![format!("  figure {}", figure.title)],
         _ => Vec::new(),
@@ -183,9 +187,32 @@ fn narrow_terminal_wraps_without_losing_text() {
     };
     // A table without room becomes sentences with the same cells; only the dashes of unknown cells are omitted.
     let missing: Vec<String> = words(&table(&run, 200)).difference(&words(&narrow)).cloned().collect();
-    let headings = ["(n)", "arm", "counter", "metric", "unit"];
+    let headings = ["(n)", "arm", "counter", "unit"];
     assert_eq!(missing, headings, "a key column is not named before its cell");
     assert!(narrow.lines().all(|line| line.chars().count() <= 60 || line.contains("(n 2)")), "{narrow}");
+}
+
+#[test]
+fn comparisons_of_several_arms_name_the_arm_and_repeat_no_baseline() {
+    let mut run = build(&small());
+    let mut third = run.header.plan.arms[1].clone();
+    let arm = third.name.clone();
+    third.name = "third".parse().unwrap();
+    let mut trials: Vec<_> = run.trials.iter().filter(|trial| trial.slot.arm == arm).cloned().collect();
+    trials.iter_mut().for_each(|trial| trial.slot.arm = third.name.clone());
+    run.trials.append(&mut trials);
+    run.header.plan.arms.push(third);
+    let document = document(&run);
+    let rows = |text: &str, of: &str| text.lines().filter(|line| line.contains(of)).count();
+    let brief = terminal::summary(&document, 80, false);
+    assert_eq!((rows(&brief, "baseline synthetic  arm "), rows(&brief, "  throughput")), (1, 1), "{brief}");
+    assert_eq!(rows(&brief, "               third "), 2, "a line for each metric: {brief}");
+    let markdown = markdown::page(&document);
+    assert_eq!(rows(&markdown, "| metric | baseline synthetic | arm | value of the arm | verdict |"), 1);
+    assert_eq!(rows(&markdown, "(n 2) | third | "), 2, "{markdown}");
+    let page = html::page(&document);
+    assert_eq!(page.matches("<td class=\"name\">third</td><td class=\"number\"").count(), 2);
+    assert!(page.contains(">arm</th>"), "the column of names has a title");
 }
 
 #[test]
