@@ -23,8 +23,8 @@ pub struct Figure {
 /// The kinds of charts.
 #[derive(Debug, Clone)]
 pub enum Chart {
-    /// Drawn by the script of the page: kind of plot, and data.
-    Plot(&'static str, serde_json::Value),
+    /// Drawn by the script of the page.
+    Plot(Plot),
     /// Bars of segments that add up.
     Bars(Bars),
     /// Lines over a common time axis with marked events.
@@ -33,6 +33,44 @@ pub enum Chart {
     Steps(Steps),
     /// Interfaces, queues and cores of the named host.
     Host(String, Box<HostSnapshot>),
+}
+
+/// A plot with axes.
+#[derive(Debug, Clone)]
+pub struct Plot {
+    /// Its kind, as the script names it.
+    pub kind: &'static str,
+    /// What the script draws.
+    pub data: serde_json::Value,
+    /// Its height: rows of other plots beside it, at least 1.
+    pub rows: usize,
+    /// The legend of styles that all arms share; empty where the marks have labels.
+    pub legend: Vec<(String, Paint)>,
+}
+
+impl Plot {
+    /// A plot as tall as the others, without a legend.
+    pub fn new(kind: &'static str, data: serde_json::Value) -> Self {
+        Self { kind, data, rows: 1, legend: Vec::new() }
+    }
+
+    /// The plot with another height.
+    #[must_use]
+    pub fn with_rows(self, rows: usize) -> Self {
+        Self { rows: rows.max(1), ..self }
+    }
+
+    /// The plot with panels below each other, of which three are as tall as another plot.
+    #[must_use]
+    pub fn with_panels(self, panels: usize) -> Self {
+        self.with_rows(panels.div_ceil(3))
+    }
+
+    /// The plot with a legend.
+    #[must_use]
+    pub fn with_legend(self, legend: Vec<(String, Paint)>) -> Self {
+        Self { legend, ..self }
+    }
 }
 
 /// A bar chart.
