@@ -40,7 +40,7 @@ fn block(block: &Block, lines: &mut Vec<String>) {
             None => Vec::new(),
         },
         Block::Facts(groups) => groups.iter().flat_map(facts).collect(),
-        Block::Findings(all) => all.iter().map(finding).collect(),
+        Block::Findings(all) => all.iter().flat_map(finding).collect(),
         Block::Code(code) => code.iter().map(|line| format!("    {}", plain(line))).collect(),
         Block::Folded(..) => Vec::new(),
     };
@@ -96,10 +96,18 @@ fn facts(group: &FactGroup) -> Vec<String> {
     }
 }
 
-fn finding(finding: &Finding) -> String {
+/// The problem, its facts, reason and remedy as a list below it, and the command as a line to copy.
+fn finding(finding: &Finding) -> Vec<String> {
+    let head = format!("{}: {} [{}]", finding.severity.word(), finding.what, finding.id);
     let evidence = finding.evidence.join("; ");
-    let words = format!("{}: {} ({evidence}); {}", finding.severity.word(), finding.what, finding.remedy);
-    format!("- {}", text(&words))
+    let rows = [("facts", &evidence), ("why", &finding.why), ("fix", &finding.remedy)];
+    let mut lines = vec![format!("- {}", text(&head))];
+    lines.extend(rows.map(|(title, words)| format!("  - {}", text(&format!("{title}: {words}")))));
+    if let Some(command) = &finding.command {
+        // Code within the last item: a blank line before it and eight columns.
+        lines.extend([String::new(), format!("        {}", plain(command))]);
+    }
+    lines
 }
 
 fn styled(words: &Text) -> String {

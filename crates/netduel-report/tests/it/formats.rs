@@ -3,6 +3,7 @@ use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::workload::{TcpEngine, TcpStream, Traffic};
 use netduel_report::document::block::{Block, Document, Section};
+use netduel_report::findings::{Finding, Severity};
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 
 use crate::builder::{Recipe, build};
@@ -316,5 +317,35 @@ fn differing_settings_are_listed_per_arm() {
     let page = html::page(&document(&run));
     for text in [table(&run, 200), markdown::page(&document(&run)), page] {
         assert!(text.contains(&own), "{own}\n{}", &text[..text.len().min(3000)]);
+    }
+}
+
+#[test]
+fn findings_have_the_same_fields_in_every_format() {
+    let run = build(&small());
+    let mut document = document(&run);
+    let finding = Finding {
+        id: "one-queue",
+        severity: Severity::Warning,
+        interface: None,
+        what: "eth0 has one queue".to_owned(),
+        evidence: vec!["queues: 1".to_owned(), "cores: 4".to_owned()],
+        why: "one core processes all packets".to_owned(),
+        remedy: "add queues".to_owned(),
+        command: Some("ethtool -L eth0 combined 4".to_owned()),
+    };
+    document.sections.truncate(1);
+    document.sections[0].blocks = vec![Block::Findings(vec![finding.clone()])];
+    for (format, page) in [
+        ("markdown", markdown::page(&document).replace('\\', "")),
+        ("html", html::page(&document)),
+        ("terminal", terminal::report(&document, 120, false)),
+    ] {
+        let page = page.to_lowercase();
+        let Finding { id, what, why, remedy, command, .. } = &finding;
+        let fields = [id, finding.severity.word(), what, "queues: 1; cores: 4", why, remedy];
+        for field in fields.into_iter().chain(command.as_deref()) {
+            assert!(page.contains(&field.to_lowercase()), "{format} has no {field:?}: {page}");
+        }
     }
 }
