@@ -1,5 +1,5 @@
 //! Figures as data: the chart, its text alternative, and the table of its numbers.
-use netduel_model::snapshot::HostSnapshot;
+use std::collections::BTreeSet;
 
 use super::table::Table;
 
@@ -31,8 +31,8 @@ pub enum Chart {
     Timeline(Timeline),
     /// Steps of a search in chronological order by rate, on a logarithmic axis.
     Steps(Steps),
-    /// Interfaces, queues and cores of the named host.
-    Host(String, Box<HostSnapshot>),
+    /// Interfaces, queues and cores of a host.
+    Host(HostDrawing),
 }
 
 /// A plot with axes.
@@ -191,4 +191,58 @@ pub enum Outcome {
     LossAboveGoal,
     /// The generator did not reach the rate.
     GeneratorTooSlow,
+}
+
+/// A host: its cores and interfaces.
+#[derive(Debug, Clone)]
+pub struct HostDrawing {
+    /// The host.
+    pub name: String,
+    /// NUMA nodes with their cores.
+    pub nodes: Vec<(String, Vec<u16>)>,
+    /// Cores that the host may not use.
+    pub withheld: BTreeSet<u16>,
+    /// Cores that serve a queue.
+    pub busy: BTreeSet<u16>,
+    /// Interfaces from top to bottom.
+    pub groups: Vec<DrawnGroup>,
+    /// Number of further interfaces that are not drawn.
+    pub groups_left: usize,
+}
+
+/// An interface with those below it.
+#[derive(Debug, Clone)]
+pub struct DrawnGroup {
+    /// The interface.
+    pub top: DrawnInterface,
+    /// The state of its acceleration in words, and whether it is on; absent for an interface without such a state.
+    pub acceleration: Option<(String, bool)>,
+    /// The interfaces below it.
+    pub ports: Vec<DrawnPort>,
+    /// Number of further ones that are not drawn.
+    pub ports_left: usize,
+}
+
+/// An interface below another one.
+#[derive(Debug, Clone)]
+pub struct DrawnPort {
+    /// The interface.
+    pub interface: DrawnInterface,
+    /// Whether it carries the packets of the interface above.
+    pub carries: bool,
+}
+
+/// An interface.
+#[derive(Debug, Clone)]
+pub struct DrawnInterface {
+    /// Its name.
+    pub name: String,
+    /// Driver, speed, node and state.
+    pub about: String,
+    /// Its first addresses.
+    pub addresses: Vec<String>,
+    /// Number of queues to draw; 0 for none.
+    pub queues: u32,
+    /// The queues that each core serves.
+    pub queues_by_core: Vec<(u16, Vec<u32>)>,
 }

@@ -38,9 +38,7 @@ pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
         Chart::Bars(bars) => (self::bars(bars), "stacks"),
         Chart::Timeline(one) => (timeline::picture(one, &figure.alternative), "timeline"),
         Chart::Steps(one) => (steps::picture(one, &figure.alternative), "steps"),
-        Chart::Host(name, host) => {
-            (html! { @if let Some(drawn) = drawing::drawing(name, host) { (drawn) } }, "host")
-        }
+        Chart::Host(host) => (drawing::drawing(host), "host"),
     };
     let plot = if let Chart::Plot(plot) = &figure.chart { Some(plot) } else { None };
     // A tall plot stands beside several others.
