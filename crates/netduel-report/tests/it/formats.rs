@@ -200,7 +200,9 @@ fn comparisons_of_several_arms_name_the_arm_and_repeat_no_baseline() {
     let arm = third.name.clone();
     third.name = "third".parse().unwrap();
     let mut trials: Vec<_> = run.trials.iter().filter(|trial| trial.slot.arm == arm).cloned().collect();
-    trials.iter_mut().for_each(|trial| trial.slot.arm = third.name.clone());
+    for trial in &mut trials {
+        trial.slot.arm = third.name.clone();
+    }
     run.trials.append(&mut trials);
     run.header.plan.arms.push(third);
     let document = document(&run);
