@@ -1,7 +1,7 @@
 //! A report as Markdown, for an issue, a pull request or a wiki. GitHub's dialect: tables, no HTML.
 use crate::document::block::{Block, Document, FactGroup, Section, Style, Text};
-use crate::document::table::{Cell, ColumnKind, Table};
-use crate::document::verdicts::{Effect, Verdicts};
+use crate::document::table::{Cell, Column, ColumnKind, Table};
+use crate::document::verdicts::{VerdictRow, Verdicts};
 use crate::findings::Finding;
 use crate::words::plain;
 
@@ -40,7 +40,7 @@ fn block(block: &Block, lines: &mut Vec<String>) {
             None => Vec::new(),
         },
         Block::Facts(groups) => groups.iter().flat_map(facts).collect(),
-        Block::Findings(all) => all.iter().map(finding).collect(),
+        Block::Findings(all) => all.iter().flat_map(finding).collect(),
         Block::Code(code) => code.iter().map(|line| format!("    {}", plain(line))).collect(),
         Block::Folded(..) => Vec::new(),
     };
@@ -65,30 +65,21 @@ fn table(table: &Table) -> Vec<String> {
     lines
 }
 
+/// The comparisons of each workload as a table, with the estimates that other formats draw in a last column.
 fn verdicts(verdicts: &Verdicts) -> Vec<String> {
     let mut lines = vec![text(&verdicts.legend)];
     for group in &verdicts.groups {
+        let mut one = Table::new(verdicts.columns.clone());
+        one.columns.push(Column::text("estimate [interval]"));
+        let cells = |row: &VerdictRow| {
+            let (verdict, values) = row.cells.split_last()?;
+            let verdict = format!("{} {}", verdict.text, row.mark);
+            let ends = [verdict.trim(), row.effect.words()].map(Cell::from);
+            Some(values.iter().map(|cell| Cell::Text(cell.with_detail(" "))).chain(ends).collect())
+        };
+        one.rows = group.rows.iter().filter_map(cells).collect();
         lines.extend([String::new(), format!("**{}**:", text(&group.title)), String::new()]);
-        lines.push(format!(
-            "| metric | baseline {} | arm | value of the arm | verdict | estimate \\[interval\\] |",
-            text(&verdicts.baseline)
-        ));
-        lines.push("|---|---:|---|---:|---|---|".to_owned());
-        for row in &group.rows {
-            let (arm, value, verdict, estimate) = match &row.arm {
-                Some(arm) => {
-                    let estimate = match &arm.effect {
-                        Effect::Unknown => "",
-                        Effect::Ratio { words, .. } | Effect::Difference(words) => words,
-                    };
-                    (arm.measure.arm.as_str(), arm.measure.words(), arm.verdict.as_str(), estimate)
-                }
-                None => ("", String::new(), "", ""),
-            };
-            let verdict = format!("{verdict} {}", row.mark);
-            let cells = [&row.metric, &row.baseline.words(), arm, &value, verdict.trim(), estimate].map(text);
-            lines.push(format!("| {} |", cells.join(" | ")));
-        }
+        lines.extend(table(&one));
     }
     lines
 }
@@ -105,10 +96,18 @@ fn facts(group: &FactGroup) -> Vec<String> {
     }
 }
 
-fn finding(finding: &Finding) -> String {
+/// The problem, its facts, reason and remedy as a list below it, and the command as a line to copy.
+fn finding(finding: &Finding) -> Vec<String> {
+    let head = format!("{}: {} [{}]", finding.severity.word(), finding.what, finding.id);
     let evidence = finding.evidence.join("; ");
-    let words = format!("{}: {} ({evidence}); {}", finding.severity.word(), finding.what, finding.remedy);
-    format!("- {}", text(&words))
+    let rows = [("facts", &evidence), ("why", &finding.why), ("fix", &finding.remedy)];
+    let mut lines = vec![format!("- {}", text(&head))];
+    lines.extend(rows.map(|(title, words)| format!("  - {}", text(&format!("{title}: {words}")))));
+    if let Some(command) = &finding.command {
+        // Code within the last item: a blank line before it and eight columns.
+        lines.extend([String::new(), format!("        {}", plain(command))]);
+    }
+    lines
 }
 
 fn styled(words: &Text) -> String {

@@ -2,7 +2,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use netduel_guests::{Bed, Prepared};
 use serde_json::Value;
@@ -68,13 +68,6 @@ impl Coordinator {
     pub fn report(&self, bed: &Bed, plan: &str) -> Value {
         let plan = self.plan(plan);
         self.run(bed, &["run", &plan, "--json"]).expect_code(0).document()
-    }
-
-    /// Starts a run of a plan, whose output nobody reads.
-    pub fn start(&self, bed: &Bed, plan: &str) -> Child {
-        let plan = self.plan(plan);
-        let mut command = self.command(bed, &["run", &plan, "--quiet"]);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// What `netduel inspect` knows of these targets.

@@ -75,7 +75,7 @@ pub struct Counter {
     /// Block and value of each trial, in the order of the arms.
     pub by_block: Vec<Vec<(u32, f64)>>,
     /// Ratio of each arm to the baseline in the order of the arms, with the estimator of the verdicts: pairs within blocks. Its
-    /// interval is for this counter alone. Absent for the baseline, and without a pair of positive values.
+    /// interval is for this counter alone. Absent for the baseline, where a value is 0, and where it contradicts the medians.
     pub ratios: Vec<Option<Estimate>>,
 }
 

@@ -63,7 +63,7 @@ impl Pair<'_> {
 
     fn cpu(&self) -> Option<String> {
         let (busy, baseline, arm) = self.counter(CounterKind::Busy)?;
-        // Without a ratio there is nothing to compare: a median is 0, or the CPU time contains that of other processes.
+        // Without a ratio there is nothing to compare: a value is 0, pairs and medians disagree, or the CPU time contains that of other processes.
         let index = busy.arms.iter().position(|(name, _)| *name == self.arm.arm)?;
         busy.ratios.get(index)?.as_ref()?;
         let total = arm.median - baseline.median;

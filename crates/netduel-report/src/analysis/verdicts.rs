@@ -34,7 +34,8 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     for workload in workloads.iter_mut() {
         let name = workload.name.clone();
         for counter in &mut workload.counters {
-            counter.ratios = ratios(counter, &workload.arms, |block, arms| spans.paired(&name, block, arms));
+            counter.ratios =
+                ratios(counter, &workload.arms, equivalence, |block, arms| spans.paired(&name, block, arms));
         }
     }
     let questions: Vec<Question> = judged(workloads)
@@ -53,11 +54,12 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     }
 }
 
-/// Ratio of each arm to the baseline by the estimate of the verdicts. Absent where a median is 0, and for counters of whole hosts
-/// with CPU contention.
+/// Ratio of each arm to the baseline by the estimate of the verdicts. Absent where a value is 0, because its pair has no ratio and
+/// the others alone would be a selection; where it contradicts the medians; and for counters of whole hosts with CPU contention.
 fn ratios(
     counter: &Counter,
     arms: &[ArmAnalysis],
+    equivalence: f64,
     paired: impl Fn(u32, [&ArmName; 2]) -> bool,
 ) -> Vec<Option<Estimate>> {
     let baseline: BTreeMap<u32, f64> = counter.by_block.first().into_iter().flatten().copied().collect();
@@ -68,18 +70,26 @@ fn ratios(
             .filter(|(block, _)| paired(*block, [name, arm]))
             .filter_map(|(block, value)| Some((*baseline.get(block)?, *value)))
             .collect();
-        let is_positive = |arm: &ArmName| counter.of(arm).is_some_and(|spread| spread.median > 0.0);
-        if !is_positive(name) || !is_positive(arm) {
+        let [of_baseline, of_arm] = [counter.of(name)?, counter.of(arm)?];
+        if of_baseline.min <= 0.0 || of_arm.min <= 0.0 {
             return None;
         }
         let blocks: Vec<u32> = values.iter().map(|(block, _)| *block).collect();
         if counter.kind.is_of_host() && contention(arms, [name, arm], &blocks).is_some() {
             return None;
         }
+        let of_medians = of_arm.median / of_baseline.median;
         estimate(&pairs, Scale::Ratio, COUNTER_CONFIDENCE)
+            .filter(|paired| !are_opposite([paired.centre, of_medians], equivalence))
     };
     let values = counter.arms.iter().map(|(arm, _)| arm).zip(&counter.by_block);
     [None].into_iter().chain(values.skip(1).map(of_arm)).collect()
+}
+
+/// Whether one of two ratios is a rise and the other a fall, each beyond the margin.
+fn are_opposite(ratios: [f64; 2], margin: f64) -> bool {
+    ratios.iter().any(|ratio| *ratio > 1.0 + margin)
+        && ratios.iter().any(|ratio| *ratio < 1.0 / (1.0 + margin))
 }
 
 /// The largest share of the CPU time of a host that other processes used in one of these blocks, if that happened in so many of

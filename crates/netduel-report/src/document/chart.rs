@@ -1,5 +1,5 @@
 //! Figures as data: the chart, its text alternative, and the table of its numbers.
-use netduel_model::snapshot::HostSnapshot;
+use std::collections::BTreeSet;
 
 use super::table::Table;
 
@@ -23,16 +23,54 @@ pub struct Figure {
 /// The kinds of charts.
 #[derive(Debug, Clone)]
 pub enum Chart {
-    /// Drawn by the script of the page: kind of plot, and data.
-    Plot(&'static str, serde_json::Value),
+    /// Drawn by the script of the page.
+    Plot(Plot),
     /// Bars of segments that add up.
     Bars(Bars),
     /// Lines over a common time axis with marked events.
     Timeline(Timeline),
     /// Steps of a search in chronological order by rate, on a logarithmic axis.
     Steps(Steps),
-    /// Interfaces, queues and cores of the named host.
-    Host(String, Box<HostSnapshot>),
+    /// Interfaces, queues and cores of a host.
+    Host(HostDrawing),
+}
+
+/// A plot with axes.
+#[derive(Debug, Clone)]
+pub struct Plot {
+    /// Its kind, as the script names it.
+    pub kind: &'static str,
+    /// What the script draws.
+    pub data: serde_json::Value,
+    /// Its height: rows of other plots beside it, at least 1.
+    pub rows: usize,
+    /// The legend of styles that all arms share; empty where the marks have labels.
+    pub legend: Vec<(String, Paint)>,
+}
+
+impl Plot {
+    /// A plot as tall as the others, without a legend.
+    pub fn new(kind: &'static str, data: serde_json::Value) -> Self {
+        Self { kind, data, rows: 1, legend: Vec::new() }
+    }
+
+    /// The plot with another height.
+    #[must_use]
+    pub fn with_rows(self, rows: usize) -> Self {
+        Self { rows: rows.max(1), ..self }
+    }
+
+    /// The plot with panels below each other, of which three are as tall as another plot.
+    #[must_use]
+    pub fn with_panels(self, panels: usize) -> Self {
+        self.with_rows(panels.div_ceil(3))
+    }
+
+    /// The plot with a legend.
+    #[must_use]
+    pub fn with_legend(self, legend: Vec<(String, Paint)>) -> Self {
+        Self { legend, ..self }
+    }
 }
 
 /// A bar chart.
@@ -153,4 +191,58 @@ pub enum Outcome {
     LossAboveGoal,
     /// The generator did not reach the rate.
     GeneratorTooSlow,
+}
+
+/// A host: its cores and interfaces.
+#[derive(Debug, Clone)]
+pub struct HostDrawing {
+    /// The host.
+    pub name: String,
+    /// NUMA nodes with their cores.
+    pub nodes: Vec<(String, Vec<u16>)>,
+    /// Cores that the host may not use.
+    pub withheld: BTreeSet<u16>,
+    /// Cores that serve a queue.
+    pub busy: BTreeSet<u16>,
+    /// Interfaces from top to bottom.
+    pub groups: Vec<DrawnGroup>,
+    /// Number of further interfaces that are not drawn.
+    pub groups_left: usize,
+}
+
+/// An interface with those below it.
+#[derive(Debug, Clone)]
+pub struct DrawnGroup {
+    /// The interface.
+    pub top: DrawnInterface,
+    /// The state of its acceleration in words, and whether it is on; absent for an interface without such a state.
+    pub acceleration: Option<(String, bool)>,
+    /// The interfaces below it.
+    pub ports: Vec<DrawnPort>,
+    /// Number of further ones that are not drawn.
+    pub ports_left: usize,
+}
+
+/// An interface below another one.
+#[derive(Debug, Clone)]
+pub struct DrawnPort {
+    /// The interface.
+    pub interface: DrawnInterface,
+    /// Whether it carries the packets of the interface above.
+    pub carries: bool,
+}
+
+/// An interface.
+#[derive(Debug, Clone)]
+pub struct DrawnInterface {
+    /// Its name.
+    pub name: String,
+    /// Driver, speed, node and state.
+    pub about: String,
+    /// Its first addresses.
+    pub addresses: Vec<String>,
+    /// Number of queues to draw; 0 for none.
+    pub queues: u32,
+    /// The queues that each core serves.
+    pub queues_by_core: Vec<(u16, Vec<u32>)>,
 }

@@ -1,7 +1,7 @@
 //! Plots of CPU time by core.
 use serde_json::{Value, json};
 
-use super::chart::{Chart, Figure};
+use super::chart::{Chart, Figure, Paint, Plot};
 use super::scale::short;
 use super::table::{Cell, Column, Table};
 use crate::analysis::{CoreShare, WorkloadAnalysis};
@@ -34,11 +34,13 @@ fn of_machine(workload: &WorkloadAnalysis, index: usize) -> Figure {
         let shares = shares.map(|share| Cell::Number(format!("{:.1}", share * 100.0)));
         table.rows.push(head.into_iter().chain(shares).collect());
     }
+    let colours = CoreShare::CLASSES.into_iter().zip(0_u8..);
+    let legend = colours.map(|(class, number)| (class.to_owned(), Paint::Class(number))).collect();
     Figure {
         title: format!("CPU by core: {title}"),
         reading: "Share of time of each core by class, all valid trials; the rest is idle.".to_owned(),
         alternative: "CPU time by core, class and arm; the table below has the numbers".to_owned(),
-        chart: Chart::Plot("cores", cores(workload, index)),
+        chart: Chart::Plot(Plot::new("cores", cores(workload, index)).with_legend(legend)),
         data: Some(table),
         in_text: false,
     }

@@ -49,7 +49,8 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
     if workload.arms.len() > 1 {
         table.notes.push(
             "paired ratio: estimate from the pairs within blocks, as in the verdicts; it can differ from the ratio of the medians. Absent \
-             where a median is 0, and for counters of whole hosts with CPU contention"
+             where a value is 0, where one of the two ratios is a rise and the other a fall beyond the plan's margin, and for counters \
+             of whole hosts with CPU contention"
                 .to_owned(),
         );
     }

@@ -1,5 +1,5 @@
 //! Path events: outages, losses, delays and rates of each event, and a timeline of each arm.
-use netduel_model::units::{human_bit_rate, human_nanos};
+use netduel_model::units::{human_bit_rate, human_nanos, plural};
 
 use super::block::Block;
 use super::chart::{Chart, Figure, Panel, Points, Timeline};
@@ -247,14 +247,17 @@ fn figure(arm: &ArmAnalysis, tops: [f64; 3]) -> Option<Figure> {
         trials: failover.lines.iter().map(|line| of(line).clone()).collect(),
         median: [0, 1].map(|number| median(failover, of, number)),
     });
-    let trials = failover.lines.len();
+    let trials = failover.lines.len() as u32;
+    let counted = plural(trials, "trial");
+    let lines = match trials {
+        1 => format!("Line: {counted}."),
+        _ => format!("Thin lines: {counted}; bold: median."),
+    };
     (trials > 0).then(|| Figure {
         title: arm.arm.to_string(),
-        reading: format!(
-            "Thin lines: {trials} trials; bold: median. Gaps exclude the probe interval. Dotted: events."
-        ),
+        reading: format!("{lines} Gaps exclude the probe interval. Dotted: events."),
         alternative: format!(
-            "{}: probes, delay and throughput over {seconds} s of {trials} trials with the events",
+            "{}: probes, delay and throughput over {seconds} s of {counted} with the events",
             arm.arm
         ),
         chart: Chart::Timeline(Timeline {

@@ -9,6 +9,7 @@ use netduel_model::snapshot::{Device, HostSnapshot, Interface};
 
 use super::block::{Block, FactGroup, Scope, Section};
 use super::chart::{Chart, Figure};
+use super::host_drawing;
 use super::table::{Cell, Column, Table};
 use crate::inspect::{InspectedHost, Inspection};
 use crate::topology::{groups, others};
@@ -121,9 +122,7 @@ fn is_detailed(host: &HostSnapshot) -> bool {
 /// Queues and cores; absent for a host without these facts.
 fn figure(host: &InspectedHost) -> Option<Figure> {
     let snapshot = &host.snapshot;
-    if snapshot.cores == 0 && groups(snapshot).is_empty() {
-        return None;
-    }
+    let drawing = host_drawing::of_host(&host.name, snapshot)?;
     let served = snapshot.interfaces.iter().any(|interface| !interface.device.interrupts.is_empty());
     let reading = match (is_detailed(snapshot), served) {
         (false, _) => {
@@ -145,7 +144,7 @@ fn figure(host: &InspectedHost) -> Option<Figure> {
             "cores, nodes, interfaces and queues of {}; the facts have the same in words",
             host.name
         ),
-        chart: Chart::Host(host.name.clone(), Box::new(snapshot.clone())),
+        chart: Chart::Host(drawing),
         data: None,
         in_text: false,
     })

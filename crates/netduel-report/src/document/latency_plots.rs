@@ -4,7 +4,7 @@ use netduel_model::units::human_nanos;
 use netduel_stats::histogram::Histogram;
 use serde_json::{Value, json};
 
-use super::chart::{Chart, Figure};
+use super::chart::{Chart, Figure, Plot};
 use super::metric_plots::in_words;
 use super::scale::{Scaled, number, scaled, short};
 use super::table::{Cell, Column, Table};
@@ -56,7 +56,7 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
                  round trips by ten.{stalled}"
             ),
             alternative: alternative.clone(),
-            chart: Chart::Plot("tail", tail),
+            chart: Chart::Plot(Plot::new("tail", tail)),
             data: Some(table.clone()),
             in_text: true,
         },
@@ -66,7 +66,7 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
                 "Share of round trips in bins of equal width on the logarithmic axis, up to the 99.9th percentile.{stalled}"
             ),
             alternative,
-            chart: Chart::Plot("density", density),
+            chart: Chart::Plot(Plot::new("density", density).with_panels(workload.arms.len())),
             data: Some(table),
             in_text: false,
         },
@@ -197,7 +197,7 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
         title: words::parts_title(workload).to_owned(),
         reading: "Dot: median over all valid trials; line: to the 99th percentile, or to the maximum with fewer than 100 samples.".to_owned(),
         alternative: in_words(&table),
-        chart: Chart::Plot("parts", json!({ "unit": scale.unit, "rows": rows })),
+        chart: Chart::Plot(Plot::new("parts", json!({ "unit": scale.unit, "rows": rows }))),
         data: Some(table),
         in_text: true,
     })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use netduel_stats::summary;
 use serde_json::{Value, json};
 
-use super::chart::{Chart, Figure};
+use super::chart::{Chart, Figure, Plot};
 use super::scale::{Scaled, number, scaled, scaled_packets, scaled_values, short};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{ArmAnalysis, Bound, MetricAnalysis, WorkloadAnalysis};
@@ -47,7 +47,7 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
             "A vertical line joins the trials of one block, which ran one after the other. Horizontal lines: medians.{bounds}{contended}"
         ),
         alternative: format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; ")),
-        chart: Chart::Plot("blocks", data),
+        chart: Chart::Plot(Plot::new("blocks", data)),
         data: Some(block_table(metric, scale)),
         in_text: false,
     }
@@ -112,7 +112,7 @@ pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
             below_the_axis(workload, scale)
         ),
         alternative: in_words(&table),
-        chart: Chart::Plot("rates", data),
+        chart: Chart::Plot(Plot::new("rates", data).with_panels(workload.arms.len())),
         data: Some(table),
         in_text: false,
     })

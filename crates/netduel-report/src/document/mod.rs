@@ -11,6 +11,7 @@ mod core_plots;
 mod counters;
 mod datagrams;
 mod failover;
+mod host_drawing;
 pub(crate) mod hosts;
 mod latency_plots;
 mod metric_plots;

@@ -5,11 +5,11 @@ use netduel_model::run::{Run, RunEnd};
 
 use super::block::{Block, Document, FactGroup, Headline, Scope, Section, Style, Text, list};
 use super::table::{Cell, Column, Table};
-use super::verdicts::{Compared, VerdictGroup, VerdictRow, Verdicts};
+use super::verdicts::{Effect, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
 use super::{counters, hosts, packets, path, workload};
 use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::findings::Severity;
-use crate::words;
+use crate::words::{self, Tone};
 
 /// Number of summaries without any result from which on they are folded.
 const FOLDED_FROM: usize = 3;
@@ -134,7 +134,7 @@ fn folded<'a>(
     let headline = |(title, arms, metrics, is_withheld): (String, Vec<&str>, Vec<&str>, bool)| {
         let word = if is_withheld { "inconclusive or not comparable" } else { "inconclusive" };
         let text = Text::from(format!("{} against {baseline}: ", words::listed(&arms)))
-            .and(word, Style::Tone(words::Tone::Open))
+            .and(word, Style::Tone(Tone::Open))
             .and(format!(" for all metrics ({}){few}.", words::listed(&metrics)), Style::Plain);
         Headline { title, text }
     };
@@ -165,88 +165,97 @@ fn attention(analysis: &Analysis) -> Option<Text> {
 
 /// The values of a run of one arm: a table for each workload, with the marks of the warnings about each.
 fn values(analysis: &Analysis) -> Vec<Block> {
-    let of_verdicts = verdicts(analysis);
     let is_single = is_single_trial(&analysis.plan);
+    let warnings = words::warning_sentences(analysis);
     let mut blocks = Vec::new();
     if !is_single {
-        blocks.push(Block::Reading(of_verdicts.legend));
+        blocks.push(Block::Reading(words::verdict_legend(&analysis.plan)));
     }
-    for group in of_verdicts.groups {
-        let mut table =
-            Table::new(vec![Column::key("metric"), Column::number(of_verdicts.baseline.as_str())]);
-        table.columns.push(Column::text("warnings"));
-        table.rows = group.rows.into_iter().map(|row| value_row(row, is_single)).collect();
-        blocks.push(Block::Heading(group.title));
-        blocks.push(Block::Reading(group.settings));
+    for workload in &analysis.workloads {
+        let arm = analysis.plan.arms.first().map_or("", |arm| arm.name.as_str());
+        let columns = vec![Column::key("metric"), Column::number(arm), Column::text("warnings")];
+        let mut table = Table::new(columns);
+        let row = |metric: &MetricAnalysis| {
+            let arm = metric.arms.first()?;
+            let value = words::measure(metric, arm);
+            let value = value.median.clone().filter(|_| is_single).unwrap_or_else(|| value.words());
+            let mark = mark(analysis, &warnings, workload, metric, &arm.arm);
+            let mark = if mark.is_empty() { Cell::Absent } else { mark.into() };
+            Some(vec![metric.title().into(), Cell::Number(value), mark])
+        };
+        table.rows = workload.judged.iter().filter_map(row).collect();
+        blocks.push(Block::Heading(workload.name.to_string()));
+        blocks.push(Block::Reading(words::workload_of_arms(workload)));
         blocks.push(Block::Table(table.without_empty_columns()));
     }
     blocks
 }
 
-fn value_row(VerdictRow { metric, baseline, mark, .. }: VerdictRow, is_single: bool) -> Vec<Cell> {
-    let value = match &baseline.median {
-        Some(median) if is_single => median.clone(),
-        _ => baseline.words(),
-    };
-    vec![metric.into(), Cell::Number(value), if mark.is_empty() { Cell::Absent } else { mark.into() }]
+/// The mark of the warnings about an arm's value or verdict.
+fn mark(
+    analysis: &Analysis,
+    warnings: &[words::Sentence],
+    workload: &WorkloadAnalysis,
+    metric: &MetricAnalysis,
+    arm: &ArmName,
+) -> String {
+    words::marks(&words::warning_numbers(analysis, warnings, workload, metric.metric, arm))
 }
 
 fn verdicts(analysis: &Analysis) -> Verdicts {
     let warnings = words::warning_sentences(analysis);
-    let names = || analysis.plan.arms.iter().map(|arm| arm.name.to_string());
+    let names: Vec<String> = analysis.plan.arms.iter().map(|arm| arm.name.to_string()).collect();
+    let (baseline, others) = names.split_first().map_or(("", &[][..]), |(first, others)| (first, others));
+    let groups = analysis.workloads.iter().map(|workload| {
+        let rows = |metric| rows(analysis, &warnings, workload, metric);
+        VerdictGroup {
+            title: workload.name.to_string(),
+            settings: words::workload_of_arms(workload),
+            rows: workload.judged.iter().flat_map(rows).collect(),
+        }
+    });
     Verdicts {
-        baseline: names().next().unwrap_or_default(),
-        others: names().skip(1).collect(),
+        baseline: baseline.to_owned(),
+        other: if let [other] = others { other.clone() } else { "arm".to_owned() },
         equivalence: analysis.plan.design.equivalence.fraction(),
         legend: words::verdict_legend(&analysis.plan),
         legend_brief: words::verdict_legend_brief(&analysis.plan),
-        groups: analysis
-            .workloads
-            .iter()
-            .map(|workload| VerdictGroup {
-                title: workload.name.to_string(),
-                settings: words::workload_of_arms(workload),
-                rows: workload
-                    .judged
-                    .iter()
-                    .flat_map(|metric| rows(analysis, &warnings, workload, metric))
-                    .collect(),
-            })
-            .collect(),
+        columns: Verdicts::columns(baseline, others),
+        groups: groups.collect(),
     }
 }
 
-/// A row for each comparison of a metric; for a single arm, a row without a verdict.
+/// A row for each comparison of a metric.
 fn rows(
     analysis: &Analysis,
     warnings: &[words::Sentence],
     workload: &WorkloadAnalysis,
     metric: &MetricAnalysis,
 ) -> Vec<VerdictRow> {
-    let Some(baseline) = metric.arms.first().map(|arm| words::measure(metric, arm)) else {
-        return Vec::new();
-    };
-    let row = |arm: Option<Compared>, name: &ArmName| VerdictRow {
-        metric: metric.title().to_owned(),
-        baseline: baseline.clone(),
-        arm,
-        mark: words::marks(&words::warning_numbers(analysis, warnings, workload, metric.metric, name)),
-    };
-    let compared = |comparison: &Comparison| {
-        let own = metric.arms.iter().find(|arm| arm.arm == comparison.arm)?;
+    let Some((baseline, others)) = metric.arms.split_first() else { return Vec::new() };
+    let row = |(index, comparison): (usize, &Comparison)| {
+        let own = others.iter().find(|arm| arm.arm == comparison.arm)?;
         let judged = comparison.judged.as_ref();
-        let compared = Compared {
-            measure: words::measure(metric, own),
-            tone: words::tone(metric.metric, judged),
-            verdict: words::verdict(metric.metric, comparison),
-            effect: words::shown_effect(metric.metric, judged),
+        let tone = words::tone(metric.metric, judged);
+        let effect = words::shown_effect(metric.metric, judged);
+        // A verdict with a result contains the estimate.
+        let is_stated = effect == Effect::Unknown || matches!(tone, Tone::Better | Tone::Worse);
+        let verdict = VerdictCell {
+            text: words::verdict(metric.metric, comparison),
+            detail: if is_stated { String::new() } else { format!("estimate {}", effect.words()) },
         };
-        Some(row(Some(compared), &comparison.arm))
+        let [baseline, value] = [baseline, own].map(|arm| VerdictCell::from(&words::measure(metric, arm)));
+        let arm = (analysis.plan.arms.len() > 2).then(|| VerdictCell::from(comparison.arm.as_str()));
+        let cells = [VerdictCell::from(metric.title()), baseline].into_iter().chain(arm);
+        Some(VerdictRow {
+            cells: cells.chain([value, verdict]).collect(),
+            repeated: if index == 0 { 0 } else { 2 },
+            tone,
+            mark: mark(analysis, warnings, workload, metric, &comparison.arm),
+            effect,
+        })
     };
-    if metric.comparisons.is_empty() {
-        return metric.arms.first().map(|arm| row(None, &arm.arm)).into_iter().collect();
-    }
-    metric.comparisons.iter().filter_map(compared).collect()
+    metric.comparisons.iter().enumerate().filter_map(row).collect()
 }
 
 /// The treatments of each arm; absent when arms differ only in the path of the lab.

@@ -1,7 +1,7 @@
 //! A sweep as bars: packet workloads that differ in one parameter.
 use serde_json::{Value, json};
 
-use super::chart::{Chart, Figure};
+use super::chart::{Chart, Figure, Plot};
 use super::metric_plots::in_words;
 use super::scale::{Scaled, number, scaled_packets};
 use super::table::{Cell, Column, Table};
@@ -33,7 +33,7 @@ pub(super) fn figure(sweep: &Sweep, analysis: &Analysis) -> Figure {
         alternative: format!("{title}: {}", in_words(&table)),
         title,
         reading,
-        chart: Chart::Plot("sweep", data(sweep, analysis, published, scale)),
+        chart: Chart::Plot(Plot::new("sweep", data(sweep, analysis, published, scale))),
         data: Some(table),
         in_text: true,
     }

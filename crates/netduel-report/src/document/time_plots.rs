@@ -3,7 +3,7 @@ use netduel_model::metric::Metric;
 use netduel_model::workload::{Traffic, Workload};
 use serde_json::{Value, json};
 
-use super::chart::{Chart, Figure};
+use super::chart::{Chart, Figure, Plot};
 use super::scale::{Scaled, number, scaled, scaled_packets, short};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{ArmAnalysis, PacketRates, SeriesPoint, WorkloadAnalysis};
@@ -41,11 +41,13 @@ pub(super) fn within_a_trial(workload: &WorkloadAnalysis) -> Figure {
         (_, true) => " A trial without a round trip in an interval is not in its line and band.",
         (_, false) => " A trial whose samples do not cover an interval is not in its line and band.",
     };
+    // Rates and round trips are two panels.
+    let rows = if bulk && round_trips { 2 } else { 1 };
     Figure {
         title: title.to_owned(),
         reading: format!("{READING}{omitted}"),
         alternative: range_in_words(workload, scale),
-        chart: Chart::Plot(kind, data),
+        chart: Chart::Plot(Plot::new(kind, data).with_rows(rows)),
         data: Some(table),
         in_text: false,
     }
@@ -187,7 +189,7 @@ fn both_ends(workload: &WorkloadAnalysis) -> Figure {
         title: "Packets sent and received within a trial".to_owned(),
         reading: format!("{READING} Dashed: sent."),
         alternative: format!("packets per second of {} at both ends: {}", workload.name, rates.join("; ")),
-        chart: Chart::Plot("ends", data),
+        chart: Chart::Plot(Plot::new("ends", data).with_rows((ways().count() * 3).div_ceil(4))),
         data: Some(table),
         in_text: false,
     }

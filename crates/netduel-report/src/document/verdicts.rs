@@ -1,19 +1,22 @@
-//! Comparisons of arms: both values and the verdict of each metric, all from one estimate.
+//! Comparisons of arms: both values, the verdict and the drawn interval of each metric, all from one estimate.
+use super::table::Column;
 use crate::words::tone::Tone;
 
-/// The comparisons of a run.
+/// The comparisons of a run: a table for each workload, and an interval for each row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdicts {
     /// The baseline.
     pub baseline: String,
-    /// Names of the other arms.
-    pub others: Vec<String>,
+    /// The other arm, or `arm` if there are several, each named in its row.
+    pub other: String,
     /// The margin of the plan, a fraction.
     pub equivalence: f64,
     /// What the brackets of values and verdicts hold.
     pub legend: String,
-    /// The same for a renderer that omits quartiles; empty without a comparison.
+    /// The same for a renderer that omits quartiles.
     pub legend_brief: &'static str,
+    /// The columns of every workload. The first has the metric, the last the verdict.
+    pub columns: Vec<Column>,
     /// Comparisons by workload.
     pub groups: Vec<VerdictGroup>,
 }
@@ -32,50 +35,37 @@ pub struct VerdictGroup {
 /// One arm against the baseline in one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerdictRow {
-    /// The metric.
-    pub metric: String,
-    /// The baseline's value.
-    pub baseline: Measure,
-    /// The other arm; absent in a run of one arm.
-    pub arm: Option<Compared>,
+    /// One cell per column.
+    pub cells: Vec<VerdictCell>,
+    /// Number of leading cells that are those of the row above: its metric and the baseline's value.
+    pub repeated: usize,
+    /// Whether the verdict is an improvement.
+    pub tone: Tone,
     /// The mark that the warnings about this row have in their lists, for example `*2,5`; empty without any.
     pub mark: String,
+    /// The interval behind the verdict, for a picture of it.
+    pub effect: Effect,
+}
+
+/// A cell of the comparisons.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerdictCell {
+    /// Its text.
+    pub text: String,
+    /// What brief output omits: quartiles and number of trials of a value, the estimate behind a verdict without a number of it.
+    /// Empty without any.
+    pub detail: String,
 }
 
 /// The value of an arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measure {
-    /// The arm.
-    pub arm: String,
     /// The median of its valid trials, with its unit; absent without a valid trial.
     pub median: Option<String>,
     /// The quartiles in brackets; empty for a single trial.
     pub quartiles: String,
     /// Valid trials.
     pub n: usize,
-}
-
-/// An arm with its verdict.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Compared {
-    /// Its value.
-    pub measure: Measure,
-    /// Whether the verdict is an improvement.
-    pub tone: Tone,
-    /// The verdict.
-    pub verdict: String,
-    /// The interval behind the verdict.
-    pub effect: Effect,
-}
-
-impl Compared {
-    /// The estimate in words where the verdict has no number of it: `estimate 0.256x [0.126, 56.2]`.
-    pub fn estimate(&self) -> Option<String> {
-        match (&self.effect, self.tone) {
-            (Effect::Unknown, _) | (_, Tone::Better | Tone::Worse) => None,
-            (Effect::Ratio { words, .. } | Effect::Difference(words), _) => Some(format!("estimate {words}")),
-        }
-    }
 }
 
 /// The estimate behind a verdict.
@@ -98,14 +88,70 @@ pub enum Effect {
     Difference(String),
 }
 
+impl Verdicts {
+    /// The columns of a comparison of these arms, the baseline first. Two arms have a column each; of several, each row names its
+    /// own.
+    pub fn columns(baseline: &str, others: &[String]) -> Vec<Column> {
+        let values = match others {
+            [other] => vec![Column::number(baseline), Column::number(other)],
+            _ => vec![
+                Column::number(format!("baseline {baseline}")),
+                Column::key("arm"),
+                Column::number("value of the arm"),
+            ],
+        };
+        [vec![Column::key("metric")], values, vec![Column::text("verdict")]].concat()
+    }
+
+    /// Whether a row has a ratio to draw.
+    pub fn has_ratios(&self) -> bool {
+        self.rows().any(|row| matches!(row.effect, Effect::Ratio { .. }))
+    }
+
+    /// The rows of all workloads.
+    pub fn rows(&self) -> impl Iterator<Item = &VerdictRow> {
+        self.groups.iter().flat_map(|group| &group.rows)
+    }
+}
+
+impl VerdictCell {
+    /// Text and detail with a separator between them.
+    pub fn with_detail(&self, separator: &str) -> String {
+        let separator = if self.text.is_empty() || self.detail.is_empty() { "" } else { separator };
+        format!("{}{separator}{}", self.text, self.detail)
+    }
+}
+
+impl From<&Measure> for VerdictCell {
+    fn from(measure: &Measure) -> Self {
+        let Measure { median, quartiles, n } = measure;
+        match median {
+            None => Self::from("no valid trial"),
+            Some(median) if quartiles.is_empty() => Self { text: median.clone(), detail: format!("(n {n})") },
+            Some(median) => Self { text: median.clone(), detail: format!("{quartiles} (n {n})") },
+        }
+    }
+}
+
+impl From<&str> for VerdictCell {
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned(), detail: String::new() }
+    }
+}
+
 impl Measure {
     /// Median, quartiles and number of trials: `6.12 Gbit/s [6.02, 6.31] (n 8)`.
     pub fn words(&self) -> String {
-        let Self { median, quartiles, n, .. } = self;
-        match median {
-            None => "no valid trial".to_owned(),
-            Some(median) if quartiles.is_empty() => format!("{median} (n {n})"),
-            Some(median) => format!("{median} {quartiles} (n {n})"),
+        VerdictCell::from(self).with_detail(" ")
+    }
+}
+
+impl Effect {
+    /// The estimate with its interval; empty when unknown.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Unknown => "",
+            Self::Ratio { words, .. } | Self::Difference(words) => words,
         }
     }
 }

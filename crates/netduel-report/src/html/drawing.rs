@@ -2,13 +2,9 @@
 //!
 //! A drawing is as wide as a phone and grows downwards. It is beside the facts on a wide screen, and above them on a phone. The
 //! facts contain everything that the drawing shows.
-use std::collections::BTreeSet;
-
 use maud::{Markup, html};
-use netduel_model::snapshot::{HostSnapshot, Interface};
 
-use crate::findings::{Acceleration, accelerations, queue_count};
-use crate::topology::{Group, groups, queues_by_core};
+use crate::document::chart::{DrawnGroup, DrawnInterface, HostDrawing};
 use crate::words::{plain, ranges};
 
 /// Width of the drawing, pixels.
@@ -17,8 +13,6 @@ const WIDTH: f64 = 328.0;
 const PAD: f64 = 8.0;
 /// Gap between cells, pixels.
 const GAP: f64 = 2.0;
-/// Maximum number of interfaces drawn, each with those below it.
-const GROUPS_MOST: usize = 6;
 /// Maximum number of queues drawn per interface; more cannot be distinguished.
 const QUEUES_MOST: u32 = 128;
 /// Number of characters that fit a line of a box, by font size.
@@ -64,7 +58,7 @@ impl Grid {
 
 /// The state of the drawing, from the top down.
 struct Drawing<'a> {
-    host: &'a HostSnapshot,
+    host: &'a HostDrawing,
     /// Top of the next box.
     y: f64,
     /// Layers, the lowest first: frames, lines between queues and cores, cells and text.
@@ -75,17 +69,10 @@ struct Drawing<'a> {
     core_ends: Vec<(u16, Point)>,
     /// Whether the lines of an interface are already drawn; those of a second one would cross them.
     lined: bool,
-    busy: BTreeSet<u16>,
 }
 
-/// The drawing; absent for a host without known cores and interfaces.
-pub(super) fn drawing(name: &str, host: &HostSnapshot) -> Option<Markup> {
-    let groups = groups(host);
-    if host.cores == 0 && groups.is_empty() {
-        return None;
-    }
-    let shown = groups.iter().take(GROUPS_MOST).flat_map(|group| group.ports.iter().chain([&group.top]));
-    let busy = shown.flat_map(|interface| queues_by_core(interface)).map(|(core, _)| core).collect();
+/// The drawing.
+pub(super) fn drawing(host: &HostDrawing) -> Markup {
     let mut drawing = Drawing {
         host,
         y: 1.0,
@@ -94,27 +81,25 @@ pub(super) fn drawing(name: &str, host: &HostSnapshot) -> Option<Markup> {
         lines: Vec::new(),
         core_ends: Vec::new(),
         lined: false,
-        busy,
     };
     drawing.nodes();
-    for group in groups.iter().take(GROUPS_MOST) {
+    for group in &host.groups {
         drawing.group(group);
     }
-    let left = groups.len().saturating_sub(GROUPS_MOST);
-    if left > 0 {
-        let text = format!("and {left} more interfaces");
+    if host.groups_left > 0 {
+        let text = format!("and {} more interfaces", host.groups_left);
         drawing.boxes.push(line(Point { x: 0.0, y: drawing.y + 12.0 }, "small", &text));
         drawing.y += 18.0;
     }
     let height = drawing.y;
-    Some(html! {
+    html! {
         svg.topology viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img"
-            aria-label={ "Cores, nodes, interfaces and queues of " (name) "; the same stands in the facts in words" } {
+            aria-label={ "Cores, nodes, interfaces and queues of " (host.name) "; the same stands in the facts in words" } {
             @for part in &drawing.frames { (part) }
             g.wires { @for part in &drawing.lines { (part) } }
             @for part in &drawing.boxes { (part) }
         }
-    })
+    }
 }
 
 fn line(at: Point, class: &str, text: &str) -> Markup {
@@ -136,18 +121,7 @@ fn frame(class: &str, at: Point, size: (f64, f64)) -> Markup {
 impl Drawing<'_> {
     /// The nodes with their cores: two small ones side by side, otherwise one below the other.
     fn nodes(&mut self) {
-        let is_only = self.host.numa_nodes.len() == 1;
-        let mut nodes: Vec<(String, Vec<u16>)> = self
-            .host
-            .numa_nodes
-            .iter()
-            .map(|node| (crate::words::node_title(node, is_only), node.cores.clone()))
-            .collect();
-        if nodes.iter().all(|(_, cores)| cores.is_empty()) {
-            let cores: Vec<u16> = (0..self.host.cores as u16).collect();
-            nodes = vec![("cores".to_owned(), cores)];
-        }
-        nodes.retain(|(_, cores)| !cores.is_empty());
+        let nodes = &self.host.nodes;
         let all: usize = nodes.iter().map(|(_, cores)| cores.len()).sum();
         let beside = nodes.len() == 2 && nodes.iter().all(|(_, cores)| cores.len() <= 4);
         let one_row = beside || nodes.len() == 1 && all <= 10;
@@ -183,12 +157,11 @@ impl Drawing<'_> {
         let height = 22.0 + grid.height(cores.len()) + PAD;
         self.frames.push(frame("node", at, (width, height)));
         self.boxes.push(line(Point { x: at.x + PAD, y: at.y + 15.0 }, "small", title));
-        let allowed = self.host.processor.as_ref().and_then(|processor| processor.allowed.as_ref());
         for (index, core) in cores.iter().enumerate() {
             let place = grid.at(index);
             let class = match () {
-                () if allowed.is_some_and(|allowed| !allowed.contains(core)) => "cell withheld",
-                () if self.busy.contains(core) => "cell serves",
+                () if self.host.withheld.contains(core) => "cell withheld",
+                () if self.host.busy.contains(core) => "cell serves",
                 () => "cell",
             };
             self.boxes.push(cell(class, place, grid.cell, &core.to_string(), ""));
@@ -201,22 +174,24 @@ impl Drawing<'_> {
     }
 
     /// An interface, with those below it inside its box.
-    fn group(&mut self, group: &Group<'_>) {
+    fn group(&mut self, group: &DrawnGroup) {
         let top = Point { x: 1.0, y: self.y };
-        let states = accelerations(self.host);
-        let state =
-            states.iter().find(|(interface, _)| interface.name == group.top.name).map(|(_, state)| state);
         // The frame comes first, so that it is below its content; its height is known at the end.
         let place = self.frames.len();
         self.y += 4.0;
-        self.interface(group.top, Point { x: top.x + PAD, y: self.y }, WIDTH - 2.0 - 2.0 * PAD, state);
+        self.interface(
+            &group.top,
+            Point { x: top.x + PAD, y: self.y },
+            WIDTH - 2.0 - 2.0 * PAD,
+            group.acceleration.as_ref(),
+        );
         for port in &group.ports {
             let at = Point { x: top.x + PAD, y: self.y };
             let width = WIDTH - 2.0 - 2.0 * PAD;
             let inner = self.frames.len();
             self.y += 3.0;
-            self.interface(port, Point { x: at.x + PAD, y: self.y }, width - 2.0 * PAD, None);
-            let class = if is_carrier(port, state) { "port carries" } else { "port" };
+            self.interface(&port.interface, Point { x: at.x + PAD, y: self.y }, width - 2.0 * PAD, None);
+            let class = if port.carries { "port carries" } else { "port" };
             self.frames.insert(inner, frame(class, at, (width, self.y - at.y)));
             self.y += 5.0;
         }
@@ -229,45 +204,45 @@ impl Drawing<'_> {
         self.y += PAD;
     }
 
-    fn interface(&mut self, interface: &Interface, at: Point, width: f64, state: Option<&Acceleration>) {
-        let mut words: Vec<String> = Vec::new();
-        words.extend(interface.driver.clone().or_else(|| interface.kind.clone()));
-        let is_function = interface.device.pci.as_ref().is_some_and(|pci| pci.virtual_function == Some(true));
-        words.extend(is_function.then(|| "virtual function".to_owned()));
-        words
-            .extend(interface.line_speed_mbps().map(|speed| format!("{} Gbit/s", f64::from(speed) / 1000.0)));
-        words.extend(interface.device.numa_node.map(|node| format!("node {node}")));
-        words.extend((!interface.up).then(|| "down".to_owned()));
+    fn interface(
+        &mut self,
+        interface: &DrawnInterface,
+        at: Point,
+        width: f64,
+        state: Option<&(String, bool)>,
+    ) {
         // The name has a larger, bold font.
         let room = LINE_CHARS.saturating_sub(interface.name.chars().count() * 4 / 3);
         self.boxes.push(html! {
             text x=(at.x) y=(at.y + 13.0) {
-                tspan.name { (plain(&interface.name)) } " " tspan.small { (short(&plain(&words.join(", ")), room)) }
+                tspan.name { (plain(&interface.name)) } " " tspan.small { (short(&plain(&interface.about), room)) }
             }
         });
         self.y = at.y + 19.0;
-        let addresses: Vec<String> = interface.addresses.iter().take(2).map(ToString::to_string).collect();
-        if !addresses.is_empty() {
-            self.boxes.push(line(Point { x: at.x, y: self.y + 9.0 }, "small", &addresses.join(", ")));
+        if !interface.addresses.is_empty() {
+            self.boxes.push(line(
+                Point { x: at.x, y: self.y + 9.0 },
+                "small",
+                &interface.addresses.join(", "),
+            ));
             self.y += 14.0;
         }
-        if let Some(state) = state {
-            let class = if state.is_on() { "small on" } else { "small off" };
-            let text = format!("acceleration {}", state.words());
-            self.boxes.push(line(Point { x: at.x, y: self.y + 9.0 }, class, &text));
+        if let Some((text, is_on)) = state {
+            let class = if *is_on { "small on" } else { "small off" };
+            self.boxes.push(line(Point { x: at.x, y: self.y + 9.0 }, class, text));
             self.y += 14.0;
         }
         self.queues(interface, at.x, width);
         self.y += 3.0;
     }
 
-    fn queues(&mut self, interface: &Interface, left: f64, width: f64) {
-        let by_core = queues_by_core(interface);
-        let Some((now, _)) = queue_count(interface).filter(|(now, _)| *now > 1 || !by_core.is_empty()) else {
+    fn queues(&mut self, interface: &DrawnInterface, left: f64, width: f64) {
+        let by_core = &interface.queues_by_core;
+        if interface.queues == 0 {
             return;
-        };
-        let shown = now.min(QUEUES_MOST);
-        let wired = self.wires(shown, &by_core);
+        }
+        let shown = interface.queues.min(QUEUES_MOST);
+        let wired = self.wires(shown, by_core);
         if wired && !self.lined {
             // The lines from the queues enter between the text and the queues.
             self.y += 6.0;
@@ -303,14 +278,6 @@ impl Drawing<'_> {
     /// Whether lines from queues to cores are readable: cores and queues each in one row, and no other interface between them.
     fn wires(&self, queues: u32, by_core: &[(u16, Vec<u32>)]) -> bool {
         !self.lined && !self.core_ends.is_empty() && queues <= 9 && !by_core.is_empty()
-    }
-}
-
-/// Whether a port is the one that carries the packets, as far as its master knows.
-fn is_carrier(port: &Interface, state: Option<&Acceleration>) -> bool {
-    match state {
-        Some(Acceleration::Active { function } | Acceleration::Paired { function }) => *function == port.name,
-        _ => false,
     }
 }
 

@@ -2,7 +2,6 @@
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use crate::analysis::CoreShare;
 use crate::document::chart::{Bar, Bars, Chart, Figure, Paint};
 use crate::words::plain;
 
@@ -27,29 +26,29 @@ impl Plots {
 /// A figure with its text and its numbers.
 pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
     let (drawn, kind) = match &figure.chart {
-        Chart::Plot(kind, data) => {
-            plots.0.push(data.clone());
+        Chart::Plot(plot) => {
+            plots.0.push(plot.data.clone());
             let place = plots.0.len() - 1;
             let label = plain(&figure.alternative);
-            (html! { div.plot role="img" aria-label=(label) data-chart=(kind) data-plot=(place) {} }, *kind)
+            (
+                html! { div.plot role="img" aria-label=(label) data-chart=(plot.kind) data-plot=(place) {} },
+                plot.kind,
+            )
         }
         Chart::Bars(bars) => (self::bars(bars), "stacks"),
         Chart::Timeline(one) => (timeline::picture(one, &figure.alternative), "timeline"),
         Chart::Steps(one) => (steps::picture(one, &figure.alternative), "steps"),
-        Chart::Host(name, host) => {
-            (html! { @if let Some(drawn) = drawing::drawing(name, host) { (drawn) } }, "host")
-        }
+        Chart::Host(host) => (drawing::drawing(host), "host"),
     };
+    let plot = if let Chart::Plot(plot) = &figure.chart { Some(plot) } else { None };
+    // A tall plot stands beside several others.
+    let rows = plot.filter(|plot| plot.rows > 1).map(|plot| format!("--rows: {}", plot.rows));
     html! {
-        figure class={ "chart " (kind) } style=[rows(&figure.chart)] {
+        figure class={ "chart " (kind) } style=[rows] {
             figcaption {
                 @if !figure.title.is_empty() { b { (plain(&figure.title)) } }
                 span.reading { (plain(&figure.reading)) }
-                @if kind == "cores" {
-                    span.legend { @for (class, name) in CoreShare::CLASSES.iter().enumerate() {
-                        span { i style={ "background:var(--class-" (class) ")" } {} (name) }
-                    } }
-                }
+                @if let Some(plot) = plot && !plot.legend.is_empty() { span.legend { (legend(&plot.legend)) } }
             }
             (drawn)
             @if let Some(table) = &figure.data { details { summary { "Data" } (blocks::table(table)) } }
@@ -57,23 +56,14 @@ pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
     }
 }
 
-/// The number of grid rows of a tall plot beside other plots; absent for one row.
-fn rows(chart: &Chart) -> Option<String> {
-    let Chart::Plot(kind, data) = chart else { return None };
-    let panels = |key: &str| data[key].as_array().map_or(0, Vec::len);
-    let rows = match *kind {
-        "load" => 2,
-        "ends" => (panels("ways") * 3).div_ceil(4),
-        "density" | "rates" => panels("density").div_ceil(3),
-        _ => 1,
-    };
-    (rows > 1).then(|| format!("--rows: {rows}"))
+fn legend(entries: &[(String, Paint)]) -> Markup {
+    html! { @for (title, paint) in entries { span { i style={ "background:" (background(*paint)) } {} (plain(title)) } } }
 }
 
 fn bars(bars: &Bars) -> Markup {
     html! {
         @if !bars.legend.is_empty() {
-            p.legend { @for (title, paint) in &bars.legend { span { i style={ "background:" (background(*paint)) } {} (title) } } }
+            p.legend { (legend(&bars.legend)) }
         }
         div.stacks { @for one in &bars.rows { (bar(one)) } }
     }

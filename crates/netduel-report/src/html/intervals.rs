@@ -23,9 +23,9 @@ pub(super) struct Axis {
 impl Axis {
     /// The axis that holds every interval of a run.
     pub(super) fn over(verdicts: &Verdicts) -> Self {
-        let rows = verdicts.groups.iter().flat_map(|group| &group.rows);
-        let reach = rows
-            .filter_map(|row| match row.arm.as_ref()?.effect {
+        let reach = verdicts
+            .rows()
+            .filter_map(|row| match row.effect {
                 Effect::Ratio { centre, low, high, .. } => Some([centre, low, high]),
                 Effect::Difference(_) | Effect::Unknown => None,
             })
@@ -39,12 +39,6 @@ impl Axis {
             long => 2_f64.powf(long.log2().ceil()).min(RATIO_MAX) * 1.02,
         };
         Self { reach, equivalence: verdicts.equivalence }
-    }
-
-    /// Whether a run has a ratio to draw.
-    pub(super) fn is_used(verdicts: &Verdicts) -> bool {
-        let rows = verdicts.groups.iter().flat_map(|group| &group.rows);
-        rows.filter_map(|row| row.arm.as_ref()).any(|arm| matches!(arm.effect, Effect::Ratio { .. }))
     }
 
     /// The band of no difference by the margin of the plan, pixels; absent where it would not be wider than the line of ratio 1.

@@ -54,7 +54,7 @@ pub fn page(document: &Document) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content=(plain(program));
                 title { (plain(&document.title)) " - netduel" }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(running_head(document))) }
                 noscript { style { ".plot { display: none }" } }
             }
             body {
@@ -69,6 +69,22 @@ pub fn page(document: &Document) -> String {
         }
     }
     .into_string()
+}
+
+/// The style of the head of each printed page: title, name and date of the run.
+fn running_head(document: &Document) -> String {
+    let run = document.source.split_last().map_or(&[][..], |(_, run)| run).join(", ");
+    format!("@page {{ @top-left {{ content: {}; font-size: 8pt; }} }}", quoted(&plain(&run)))
+}
+
+/// A string of CSS. Every character that could end the string or the element is written as its number.
+fn quoted(text: &str) -> String {
+    let character = |c: char| match c {
+        ' ' | '-' | ',' | '.' | ':' | '_' => c.to_string(),
+        c if c.is_alphanumeric() => c.to_string(),
+        c => format!("\\{:x} ", u32::from(c)),
+    };
+    format!("\"{}\"", text.chars().map(character).collect::<String>())
 }
 
 fn head(document: &Document) -> Markup {
@@ -104,5 +120,16 @@ fn foot(document: &Document) -> Markup {
             }
             p.paper { "Printed without the folded parts: the data of the charts, the ranges of the counters, the resolved plan. The page has them." }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_head_cannot_end_its_string_or_the_style() {
+        assert_eq!(quoted("demo-1, 10:30"), "\"demo-1, 10:30\"");
+        assert_eq!(quoted("a\"; }</style>\\"), "\"a\\22 \\3b  \\7d \\3c \\2f style\\3e \\5c \"");
     }
 }

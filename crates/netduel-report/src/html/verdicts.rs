@@ -1,7 +1,8 @@
 //! Comparisons as a table: values, the interval drawn on one common axis, the verdict.
 use maud::{Markup, html};
 
-use crate::document::verdicts::{Compared, Effect, Measure, VerdictGroup, VerdictRow, Verdicts};
+use crate::document::table::{Column, ColumnKind};
+use crate::document::verdicts::{Effect, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
 use crate::words::plain;
 
 use super::intervals::Axis;
@@ -20,13 +21,10 @@ pub(super) fn unbroken(verdict: &str) -> Markup {
 /// Every comparison with its interval on one common axis of ratios.
 pub(super) fn table(verdicts: &Verdicts) -> Markup {
     let axis = Axis::over(verdicts);
-    let has_ratios = Axis::is_used(verdicts);
-    let baseline = plain(&verdicts.baseline);
-    // With two arms the column has the name of the arm; with more, each row has it.
-    let other = match verdicts.others.as_slice() {
-        [other] => plain(other),
-        _ => "arm".to_owned(),
-    };
+    let has_ratios = verdicts.has_ratios();
+    let [baseline, other] = [&verdicts.baseline, &verdicts.other].map(|name| plain(name));
+    let (verdict, values) =
+        verdicts.columns.split_last().map_or((None, &[][..]), |(last, all)| (Some(last), all));
     html! {
         p.reading {
             "Each row compares an arm with " b { (baseline) } " within the blocks. " (plain(&verdicts.legend))
@@ -37,62 +35,82 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
             }
         }
         div.scroll tabindex="0" {
-            table.verdicts.many[verdicts.others.len() > 1] {
+            table.verdicts {
                 thead {
                     tr {
-                        th scope="col" { "Metric" }
-                        th.number scope="col" { (baseline) }
-                        th.number scope="col" { (other) }
+                        @for column in values { (head(column)) }
                         th.axis scope="col" {
                             @if has_ratios { span.axis-title { (other) " / " (baseline) } (axis.header()) }
                             @else { span.axis-title { "Difference" } }
                         }
-                        th scope="col" { "Verdict" }
+                        @if let Some(column) = verdict { (head(column)) }
                     }
                 }
-                @for one in &verdicts.groups { (group(one, &baseline, &axis, has_ratios)) }
+                @for one in &verdicts.groups { (group(one, verdicts, &axis)) }
             }
         }
     }
 }
 
-fn group(group: &VerdictGroup, baseline: &str, axis: &Axis, has_ratios: bool) -> Markup {
+fn head(column: &Column) -> Markup {
+    html! { th.number[column.kind == ColumnKind::Number] scope="col" { (plain(&column.heading())) } }
+}
+
+fn group(group: &VerdictGroup, verdicts: &Verdicts, axis: &Axis) -> Markup {
     html! {
         tbody {
-            tr.group { th colspan="5" scope="rowgroup" {
+            // The interval is a column, too.
+            tr.group { th colspan=(verdicts.columns.len() + 1) scope="rowgroup" {
                 (plain(&group.title))
                 span.settings { (plain(&group.settings)) }
-                @if has_ratios { span.narrow-axis { span.axis-title { "arm / " (baseline) } (axis.header()) } }
+                @if verdicts.has_ratios() {
+                    span.narrow-axis { span.axis-title { "arm / " (plain(&verdicts.baseline)) } (axis.header()) }
+                }
             } }
-            @for one in &group.rows { (row(one, axis)) }
+            @for one in &group.rows { (row(one, &verdicts.columns, axis)) }
         }
     }
 }
 
-fn row(row: &VerdictRow, axis: &Axis) -> Markup {
+/// The cells of a row, with the interval before the verdict.
+fn row(row: &VerdictRow, columns: &[Column], axis: &Axis) -> Markup {
+    let last = row.cells.len().saturating_sub(1);
     html! {
-        @match &row.arm {
-            None => tr {
-                th scope="row" { (plain(&row.metric)) }
-                td.number { (measure(&row.baseline)) }
-                td {} td {} td { "single arm, no comparison" (mark(&row.mark)) }
-            },
-            Some(compared @ Compared { measure: own, tone, verdict, effect }) => tr class=(tone.word()) {
-                th scope="row" { (plain(&row.metric)) }
-                td.number { (measure(&row.baseline)) }
-                td.number { (measure(own)) }
-                td.axis {
-                    @match effect {
-                        Effect::Ratio { centre, low, high, words } => (axis.interval([*low, *centre, *high], *tone, words)),
-                        Effect::Difference(words) => span.difference { "difference: " (words) },
-                        Effect::Unknown => span.difference { "no estimate" },
+        tr class=(row.tone.word()) {
+            @for (index, (cell, column)) in row.cells.iter().zip(columns).enumerate() {
+                @if index == last {
+                    td.axis { (interval(row, axis)) }
+                    td.verdict {
+                        span.mark { (row.tone.mark()) } (unbroken(&plain(&cell.text))) (mark(&row.mark))
+                        @if !cell.detail.is_empty() { span.error { (plain(&cell.detail)) } }
                     }
+                } @else if index == 0 {
+                    th scope="row" { (plain(&cell.text)) }
+                } @else if column.kind == ColumnKind::Key {
+                    td.name { (plain(&cell.text)) }
+                } @else {
+                    (value(column, cell))
                 }
-                td.verdict {
-                    span.mark { (tone.mark()) } (unbroken(verdict)) (mark(&row.mark))
-                    @if let Some(estimate) = compared.estimate() { span.error { (plain(&estimate)) } }
-                }
-            },
+            }
+        }
+    }
+}
+
+fn interval(row: &VerdictRow, axis: &Axis) -> Markup {
+    html! {
+        @match &row.effect {
+            Effect::Ratio { centre, low, high, words } => (axis.interval([*low, *centre, *high], row.tone, words)),
+            Effect::Difference(words) => span.difference { "difference: " (words) },
+            Effect::Unknown => span.difference { "no estimate" },
+        }
+    }
+}
+
+/// A value with its detail below it, and the title of its column for pages without room for the table head.
+fn value(column: &Column, cell: &VerdictCell) -> Markup {
+    html! {
+        td.number data-title=(plain(&column.heading())) {
+            span.median { (plain(&cell.text)) } " " span.error { (plain(&cell.detail)) }
         }
     }
 }
@@ -100,17 +118,4 @@ fn row(row: &VerdictRow, axis: &Axis) -> Markup {
 /// The mark of the warnings about a row, with a link to them.
 fn mark(mark: &str) -> Markup {
     html! { @if !mark.is_empty() { " " a.warned href="#warnings" title="warnings about this verdict" { (mark) } } }
-}
-
-/// Median, and below it quartiles and n.
-fn measure(measure: &Measure) -> Markup {
-    html! {
-        span.arm { (plain(&measure.arm)) }
-        @match &measure.median {
-            Some(median) => {
-                span.median { (median) } " " span.error { (measure.quartiles) " (n " (measure.n) ")" }
-            },
-            None => "no valid trial",
-        }
-    }
 }

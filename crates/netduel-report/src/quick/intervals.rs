@@ -285,7 +285,7 @@ pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
     let transferred =
         |bytes: u64| (human_si(bytes as f64, "B"), by_time(bytes as f64 * 8.0, &human_bit_rate));
     let (transfer, rate) = transferred(interval.bytes);
-    let unit = if words::is_of_packets(traffic) { words::PPS } else { "/s" };
+    let unit = if traffic.facts().is_of_packets() { words::PPS } else { "/s" };
     let per_second = by_time(interval.messages as f64, &|rate| human_si(rate, unit));
     let known = |value: Option<u64>, show: &dyn Fn(f64) -> String| {
         value.map_or_else(|| "-".to_owned(), |value| show(value as f64))

@@ -30,7 +30,7 @@ struct Row {
 /// have a rate; that of all streams is the result below the table, over the steady window alone. So have loss and jitter.
 pub(super) fn table(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> Table {
     let is_udp = workload.traffic.facts().is_datagram_stream();
-    let of_packets = words::is_of_packets(&workload.traffic);
+    let of_packets = workload.traffic.facts().is_of_packets();
     let ways = [(client, server), (server, client)];
     let has_rates = ways.iter().any(|(sender, _)| is_one_by_one(workload, sender));
     let has_flows = is_udp && has_rates;
@@ -63,7 +63,7 @@ fn count(sender: &TrialEnd) -> usize {
 }
 
 fn is_one_by_one(workload: &Workload, sender: &TrialEnd) -> bool {
-    (2..=STREAMS_SHOWN).contains(&count(sender)) && !words::is_of_packets(&workload.traffic)
+    (2..=STREAMS_SHOWN).contains(&count(sender)) && !workload.traffic.facts().is_of_packets()
 }
 
 /// The rows of one direction; empty where none was sent.

@@ -207,7 +207,9 @@ fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
     };
     match metric {
         Metric::Throughput => Some(format!("of payload received{ways} {window}")),
-        Metric::DatagramRate if is_of_packets(input) => Some(format!("received{ways} {window}")),
+        Metric::DatagramRate if input.workload.traffic.facts().is_of_packets() => {
+            Some(format!("received{ways} {window}"))
+        }
         Metric::DatagramRate => Some(format!("of datagrams received{ways} {window}")),
         Metric::RoundTripRate => Some(window),
         // Datagrams of one burst have one send time, so the estimate would be that of their spacing.
@@ -225,10 +227,6 @@ fn over_ns(input: SummaryInput<'_>) -> Option<u64> {
     input.workload.traffic.facts().volume()?;
     let ends = [&input.trial.client, &input.trial.server].into_iter().flatten();
     ends.filter_map(|end| end.report.received.as_ref()?.last_ns).max()
-}
-
-fn is_of_packets(input: SummaryInput<'_>) -> bool {
-    words::is_of_packets(&input.workload.traffic)
 }
 
 fn human(metric: Metric, input: SummaryInput<'_>, value: f64) -> String {
@@ -346,7 +344,8 @@ fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     if refused > 0 {
         let _ = write!(words, "; {refused} send calls refused, which are neither sent nor lost");
     }
-    let mut rows = vec![(if is_of_packets(input) { "loss" } else { "datagrams" }, words)];
+    let mut rows =
+        vec![(if input.workload.traffic.facts().is_of_packets() { "loss" } else { "datagrams" }, words)];
     match analysis::not_packets(&ways) {
         Some(ratio) if ratio > 1.0 => rows.push((
             "packet ratio",
@@ -470,7 +469,8 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
     let per = [Metric::CpuPerGigabyte, Metric::CpuPerDatagram, Metric::CpuPerRoundTrip];
     let possible = input.workload.traffic.facts().possible_metrics;
     let is_shown = |metric: &Metric| {
-        possible.contains(metric) && !(is_of_packets(input) && *metric == Metric::CpuPerGigabyte)
+        possible.contains(metric)
+            && !(input.workload.traffic.facts().is_of_packets() && *metric == Metric::CpuPerGigabyte)
     };
     for metric in per.into_iter().filter(is_shown) {
         if let Some(value) = value_of(metric, input.workload, input.trial, input.shared_machine) {

@@ -1,7 +1,7 @@
 //! The blocks of a report as lines of text.
 use crate::document::block::{Block, FactGroup, Text};
-use crate::document::table::{ColumnKind, Table};
-use crate::document::verdicts::{Compared, Measure, VerdictRow, Verdicts};
+use crate::document::table::{Column, ColumnKind, Table};
+use crate::document::verdicts::{VerdictCell, VerdictRow, Verdicts};
 use crate::findings::{Finding, Severity};
 use crate::words::plain;
 use crate::words::tone::Tone;
@@ -110,7 +110,6 @@ fn table(page: &mut Page, table: &Table) {
 fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
     match detail {
         Detail::Full => page.paragraph("", &plain(&verdicts.legend)),
-        Detail::Brief if verdicts.legend_brief.is_empty() => {}
         Detail::Brief => page.paragraph("", verdicts.legend_brief),
     }
     for group in &verdicts.groups {
@@ -119,9 +118,13 @@ fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
         }
         let title = page.bold(&plain(&group.title));
         page.paragraph("", &title);
-        let lines: Vec<Line> = lines(&group.rows, verdicts, detail);
-        let widths = [0, 1, 2, 3]
-            .map(|column| lines.iter().map(|line| columns(&line.cells[column])).max().unwrap_or(0));
+        let lines = lines(&verdicts.columns, &group.rows, detail);
+        let widths: Vec<usize> = (0..verdicts.columns.len())
+            .map(|column| {
+                let cells = lines.iter().filter_map(|line| line.cells.get(column));
+                cells.map(|cell| columns(cell)).max().unwrap_or(0)
+            })
+            .collect();
         for line in &lines {
             verdict_line(page, line, &widths);
         }
@@ -130,54 +133,31 @@ fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
 
 /// A line of the comparisons.
 struct Line {
-    /// Metric, arm, the baseline's value, the arm's value.
-    cells: [String; 4],
+    /// The cells before the verdict.
+    cells: Vec<String>,
+    /// Whether it starts a metric.
+    is_first: bool,
     verdict: Option<(Tone, String)>,
     /// The mark of the warnings about it.
     mark: String,
 }
 
-fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> {
-    let value = |measure: &Measure| match (detail, &measure.median) {
-        (Detail::Brief, Some(median)) => median.clone(),
-        _ => measure.words(),
+/// The titles of the columns, and a line for each row. The verdict needs no title.
+fn lines(columns: &[Column], rows: &[VerdictRow], detail: Detail) -> Vec<Line> {
+    let shown = |cell: &VerdictCell, separator: &str| match detail {
+        Detail::Brief => plain(&cell.text),
+        Detail::Full => plain(&cell.with_detail(separator)),
     };
-    // The name of a single other arm is in the column title; of several, each line has its own.
-    let several = verdicts.others.len() > 1;
-    // The arms themselves are the columns where there are two.
-    let (baseline, other) = if several {
-        (format!("baseline {}", verdicts.baseline), "value of the arm".to_owned())
-    } else {
-        (verdicts.baseline.clone(), verdicts.others.concat())
-    };
-    let arm = if several { "arm".to_owned() } else { String::new() };
-    let mut lines = vec![Line {
-        cells: [String::new(), arm, plain(&baseline), plain(&other)],
-        verdict: None,
-        mark: String::new(),
-    }];
-    let mut last = "";
+    let titles = columns.split_last().map_or(&[][..], |(_, titles)| titles);
+    let titles = titles.iter().map(|column| plain(&column.heading())).collect();
+    let mut lines = vec![Line { cells: titles, is_first: true, verdict: None, mark: String::new() }];
     for row in rows {
-        let is_first = row.metric != last;
-        last = &row.metric;
-        let named = |measure: &Measure| if several { plain(&measure.arm) } else { String::new() };
-        let (arm, own, verdict) = match &row.arm {
-            Some(compared @ Compared { measure, tone, verdict, .. }) => {
-                let estimate = compared.estimate().filter(|_| detail == Detail::Full);
-                let estimate = estimate.map(|words| format!("; {words}")).unwrap_or_default();
-                let words = format!("{}{}{estimate}", tone.mark(), plain(verdict));
-                (named(measure), value(measure), Some((*tone, words)))
-            }
-            None => (String::new(), String::new(), None),
-        };
+        let Some((verdict, values)) = row.cells.split_last() else { continue };
+        let cell = |(index, cell)| if index < row.repeated { String::new() } else { shown(cell, " ") };
         lines.push(Line {
-            cells: [
-                if is_first { plain(&row.metric) } else { String::new() },
-                arm,
-                if is_first { value(&row.baseline) } else { String::new() },
-                own,
-            ],
-            verdict,
+            cells: values.iter().enumerate().map(cell).collect(),
+            is_first: row.repeated == 0,
+            verdict: Some((row.tone, format!("{}{}", row.tone.mark(), shown(verdict, "; ")))),
             mark: row.mark.clone(),
         });
     }
@@ -190,8 +170,7 @@ const SHARED_FROM: usize = 3;
 
 /// Prints a verdict without a result that all arms have in a metric once, after the last of them.
 fn share_verdicts(lines: &mut [Line]) {
-    // A metric begins where its title stands.
-    for metric in lines.chunk_by_mut(|_, next| next.cells[0].is_empty()) {
+    for metric in lines.chunk_by_mut(|_, next| !next.is_first) {
         let is_alike =
             metric.windows(2).all(|two| two[0].verdict == two[1].verdict && two[0].mark == two[1].mark);
         let [before @ .., last] = metric else { continue };
@@ -206,14 +185,9 @@ fn share_verdicts(lines: &mut [Line]) {
 }
 
 /// The verdict at the end of its line, or below it if the line is too long.
-fn verdict_line(page: &mut Page, line: &Line, widths: &[usize; 4]) {
-    let cells: Vec<String> = line
-        .cells
-        .iter()
-        .zip(widths)
-        .filter(|(_, width)| **width > 0)
-        .map(|(cell, width)| padded(cell, *width))
-        .collect();
+fn verdict_line(page: &mut Page, line: &Line, widths: &[usize]) {
+    let cells: Vec<String> =
+        line.cells.iter().zip(widths).map(|(cell, width)| padded(cell, *width)).collect();
     let text = format!("  {}", cells.join("  "));
     let mark = if line.mark.is_empty() { String::new() } else { format!(" {}", line.mark) };
     let Some((tone, verdict)) = &line.verdict else {
@@ -282,7 +256,8 @@ mod tests {
 
     fn line(metric: &str, verdict: &str, tone: Tone) -> Line {
         Line {
-            cells: [metric.to_owned(), "arm".to_owned(), String::new(), "1".to_owned()],
+            cells: vec![metric.to_owned(), "1".to_owned()],
+            is_first: !metric.is_empty(),
             verdict: Some((tone, verdict.to_owned())),
             mark: "*1".to_owned(),
         }

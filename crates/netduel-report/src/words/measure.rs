@@ -21,7 +21,7 @@ pub fn measure(metric: &MetricAnalysis, values: &ArmValues) -> Measure {
         _ => String::new(),
     };
     let median = median.map(|median| format!("{}{median}", sign(0.5)));
-    Measure { arm: values.arm.to_string(), median, quartiles, n: numbers.len() }
+    Measure { median, quartiles, n: numbers.len() }
 }
 
 /// Two ends in the unit of the middle. Each is a value and its words.

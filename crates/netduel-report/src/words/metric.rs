@@ -1,7 +1,7 @@
 //! Values of metrics. In workloads of packets each datagram is a packet, and rates are in pps.
 use netduel_model::metric::{Metric, Quantity};
 use netduel_model::units::human_si;
-use netduel_model::workload::{Traffic, WorkUnit};
+use netduel_model::workload::WorkUnit;
 
 use crate::analysis::Bound;
 
@@ -26,9 +26,4 @@ pub fn metric_value_or_bound(metric: Metric, unit: WorkUnit, value: f64, bound: 
 /// A rate of packets: `812 pps`, `620 kpps`, `44.2 Mpps`.
 pub fn packet_rate(per_second: f64) -> String {
     human_si(per_second, PPS)
-}
-
-/// Whether a workload measures packets.
-pub fn is_of_packets(traffic: &Traffic) -> bool {
-    traffic.facts().is_of_packets()
 }

@@ -24,7 +24,7 @@ pub use environment::{
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
 pub use measure::{measure, value};
-pub use metric::{PPS, is_of_packets, metric_value, metric_value_or_bound, packet_rate};
+pub use metric::{PPS, metric_value, metric_value_or_bound, packet_rate};
 pub use netduel_model::units::plural;
 pub(crate) use packets::{of_way as packets_of_way, rule as packets_rule};
 pub use packets::{packets_commentary, published};

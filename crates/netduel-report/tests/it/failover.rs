@@ -10,7 +10,7 @@ use netduel_model::sample::IntervalSample;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::warning::Warning;
 use netduel_report::analysis::{analyse, quantile, value_of};
-use netduel_report::{document, markdown, terminal};
+use netduel_report::{document, html, markdown, terminal};
 use netduel_stats::verdict::Verdict;
 
 use crate::builder::{Recipe, build};
@@ -394,4 +394,20 @@ fn invalid_columns_are_tolerated() {
         (record.index, record.began_ns, record.ended_ns) = (u32::MAX, u64::MAX / 2, 0);
     }
     terminal::report(&document(&stored(plan(), vec![trial])), 100, false);
+}
+
+#[test]
+fn reading_of_a_timeline_agrees_with_the_number_of_trials() {
+    let page = |count: u32| {
+        let trial = |block: u32| {
+            let mut one = trial("surprise", probes(1000..1012), probes(0..0), |_| 1_000_000);
+            one.slot.block = block;
+            one
+        };
+        let run = stored(plan(), (0..count).map(trial).collect());
+        html::page(&document(&run))
+    };
+    let (one, two) = (page(1), page(2));
+    assert!(one.contains("Line: 1 trial.") && one.contains(" s of 1 trial with the events"), "{one}");
+    assert!(two.contains("Thin lines: 2 trials; bold: median."), "{two}");
 }

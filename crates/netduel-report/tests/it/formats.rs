@@ -3,6 +3,7 @@ use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::workload::{TcpEngine, TcpStream, Traffic};
 use netduel_report::document::block::{Block, Document, Section};
+use netduel_report::findings::{Finding, Severity};
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 
 use crate::builder::{Recipe, build};
@@ -51,7 +52,11 @@ fn outline(document: &Document) -> Vec<String> {
         Block::Table(table) => vec![format!("  table {}x{}", table.rows.len(), table.columns.len())],
         Block::Verdicts(verdicts) => {
             let rows = verdicts.groups.iter().flat_map(|group| &group.rows);
-            rows.map(|row| format!("  {}: {}", row.metric, row.arm.as_ref().unwrap().verdict)).collect()
+            rows.map(|row| {
+                let [metric, .., verdict] = row.cells.as_slice() else { panic!("{row:?}") };
+                format!("  {}: {}", metric.text, verdict.text)
+            })
+            .collect()
         }
         Block::Figure(figure) => vec![format!("  figure {}", figure.title)],
         _ => Vec::new(),
@@ -183,9 +188,34 @@ fn narrow_terminal_wraps_without_losing_text() {
     };
     // A table without room becomes sentences with the same cells; only the dashes of unknown cells are omitted.
     let missing: Vec<String> = words(&table(&run, 200)).difference(&words(&narrow)).cloned().collect();
-    let headings = ["(n)", "arm", "counter", "metric", "unit"];
+    let headings = ["(n)", "arm", "counter", "unit"];
     assert_eq!(missing, headings, "a key column is not named before its cell");
     assert!(narrow.lines().all(|line| line.chars().count() <= 60 || line.contains("(n 2)")), "{narrow}");
+}
+
+#[test]
+fn comparisons_of_several_arms_name_the_arm_and_repeat_no_baseline() {
+    let mut run = build(&small());
+    let mut third = run.header.plan.arms[1].clone();
+    let arm = third.name.clone();
+    third.name = "third".parse().unwrap();
+    let mut trials: Vec<_> = run.trials.iter().filter(|trial| trial.slot.arm == arm).cloned().collect();
+    for trial in &mut trials {
+        trial.slot.arm = third.name.clone();
+    }
+    run.trials.append(&mut trials);
+    run.header.plan.arms.push(third);
+    let document = document(&run);
+    let rows = |text: &str, of: &str| text.lines().filter(|line| line.contains(of)).count();
+    let brief = terminal::summary(&document, 80, false);
+    assert_eq!((rows(&brief, "baseline synthetic  arm "), rows(&brief, "  throughput")), (1, 1), "{brief}");
+    assert_eq!(rows(&brief, "               third "), 2, "a line for each metric: {brief}");
+    let markdown = markdown::page(&document);
+    assert_eq!(rows(&markdown, "| metric | baseline synthetic | arm | value of the arm | verdict |"), 1);
+    assert_eq!(rows(&markdown, "(n 2) | third | "), 2, "{markdown}");
+    let page = html::page(&document);
+    assert_eq!(page.matches("<td class=\"name\">third</td><td class=\"number\"").count(), 2);
+    assert!(page.contains(">arm</th>"), "the column of names has a title");
 }
 
 #[test]
@@ -289,5 +319,35 @@ fn differing_settings_are_listed_per_arm() {
     let page = html::page(&document(&run));
     for text in [table(&run, 200), markdown::page(&document(&run)), page] {
         assert!(text.contains(&own), "{own}\n{}", &text[..text.len().min(3000)]);
+    }
+}
+
+#[test]
+fn findings_have_the_same_fields_in_every_format() {
+    let run = build(&small());
+    let mut document = document(&run);
+    let finding = Finding {
+        id: "one-queue",
+        severity: Severity::Warning,
+        interface: None,
+        what: "eth0 has one queue".to_owned(),
+        evidence: vec!["queues: 1".to_owned(), "cores: 4".to_owned()],
+        why: "one core processes all packets".to_owned(),
+        remedy: "add queues".to_owned(),
+        command: Some("ethtool -L eth0 combined 4".to_owned()),
+    };
+    document.sections.truncate(1);
+    document.sections[0].blocks = vec![Block::Findings(vec![finding.clone()])];
+    for (format, page) in [
+        ("markdown", markdown::page(&document).replace('\\', "")),
+        ("html", html::page(&document)),
+        ("terminal", terminal::report(&document, 120, false)),
+    ] {
+        let page = page.to_lowercase();
+        let Finding { id, what, why, remedy, command, .. } = &finding;
+        let fields = [id, finding.severity.word(), what, "queues: 1; cores: 4", why, remedy];
+        for field in fields.into_iter().chain(command.as_deref()) {
+            assert!(page.contains(&field.to_lowercase()), "{format} has no {field:?}: {page}");
+        }
     }
 }
