@@ -54,7 +54,7 @@ pub fn run() -> bool {
         Ok(ending)
     });
     timed(&mut rows, "fuzzing", fuzzing);
-    // Fails if `cargo run` is ambiguous, which is the README's first command; the tests run the demo itself.
+    // Fails if `cargo run` is ambiguous, which is a command of the README; the tests run the demo itself.
     timed(&mut rows, "cargo run", || {
         step::succeeds(&mut step::cargo(["run", "--quiet", "--", "plan", "check", "plans/demo.toml"]))
             .map(Ending::from)
