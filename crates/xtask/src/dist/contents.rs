@@ -7,7 +7,6 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::gzip::gzip;
-use super::machine::Machine;
 use crate::workspace;
 
 /// For people, at the root of the workspace.
@@ -55,9 +54,9 @@ pub struct Contents {
 
 impl Contents {
     /// Reads the program and the texts, and lets the program write the rest; `scratch` is a folder for that, which is made anew.
-    pub fn collect(machine: Machine, program: &Path, scratch: &Path) -> Result<Self> {
+    pub fn collect(program: &Path, scratch: &Path) -> Result<Self> {
         remake(scratch)?;
-        output_of(machine.command(program).arg("man").arg(scratch))?;
+        output_of(Command::new(program).arg("man").arg(scratch))?;
         let mut pages = Vec::new();
         for entry in fs::read_dir(scratch).context("failed to list the man pages")? {
             let path = entry.context("failed to list the man pages")?.path();
@@ -67,7 +66,7 @@ impl Contents {
         pages.sort();
         let mut completions = Vec::new();
         for (shell, name) in SHELLS {
-            completions.push((name, output_of(machine.command(program).args(["completions", shell]))?));
+            completions.push((name, output_of(Command::new(program).args(["completions", shell]))?));
         }
         let mut texts = Vec::new();
         for name in TEXTS {

@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use netduel_test_support::{REQUIRE_ALL, requires_all};
 
-use build::Toolchain;
 use contents::{Contents, File, Layout};
 use machine::Machine;
 use release::Release;
@@ -28,9 +27,9 @@ use verify::Check;
 use crate::{step, workspace};
 
 const USAGE: &str = "\
-usage: cargo xtask dist [x86_64 | aarch64]
+usage: cargo xtask dist
 
-Builds static programs for both processors, or the named one, and packs them into target/dist: .tar.gz, .deb, .rpm, an OCI image for
+Builds a static program for the processor of this machine and packs it into target/dist: .tar.gz, .deb, .rpm, an OCI image for
 `docker load`, and SHA256SUMS. Installs each file into an empty folder and starts the program there. The first build takes minutes.
 Says what it skips because a program is missing, and how to install that; REQUIRE_ALL=1 makes a failure of each skip.
 ";
@@ -43,6 +42,7 @@ const SUMS: &str = "SHA256SUMS";
 /// A run of this command.
 struct Dist {
     release: Release,
+    machine: Machine,
     folder: PathBuf,
     build_folder: PathBuf,
     /// Names of the files that were written and checked.
@@ -50,101 +50,86 @@ struct Dist {
     skipped: Vec<String>,
 }
 
-/// Makes the files for all processors or for the named one; `Ok(false)` when the arguments are not valid.
+/// Makes the files; `Ok(false)` when the arguments are not valid.
 pub fn run(arguments: &[String]) -> Result<bool> {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let chosen: Vec<Machine> = match &words[..] {
-        [] => Machine::ALL.to_vec(),
-        [name] => Machine::ALL.into_iter().filter(|machine| machine.name() == *name).collect(),
-        _ => Vec::new(),
-    };
-    if chosen.is_empty() {
+    if !arguments.is_empty() {
         print!("{USAGE}");
-        return Ok(words == ["--help"]);
+        return Ok(arguments == ["--help"]);
     }
     let root = workspace::root();
     let mut dist = Dist {
         release: Release::read()?,
+        machine: Machine::native()?,
         folder: root.join(FOLDER),
         build_folder: root.join(BUILD_FOLDER),
         written: Vec::new(),
         skipped: Vec::new(),
     };
     contents::remake(&dist.folder)?;
-    for machine in chosen {
-        match Toolchain::find(machine) {
-            Ok(toolchain) => dist.make(machine, toolchain)?,
-            Err(missing) => dist.skip(format!("{}: {missing}", machine.name())),
-        }
-    }
+    dist.make()?;
     dist.close()
 }
 
 impl Dist {
-    /// Builds the program for a processor and writes all its files.
-    fn make(&mut self, machine: Machine, toolchain: Toolchain) -> Result<()> {
-        let program = toolchain.build(machine, &self.build_folder)?;
+    /// Builds the program and writes all files.
+    fn make(&mut self) -> Result<()> {
+        let program = build::program(self.machine, &self.build_folder)?;
         let bytes = build::checked_size(&program)?;
-        println!("ok: {}: {:.1} MB", machine.name(), bytes as f64 / 1e6);
-        let contents = Contents::collect(machine, &program, &self.scratch("man", machine))?;
-        self.archive(machine, &contents)?;
-        self.deb(machine, &contents)?;
-        self.image(machine, &contents)?;
-        self.rpm(machine, &contents)?;
-        if machine.is_native() {
-            println!("{}", start_time::measured(&program)?);
-        }
+        println!("ok: the program has {:.1} MB", bytes as f64 / 1e6);
+        let contents = Contents::collect(&program, &self.scratch("man"))?;
+        self.archive(&contents)?;
+        self.deb(&contents)?;
+        self.image(&contents)?;
+        self.rpm(&contents)?;
+        println!("{}", start_time::measured(&program)?);
         Ok(())
     }
 
-    fn archive(&mut self, machine: Machine, contents: &Contents) -> Result<()> {
-        let folder = format!("netduel-{}-{}", self.release.version, machine.name());
+    fn archive(&mut self, contents: &Contents) -> Result<()> {
+        let folder = format!("netduel-{}-{}", self.release.version, self.machine.name());
         let files = contents.unpacked(&folder);
         let mut archive = tar::Tar::new(self.release.time_s);
         for file in &files {
             archive.file(&file.path, file.permissions, &file.bytes)?;
         }
         let bytes = gzip::gzip(&archive.finished())?;
-        self.write(format!("{folder}.tar.gz"), machine, &bytes, |check, path| {
-            check.archive(path, &folder, &files)
-        })
+        self.write(format!("{folder}.tar.gz"), &bytes, |check, path| check.archive(path, &folder, &files))
     }
 
-    fn deb(&mut self, machine: Machine, contents: &Contents) -> Result<()> {
+    fn deb(&mut self, contents: &Contents) -> Result<()> {
         let files = contents.installed(Layout::Debian)?;
-        let name = format!("netduel_{}_{}.deb", self.release.version, machine.debian());
-        let bytes = deb::package(&self.release, machine, &files)?;
+        let name = format!("netduel_{}_{}.deb", self.release.version, self.machine.debian());
+        let bytes = deb::package(&self.release, self.machine, &files)?;
         let Some(name) = self.if_installed("dpkg", "dpkg", name) else { return Ok(()) };
-        self.write(name, machine, &bytes, |check, path| check.deb(path, &files))
+        self.write(name, &bytes, |check, path| check.deb(path, &files))
     }
 
-    fn image(&mut self, machine: Machine, contents: &Contents) -> Result<()> {
+    fn image(&mut self, contents: &Contents) -> Result<()> {
         let files: Vec<File> = contents.installed(Layout::Other)?;
-        let name = format!("netduel-{}-{}.oci.tar", self.release.version, machine.name());
-        let bytes = oci::image(&self.release, machine, &files)?;
-        self.write(name, machine, &bytes, |check, path| check.image(path, &files))
+        let name = format!("netduel-{}-{}.oci.tar", self.release.version, self.machine.name());
+        let bytes = oci::image(&self.release, self.machine, &files)?;
+        self.write(name, &bytes, |check, path| check.image(path, &files))
     }
 
-    fn rpm(&mut self, machine: Machine, contents: &Contents) -> Result<()> {
-        let name = format!("netduel-{}-1.{}.rpm", self.release.version, machine.name());
+    fn rpm(&mut self, contents: &Contents) -> Result<()> {
+        let name = format!("netduel-{}-1.{}.rpm", self.release.version, self.machine.name());
         let Some(name) = self.if_installed(rpm::PROGRAM, rpm::DEBIAN_PACKAGE, name) else { return Ok(()) };
         let files = contents.installed(Layout::Other)?;
-        let bytes = rpm::package(&self.release, machine, &files, &self.scratch("rpm", machine))?;
-        self.write(name, machine, &bytes, |check, path| check.rpm(path, &files))
+        let bytes = rpm::package(&self.release, self.machine, &files, &self.scratch("rpm"))?;
+        self.write(name, &bytes, |check, path| check.rpm(path, &files))
     }
 
     /// Writes a file and checks it. A file that fails its check does not stay.
     fn write(
         &mut self,
         name: String,
-        machine: Machine,
         bytes: &[u8],
         check: impl FnOnce(&Check<'_>, &Path) -> Result<()>,
     ) -> Result<()> {
         let path = self.folder.join(&name);
         fs::write(&path, bytes).with_context(|| format!("failed to write {}", path.display()))?;
-        let root = self.scratch("root", machine);
-        let checked = check(&Check { release: &self.release, machine, root: &root }, &path);
+        let root = self.scratch("root");
+        let checked = check(&Check { release: &self.release, root: &root }, &path);
         if let Err(error) = checked {
             let _ = fs::remove_file(&path);
             return Err(error.context(format!("{name} does not pass its check")));
@@ -169,8 +154,8 @@ impl Dist {
     }
 
     /// A folder for the parts of one step.
-    fn scratch(&self, step: &str, machine: Machine) -> PathBuf {
-        self.build_folder.join(step).join(machine.name())
+    fn scratch(&self, step: &str) -> PathBuf {
+        self.build_folder.join(step)
     }
 
     /// Writes the checksums.

@@ -7,17 +7,15 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::contents::{self, File, output_of, remake};
-use super::machine::{Machine, as_root};
+use super::machine::{as_root, command_in};
 use super::oci;
 use super::release::Release;
 
-/// What is checked, where, and for which processor.
+/// What is checked, and where.
 #[derive(Debug)]
 pub struct Check<'a> {
     /// The version that the program must name.
     pub release: &'a Release,
-    /// That of the program.
-    pub machine: Machine,
     /// A folder, which each check makes anew.
     pub root: &'a Path,
 }
@@ -42,7 +40,7 @@ impl Check<'_> {
         let mut dpkg = as_root("dpkg");
         // Its log is otherwise that of this machine, whose settings may also leave out documentation, as in containers.
         dpkg.arg("--root").arg(self.root).arg("--log").arg(self.root.join("dpkg.log"));
-        dpkg.args(["--path-include", "*", "--force-architecture", "--install"]).arg(package);
+        dpkg.args(["--path-include", "*", "--install"]).arg(package);
         output_of(&mut dpkg)?;
         same_files(self.root, files)?;
         self.starts(self.root, "/usr/bin/netduel")
@@ -52,7 +50,7 @@ impl Check<'_> {
     pub fn rpm(&self, package: &Path, files: &[File]) -> Result<()> {
         remake(self.root)?;
         let mut rpm = as_root("rpm");
-        rpm.arg("--root").arg(self.root).args(["--dbpath", "/var/lib/rpm", "--ignorearch", "--nosignature"]);
+        rpm.arg("--root").arg(self.root).args(["--dbpath", "/var/lib/rpm", "--nosignature"]);
         output_of(rpm.arg("--install").arg(package))?;
         same_files(self.root, files)?;
         self.starts(self.root, "/usr/bin/netduel")
@@ -93,7 +91,7 @@ impl Check<'_> {
 
     /// Starts the program with the folder as its root.
     fn starts(&self, root: &Path, program: &str) -> Result<()> {
-        let output = output_of(self.machine.command_in(root, program).arg("--version"))?;
+        let output = output_of(command_in(root, program).arg("--version"))?;
         let expected = format!("netduel {}\n", self.release.version);
         let printed = String::from_utf8_lossy(&output);
         ensure!(printed == expected, "the program printed {printed:?}, not {expected:?}");
