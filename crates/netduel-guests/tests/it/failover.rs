@@ -1,12 +1,10 @@
 //! Paths that QEMU changes while netduel measures: hot unplug and carrier loss, under net_failover and under a bond.
-use std::io::{BufRead as _, BufReader, Lines, Read as _};
-use std::process::{Child, ChildStderr, Stdio};
-
 use netduel_guests::{Bed, Guest};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::coordinator::{Coordinator, plan, warnings};
+use super::coordinator::{Coordinator, warnings};
 use super::scenes::with_scene;
+use super::stepped::SteppedRun;
 use super::{end, run};
 
 #[test]
@@ -42,7 +40,8 @@ fn change_below_a_bond_that_netduel_did_not_make_excludes_its_trial() {
     });
 }
 
-const LOAD_BONDING: &str = "while read -r name; do insmod /modules/$name.ko; done < /modules/bonding.order; \
+/// Without `max_bonds` the module makes a bond0 of its own, in another mode.
+const LOAD_BONDING: &str = "set -e; while read -r name; do insmod /modules/$name.ko max_bonds=0; done < /modules/bonding.order; \
      ip link add bond0 type bond mode active-backup miimon 100; ip link set bond0 up";
 
 /// `hot0` carries the bond's traffic, whichever port had it.
@@ -55,7 +54,7 @@ fn plug_into_bond(guest: &mut Guest, interface: &str) {
     run(
         guest,
         &format!(
-            ". /scene.sh; rename {mac} e1000e {interface}; ip link set {interface} down; \
+            "set -e; . /scene.sh; rename {mac} e1000e {interface}; ip link set {interface} down; \
              ip link set {interface} master bond0; up {interface}"
         ),
     );
@@ -78,7 +77,7 @@ impl Path {
     fn check(&self, bed: &mut Bed, bring_back: impl Fn(&mut Guest)) {
         let Self { active, beside, address, .. } = *self;
         let coordinator = Coordinator::new(bed);
-        let mut stepped = SteppedRun::start(bed, &coordinator, address);
+        let mut stepped = SteppedRun::start(bed, &coordinator, address, "");
         let lost_carrier = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[0], active));
         let removed = stepped.trial(bed, self.above, |bed| {
             let guest = &mut bed.guests()[0];
@@ -112,52 +111,5 @@ fn interrupt(guest: &mut Guest, interface: &str) {
         guest.qmp("set_link", &json!({ "name": interface, "up": is_up })).unwrap();
         let file = format!("/sys/class/net/{interface}/carrier");
         run(guest, &format!("until [ \"$(cat {file})\" = {carrier} ]; do usleep 50000; done"));
-    }
-}
-
-/// A run of four trials, each of which begins when the test lets it.
-struct SteppedRun {
-    process: Child,
-    lines: Lines<BufReader<ChildStderr>>,
-    seen: Vec<String>,
-}
-
-impl SteppedRun {
-    fn start(bed: &Bed, coordinator: &Coordinator, address: &str) -> Self {
-        let gate = "treatments = [{ command = [\"sh\", \"-c\", \"until rm /tmp/go 2>/dev/null; do usleep 50000; done\"], \
-             undo = [\"true\"], on = \"client\" }]";
-        let workload = "[[workloads]]\nname = \"rr\"\ntype = \"udp-rr\"\nduration = \"5 s\"\nrequest_rate = \"100 /s\"\n";
-        let plan = coordinator.plan(&plan(address, &[("one", gate), ("two", gate)], workload, 2));
-        let mut command = coordinator.command(bed, &["run", &plan, "--json"]);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        Self { process, lines, seen: Vec::new() }
-    }
-
-    /// Lets a trial begin, makes the change when half a second of its traffic has passed, and returns the line about the trial.
-    fn trial(&mut self, bed: &mut Bed, interface: &str, change: impl FnOnce(&mut Bed)) -> String {
-        let sent = format!("/sys/class/net/{interface}/statistics/tx_packets");
-        let begin = format!(
-            "read -r from < {sent}; touch /tmp/go; until [ \"$(cat {sent})\" -ge $((from + 50)) ]; do usleep 20000; done"
-        );
-        run(&bed.guests()[0], &begin);
-        change(bed);
-        for line in self.lines.by_ref().map_while(Result::ok) {
-            let is_of_trial = line.trim_start().starts_with("trial ");
-            self.seen.push(line.clone());
-            if is_of_trial {
-                return line;
-            }
-        }
-        panic!("no trial after {:#?}", self.seen);
-    }
-
-    /// The report at the run's end, whatever its exit code.
-    fn report(mut self) -> Value {
-        let mut text = String::new();
-        self.process.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-        let code = self.process.wait().unwrap().code();
-        self.seen.extend(self.lines.map_while(Result::ok));
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}, {code:?}: {:#?}", self.seen))
     }
 }

@@ -5,8 +5,10 @@
 mod coordinator;
 mod failover;
 mod inspected;
+mod killed;
 mod lifetime;
 mod scenes;
+mod stepped;
 mod treatments;
 
 use std::fs;
