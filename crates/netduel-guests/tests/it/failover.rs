@@ -89,7 +89,7 @@ impl Path {
         });
         let at_the_server = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[1], active));
         let elsewhere = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[0], beside));
-        let report = stepped.report();
+        let (report, _) = stepped.report();
         for (line, end, what) in [
             (&lost_carrier, "client", format!("{active} lost carrier")),
             (&removed, "client", format!("{active} was removed")),
