@@ -9,7 +9,7 @@ use super::treatments::{InForce, Refused, assert_as_before, check_in_force, chec
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
 
 /// Boots a scene, checks that both guests answer and reach each other in the subnets, and passes the bed on.
-fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
+pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
     let Some(prepared) = prepared() else { return };
     let scene = Scene::named(name).unwrap();
     let mut bed = Bed::boot(&prepared, scene).unwrap_or_else(|error| panic!("failed to {error}"));
