@@ -14,12 +14,9 @@ use serde_json::Value;
 use crate::step;
 use crate::transcript::Transcript;
 
-/// The filter of the harness that every test fits.
-const EVERY_MODULE: &str = "";
-
-/// Modules of integration tests that run after everything else, one module at a time. Those that compare figures would find the other tests as the
-/// bottleneck, and in the same run of the harness they would keep its threads waiting; guests on emulated processors need all cores.
-const ALONE: [(&str, &str); 2] = [("netduel/it", "truth::"), ("netduel_guests/it", EVERY_MODULE)];
+/// Modules of integration tests that compare figures, one test at a time: each runs after everything else. Beside other tests they would
+/// find those as the bottleneck, and in the same run of the harness they would keep its threads waiting.
+const ALONE: [(&str, &str); 1] = [("netduel/it", "truth::")];
 
 /// The number of tests that the harness runs at a time.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";

@@ -1,11 +1,10 @@
 //! `check`: everything that CI runs, fastest checks first. A failing step does not hide the next one.
 use anyhow::Result;
-use netduel_guests::FOLDER_VARIABLE;
 use netduel_test_support::requires_all;
 
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
-use crate::{fuzz, guests, step, tidy, workspace};
+use crate::{fuzz, step, tidy, workspace};
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,9 +45,7 @@ pub fn run() -> bool {
     let mut tests = None;
     timed(&mut rows, "tests", || {
         let is_required = workspace::in_ci() || requires_all();
-        let folder = guests::prepare_for_tests(is_required)?;
-        let variables = [(FOLDER_VARIABLE, folder.as_os_str())];
-        let finished = TestRun::perform(&[], is_required, Display::Everything, &variables)?;
+        let finished = TestRun::perform(&[], is_required, Display::Everything, &[])?;
         let ending = Ending::from(finished.passed());
         tests = Some(finished);
         Ok(ending)

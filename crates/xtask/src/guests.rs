@@ -6,10 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, Prepared, SCENES, Scene};
-use netduel_test_support::requires_all;
 use signal_hook::consts::SIGINT;
 
-use crate::{repeat, setup, step, test_run, workspace};
+use crate::{repeat, step, workspace};
 
 const USAGE: &str = "\
 usage: cargo xtask guests prepare
@@ -49,31 +48,6 @@ pub fn test(arguments: &[String]) -> Result<bool> {
     let mut words = vec!["-p".to_owned(), "netduel-guests".to_owned()];
     words.extend_from_slice(arguments);
     repeat::run(&words, &[(FOLDER_VARIABLE, prepared.folder().as_os_str())])
-}
-
-/// `test` without arguments: all tests, with those of guests. The arguments of others select tests, or repeat all but these.
-pub fn test_all() -> Result<bool> {
-    let folder = prepare_for_tests(requires_all())?;
-    test_run::run(&[], &[(FOLDER_VARIABLE, folder.as_os_str())])
-}
-
-/// Prepares the guests for the whole suite, and returns their folder. Where they cannot be prepared, the tests find the folder incomplete and are
-/// skipped; the reason is printed. With `is_required` that is an error.
-pub fn prepare_for_tests(is_required: bool) -> Result<PathBuf> {
-    if !setup::is_root() && !is_required {
-        println!("guests are not prepared: their test bed needs root");
-        return Ok(folder());
-    }
-    // The file system of the guests has programs of this machine.
-    setup::run()?;
-    match prepare() {
-        Ok(prepared) => Ok(prepared.folder().to_owned()),
-        Err(error) if is_required => Err(error),
-        Err(error) => {
-            println!("guests are not prepared: {error:#}");
-            Ok(folder())
-        }
-    }
 }
 
 fn folder() -> PathBuf {

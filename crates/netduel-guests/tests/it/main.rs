@@ -5,7 +5,6 @@
 mod coordinator;
 mod failover;
 mod inspected;
-mod killed;
 mod lifetime;
 mod scenes;
 mod stepped;
