@@ -59,7 +59,7 @@ impl Topology {
         let mut guests = Vec::new();
         for side in SIDES {
             let guest = Host::create(side.guest)?;
-            guests.push((side, guest, probe::Sockets::open()?));
+            guests.push((side, guest, probe::Sockets::open(spec.cap)?));
         }
         let mut halves = Vec::new();
         let mut sockets = Vec::new();
