@@ -59,9 +59,12 @@ fn changes_values(
         | Warning::SettingsRestored { .. }
         | Warning::TimestampsIncomplete { .. } => false,
         Warning::NoRoundTrips { .. } => metric.is_of_round_trips(),
-        // It names the host for the whole run; the trials with contention are known by workload and arm.
+        // These name the host for the whole run; their trials are known by workload and arm.
         Warning::CpuContention { .. } => {
             workload.arms.iter().any(|arm| compared.contains(&&arm.arm) && !arm.contended.is_empty())
+        }
+        Warning::StealTime { .. } => {
+            workload.arms.iter().any(|arm| compared.contains(&&arm.arm) && !arm.stolen.is_empty())
         }
         _ => true,
     }

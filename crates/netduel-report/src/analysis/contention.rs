@@ -1,9 +1,9 @@
-//! CPU time of other processes during trials.
-use std::collections::BTreeMap;
+//! CPU time of other processes, and CPU time that the hypervisor withheld, during trials.
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::observation::CoreTime;
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::warning::OTHERS_SHARE_MAX;
+use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX};
 use netduel_model::workload::{Role, Workload};
 
 use super::machine;
@@ -36,6 +36,25 @@ pub(super) fn contended_blocks(
 ) -> BTreeMap<u32, f64> {
     let share = |trial: &&Trial| Some((trial.slot.block, contention_of(workload, trial, shared_machine)?));
     trials.iter().filter_map(share).collect()
+}
+
+/// Blocks in whose trial the hypervisor withheld so much CPU time of a host that it is a warning.
+pub(super) fn stolen_blocks(trials: &[&Trial]) -> BTreeSet<u32> {
+    let has_stolen = |trial: &&&Trial| {
+        [Role::Client, Role::Server]
+            .into_iter()
+            .filter_map(|role| stolen_share(trial.end(role)?))
+            .any(|share| share > STEAL_SHARE_MAX)
+    };
+    trials.iter().filter(has_stolen).map(|trial| trial.slot.block).collect()
+}
+
+/// The share of a host's CPU time that the hypervisor withheld.
+pub(super) fn stolen_share(end: &TrialEnd) -> Option<f64> {
+    let cores = &end.observation.cores;
+    let stolen = cores.iter().map(|core| core.steal_ns).fold(0, u64::saturating_add);
+    let total = cores.iter().map(CoreTime::total_ns).fold(0, u64::saturating_add);
+    (total > 0).then(|| stolen as f64 / total as f64)
 }
 
 /// The share of a host's CPU time that belongs to neither an agent nor interrupts. `neighbour`: the other end, when it runs on

@@ -31,7 +31,7 @@ pub struct Spread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CounterKind {
-    /// CPU time, all classes.
+    /// CPU time without idle and steal.
     Busy,
     /// CPU time in programs.
     User,
@@ -99,7 +99,7 @@ impl CounterKind {
 
     fn title(self) -> &'static str {
         match self {
-            Self::Busy => "CPU time, all classes",
+            Self::Busy => "CPU time without idle and steal",
             Self::User => "CPU time, user",
             Self::System => "CPU time, system",
             Self::HardInterrupt => "CPU time, interrupts",

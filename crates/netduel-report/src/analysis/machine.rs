@@ -7,6 +7,7 @@ use netduel_model::plan::{Arm, Launch, Pair, ResolvedPlan};
 use netduel_model::run::RunHeader;
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
+use netduel_stats::summary::median;
 
 use crate::words::end_and_host;
 
@@ -192,7 +193,12 @@ fn share(core: &CoreTime) -> Option<CoreShare> {
     })
 }
 
-/// The busy share of the busiest core (all classes except steal and idle); absent without observations.
-pub fn busiest_core(machines: &[Machine]) -> Option<f64> {
-    machines.iter().flat_map(|machine| &machine.cores).map(CoreShare::busy).reduce(f64::max)
+/// The busy share of the busiest core of each trial (all classes except steal and idle), median over the trials; absent without
+/// observations. Another core may be the busiest in another trial.
+pub(super) fn busiest_core(trials: &[&Trial], shared_machine: bool) -> Option<f64> {
+    let of_trial = |trial: &&Trial| {
+        let cores = observations(trial, shared_machine)?.into_iter().flat_map(|seen| &seen.cores);
+        cores.filter_map(share).map(|core| core.busy()).reduce(f64::max)
+    };
+    median(&trials.iter().filter_map(of_trial).collect::<Vec<f64>>())
 }

@@ -58,7 +58,7 @@ pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, 
 pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate, missed_schedule};
 pub use loss_by_counter::LostPackets;
 pub use machine::has_cpu_time;
-pub use machine::{CoreShare, Machine, Machines, busiest_core};
+pub use machine::{CoreShare, Machine, Machines};
 pub use packets::{ArmPackets, LineShare, PacketRates, opposite};
 pub use parts::{Part, added_by_load};
 pub use paths::{Moved, PathShares};
@@ -145,6 +145,7 @@ fn workload(
             blocks: all.iter().map(|trial| trial.slot.block).collect(),
             stalled: figures::stalled_blocks(settings, &trials),
             contended: contention::contended_blocks(settings, &trials, shared),
+            stolen: contention::stolen_blocks(&trials),
             latency: figures::merged_latency(&trials),
             latency_trials: figures::trials_with_round_trips(&trials),
             parts: parts::of_trials(&settings.traffic, &trials),
@@ -153,6 +154,7 @@ fn workload(
             series: series::over_trials(settings, &trials),
             latency_series: series::of_probes(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
+            busiest_core: machine::busiest_core(&trials, shared),
             machines: machine_shares,
             // A failover moves the bytes between paths; its own section reports them.
             paths: if settings.traffic.facts().events.is_empty() {

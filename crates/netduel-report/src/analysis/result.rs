@@ -85,6 +85,8 @@ pub struct ArmAnalysis {
     /// Blocks in whose valid trial other processes used so much CPU time that a warning says so, with the share of the CPU time
     /// of the host.
     pub contended: BTreeMap<u32, f64>,
+    /// Blocks in whose valid trial the hypervisor withheld so much CPU time that a warning says so.
+    pub stolen: BTreeSet<u32>,
     /// Histogram of all round trips of all valid trials; absent for workloads without round trips.
     pub latency: Option<Histogram>,
     /// Number of valid trials with a round trip in that histogram.
@@ -101,6 +103,8 @@ pub struct ArmAnalysis {
     pub latency_series: Vec<SeriesPoint>,
     /// Received bit/s in each interval of the steady windows of all valid trials; empty for workloads without bulk data.
     pub intervals: Vec<f64>,
+    /// The busy share of the busiest core of a trial, median over the valid trials; absent without observations.
+    pub busiest_core: Option<f64>,
     /// CPU time by machine and core.
     pub machines: Vec<Machine>,
     /// Interfaces that carried the bytes, by end.

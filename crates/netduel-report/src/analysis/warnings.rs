@@ -3,15 +3,14 @@ use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
 use netduel_model::metric::Scale;
-use netduel_model::observation::CoreTime;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::sample::ZeroCopyReport;
-use netduel_model::trial::{Trial, TrialEnd, Validity};
+use netduel_model::trial::{Trial, Validity};
 use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX, Warning};
 use netduel_model::workload::{Role, Transaction};
 use netduel_stats::{doubt, summary};
 
-use super::contention::others_share;
+use super::contention::{others_share, stolen_share};
 use super::machine::{Machine, Machines};
 use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series};
 
@@ -417,11 +416,4 @@ fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
     }
     let warning = |(host, (others_max, trials))| Warning::ConcurrentTests { host, others_max, trials };
     beside.into_iter().map(warning).collect()
-}
-
-fn stolen_share(end: &TrialEnd) -> Option<f64> {
-    let cores = &end.observation.cores;
-    let stolen = cores.iter().map(|core| core.steal_ns).fold(0, u64::saturating_add);
-    let total = cores.iter().map(CoreTime::total_ns).fold(0, u64::saturating_add);
-    (total > 0).then(|| stolen as f64 / total as f64)
 }

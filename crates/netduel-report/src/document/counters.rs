@@ -7,7 +7,7 @@ use netduel_model::units::three_digits;
 use super::block::{Block, Text};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{
-    Analysis, ArmAnalysis, COUNTER_CONFIDENCE, Counter, Spread, WorkloadAnalysis, busiest_core,
+    Analysis, ArmAnalysis, COUNTER_CONFIDENCE, Counter, Spread, WorkloadAnalysis,
 };
 use crate::words;
 
@@ -42,15 +42,15 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
             counter.number(value)
         }));
     }
-    let busiest: Vec<Option<f64>> = workload.arms.iter().map(|arm| busiest_core(&arm.machines)).collect();
+    let busiest: Vec<Option<f64>> = workload.arms.iter().map(|arm| arm.busiest_core).collect();
     if busiest.iter().any(Option::is_some) {
-        table.rows.push(row(["busiest core, busy", "%"], &busiest, &[], |share| three_digits(share * 100.0)));
+        table.rows.push(row(["busiest core of a trial, busy", "%"], &busiest, &[], |share| three_digits(share * 100.0)));
     }
     if workload.arms.len() > 1 {
         table.notes.push(
             "paired ratio: estimate from the pairs within blocks, as in the verdicts; it can differ from the ratio of the medians. Absent \
-             where a value is 0, where one of the two ratios is a rise and the other a fall beyond the plan's margin, and for counters \
-             of whole hosts with CPU contention"
+             for shares of time, where a value is 0, where the paired ratio is a rise and the ratio of the medians a fall beyond the \
+             plan's margin or the reverse, and for counters of whole hosts with CPU contention"
                 .to_owned(),
         );
     }

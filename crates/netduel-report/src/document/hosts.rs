@@ -134,7 +134,7 @@ fn figure(host: &InspectedHost) -> Option<Figure> {
              core 3)."
         }
         (_, false) => {
-            "Numbered cells are cores. Virtual interfaces have no interrupts, so no core serves them."
+            "Numbered cells are cores. Virtual interfaces have no hardware interrupts, so no interrupt belongs to a core."
         }
     };
     Some(Figure {

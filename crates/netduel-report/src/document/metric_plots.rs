@@ -44,7 +44,7 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
     Figure {
         title: format!("{} by block", capital(metric.title())),
         reading: format!(
-            "A vertical line joins the trials of one block, which ran one after the other. Horizontal lines: medians.{bounds}{contended}"
+            "A vertical line joins the trials of one block. Horizontal lines: medians.{bounds}{contended}"
         ),
         alternative: format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; ")),
         chart: Chart::Plot(Plot::new("blocks", data)),

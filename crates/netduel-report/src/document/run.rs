@@ -159,7 +159,7 @@ fn attention(analysis: &Analysis) -> Option<Text> {
     }
     let what = if analysis.plan.arms.len() > 1 { "verdicts" } else { "values" };
     let legend =
-        if is_marked { format!(" (*1: concerns the {what} with this mark):") } else { ":".to_owned() };
+        if is_marked { format!(" (*N marks the {what} that warning *N concerns):") } else { ":".to_owned() };
     (!parts.is_empty()).then(|| text.and(legend, Style::Plain))
 }
 
@@ -274,7 +274,7 @@ fn warnings(analysis: &Analysis, has_plan_file: bool) -> Section {
     if sentences.iter().any(|sentence| sentence.number.is_some()) {
         let what = if analysis.plan.arms.len() > 1 { "verdicts" } else { "values" };
         blocks.push(Block::Reading(format!(
-            "A warning with a mark (*1) concerns the {what} with the same mark, one without a mark changes none of them."
+            "A warning with a mark (*1) concerns the {what} with the same mark, one without a mark no single one of them."
         )));
     }
     if !has_plan_file && sentences.iter().any(|sentence| sentence.text.contains('`')) {

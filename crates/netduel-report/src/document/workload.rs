@@ -60,11 +60,11 @@ fn distribution(workload: &WorkloadAnalysis) -> Vec<Block> {
         })
         .collect();
     let mut by_core = Table::new(["arm", "machine"].map(Column::key).to_vec());
-    by_core.columns.push(Column::text("packets of the machine by core"));
+    by_core.columns.push(Column::text("cores (share of the machine's packets)"));
     by_core.rows =
         words::packets_by_core(workload).into_iter().map(|row| row.map(Cell::Text).into()).collect();
     by_core.notes.push(
-        "packets of the machine by core: all packets that its network stack processed (softnet_stat), of any interface and program; a \
+        "packets of the machine: all packets that its network stack processed (softnet_stat), of any interface and program; a \
          packet counts again at each virtual interface that it passes"
             .to_owned(),
     );
@@ -99,7 +99,7 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
     parts.retain(|words| !words.is_empty());
     if *of > 1 {
         for words in &mut parts {
-            *words = format!("block {}: {words}", evidence_block.saturating_add(1));
+            *words = format!("median trial (block {}): {words}", evidence_block.saturating_add(1));
         }
     }
     // Without a single cause they come first: the evidence is that of the first of them.

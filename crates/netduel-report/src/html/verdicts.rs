@@ -64,7 +64,7 @@ fn group(group: &VerdictGroup, verdicts: &Verdicts, axis: &Axis) -> Markup {
                 (plain(&group.title))
                 span.settings { (plain(&group.settings)) }
                 @if verdicts.has_ratios() {
-                    span.narrow-axis { span.axis-title { "arm / " (plain(&verdicts.baseline)) } (axis.header()) }
+                    span.narrow-axis { span.axis-title { (plain(&verdicts.other)) " / " (plain(&verdicts.baseline)) } (axis.header()) }
                 }
             } }
             @for one in &group.rows { (row(one, &verdicts.columns, axis)) }

@@ -180,7 +180,7 @@ pub fn end(end: Option<&RunEnd>) -> String {
 pub fn ended(end: &RunEnd) -> String {
     match end {
         RunEnd::PrecisionReached => "stopped: requested precision reached".to_owned(),
-        RunEnd::BlockLimitReached => "stopped: block limit reached".to_owned(),
+        RunEnd::BlockLimitReached => "complete: maximum number of blocks reached".to_owned(),
         RunEnd::BudgetReached => "stopped: time budget used".to_owned(),
         RunEnd::Interrupted => "interrupted: finished trials are kept, and the run can be resumed".to_owned(),
         RunEnd::Failed { detail } => {
@@ -306,12 +306,12 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         ("Rates", "Payload received in the steady window (without warm-up and cool-down), all streams; with traffic in both \
           directions the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()),
         ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial and all directions, from exact counts of both \
-          ends. Drops at the receiver's socket are a limit of netduel. Drops that an interface or qdisc of the two hosts counts are a \
+          ends. Datagrams dropped at the receiver's socket arrived while its program, netduel, was too slow: they were not lost on the path. Drops that an interface or qdisc of the two hosts counts are a \
           limit of the host. The rest was lost on the path or is not accounted for.".to_owned()),
         ("Packets", "Packets that the receiver's interface counted over the whole trial, per second between the first and the last \
           arrival. With segmentation offload a packet can contain many datagrams.".to_owned()),
         ("Latency", "Full round trips at the client that began in the steady window, in a histogram with three significant \
-          digits; one can end after the window, and after the trial; in an open loop from the scheduled time. A transaction of tcp-crr is complete when its connection was made, its \
+          digits. One that ends after the window, or after the trial, counts. In an open loop its time begins at the scheduled time. A transaction of tcp-crr is complete when its connection was made, its \
           response read, and the end of the stream received. Time-stamped round trips have a separate histogram.".to_owned()),
         ("CPU", "Busy time of all cores of both hosts over the whole trial (a shared machine counts once), divided by the amount \
           received in the whole trial.".to_owned()),

@@ -252,12 +252,15 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
         return value.to_owned();
     }
     let confidence = plan.design.confidence;
-    format!("{value} Verdict: paired estimate [interval, {confidence} confidence for all verdicts together].")
+    format!(
+        "{value} Verdict: paired estimate [interval at the level of its own test, so the widths of two intervals are not comparable]. All \
+         verdicts together have a confidence of {confidence}."
+    )
 }
 
 /// The same for a table without quartiles; empty for a plan without a comparison.
 pub fn verdict_legend_brief(plan: &ResolvedPlan) -> &'static str {
-    if plan.arms.len() < 2 { "" } else { "Value: median. Verdict: paired estimate [interval]." }
+    if plan.arms.len() < 2 { "" } else { "Value: median. Verdict: estimate from pairs within blocks [interval]." }
 }
 
 /// One verdict of one or more metrics.
