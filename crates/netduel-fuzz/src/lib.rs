@@ -18,9 +18,10 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "data-socket", run: target::data_socket::run },
     Target { name: "ethtool", run: target::ethtool::run },
+    Target { name: "icmp", run: target::icmp::run },
     Target { name: "in-band", run: target::in_band::run },
     Target { name: "metadata", run: target::metadata::run },
     Target { name: "netlink", run: target::netlink::run },

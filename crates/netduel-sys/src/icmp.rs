@@ -126,16 +126,7 @@ impl IcmpSocket {
     /// The payload of a received message when it is a reply to a request with the identifier of this socket.
     #[inline]
     pub fn reply<'m>(&self, message: &'m [u8]) -> Option<&'m [u8]> {
-        let message = if self.is_raw() && !self.is_v6 {
-            // The low half of the first byte is the length of the IP header in words of 4 bytes (RFC 791).
-            message.get(usize::from(message.first()? & 15) * 4..)?
-        } else {
-            message
-        };
-        let kind = if self.is_v6 { REPLY_V6 } else { REPLY_V4 };
-        let header = message.get(..HEADER)?;
-        let is_own = self.id.as_ref().is_none_or(|id| header[ID_AT..ID_AT + 2] == id.value().to_be_bytes());
-        (header[..2] == [kind, 0] && is_own).then_some(&message[HEADER..])
+        payload_of_reply(message, self.is_v6, self.id.as_ref().map(EchoId::value))
     }
 
     /// Reads the reports of ICMP errors from the socket, where they would fill its receive buffer.
@@ -145,6 +136,22 @@ impl IcmpSocket {
             .is_ok()
         {}
     }
+}
+
+/// The payload of a message as a socket receives it, when it is an echo reply of this version of IP: from a raw socket with the identifier
+/// `raw_id`, or from a datagram socket, whose replies the kernel selects.
+#[inline]
+pub fn payload_of_reply(message: &[u8], is_v6: bool, raw_id: Option<u16>) -> Option<&[u8]> {
+    let message = if raw_id.is_some() && !is_v6 {
+        // The low half of the first byte is the length of the IP header in words of 4 bytes (RFC 791).
+        message.get(usize::from(message.first()? & 15) * 4..)?
+    } else {
+        message
+    };
+    let kind = if is_v6 { REPLY_V6 } else { REPLY_V4 };
+    let (header, payload) = message.split_at_checked(HEADER)?;
+    let is_own = raw_id.is_none_or(|id| header[ID_AT..ID_AT + 2] == id.to_be_bytes());
+    (header[..2] == [kind, 0] && is_own).then_some(payload)
 }
 
 impl AsFd for IcmpSocket {

@@ -2,6 +2,7 @@
 pub(crate) mod data_socket;
 pub(crate) mod ethtool;
 mod host;
+pub(crate) mod icmp;
 pub(crate) mod in_band;
 pub(crate) mod metadata;
 pub(crate) mod netlink;
