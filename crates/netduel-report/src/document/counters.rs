@@ -6,9 +6,7 @@ use netduel_model::units::three_digits;
 
 use super::block::{Block, Text};
 use super::table::{Cell, Column, Table};
-use crate::analysis::{
-    Analysis, ArmAnalysis, COUNTER_CONFIDENCE, Counter, Spread, WorkloadAnalysis,
-};
+use crate::analysis::{Analysis, ArmAnalysis, COUNTER_CONFIDENCE, Counter, Spread, WorkloadAnalysis};
 use crate::words;
 
 /// The section of a workload; empty without counters.
@@ -44,12 +42,14 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
     }
     let busiest: Vec<Option<f64>> = workload.arms.iter().map(|arm| arm.busiest_core).collect();
     if busiest.iter().any(Option::is_some) {
-        table.rows.push(row(["busiest core of a trial, busy", "%"], &busiest, &[], |share| three_digits(share * 100.0)));
+        table.rows.push(row(["busiest core of a trial, busy", "%"], &busiest, &[], |share| {
+            three_digits(share * 100.0)
+        }));
     }
     if workload.arms.len() > 1 {
         table.notes.push(
             "paired ratio: estimate from the pairs within blocks, as in the verdicts; it can differ from the ratio of the medians. Absent \
-             for shares of time, where a value is 0, where the paired ratio is a rise and the ratio of the medians a fall beyond the \
+             for the busiest core, where a value is 0, where the paired ratio is a rise and the ratio of the medians a fall beyond the \
              plan's margin or the reverse, and for counters of whole hosts with CPU contention"
                 .to_owned(),
         );

@@ -260,7 +260,11 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
 
 /// The same for a table without quartiles; empty for a plan without a comparison.
 pub fn verdict_legend_brief(plan: &ResolvedPlan) -> &'static str {
-    if plan.arms.len() < 2 { "" } else { "Value: median. Verdict: estimate from pairs within blocks [interval]." }
+    if plan.arms.len() < 2 {
+        ""
+    } else {
+        "Value: median. Verdict: estimate from pairs within blocks [interval]."
+    }
 }
 
 /// One verdict of one or more metrics.

@@ -357,7 +357,7 @@ fn causes_with_equal_counts_are_no_single_cause() {
     assert_eq!((limit.cause, limit.trials, limit.of, limit.others.len()), (None, 1, 2, 2), "{limit:?}");
     let text = terminal::report(&document(&run), 200, false);
     assert!(text.contains("no single cause") && text.contains("1 each of 2"), "{text}");
-    assert!(text.contains(&format!("block {}: ", limit.evidence_block + 1)), "{text}");
+    assert!(text.contains(&format!("block {}): ", limit.evidence_block + 1)), "{text}");
     let bottleneck = &crate::json::report(&run)["workloads"][0]["arms"][0]["bottleneck"];
     assert_eq!(bottleneck["evidence_block"], limit.evidence_block + 1, "{bottleneck}");
 }
