@@ -13,7 +13,7 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
-use netduel_report::analysis::analyse;
+use netduel_report::analysis::{Analysis, analyse};
 use netduel_stats::verdict::Verdict;
 use support::stored_run;
 
@@ -64,10 +64,11 @@ struct Answers {
 }
 
 impl Answers {
-    fn count_warnings(&mut self, warnings: &[Warning]) {
+    /// Whether the comparison has a false warning.
+    fn count_warnings(&mut self, warnings: &[Warning]) -> bool {
         let has = |is_it: fn(&Warning) -> bool| warnings.iter().any(is_it);
         if has(|warning| matches!(warning, Warning::CpuContention { .. } | Warning::StealTime { .. })) {
-            return;
+            return false;
         }
         let bimodal = has(|warning| matches!(warning, Warning::Bimodal { .. }));
         let outlier = has(|warning| matches!(warning, Warning::OutlierBlock { .. }));
@@ -75,6 +76,7 @@ impl Answers {
         self.bimodal += u64::from(bimodal);
         self.outlier += u64::from(outlier);
         self.warned += u64::from(bimodal || outlier);
+        bimodal || outlier
     }
 }
 
@@ -179,7 +181,9 @@ fn judge(run: &Run, name: &WorkloadName, comparisons: u32) -> Answers {
         let own = |trial: &&Trial| blocks.contains(&trial.slot.block) && &trial.slot.workload == name;
         let trials: Vec<Trial> = run.trials.iter().filter(own).cloned().collect();
         let analysis = analyse(&plan, Some(&run.header), &trials, &[], None);
-        answers.count_warnings(&analysis.warnings);
+        if answers.count_warnings(&analysis.warnings) {
+            show_values(name, comparison, &analysis);
+        }
         let judged = analysis.workloads.iter().flat_map(|workload| &workload.judged);
         for judged in judged.flat_map(|metric| &metric.comparisons).filter_map(|one| one.judged.as_ref()) {
             match judged.verdict {
@@ -191,6 +195,18 @@ fn judge(run: &Run, name: &WorkloadName, comparisons: u32) -> Answers {
         }
     }
     answers
+}
+
+/// Shows the values of a comparison with a false warning by block, so that its cause can be found.
+fn show_values(name: &WorkloadName, comparison: u32, analysis: &Analysis) {
+    let metrics = analysis.workloads.iter().flat_map(|workload| &workload.judged);
+    for arm in metrics.flat_map(|metric| &metric.arms) {
+        println!(
+            "aa: {name}: comparison {comparison}, arm {}, values in the order of blocks: {:?}",
+            arm.arm,
+            arm.numbers()
+        );
+    }
 }
 
 fn with_one_workload(plan: &ResolvedPlan, name: &WorkloadName) -> ResolvedPlan {
