@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError, serve};
 use netduel_control::protocol::{FromAgent, Recovery, encode};
+use netduel_model::data_ports::{ListenAt, PortAnswer, PortNeeds, PortProtocol, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::plan::TreatmentAction;
@@ -151,7 +152,26 @@ impl Work for Script {
             Err(problem) => vec![problem.message],
         }
     }
-    fn prepare_server(&mut self, workload: &Workload, _: IpAddr, _: Token) -> Result<Vec<u16>, WorkError> {
+    fn open_ports(&mut self, _: ListenAt, _: PortNeeds, _: Token) -> Result<[Vec<u16>; 2], WorkError> {
+        self.refuse("open").map(|()| [vec![1], vec![2]])
+    }
+    fn probe_ports(
+        &mut self,
+        peer: IpAddr,
+        [tcp, udp]: [&[u16]; 2],
+        _: Token,
+        _: Duration,
+    ) -> Result<Vec<ProbedPort>, WorkError> {
+        let answer = PortAnswer::Open { local: peer };
+        let protocols = [PortProtocol::Tcp, PortProtocol::Udp].into_iter().zip([tcp, udp]);
+        let each = protocols.flat_map(|(protocol, ports)| ports.iter().map(move |port| (protocol, *port)));
+        let probed = each.map(|(protocol, port)| ProbedPort { protocol, port, answer: answer.clone() });
+        self.refuse("probe").map(|()| probed.collect())
+    }
+    fn close_ports(&mut self) -> Vec<ProbeSource> {
+        Vec::new()
+    }
+    fn prepare_server(&mut self, workload: &Workload, _: ListenAt, _: Token) -> Result<Vec<u16>, WorkError> {
         self.role = Role::Server;
         self.workload = Some(workload.clone());
         self.refuse("prepare").map(|()| vec![1])

@@ -2,6 +2,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use netduel_model::data_ports::{DataPorts, PortProtocol};
 use netduel_model::workload::{Family, OutOfRange};
 use netduel_sys::error_name;
 use netduel_sys::local_bind::LocalBind;
@@ -19,6 +20,24 @@ pub enum LoadError {
         source: io::Error,
         /// The remedy.
         remedy: &'static str,
+    },
+    /// The range of data ports has too few free ones.
+    #[error(
+        "bind {needed} {protocol} port{} of {ports} on {address}; in use: {in_use}; stop the other program (`ss -lntup`), or choose other \
+         `data_ports`",
+        if *needed == 1 { "" } else { "s" }
+    )]
+    PortsInUse {
+        /// The address.
+        address: IpAddr,
+        /// The protocol.
+        protocol: PortProtocol,
+        /// The range.
+        ports: DataPorts,
+        /// Ports that a trial needs.
+        needed: u32,
+        /// Those of other programs, for people.
+        in_use: String,
     },
     /// The connection could not be established.
     #[error("connect to {address}: {source}; {remedy}")]
@@ -308,6 +327,7 @@ impl LoadError {
             {
                 Cause::Host
             }
+            Self::PortsInUse { .. } => Cause::Host,
             Self::Bind { .. }
             | Self::Connect { .. }
             | Self::ConnectFrom { .. }

@@ -1,16 +1,17 @@
 //! The server's end before its start: ports are bound, and acceptor threads wait for the client.
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use netduel_model::data_ports::ListenAt;
 use netduel_model::ids::Token;
 use netduel_model::workload::{Role, Workload};
-use netduel_sys::tcp;
 
 use crate::control::Control;
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
+use crate::free_port;
 use crate::listening;
 use crate::packets::BypassPath;
 use crate::port::registry::Registration;
@@ -31,28 +32,26 @@ pub struct ServerEnd {
     supervisor: Supervisor,
 }
 
-/// Binds free ports of `bind` for `workload` and returns at once. From now on the client may connect: threads accept the
+/// Binds free ports for `workload` where `listen` says and returns at once. From now on the client may connect: threads accept the
 /// peers that know `token`, and no others.
 ///
 /// # Errors
 /// [`LoadError`] when the workload cannot be run here or no port can be bound.
-pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result<ServerEnd, LoadError> {
+pub fn prepare_server(
+    workload: &Workload,
+    listen: impl Into<ListenAt>,
+    token: Token,
+) -> Result<ServerEnd, LoadError> {
+    let listen = listen.into();
     preflight::check_workload(workload, Role::Server)?;
-    preflight::check_address(bind, workload.family, false)?;
-    let address = SocketAddr::new(bind, 0);
+    preflight::check_address(listen.address, workload.family, false)?;
     let needs = workload.traffic.facts().sockets;
     let mut setup = ErrorCounts::new();
     let mut ports = Vec::with_capacity(needs.ports());
     let mut acceptors = Acceptors::default();
     if needs.tcp > 0 {
         let congestion = workload.traffic.facts().tcp.congestion;
-        let listener = tcp::listen(address, congestion, listening::BACKLOG).map_err(|error| {
-            preflight::congestion_error(congestion, error)
-                .unwrap_or_else(|error| LoadError::bind(address, error))
-        })?;
-        listener
-            .set_nonblocking(true)
-            .map_err(|error| LoadError::system("make the listener non-blocking", error))?;
+        let listener = free_port::listener(listen, congestion)?;
         if needs.runtime_tcp > 0 {
             listening::prepare_runtime(&listener, transaction::CALL_LIMIT)?;
         }
@@ -63,7 +62,7 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
         })?;
     }
     if needs.udp > 0 {
-        let flows = bind_flows(address, needs.udp, token, &mut setup)?;
+        let flows = bind_flows(listen, needs.udp, token, &mut setup)?;
         for flow in &flows {
             ports.push(port_of(flow.socket.local_addr())?);
         }
@@ -100,24 +99,24 @@ impl Acceptors {
     }
 }
 
-fn bind_flows(
-    address: SocketAddr,
+pub(crate) fn bind_flows(
+    listen: ListenAt,
     flows: u32,
     token: Token,
     setup: &mut ErrorCounts,
 ) -> Result<Vec<Flow>, LoadError> {
-    let bind = |flow| {
-        let socket = UdpSocket::bind(address).map_err(|error| LoadError::bind(address, error))?;
+    let sockets = free_port::udp_sockets(listen, flows)?;
+    let prepare = |(flow, socket): (u32, UdpSocket)| {
         udp_acceptor::prepare_socket(&socket, setup);
         socket
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the socket non-blocking", error))?;
         Ok(Flow { socket, local: None, handshake: UdpHandshake::new(token, flow) })
     };
-    (0..flows).map(bind).collect()
+    (0..).zip(sockets).map(prepare).collect()
 }
 
-fn port_of(address: std::io::Result<SocketAddr>) -> Result<u16, LoadError> {
+pub(crate) fn port_of(address: std::io::Result<SocketAddr>) -> Result<u16, LoadError> {
     address.map(|address| address.port()).map_err(|error| LoadError::system("read the bound port", error))
 }
 

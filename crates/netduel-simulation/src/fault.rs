@@ -21,6 +21,7 @@ pub enum Task {
     /// Undoing them.
     Undo,
     /// Sockets.
+    Probe,
     Prepare,
     /// Traffic.
     Start,
@@ -167,6 +168,7 @@ impl Fault {
                     Task::Lock,
                     Task::Apply,
                     Task::Undo,
+                    Task::Probe,
                     Task::Prepare,
                     Task::Start,
                     Task::Live,

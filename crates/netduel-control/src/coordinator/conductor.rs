@@ -83,7 +83,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn warned(&mut self, warning: Warning) {
+    pub(super) fn warned(&mut self, warning: Warning) {
         if self.run.is_some() {
             self.store.warning(&warning);
         }
@@ -146,12 +146,25 @@ impl<'a> Conductor<'a> {
             }
         }
         let per_block = self.hosts.plan.trials_per_block();
+        if let Err(error) = self.reach() {
+            return Self::end_of(error);
+        }
         self.tell(Event::RunStarted {
             id: known.id,
             trials_max: self.hosts.plan.design.blocks_max * per_block,
             trials_done: first_block * per_block,
         });
         self.blocks(known.seed, first_block, attempt)
+    }
+
+    /// Probes the ports of all pairs. A lost agent is restarted, and the probe is repeated.
+    fn reach(&mut self) -> Result<(), TrialError> {
+        loop {
+            match self.probe_ports() {
+                Err(error @ TrialError::Lost { .. }) => self.restart_lost_agents(error)?,
+                other => return other,
+            }
+        }
     }
 
     /// Where a resumed run continues: the first incomplete block, and the number of the next attempt at it.

@@ -3,6 +3,7 @@ use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::workload::Family;
 use netduel_stats::search::SearchError;
 
+use super::blocked_port::BlockedPort;
 use super::surroundings::StoreProblem;
 use crate::launcher::LaunchError;
 use crate::peer::PeerError;
@@ -95,6 +96,9 @@ pub enum RunError {
         /// The settings, with both values.
         changes: String,
     },
+    /// A client does not reach a port of its server.
+    #[error("{0}")]
+    PortBlocked(Box<BlockedPort>),
     /// A change of a host could not be undone.
     #[error("host {host} is not restored, so no later trial there is valid: {left}")]
     NotRestored {
@@ -190,6 +194,7 @@ impl RunError {
             | Self::Incomplete { .. }
             | Self::NotOver { .. }
             | Self::HostChanged { .. }
+            | Self::PortBlocked(_)
             | Self::NotRestored { .. } => RunErrorKind::Host,
             Self::Refused { kind, .. } => (*kind).into(),
             Self::Store(_) => RunErrorKind::Store,

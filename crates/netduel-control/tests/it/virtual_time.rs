@@ -124,6 +124,9 @@ fn answers_to(message: &ToAgent) -> Vec<FromAgent> {
         ToAgent::LockHost { .. } => vec![FromAgent::Locked],
         ToAgent::Apply { .. } => vec![FromAgent::Applied],
         ToAgent::Undo => vec![FromAgent::Undone { problems: Vec::new() }],
+        ToAgent::OpenPorts { .. } => vec![FromAgent::PortsOpen { tcp: vec![1], udp: Vec::new() }],
+        ToAgent::ProbePorts { .. } => vec![FromAgent::Probed { ports: Vec::new() }],
+        ToAgent::ClosePorts => vec![FromAgent::PortsClosed { sources: Vec::new() }],
         ToAgent::PrepareServer { .. } | ToAgent::PrepareClient { .. } => {
             vec![FromAgent::Prepared { ports: vec![1] }]
         }

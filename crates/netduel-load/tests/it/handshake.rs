@@ -177,7 +177,7 @@ fn closed_port_is_reported_with_its_address() {
 
 #[test]
 fn address_without_an_interface_is_reported_with_a_remedy() {
-    let Err(error) = prepare_server(&bulk(), "192.0.2.1".parse().unwrap(), TOKEN) else {
+    let Err(error) = prepare_server(&bulk(), "192.0.2.1".parse::<std::net::IpAddr>().unwrap(), TOKEN) else {
         panic!("it was bound")
     };
     assert!(matches!(error, LoadError::Bind { .. }));

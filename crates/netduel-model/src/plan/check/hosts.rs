@@ -39,10 +39,9 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<
                 _ => addresses,
             };
             let expect_mbps = check_bandwidth_limit(host.expect_mbps, &path, problems);
-            hosts.insert(
-                name,
-                Host { launch, addresses, size: check_size(host, &path, problems), expect_mbps },
-            );
+            let size = check_size(host, &path, problems);
+            let data_ports = host.data_ports;
+            hosts.insert(name, Host { launch, addresses, data_ports, size, expect_mbps });
         }
     }
     hosts
@@ -86,6 +85,10 @@ fn check_foreign_keys(host: &HostSpec, path: &str, problems: &mut Problems<'_>) 
             let allowed = format!("remove it, or set launch = \"{}\"", word_of(other));
             problems.add(&key_path(path, key), wrong, allowed);
         }
+    }
+    if launch == LaunchKind::Paired && host.data_ports.is_some() {
+        let wrong = "is written for a paired server, whose data uses the port of `serve`";
+        problems.add(&key_path(path, "data_ports"), wrong, "remove it");
     }
     if launch == LaunchKind::Lab && host.addresses.is_some() {
         let wrong = "is written for a host of the lab, which has the lab's own addresses";
