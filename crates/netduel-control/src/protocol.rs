@@ -25,7 +25,7 @@ pub const PROTOCOL: u32 = 3;
 pub const PROTOCOL_RELEASED: u32 = 2;
 
 /// The fingerprints of the messages to and from an agent in this version. A test compares them with those of the types.
-pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["80241b01e292732f", "2a29c875702c6f21"];
+pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["eec2ec39a2dad1e3", "94ad10cbd1f51aff"];
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_false(value: &bool) -> bool {

@@ -100,7 +100,7 @@ impl JsonSchema for DataPorts {
         true
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]{1,5}(-[0-9]{1,5})?$" })
+        json_schema!({ "type": "string", "pattern": "^[0-9]{1,5}(-[0-9]{1,5})?$", "examples": ["5210-5219"] })
     }
 }
 

@@ -138,7 +138,7 @@ fn answers_to(message: &ToAgent) -> Vec<FromAgent> {
 }
 
 /// Answers in a conversation without faults.
-const ANSWERS: u32 = 9;
+const ANSWERS: u32 = 12;
 
 fn converse(seed: u64, fault: Fault) -> (Conversation, Result<(), PeerError>) {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);

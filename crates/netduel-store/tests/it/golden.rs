@@ -105,12 +105,6 @@ fn warnings() -> Vec<Warning> {
             Warning::TokenBucketBurst { arm, workload, before_bps: 5e9, after_bps: 1e9 }
         },
         Warning::SharedMachine { client: host("near"), server: host("far") },
-        Warning::AddressTranslated {
-            client: host("near"),
-            server: host("far"),
-            local: "10.0.0.1".parse().unwrap(),
-            seen: "192.0.2.1".parse().unwrap(),
-        },
         {
             let (arm, workload) = pair();
             Warning::ReceiverOverrun { arm, workload, datagrams: 12, lost: None }
