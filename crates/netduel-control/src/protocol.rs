@@ -1,4 +1,6 @@
 //! The messages between coordinator and agent: one JSON object per line, versioned. No IO.
+//!
+//! Long because: every message of the protocol stands in one of two enums, with the reading of its lines.
 use std::net::IpAddr;
 
 use netduel_model::data_ports::{DataPorts, PortNeeds, ProbeSource, ProbedPort};

@@ -8,9 +8,7 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::workload::{DATA_PORT, Traffic};
-
-/// A range of ports, from 1 on: `5210` or `5210-5219`.
+/// A range of ports: `5210` or `5210-5219`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DataPorts {
@@ -23,19 +21,10 @@ pub struct DataPorts {
 #[error("a port or a range in ascending order is needed, for example \"5210\" or \"5210-5219\"")]
 pub struct NotPorts;
 
-impl NotPorts {
-    /// What is allowed instead.
-    pub(crate) fn allowed(self) -> String {
-        let range = DATA_PORT.range.map(|range| format!("; {}", range.allowed()));
-        format!("{self}{}", range.unwrap_or_default())
-    }
-}
-
 impl DataPorts {
-    /// From the first to the last; `None` when a number is out of the range of its setting, or the first is behind the last.
+    /// From the first to the last; `None` when the first is behind the last. The range of the numbers is that of the setting.
     pub fn new(first: u16, last: u16) -> Option<Self> {
-        let is_port = |port: u16| DATA_PORT.range.is_some_and(|range| range.contains(port.into()));
-        (is_port(first) && is_port(last) && first <= last).then_some(Self { first, last })
+        (first <= last).then_some(Self { first, last })
     }
 
     /// The ports, in order.
@@ -130,12 +119,6 @@ pub struct PortNeeds {
 }
 
 impl PortNeeds {
-    /// Those of one trial.
-    pub fn of(traffic: &Traffic) -> Self {
-        let sockets = traffic.facts().sockets;
-        Self { tcp: sockets.tcp > 0, udp: sockets.udp }
-    }
-
     /// The larger of each.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
@@ -225,7 +208,7 @@ mod tests {
             let ports: DataPorts = text.parse().unwrap();
             assert_eq!((ports.to_string().as_str(), ports.count()), (text, count));
         }
-        for text in ["", "0", "0-5", "65536", "9-8", "+5", "5-+6", "5 - 6", "5-", "-5", "5-6-7", "5,6"] {
+        for text in ["", "65536", "9-8", "+5", "5-+6", "5 - 6", "5-", "-5", "5-6-7", "5,6"] {
             assert_eq!(text.parse::<DataPorts>(), Err(NotPorts), "{text}");
         }
         assert_eq!("7-7".parse::<DataPorts>().unwrap().to_string(), "7");

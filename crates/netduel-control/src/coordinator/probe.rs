@@ -24,7 +24,7 @@ fn probes(plan: &ResolvedPlan) -> BTreeMap<(HostName, HostName, bool), PortNeeds
     for arm in plan.arms.iter().filter(|arm| is_probed(plan, arm)) {
         let Pair { client, server } = &arm.pair;
         for workload in &arm.workloads {
-            let needs = PortNeeds::of(&workload.traffic);
+            let needs = workload.traffic.facts().sockets.port_needs();
             if needs.count() > 0 {
                 let is_ipv4 = workload.family == Family::Ipv4;
                 let probe: &mut PortNeeds =

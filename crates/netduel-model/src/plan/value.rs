@@ -75,7 +75,7 @@ impl Value for DataPorts {
             DeValue::String(text) => text.as_ref(),
             _ => "",
         };
-        text.parse().inspect_err(|error| problems.add(path, found(raw), NotPorts::allowed(*error))).ok()
+        text.parse().inspect_err(|error: &NotPorts| problems.add(path, found(raw), error.to_string())).ok()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Arms: who talks to whom, what is changed for it, and what it is compared with.
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::data_ports::PortNeeds;
 use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
 use crate::lab;
 use crate::nearest::nearest;
@@ -267,7 +266,7 @@ fn resolve_expectation(
 /// Notes a range of ports that is smaller than a trial needs.
 fn check_data_ports(arm: &ArmSpec, server: Option<&Host>, workload: &Workload, problems: &mut Problems<'_>) {
     let (Some(name), Some(ports)) = (&arm.server, server.and_then(|host| host.data_ports)) else { return };
-    let needed = PortNeeds::of(&workload.traffic).count();
+    let needed = workload.traffic.facts().sockets.port_needs().count();
     if needed > ports.count() {
         let path = key_path(&key_path("hosts", name.as_str()), "data_ports");
         let wrong = format!(

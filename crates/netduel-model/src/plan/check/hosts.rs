@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use crate::data_ports::DataPorts;
 use crate::ids::HostName;
 use crate::lab;
 use crate::nearest::nearest;
@@ -11,7 +12,7 @@ use crate::plan::spec::{HostSpec, LaunchKind, PlanSpec};
 use crate::plan::value::name_rule;
 use crate::size;
 use crate::socket_name::SocketName;
-use crate::workload::SSH;
+use crate::workload::{DATA_PORT, SSH};
 
 use super::values::{check_bandwidth_limit, check_command, check_table};
 
@@ -41,6 +42,9 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<
             let expect_mbps = check_bandwidth_limit(host.expect_mbps, &path, problems);
             let size = check_size(host, &path, problems);
             let data_ports = host.data_ports;
+            for port in data_ports.into_iter().flat_map(DataPorts::ends) {
+                check_table(problems, &path, &[DATA_PORT], |_| Some(port.into()));
+            }
             hosts.insert(name, Host { launch, addresses, data_ports, size, expect_mbps });
         }
     }
