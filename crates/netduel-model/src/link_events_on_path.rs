@@ -3,8 +3,10 @@ use std::collections::BTreeSet;
 
 use crate::link_event::{LinkChange, LinkEvent};
 use crate::observation::{InterfaceDelta, Observation, Presence};
+use crate::own_traffic::background_bytes;
 
-/// An interface with at least this share of a host's bytes carries the trial. The rest is other traffic of the host.
+/// An interface with at least this share of a host's bytes carries the trial, unless they can be background traffic. The rest is other
+/// traffic of the host.
 const CARRIER_SHARE_MIN: f64 = 0.01;
 
 impl Observation {
@@ -25,11 +27,12 @@ impl Observation {
 
 fn near_path<'i>(interfaces: &'i [InterfaceDelta], expected: Option<&'i str>) -> BTreeSet<&'i str> {
     let of_trial = || interfaces.iter().filter(|interface| !interface.is_master);
-    let bytes = |interface: &InterfaceDelta| (interface.rx_bytes.saturating_add(interface.tx_bytes)) as f64;
-    let total: f64 = of_trial().map(bytes).sum();
+    let bytes = |interface: &InterfaceDelta| interface.rx_bytes.saturating_add(interface.tx_bytes);
+    let total = of_trial().map(bytes).fold(0, u64::saturating_add);
+    let others_max = (total as f64 * CARRIER_SHARE_MIN).max(background_bytes(total) as f64);
     // A removed interface lost its counters, so it may have carried any number of bytes.
     let carries = |interface: &InterfaceDelta| {
-        interface.presence == Presence::Removed || bytes(interface) > total * CARRIER_SHARE_MIN
+        interface.presence == Presence::Removed || bytes(interface) as f64 > others_max
     };
     let mut carriers: BTreeSet<&str> =
         of_trial().filter(|one| carries(one)).map(|one| one.name.as_str()).collect();
@@ -114,5 +117,15 @@ mod tests {
         assert_eq!(observed(&[enslaved, logged], &seen).link_events_on_path(None).len(), 2);
         let gone = event("enP1s1", Some("nic"), LinkChange::Removed);
         assert_eq!(observed(&[gone], &seen).link_events_on_path(Some("nic")).len(), 1);
+    }
+
+    #[test]
+    fn background_traffic_of_a_trial_with_few_bytes_does_not_make_a_carrier() {
+        // 100 round trips on pf0; ARP on vf0, whose link goes because its physical function was restarted.
+        let lost = [event("vf0", None, LinkChange::CarrierLost)];
+        let seen = |bytes: u64| [interface("pf0", None, 30_000), interface("vf0", None, bytes)];
+        assert!(observed(&lost, &seen(1_200)).link_events_on_path(None).is_empty());
+        assert_eq!(observed(&lost, &seen(4_200)).link_events_on_path(None).len(), 1);
+        assert_eq!(observed(&lost, &seen(1_200)).link_events_on_path(Some("vf0")).len(), 1);
     }
 }

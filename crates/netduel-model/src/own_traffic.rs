@@ -21,6 +21,11 @@ const CONTROL_MESSAGE_BYTES: u64 = 14 + 48 + 2 * 98;
 /// Background traffic of the host that a trial may have beside it, bytes: neighbour discovery, ARP, multicast membership, spanning tree.
 const BACKGROUND_BYTES_MAX: u64 = 4096;
 
+/// Background traffic that is allowed for beside this many bytes of a host in a trial, bytes.
+pub(crate) fn background_bytes(bytes: u64) -> u64 {
+    BACKGROUND_BYTES_MAX.min(bytes / OWN_PER_STRAY)
+}
+
 /// The trial's own packets at one end, and the packets that the interfaces counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnPackets {
@@ -135,7 +140,7 @@ impl OwnTraffic {
         Some(OtherTraffic {
             own_bytes: bytes,
             control_bytes: control.bytes.saturating_add(headers),
-            background_bytes: BACKGROUND_BYTES_MAX.min(bytes / OWN_PER_STRAY),
+            background_bytes: background_bytes(bytes),
         })
     }
 }

@@ -16,6 +16,7 @@ pub mod link;
 pub mod local_bind;
 pub mod memory;
 pub mod mount;
+pub mod name_lookup;
 pub mod namespace;
 pub mod namespace_handle;
 pub mod netlink;

@@ -38,6 +38,7 @@ static ALLOCATOR: EndingAllocator<{ Kind::Environment as i32 }> = EndingAllocato
 
 fn main() {
     ALLOCATOR.end_without_memory_for_threads();
+    netduel_sys::name_lookup::load_no_service();
     std::process::exit(unless_panicked(run));
 }
 

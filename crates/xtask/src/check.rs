@@ -44,13 +44,14 @@ pub fn run() -> bool {
     timed(&mut rows, "licences", licences);
     let mut tests = None;
     timed(&mut rows, "tests", || {
-        let finished = TestRun::perform(&[], workspace::in_ci() || requires_all(), Display::Everything, &[])?;
+        let is_required = workspace::in_ci() || requires_all();
+        let finished = TestRun::perform(&[], is_required, Display::Everything, &[])?;
         let ending = Ending::from(finished.passed());
         tests = Some(finished);
         Ok(ending)
     });
     timed(&mut rows, "fuzzing", fuzzing);
-    // Fails if `cargo run` is ambiguous, which is the README's first command; the tests run the demo itself.
+    // Fails if `cargo run` is ambiguous, which is a command of the README; the tests run the demo itself.
     timed(&mut rows, "cargo run", || {
         step::succeeds(&mut step::cargo(["run", "--quiet", "--", "plan", "check", "plans/demo.toml"]))
             .map(Ending::from)

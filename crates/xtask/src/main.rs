@@ -1,4 +1,4 @@
-//! `cargo xtask <check|test|tidy|fuzz|bench|guests|setup>`: checks, tests, benches and set-up of this workspace.
+//! `cargo xtask <check|test|tidy|fuzz|bench|guests|dist|setup>`: checks, tests, benches, files for installation and set-up of this workspace.
 //!
 //! It needs a Rust toolchain only. It must not import a crate of the product, because it has to build and check when the product
 //! does not compile.
@@ -8,6 +8,7 @@ mod bench;
 mod binaries;
 mod busy;
 mod check;
+mod dist;
 mod fuzz;
 mod guests;
 mod leftovers;
@@ -38,6 +39,7 @@ usage: cargo xtask <command>
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
   bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
   guests          prepare such guests, or boot a scene of them: `cargo xtask guests --help`
+  dist            make the files for installation in target/dist, and check them; `cargo xtask dist --help`
   setup           install the system packages that tests need (Debian, Ubuntu)
 
 REQUIRE_ALL=1 makes a failure of each skip.
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         ("tidy", []) => tidy::run(),
         ("fuzz", rest) => fuzz::run(rest),
         ("bench", rest) => bench::run(rest),
+        ("dist", rest) => dist::run(rest),
         ("setup", []) => setup::run().map(|()| true),
         ("help" | "--help" | "-h", _) => {
             print!("{USAGE}");

@@ -131,7 +131,7 @@ fn is_debian(release: &str) -> bool {
 }
 
 /// Whether the effective user is root (proc_pid_status(5): real, effective, saved, file system).
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status
         .lines()

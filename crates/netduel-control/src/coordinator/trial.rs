@@ -2,7 +2,7 @@
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, Token};
 use netduel_model::link_event::LinkEvent;
-use netduel_model::plan::{Arm, Launch, ResolvedPlan, TreatmentAction};
+use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::trial::{OwnTraffic, PathFailure, PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, Role, Workload};
@@ -250,8 +250,8 @@ pub(super) fn path_of(
     };
     for (role, end) in ROLES.into_iter().zip(ends).filter(|(role, _)| seen(role)) {
         let observation = &end.observation;
-        let launch = plan.hosts.get(arm.pair.host(role)).map(|host| &host.launch);
-        let is_remote = matches!(launch, Some(Launch::Command { .. } | Launch::Paired { .. }));
+        let host = plan.hosts.get(arm.pair.host(role));
+        let is_remote = host.is_some_and(|host| host.launch.uses_network());
         let own = own.map(|own| own.beside(observation.control.filter(|_| is_remote)));
         let mut proofs = Vec::new();
         if let Some(expected) = arm.expected(role) {

@@ -30,7 +30,12 @@ impl Coordinator {
         fs::create_dir(&folder).unwrap();
         // ssh finds the configuration of a user by the password database, not by HOME.
         let ssh = folder.join("ssh");
-        let script = format!("#!/bin/sh\nexec /usr/bin/ssh -F \"{}\" \"$@\"\n", bed.ssh_config().display());
+        // The machines of the README are the guests.
+        let config = fs::read_to_string(bed.ssh_config()).unwrap();
+        let config = config.replace("Host a\n", "Host a vm1\n").replace("Host b\n", "Host b vm2\n");
+        let path = folder.join("ssh_config");
+        fs::write(&path, config).unwrap();
+        let script = format!("#!/bin/sh\nexec /usr/bin/ssh -F \"{}\" \"$@\"\n", path.display());
         fs::write(&ssh, script).unwrap();
         fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
         Self { netduel: prepared.netduel(), folder }

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
 
 mod coordinator;
+mod failover;
 mod inspected;
 mod lifetime;
 mod scenes;
+mod stepped;
 mod treatments;
 
 use std::fs;

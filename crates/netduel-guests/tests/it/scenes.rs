@@ -9,7 +9,7 @@ use super::treatments::{InForce, Refused, assert_as_before, check_in_force, chec
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
 
 /// Boots a scene, checks that both guests answer and reach each other in the subnets, and passes the bed on.
-fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
+pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
     let Some(prepared) = prepared() else { return };
     let scene = Scene::named(name).unwrap();
     let mut bed = Bed::boot(&prepared, scene).unwrap_or_else(|error| panic!("failed to {error}"));
@@ -62,6 +62,7 @@ fn virtio_scene_is_inspected() {
         let coordinator = Coordinator::new(&bed);
         emulated_machine_has_no_kvm(&bed, &coordinator);
         check_remedies(&mut bed, &coordinator);
+        example_of_the_readme_runs(&mut bed, &coordinator);
         traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
         check_in_force(&mut bed, &coordinator, "10.1.0.2", VIRTIO_IN_FORCE);
         check_refused(&mut bed, &coordinator, "10.1.0.2", VIRTIO_REFUSED);
@@ -174,6 +175,22 @@ fn emulated_machine_has_no_kvm(bed: &Bed, coordinator: &Coordinator) {
     for key in ["platform", "hypervisor"] {
         assert!(!facts[key].as_str().unwrap_or_default().contains("KVM"), "{:#}", facts[key]);
     }
+}
+
+/// The plan of the README between two machines on which no netduel is installed; only its number of blocks and its duration are less.
+fn example_of_the_readme_runs(bed: &mut Bed, coordinator: &Coordinator) {
+    let readme = include_str!("../../../../README.md");
+    let (_, plan) = readme.split_once("```toml\nname = \"eight\"").unwrap();
+    let (plan, _) = plan.split_once("```").unwrap();
+    let plan = coordinator.plan(&format!("name = \"eight\"{plan}"));
+    for (guest, address) in bed.guests().iter().zip(["192.0.2.6", "192.0.2.7"]) {
+        run(guest, &format!("rm -rf ~/.cache/netduel /bin/netduel; ip address add {address}/24 dev virt0"));
+    }
+    let few = ["--set", "blocks_min=2", "--set", "blocks_max=2", "--set", "duration=\"500 ms\""];
+    let words: Vec<&str> = ["run", &plan, "--json"].into_iter().chain(few).collect();
+    let printed = coordinator.run(bed, &words).expect_code(0);
+    assert_eq!(printed.stderr.matches("copying netduel (").count(), 2, "{}", printed.stderr);
+    assert_all_valid(&printed.document(), 4);
 }
 
 /// What `pps` leaves in queues does not reach the next trial, and ssh on an interface of its own is no other path.

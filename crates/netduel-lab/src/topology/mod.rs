@@ -59,7 +59,7 @@ impl Topology {
         let mut guests = Vec::new();
         for side in SIDES {
             let guest = Host::create(side.guest)?;
-            guests.push((side, guest, probe::Sockets::open()?));
+            guests.push((side, guest, probe::Sockets::open(spec.cap)?));
         }
         let mut halves = Vec::new();
         let mut sockets = Vec::new();
@@ -233,15 +233,17 @@ fn new_link(interface: Interface, mtu: u32) -> NewLink<'static> {
     NewLink { name: interface.name, index: interface.index, mtu, mac: None, queues: None }
 }
 
-/// Makes an interface an active port of a bridge, in the order of a hot-plugged device.
+/// Makes an interface an active port of a bridge. A new port is configured while it is down: two ports of a guest that forward
+/// to each other for only an instant close a loop through its machine, in which the kernel's own multicast multiplies and then
+/// fills the queue of a capped wire.
 fn plug(host: &mut Host, port: Interface, bridge: Interface, settings: PortSettings) -> Result<(), LabError> {
     let object = host.object(port.name);
     link::no_link_local(&mut host.route, port.index, &object)?;
-    link::set_up(&mut host.route, port.index, &object)?;
     if link::master(&mut host.route, port.index, &object)? != Some(bridge.index) {
         link::set_master(&mut host.route, port.index, bridge.index, &object)?;
     }
-    link::set_port(&mut host.route, port.index, settings, &object)
+    link::set_port(&mut host.route, port.index, settings, &object)?;
+    link::set_up(&mut host.route, port.index, &object)
 }
 
 fn create_bridge(host: &mut Host, bridge: NewLink<'_>) -> Result<(), LabError> {

@@ -5,29 +5,56 @@ use std::time::Duration;
 
 use netduel_model::lab;
 use netduel_model::plan::spec::LabPath;
+use netduel_model::units::BitRate;
 use netduel_sys::clock;
 
 use crate::error::LabError;
 
-/// Time limit for a path to carry traffic. The kernel configures IPv6 addresses and carriers in its own workers, which are late
-/// on a loaded machine.
-const PATIENCE_NS: u64 = 5_000_000_000;
-/// Time between probes without an answer.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Bytes of a probe's frame: 7 bytes of data and the headers of UDP, IPv6 and Ethernet.
+const FRAME: u64 = 7 + 8 + 40 + 14;
+/// What the kernel itself sends when an interface comes up (RFC 4861, RFC 9777), bytes, generously.
+const KERNELS_SHARE: u64 = 4096;
+
+/// How probes of a path are sent. They take at most half of a cap: probes that wait in a queue behind earlier ones are late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pace {
+    /// Time between probes without an answer.
+    pause_ns: u64,
+    /// Time limit for a path to carry traffic.
+    patience_ns: u64,
+}
+
+impl Pace {
+    /// The kernel configures IPv6 addresses and carriers in its own workers, which are late on a loaded machine.
+    fn within(cap: Option<BitRate>) -> Self {
+        let time_of = |bytes: u64| cap.map_or(0, |cap| bytes * 8 * 1_000_000_000 / cap.0.max(1));
+        Self {
+            pause_ns: time_of(2 * FRAME).max(10_000_000),
+            patience_ns: 5_000_000_000 + time_of(KERNELS_SHARE),
+        }
+    }
+}
 
 /// Sockets opened in a guest's network namespace.
-pub(crate) struct Sockets([UdpSocket; 2]);
+pub(crate) struct Sockets {
+    of_family: [UdpSocket; 2],
+    pace: Pace,
+}
 
 impl Sockets {
-    /// Opens one socket of each family in the calling thread's network namespace.
-    pub(crate) fn open() -> Result<Self, LabError> {
+    /// Opens one socket of each family in the calling thread's network namespace, for paths with or without a cap.
+    pub(crate) fn open(cap: Option<BitRate>) -> Result<Self, LabError> {
+        let pace = Pace::within(cap);
         let open = |address: IpAddr| {
             let socket = UdpSocket::bind(SocketAddr::new(address, 0))
                 .map_err(LabError::local(format!("open a probe socket on {address}")))?;
-            socket.set_read_timeout(Some(PAUSE)).map_err(LabError::local("limit the time of a probe"))?;
+            socket
+                .set_read_timeout(Some(Duration::from_nanos(pace.pause_ns)))
+                .map_err(LabError::local("limit the time of a probe"))?;
             Ok(socket)
         };
-        Ok(Self([open(Ipv4Addr::UNSPECIFIED.into())?, open(Ipv6Addr::UNSPECIFIED.into())?]))
+        let of_family = [open(Ipv4Addr::UNSPECIFIED.into())?, open(Ipv6Addr::UNSPECIFIED.into())?];
+        Ok(Self { of_family, pace })
     }
 }
 
@@ -36,31 +63,46 @@ pub(crate) fn reach(guests: [&Sockets; 2], path: LabPath) -> Result<(), LabError
     for (family, name) in ["IPv4", "IPv6"].into_iter().enumerate() {
         for (from, to) in [(0, 1), (1, 0)] {
             let address = lab::addresses(lab::GUESTS[to])[family];
-            once(&guests[from].0[family], &guests[to].0[family], address).map_err(|error| {
-                LabError::Unreachable {
-                    from: lab::GUESTS[from].to_owned(),
-                    to: lab::GUESTS[to].to_owned(),
-                    interface: lab::interface(path).to_owned(),
-                    family: name.to_owned(),
-                    errno: error.into(),
-                }
+            let ends = [from, to].map(|end| &guests[end].of_family[family]);
+            once(ends, address, guests[from].pace).map_err(|error| LabError::Unreachable {
+                from: lab::GUESTS[from].to_owned(),
+                to: lab::GUESTS[to].to_owned(),
+                interface: lab::interface(path).to_owned(),
+                family: name.to_owned(),
+                errno: error.into(),
             })?;
         }
     }
     Ok(())
 }
 
-fn once(sender: &UdpSocket, receiver: &UdpSocket, address: IpAddr) -> io::Result<()> {
+fn once([sender, receiver]: [&UdpSocket; 2], address: IpAddr, pace: Pace) -> io::Result<()> {
     let to = SocketAddr::new(address, receiver.local_addr()?.port());
-    let deadline = clock::monotonic_ns() + PATIENCE_NS;
+    let deadline = clock::monotonic_ns() + pace.patience_ns;
     loop {
         let sent = sender.send_to(b"netduel", to);
         let sending_failed = sent.is_err();
         match sent.and_then(|_| receiver.recv(&mut [0; 16])) {
             Ok(_) => return Ok(()),
             Err(error) if clock::monotonic_ns() > deadline => return Err(error),
-            Err(_) if sending_failed => clock::sleep_until(clock::monotonic_ns() + PAUSE.as_nanos() as u64),
+            Err(_) if sending_failed => clock::sleep_until(clock::monotonic_ns() + pace.pause_ns),
             Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_take_at_most_half_of_a_cap() {
+        assert_eq!(Pace::within(None).pause_ns, 10_000_000);
+        for cap in [8_000, 64_000, 1_000_000_000] {
+            let Pace { pause_ns, patience_ns } = Pace::within(Some(BitRate(cap)));
+            let carried_bits = cap * pause_ns / 1_000_000_000;
+            assert!(2 * 8 * FRAME <= carried_bits, "{cap} bit/s: a probe every {pause_ns} ns");
+            assert!(patience_ns >= 20 * pause_ns, "{cap} bit/s: {pause_ns} of {patience_ns} ns");
         }
     }
 }

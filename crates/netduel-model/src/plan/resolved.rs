@@ -113,6 +113,16 @@ pub enum Launch {
     },
 }
 
+impl Launch {
+    /// Whether the connection to the agent may use an interface of its host: a command may be ssh.
+    pub fn uses_network(&self) -> bool {
+        match self {
+            Self::Command { .. } | Self::Ssh(_) | Self::Paired { .. } => true,
+            Self::Local | Self::Lab { .. } | Self::Netns { .. } => false,
+        }
+    }
+}
+
 /// A host that is reached by ssh.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SshHost {

@@ -6,6 +6,9 @@ use super::drivers;
 use super::finding::{Finding, Severity};
 use super::nic::{is_hardware, is_synthetic, partner};
 
+/// The driver that pairs a virtual function with a virtio NIC.
+const FAILOVER_DRIVER: &str = "net_failover";
+
 /// State of the accelerated path of a paravirtual interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
@@ -142,7 +145,11 @@ fn of_state(host: &HostSnapshot, interface: &Interface, state: &Acceleration) ->
         Acceleration::Idle { function, up: false } => {
             Finding::new("vf-idle", Severity::Warning, format!("the virtual function {function} of {name} is down"))
                 .seen(format!("{function} is paired with {name} and down"))
-                .why("all packets take the paravirtual path, which is slower")
+                .why(if interface.driver.as_deref() == Some(FAILOVER_DRIVER) {
+                    "net_failover drops what its standby receives while it has a virtual function, so nothing is received"
+                } else {
+                    "all packets take the paravirtual path, which is slower"
+                })
                 .remedy("bring the virtual function up")
                 .command(format!("ip link set {function} up"))
         }
@@ -231,7 +238,8 @@ fn without_driver(host: &HostSnapshot, function: &PciFunction) -> Finding {
             .remedy(format!(
                 "load its driver {module}; a kernel without this driver is too old for the device"
             ))
-            .command(format!("modprobe {module}")),
+            // A function that was unbound stays without a driver until a probe is requested, though the module is loaded.
+            .command(format!("modprobe {module}; echo {} > /sys/bus/pci/drivers_probe", function.slot)),
         None => finding
             .remedy("load the driver for this PCI id")
             .command(format!("lspci -k -s {}", function.slot)),

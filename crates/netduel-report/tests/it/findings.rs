@@ -200,7 +200,7 @@ fn commands_name_device_and_value() {
     assert_eq!(of("rss-imbalance"), "ethtool -X enP1s1 equal 8");
     assert_eq!(of("small-rings"), "ethtool -G enP1s1 rx 1024 tx 1024");
     assert_eq!(of("offload-off"), "ethtool -K enP1s1 tso on");
-    assert_eq!(of("function-without-driver"), "modprobe mlx5_core");
+    assert!(of("function-without-driver").starts_with("modprobe mlx5_core; echo "));
     assert_eq!(of("double-queueing"), "tc qdisc replace dev enP1s1 root noqueue");
     assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'");
     // The cores of the device's own node are 0 to 3.
@@ -292,8 +292,8 @@ fn missing_driver_is_derived_from_the_pci_id() {
         without_vf(&mut host);
         let function = &mut host.pci_functions[0];
         (function.vendor, function.device, function.driver) = (vendor, device, None);
-        let found = on_host(&host);
-        assert_eq!(found[0].command.as_deref(), Some(format!("modprobe {module}").as_str()));
+        let probe = format!("modprobe {module}; echo {} > /sys/bus/pci/drivers_probe", function.slot);
+        assert_eq!(on_host(&host)[0].command, Some(probe));
     }
 }
 
@@ -545,6 +545,18 @@ fn function_below_net_failover_is_active_by_its_own_counters() {
     let function = || "enP1s1".to_owned();
     assert_eq!(state(7), Acceleration::Active { function: function() });
     assert_eq!(state(0), Acceleration::Idle { function: function(), up: true });
+}
+
+#[test]
+fn function_that_is_down_below_net_failover_stops_reception() {
+    let why = |driver: &str| {
+        let mut host = azure();
+        host.interfaces[1].driver = Some(driver.into());
+        host.interfaces[2].up = false;
+        on_host(&host).into_iter().find(|finding| finding.id == "vf-idle").unwrap().why
+    };
+    assert!(why("net_failover").contains("nothing is received"), "{}", why("net_failover"));
+    assert!(why("hv_netvsc").contains("slower"), "{}", why("hv_netvsc"));
 }
 
 #[test]

@@ -156,7 +156,8 @@ pub fn of_copy(ssh: &SshHost, file: &str, output: &Output) -> Obstacle {
 /// A program that does not start on the host.
 pub fn of_start(ssh: &SshHost, binary: &Binary, file: &str, status: Option<i32>, printed: &str) -> Obstacle {
     let path = shown(&binary.path);
-    let other = "name a static netduel with --remote-program FILE (built with `--target x86_64-unknown-linux-musl` or that of its machine)";
+    let other =
+        "name a static netduel for its processor with --remote-program FILE (`cargo xtask dist` makes one)";
     let is_dynamic =
         status == Some(127) || printed.contains("shared libraries") || printed.contains("version `");
     let remedy = match &binary.loader {

@@ -1,0 +1,115 @@
+//! Paths that QEMU changes while netduel measures: hot unplug and carrier loss, under net_failover and under a bond.
+use netduel_guests::{Bed, Guest};
+use serde_json::json;
+
+use super::coordinator::{Coordinator, warnings};
+use super::scenes::with_scene;
+use super::stepped::SteppedRun;
+use super::{end, run};
+
+#[test]
+fn change_below_net_failover_that_netduel_did_not_make_excludes_its_trial() {
+    with_scene("e1000e", &[1, 2], |mut bed| {
+        let path = Path { above: "fo0", active: "eth0", beside: "e1k0", address: "10.1.0.2" };
+        let back = "until [ -e /sys/class/net/eth0/master ]; do usleep 50000; done; . /scene.sh; up eth0";
+        path.check(&mut bed, |guest| {
+            guest.plug("eth0").unwrap();
+            run(guest, back);
+        });
+        end(bed);
+    });
+}
+
+#[test]
+fn change_below_a_bond_that_netduel_did_not_make_excludes_its_trial() {
+    with_scene("hotplug", &[1], |mut bed| {
+        for (guest, number) in bed.guests().iter_mut().zip(1..) {
+            run(guest, &format!("{LOAD_BONDING}; ip address add 10.2.0.{number}/24 dev bond0"));
+            for interface in ["hot0", "hot1"] {
+                plug_into_bond(guest, interface);
+            }
+            run(guest, ACTIVE_IN_BOND);
+        }
+        run(&bed.guests()[0], "ping -c 1 -W 60 10.2.0.2");
+        let path = Path { above: "bond0", active: "hot0", beside: "virt0", address: "10.2.0.2" };
+        path.check(&mut bed, |guest| {
+            plug_into_bond(guest, "hot0");
+            run(guest, ACTIVE_IN_BOND);
+        });
+        end(bed);
+    });
+}
+
+/// Without `max_bonds` the module makes a bond0 of its own, in another mode.
+const LOAD_BONDING: &str = "set -e; while read -r name; do insmod /modules/$name.ko max_bonds=0; done < /modules/bonding.order; \
+     ip link add bond0 type bond mode active-backup miimon 100; ip link set bond0 up";
+
+/// `hot0` carries the bond's traffic, whichever port had it.
+const ACTIVE_IN_BOND: &str = "echo hot0 > /sys/class/net/bond0/bonding/primary; \
+     until [ \"$(cat /sys/class/net/bond0/bonding/active_slave)\" = hot0 ]; do usleep 50000; done";
+
+fn plug_into_bond(guest: &mut Guest, interface: &str) {
+    guest.plug_model(interface, "e1000e").unwrap();
+    let mac = guest.mac(interface).unwrap();
+    run(
+        guest,
+        &format!(
+            "set -e; . /scene.sh; rename {mac} e1000e {interface}; ip link set {interface} down; \
+             ip link set {interface} master bond0; up {interface}"
+        ),
+    );
+}
+
+/// What carries the data of both guests.
+struct Path {
+    /// The interface with the address.
+    above: &'static str,
+    /// The interface below it that carries the packets.
+    active: &'static str,
+    /// An interface on another wire.
+    beside: &'static str,
+    /// The server's.
+    address: &'static str,
+}
+
+impl Path {
+    /// A change in each trial. `bring_back` plugs the active interface of a guest again and waits until it carries packets.
+    fn check(&self, bed: &mut Bed, bring_back: impl Fn(&mut Guest)) {
+        let Self { active, beside, address, .. } = *self;
+        let coordinator = Coordinator::new(bed);
+        let mut stepped = SteppedRun::start(bed, &coordinator, address, "");
+        let lost_carrier = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[0], active));
+        let removed = stepped.trial(bed, self.above, |bed| {
+            let guest = &mut bed.guests()[0];
+            guest.unplug(active).unwrap();
+            // The way that is left carries traffic.
+            run(guest, &format!("ping -c 1 -W 60 {address}"));
+            bring_back(guest);
+            run(guest, &format!("ping -c 1 -W 60 {address}"));
+        });
+        let at_the_server = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[1], active));
+        let elsewhere = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[0], beside));
+        let (report, _) = stepped.report();
+        for (line, end, what) in [
+            (&lost_carrier, "client", format!("{active} lost carrier")),
+            (&removed, "client", format!("{active} was removed")),
+            (&at_the_server, "server", format!("{active} lost carrier")),
+        ] {
+            let changed = format!("at the {end} the path changed during the trial: ");
+            assert!(line.contains("invalid, wrong path"), "{line}");
+            assert!(line.contains(&changed) && line.contains(&what), "{what} is not in {line}");
+        }
+        assert!(!elsewhere.contains("invalid") && !elsewhere.contains("failed"), "{elsewhere}");
+        assert_eq!((&report["trials_valid"], &report["trials_excluded"]), (&1.into(), &3.into()));
+        assert!(warnings(&report).iter().any(|text| text.contains(active)), "{:#}", report["warnings"]);
+    }
+}
+
+/// Takes the carrier of an interface away and gives it back, each seen by the guest.
+fn interrupt(guest: &mut Guest, interface: &str) {
+    for (is_up, carrier) in [(false, 0), (true, 1)] {
+        guest.qmp("set_link", &json!({ "name": interface, "up": is_up })).unwrap();
+        let file = format!("/sys/class/net/{interface}/carrier");
+        run(guest, &format!("until [ \"$(cat {file})\" = {carrier} ]; do usleep 50000; done"));
+    }
+}

@@ -1,0 +1,50 @@
+//! Builds a static netduel for the processor of this machine.
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::machine::Machine;
+use crate::{step, workspace};
+
+/// The profile in the manifest of the workspace.
+const PROFILE: &str = "dist";
+/// The limit of the program's size: 20 MB.
+const BYTES_MAX: u64 = 20_000_000;
+
+/// Builds the program and returns its file.
+pub fn program(machine: Machine, target_folder: &Path) -> Result<PathBuf> {
+    let target = machine.target();
+    let mut command =
+        step::cargo(["build", "--locked", "--profile", PROFILE, "--target", &target, "--package", "netduel"]);
+    // Neither the caller's flags nor the folders of this machine get into the program.
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags().join("\u{1f}")).env("CARGO_TARGET_DIR", target_folder);
+    command.env_remove("RUSTFLAGS").env_remove("CARGO_INCREMENTAL");
+    if !step::succeeds(&mut command)? {
+        bail!("the static netduel does not build; cargo's message is above");
+    }
+    Ok(target_folder.join(target).join(PROFILE).join("netduel"))
+}
+
+/// Checks the size of the program, and returns it in bytes.
+pub fn checked_size(program: &Path) -> Result<u64> {
+    let bytes = program
+        .metadata()
+        .with_context(|| format!("failed to read the size of {}", program.display()))?
+        .len();
+    if bytes >= BYTES_MAX {
+        bail!("the program has {bytes} bytes, and the limit is {BYTES_MAX}");
+    }
+    Ok(bytes)
+}
+
+/// The flags of rustc.
+fn flags() -> Vec<String> {
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home);
+    let root = workspace::root();
+    let replaced = [(Some(root), "/netduel"), (cargo, "/cargo")];
+    let replaced = replaced
+        .into_iter()
+        .filter_map(|(folder, name)| Some(format!("--remap-path-prefix={}={name}", folder?.display())));
+    std::iter::once("-Ctarget-feature=+crt-static".to_owned()).chain(replaced).collect()
+}

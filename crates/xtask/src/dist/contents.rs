@@ -1,0 +1,219 @@
+//! What the files for installation contain: one list for every format. The program writes its own man pages and completions.
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::gzip::gzip;
+use crate::workspace;
+
+/// For people, at the root of the workspace.
+const TEXTS: [&str; 4] = ["README.md", "LICENSE", LICENCE_APACHE, LICENCE_MIT];
+const LICENCE_APACHE: &str = "LICENSE-APACHE";
+const LICENCE_MIT: &str = "LICENSE-MIT";
+
+/// The shells, with the name of the file that each looks for.
+const SHELLS: [(&str, &str); 3] = [("bash", "netduel"), ("zsh", "_netduel"), ("fish", "netduel.fish")];
+
+/// Where distributions keep files for zsh; the other folders are the same everywhere.
+#[derive(Debug, Clone, Copy)]
+pub enum Layout {
+    /// Debian and its descendants.
+    Debian,
+    /// Fedora, openSUSE and their descendants, and zsh itself.
+    Other,
+}
+
+/// A file below the root of a system or of an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Without a slash at its start.
+    pub path: String,
+    /// For example `0o755`.
+    pub permissions: u32,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
+impl File {
+    fn new(path: String, permissions: u32, bytes: &[u8]) -> Self {
+        Self { path, permissions, bytes: bytes.to_vec() }
+    }
+}
+
+/// The files without their places, by name.
+#[derive(Debug)]
+pub struct Contents {
+    program: Vec<u8>,
+    pages: Vec<(String, Vec<u8>)>,
+    completions: Vec<(&'static str, Vec<u8>)>,
+    texts: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Contents {
+    /// Reads the program and the texts, and lets the program write the rest; `scratch` is a folder for that, which is made anew.
+    pub fn collect(program: &Path, scratch: &Path) -> Result<Self> {
+        remake(scratch)?;
+        output_of(Command::new(program).arg("man").arg(scratch))?;
+        let mut pages = Vec::new();
+        for entry in fs::read_dir(scratch).context("failed to list the man pages")? {
+            let path = entry.context("failed to list the man pages")?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            pages.push((name, read(&path)?));
+        }
+        pages.sort();
+        let mut completions = Vec::new();
+        for (shell, name) in SHELLS {
+            completions.push((name, output_of(Command::new(program).args(["completions", shell]))?));
+        }
+        let mut texts = Vec::new();
+        for name in TEXTS {
+            texts.push((name, read(&workspace::root().join(name))?));
+        }
+        Ok(Self { program: read(program)?, pages, completions, texts })
+    }
+
+    /// The files of a package, below the root of the system.
+    pub fn installed(&self, layout: Layout) -> Result<Vec<File>> {
+        let mut files = vec![File::new("usr/bin/netduel".to_owned(), 0o755, &self.program)];
+        for (name, page) in &self.pages {
+            files.push(File::new(format!("usr/share/man/man1/{name}.gz"), 0o644, &gzip(page)?));
+        }
+        for (name, text) in &self.completions {
+            let folder = match (*name, layout) {
+                ("netduel", _) => "bash-completion/completions",
+                ("_netduel", Layout::Debian) => "zsh/vendor-completions",
+                ("_netduel", Layout::Other) => "zsh/site-functions",
+                _ => "fish/vendor_completions.d",
+            };
+            files.push(File::new(format!("usr/share/{folder}/{name}"), 0o644, text));
+        }
+        for (name, text) in &self.texts {
+            files.push(File::new(format!("usr/share/doc/netduel/{name}"), 0o644, text));
+        }
+        if matches!(layout, Layout::Debian) {
+            let text: Vec<u8> =
+                ["LICENSE", LICENCE_MIT].iter().flat_map(|name| self.text(name)).copied().collect();
+            files.push(File::new("usr/share/doc/netduel/copyright".to_owned(), 0o644, &text));
+        }
+        Ok(files)
+    }
+
+    /// The files of an archive that is unpacked anywhere, below one folder.
+    pub fn unpacked(&self, folder: &str) -> Vec<File> {
+        let mut files = vec![File::new(format!("{folder}/netduel"), 0o755, &self.program)];
+        let pages = self.pages.iter().map(|(name, page)| (format!("man/man1/{name}"), page));
+        let shells = SHELLS.iter().zip(&self.completions);
+        let completions =
+            shells.map(|((shell, _), (_, text))| (format!("completions/netduel.{shell}"), text));
+        let texts = self.texts.iter().map(|(name, text)| ((*name).to_owned(), text));
+        for (name, bytes) in pages.chain(completions).chain(texts) {
+            files.push(File::new(format!("{folder}/{name}"), 0o644, bytes));
+        }
+        files
+    }
+
+    fn text(&self, wanted: &str) -> &[u8] {
+        self.texts.iter().find(|(name, _)| *name == wanted).map_or(&[], |(_, text)| text)
+    }
+}
+
+/// Writes files below a folder, with their permissions.
+pub fn write_below(folder: &Path, files: &[File]) -> Result<()> {
+    for file in files {
+        let path = folder.join(&file.path);
+        let parent = path.parent().unwrap_or(folder);
+        fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
+        fs::write(&path, &file.bytes)
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(file.permissions)))
+            .with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Removes a folder with all that is in it, and makes it anew.
+pub fn remake(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("failed to remove {}", folder.display()));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))
+}
+
+/// The content of a file.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("failed to read {}", path.display()))
+}
+
+/// What a command prints; an error with its messages when it fails.
+pub fn output_of(command: &mut Command) -> Result<Vec<u8>> {
+    let shown = crate::step::shown(command);
+    let output = command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .with_context(|| format!("failed to start `{shown}`"))?;
+    if !output.status.success() {
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+        bail!("failed to run `{shown}`: {}\n{messages}", output.status);
+    }
+    Ok(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Contents {
+        Contents {
+            program: b"program".to_vec(),
+            pages: vec![("netduel.1".to_owned(), b".TH netduel".to_vec())],
+            completions: SHELLS.iter().map(|(shell, name)| (*name, shell.as_bytes().to_vec())).collect(),
+            texts: TEXTS.iter().map(|name| (*name, name.as_bytes().to_vec())).collect(),
+        }
+    }
+
+    #[test]
+    fn each_shell_finds_its_completions() {
+        let content = |layout, path: &str| {
+            let files = example().installed(layout).unwrap();
+            files
+                .into_iter()
+                .find(|file| file.path == path)
+                .map(|file| String::from_utf8(file.bytes).unwrap())
+        };
+        for layout in [Layout::Debian, Layout::Other] {
+            let bash = content(layout, "usr/share/bash-completion/completions/netduel");
+            assert_eq!(bash.as_deref(), Some("bash"));
+            let fish = content(layout, "usr/share/fish/vendor_completions.d/netduel.fish");
+            assert_eq!(fish.as_deref(), Some("fish"));
+        }
+        let zsh = content(Layout::Debian, "usr/share/zsh/vendor-completions/_netduel");
+        assert_eq!(zsh.as_deref(), Some("zsh"));
+        let zsh = content(Layout::Other, "usr/share/zsh/site-functions/_netduel");
+        assert_eq!(zsh.as_deref(), Some("zsh"));
+    }
+
+    #[test]
+    fn only_the_program_is_executable_and_licences_are_everywhere() {
+        let lists = [
+            example().installed(Layout::Debian).unwrap(),
+            example().installed(Layout::Other).unwrap(),
+            example().unpacked("netduel-1"),
+        ];
+        for files in lists {
+            let executable: Vec<&[u8]> = files
+                .iter()
+                .filter(|file| file.permissions & 0o111 != 0)
+                .map(|file| file.bytes.as_slice())
+                .collect();
+            assert_eq!(executable, [b"program"]);
+            for licence in [LICENCE_APACHE, LICENCE_MIT] {
+                assert!(files.iter().any(|file| file.path.ends_with(licence)), "{licence}");
+            }
+        }
+    }
+}
