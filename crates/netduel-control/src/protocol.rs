@@ -245,7 +245,7 @@ pub enum FromAgent {
     },
     /// The ports are closed.
     PortsClosed {
-        /// The client of each handshake.
+        /// The client of each handshake that began.
         sources: Vec<ProbeSource>,
     },
     /// Sockets are ready; a server names its ports.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use netduel_model::data_ports::{ListenAt, PortAnswer, PortNeeds, PortProtocol, ProbeSource, ProbedPort};
 use netduel_model::ids::Token;
 use netduel_sys::local_bind::LocalBind;
+use netduel_sys::tcp_table::{self, State};
 use netduel_sys::{clock, socket};
 
 use crate::error::LoadError;
@@ -56,7 +57,7 @@ impl OpenPorts {
         [&self.tcp, &self.udp]
     }
 
-    /// Closes the ports, and returns the source address of each handshake.
+    /// Closes the ports, and returns the source address of each handshake that began.
     pub fn close(mut self) -> Vec<ProbeSource> {
         self.wake = None;
         let thread = self.thread.take();
@@ -88,14 +89,33 @@ impl Answering {
         let mut pending = PendingHandshakes::default();
         // An error ends the answers, and the client names the port that has none.
         while self.turn(&mut pending).is_ok_and(|goes_on| goes_on) {}
-        for flow in self.flows.iter().filter(|flow| flow.handshake.is_ready()) {
-            let ends = flow.socket.local_addr().and_then(|own| Ok((own.port(), flow.socket.peer_addr()?)));
-            if let Ok((port, peer)) = ends {
+        for flow in &self.flows {
+            if let (Some(peer), Ok(own)) = (flow.handshake.peer(), flow.socket.local_addr()) {
                 let address = peer.ip().to_canonical();
-                self.seen.push(ProbeSource { protocol: PortProtocol::Udp, port, address });
+                self.seen.push(ProbeSource { protocol: PortProtocol::Udp, port: own.port(), address });
             }
         }
+        self.note_half_open();
         self.seen
+    }
+
+    /// Notes a client whose SYN arrived, and which the answer did not reach.
+    fn note_half_open(&mut self) {
+        let Some(Ok(own)) = self.listener.as_ref().map(TcpListener::local_addr) else { return };
+        if self.seen.iter().any(|source| source.protocol == PortProtocol::Tcp) {
+            return;
+        }
+        let own = (own.ip().to_canonical(), own.port());
+        // Without the table a dropped answer counts as a dropped request.
+        let entries = tcp_table::read().unwrap_or_default();
+        let waiting = entries.iter().filter(|entry| {
+            entry.state == State::SynReceived && (entry.local.ip(), entry.local.port()) == own
+        });
+        self.seen.extend(waiting.map(|entry| ProbeSource {
+            protocol: PortProtocol::Tcp,
+            port: own.1,
+            address: entry.peer.ip(),
+        }));
     }
 
     /// Waits, and answers what has arrived; false when the end was closed.

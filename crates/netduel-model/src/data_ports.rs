@@ -187,7 +187,7 @@ pub enum PortAnswer {
     },
 }
 
-/// A client as the server of a probe saw it.
+/// A client as the server of a probe saw it: the server received its packets, whether the handshake was completed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeSource {
     /// The protocol.

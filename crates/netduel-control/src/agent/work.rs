@@ -49,7 +49,7 @@ pub trait Work {
         token: Token,
         timeout: Duration,
     ) -> Result<Vec<ProbedPort>, WorkError>;
-    /// Closes the ports, and returns the client of each handshake.
+    /// Closes the ports, and returns the client of each handshake that began.
     fn close_ports(&mut self) -> Vec<ProbeSource>;
     /// Binds the server's sockets and returns their ports.
     fn prepare_server(
