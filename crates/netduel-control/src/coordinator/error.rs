@@ -1,4 +1,6 @@
 //! Errors that end a run or one of its trials.
+use std::net::IpAddr;
+
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::workload::Family;
 use netduel_stats::search::SearchError;
@@ -99,6 +101,22 @@ pub enum RunError {
     /// A client does not reach a port of its server.
     #[error("{0}")]
     PortBlocked(Box<BlockedPort>),
+    /// A server does not have the address of the plan, and cannot listen there.
+    #[error(
+        "host {host} does not have the address {address} of the plan, so it cannot listen there; the address is another host's, or a NAT \
+         translates it, as the public address of a cloud VM; the host has {own}: write one of these to `addresses` that the client reaches \
+         without the NAT, or connect the hosts by a tunnel ({reason})"
+    )]
+    AddressElsewhere {
+        /// The host.
+        host: HostName,
+        /// The address in the plan.
+        address: IpAddr,
+        /// The addresses that the host has, for people.
+        own: String,
+        /// The refusal of the agent.
+        reason: String,
+    },
     /// A change of a host could not be undone.
     #[error("host {host} is not restored, so no later trial there is valid: {left}")]
     NotRestored {
@@ -195,6 +213,7 @@ impl RunError {
             | Self::NotOver { .. }
             | Self::HostChanged { .. }
             | Self::PortBlocked(_)
+            | Self::AddressElsewhere { .. }
             | Self::NotRestored { .. } => RunErrorKind::Host,
             Self::Refused { kind, .. } => (*kind).into(),
             Self::Store(_) => RunErrorKind::Store,

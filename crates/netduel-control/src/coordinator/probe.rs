@@ -1,11 +1,12 @@
 //! The probe of data ports before the first trial: each pair of hosts, in each IP family and protocol of its workloads. It judges answers;
 //! the agents open and probe.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netduel_model::data_ports::{PortAnswer, PortNeeds, ProbeSource, ProbedPort};
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Arm, Host, Launch, Pair, ResolvedPlan, TreatmentAction};
+use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 use netduel_model::workload::Family;
@@ -18,8 +19,11 @@ use crate::protocol::{FromAgent, STEP_TIMEOUT_NS, ToAgent};
 /// Timeout of a port, nanoseconds: TCP sends a SYN after 0, 1 and 3 s.
 const PORT_TIMEOUT_NS: u64 = 5_000_000_000;
 
+/// One probe: a client, its server, and whether by IPv4.
+type Route = (HostName, HostName, bool);
+
 /// The probes of a plan: what the trials of each pair need in each family.
-fn probes(plan: &ResolvedPlan) -> BTreeMap<(HostName, HostName, bool), PortNeeds> {
+fn probes(plan: &ResolvedPlan) -> BTreeMap<Route, PortNeeds> {
     let mut probes = BTreeMap::new();
     for arm in plan.arms.iter().filter(|arm| is_probed(plan, arm)) {
         let Pair { client, server } = &arm.pair;
@@ -49,19 +53,52 @@ fn is_probed(plan: &ResolvedPlan, arm: &Arm) -> bool {
 }
 
 impl Conductor<'_> {
-    /// Probes all pairs of the plan. A pair behind a NAT is a warning.
+    /// Probes all pairs of the plan. A pair behind a NAT is a warning, unless it is one of those in `known`.
     ///
     /// # Errors
-    /// [`RunError::PortBlocked`] for the first port that does not answer; what an agent refuses, and its loss.
-    pub(super) fn probe_ports(&mut self) -> Result<(), TrialError> {
-        let mut warned = BTreeSet::new();
-        for ((client, server, is_ipv4), needs) in probes(self.hosts.plan) {
-            let family = if is_ipv4 { Family::Ipv4 } else { Family::Ipv6 };
-            let (probed, sources) = self.probe(&client, &server, family, needs)?;
-            if let Some((local, seen)) = translated(&probed, &sources)
-                && warned.insert((client.clone(), server.clone(), local, seen))
-            {
-                self.warned(Warning::AddressTranslated { client, server, local, seen });
+    /// [`RunError::PortBlocked`] for the first port that does not answer; [`RunError::AddressElsewhere`]; what an agent refuses, and its
+    /// loss.
+    pub(super) fn probe_ports(&mut self, known: &[Warning]) -> Result<(), TrialError> {
+        let mut found = Vec::new();
+        let probed = self.probe_pairs(&mut found);
+        // After the loss of an agent the probe is repeated.
+        if !matches!(probed, Err(TrialError::Lost { .. })) {
+            for warning in found.into_iter().filter(|warning| !known.contains(warning)) {
+                self.warned(warning);
+            }
+        }
+        probed
+    }
+
+    fn probe_pairs(&mut self, found: &mut Vec<Warning>) -> Result<(), TrialError> {
+        let probes = probes(self.hosts.plan);
+        for ((client, server, is_ipv4), needs) in &probes {
+            let (client, server) = (client.clone(), server.clone());
+            let family = if *is_ipv4 { Family::Ipv4 } else { Family::Ipv6 };
+            let address = self.address(&server, family)?;
+            let (probed, sources) = self.probe(&client, &server, address, *needs)?;
+            let blocked = probed.iter().find(|port| !matches!(port.answer, PortAnswer::Open { .. }));
+            if let Some(port) = blocked {
+                let of_server = probes.iter().filter(|((_, other, _), _)| *other == server);
+                let needs = of_server.fold(PortNeeds::default(), |sum, (_, needs)| sum.max(*needs));
+                let hosts = &self.hosts.plan.hosts;
+                let blocked = BlockedPort {
+                    from: hosts.get(&client).and_then(|host| address_like(host, address)),
+                    arrived: source_of(port, &sources),
+                    port: port.clone(),
+                    data_ports: hosts.get(&server).and_then(|host| host.data_ports),
+                    client,
+                    server,
+                    address,
+                    needs,
+                };
+                return Err(RunError::PortBlocked(Box::new(blocked)).into());
+            }
+            if let Some((local, seen)) = translated(&probed, &sources) {
+                let warning = Warning::AddressTranslated { client, server, local, seen };
+                if !found.contains(&warning) {
+                    found.push(warning);
+                }
             }
         }
         Ok(())
@@ -72,14 +109,14 @@ impl Conductor<'_> {
         &mut self,
         client: &HostName,
         server: &HostName,
-        family: Family,
+        address: IpAddr,
         needs: PortNeeds,
     ) -> Result<(Vec<ProbedPort>, Vec<ProbeSource>), TrialError> {
-        let address = self.address(server, family)?;
         let ports = self.hosts.plan.hosts.get(server).and_then(|host| host.data_ports);
         let token = (self.tokens)().map_err(RunError::Token)?;
         let message = ToAgent::OpenPorts { bind: address, ports, needs, token };
-        let (tcp, udp) = match self.hosts.ask(server, &message, STEP_TIMEOUT_NS)? {
+        let opened = self.hosts.ask(server, &message, STEP_TIMEOUT_NS);
+        let (tcp, udp) = match opened.map_err(|error| self.or_elsewhere(server, address, error))? {
             FromAgent::PortsOpen { tcp, udp } => (tcp, udp),
             other => return Err(self.hosts.unexpected(server, &other, &message)),
         };
@@ -104,20 +141,30 @@ impl Conductor<'_> {
             Some(other) => return Err(self.hosts.unexpected(server, &other, &ToAgent::ClosePorts)),
             None => Vec::new(),
         };
-        if let Some(port) = probed.iter().find(|port| !matches!(port.answer, PortAnswer::Open { .. })) {
-            let blocked = BlockedPort {
-                client: client.clone(),
-                server: server.clone(),
-                address,
-                from: self.hosts.plan.hosts.get(client).and_then(|host| address_like(host, address)),
-                port: port.clone(),
-                data_ports: ports,
-                needs,
-            };
-            return Err(RunError::PortBlocked(Box::new(blocked)).into());
-        }
         Ok((probed, sources))
     }
+
+    /// The refusal of a server, or that it does not have the address at which it is to listen.
+    fn or_elsewhere(&self, server: &HostName, address: IpAddr, error: TrialError) -> TrialError {
+        let own = self.snapshots.get(server).map(addresses).unwrap_or_default();
+        match error {
+            TrialError::Refused { host, message: reason, .. } if !own.is_empty() && !own.contains(&address) => {
+                let words: Vec<String> = own.iter().map(IpAddr::to_string).collect();
+                RunError::AddressElsewhere { host, address, own: words.join(", "), reason }.into()
+            }
+            other => other,
+        }
+    }
+}
+
+/// The addresses of a host at which another one may reach it.
+fn addresses(snapshot: &HostSnapshot) -> Vec<IpAddr> {
+    let is_local = |address: &IpAddr| match address {
+        IpAddr::V4(four) => four.is_loopback() || four.is_link_local(),
+        IpAddr::V6(six) => six.is_loopback() || six.is_unicast_link_local(),
+    };
+    let of_all = snapshot.interfaces.iter().flat_map(|interface| interface.addresses.iter().copied());
+    of_all.filter(|address| !is_local(address)).collect()
 }
 
 /// The address of a host of the same family.
@@ -125,14 +172,17 @@ fn address_like(host: &Host, other: IpAddr) -> Option<IpAddr> {
     host.addresses.iter().find(|address| address.is_ipv4() == other.is_ipv4()).copied()
 }
 
+/// The source address that the server saw at a port.
+fn source_of(port: &ProbedPort, sources: &[ProbeSource]) -> Option<IpAddr> {
+    let is_there = |source: &&ProbeSource| source.protocol == port.protocol && source.port == port.port;
+    sources.iter().find(is_there).map(|source| source.address)
+}
+
 /// The client's own address and the one that the server saw, where they differ.
 fn translated(probed: &[ProbedPort], sources: &[ProbeSource]) -> Option<(IpAddr, IpAddr)> {
     probed.iter().find_map(|port| {
         let PortAnswer::Open { local } = port.answer else { return None };
-        let seen = sources
-            .iter()
-            .find(|source| source.protocol == port.protocol && source.port == port.port)?
-            .address;
+        let seen = source_of(port, sources)?;
         (seen != local).then_some((local, seen))
     })
 }
