@@ -148,7 +148,9 @@ impl Conductor<'_> {
     fn or_elsewhere(&self, server: &HostName, address: IpAddr, error: TrialError) -> TrialError {
         let own = self.snapshots.get(server).map(addresses).unwrap_or_default();
         match error {
-            TrialError::Refused { host, message: reason, .. } if !own.is_empty() && !own.contains(&address) => {
+            TrialError::Refused { host, message: reason, .. }
+                if !own.is_empty() && !own.contains(&address) =>
+            {
                 let words: Vec<String> = own.iter().map(IpAddr::to_string).collect();
                 RunError::AddressElsewhere { host, address, own: words.join(", "), reason }.into()
             }

@@ -392,14 +392,7 @@ impl Store for RunFile {
 }
 
 fn new_run(id: RunId, seed: u64) -> KnownRun {
-    KnownRun {
-        id,
-        seed,
-        is_resumed: false,
-        trials: Vec::new(),
-        warnings: Vec::new(),
-        hosts: BTreeMap::new(),
-    }
+    KnownRun { id, seed, is_resumed: false, trials: Vec::new(), warnings: Vec::new(), hosts: BTreeMap::new() }
 }
 
 fn print_store_error(stored: Option<Result<(), StoreError>>) {
