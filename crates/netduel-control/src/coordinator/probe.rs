@@ -188,3 +188,79 @@ fn translated(probed: &[ProbedPort], sources: &[ProbeSource]) -> Option<(IpAddr,
         (seen != local).then_some((local, seen))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::data_ports::PortProtocol;
+    use netduel_model::plan::parse;
+
+    use super::*;
+
+    /// A TCP stream by IPv4 and four flows by IPv6.
+    const WORKLOADS: &str = "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\n\
+                             [[workloads]]\nname = \"flows\"\ntype = \"udp-stream\"\nrate = \"1 Mbit/s\"\nflows = 4\nfamily = \"ipv6\"\n";
+
+    /// The probes of a plan with these arms, as text.
+    fn probes_of(arms: &str) -> Vec<String> {
+        let host = |name: &str, number: u32| {
+            format!(
+                "[hosts.{name}]\nlaunch = \"netns\"\nnetns = \"{name}\"\naddresses = [\"192.0.2.{number}\", \"2001:db8::{number}\"]\n"
+            )
+        };
+        let text = format!(
+            "name = \"probes\"\nquestion = \"Which?\"\n{}{}{arms}{WORKLOADS}",
+            host("a", 1),
+            host("b", 2)
+        );
+        let plan = parse(&text, "plan.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let of = |((client, server, is_ipv4), needs): (&Route, &PortNeeds)| {
+            let family = if *is_ipv4 { 4 } else { 6 };
+            format!("{client} {server} IPv{family} tcp {} udp {}", u8::from(needs.tcp), needs.udp)
+        };
+        probes(&plan).iter().map(of).collect()
+    }
+
+    fn arm(name: &str, client: &str, server: &str, more: &str) -> String {
+        format!("[[arms]]\nname = \"{name}\"\nclient = \"{client}\"\nserver = \"{server}\"\n{more}\n")
+    }
+
+    #[test]
+    fn each_ordered_pair_is_probed_in_the_families_and_protocols_of_its_workloads() {
+        let arms =
+            [arm("one", "a", "b", ""), arm("same", "a", "b", "set = { flows = 7 }"), arm("back", "b", "a", "")];
+        let expected = [
+            "a b IPv6 tcp 0 udp 7",
+            "a b IPv4 tcp 1 udp 0",
+            "b a IPv6 tcp 0 udp 4",
+            "b a IPv4 tcp 1 udp 0",
+        ];
+        assert_eq!(probes_of(&arms.concat()), expected);
+    }
+
+    #[test]
+    fn arms_with_commands_are_not_probed() {
+        let command = "treatments = [{ on = \"server\", command = [\"true\"], undo = [\"true\"] }]";
+        let arms = [arm("one", "a", "b", command), arm("back", "b", "a", "")];
+        assert_eq!(probes_of(&arms.concat()), ["b a IPv6 tcp 0 udp 4", "b a IPv4 tcp 1 udp 0"]);
+    }
+
+    #[test]
+    fn translated_address_is_that_of_the_same_port() {
+        let port = |protocol, local: &str| ProbedPort {
+            protocol,
+            port: 5210,
+            answer: PortAnswer::Open { local: local.parse().unwrap() },
+        };
+        let source = |protocol, address: &str| ProbeSource {
+            protocol,
+            port: 5210,
+            address: address.parse().unwrap(),
+        };
+        let probed = [port(PortProtocol::Tcp, "10.0.0.1"), port(PortProtocol::Udp, "10.0.0.1")];
+        let (tcp, udp) = (PortProtocol::Tcp, PortProtocol::Udp);
+        assert_eq!(translated(&probed, &[source(tcp, "10.0.0.1"), source(udp, "10.0.0.1")]), None);
+        let seen = translated(&probed, &[source(tcp, "10.0.0.1"), source(udp, "192.0.2.1")]);
+        assert_eq!(seen, Some(("10.0.0.1".parse().unwrap(), "192.0.2.1".parse().unwrap())));
+        assert_eq!(translated(&probed, &[]), None, "the server saw none");
+    }
+}

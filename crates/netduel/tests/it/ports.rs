@@ -4,10 +4,11 @@ use std::process::{Command, Stdio};
 
 use netduel_test_support::skip;
 
-use crate::support::{Bench, Finished};
+use crate::support::{Bench, Finished, until};
 
-/// All types of sockets: streams, several flows, connections while traffic runs.
-const ALL_SOCKETS: &str = r#"
+/// Each type of workload: at most four flows, both families, connections while traffic runs, echo requests, events of an interface that
+/// carries nothing.
+const ALL_TYPES: &str = r#"
 [[workloads]]
 name = "streams"
 type = "tcp-stream"
@@ -21,10 +22,44 @@ rate = "10 Mbit/s"
 duration = "300 ms"
 family = "ipv6"
 [[workloads]]
+name = "packets"
+type = "pps"
+flows = 4
+packet_rate = "10 k/s"
+duration = "300 ms"
+[[workloads]]
+name = "tcp"
+type = "tcp-rr"
+duration = "300 ms"
+family = "ipv6"
+[[workloads]]
+name = "udp"
+type = "udp-rr"
+duration = "300 ms"
+[[workloads]]
+name = "ping"
+type = "icmp-rr"
+duration = "300 ms"
+[[workloads]]
 name = "connections"
 type = "tcp-crr"
 duration = "300 ms"
+[[workloads]]
+name = "loaded"
+type = "loaded-latency"
+streams = 1
+probe = "udp"
+duration = "1 s"
+[[workloads]]
+name = "lost"
+type = "failover"
+streams = 1
+duration = "1500 ms"
+events = [{ at = "500 ms", do = "down", interface = "vf0" }, { at = "1 s", do = "return", interface = "vf0" }]
 "#;
+
+/// The number of workloads above.
+const TYPES: u32 = 9;
 
 /// One TCP and one UDP port.
 const ROUND_TRIPS: &str = r#"
@@ -38,6 +73,43 @@ type = "udp-rr"
 duration = "300 ms"
 "#;
 
+/// One UDP port in each family.
+const BOTH_FAMILIES: &str = r#"
+[[workloads]]
+name = "four"
+type = "udp-rr"
+duration = "300 ms"
+[[workloads]]
+name = "six"
+type = "udp-rr"
+duration = "300 ms"
+family = "ipv6"
+"#;
+
+/// One TCP and two UDP ports by IPv6.
+const FLOWS: &str = r#"
+[[workloads]]
+name = "streams"
+type = "tcp-stream"
+duration = "300 ms"
+[[workloads]]
+name = "flows"
+type = "udp-stream"
+flows = 2
+rate = "10 Mbit/s"
+duration = "300 ms"
+family = "ipv6"
+"#;
+
+/// The client is compared with itself.
+const ONE_WAY: &str = "[[arms]]\nname = \"routed\"\nclient = \"a\"\nserver = \"b\"\n[design]\naa = true\n";
+/// Each host is the server of an arm.
+const BOTH_WAYS: &str = "[[arms]]\nname = \"there\"\nclient = \"a\"\nserver = \"b\"\n\
+                         [[arms]]\nname = \"back\"\nclient = \"b\"\nserver = \"a\"\n[design]\n";
+
+/// The addresses of the server.
+const SERVER: &str = "addresses = [\"10.80.2.2\", \"fd80:2::2\"]";
+
 /// Client, router and server, removed when dropped.
 struct Routed([String; 3]);
 
@@ -47,10 +119,12 @@ impl Routed {
         let names = ["a", "r", "b"].map(|side| format!("netduel-{label}-{}-{side}", std::process::id()));
         let spaces = Self(names);
         let [a, r, b] = &spaces.0;
-        let lines = [
-            format!("ip netns add {a}"),
-            format!("ip netns add {r}"),
-            format!("ip netns add {b}"),
+        let own = [a, r, b].into_iter().flat_map(|name| {
+            // Addresses are in use at once, without a wait for another host that has them.
+            let at_once = "net.ipv6.conf.default.accept_dad=0";
+            [format!("ip netns add {name}"), format!("ip netns exec {name} sysctl -qw {at_once}")]
+        });
+        let lines = own.chain([
             format!("ip link add near netns {a} type veth peer name near netns {r}"),
             format!("ip link add far netns {r} type veth peer name far netns {b}"),
             format!("ip -n {a} address add 10.80.1.1/24 dev near"),
@@ -71,16 +145,46 @@ impl Routed {
             format!("ip -n {b} route add default via fd80:2::fe"),
             format!("ip netns exec {r} sysctl -qw net.ipv4.ip_forward=1"),
             format!("ip netns exec {r} sysctl -qw net.ipv6.conf.all.forwarding=1"),
-        ];
+        ]);
         for line in lines {
-            let words: Vec<&str> = line.split(' ').collect();
-            let output = Command::new(words[0]).args(&words[1..]).output();
-            if !output.as_ref().is_ok_and(|output| output.status.success()) {
-                skip(format!("`{line}`: {output:?}"));
-                return None;
-            }
+            spaces.take(&line)?;
         }
+        assert!(until(|| spaces.is_ready()), "the links between the namespaces were never ready");
         Some(spaces)
+    }
+
+    /// Runs a command, split at spaces; `None` after a skip.
+    fn take(&self, line: &str) -> Option<()> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let output = Command::new(words[0]).args(&words[1..]).output();
+        if output.as_ref().is_ok_and(|output| output.status.success()) {
+            return Some(());
+        }
+        skip(format!("`{line}` in {:?}: {output:?}", self.0));
+        None
+    }
+
+    /// Whether every interface has carrier and a link-local address that is no longer tentative. Before that a router has no address from
+    /// which it asks for its neighbours by IPv6.
+    fn is_ready(&self) -> bool {
+        self.0.iter().zip([1, 2, 1]).all(|(name, interfaces)| {
+            let words = ["-n", name.as_str(), "-6", "-o", "address", "show", "scope", "link"];
+            let output = Command::new("ip").args(words).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            text.lines().count() == interfaces && !text.contains("tentative")
+        })
+    }
+
+    /// Interfaces of the client that carry nothing: a pair beneath a bridge, of which one may go down. `None` after a skip.
+    fn add_pair(&self) -> Option<()> {
+        let a = &self.0[0];
+        self.take(&format!("ip -n {a} link add spare type bridge"))?;
+        for name in netduel_model::lab::PAIR {
+            self.take(&format!("ip -n {a} link add {name} type dummy"))?;
+            self.take(&format!("ip -n {a} link set {name} master spare"))?;
+            self.take(&format!("ip -n {a} link set {name} up"))?;
+        }
+        self.take(&format!("ip -n {a} link set spare up"))
     }
 
     /// Replaces the rules of the router; `None` after a skip.
@@ -96,7 +200,7 @@ impl Routed {
         if output.as_ref().is_ok_and(|output| output.status.success()) {
             return Some(());
         }
-        assert!(!format!("{output:?}").contains("syntax error"), "{output:?}");
+        assert!(!format!("{output:?}").contains("syntax error"), "{rules}: {output:?}");
         skip(format!("no nftables: {output:?}"));
         None
     }
@@ -108,21 +212,21 @@ impl Routed {
         ))
     }
 
-    /// A plan that compares the pair with itself; `server`: further keys of the server.
-    fn plan(&self, server: &str, workloads: &str) -> String {
+    /// A plan for these hosts. `server`: the keys of the server beside its launcher.
+    fn plan(&self, server: &str, arms: &str, workloads: &str) -> String {
         let [a, _, b] = &self.0;
         format!(
             "name = \"ports\"\nquestion = \"Are the ports open?\"\n\
-             [hosts.a]\nlaunch = \"netns\"\nnetns = \"{a}\"\n\
-             [hosts.b]\nlaunch = \"netns\"\nnetns = \"{b}\"\naddresses = [\"10.80.2.2\", \"fd80:2::2\"]\n{server}\n\
-             [[arms]]\nname = \"routed\"\nclient = \"a\"\nserver = \"b\"\n{workloads}\n\
-             [design]\naa = true\nblocks_min = 2\nblocks_max = 2\n"
+             [hosts.a]\nlaunch = \"netns\"\nnetns = \"{a}\"\naddresses = [\"10.80.1.1\", \"fd80:1::1\"]\ndata_ports = \"5310\"\n\
+             [hosts.b]\nlaunch = \"netns\"\nnetns = \"{b}\"\n{server}\n\
+             {arms}blocks_min = 2\nblocks_max = 2\n{workloads}\n"
         )
     }
 
-    fn run(&self, bench: &Bench, server: &str, workloads: &str) -> Finished {
-        let plan = bench.plan(&self.plan(server, workloads));
-        bench.run(["run", plan.to_str().unwrap(), "--json"])
+    /// Runs it: one arm from the client to the server with these data ports.
+    fn run(&self, bench: &Bench, data_ports: &str, workloads: &str) -> Finished {
+        let server = format!("{SERVER}\ndata_ports = \"{data_ports}\"");
+        run(bench, &self.plan(&server, ONE_WAY, workloads))
     }
 }
 
@@ -134,87 +238,235 @@ impl Drop for Routed {
     }
 }
 
+fn run(bench: &Bench, plan: &str) -> Finished {
+    let plan = bench.plan(plan);
+    bench.run(["run", plan.to_str().unwrap(), "--json"])
+}
+
+/// The run has all of its trials, and each is valid.
+#[track_caller]
+fn assert_complete(run: &Finished, workloads: u32) {
+    // 6: so few blocks may have no verdict, which is not needed here.
+    assert!(matches!(run.code, Some(0 | 6)), "{:?}\n{}\n{}", run.code, run.stderr, run.stdout);
+    let document = run.json();
+    // Two arms in two blocks.
+    assert_eq!(document["trials_valid"], 4 * workloads, "{}", run.stderr);
+    assert_eq!(document["trials_excluded"], 0, "{}", run.stderr);
+}
+
+#[track_caller]
+fn holds(rule: &str, run: &Finished, parts: &[&str]) {
+    for part in parts {
+        assert!(run.stderr.contains(part), "{rule}: {part:?} is not in:\n{}", run.stderr);
+    }
+}
+
+/// A run with this rule of the router ends before its first trial, with these words and the blocked protocol alone.
+#[track_caller]
+fn assert_blocked(spaces: &Routed, (rule, protocol): (&str, &str), parts: &[&str]) -> Option<()> {
+    spaces.forward(rule)?;
+    let bench = Bench::new();
+    let run = spaces.run(&bench, "5310", ROUND_TRIPS).expect_code(4);
+    let at = format!("host a does not reach host b at 10.80.2.2, {protocol} port 5310: ");
+    holds(rule, &run, &[&at]);
+    holds(rule, &run, parts);
+    let stored = netduel_store::Store::open(bench.store()).unwrap().read("last").unwrap();
+    assert!(stored.trials.is_empty(), "{rule}: {} trials", stored.trials.len());
+    bench.assert_nothing_left();
+    Some(())
+}
+
 #[test]
-fn trials_use_the_data_ports_alone() {
-    let Some(spaces) = Routed::new("alone") else { return };
-    let open = "meta l4proto { icmp, ipv6-icmp } accept
-        ct state established accept
-        tcp dport 5310-5311 accept
-        udp dport 5310-5311 accept
+fn every_type_of_workload_keeps_to_the_data_ports() {
+    let Some(spaces) = Routed::new("types") else { return };
+    // Without connection tracking: each packet has a data port at one of its ends.
+    let open = "meta l4proto { 1, 58 } accept
+        tcp dport 5310-5313 accept
+        tcp sport 5310-5313 accept
+        udp dport 5310-5313 accept
+        udp sport 5310-5313 accept
         drop";
-    if spaces.forward(open).is_none() {
+    if spaces.add_pair().is_none() || spaces.forward(open).is_none() {
         return;
     }
     let bench = Bench::new();
-    let run = spaces.run(&bench, "data_ports = \"5310-5311\"", ALL_SOCKETS);
-    assert!(matches!(run.code, Some(0)), "{}\n{}", run.stderr, run.stdout);
-    let document = run.json();
-    assert_eq!((&document["trials_valid"], &document["trials_excluded"]), (&12.into(), &0.into()));
+    let run = spaces.run(&bench, "5310-5313", ALL_TYPES);
+    assert_complete(&run, TYPES);
     assert!(!run.stdout.contains("address-translated"), "no NAT: {}", run.stdout);
     bench.assert_nothing_left();
 }
 
 #[test]
-fn blocked_port_ends_the_run_before_any_trial_with_the_rule() {
-    let Some(spaces) = Routed::new("blocked") else { return };
-    for (rule, found, command) in [
-        ("tcp dport 5310 drop", "10.80.2.2, TCP port 5310: dropped", "ufw allow 5310/tcp"),
-        ("udp dport 5310 drop", "10.80.2.2, UDP port 5310: dropped", "ufw allow 5310/udp"),
-        ("udp sport 5310 drop", "10.80.2.2, UDP port 5310: dropped", "ufw allow 5310/udp"),
+fn dropped_packets_and_dropped_answers_have_rules_for_different_hosts() {
+    let Some(spaces) = Routed::new("dropped") else { return };
+    let there = "; allow it on b:\n  nftables: nft insert rule inet filter input ";
+    let back = "; allow it on a:\n  nftables: nft insert rule inet filter input ip saddr 10.80.2.2 ";
+    let arrived = "the answer is dropped: b received packets of a from 10.80.1.1 and answered";
+    let cases: [(&str, &str, &[&str]); 4] = [
         (
-            "tcp dport 5310 reject with tcp reset",
-            "TCP port 5310: refused",
-            "filter input tcp dport 5310 accept",
+            "tcp dport 5310 drop",
+            "TCP",
+            &["dropped, no answer within 5 s; b did not receive the SYN segments of a", there, "ufw allow 5310/tcp"],
         ),
-        ("tcp dport 5310 reject with icmpx admin-prohibited", "TCP port 5310: refused", "--protocol Tcp"),
-        ("udp dport 5310 reject", "UDP port 5310: refused", "IpProtocol=udp,FromPort=5310,ToPort=5310"),
+        ("tcp sport 5310 drop", "TCP", &[arrived, back, "ufw allow proto tcp from 10.80.2.2 port 5310"]),
+        (
+            "udp dport 5310 drop",
+            "UDP",
+            &["dropped, no answer within 5 s; b did not receive the datagrams of a", there, "ufw allow 5310/udp"],
+        ),
+        ("udp sport 5310 drop", "UDP", &[arrived, back, "firewall-cmd --add-source-port=5310/udp"]),
+    ];
+    for (rule, protocol, parts) in cases {
+        if assert_blocked(&spaces, (rule, protocol), parts).is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn rejected_packets_end_the_run_with_the_rule() {
+    let Some(spaces) = Routed::new("rejected") else { return };
+    let cases: [(&str, &str, &[&str]); 3] = [
+        ("tcp dport 5310 reject with tcp reset", "TCP", &["refused (", "input tcp dport 5310 accept"]),
+        (
+            "tcp dport 5310 reject with icmpx type admin-prohibited",
+            "TCP",
+            &["refused (", "--protocol Tcp --source-address-prefixes 10.80.1.1/32 --destination-port-ranges 5310"],
+        ),
+        ("udp dport 5310 reject", "UDP", &["refused (", "IpProtocol=udp,FromPort=5310,ToPort=5310"]),
+    ];
+    for (rule, protocol, parts) in cases {
+        if assert_blocked(&spaces, (rule, protocol), parts).is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn each_family_of_the_workloads_is_probed_and_no_other() {
+    let Some(spaces) = Routed::new("family") else { return };
+    for (rule, blocked, open) in [
+        ("ip6 daddr fd80:2::2 udp dport 5310 reject", "fd80:2::2", "ipv4"),
+        ("ip daddr 10.80.2.2 udp dport 5310 reject", "10.80.2.2", "ipv6"),
     ] {
         if spaces.forward(rule).is_none() {
             return;
         }
         let bench = Bench::new();
-        let run = spaces.run(&bench, "data_ports = \"5310\"", ROUND_TRIPS).expect_code(4);
-        assert!(run.stderr.contains("host a does not reach host b at "), "{rule}: {}", run.stderr);
-        assert!(run.stderr.contains(found), "{rule}: {}", run.stderr);
-        assert!(run.stderr.contains(command), "{rule}: {}", run.stderr);
-        let stored = netduel_store::Store::open(bench.store()).unwrap().read("last").unwrap();
-        assert!(stored.trials.is_empty(), "{rule}: {} trials", stored.trials.len());
+        let run = spaces.run(&bench, "5310", BOTH_FAMILIES).expect_code(4);
+        holds(rule, &run, &[&format!("host a does not reach host b at {blocked}, UDP port 5310: refused")]);
+        let other = format!(
+            "[[workloads]]\nname = \"one\"\ntype = \"udp-rr\"\nduration = \"300 ms\"\nfamily = \"{open}\"\n"
+        );
+        assert_complete(&spaces.run(&bench, "5310", &other), 1);
         bench.assert_nothing_left();
     }
 }
 
 #[test]
-fn each_family_is_probed_and_the_kernel_s_ports_too() {
-    let Some(spaces) = Routed::new("family") else { return };
-    if spaces.forward("ip6 daddr fd80:2::2 udp dport 1024-65535 reject").is_none() {
+fn each_ordered_pair_is_probed() {
+    let Some(spaces) = Routed::new("pairs") else { return };
+    let rule = "ip daddr 10.80.1.1 tcp dport 5310 reject with tcp reset";
+    if spaces.forward(rule).is_none() {
         return;
     }
     let bench = Bench::new();
-    let run = spaces.run(&bench, "", ALL_SOCKETS).expect_code(4);
-    for part in [
-        "host a does not reach host b at fd80:2::2, UDP port ",
-        "set `data_ports = \"5210-5211\"` for b",
-        "firewall-cmd --add-port=5210-5211/udp",
-    ] {
-        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
-    }
+    let server = format!("{SERVER}\ndata_ports = \"5310\"");
+    let finished = run(&bench, &spaces.plan(&server, BOTH_WAYS, ROUND_TRIPS)).expect_code(4);
+    holds(rule, &finished, &["host b does not reach host a at 10.80.1.1, TCP port 5310: refused"]);
+    // The arm whose server is open, alone.
+    assert_complete(&spaces.run(&bench, "5310", ROUND_TRIPS), 2);
+    bench.assert_nothing_left();
 }
 
 #[test]
-fn nat_between_the_hosts_is_a_warning_before_the_run_and_in_the_report() {
-    let Some(spaces) = Routed::new("nat") else { return };
+fn client_that_accepts_no_connections_needs_no_open_port() {
+    let Some(spaces) = Routed::new("client") else { return };
+    if spaces.forward("ip daddr 10.80.1.1 ct state new drop").is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    assert_complete(&spaces.run(&bench, "5310", ROUND_TRIPS), 2);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn ports_that_the_kernel_chooses_are_probed_and_the_error_names_the_key() {
+    let Some(spaces) = Routed::new("kernel") else { return };
+    let rule = "ip6 daddr fd80:2::2 udp dport 1024-65535 reject";
+    if spaces.forward(rule).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let finished = run(&bench, &spaces.plan(SERVER, ONE_WAY, FLOWS)).expect_code(4);
+    let parts = [
+        "host a does not reach host b at fd80:2::2, UDP port ",
+        "set `data_ports = \"5210-5211\"` for b, and allow it on b:",
+        "firewall-cmd --add-port=5210-5211/udp",
+    ];
+    holds(rule, &finished, &parts);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn nat_of_the_source_is_a_warning_before_the_run_and_in_the_report() {
+    let Some(spaces) = Routed::new("snat") else { return };
     let rules =
-        "table ip t { chain c { type nat hook postrouting priority 100; oifname far masquerade; }; }\n";
+        "table ip t { chain c { type nat hook postrouting priority 100; oifname \"far\" masquerade; }; }\n";
     if spaces.filter(rules).is_none() {
         return;
     }
     let bench = Bench::new();
-    let run = spaces.run(&bench, "data_ports = \"5310\"", ROUND_TRIPS);
-    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    let run = spaces.run(&bench, "5310", ROUND_TRIPS);
+    assert_complete(&run, 2);
     let words = "host b sees host a as 10.80.2.254 instead of 10.80.1.1";
-    assert!(run.stderr.contains(words), "{}", run.stderr);
+    let (before, _) = run.stderr.split_once(": at most ").unwrap();
+    assert!(before.contains(words), "{}", run.stderr);
     assert!(run.json()["warnings"].to_string().contains(words), "{}", run.stdout);
-    assert!(bench.run(["report", "last", "--format", "text"]).stdout.contains("NAT: host b sees host a"));
+    let report = bench.run(["report", "last", "--format", "text"]).expect_code(0);
+    assert!(report.stdout.contains("NAT: host b sees host a"), "{}", report.stdout);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn resumed_run_is_probed_again_and_keeps_one_warning_of_its_nat() {
+    let Some(spaces) = Routed::new("resumed") else { return };
+    let nat = "table ip6 t { chain c { type nat hook postrouting priority 100; oifname \"far\" masquerade; }; }\n";
+    let block =
+        "table ip f { chain c { type filter hook forward priority 0; policy accept; udp dport 5310 reject; }; }\n";
+    if spaces.filter(&format!("{nat}{block}")).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let words = "host b sees host a as fd80:2::fe instead of fd80:1::1";
+    let blocked = spaces.run(&bench, "5310", BOTH_FAMILIES).expect_code(4);
+    holds(block, &blocked, &[words, "host a does not reach host b at 10.80.2.2, UDP port 5310: refused"]);
+    if spaces.filter(nat).is_none() {
+        return;
+    }
+    let resumed = bench.run(["run", "--resume", "last", "--json"]);
+    assert_complete(&resumed, 2);
+    let document = resumed.json();
+    let warnings = document["warnings"].as_array().unwrap().iter();
+    let of_nat: Vec<_> = warnings.filter(|warning| warning["kind"] == "address-translated").collect();
+    assert_eq!(of_nat.len(), 1, "{of_nat:?}");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn nat_of_the_destination_ends_the_run_with_the_addresses_of_the_server() {
+    let Some(spaces) = Routed::new("dnat") else { return };
+    let rules = "table ip t { chain c { type nat hook prerouting priority -100; ip daddr 10.80.1.254 dnat to 10.80.2.2; }; }\n";
+    if spaces.filter(rules).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let server = "addresses = [\"10.80.1.254\"]\ndata_ports = \"5310\"";
+    let finished = run(&bench, &spaces.plan(server, ONE_WAY, ROUND_TRIPS)).expect_code(4);
+    let (wrong, remedy) = finished.stderr.split_once("; the host has ").unwrap();
+    assert!(wrong.contains("host b does not have the address 10.80.1.254 of the plan"), "{wrong}");
+    assert!(remedy.contains("10.80.2.2") && remedy.contains("fd80:2::2"), "{remedy}");
+    bench.assert_nothing_left();
 }
 
 #[test]
@@ -229,9 +481,21 @@ fn data_port_of_another_program_is_named() {
     let mut ready = String::new();
     BufReader::new(other.stdout.take().unwrap()).read_line(&mut ready).unwrap();
     assert!(ready.contains("\"string\""), "{ready}");
-    let run = spaces.run(&bench, "data_ports = \"5310\"", ROUND_TRIPS).expect_code(3);
+    let run = spaces.run(&bench, "5310", ROUND_TRIPS).expect_code(3);
     assert!(run.stderr.contains("bind 1 TCP port of 5310 on 10.80.2.2; in use: 5310"), "{}", run.stderr);
     other.kill().unwrap();
     other.wait().unwrap();
     bench.assert_nothing_left();
+}
+
+#[test]
+fn range_that_is_too_small_is_refused_before_a_host_is_reached() {
+    let bench = Bench::new();
+    let plan = "name = \"ports\"\nquestion = \"Are there enough?\"\n[hosts.a]\nlaunch = \"netns\"\nnetns = \"none-a\"\n\
+                [hosts.b]\nlaunch = \"netns\"\nnetns = \"none-b\"\naddresses = [\"192.0.2.7\", \"2001:db8::7\"]\n\
+                data_ports = \"5310-5312\"\n";
+    let plan = bench.plan(&format!("{plan}{ONE_WAY}{ALL_TYPES}"));
+    let check = bench.run(["plan", "check", plan.to_str().unwrap()]).expect_code(2);
+    let part = "hosts.b.data_ports: is \"5310-5312\", but the workload \"packets\" needs 4 ports";
+    assert!(check.stderr.contains(part), "{}", check.stderr);
 }
