@@ -242,6 +242,8 @@ impl Work for AgentWork {
         needs: PortNeeds,
         token: Token,
     ) -> Result<[Vec<u16>; 2], WorkError> {
+        // Those of a probe whose client was lost have the same numbers.
+        self.open_ports = None;
         let open = OpenPorts::open(listen, needs, token).map_err(traffic)?;
         let ports = open.ports().map(<[u16]>::to_vec);
         self.open_ports = Some(open);

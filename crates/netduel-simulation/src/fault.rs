@@ -20,8 +20,9 @@ pub enum Task {
     Apply,
     /// Undoing them.
     Undo,
-    /// Sockets.
+    /// The probe of ports.
     Probe,
+    /// Sockets.
     Prepare,
     /// Traffic.
     Start,
