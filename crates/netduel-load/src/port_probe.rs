@@ -20,7 +20,7 @@ use crate::pending_handshakes::{self, FirstBytes, PendingHandshakes};
 use crate::server::{bind_flows, port_of};
 use crate::udp_acceptor::Flow;
 use crate::waker::{self, POLL_TIMEOUT, Waker};
-use crate::{free_port, spawn, tcp_acceptor, udp_acceptor};
+use crate::{free_port, preflight, spawn, tcp_acceptor, udp_acceptor};
 
 /// Ports that a client probes at the same time: a blocked port costs its whole timeout.
 const AT_A_TIME: usize = 32;
@@ -42,6 +42,7 @@ impl OpenPorts {
     /// As [`crate::prepare_server`].
     pub fn open(listen: ListenAt, needs: PortNeeds, token: Token) -> Result<Self, LoadError> {
         let udp_flows = if listen.ports.is_some() { needs.udp } else { needs.udp.min(1) };
+        preflight::raise_descriptor_limit(u64::from(needs.tcp) + u64::from(udp_flows))?;
         let listener = if needs.tcp { Some(free_port::listener(listen, None)?) } else { None };
         let flows = bind_flows(listen, udp_flows, token, &mut ErrorCounts::new())?;
         let tcp = listener.iter().map(|one| port_of(one.local_addr())).collect::<Result<_, _>>()?;

@@ -6,8 +6,8 @@ use netduel_test_support::skip;
 
 use crate::support::{Bench, Finished, until};
 
-/// Each type of workload: at most four flows, both families, connections while traffic runs, echo requests, events of an interface that
-/// carries nothing.
+/// Each type of workload: more flows than are probed at a time, both families, connections while traffic runs, echo requests, events of an
+/// interface that carries nothing.
 const ALL_TYPES: &str = r#"
 [[workloads]]
 name = "streams"
@@ -24,7 +24,7 @@ family = "ipv6"
 [[workloads]]
 name = "packets"
 type = "pps"
-flows = 4
+flows = 40
 packet_rate = "10 k/s"
 duration = "300 ms"
 [[workloads]]
@@ -281,16 +281,16 @@ fn every_type_of_workload_keeps_to_the_data_ports() {
     let Some(spaces) = Routed::new("types") else { return };
     // Without connection tracking: each packet has a data port at one of its ends.
     let open = "meta l4proto { 1, 58 } accept
-        tcp dport 5310-5313 accept
-        tcp sport 5310-5313 accept
-        udp dport 5310-5313 accept
-        udp sport 5310-5313 accept
+        tcp dport 5310-5349 accept
+        tcp sport 5310-5349 accept
+        udp dport 5310-5349 accept
+        udp sport 5310-5349 accept
         drop";
     if spaces.add_pair().is_none() || spaces.forward(open).is_none() {
         return;
     }
     let bench = Bench::new();
-    let run = spaces.run(&bench, "5310-5313", ALL_TYPES);
+    let run = spaces.run(&bench, "5310-5349", ALL_TYPES);
     assert_complete(&run, TYPES);
     assert!(!run.stdout.contains("address-translated"), "no NAT: {}", run.stdout);
     bench.assert_nothing_left();
@@ -493,9 +493,9 @@ fn range_that_is_too_small_is_refused_before_a_host_is_reached() {
     let bench = Bench::new();
     let plan = "name = \"ports\"\nquestion = \"Are there enough?\"\n[hosts.a]\nlaunch = \"netns\"\nnetns = \"none-a\"\n\
                 [hosts.b]\nlaunch = \"netns\"\nnetns = \"none-b\"\naddresses = [\"192.0.2.7\", \"2001:db8::7\"]\n\
-                data_ports = \"5310-5312\"\n";
+                data_ports = \"5310-5348\"\n";
     let plan = bench.plan(&format!("{plan}{ONE_WAY}{ALL_TYPES}"));
     let check = bench.run(["plan", "check", plan.to_str().unwrap()]).expect_code(2);
-    let part = "hosts.b.data_ports: is \"5310-5312\", but the workload \"packets\" needs 4 ports";
+    let part = "hosts.b.data_ports: is \"5310-5348\", but the workload \"packets\" needs 40 ports";
     assert!(check.stderr.contains(part), "{}", check.stderr);
 }
