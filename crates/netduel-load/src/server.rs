@@ -2,7 +2,6 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use netduel_model::data_ports::ListenAt;
 use netduel_model::ids::Token;
@@ -17,7 +16,7 @@ use crate::packets::BypassPath;
 use crate::port::registry::Registration;
 use crate::preflight;
 use crate::running::{Notify, Running};
-use crate::socket_source::{AcceptResult, SocketSource};
+use crate::socket_source::{AcceptResult, AcceptorThreads, SocketSource};
 use crate::spawn;
 use crate::supervisor::Supervisor;
 use crate::tcp_acceptor::TcpAcceptor;
@@ -80,9 +79,9 @@ type Work = Box<dyn FnOnce() -> AcceptResult + Send>;
 /// The acceptor threads of an end.
 #[derive(Default)]
 pub(crate) struct Acceptors {
-    state: Arc<AcceptorState>,
+    /// Dropped before the threads, which they end.
     wakes: Vec<Waker>,
-    threads: Vec<JoinHandle<AcceptResult>>,
+    threads: AcceptorThreads,
 }
 
 impl Acceptors {
@@ -92,7 +91,7 @@ impl Acceptors {
         acceptor: impl FnOnce(UnixStream, Arc<AcceptorState>) -> Work,
     ) -> Result<&Waker, LoadError> {
         let (wake, watched) = Waker::pair()?;
-        let thread = spawn::thread("load-accept", acceptor(watched, Arc::clone(&self.state)))?;
+        let thread = spawn::thread("load-accept", acceptor(watched, Arc::clone(&self.threads.state)))?;
         self.threads.push(thread);
         self.wakes.push(wake);
         Ok(&self.wakes[self.wakes.len() - 1])
@@ -132,14 +131,14 @@ impl ServerEnd {
     ) -> Self {
         let facts = workload.traffic.facts();
         let (counters, finish_shuts_down) = (facts.sockets.counters(), facts.finish_shuts_down);
-        let control = Arc::new(Control::new(counters, finish_shuts_down, acceptors.wakes, acceptors.state));
-        let sockets = SocketSource::Accepting(acceptors.threads);
+        let Acceptors { wakes, threads } = acceptors;
+        let control = Control::new(counters, finish_shuts_down, wakes, Arc::clone(&threads.state));
         let supervisor = Supervisor {
-            control,
+            control: Arc::new(control),
             workload: workload.clone(),
             role: Role::Server,
             token,
-            sockets,
+            sockets: SocketSource::Accepting(threads),
             setup,
             connections: None,
             raw: None,
