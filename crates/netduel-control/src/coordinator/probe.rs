@@ -14,7 +14,7 @@ use netduel_model::workload::Family;
 use super::blocked_port::BlockedPort;
 use super::conductor::Conductor;
 use super::error::{RunError, TrialError};
-use crate::protocol::{FromAgent, STEP_TIMEOUT_NS, ToAgent};
+use crate::protocol::{FailureKind, FromAgent, STEP_TIMEOUT_NS, ToAgent};
 
 /// Timeout of a port, nanoseconds: TCP sends a SYN after 0, 1 and 3 s.
 const PORT_TIMEOUT_NS: u64 = 5_000_000_000;
@@ -144,11 +144,11 @@ impl Conductor<'_> {
         Ok((probed, sources))
     }
 
-    /// The refusal of a server, or that it does not have the address at which it is to listen.
+    /// The refusal of a server, or that it does not have the address at which it is to listen. A port in use is another kind of failure.
     fn or_elsewhere(&self, server: &HostName, address: IpAddr, error: TrialError) -> TrialError {
         let own = self.snapshots.get(server).map(addresses).unwrap_or_default();
         match error {
-            TrialError::Refused { host, message: reason, .. }
+            TrialError::Refused { host, kind: FailureKind::Traffic, message: reason }
                 if !own.is_empty() && !own.contains(&address) =>
             {
                 let words: Vec<String> = own.iter().map(IpAddr::to_string).collect();
