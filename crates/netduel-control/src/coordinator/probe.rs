@@ -146,27 +146,28 @@ impl Conductor<'_> {
 
     /// The refusal of a server, or that it does not have the address at which it is to listen. A port in use is another kind of failure.
     fn or_elsewhere(&self, server: &HostName, address: IpAddr, error: TrialError) -> TrialError {
-        let own = self.snapshots.get(server).map(addresses).unwrap_or_default();
+        let Some(snapshot) = self.snapshots.get(server) else { return error };
+        let has_it = snapshot.interfaces.iter().any(|interface| interface.addresses.contains(&address));
+        let own = addresses(snapshot);
         match error {
             TrialError::Refused { host, kind: FailureKind::Traffic, message: reason }
-                if !own.is_empty() && !own.contains(&address) =>
+                if !has_it && !own.is_empty() =>
             {
-                let words: Vec<String> = own.iter().map(IpAddr::to_string).collect();
-                RunError::AddressElsewhere { host, address, own: words.join(", "), reason }.into()
+                RunError::AddressElsewhere { host, address, own: own.join(", "), reason }.into()
             }
             other => other,
         }
     }
 }
 
-/// The addresses of a host at which another one may reach it.
-fn addresses(snapshot: &HostSnapshot) -> Vec<IpAddr> {
+/// The addresses of a host at which another one may reach it, for people.
+fn addresses(snapshot: &HostSnapshot) -> Vec<String> {
     let is_local = |address: &IpAddr| match address {
         IpAddr::V4(four) => four.is_loopback() || four.is_link_local(),
         IpAddr::V6(six) => six.is_loopback() || six.is_unicast_link_local(),
     };
     let of_all = snapshot.interfaces.iter().flat_map(|interface| interface.addresses.iter().copied());
-    of_all.filter(|address| !is_local(address)).collect()
+    of_all.filter(|address| !is_local(address)).map(|address| address.to_string()).collect()
 }
 
 /// The address of a host of the same family.
