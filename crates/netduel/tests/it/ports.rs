@@ -180,8 +180,10 @@ impl Routed {
         let a = &self.0[0];
         self.take(&format!("ip -n {a} link add spare type bridge"))?;
         for name in netduel_model::lab::PAIR {
-            self.take(&format!("ip -n {a} link add {name} type dummy"))?;
+            // Its other end gives it a carrier.
+            self.take(&format!("ip -n {a} link add {name} type veth peer name {name}-end"))?;
             self.take(&format!("ip -n {a} link set {name} master spare"))?;
+            self.take(&format!("ip -n {a} link set {name}-end up"))?;
             self.take(&format!("ip -n {a} link set {name} up"))?;
         }
         self.take(&format!("ip -n {a} link set spare up"))
