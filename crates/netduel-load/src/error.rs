@@ -449,8 +449,8 @@ impl LoadError {
                 "no program listens on that port; the server's agent has ended, or the address is another host's"
             }
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                "no answer; a firewall or security group drops the packets, or the route is wrong: allow the `data_ports` of the server, without them \
-                 its net.ipv4.ip_local_port_range"
+                "no answer; a firewall or security group drops the packets, or the route is wrong: allow the `data_ports` of the server, \
+                 without them its net.ipv4.ip_local_port_range"
             }
             io::ErrorKind::AddrNotAvailable => {
                 "no local port is free: widen net.ipv4.ip_local_port_range, or wait for connections in TIME_WAIT to end"

@@ -103,7 +103,9 @@ impl BlockedPort {
         [
             (
                 "nftables",
-                format!("nft insert rule inet filter input {ip} saddr {address} {small} sport {ports} accept"),
+                format!(
+                    "nft insert rule inet filter input {ip} saddr {address} {small} sport {ports} accept"
+                ),
             ),
             ("ufw", format!("ufw allow proto {small} from {address} port {colon}")),
             ("firewalld", format!("firewall-cmd --add-source-port={ports}/{small}")),
@@ -249,7 +251,8 @@ mod tests {
     fn rejected_packet_has_rules_for_the_server() {
         let mut rejected = blocked(PortProtocol::Tcp, "192.0.2.7", DataPorts::new(5211, 5211));
         rejected.port.answer = PortAnswer::Refused { error: "Connection refused".to_owned() };
-        assert_parts(&rejected, &["refused (Connection refused)", "; allow it on far:", "ufw allow 5211/tcp"]);
+        let parts = ["refused (Connection refused)", "; allow it on far:", "ufw allow 5211/tcp"];
+        assert_parts(&rejected, &parts);
     }
 
     #[test]

@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn each_ordered_pair_is_probed_in_the_families_and_protocols_of_its_workloads() {
-        let arms =
-            [arm("one", "a", "b", ""), arm("same", "a", "b", "set = { flows = 7 }"), arm("back", "b", "a", "")];
+        let more = "set = { flows = 7 }";
+        let arms = [arm("one", "a", "b", ""), arm("same", "a", "b", more), arm("back", "b", "a", "")];
         let expected = [
             "a b IPv6 tcp 0 udp 7",
             "a b IPv4 tcp 1 udp 0",

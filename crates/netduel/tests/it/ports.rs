@@ -1,4 +1,6 @@
 //! Data ports behind a firewall with real rules, and NAT, in namespaces: a client, a router and a server.
+//!
+//! Long because: each kind of rule and of NAT is a test of its own, on one topology.
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
@@ -308,13 +310,21 @@ fn dropped_packets_and_dropped_answers_have_rules_for_different_hosts() {
         (
             "tcp dport 5310 drop",
             "TCP",
-            &["dropped, no answer within 5 s; b did not receive the SYN segments of a", there, "ufw allow 5310/tcp"],
+            &[
+                "dropped, no answer within 5 s; b did not receive the SYN segments of a",
+                there,
+                "ufw allow 5310/tcp",
+            ],
         ),
         ("tcp sport 5310 drop", "TCP", &[arrived, back, "ufw allow proto tcp from 10.80.2.2 port 5310"]),
         (
             "udp dport 5310 drop",
             "UDP",
-            &["dropped, no answer within 5 s; b did not receive the datagrams of a", there, "ufw allow 5310/udp"],
+            &[
+                "dropped, no answer within 5 s; b did not receive the datagrams of a",
+                there,
+                "ufw allow 5310/udp",
+            ],
         ),
         ("udp sport 5310 drop", "UDP", &[arrived, back, "firewall-cmd --add-source-port=5310/udp"]),
     ];
@@ -333,7 +343,10 @@ fn rejected_packets_end_the_run_with_the_rule() {
         (
             "tcp dport 5310 reject with icmpx type admin-prohibited",
             "TCP",
-            &["refused (", "--protocol Tcp --source-address-prefixes 10.80.1.1/32 --destination-port-ranges 5310"],
+            &[
+                "refused (",
+                "--protocol Tcp --source-address-prefixes 10.80.1.1/32 --destination-port-ranges 5310",
+            ],
         ),
         ("udp dport 5310 reject", "UDP", &["refused (", "IpProtocol=udp,FromPort=5310,ToPort=5310"]),
     ];
