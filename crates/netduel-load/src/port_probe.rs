@@ -243,12 +243,11 @@ fn answer_of(error: &LoadError, timeout: Duration) -> PortAnswer {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
             PortAnswer::Dropped { seconds: timeout.as_secs() }
         }
-        // ICMP: port unreachable, administratively prohibited, host unreachable. EACCES and EPERM are a rule of the client itself.
+        // ICMP: port unreachable, administratively prohibited, host unreachable. EPERM is a rule of the client itself, and no answer.
         io::ErrorKind::ConnectionRefused
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::HostUnreachable
-        | io::ErrorKind::NetworkUnreachable
-        | io::ErrorKind::PermissionDenied => PortAnswer::Refused { error: source.to_string() },
+        | io::ErrorKind::NetworkUnreachable => PortAnswer::Refused { error: source.to_string() },
         _ => reason(),
     }
 }

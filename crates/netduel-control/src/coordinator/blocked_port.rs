@@ -145,7 +145,8 @@ impl BlockedPort {
             ),
             (PortAnswer::Refused { error }, _) => write!(
                 f,
-                "refused ({error}) although the agent listens; a firewall rejects the packets, or the address is another host's"
+                "refused ({error}) although the agent listens; a firewall rejects the packets, the address is another host's, or the route is \
+                 wrong"
             ),
             (PortAnswer::Failed { reason }, _) => write!(f, "failed to {reason}"),
             // It is no error.
