@@ -11,7 +11,7 @@ use netduel_model::data_ports::{ListenAt, PortAnswer, PortNeeds, PortProtocol, P
 use netduel_model::ids::Token;
 use netduel_sys::local_bind::LocalBind;
 use netduel_sys::tcp_table::{self, State};
-use netduel_sys::{clock, socket};
+use netduel_sys::{clock, error_name, socket};
 
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
@@ -243,11 +243,18 @@ fn answer_of(error: &LoadError, timeout: Duration) -> PortAnswer {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
             PortAnswer::Dropped { seconds: timeout.as_secs() }
         }
-        // ICMP: port unreachable, administratively prohibited, host unreachable. EPERM is a rule of the client itself, and no answer.
+        // A rule of the client's own host, and no answer.
+        io::ErrorKind::PermissionDenied
+            if source.raw_os_error().and_then(error_name::of) == Some("EPERM") =>
+        {
+            reason()
+        }
+        // A reset, or ICMP: port unreachable, host unreachable, administratively prohibited (EACCES by IPv6).
         io::ErrorKind::ConnectionRefused
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::HostUnreachable
-        | io::ErrorKind::NetworkUnreachable => PortAnswer::Refused { error: source.to_string() },
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::PermissionDenied => PortAnswer::Refused { error: source.to_string() },
         _ => reason(),
     }
 }
@@ -278,6 +285,20 @@ mod tests {
         seen.sort_by_key(|source| source.protocol);
         let source = |protocol, port| ProbeSource { protocol, port, address: HOST };
         assert_eq!(seen, [source(PortProtocol::Tcp, ports[0][0]), source(PortProtocol::Udp, ports[1][0])]);
+    }
+
+    #[test]
+    fn prohibition_of_the_network_is_an_answer_and_one_of_this_host_is_none() {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 5210));
+        let answer = |number| {
+            let error = LoadError::connect(address, io::Error::from_raw_os_error(number));
+            answer_of(&error, LONG)
+        };
+        // EPERM, EACCES, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH (errno(3)).
+        assert!(matches!(answer(1), PortAnswer::Failed { .. }), "{:?}", answer(1));
+        for number in [13, 111, 113, 101] {
+            assert!(matches!(answer(number), PortAnswer::Refused { .. }), "{:?}", answer(number));
+        }
     }
 
     #[test]

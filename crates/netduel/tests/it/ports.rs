@@ -361,7 +361,7 @@ fn rejected_packets_end_the_run_with_the_rule() {
 fn each_family_of_the_workloads_is_probed_and_no_other() {
     let Some(spaces) = Routed::new("family") else { return };
     for (rule, blocked, open) in [
-        ("ip6 daddr fd80:2::2 udp dport 5310 reject", "fd80:2::2", "ipv4"),
+        ("ip6 daddr fd80:2::2 udp dport 5310 reject with icmpx type admin-prohibited", "fd80:2::2", "ipv4"),
         ("ip daddr 10.80.2.2 udp dport 5310 reject", "10.80.2.2", "ipv6"),
     ] {
         if spaces.forward(rule).is_none() {
