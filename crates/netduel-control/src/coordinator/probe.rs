@@ -229,12 +229,8 @@ mod tests {
     fn each_ordered_pair_is_probed_in_the_families_and_protocols_of_its_workloads() {
         let more = "set = { flows = 7 }";
         let arms = [arm("one", "a", "b", ""), arm("same", "a", "b", more), arm("back", "b", "a", "")];
-        let expected = [
-            "a b IPv6 tcp 0 udp 7",
-            "a b IPv4 tcp 1 udp 0",
-            "b a IPv6 tcp 0 udp 4",
-            "b a IPv4 tcp 1 udp 0",
-        ];
+        let expected =
+            ["a b IPv6 tcp 0 udp 7", "a b IPv4 tcp 1 udp 0", "b a IPv6 tcp 0 udp 4", "b a IPv4 tcp 1 udp 0"];
         assert_eq!(probes_of(&arms.concat()), expected);
     }
 
@@ -252,11 +248,8 @@ mod tests {
             port: 5210,
             answer: PortAnswer::Open { local: local.parse().unwrap() },
         };
-        let source = |protocol, address: &str| ProbeSource {
-            protocol,
-            port: 5210,
-            address: address.parse().unwrap(),
-        };
+        let source =
+            |protocol, address: &str| ProbeSource { protocol, port: 5210, address: address.parse().unwrap() };
         let probed = [port(PortProtocol::Tcp, "10.0.0.1"), port(PortProtocol::Udp, "10.0.0.1")];
         let (tcp, udp) = (PortProtocol::Tcp, PortProtocol::Udp);
         assert_eq!(translated(&probed, &[source(tcp, "10.0.0.1"), source(udp, "10.0.0.1")]), None);

@@ -446,9 +446,9 @@ fn nat_of_the_source_is_a_warning_before_the_run_and_in_the_report() {
 #[test]
 fn resumed_run_is_probed_again_and_keeps_one_warning_of_its_nat() {
     let Some(spaces) = Routed::new("resumed") else { return };
-    let nat = "table ip6 t { chain c { type nat hook postrouting priority 100; oifname \"far\" masquerade; }; }\n";
-    let block =
-        "table ip f { chain c { type filter hook forward priority 0; policy accept; udp dport 5310 reject; }; }\n";
+    let nat =
+        "table ip6 t { chain c { type nat hook postrouting priority 100; oifname \"far\" masquerade; }; }\n";
+    let block = "table ip f { chain c { type filter hook forward priority 0; policy accept; udp dport 5310 reject; }; }\n";
     if spaces.filter(&format!("{nat}{block}")).is_none() {
         return;
     }
