@@ -27,6 +27,20 @@ pub struct BlockedPort {
     pub needs: PortNeeds,
 }
 
+/// The ports of a pair that are blocked, one of each protocol. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockedPorts(pub Vec<BlockedPort>);
+
+impl fmt::Display for BlockedPorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, blocked) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{blocked}")?;
+        }
+        Ok(())
+    }
+}
+
 /// The rule of each firewall, with its name.
 type Rules = [(&'static str, String); 5];
 
@@ -140,8 +154,8 @@ impl BlockedPort {
             ),
             (PortAnswer::Dropped { seconds }, None) => write!(
                 f,
-                "dropped, no answer within {seconds} s; {server} did not receive the {packets} of {client}: a firewall drops them, \
-                 or the route is wrong"
+                "dropped, no answer within {seconds} s; {server} did not receive the {packets} of {client}; the output rules of {client}, \
+                 the input rules of {server} or a firewall between them drop the packets, or the route is wrong"
             ),
             (PortAnswer::Refused { error }, _) => write!(
                 f,
@@ -246,6 +260,23 @@ mod tests {
             "--ipv6-cidr-block 2001:db8::7/128",
         ];
         assert_parts(&six, &parts);
+    }
+
+    #[test]
+    fn ports_of_both_protocols_have_their_rules() {
+        let ports = [PortProtocol::Tcp, PortProtocol::Udp]
+            .map(|protocol| blocked(protocol, "192.0.2.7", DataPorts::new(5211, 5211)));
+        let text = BlockedPorts(ports.to_vec()).to_string();
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
+        assert!(
+            text.starts_with("host near does not reach host far at 192.0.2.7, TCP port 5211: "),
+            "{text}"
+        );
+        assert!(
+            at("ufw allow 5211/tcp")
+                < at("\nhost near does not reach host far at 192.0.2.7, UDP port 5211: ")
+        );
+        assert!(at("UDP port 5211: ") < at("ufw allow 5211/udp"));
     }
 
     #[test]

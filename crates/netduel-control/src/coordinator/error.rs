@@ -5,7 +5,7 @@ use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::workload::Family;
 use netduel_stats::search::SearchError;
 
-use super::blocked_port::BlockedPort;
+use super::blocked_port::BlockedPorts;
 use super::surroundings::StoreProblem;
 use crate::launcher::LaunchError;
 use crate::peer::PeerError;
@@ -98,9 +98,9 @@ pub enum RunError {
         /// The settings, with both values.
         changes: String,
     },
-    /// A client does not reach a port of its server.
+    /// A client does not reach ports of its server.
     #[error("{0}")]
-    PortBlocked(Box<BlockedPort>),
+    PortsBlocked(BlockedPorts),
     /// A server does not have the address of the plan, and cannot listen there.
     #[error(
         "host {host} does not have the address {address} of the plan, so it cannot listen there; the address is another host's, or a NAT \
@@ -212,7 +212,7 @@ impl RunError {
             | Self::Incomplete { .. }
             | Self::NotOver { .. }
             | Self::HostChanged { .. }
-            | Self::PortBlocked(_)
+            | Self::PortsBlocked(_)
             | Self::AddressElsewhere { .. }
             | Self::NotRestored { .. } => RunErrorKind::Host,
             Self::Refused { kind, .. } => (*kind).into(),

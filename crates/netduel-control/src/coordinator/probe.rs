@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use netduel_model::data_ports::{PortAnswer, PortNeeds, ProbeSource, ProbedPort};
+use netduel_model::data_ports::{PortAnswer, PortNeeds, PortProtocol, ProbeSource, ProbedPort};
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Arm, Host, Launch, Pair, ResolvedPlan, TreatmentAction};
 use netduel_model::snapshot::HostSnapshot;
@@ -11,7 +11,7 @@ use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 use netduel_model::workload::Family;
 
-use super::blocked_port::BlockedPort;
+use super::blocked_port::{BlockedPort, BlockedPorts};
 use super::conductor::Conductor;
 use super::error::{RunError, TrialError};
 use crate::protocol::{FailureKind, FromAgent, STEP_TIMEOUT_NS, ToAgent};
@@ -56,7 +56,7 @@ impl Conductor<'_> {
     /// Probes all pairs of the plan. A pair behind a NAT is a warning, unless it is one of those in `known`.
     ///
     /// # Errors
-    /// [`RunError::PortBlocked`] for the first port that does not answer; [`RunError::AddressElsewhere`]; what an agent refuses, and its
+    /// [`RunError::PortsBlocked`] for the first pair with a port that does not answer; [`RunError::AddressElsewhere`]; what an agent refuses, and its
     /// loss.
     pub(super) fn probe_ports(&mut self, known: &[Warning]) -> Result<(), TrialError> {
         let mut found = Vec::new();
@@ -77,22 +77,27 @@ impl Conductor<'_> {
             let family = if *is_ipv4 { Family::Ipv4 } else { Family::Ipv6 };
             let address = self.address(&server, family)?;
             let (probed, sources) = self.probe(&client, &server, address, *needs)?;
-            let blocked = probed.iter().find(|port| !matches!(port.answer, PortAnswer::Open { .. }));
-            if let Some(port) = blocked {
-                let of_server = probes.iter().filter(|((_, other, _), _)| *other == server);
-                let needs = of_server.fold(PortNeeds::default(), |sum, (_, needs)| sum.max(*needs));
-                let hosts = &self.hosts.plan.hosts;
-                let blocked = BlockedPort {
-                    from: hosts.get(&client).and_then(|host| address_like(host, address)),
-                    arrived: source_of(port, &sources),
-                    port: port.clone(),
-                    data_ports: hosts.get(&server).and_then(|host| host.data_ports),
-                    client,
-                    server,
-                    address,
-                    needs,
-                };
-                return Err(RunError::PortBlocked(Box::new(blocked)).into());
+            // Most firewalls that block one protocol block the other, and one error is to have the rules for both.
+            let of_each = [PortProtocol::Tcp, PortProtocol::Udp].into_iter();
+            let blocked: Vec<BlockedPort> = of_each
+                .filter_map(|protocol| probed.iter().find(|port| port.protocol == protocol && !is_open(port)))
+                .map(|port| {
+                    let of_server = probes.iter().filter(|((_, other, _), _)| *other == server);
+                    let hosts = &self.hosts.plan.hosts;
+                    BlockedPort {
+                        client: client.clone(),
+                        server: server.clone(),
+                        address,
+                        from: hosts.get(&client).and_then(|host| address_like(host, address)),
+                        arrived: source_of(port, &sources),
+                        port: port.clone(),
+                        data_ports: hosts.get(&server).and_then(|host| host.data_ports),
+                        needs: of_server.fold(PortNeeds::default(), |sum, (_, needs)| sum.max(*needs)),
+                    }
+                })
+                .collect();
+            if !blocked.is_empty() {
+                return Err(RunError::PortsBlocked(BlockedPorts(blocked)).into());
             }
             if let Some((local, seen)) = translated(&probed, &sources) {
                 let warning = Warning::AddressTranslated { client, server, local, seen };
@@ -175,6 +180,10 @@ fn address_like(host: &Host, other: IpAddr) -> Option<IpAddr> {
     host.addresses.iter().find(|address| address.is_ipv4() == other.is_ipv4()).copied()
 }
 
+fn is_open(port: &ProbedPort) -> bool {
+    matches!(port.answer, PortAnswer::Open { .. })
+}
+
 /// The source address that the server saw at a port.
 fn source_of(port: &ProbedPort, sources: &[ProbeSource]) -> Option<IpAddr> {
     let is_there = |source: &&ProbeSource| source.protocol == port.protocol && source.port == port.port;
@@ -192,7 +201,6 @@ fn translated(probed: &[ProbedPort], sources: &[ProbeSource]) -> Option<(IpAddr,
 
 #[cfg(test)]
 mod tests {
-    use netduel_model::data_ports::PortProtocol;
     use netduel_model::plan::parse;
 
     use super::*;

@@ -265,7 +265,7 @@ fn holds(rule: &str, run: &Finished, parts: &[&str]) {
     }
 }
 
-/// A run with this rule of the router ends before its first trial, with these words and the blocked protocol alone.
+/// A run with this rule of the router ends before its first trial, and names the blocked protocol and these words once.
 #[track_caller]
 fn assert_blocked(spaces: &Routed, (rule, protocol): (&str, &str), parts: &[&str]) -> Option<()> {
     spaces.forward(rule)?;
@@ -274,6 +274,7 @@ fn assert_blocked(spaces: &Routed, (rule, protocol): (&str, &str), parts: &[&str
     let at = format!("host a does not reach host b at 10.80.2.2, {protocol} port 5310: ");
     holds(rule, &run, &[&at]);
     holds(rule, &run, parts);
+    assert_eq!(run.stderr.matches(&at).count(), 1, "{}", run.stderr);
     let stored = netduel_store::Store::open(bench.store()).unwrap().read("last").unwrap();
     assert!(stored.trials.is_empty(), "{rule}: {} trials", stored.trials.len());
     bench.assert_nothing_left();
@@ -333,6 +334,18 @@ fn dropped_packets_and_dropped_answers_have_rules_for_different_hosts() {
             return;
         }
     }
+}
+
+#[test]
+fn both_protocols_that_are_blocked_are_in_one_error() {
+    let Some(spaces) = Routed::new("both") else { return };
+    let rule = "udp sport 5310 drop; tcp dport 5310 drop";
+    let parts = [
+        "; allow it on b:\n  nftables: nft insert rule inet filter input tcp dport 5310 accept\n",
+        "\nhost a does not reach host b at 10.80.2.2, UDP port 5310: the answer is dropped",
+        "ufw allow proto udp from 10.80.2.2 port 5310\n",
+    ];
+    assert_blocked(&spaces, (rule, "TCP"), &parts);
 }
 
 #[test]
