@@ -11,6 +11,7 @@ use netduel_control::protocol::STEP_TIMEOUT_NS;
 use netduel_host::DataPath;
 use netduel_interop::testpmd::{Command, Cores, Device, DpdkError, Memory, Mode, Running, Testpmd, Traffic};
 use netduel_load::ServerEnd;
+use netduel_model::data_ports::ListenAt;
 use netduel_model::dpdk::{DpdkDevice, DpdkSettings};
 use netduel_model::ids::Token;
 use netduel_model::observation::Placement;
@@ -74,10 +75,10 @@ struct TestpmdClient {
 }
 
 /// The server's end of a workload with testpmd at it.
-pub(crate) fn server(workload: &Workload, bind: IpAddr, token: Token) -> Result<Prepared, WorkError> {
+pub(crate) fn server(workload: &Workload, listen: ListenAt, token: Token) -> Result<Prepared, WorkError> {
     let deadline_ns = step_deadline_ns();
-    let mut ready = Ready::new(workload, Role::Server, DataAddress::Own(bind), token)?;
-    let handshake = netduel_load::prepare_server(workload, bind, token).map_err(traffic)?;
+    let mut ready = Ready::new(workload, Role::Server, DataAddress::Own(listen.address), token)?;
+    let handshake = netduel_load::prepare_server(workload, listen, token).map_err(traffic)?;
     let ports = handshake.ports().to_vec();
     let placement = ready.placement.take();
     let end = Box::new(TestpmdServer { handshake, waiting: ready.early(deadline_ns)? });

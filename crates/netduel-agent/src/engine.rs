@@ -1,8 +1,7 @@
 //! An end whose traffic our own engines make or take (`netduel-load`), with the path events of a failover beside it.
-use std::net::IpAddr;
-
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_load::{ClientEnd, LoadError, Running, ServerEnd};
+use netduel_model::data_ports::ListenAt;
 use netduel_model::failover::PathEvent;
 use netduel_model::ids::Token;
 use netduel_model::sample::LiveFigures;
@@ -35,9 +34,9 @@ struct RunningEngine {
 }
 
 /// A server's end that binds its own sockets.
-pub(crate) fn server(workload: &Workload, bind: IpAddr, token: Token) -> Result<Prepared, WorkError> {
-    server_by(workload, DataAddress::Own(bind), |workload| {
-        netduel_load::prepare_server(workload, bind, token)
+pub(crate) fn server(workload: &Workload, listen: ListenAt, token: Token) -> Result<Prepared, WorkError> {
+    server_by(workload, DataAddress::Own(listen.address), |workload| {
+        netduel_load::prepare_server(workload, listen, token)
     })
 }
 

@@ -1,8 +1,7 @@
 //! The ends that this program has. The one place that chooses between them: a further program that makes traffic is a line here and
 //! a file of its own.
-use std::net::IpAddr;
-
 use netduel_control::agent::WorkError;
+use netduel_model::data_ports::ListenAt;
 use netduel_model::ids::Token;
 use netduel_model::workload::{Role, Workload};
 
@@ -19,10 +18,10 @@ pub fn foreign_program(workload: &Workload, role: Role) -> Option<&'static str> 
 }
 
 impl Ends for Installed {
-    fn server(&self, workload: &Workload, bind: IpAddr, token: Token) -> Result<Prepared, WorkError> {
+    fn server(&self, workload: &Workload, listen: ListenAt, token: Token) -> Result<Prepared, WorkError> {
         match foreign_program(workload, Role::Server) {
-            Some(_) => dpdk::server(workload, bind, token),
-            None => engine::server(workload, bind, token),
+            Some(_) => dpdk::server(workload, listen, token),
+            None => engine::server(workload, listen, token),
         }
     }
 

@@ -2,19 +2,17 @@
 //! cannot be read is a refusal.
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_host::LinkState;
 use netduel_model::snapshot::LOOPBACK;
+use netduel_sys::tcp_table::{self, State};
 
 use crate::failure::environment;
 
 /// The port of ssh.
 const SSH: u16 = 22;
-/// `TCP_ESTABLISHED` in `/proc/net/tcp`.
-const ESTABLISHED: &str = "01";
 
 /// The interfaces by which this host is managed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -84,24 +82,14 @@ fn ssh_addresses() -> Result<BTreeSet<IpAddr>, WorkError> {
     let mut found: BTreeSet<IpAddr> = words.get(2).and_then(|word| word.parse().ok()).into_iter().collect();
     let ssh_port = words.get(3).and_then(|word| word.parse().ok());
     let sockets = sockets_of_sshd();
-    for name in ["tcp", "tcp6"] {
-        let file = format!("/proc/net/{name}");
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
-            // A kernel without IPv6.
-            Err(error) if name == "tcp6" && error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => {
-                let message =
-                    format!("failed to find the management interfaces of this host: read {file}: {error}");
-                return Err(WorkError { kind: FailureKind::Environment, message });
-            }
-        };
-        let is_ssh =
-            |port: u16, socket: u64| port == SSH || Some(port) == ssh_port || sockets.contains(&socket);
-        found.extend(
-            established(&text).filter(|(_, port, socket)| is_ssh(*port, *socket)).map(|(own, ..)| own),
-        );
-    }
+    let entries = tcp_table::read().map_err(|error| {
+        let message = format!("failed to find the management interfaces of this host: {error}");
+        WorkError { kind: FailureKind::Environment, message }
+    })?;
+    let is_ssh = |port: u16, socket: u64| port == SSH || Some(port) == ssh_port || sockets.contains(&socket);
+    let connections = entries.iter().filter(|entry| entry.state == State::Established);
+    let of_ssh = connections.filter(|entry| is_ssh(entry.local.port(), entry.inode));
+    found.extend(of_ssh.map(|entry| entry.local.ip()));
     Ok(found)
 }
 
@@ -116,30 +104,6 @@ fn sockets_of_sshd() -> BTreeSet<u64> {
         to.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
     })
     .collect()
-}
-
-/// Local address, local port and socket of each connection in `/proc/net/tcp` or `tcp6` (proc_net_tcp.rst).
-fn established(text: &str) -> impl Iterator<Item = (IpAddr, u16, u64)> {
-    text.lines().skip(1).filter_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let (address, port) = fields.get(1)?.split_once(':')?;
-        let is_established = *fields.get(3)? == ESTABLISHED;
-        let socket = fields.get(9)?.parse().ok()?;
-        is_established.then_some((address_of(address)?, u16::from_str_radix(port, 16).ok()?, socket))
-    })
-}
-
-/// Words of 32 bits in the machine's order, each with the network's bytes in it.
-fn address_of(digits: &str) -> Option<IpAddr> {
-    let words: Option<Vec<u32>> = (0..digits.len())
-        .step_by(8)
-        .map(|at| u32::from_str_radix(digits.get(at..at + 8)?, 16).ok())
-        .collect();
-    let bytes: Vec<u8> = words?.into_iter().flat_map(u32::to_ne_bytes).collect();
-    if let Ok(four) = <[u8; 4]>::try_from(bytes.as_slice()) {
-        return Some(Ipv4Addr::from(four).into());
-    }
-    <[u8; 16]>::try_from(bytes).ok().map(|sixteen| Ipv6Addr::from(sixteen).to_canonical())
 }
 
 #[cfg(test)]
@@ -183,20 +147,5 @@ mod tests {
             None,
             "a namespace is reached from its host"
         );
-    }
-
-    #[test]
-    #[cfg(target_endian = "little")]
-    fn established_connections_are_read_from_proc() {
-        let four = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
-            0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11 1 0 100 0 0 10 0\n\
-            1: 0501000A:0016 0901000A:C001 01 00000000:00000000 02:00000000 00000000     0        0 12 1 0 100 0 0 10 0\n";
-        assert_eq!(established(four).collect::<Vec<_>>(), [("10.0.1.5".parse().unwrap(), 22, 12)]);
-        let six = "  sl  local_address\n\
-            0: 0000000000000000FFFF00000501000A:08AE 0000000000000000FFFF00000901000A:C001 01 0:0 02:0 0 0 0 13\n\
-            1: 000077FD000000000000000001000000:0016 000077FD000000000000000002000000:C001 01 0:0 02:0 0 0 0 14\n";
-        let expected: [(IpAddr, u16, u64); 2] =
-            [("10.0.1.5".parse().unwrap(), 2222, 13), ("fd77::1".parse().unwrap(), 22, 14)];
-        assert_eq!(established(six).collect::<Vec<_>>(), expected);
     }
 }

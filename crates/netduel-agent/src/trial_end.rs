@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netduel_control::agent::WorkError;
+use netduel_model::data_ports::ListenAt;
 use netduel_model::ids::Token;
 use netduel_model::observation::Placement;
 use netduel_model::sample::{EndReport, LiveFigures};
@@ -81,7 +82,7 @@ pub trait Ends {
     ///
     /// # Errors
     /// When this host cannot be that end.
-    fn server(&self, workload: &Workload, bind: IpAddr, token: Token) -> Result<Prepared, WorkError>;
+    fn server(&self, workload: &Workload, listen: ListenAt, token: Token) -> Result<Prepared, WorkError>;
     /// A client's end; the server has its sockets.
     ///
     /// # Errors

@@ -6,6 +6,8 @@ use std::time::Duration;
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
 use netduel_control::protocol::{DESCRIBE_TIMEOUT_NS, Recovery, STEP_TIMEOUT_NS};
 use netduel_host::{Before, DRAIN_PATIENCE, HostError, Observer, Sources, wait_for_drained_queues};
+use netduel_load::OpenPorts;
+use netduel_model::data_ports::{ListenAt, PortNeeds, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{Observation, Placement};
 use netduel_model::plan::TreatmentAction;
@@ -16,7 +18,7 @@ use netduel_model::workload::{Role, Workload};
 use netduel_sys::local_bind::LocalBind;
 
 use crate::error_chain::chain;
-use crate::failure::{environment, misplaced};
+use crate::failure::{environment, misplaced, traffic};
 use crate::installed::{Installed, foreign_program};
 use crate::lock::{HostLock, await_guards};
 use crate::treatment::{GuardCommand, TreatmentError, Treatments, left_behind, recover};
@@ -97,6 +99,8 @@ pub struct AgentWork {
     placement: Option<Placement>,
     /// What is left of the last trial, which ends before the next one.
     lingering: Option<Box<dyn Lingering>>,
+    /// Ports that a probe may find.
+    open_ports: Option<OpenPorts>,
 }
 
 impl Default for AgentWork {
@@ -124,6 +128,7 @@ impl AgentWork {
             lock: None,
             placement: None,
             lingering: None,
+            open_ports: None,
         }
     }
 
@@ -144,6 +149,7 @@ impl AgentWork {
 
     /// Ends what is left of the last trial: its end, and then the packets that its sockets left in the queues of this host.
     fn end_last_trial(&mut self) -> Result<(), WorkError> {
+        self.open_ports = None;
         self.end_lingering()?;
         let left = wait_for_drained_queues(DRAIN_PATIENCE).map_err(environment)?;
         if left.is_empty() {
@@ -230,14 +236,42 @@ impl Work for AgentWork {
             .collect()
     }
 
+    fn open_ports(
+        &mut self,
+        listen: ListenAt,
+        needs: PortNeeds,
+        token: Token,
+    ) -> Result<[Vec<u16>; 2], WorkError> {
+        // Those of a probe whose client was lost have the same numbers.
+        self.open_ports = None;
+        let open = OpenPorts::open(listen, needs, token).map_err(traffic)?;
+        let ports = open.ports().map(<[u16]>::to_vec);
+        self.open_ports = Some(open);
+        Ok(ports)
+    }
+
+    fn probe_ports(
+        &mut self,
+        peer: IpAddr,
+        ports: [&[u16]; 2],
+        token: Token,
+        timeout: Duration,
+    ) -> Result<Vec<ProbedPort>, WorkError> {
+        netduel_load::probe_ports(peer, ports, token, timeout, &self.bind).map_err(traffic)
+    }
+
+    fn close_ports(&mut self) -> Vec<ProbeSource> {
+        self.open_ports.take().map(OpenPorts::close).unwrap_or_default()
+    }
+
     fn prepare_server(
         &mut self,
         workload: &Workload,
-        bind: IpAddr,
+        listen: ListenAt,
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
         self.end_last_trial()?;
-        let prepared = self.ends.server(workload, bind, token)?;
+        let prepared = self.ends.server(workload, listen, token)?;
         self.keeps_treatments = keeps_treatments(workload, Role::Server);
         Ok(self.hold(prepared))
     }

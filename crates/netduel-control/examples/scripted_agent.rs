@@ -3,22 +3,27 @@
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError, serve};
 use netduel_control::protocol::{FromAgent, Recovery, encode};
+use netduel_model::data_ports::{ListenAt, PortAnswer, PortNeeds, PortProtocol, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::{DatagramReport, EndReport, Flow, LiveFigures};
-use netduel_model::snapshot::HostSnapshot;
+use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::{Role, UdpStream, Workload};
 
 /// Packets a second that the script sends without a rate, and that its path carries.
 const UNPACED: u64 = 3_000;
 const CARRIED: u64 = 1_000;
+/// The address of each host, which no plan has.
+const OWN_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 7);
+/// The source address of a client that a server saw.
+const ARRIVED_FROM: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// Records a request.
 fn log(line: &str) {
@@ -127,6 +132,11 @@ impl Work for Script {
             netns,
             cores: 1,
             sysctls,
+            interfaces: vec![Interface {
+                name: "other0".to_owned(),
+                addresses: vec![OWN_ADDRESS.into()],
+                ..Interface::default()
+            }],
             ..HostSnapshot::default()
         })
     }
@@ -151,7 +161,36 @@ impl Work for Script {
             Err(problem) => vec![problem.message],
         }
     }
-    fn prepare_server(&mut self, workload: &Workload, _: IpAddr, _: Token) -> Result<Vec<u16>, WorkError> {
+    fn open_ports(&mut self, _: ListenAt, _: PortNeeds, _: Token) -> Result<[Vec<u16>; 2], WorkError> {
+        if self.says("not-bound") {
+            let message = "the script does not bind".to_owned();
+            return Err(WorkError { kind: FailureKind::Traffic, message });
+        }
+        self.refuse("open").map(|()| [vec![1], vec![2]])
+    }
+    fn probe_ports(
+        &mut self,
+        peer: IpAddr,
+        [tcp, udp]: [&[u16]; 2],
+        _: Token,
+        _: Duration,
+    ) -> Result<Vec<ProbedPort>, WorkError> {
+        let answer = if self.says("dropped") {
+            PortAnswer::Dropped { seconds: 5 }
+        } else {
+            PortAnswer::Open { local: peer }
+        };
+        let protocols = [PortProtocol::Tcp, PortProtocol::Udp].into_iter().zip([tcp, udp]);
+        let each = protocols.flat_map(|(protocol, ports)| ports.iter().map(move |port| (protocol, *port)));
+        let probed = each.map(|(protocol, port)| ProbedPort { protocol, port, answer: answer.clone() });
+        self.refuse("probe").map(|()| probed.collect())
+    }
+    fn close_ports(&mut self) -> Vec<ProbeSource> {
+        log("close");
+        let source = ProbeSource { protocol: PortProtocol::Tcp, port: 1, address: ARRIVED_FROM.into() };
+        if self.says("arrived") { vec![source] } else { Vec::new() }
+    }
+    fn prepare_server(&mut self, workload: &Workload, _: ListenAt, _: Token) -> Result<Vec<u16>, WorkError> {
         self.role = Role::Server;
         self.workload = Some(workload.clone());
         self.refuse("prepare").map(|()| vec![1])

@@ -1,6 +1,7 @@
 //! The coordinator: one linear loop that runs the blocks of a plan with agents. Clock, disk, terminal and processes are behind
 //! [`Surroundings`] and [`Agents`].
 mod arrival;
+mod blocked_port;
 mod conditions;
 mod conductor;
 mod conversation;
@@ -8,6 +9,7 @@ mod describe;
 mod error;
 mod failover;
 mod host;
+mod probe;
 mod restoring;
 mod search;
 mod surroundings;
@@ -20,6 +22,7 @@ use netduel_model::run::RunEnd;
 use crate::launcher::{Agents, Processes};
 use crate::protocol::Limits;
 
+pub use blocked_port::BlockedPort;
 pub use conductor::traffic_ns;
 pub use describe::Described;
 pub use error::{PlanFault, RunError, RunErrorKind};

@@ -1,6 +1,9 @@
 //! The messages between coordinator and agent: one JSON object per line, versioned. No IO.
+//!
+//! Long because: every message of the protocol stands in one of two enums, with the reading of its lines.
 use std::net::IpAddr;
 
+use netduel_model::data_ports::{DataPorts, PortNeeds, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::json_text;
 use netduel_model::plan::TreatmentAction;
@@ -24,7 +27,7 @@ pub const PROTOCOL: u32 = 3;
 pub const PROTOCOL_RELEASED: u32 = 2;
 
 /// The fingerprints of the messages to and from an agent in this version. A test compares them with those of the types.
-pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["80241b01e292732f", "2a29c875702c6f21"];
+pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["eec2ec39a2dad1e3", "94ad10cbd1f51aff"];
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_false(value: &bool) -> bool {
@@ -129,6 +132,33 @@ pub enum ToAgent {
     },
     /// Undo all changes.
     Undo,
+    /// Listen on the ports that trials would have, and answer probes of them.
+    OpenPorts {
+        /// Address to bind.
+        bind: IpAddr,
+        /// Ports to choose from; those of the kernel when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ports: Option<DataPorts>,
+        /// What the trials need.
+        needs: PortNeeds,
+        /// Secret of the probe.
+        token: Token,
+    },
+    /// Probe the open ports of the server.
+    ProbePorts {
+        /// The server's address.
+        peer: IpAddr,
+        /// Its TCP ports.
+        tcp: Vec<u16>,
+        /// Its UDP ports.
+        udp: Vec<u16>,
+        /// Secret of the probe.
+        token: Token,
+        /// Timeout of each port.
+        timeout: Nanos,
+    },
+    /// Close the open ports.
+    ClosePorts,
     /// Bind the server's sockets.
     PrepareServer {
         /// The trial.
@@ -137,6 +167,9 @@ pub enum ToAgent {
         workload: Workload,
         /// Address to bind.
         bind: IpAddr,
+        /// Ports to choose from; those of the kernel when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ports: Option<DataPorts>,
         /// Secret of the trial.
         token: Token,
     },
@@ -197,6 +230,23 @@ pub enum FromAgent {
     Undone {
         /// Changes that could not be undone, and how to undo them by hand.
         problems: Vec<String>,
+    },
+    /// The ports are open.
+    PortsOpen {
+        /// TCP ports.
+        tcp: Vec<u16>,
+        /// UDP ports.
+        udp: Vec<u16>,
+    },
+    /// The ports are probed. After a port without a handshake the others may be absent.
+    Probed {
+        /// Each port.
+        ports: Vec<ProbedPort>,
+    },
+    /// The ports are closed.
+    PortsClosed {
+        /// The client of each handshake that began.
+        sources: Vec<ProbeSource>,
     },
     /// Sockets are ready; a server names its ports.
     Prepared {

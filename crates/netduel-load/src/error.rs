@@ -2,6 +2,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use netduel_model::data_ports::{DataPorts, PortProtocol};
 use netduel_model::workload::{Family, OutOfRange};
 use netduel_sys::error_name;
 use netduel_sys::local_bind::LocalBind;
@@ -19,6 +20,24 @@ pub enum LoadError {
         source: io::Error,
         /// The remedy.
         remedy: &'static str,
+    },
+    /// The range of data ports has too few free ones.
+    #[error(
+        "bind {needed} {protocol} port{} of {ports} on {address}; in use: {in_use}; stop the other program (`ss -lntup`), or choose other \
+         `data_ports`",
+        if *needed == 1 { "" } else { "s" }
+    )]
+    PortsInUse {
+        /// The address.
+        address: IpAddr,
+        /// The protocol.
+        protocol: PortProtocol,
+        /// The range.
+        ports: DataPorts,
+        /// Ports that a trial needs.
+        needed: u32,
+        /// Those of other programs, for people.
+        in_use: String,
     },
     /// The connection could not be established.
     #[error("connect to {address}: {source}; {remedy}")]
@@ -63,7 +82,7 @@ pub enum LoadError {
     /// Fewer clients connected than the workload has streams.
     #[error(
         "accept the client: {connected} of {expected} streams connected; the client ended early, or a firewall blocks the \
-         ports: allow the local port range"
+         ports: allow the `data_ports` of this host, without them net.ipv4.ip_local_port_range"
     )]
     NoClient {
         /// Streams that proved the token.
@@ -308,6 +327,7 @@ impl LoadError {
             {
                 Cause::Host
             }
+            Self::PortsInUse { .. } => Cause::Host,
             Self::Bind { .. }
             | Self::Connect { .. }
             | Self::ConnectFrom { .. }
@@ -429,7 +449,8 @@ impl LoadError {
                 "no program listens on that port; the server's agent has ended, or the address is another host's"
             }
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                "no answer; a firewall or security group drops the packets, or the route is wrong: allow the local port range of the server"
+                "no answer; a firewall or security group drops the packets, or the route is wrong: allow the `data_ports` of the server, \
+                 without them its net.ipv4.ip_local_port_range"
             }
             io::ErrorKind::AddrNotAvailable => {
                 "no local port is free: widen net.ipv4.ip_local_port_range, or wait for connections in TIME_WAIT to end"

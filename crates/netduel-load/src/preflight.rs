@@ -82,7 +82,8 @@ fn descriptors(workload: &Workload) -> u64 {
     facts.sockets.count() + facts.descriptors.count(cores)
 }
 
-fn raise_descriptor_limit(own: u64) -> Result<(), LoadError> {
+/// Raises the limit of this process so that it can open so many descriptors more.
+pub(crate) fn raise_descriptor_limit(own: u64) -> Result<(), LoadError> {
     let open = descriptor_limit::open()
         .map_err(|error| LoadError::system("count the open descriptors (/proc/self/fd)", error))?;
     let needed = open + own + DESCRIPTORS_BESIDES;

@@ -1,22 +1,22 @@
 //! The server's end before its start: ports are bound, and acceptor threads wait for the client.
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
+use netduel_model::data_ports::ListenAt;
 use netduel_model::ids::Token;
 use netduel_model::workload::{Role, Workload};
-use netduel_sys::tcp;
 
 use crate::control::Control;
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
+use crate::free_port;
 use crate::listening;
 use crate::packets::BypassPath;
 use crate::port::registry::Registration;
 use crate::preflight;
 use crate::running::{Notify, Running};
-use crate::socket_source::{AcceptResult, SocketSource};
+use crate::socket_source::{AcceptResult, AcceptorThreads, SocketSource};
 use crate::spawn;
 use crate::supervisor::Supervisor;
 use crate::tcp_acceptor::TcpAcceptor;
@@ -31,28 +31,26 @@ pub struct ServerEnd {
     supervisor: Supervisor,
 }
 
-/// Binds free ports of `bind` for `workload` and returns at once. From now on the client may connect: threads accept the
+/// Binds free ports for `workload` where `listen` says and returns at once. From now on the client may connect: threads accept the
 /// peers that know `token`, and no others.
 ///
 /// # Errors
 /// [`LoadError`] when the workload cannot be run here or no port can be bound.
-pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result<ServerEnd, LoadError> {
+pub fn prepare_server(
+    workload: &Workload,
+    listen: impl Into<ListenAt>,
+    token: Token,
+) -> Result<ServerEnd, LoadError> {
+    let listen = listen.into();
     preflight::check_workload(workload, Role::Server)?;
-    preflight::check_address(bind, workload.family, false)?;
-    let address = SocketAddr::new(bind, 0);
+    preflight::check_address(listen.address, workload.family, false)?;
     let needs = workload.traffic.facts().sockets;
     let mut setup = ErrorCounts::new();
     let mut ports = Vec::with_capacity(needs.ports());
     let mut acceptors = Acceptors::default();
     if needs.tcp > 0 {
         let congestion = workload.traffic.facts().tcp.congestion;
-        let listener = tcp::listen(address, congestion, listening::BACKLOG).map_err(|error| {
-            preflight::congestion_error(congestion, error)
-                .unwrap_or_else(|error| LoadError::bind(address, error))
-        })?;
-        listener
-            .set_nonblocking(true)
-            .map_err(|error| LoadError::system("make the listener non-blocking", error))?;
+        let listener = free_port::listener(listen, congestion)?;
         if needs.runtime_tcp > 0 {
             listening::prepare_runtime(&listener, transaction::CALL_LIMIT)?;
         }
@@ -63,7 +61,7 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
         })?;
     }
     if needs.udp > 0 {
-        let flows = bind_flows(address, needs.udp, token, &mut setup)?;
+        let flows = bind_flows(listen, needs.udp, token, &mut setup)?;
         for flow in &flows {
             ports.push(port_of(flow.socket.local_addr())?);
         }
@@ -81,9 +79,9 @@ type Work = Box<dyn FnOnce() -> AcceptResult + Send>;
 /// The acceptor threads of an end.
 #[derive(Default)]
 pub(crate) struct Acceptors {
-    state: Arc<AcceptorState>,
+    /// Dropped before the threads, which they end.
     wakes: Vec<Waker>,
-    threads: Vec<JoinHandle<AcceptResult>>,
+    threads: AcceptorThreads,
 }
 
 impl Acceptors {
@@ -93,31 +91,31 @@ impl Acceptors {
         acceptor: impl FnOnce(UnixStream, Arc<AcceptorState>) -> Work,
     ) -> Result<&Waker, LoadError> {
         let (wake, watched) = Waker::pair()?;
-        let thread = spawn::thread("load-accept", acceptor(watched, Arc::clone(&self.state)))?;
+        let thread = spawn::thread("load-accept", acceptor(watched, Arc::clone(&self.threads.state)))?;
         self.threads.push(thread);
         self.wakes.push(wake);
         Ok(&self.wakes[self.wakes.len() - 1])
     }
 }
 
-fn bind_flows(
-    address: SocketAddr,
+pub(crate) fn bind_flows(
+    listen: ListenAt,
     flows: u32,
     token: Token,
     setup: &mut ErrorCounts,
 ) -> Result<Vec<Flow>, LoadError> {
-    let bind = |flow| {
-        let socket = UdpSocket::bind(address).map_err(|error| LoadError::bind(address, error))?;
+    let sockets = free_port::udp_sockets(listen, flows)?;
+    let prepare = |(flow, socket): (u32, UdpSocket)| {
         udp_acceptor::prepare_socket(&socket, setup);
         socket
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the socket non-blocking", error))?;
         Ok(Flow { socket, local: None, handshake: UdpHandshake::new(token, flow) })
     };
-    (0..flows).map(bind).collect()
+    (0..).zip(sockets).map(prepare).collect()
 }
 
-fn port_of(address: std::io::Result<SocketAddr>) -> Result<u16, LoadError> {
+pub(crate) fn port_of(address: std::io::Result<SocketAddr>) -> Result<u16, LoadError> {
     address.map(|address| address.port()).map_err(|error| LoadError::system("read the bound port", error))
 }
 
@@ -133,14 +131,14 @@ impl ServerEnd {
     ) -> Self {
         let facts = workload.traffic.facts();
         let (counters, finish_shuts_down) = (facts.sockets.counters(), facts.finish_shuts_down);
-        let control = Arc::new(Control::new(counters, finish_shuts_down, acceptors.wakes, acceptors.state));
-        let sockets = SocketSource::Accepting(acceptors.threads);
+        let Acceptors { wakes, threads } = acceptors;
+        let control = Control::new(counters, finish_shuts_down, wakes, Arc::clone(&threads.state));
         let supervisor = Supervisor {
-            control,
+            control: Arc::new(control),
             workload: workload.clone(),
             role: Role::Server,
             token,
-            sockets,
+            sockets: SocketSource::Accepting(threads),
             setup,
             connections: None,
             raw: None,

@@ -147,7 +147,7 @@ impl UdpAcceptor {
 impl Flow {
     /// Reads received datagrams; false when something other than a handshake message waits on a connected flow. That may be payload for
     /// the receiver, so it is peeked and not read.
-    fn receive(&mut self) -> Result<bool, LoadError> {
+    pub(crate) fn receive(&mut self) -> Result<bool, LoadError> {
         // One byte more than a message, to detect longer datagrams.
         let mut bytes = [0; LENGTH + 1];
         for _ in 0..READS_PER_TURN {

@@ -50,6 +50,14 @@ impl UdpHandshake {
         matches!(self.state, State::Ready { .. })
     }
 
+    /// The peer that the server has answered, connected or not.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match self.state {
+            State::Unknown => None,
+            State::Answered { route, .. } | State::Ready { route, .. } => Some(route.peer),
+        }
+    }
+
     /// The flow's index.
     pub(crate) fn flow(&self) -> usize {
         self.flow as usize

@@ -7,6 +7,7 @@ mod lower_bound;
 mod subject;
 
 use std::fmt;
+use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -159,6 +160,17 @@ pub enum Warning {
         client: HostName,
         /// The server host.
         server: HostName,
+    },
+    /// A NAT between the hosts: the server sees another source address than the client's own.
+    AddressTranslated {
+        /// The client host.
+        client: HostName,
+        /// The server host.
+        server: HostName,
+        /// The client's own address.
+        local: IpAddr,
+        /// The source address that the server sees.
+        seen: IpAddr,
     },
     /// The receiver was the bottleneck: its socket dropped datagrams that the path had delivered.
     ReceiverOverrun {
@@ -540,6 +552,10 @@ impl Warning {
             Self::SharedMachine { client, server } => format!(
                 "shared machine: hosts {client} and {server} run on one machine and share its cores; CPU time is counted once, and the \
                  figures hold for this machine only"
+            ),
+            Self::AddressTranslated { client, server, local, seen } => format!(
+                "NAT: host {server} sees host {client} as {seen} instead of {local}; figures include the translation, so compare arms with \
+                 the same NAT only, or use addresses that are routed"
             ),
             Self::TrialsExcluded { arm, trials, reason } => {
                 format!("trials excluded: {} of {arm}: {reason}", trials_in_words(*trials))

@@ -20,6 +20,8 @@ pub enum Task {
     Apply,
     /// Undoing them.
     Undo,
+    /// The probe of ports.
+    Probe,
     /// Sockets.
     Prepare,
     /// Traffic.
@@ -167,6 +169,7 @@ impl Fault {
                     Task::Lock,
                     Task::Apply,
                     Task::Undo,
+                    Task::Probe,
                     Task::Prepare,
                     Task::Start,
                     Task::Live,

@@ -276,6 +276,8 @@ impl Store for Handle {
             seed: outside.world.setting.schedule_seed,
             is_resumed: std::mem::replace(&mut outside.ledger.is_made, true),
             trials: outside.ledger.stored.clone(),
+            // No host is behind a NAT.
+            warnings: Vec::new(),
             // No fault of the simulation changes a setting of a host.
             hosts: BTreeMap::new(),
         })

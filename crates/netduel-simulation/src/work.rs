@@ -8,6 +8,7 @@ use std::time::Duration;
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
 use netduel_control::launcher::AgentId;
 use netduel_control::protocol::Recovery;
+use netduel_model::data_ports::{ListenAt, PortAnswer, PortNeeds, PortProtocol, ProbeSource, ProbedPort};
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::plan::{ResolvedPlan, TreatmentAction};
@@ -353,10 +354,32 @@ impl Work for SimulatedWork {
         problems
     }
 
+    fn open_ports(&mut self, _: ListenAt, _: PortNeeds, _: Token) -> Result<[Vec<u16>; 2], WorkError> {
+        self.perform(Task::Probe, |_| Ok([vec![PORT], vec![PORT]]))
+    }
+
+    fn probe_ports(
+        &mut self,
+        peer: IpAddr,
+        [tcp, udp]: [&[u16]; 2],
+        _: Token,
+        _: Duration,
+    ) -> Result<Vec<ProbedPort>, WorkError> {
+        let protocols = [PortProtocol::Tcp, PortProtocol::Udp].into_iter().zip([tcp, udp]);
+        let each = protocols.flat_map(|(protocol, ports)| ports.iter().map(move |port| (protocol, *port)));
+        let answer = PortAnswer::Open { local: peer };
+        let probed = each.map(|(protocol, port)| ProbedPort { protocol, port, answer: answer.clone() });
+        self.perform(Task::Probe, |_| Ok(probed.collect()))
+    }
+
+    fn close_ports(&mut self) -> Vec<ProbeSource> {
+        Vec::new()
+    }
+
     fn prepare_server(
         &mut self,
         workload: &Workload,
-        _: IpAddr,
+        _: ListenAt,
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
         self.perform(Task::Prepare, |work| work.prepare(Role::Server, workload, token).map(|()| vec![PORT]))

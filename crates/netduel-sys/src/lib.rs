@@ -36,6 +36,7 @@ mod socket_filter;
 mod socket_option;
 pub mod tcp;
 pub mod tcp_info;
+pub mod tcp_table;
 pub mod timestamping;
 pub mod udp;
 pub mod udp_segment;

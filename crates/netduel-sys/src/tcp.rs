@@ -21,12 +21,16 @@ fn open(address: SocketAddr, congestion: Option<&str>) -> io::Result<rustix::fd:
 }
 
 /// Listens. Connections inherit `congestion`, so it is in use from the first segment. `backlog` is the length of the accept
-/// queue, which the kernel limits to `net.core.somaxconn`.
+/// queue, which the kernel limits to `net.core.somaxconn`. Connections of an earlier listener in TIME_WAIT do not occupy a port that the
+/// caller names (`SO_REUSEADDR`); an open listener does.
 ///
 /// # Errors
 /// Errors of socket(2), setsockopt(2) (`ENOENT`: no such congestion control), bind(2) and listen(2).
 pub fn listen(address: SocketAddr, congestion: Option<&str>, backlog: i32) -> io::Result<TcpListener> {
     let socket = open(address, congestion)?;
+    if address.port() != 0 {
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+    }
     rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, backlog)?;
     Ok(TcpListener::from(socket))

@@ -1,6 +1,7 @@
 //! `netduel plan`: check a plan, print the schema.
 use std::fmt::Write as _;
 
+use netduel_model::data_ports::PortNeeds;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_report::json::plan::CheckedPlan;
 use netduel_report::words;
@@ -41,11 +42,12 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             }
             let design = &resolved.design;
             print_lines(&format!(
-                "{} is a valid plan: {}\n{}{}  trials     {} in a block, {} to {} blocks, {}{}\n",
+                "{} is a valid plan: {}\n{}{}{}  trials     {} in a block, {} to {} blocks, {}{}\n",
                 plan.display(),
                 words::plain(&resolved.question),
                 contents(&resolved),
                 uses(&resolved),
+                ports(&resolved),
                 resolved.trials_per_block(),
                 design.blocks_min,
                 design.blocks_max,
@@ -108,6 +110,26 @@ fn uses(plan: &ResolvedPlan) -> String {
     text
 }
 
+/// The data ports of each server that has some, and how many of them its trials need, a line for each server.
+fn ports(plan: &ResolvedPlan) -> String {
+    let mut text = String::new();
+    for (name, host) in &plan.hosts {
+        let Some(ports) = host.data_ports else { continue };
+        let arms = plan.arms.iter().filter(|arm| arm.pair.server == *name);
+        let needs = arms
+            .flat_map(|arm| &arm.workloads)
+            .map(|workload| workload.traffic.facts().sockets.port_needs())
+            .fold(PortNeeds::default(), PortNeeds::max);
+        if needs.count() > 0 {
+            let title = if text.is_empty() { "ports" } else { "" };
+            let (tcp, udp) = (u32::from(needs.tcp), needs.udp);
+            let need = format!("its trials need {tcp} for TCP, {udp} for UDP");
+            let _ = writeln!(text, "  {title:<9}  {name}: {ports}; {need}");
+        }
+    }
+    text
+}
+
 /// A warning for each arm that is the same as an earlier one but for its name.
 fn equal_arms(plan: &ResolvedPlan) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -133,6 +155,7 @@ pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::data_ports::DataPorts;
     use netduel_model::plan;
 
     use super::*;
@@ -164,6 +187,16 @@ mod tests {
         assert_eq!(expected_time(&plan), "about 34 s to 126 s");
         plan.design.blocks_max = 100;
         assert_eq!(expected_time(&plan), "about 34 s to 7 min");
+    }
+
+    #[test]
+    fn data_ports_of_a_server_are_shown_with_the_number_that_its_trials_need() {
+        let mut plan = resolved("treatments = [{ path = \"accelerated\" }]");
+        assert_eq!(ports(&plan), "");
+        for host in plan.hosts.values_mut() {
+            host.data_ports = DataPorts::new(5210, 5219);
+        }
+        assert_eq!(ports(&plan), "  ports      b: 5210-5219; its trials need 1 for TCP, 0 for UDP\n");
     }
 
     #[test]

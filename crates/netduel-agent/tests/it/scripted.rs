@@ -15,6 +15,7 @@ use netduel_agent::trial_end::{
 use netduel_control::agent::{Clock, FailureKind, Work as _, WorkError, serve};
 use netduel_control::protocol::{FromAgent, Limits, PROTOCOL, ToAgent, decode, encode};
 use netduel_host::queued_packets;
+use netduel_model::data_ports::ListenAt;
 use netduel_model::ids::Token;
 use netduel_model::observation::Placement;
 use netduel_model::plan::parse;
@@ -54,7 +55,7 @@ struct Scripted {
 }
 
 impl Ends for Script {
-    fn server(&self, _: &Workload, _: IpAddr, _: Token) -> Result<Prepared, WorkError> {
+    fn server(&self, _: &Workload, _: ListenAt, _: Token) -> Result<Prepared, WorkError> {
         self.step("prepare")?;
         let end = Scripted { script: self.clone(), notify: None, is_done: AtomicBool::new(false) };
         let placement = Some(Placement { cores: vec![3], reason: "the script".to_owned() });
@@ -62,7 +63,7 @@ impl Ends for Script {
     }
 
     fn client(&self, workload: &Workload, server: &ServerAddress<'_>) -> Result<Prepared, WorkError> {
-        self.server(workload, server.peer, server.token)
+        self.server(workload, server.peer.into(), server.token)
     }
 }
 
@@ -178,7 +179,7 @@ impl Coordinator {
     fn prepare(&mut self) -> FromAgent {
         let workload = plan_workload();
         let bind = "127.0.0.1".parse().unwrap();
-        self.ask(&ToAgent::PrepareServer { trial: 1, workload, bind, token: Token([7; 16]) })
+        self.ask(&ToAgent::PrepareServer { trial: 1, workload, bind, ports: None, token: Token([7; 16]) })
     }
 
     fn part(mut self) {
@@ -213,7 +214,8 @@ fn trial_is_prepared_when_what_the_last_one_left_in_a_queue_has_been_sent() {
         let script = Script::default();
         let mut work = AgentWork::with_ends(Box::new(script.clone()));
         let workload = plan_workload();
-        work.prepare_server(&workload, "192.0.2.1".parse().unwrap(), Token([7; 16])).unwrap();
+        work.prepare_server(&workload, "192.0.2.1".parse::<IpAddr>().unwrap().into(), Token([7; 16]))
+            .unwrap();
         assert_eq!(queued_packets().unwrap(), BTreeMap::new());
         assert_eq!(script.steps(), ["prepare"]);
     });

@@ -2,6 +2,7 @@
 use std::io::Write;
 use std::ops::{Deref, DerefMut};
 
+use netduel_model::data_ports::ListenAt;
 use netduel_model::observation::ControlTraffic;
 
 use super::work::{Clock, Input, Waker, Work, WorkError};
@@ -174,9 +175,16 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
             },
             ToAgent::Apply { treatments } => work.apply(&treatments).map(|()| FromAgent::Applied),
             ToAgent::Undo => Ok(FromAgent::Undone { problems: work.undo() }),
-            ToAgent::PrepareServer { workload, bind, token, .. } => {
-                work.prepare_server(&workload, bind, token).map(|ports| FromAgent::Prepared { ports })
-            }
+            ToAgent::OpenPorts { bind, ports, needs, token } => work
+                .open_ports(ListenAt { address: bind, ports }, needs, token)
+                .map(|[tcp, udp]| FromAgent::PortsOpen { tcp, udp }),
+            ToAgent::ProbePorts { peer, tcp, udp, token, timeout } => work
+                .probe_ports(peer, [&tcp, &udp], token, timeout.to_duration())
+                .map(|ports| FromAgent::Probed { ports }),
+            ToAgent::ClosePorts => Ok(FromAgent::PortsClosed { sources: work.close_ports() }),
+            ToAgent::PrepareServer { workload, bind, ports, token, .. } => work
+                .prepare_server(&workload, ListenAt { address: bind, ports }, token)
+                .map(|ports| FromAgent::Prepared { ports }),
             ToAgent::PrepareClient { workload, peer, ports, token, deadline, .. } => work
                 .prepare_client(&workload, peer, &ports, token, deadline.to_duration())
                 .map(|()| FromAgent::Prepared { ports: Vec::new() }),

@@ -3,6 +3,7 @@ use std::net::IpAddr;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use netduel_model::data_ports::{ListenAt, PortNeeds, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
@@ -32,11 +33,29 @@ pub trait Work {
     fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError>;
     /// Undoes all changes and returns those that could not be undone.
     fn undo(&mut self) -> Vec<String>;
+    /// Listens on the ports that trials with these needs would have, answers probes with this token, and returns the ports: TCP, and
+    /// UDP.
+    fn open_ports(
+        &mut self,
+        listen: ListenAt,
+        needs: PortNeeds,
+        token: Token,
+    ) -> Result<[Vec<u16>; 2], WorkError>;
+    /// Probes the open ports of a server, TCP and UDP.
+    fn probe_ports(
+        &mut self,
+        peer: IpAddr,
+        ports: [&[u16]; 2],
+        token: Token,
+        timeout: Duration,
+    ) -> Result<Vec<ProbedPort>, WorkError>;
+    /// Closes the ports, and returns the client of each handshake that began.
+    fn close_ports(&mut self) -> Vec<ProbeSource>;
     /// Binds the server's sockets and returns their ports.
     fn prepare_server(
         &mut self,
         workload: &Workload,
-        bind: IpAddr,
+        listen: ListenAt,
         token: Token,
     ) -> Result<Vec<u16>, WorkError>;
     /// Connects to the server.

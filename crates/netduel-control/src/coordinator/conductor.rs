@@ -33,7 +33,7 @@ pub(super) struct Conductor<'a> {
     pub(super) trial_number: TrialNumber,
     names: BTreeSet<HostName>,
     /// The descriptions of the hosts at the start, since they are locked.
-    snapshots: BTreeMap<HostName, HostSnapshot>,
+    pub(super) snapshots: BTreeMap<HostName, HostSnapshot>,
     restarted: BTreeSet<HostName>,
     failures: BTreeMap<ArmName, u32>,
     /// Dropped arms, each with the reason.
@@ -83,7 +83,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn warned(&mut self, warning: Warning) {
+    pub(super) fn warned(&mut self, warning: Warning) {
         if self.run.is_some() {
             self.store.warning(&warning);
         }
@@ -146,12 +146,25 @@ impl<'a> Conductor<'a> {
             }
         }
         let per_block = self.hosts.plan.trials_per_block();
+        if let Err(error) = self.reach(&known.warnings) {
+            return Self::end_of(error);
+        }
         self.tell(Event::RunStarted {
             id: known.id,
             trials_max: self.hosts.plan.design.blocks_max * per_block,
             trials_done: first_block * per_block,
         });
         self.blocks(known.seed, first_block, attempt)
+    }
+
+    /// Probes the ports of all pairs. A lost agent is restarted, and the probe is repeated. `known`: the stored warnings.
+    fn reach(&mut self, known: &[Warning]) -> Result<(), TrialError> {
+        loop {
+            match self.probe_ports(known) {
+                Err(error @ TrialError::Lost { .. }) => self.restart_lost_agents(error)?,
+                other => return other,
+            }
+        }
     }
 
     /// Where a resumed run continues: the first incomplete block, and the number of the next attempt at it.

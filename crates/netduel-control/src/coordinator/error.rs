@@ -1,8 +1,11 @@
 //! Errors that end a run or one of its trials.
+use std::net::IpAddr;
+
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::workload::Family;
 use netduel_stats::search::SearchError;
 
+use super::blocked_port::BlockedPorts;
 use super::surroundings::StoreProblem;
 use crate::launcher::LaunchError;
 use crate::peer::PeerError;
@@ -94,6 +97,25 @@ pub enum RunError {
         host: HostName,
         /// The settings, with both values.
         changes: String,
+    },
+    /// A client does not reach ports of its server.
+    #[error("{0}")]
+    PortsBlocked(BlockedPorts),
+    /// A server does not have the address of the plan, and cannot listen there.
+    #[error(
+        "host {host} does not have the address {address} of the plan, so it cannot listen there; the address is another host's, or a NAT \
+         translates it, as the public address of a cloud VM; the host has {own}: write one of these to `addresses` that the client reaches \
+         without the NAT, or connect the hosts by a tunnel ({reason})"
+    )]
+    AddressElsewhere {
+        /// The host.
+        host: HostName,
+        /// The address in the plan.
+        address: IpAddr,
+        /// The addresses that the host has, for people.
+        own: String,
+        /// The refusal of the agent.
+        reason: String,
     },
     /// A change of a host could not be undone.
     #[error("host {host} is not restored, so no later trial there is valid: {left}")]
@@ -190,6 +212,8 @@ impl RunError {
             | Self::Incomplete { .. }
             | Self::NotOver { .. }
             | Self::HostChanged { .. }
+            | Self::PortsBlocked(_)
+            | Self::AddressElsewhere { .. }
             | Self::NotRestored { .. } => RunErrorKind::Host,
             Self::Refused { kind, .. } => (*kind).into(),
             Self::Store(_) => RunErrorKind::Store,

@@ -118,6 +118,8 @@ pub struct KnownRun {
     pub is_resumed: bool,
     /// The stored trials.
     pub trials: Vec<Trial>,
+    /// The stored warnings.
+    pub warnings: Vec<Warning>,
     /// The descriptions of its hosts at its start; empty for a new run.
     pub hosts: BTreeMap<HostName, HostSnapshot>,
 }

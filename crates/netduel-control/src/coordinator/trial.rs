@@ -141,7 +141,9 @@ impl Conductor<'_> {
         let address = self.address(server, workload.family)?;
         self.trial_number += 1;
         let trial = self.trial_number;
-        let message = ToAgent::PrepareServer { trial, workload: workload.clone(), bind: address, token };
+        let ports = self.hosts.plan.hosts.get(server).and_then(|host| host.data_ports);
+        let message =
+            ToAgent::PrepareServer { trial, workload: workload.clone(), bind: address, ports, token };
         let ports = match self.hosts.ask(server, &message, STEP_TIMEOUT_NS)? {
             FromAgent::Prepared { ports } => ports,
             other => return Err(self.hosts.unexpected(server, &other, &message)),
@@ -153,7 +155,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    fn address(&self, host: &HostName, family: Family) -> Result<std::net::IpAddr, PlanFault> {
+    pub(super) fn address(&self, host: &HostName, family: Family) -> Result<std::net::IpAddr, PlanFault> {
         let addresses =
             self.hosts.plan.hosts.get(host).map(|host| host.addresses.as_slice()).unwrap_or_default();
         addresses

@@ -152,6 +152,9 @@ impl AgentPeer {
             | FromAgent::HostBusy { .. }
             | FromAgent::Applied
             | FromAgent::Undone { .. }
+            | FromAgent::PortsOpen { .. }
+            | FromAgent::Probed { .. }
+            | FromAgent::PortsClosed { .. }
             | FromAgent::Progress { .. } => self.stage,
         };
         encode(message)

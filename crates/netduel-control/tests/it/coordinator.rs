@@ -48,7 +48,7 @@ fn every_trial_is_run_stored_and_reported() {
     assert_eq!(script.stored.len(), 4);
     assert!(script.stored.iter().all(Trial::is_valid), "{:?}", reasons(&script.stored));
     assert!(script.stored.iter().all(|trial| trial.proofs.len() == 2 && trial.server.is_some()));
-    assert_eq!(script.tokens.len(), 4, "each trial has a secret of its own");
+    assert_eq!(script.tokens.len(), 5, "the probe and each trial have a secret of their own");
     let finished = script.events.iter().filter(|event| matches!(event, Event::TrialFinished { .. })).count();
     assert_eq!(finished, 4);
     assert!(matches!(script.events.last(), Some(Event::RunFinished { end: RunEnd::BlockLimitReached })));

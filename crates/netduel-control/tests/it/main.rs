@@ -4,6 +4,7 @@ mod coordinator;
 mod golden;
 mod launching;
 mod messages;
+mod ports;
 mod restoring;
 mod searching;
 mod serving;

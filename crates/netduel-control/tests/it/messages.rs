@@ -1,5 +1,6 @@
 //! One message of each kind, and their parts.
 use netduel_control::protocol::{FailureKind, FromAgent, Limits, PROTOCOL, Recovery, ToAgent};
+use netduel_model::data_ports::{DataPorts, PortAnswer, PortNeeds, PortProtocol, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::Observation;
 use netduel_model::plan::{TreatmentAction, parse};
@@ -35,7 +36,27 @@ pub fn requests() -> Vec<ToAgent> {
         ToAgent::LockHost { run: RunId::new("demo-1").unwrap() },
         ToAgent::Apply { treatments: vec![TreatmentAction::Mtu { interface: "eth0".into(), mtu: 9000 }] },
         ToAgent::Undo,
-        ToAgent::PrepareServer { trial: 1, workload: workload(), bind: "10.77.0.2".parse().unwrap(), token },
+        ToAgent::OpenPorts {
+            bind: "10.77.0.2".parse().unwrap(),
+            ports: DataPorts::new(5210, 5219),
+            needs: PortNeeds { tcp: true, udp: 4 },
+            token,
+        },
+        ToAgent::ProbePorts {
+            peer: "10.77.0.2".parse().unwrap(),
+            tcp: vec![5210],
+            udp: vec![5210, 5211],
+            token,
+            timeout: Nanos(5_000_000_000),
+        },
+        ToAgent::ClosePorts,
+        ToAgent::PrepareServer {
+            trial: 1,
+            workload: workload(),
+            bind: "10.77.0.2".parse().unwrap(),
+            ports: DataPorts::new(5210, 5219),
+            token,
+        },
         ToAgent::PrepareClient {
             trial: 1,
             workload: workload(),
@@ -51,6 +72,19 @@ pub fn requests() -> Vec<ToAgent> {
     ]
 }
 
+/// A port with each answer.
+fn probed() -> Vec<ProbedPort> {
+    let answers = [
+        PortAnswer::Open { local: "10.77.0.1".parse().unwrap() },
+        PortAnswer::Refused { error: "Connection refused (os error 111)".into() },
+        PortAnswer::Dropped { seconds: 5 },
+        PortAnswer::Failed { reason: "authenticate".into() },
+    ];
+    let protocols = [PortProtocol::Tcp, PortProtocol::Udp].into_iter().cycle();
+    let port = |(protocol, answer)| ProbedPort { protocol, port: 5210, answer };
+    protocols.zip(answers).map(port).collect()
+}
+
 /// One answer of each kind.
 pub fn answers() -> Vec<FromAgent> {
     vec![
@@ -63,6 +97,15 @@ pub fn answers() -> Vec<FromAgent> {
         FromAgent::HostBusy { by: "run demo-2".into() },
         FromAgent::Applied,
         FromAgent::Undone { problems: vec!["failed to set eth0".into()] },
+        FromAgent::PortsOpen { tcp: vec![5210], udp: vec![5210, 5211] },
+        FromAgent::Probed { ports: probed() },
+        FromAgent::PortsClosed {
+            sources: vec![ProbeSource {
+                protocol: PortProtocol::Udp,
+                port: 5210,
+                address: "10.77.0.1".parse().unwrap(),
+            }],
+        },
         FromAgent::Prepared { ports: vec![40_000] },
         FromAgent::Started,
         FromAgent::Progress { trial: 1, figures: LiveFigures { elapsed_ns: 1, ..LiveFigures::default() } },

@@ -41,7 +41,7 @@ fn steps_of_a_search_share_one_application_of_the_treatments() {
     let count = |word: &str| log.lines().filter(|line| *line == word).count();
     // Two hosts, four trials of four steps. Each agent undoes once more at its end.
     assert_eq!((count("apply"), count("undo"), count("start")), (8, 10, 32));
-    assert_eq!(script.tokens.len(), 16, "each step has a secret of its own");
+    assert_eq!(script.tokens.len(), 17, "the probe and each step have a secret of their own");
     let with_rate: Vec<bool> = script
         .events
         .iter()

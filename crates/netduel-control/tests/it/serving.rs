@@ -8,6 +8,7 @@ use std::time::Duration;
 use netduel_control::agent::{AgentError, Clock, FailureKind, Waker, Work, WorkError, serve};
 use netduel_control::peer::PeerError;
 use netduel_control::protocol::{FromAgent, Limits, PROTOCOL, ToAgent, decode, encode};
+use netduel_model::data_ports::{ListenAt, PortNeeds, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{ControlTraffic, Observation};
 use netduel_model::plan::TreatmentAction;
@@ -49,7 +50,22 @@ impl Work for Noted {
         self.note("undo");
         vec!["eth0 is left as it is".to_owned()]
     }
-    fn prepare_server(&mut self, _: &Workload, _: IpAddr, _: Token) -> Result<Vec<u16>, WorkError> {
+    fn open_ports(&mut self, _: ListenAt, _: PortNeeds, _: Token) -> Result<[Vec<u16>; 2], WorkError> {
+        Ok([vec![1], vec![1]])
+    }
+    fn probe_ports(
+        &mut self,
+        _: IpAddr,
+        _: [&[u16]; 2],
+        _: Token,
+        _: Duration,
+    ) -> Result<Vec<ProbedPort>, WorkError> {
+        Ok(Vec::new())
+    }
+    fn close_ports(&mut self) -> Vec<ProbeSource> {
+        Vec::new()
+    }
+    fn prepare_server(&mut self, _: &Workload, _: ListenAt, _: Token) -> Result<Vec<u16>, WorkError> {
         Ok(vec![1])
     }
     fn prepare_client(

@@ -223,7 +223,8 @@ impl Store for Handle<'_> {
         script.described = hosts.clone();
         let (id, trials) = (RunId::new("scripted").unwrap(), script.done_before.clone());
         let hosts = script.described_before.clone();
-        Ok(KnownRun { id, seed: 5, is_resumed: !trials.is_empty(), trials, hosts })
+        let is_resumed = !trials.is_empty();
+        Ok(KnownRun { id, seed: 5, is_resumed, trials, warnings: Vec::new(), hosts })
     }
     fn reserve(&mut self) -> Result<(), StoreProblem> {
         let script = self.0.borrow();

@@ -124,6 +124,9 @@ fn answers_to(message: &ToAgent) -> Vec<FromAgent> {
         ToAgent::LockHost { .. } => vec![FromAgent::Locked],
         ToAgent::Apply { .. } => vec![FromAgent::Applied],
         ToAgent::Undo => vec![FromAgent::Undone { problems: Vec::new() }],
+        ToAgent::OpenPorts { .. } => vec![FromAgent::PortsOpen { tcp: vec![1], udp: Vec::new() }],
+        ToAgent::ProbePorts { .. } => vec![FromAgent::Probed { ports: Vec::new() }],
+        ToAgent::ClosePorts => vec![FromAgent::PortsClosed { sources: Vec::new() }],
         ToAgent::PrepareServer { .. } | ToAgent::PrepareClient { .. } => {
             vec![FromAgent::Prepared { ports: vec![1] }]
         }
@@ -135,7 +138,7 @@ fn answers_to(message: &ToAgent) -> Vec<FromAgent> {
 }
 
 /// Answers in a conversation without faults.
-const ANSWERS: u32 = 9;
+const ANSWERS: u32 = 12;
 
 fn converse(seed: u64, fault: Fault) -> (Conversation, Result<(), PeerError>) {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);

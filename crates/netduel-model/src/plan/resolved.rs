@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::plan::blocks::{blocks_needed, guarded};
 use crate::plan::offload;
@@ -71,6 +72,9 @@ pub struct Host {
     pub launch: Launch,
     /// Its addresses; for a guest of the lab those of the lab.
     pub addresses: Vec<IpAddr>,
+    /// The ports on which it listens for data; chosen by the kernel when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_ports: Option<DataPorts>,
     /// Its size as the plan names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,

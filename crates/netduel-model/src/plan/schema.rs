@@ -9,8 +9,8 @@ use crate::metric::Metric;
 use crate::units::Nanos;
 use crate::workload::given::Given;
 use crate::workload::{
-    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, LAB, SEARCH_GOAL, SSH, Setting, SettingRange, TREATMENT,
-    Traffic, WorkloadType,
+    BANDWIDTH_LIMIT, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, LAB, SEARCH_GOAL, SSH, Setting, SettingRange,
+    TREATMENT, Traffic, WorkloadType,
 };
 
 /// Where an editor finds the bounds of a quantity that is text with a unit: JSON Schema has bounds for numbers alone.
@@ -40,6 +40,7 @@ pub fn schema() -> Value {
         ("LabSpec", LAB),
         ("HostSpec", BANDWIDTH_LIMIT),
         ("HostSpec", SSH),
+        ("HostSpec", &[DATA_PORT]),
         ("ArmSpec", BANDWIDTH_LIMIT),
         ("TreatmentSpec", TREATMENT),
         ("DesignSpec", DESIGN),

@@ -13,6 +13,7 @@ pub use super::settings::{DpdkSpec, EventSpec, SettingsSpec};
 use super::shape::shape;
 use super::tuning::{PciState, Ring, VfState};
 use super::value::choices;
+use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{BitRate, Nanos, Percent};
@@ -98,6 +99,10 @@ shape! {
         /// Addresses at which the other hosts reach this host. A server needs one of each IP version that a workload uses. Lab
         /// guests have the addresses of the lab (IPv4 and IPv6); do not write any for them.
         optional addresses: Vec<IpAddr>,
+        /// The ports on which this host listens for data as a server, TCP and UDP: one, `"5210"`, or a range, `"5210-5219"`. A firewall
+        /// rule can be written for them. TCP needs one port, UDP one for each flow; the same numbers serve both. Not for
+        /// `launch = "paired"`. Default: ports that the kernel chooses (`net.ipv4.ip_local_port_range`).
+        optional data_ports: DataPorts,
         /// The size of the cloud VM as its provider names it, for example `Standard_DS4_v2`; netduel looks up its bandwidth limit.
         /// Default: the size that the cloud's metadata service reports on the host.
         optional size: String,

@@ -12,6 +12,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::problem::{Problems, element_path, key_path, one_of};
+use crate::data_ports::{DataPorts, NotPorts};
 use crate::ids::{ArmName, HostName, NameError, WorkloadName};
 use crate::nearest::nearest;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent, UnitError};
@@ -65,6 +66,16 @@ impl Value for String {
             return None;
         }
         Some(text.clone().into_owned())
+    }
+}
+
+impl Value for DataPorts {
+    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
+        let text = match raw.get_ref() {
+            DeValue::String(text) => text.as_ref(),
+            _ => "",
+        };
+        text.parse().inspect_err(|error: &NotPorts| problems.add(path, found(raw), error.to_string())).ok()
     }
 }
 

@@ -62,7 +62,9 @@ impl Warning {
             | Self::SettingsRestored { host, .. }
             | Self::UndoFailed { host, .. } => Subject { hosts: vec![host], ..none() },
             Self::RecordsDamaged { .. } | Self::RecordIncomplete { .. } => none(),
-            Self::SharedMachine { client, server } => Subject { hosts: vec![client, server], ..none() },
+            Self::SharedMachine { client, server } | Self::AddressTranslated { client, server, .. } => {
+                Subject { hosts: vec![client, server], ..none() }
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use super::terms::{Direction, Role, TcpEngine, UdpOffload, Wait};
 use super::timing::Timing;
 use super::udp_stream::UdpStream;
 use super::work_unit::WorkUnit;
+use crate::data_ports::PortNeeds;
 use crate::failover::PathEvent;
 use crate::metric::Metric;
 use crate::packet_path::PacketPath;
@@ -135,6 +136,11 @@ impl Sockets {
     /// Ports that the server reports to the client: that of TCP comes first, then those of the flows.
     pub fn ports(self) -> usize {
         usize::from(self.tcp > 0) + self.udp as usize
+    }
+
+    /// The ports that the server needs.
+    pub fn port_needs(self) -> PortNeeds {
+        PortNeeds { tcp: self.tcp > 0, udp: self.udp }
     }
 
     /// Total number of sockets.

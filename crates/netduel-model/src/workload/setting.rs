@@ -97,6 +97,8 @@ pub enum Unit {
     Share,
     /// Nanoseconds, as text with a unit.
     Duration,
+    /// A number of a port, in a text.
+    Port,
 }
 
 impl Range {
@@ -112,6 +114,9 @@ impl Range {
     }
     pub(crate) const fn byte_count(least: u64, most: u64) -> Self {
         Self::of(Unit::ByteCount, least, most)
+    }
+    pub(crate) const fn port() -> Self {
+        Self::of(Unit::Port, 1, u16::MAX as u64)
     }
     pub(crate) const fn duration(least: u64, most: u64) -> Self {
         Self::of(Unit::Duration, least, most)
@@ -203,7 +208,7 @@ impl Unit {
     /// A value as it is written in a plan, without quotes.
     pub fn show(self, value: u64) -> String {
         match self {
-            Self::Count | Self::ByteCount => value.to_string(),
+            Self::Count | Self::ByteCount | Self::Port => value.to_string(),
             Self::Duration if value > 0 && value.is_multiple_of(HOUR) => format!("{} h", value / HOUR),
             Self::Duration => Nanos(value).to_string(),
             Self::Bytes => Bytes(value).to_string(),
@@ -281,6 +286,9 @@ pub const BANDWIDTH_LIMIT: &[Setting] = &[Setting::within("expect_mbps", Range::
 
 /// The keys of a host of `launch = "ssh"`.
 pub const SSH: &[Setting] = &[Setting::within("port", Range::count(1, u16::MAX as u64))];
+
+/// Both ends of a range of data ports.
+pub const DATA_PORT: Setting = Setting::within("data_ports", Range::port());
 
 /// The longest that the trials of a search goal may take together, nanoseconds: a day, as any workload.
 pub(crate) const DURATION_SUM_MOST: u64 = 24 * HOUR;

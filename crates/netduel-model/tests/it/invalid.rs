@@ -274,3 +274,48 @@ fn key_of_ssh_belongs_to_no_other_launcher() {
         assert!(problems.contains("is for `launch = \"ssh\"`, but this host has \"netns\""), "{problems}");
     }
 }
+
+/// The problems of a plan whose server has these keys in addition, and this workload alone.
+fn data_port_problems(keys: &str, workload: &str) -> String {
+    let text = format!(
+        "name = \"ports\"\nquestion = \"Which?\"\n[hosts.a]\nlaunch = \"local\"\n\
+         [hosts.b]\naddresses = [\"192.0.2.7\"]\n{keys}\n\
+         [[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n\
+         [[workloads]]\nname = \"load\"\n{workload}\n[design]\naa = true\n"
+    );
+    parse(&text, "plan.toml").err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn range_of_data_ports_holds_the_ports_of_each_workload() {
+    let netns = |ports: &str| format!("launch = \"netns\"\nnetns = \"b\"\ndata_ports = \"{ports}\"");
+    let flows = "type = \"udp-stream\"\nrate = \"1 Mbit/s\"\nflows = 4";
+    for (ports, workload) in
+        [("5210", "type = \"tcp-stream\"\nstreams = 64"), ("5210", "type = \"udp-rr\""), ("5210-5213", flows)]
+    {
+        assert_eq!(data_port_problems(&netns(ports), workload), "", "{ports}: {workload}");
+    }
+    let problems = data_port_problems(&netns("5210-5212"), flows);
+    assert!(
+        problems.contains("hosts.b.data_ports: is \"5210-5212\", but the workload \"load\" needs 4 ports"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn data_ports_are_a_port_or_a_range_of_a_host_that_is_not_paired() {
+    let rr = "type = \"udp-rr\"";
+    for wrong in ["70000", "9-8", "ssh"] {
+        let keys = format!("launch = \"netns\"\nnetns = \"b\"\ndata_ports = \"{wrong}\"");
+        let problems = data_port_problems(&keys, rr);
+        assert!(
+            problems.contains(&format!("hosts.b.data_ports: is the text \"{wrong}\"; a port or a range")),
+            "{problems}"
+        );
+    }
+    let problems = data_port_problems("launch = \"netns\"\nnetns = \"b\"\ndata_ports = \"0-5\"", rr);
+    assert!(problems.contains("hosts.b.data_ports: is \"0\"; \"1\" to \"65535\" is allowed"), "{problems}");
+    let paired = "launch = \"paired\"\nserve = \"192.0.2.7\"\ndata_ports = \"5210\"";
+    let problems = data_port_problems(paired, rr);
+    assert!(problems.contains("hosts.b.data_ports: is written for a paired server"), "{problems}");
+}

@@ -55,6 +55,7 @@ fn changes_values(
     match warning {
         // The two arms share the machine alike, no figure uses the wall clock, and the rest are about other figures or other runs.
         Warning::SharedMachine { .. }
+        | Warning::AddressTranslated { .. }
         | Warning::ClockStep { .. }
         | Warning::SettingsRestored { .. }
         | Warning::TimestampsIncomplete { .. } => false,

@@ -206,7 +206,7 @@ pub enum QuantityUnit {
 impl Quantity {
     fn of((key, value, unit): (&'static str, u64, Unit)) -> Self {
         let (value, unit) = match unit {
-            Unit::Count => (value as f64, QuantityUnit::Count),
+            Unit::Count | Unit::Port => (value as f64, QuantityUnit::Count),
             Unit::Bytes | Unit::ByteCount => (value as f64, QuantityUnit::Bytes),
             Unit::Duration => (value as f64, QuantityUnit::Ns),
             Unit::BitRate => (value as f64, QuantityUnit::BitRate),

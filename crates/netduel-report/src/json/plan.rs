@@ -137,6 +137,8 @@ pub struct PlanHost {
     pub launch: HostLaunch,
     /// Addresses.
     pub addresses: Vec<IpAddr>,
+    /// Ports on which it listens for data, such as 5210-5219; null when the kernel chooses them.
+    pub data_ports: Option<String>,
     /// Cloud size that the plan names; null when it names none.
     pub size: Option<String>,
     /// Highest rate that the host can send, as the plan says; null when it says nothing.
@@ -309,6 +311,7 @@ impl PlanHost {
             name: name.to_owned(),
             launch: HostLaunch::of(&host.launch),
             addresses: host.addresses.clone(),
+            data_ports: host.data_ports.map(|ports| ports.to_string()),
             size: host.size.clone(),
             expected_bps: host.expect_mbps.map(|mbps| u64::from(mbps) * BITS_PER_MEGABIT),
         }

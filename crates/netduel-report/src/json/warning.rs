@@ -108,6 +108,8 @@ kinds! {
     TokenBucketBurst,
     /// Both hosts are one machine.
     SharedMachine,
+    /// A NAT changes the source address.
+    AddressTranslated,
     /// The receiver's socket dropped datagrams.
     ReceiverOverrun,
     /// Datagrams and packets differ in number.

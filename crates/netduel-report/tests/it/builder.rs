@@ -281,6 +281,7 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
             Host {
                 launch: Launch::Lab { guest: name.to_owned() },
                 addresses: Vec::new(),
+                data_ports: None,
                 size: None,
                 expect_mbps: None,
             },

@@ -109,7 +109,16 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
     let targets = target::targets(&args.hosts)?;
     target::check_labs(&targets)?;
     let hosts = targets.keys().map(|name| {
-        (name.clone(), Host { launch: Launch::Local, addresses: Vec::new(), size: None, expect_mbps: None })
+        (
+            name.clone(),
+            Host {
+                launch: Launch::Local,
+                addresses: Vec::new(),
+                data_ports: None,
+                size: None,
+                expect_mbps: None,
+            },
+        )
     });
     let plan = without_traffic(hosts.collect());
     let mut ssh = SshHosts::new(&args.remote_program.remote_program, args.json.json);

@@ -86,10 +86,9 @@ pub fn finish(
         ))),
         Err(error) => {
             let failure = run_failure(error);
+            let kept = if run.trials.is_empty() { "" } else { "finished trials are kept; " };
             Err(Failure {
-                error: failure.error.context(format!(
-                    "the run {id} stopped; finished trials are kept; continue with `{resume}`"
-                )),
+                error: failure.error.context(format!("the run {id} stopped; {kept}continue with `{resume}`")),
                 ..failure
             })
         }

@@ -10,6 +10,7 @@ use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
+use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::units::{human_bit_rate, human_si};
@@ -143,6 +144,8 @@ impl Progress {
             Event::TrialFinished { trial } => self.trial_finished(trial),
             Event::BlockFinished { .. } => {}
             Event::Warned { warning } => self.important(&format!("warning: {warning}")),
+            // The last line of the program is the error, with its remedy.
+            Event::RunFinished { end: RunEnd::Failed { .. } } => {}
             Event::RunFinished { end } => self.line(&words::ended(end)),
         }
     }

@@ -354,24 +354,19 @@ impl Store for RunFile {
                 let id = self.store.new_id(&self.plan.name, unix_ms, suffix);
                 let header = self.header((id.clone(), seed, unix_ms), (plan_text, annotations, report));
                 self.writer = Some(self.store.create(&header).map_err(store_problem)?);
-                KnownRun { id, seed, is_resumed: false, trials: Vec::new(), hosts: BTreeMap::new() }
+                new_run(id, seed)
             }
             RunSource::Resumed(taken) => {
                 let (run, writer) = *taken;
                 self.writer = Some(writer);
-                let (id, seed) = (run.header.id, run.header.seed);
-                KnownRun { id, seed, is_resumed: true, trials: run.trials, hosts: run.header.hosts }
+                let Run { header, trials, warnings, .. } = run;
+                let (id, seed) = (header.id, header.seed);
+                KnownRun { id, seed, is_resumed: true, trials, warnings, hosts: header.hosts }
             }
             RunSource::Unstored => {
                 let id = RunId::new("check").map_err(|error| problem(error.to_string()))?;
                 let seed = random_u64().map_err(problem)?;
-                return Ok(KnownRun {
-                    id,
-                    seed,
-                    is_resumed: false,
-                    trials: Vec::new(),
-                    hosts: BTreeMap::new(),
-                });
+                return Ok(new_run(id, seed));
             }
         };
         self.id = Some(known.id.clone());
@@ -394,6 +389,10 @@ impl Store for RunFile {
     fn end(&mut self, end: &RunEnd) {
         print_store_error(self.writer.as_mut().map(|writer| writer.end(end)));
     }
+}
+
+fn new_run(id: RunId, seed: u64) -> KnownRun {
+    KnownRun { id, seed, is_resumed: false, trials: Vec::new(), warnings: Vec::new(), hosts: BTreeMap::new() }
 }
 
 fn print_store_error(stored: Option<Result<(), StoreError>>) {

@@ -10,6 +10,7 @@ use netduel_agent::{AgentWork, DataAddress, Monotonic, foreign_program, server_b
 use netduel_control::agent::{Bounds, FailureKind, Waker, Work, WorkError};
 use netduel_load::Port;
 use netduel_model::PROGRAM;
+use netduel_model::data_ports::{ListenAt, PortNeeds, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
@@ -170,10 +171,33 @@ impl Work for Session {
         self.work.undo()
     }
 
+    fn open_ports(
+        &mut self,
+        _listen: ListenAt,
+        _needs: PortNeeds,
+        _token: Token,
+    ) -> Result<[Vec<u16>; 2], WorkError> {
+        Err(refused("netduel serve opens no other port than its own".to_owned()))
+    }
+
+    fn probe_ports(
+        &mut self,
+        _peer: IpAddr,
+        _ports: [&[u16]; 2],
+        _token: Token,
+        _timeout: Duration,
+    ) -> Result<Vec<ProbedPort>, WorkError> {
+        Err(refused("netduel serve makes no connections to other hosts".to_owned()))
+    }
+
+    fn close_ports(&mut self) -> Vec<ProbeSource> {
+        Vec::new()
+    }
+
     fn prepare_server(
         &mut self,
         workload: &Workload,
-        _bind: IpAddr,
+        _listen: ListenAt,
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
         self.check_served()?;

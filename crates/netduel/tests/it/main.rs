@@ -21,6 +21,7 @@ mod output_files;
 mod path_proof;
 mod permissions;
 mod placement;
+mod ports;
 mod quick;
 mod quick_packets;
 mod run;

@@ -139,6 +139,7 @@ fn resolve_arm(
     for ((index, written), workload) in specs.iter().zip(&resolved) {
         let Some(workload) = workload else { continue };
         check_family(arm, client, server, workload, problems);
+        check_data_ports(arm, server, workload, problems);
         let written_path = element_path("workloads", *index);
         let events_path = workloads::place_of("events", (written, &written_path), (arm, path));
         events::check(workload.traffic.facts().events, ends, &events_path, problems);
@@ -260,6 +261,20 @@ fn resolve_expectation(
         Some(name)
     };
     (resolve("client", expected.client), resolve("server", expected.server))
+}
+
+/// Notes a range of ports that is smaller than a trial needs.
+fn check_data_ports(arm: &ArmSpec, server: Option<&Host>, workload: &Workload, problems: &mut Problems<'_>) {
+    let (Some(name), Some(ports)) = (&arm.server, server.and_then(|host| host.data_ports)) else { return };
+    let needed = workload.traffic.facts().sockets.port_needs().count();
+    if needed > ports.count() {
+        let path = key_path(&key_path("hosts", name.as_str()), "data_ports");
+        let wrong = format!(
+            "is \"{ports}\", but the workload \"{}\" needs {needed} ports: one for each UDP flow",
+            workload.name
+        );
+        problems.add(&path, wrong, format!("write a range of at least {needed} ports, or use fewer flows"));
+    }
 }
 
 /// Notes hosts that cannot take part for want of an address. A client needs none, but when it names addresses and none is

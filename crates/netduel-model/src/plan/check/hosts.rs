@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use crate::data_ports::DataPorts;
 use crate::ids::HostName;
 use crate::lab;
 use crate::nearest::nearest;
@@ -11,7 +12,7 @@ use crate::plan::spec::{HostSpec, LaunchKind, PlanSpec};
 use crate::plan::value::name_rule;
 use crate::size;
 use crate::socket_name::SocketName;
-use crate::workload::SSH;
+use crate::workload::{DATA_PORT, SSH};
 
 use super::values::{check_bandwidth_limit, check_command, check_table};
 
@@ -39,10 +40,12 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<
                 _ => addresses,
             };
             let expect_mbps = check_bandwidth_limit(host.expect_mbps, &path, problems);
-            hosts.insert(
-                name,
-                Host { launch, addresses, size: check_size(host, &path, problems), expect_mbps },
-            );
+            let size = check_size(host, &path, problems);
+            let data_ports = host.data_ports;
+            for port in data_ports.into_iter().flat_map(DataPorts::ends) {
+                check_table(problems, &path, &[DATA_PORT], |_| Some(port.into()));
+            }
+            hosts.insert(name, Host { launch, addresses, data_ports, size, expect_mbps });
         }
     }
     hosts
@@ -86,6 +89,10 @@ fn check_foreign_keys(host: &HostSpec, path: &str, problems: &mut Problems<'_>) 
             let allowed = format!("remove it, or set launch = \"{}\"", word_of(other));
             problems.add(&key_path(path, key), wrong, allowed);
         }
+    }
+    if launch == LaunchKind::Paired && host.data_ports.is_some() {
+        let wrong = "is written for a paired server, whose data uses the port of `serve`";
+        problems.add(&key_path(path, "data_ports"), wrong, "remove it");
     }
     if launch == LaunchKind::Lab && host.addresses.is_some() {
         let wrong = "is written for a host of the lab, which has the lab's own addresses";
