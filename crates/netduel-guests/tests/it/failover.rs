@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::coordinator::{Coordinator, warnings};
 use super::scenes::with_scene;
-use super::stepped::SteppedRun;
+use super::stepped::{SteppedRun, Steps};
 use super::{end, run};
 
 #[test]
@@ -77,7 +77,8 @@ impl Path {
     fn check(&self, bed: &mut Bed, bring_back: impl Fn(&mut Guest)) {
         let Self { active, beside, address, .. } = *self;
         let coordinator = Coordinator::new(bed);
-        let mut stepped = SteppedRun::start(bed, &coordinator, address, "");
+        let steps = Steps { address, before: "", after: "", seconds: 4 };
+        let mut stepped = SteppedRun::start(bed, &coordinator, &steps);
         let lost_carrier = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[0], active));
         let removed = stepped.trial(bed, self.above, |bed| {
             let guest = &mut bed.guests()[0];

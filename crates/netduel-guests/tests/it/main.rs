@@ -5,6 +5,7 @@
 mod coordinator;
 mod failover;
 mod inspected;
+mod killed;
 mod lifetime;
 mod scenes;
 mod stepped;
