@@ -8,6 +8,7 @@ mod inspected;
 mod killed;
 mod lifetime;
 mod scenes;
+mod states;
 mod stepped;
 mod treatments;
 

@@ -287,6 +287,7 @@ fn missing_driver_is_derived_from_the_pci_id() {
         (0x15b3, 0x101a, "mlx5_core"),
         (0x1414, 0x00ba, "mana"),
         (0x8086, 0x1889, "iavf"),
+        (0x8086, 0x10ca, "igbvf"),
     ] {
         let mut host = azure();
         without_vf(&mut host);
