@@ -7,6 +7,7 @@ mod failover;
 mod inspected;
 mod killed;
 mod lifetime;
+mod nic_features;
 mod scenes;
 mod states;
 mod stepped;

@@ -5,6 +5,7 @@ use netduel_guests::{Bed, Scene};
 
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
 use super::inspected::{check_remedies, interface};
+use super::nic_features::{Nic, check_busy_polling, check_time_stamps, check_xdp};
 use super::treatments::{InForce, Refused, assert_as_before, check_in_force, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
 
@@ -38,6 +39,10 @@ fn igb_scene_is_inspected_and_ends_with_its_holder() {
         check_refused(&mut bed, &coordinator, "10.1.0.2", IGB_REFUSED);
         queues_can_change_after_rss(&mut bed, &coordinator);
         active_function_is_shown_as_active(&bed, &coordinator);
+        let nic = Nic { interface: "pf0", address: "10.1.0.2" };
+        check_time_stamps(&mut bed, &coordinator, nic);
+        check_busy_polling(&bed, &coordinator, nic);
+        check_xdp(&mut bed, &coordinator, nic, true);
         guest_ends_with_its_qemu(&mut bed);
         let folder = bed.folder().to_owned();
         let namespace = network_namespace(&bed.first_process().to_string()).unwrap();
@@ -66,6 +71,9 @@ fn virtio_scene_is_inspected() {
         traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
         check_in_force(&mut bed, &coordinator, "10.1.0.2", VIRTIO_IN_FORCE);
         check_refused(&mut bed, &coordinator, "10.1.0.2", VIRTIO_REFUSED);
+        let nic = Nic { interface: "virt0", address: "10.1.0.2" };
+        check_busy_polling(&bed, &coordinator, nic);
+        check_xdp(&mut bed, &coordinator, nic, true);
         bed.guests()[0].power_off().unwrap();
         end(bed);
     });
@@ -107,6 +115,9 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         dead_path_is_not_recovered(&mut bed, &coordinator);
         check_in_force(&mut bed, &coordinator, "10.2.0.2", E1000E_IN_FORCE);
         check_refused(&mut bed, &coordinator, "10.2.0.2", E1000E_REFUSED);
+        let nic = Nic { interface: "e1k0", address: "10.2.0.2" };
+        check_time_stamps(&mut bed, &coordinator, nic);
+        check_xdp(&mut bed, &coordinator, nic, false);
         end(bed);
     });
 }
