@@ -74,6 +74,7 @@ fn virtio_scene_is_inspected() {
         let nic = Nic { interface: "virt0", address: "10.1.0.2" };
         check_busy_polling(&bed, &coordinator, nic);
         check_xdp(&mut bed, &coordinator, nic, true);
+        run_is_whole_over_a_slow_and_lossy_connection(&mut bed, &coordinator);
         bed.guests()[0].power_off().unwrap();
         end(bed);
     });
@@ -216,6 +217,21 @@ fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordina
     assert_all_valid(&report, 12);
     let disagreeing = |text: &&&str| text.contains("counts disagree") || text.contains("other traffic");
     assert_eq!(warnings(&report).iter().find(disagreeing), None);
+}
+
+/// ssh to both guests has a long delay and loses packets; the data has its own interface.
+fn run_is_whole_over_a_slow_and_lossy_connection(bed: &mut Bed, coordinator: &Coordinator) {
+    let load = "while read -r name; do grep -q \"^$name \" /proc/modules || insmod /modules/$name.ko; done < /modules/sch_netem.order";
+    for guest in bed.guests() {
+        run(guest, &format!("set -e; {load}; tc qdisc add dev mgmt root netem delay 200ms loss 1%"));
+    }
+    let report = coordinator.report(bed, &plan("10.1.0.2", &[("one", ""), ("two", "")], FEW_ROUND_TRIPS, 2));
+    assert_all_valid(&report, 4);
+    for guest in bed.guests() {
+        let shown = run(guest, "tc qdisc show dev mgmt");
+        assert!(shown.contains("delay 200ms loss 1%"), "{shown}");
+        run(guest, "tc qdisc del dev mgmt root");
+    }
 }
 
 /// Removal by the bus, under net_failover, of a primary with a name that the kernel does not give.
