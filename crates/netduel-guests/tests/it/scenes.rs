@@ -1,5 +1,6 @@
 //! What guests of a scene are: one boot for all checks of a scene.
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
 use netduel_guests::{Bed, Scene};
 
@@ -9,9 +10,14 @@ use super::nic_features::{Nic, check_busy_polling, check_time_stamps, check_xdp}
 use super::treatments::{InForce, Refused, assert_as_before, check_in_force, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
 
+/// One scene at a time, whatever the threads of the harness: emulated processors need all cores, or deadlines in the guests pass.
+static SCENE: Mutex<()> = Mutex::new(());
+
 /// Boots a scene, checks that both guests answer and reach each other in the subnets, and passes the bed on.
 pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
     let Some(prepared) = prepared() else { return };
+    // A test that failed has left nothing: its bed ended with it.
+    let _alone = SCENE.lock().unwrap_or_else(PoisonError::into_inner);
     let scene = Scene::named(name).unwrap();
     let mut bed = Bed::boot(&prepared, scene).unwrap_or_else(|error| panic!("failed to {error}"));
     for (guest, peer) in bed.guests().iter().zip([2, 1]) {
