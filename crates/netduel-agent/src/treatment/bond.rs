@@ -22,7 +22,8 @@ pub(super) fn active_port(bond: &LinkState) -> Option<String> {
 fn active(read: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mode = read("mode")?;
     // Without a monitor the bond goes on sending to a port that is down.
-    let is_monitored = ["miimon", "arp_interval"].iter().any(|file| read(file).is_some_and(|ms| ms != "0"));
+    let is_monitored =
+        ["miimon", "arp_interval"].into_iter().any(|file| read(file).is_some_and(|ms| ms != "0"));
     if mode.split(' ').next() != Some(ACTIVE_BACKUP) || !is_monitored {
         return None;
     }
