@@ -251,9 +251,7 @@ mod tests {
             is_device: &|link| link.name == "eth0",
             active_port: &|link| (link.name == "bond0").then(|| "hot1".to_owned()),
         };
-        chosen(interface, links, &ways)
-            .map(|link| link.name.as_str())
-            .map_err(|refused| refused.to_string())
+        chosen(interface, links, &ways).map(|link| link.name.as_str()).map_err(|refused| refused.to_string())
     }
 
     #[test]

@@ -36,7 +36,8 @@ pub fn check_time_stamps(bed: &mut Bed, coordinator: &Coordinator, nic: Nic) {
 
 /// The socket options are accepted, and the packets come from a NAPI instance that the kernel can poll.
 pub fn check_busy_polling(bed: &Bed, coordinator: &Coordinator, nic: Nic) {
-    let workload = "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\nwait = \"busy-poll\"\n";
+    let workload =
+        "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\nwait = \"busy-poll\"\n";
     let report = coordinator.report(bed, &plan(nic.address, TWO_ARMS, workload, 2));
     assert_all_valid(&report, 4);
     assert!(arms_of(&report).iter().all(|arm| arm["workload"]["wait"] == "busy-poll"), "{report:#}");

@@ -155,7 +155,7 @@ pub(super) fn at_end(
         }),
         zero_copy: ends.iter().find_map(|end| end.report.packets.as_ref()?.zero_copy),
         driver_shares_frames: device
-            .and_then(|device| device.device.xdp_features.as_ref())
+            .and_then(|device| device.device.xdp.as_ref())
             .map(|features| features.contains(&XdpFeature::XskZerocopy)),
         threads: ends.iter().filter_map(|end| end.report.thread_use).map(|used| used.threads).max(),
         interface,

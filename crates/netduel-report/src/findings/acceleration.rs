@@ -208,7 +208,9 @@ fn repair(host: &HostSnapshot, function: &str) -> (&'static str, String) {
                 format!("{down}; echo {slot} > {driver}/unbind; echo {slot} > {driver}/bind"),
             )
         }
-        None => ("take its device away and add it again to pair it: no driver of a PCI device is known", down),
+        None => {
+            ("take its device away and add it again to pair it: no driver of a PCI device is known", down)
+        }
     }
 }
 

@@ -333,7 +333,7 @@ fn copied_frames_have_their_reason() {
         let mut run = run();
         for host in run.header.hosts.values_mut() {
             for interface in &mut host.interfaces {
-                interface.device.xdp_features.clone_from(&features);
+                interface.device.xdp.clone_from(&features);
             }
         }
         for trial in &mut run.trials {
