@@ -22,5 +22,5 @@ mod watched;
 pub use bed::{BED_VARIABLE, Bed};
 pub use error::{Error, Result};
 pub use guest::Guest;
-pub use prepared::{FOLDER_VARIABLE, Prepared};
+pub use prepared::{FOLDER_VARIABLE, OBSTACLE_VARIABLE, Prepared};
 pub use scene::{Device, Function, Nic, Role, SCENES, Scene};

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result, file};
 use crate::{initramfs, packages};
 
-/// Names the prepared folder for tests; `cargo xtask test guests` sets it.
+/// Names the prepared folder for tests; `cargo xtask test` sets it.
 pub const FOLDER_VARIABLE: &str = "NETDUEL_GUESTS";
+/// Tells tests why there is no prepared folder; `cargo xtask test` sets it in place of [`FOLDER_VARIABLE`].
+pub const OBSTACLE_VARIABLE: &str = "NETDUEL_GUESTS_OBSTACLE";
 
 /// The folder and the places of things in it.
 #[derive(Debug, Clone)]

@@ -11,6 +11,8 @@ const CORES: u32 = 2;
 /// `thread=single`: with a thread per core, QEMU died of an assertion at PCI removal under traffic.
 const ACCELERATOR: &str = "tcg,thread=single";
 const MACHINE: &str = "q35,usb=off,vmport=off,hpet=off";
+/// The root bus of the second NUMA node, in scenes with nodes.
+const NODE_BUS: &str = "node1";
 /// rdrand: without it the guest waits 20 s for entropy.
 const PROCESSOR: &str = "Nehalem,+rdrand";
 
@@ -45,8 +47,19 @@ impl Machine<'_> {
         add("-accel", ACCELERATOR.to_owned());
         add("-M", MACHINE.to_owned());
         add("-cpu", PROCESSOR.to_owned());
-        add("-smp", CORES.to_string());
         add("-m", MEMORY_MIB.to_string());
+        if self.scene.has_nodes {
+            // Cores of one socket share a cache, and so a node.
+            add("-smp", format!("{CORES},sockets={CORES}"));
+            let node_mib = MEMORY_MIB / CORES;
+            for node in 0..CORES {
+                add("-object", format!("memory-backend-ram,id=memory{node},size={node_mib}M"));
+                add("-numa", format!("node,nodeid={node},cpus={node},memdev=memory{node}"));
+            }
+            add("-device", format!("pxb-pcie,id={NODE_BUS},bus=pcie.0,bus_nr=128,numa_node=1"));
+        } else {
+            add("-smp", CORES.to_string());
+        }
         add("-display", "none".to_owned());
         add("-kernel", prepared.vmlinux().display().to_string());
         add("-initrd", prepared.initramfs().display().to_string());
@@ -56,9 +69,10 @@ impl Machine<'_> {
         add("-netdev", "user,id=mgmt,restrict=on,hostfwd=tcp:127.0.0.1:0-:22".to_owned());
         let management = nic_properties("virtio-net-pci", "mgmt", management_mac(self.number));
         add("-device", as_words(&management));
+        let bus = if self.scene.has_nodes { NODE_BUS } else { "pcie.0" };
         for nic in self.scene.nics {
             let slot = self.scene.slot_of(nic);
-            add("-device", format!("pcie-root-port,id={},chassis={slot},slot={slot}", port(slot)));
+            add("-device", format!("pcie-root-port,id={},chassis={slot},slot={slot},bus={bus}", port(slot)));
             add("-netdev", self.netdev(nic));
             if let Some(properties) = device(self.scene, self.number, nic, None) {
                 add("-device", as_words(&properties));

@@ -8,6 +8,8 @@ pub struct Scene {
     pub name: &'static str,
     /// What it is for.
     pub about: &'static str,
+    /// Whether its guests have two NUMA nodes, a core in each, with the NICs at the second.
+    pub has_nodes: bool,
     /// The NICs of each guest, in the order of their slots and of their set-up.
     pub nics: &'static [Nic],
 }
@@ -80,6 +82,7 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "virtio",
         about: "virtio-net with two queues, and with one on a second wire",
+        has_nodes: false,
         nics: &[
             Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 2 } },
             Nic { interface: "virt1", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 1 } },
@@ -88,6 +91,7 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "igb",
         about: "igb with two virtual functions: one under net_failover with its standby, one alone",
+        has_nodes: false,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(3), device: Device::Standby },
             Nic {
@@ -106,6 +110,7 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "vmxnet3",
         about: "vmxnet3, and virtio-net on a second wire",
+        has_nodes: false,
         nics: &[
             Nic { interface: "vmx0", wire: 1, subnet: Some(1), device: Device::Vmxnet3 },
             Nic { interface: "virt0", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 1 } },
@@ -114,6 +119,7 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "e1000e",
         about: "e1000e as the primary of net_failover, and alone on a second wire",
+        has_nodes: false,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(1), device: Device::Standby },
             // Before the primary: it is eth0 until it has its name.
@@ -130,10 +136,20 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "hotplug",
         about: "virtio-net, and two free ports with taps on a second wire",
+        has_nodes: false,
         nics: &[
             Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 1 } },
             Nic { interface: "hot0", wire: 2, subnet: None, device: Device::FreePort },
             Nic { interface: "hot1", wire: 2, subnet: None, device: Device::FreePort },
+        ],
+    },
+    Scene {
+        name: "numa",
+        about: "vmxnet3 and virtio-net at the second of two NUMA nodes",
+        has_nodes: true,
+        nics: &[
+            Nic { interface: "vmx0", wire: 1, subnet: Some(1), device: Device::Vmxnet3 },
+            Nic { interface: "virt0", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 2 } },
         ],
     },
 ];

@@ -14,9 +14,10 @@ use serde_json::Value;
 use crate::step;
 use crate::transcript::Transcript;
 
-/// Modules of integration tests that compare figures, one test at a time: each runs after everything else. Beside other tests they would
-/// find those as the bottleneck, and in the same run of the harness they would keep its threads waiting.
-const ALONE: [(&str, &str); 1] = [("netduel/it", "truth::")];
+/// Modules of integration tests that run after everything else, one test at a time. Those that compare figures would find the other tests as
+/// the bottleneck, and in the same run of the harness they would keep its threads waiting; guests on emulated processors need all cores.
+/// The empty name means all modules.
+const ALONE: [(&str, &str); 2] = [("netduel/it", "truth::"), ("netduel_guests/it", "")];
 
 /// The number of tests that the harness runs at a time.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
@@ -56,8 +57,13 @@ impl TestBinary {
         self.alone().into_iter().flat_map(|module| ["--skip".to_owned(), module]).collect()
     }
 
+    /// The arguments for the harness that select the tests of [`Self::alone`], one at a time.
+    pub fn after_others(&self) -> Option<Vec<String>> {
+        Some(vec![self.alone()?, "--test-threads=1".to_owned()])
+    }
+
     /// The module of it that runs after everything else.
-    pub fn alone(&self) -> Option<String> {
+    fn alone(&self) -> Option<String> {
         ALONE.iter().find(|(name, _)| *name == self.name).map(|(_, module)| (*module).to_owned())
     }
 
@@ -167,15 +173,17 @@ mod tests {
         assert_eq!(name("not a message"), None);
         let binary = TestBinary::from_message(&message("test", "it", true)).unwrap();
         assert_eq!(binary.folder, Path::new("/w/crates/netduel-load"));
-        assert_eq!((binary.beside_others(), binary.alone()), (Vec::new(), None));
+        assert_eq!((binary.beside_others(), binary.after_others()), (Vec::new(), None));
     }
 
     #[test]
     fn tests_that_run_alone_are_left_out_beside_others() {
         let binary = TestBinary::from_message(&message("test", "it", true)).unwrap();
-        let binary = TestBinary { name: "netduel/it".to_owned(), ..binary };
-        assert_eq!(binary.alone().as_deref(), Some("truth::"));
-        assert_eq!(binary.beside_others(), ["--skip", "truth::"]);
+        for (name, module) in [("netduel/it", "truth::"), ("netduel_guests/it", "")] {
+            let binary = TestBinary { name: name.to_owned(), ..binary.clone() };
+            assert_eq!(binary.beside_others(), ["--skip", module]);
+            assert_eq!(binary.after_others().unwrap(), [module, "--test-threads=1"]);
+        }
     }
 
     fn done() -> Finished {

@@ -4,7 +4,7 @@ use netduel_test_support::requires_all;
 
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
-use crate::{fuzz, step, tidy, workspace};
+use crate::{fuzz, guests, step, tidy, workspace};
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,8 @@ pub fn run() -> bool {
     let mut tests = None;
     timed(&mut rows, "tests", || {
         let is_required = workspace::in_ci() || requires_all();
-        let finished = TestRun::perform(&[], is_required, Display::Everything, &[])?;
+        let guests = guests::prepare_for_tests(is_required)?;
+        let finished = TestRun::perform(&[], is_required, Display::Everything, &[guests.variable()])?;
         let ending = Ending::from(finished.passed());
         tests = Some(finished);
         Ok(ending)

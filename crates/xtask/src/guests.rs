@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, Prepared, SCENES, Scene};
+use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, OBSTACLE_VARIABLE, Prepared, SCENES, Scene};
+use netduel_test_support::requires_all;
 use signal_hook::consts::SIGINT;
 
-use crate::{repeat, step, workspace};
+use crate::test_run::Variable;
+use crate::{repeat, setup, step, test_run, workspace};
 
 const USAGE: &str = "\
 usage: cargo xtask guests prepare
@@ -47,7 +49,50 @@ pub fn test(arguments: &[String]) -> Result<bool> {
     let prepared = prepare()?;
     let mut words = vec!["-p".to_owned(), "netduel-guests".to_owned()];
     words.extend_from_slice(arguments);
-    repeat::run(&words, &[(FOLDER_VARIABLE, prepared.folder().as_os_str())])
+    repeat::run(&words, &[ForTests::Folder(prepared.folder().to_owned()).variable()])
+}
+
+/// `test` without arguments: all tests, with those in guests. The arguments of others select tests, or repeat all but these.
+pub fn test_all() -> Result<bool> {
+    let guests = prepare_for_tests(requires_all())?;
+    test_run::run(&[], &[guests.variable()])
+}
+
+/// What the tests learn of the guests.
+pub enum ForTests {
+    /// The folder of the prepared guests.
+    Folder(PathBuf),
+    /// Why there are none. The tests are skipped and say so.
+    Obstacle(OsString),
+}
+
+impl ForTests {
+    /// The variable for the tests.
+    pub fn variable(&self) -> Variable<'_> {
+        match self {
+            Self::Folder(folder) => (FOLDER_VARIABLE, folder.as_os_str()),
+            Self::Obstacle(reason) => (OBSTACLE_VARIABLE, reason),
+        }
+    }
+}
+
+/// Prepares the guests for the whole suite. With `is_required` an obstacle is an error.
+pub fn prepare_for_tests(is_required: bool) -> Result<ForTests> {
+    if !setup::is_root() && !is_required {
+        return Ok(ForTests::Obstacle("their test bed needs root".into()));
+    }
+    // The file system of the guests has programs of this machine.
+    setup::run()?;
+    match prepare() {
+        Ok(prepared) => Ok(ForTests::Folder(prepared.folder().to_owned())),
+        Err(error) if is_required => Err(error),
+        Err(error) => {
+            // A skip has one line.
+            println!("guests are not prepared: {error:#}");
+            let reason = format!("{error:#}").lines().next().unwrap_or_default().to_owned();
+            Ok(ForTests::Obstacle(reason.into()))
+        }
+    }
 }
 
 fn folder() -> PathBuf {

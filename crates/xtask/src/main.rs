@@ -33,7 +33,7 @@ usage: cargo xtask <command>
                   ARGS narrow it down as with `cargo test`, for example `-p netduel-model`
     --repeat N    run the suite N times and name every test that was not green every time
     --busy        run it beside two busy loops
-  test guests     prepare and run the tests in guests with real NIC drivers; no part of `check` and `test`
+  test guests     prepare and run the tests in guests with real NIC drivers, and no others; takes ARGS, --repeat and --busy
   tidy            the rules of this workspace that no other tool knows
   fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
@@ -54,6 +54,7 @@ fn main() -> ExitCode {
     let passed = match (command, rest) {
         ("check", []) => Ok(check::run()),
         ("test", [word, rest @ ..]) if word == "guests" => guests::test(rest),
+        ("test", []) => guests::test_all(),
         ("test", rest) => repeat::run(rest, &[]),
         ("guests", rest) => guests::run(rest),
         ("tidy", []) => tidy::run(),

@@ -180,7 +180,7 @@ fn everything(
     // The harness joins filters with "or": a part of the tests that the caller selects cannot be named.
     let is_split = for_tests.is_empty();
     let last = binaries.iter().filter(|_| is_split);
-    let last = last.filter_map(|binary| Some(Job::Binary(binary.clone(), vec![binary.alone()?]))).collect();
+    let last = last.filter_map(|binary| Some(Job::Binary(binary.clone(), binary.after_others()?))).collect();
     let beside = |binary: TestBinary| {
         let arguments = if is_split { binary.beside_others() } else { for_tests.to_vec() };
         Job::Binary(binary, arguments)

@@ -138,7 +138,8 @@ pub enum TreatmentError {
     /// Without another interface above it, it may carry the control connection.
     #[error(
         "take {interface} away: no interface that is a device itself is above it (bridges and bonds are none), nor is such a one below \
-         it, so it may be the only way to this host; name a virtual function that has a synthetic interface above it"
+         it, so it may be the only way to this host; name a virtual function that has a synthetic interface above it, or use `down` for a bond \
+         in the mode active-backup with `miimon` and another port with carrier"
     )]
     OnlyWay {
         /// Interface.

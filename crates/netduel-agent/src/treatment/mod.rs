@@ -4,6 +4,7 @@
 //! So no single process can be killed in a way that leaves a change behind: the guard undoes for a dead agent, and an
 //! agent whose guard died undoes by itself. A change that takes more than setting a value, a command, may find its undo
 //! run twice, or run though the command was not: see `docs/design/0005-observation-and-treatments.md`.
+mod bond;
 mod change;
 mod coalesce;
 mod command;

@@ -100,13 +100,10 @@ impl Treatments {
     }
 
     fn apply_one(&mut self, undo: Record, change: Box<dyn Change>) -> Result<(), TreatmentError> {
-        if self.lifeline.is_none() {
-            self.lifeline = Some(Lifeline::start(&self.command)?);
-        }
         self.last_id += 1;
         let id = self.last_id;
         let is_command = undo.mark().is_some();
-        self.ask(id, &Request::Keep { id, undo: undo.clone(), running: is_command })?;
+        self.keep(id, &Request::Keep { id, undo: undo.clone(), running: is_command })?;
         // It is on the list before it is made: a change that fails half-way is undone, too.
         let restarted = change.restarts().and_then(link_with_carrier);
         self.applied.push(Applied { id, undo, change, restarted });
@@ -115,6 +112,21 @@ impl Treatments {
             self.ask(id, &Request::Running { id, running: false })?;
         }
         Ok(())
+    }
+
+    /// Hands a record to the guard, which is started with the first change. A guard that was lost while nothing was in force is replaced:
+    /// there is nothing that it could have undone.
+    fn keep(&mut self, id: u64, request: &Request) -> Result<(), TreatmentError> {
+        if self.lifeline.is_none() {
+            self.lifeline = Some(Lifeline::start(&self.command)?);
+        }
+        let kept = self.ask(id, request);
+        if kept.is_ok() || !self.applied.is_empty() {
+            return kept;
+        }
+        self.discard_orphans();
+        self.lifeline = Some(Lifeline::start(&self.command)?);
+        self.ask(id, request)
     }
 
     /// Reads whether the host still has every change.
@@ -167,9 +179,14 @@ impl Treatments {
         let _ = wait_for_carrier(&restarted);
         self.applied.extend(left.into_iter().rev());
         if self.applied.is_empty() {
-            self.orphans.drain(..).for_each(|path| journal::discard(&path));
+            self.discard_orphans();
         }
         errors
+    }
+
+    /// Removes the journals of guards that were lost, when nothing is in force.
+    fn discard_orphans(&mut self) {
+        self.orphans.drain(..).for_each(|path| journal::discard(&path));
     }
 
     /// Sends a request to the guard; an error when there is no guard.

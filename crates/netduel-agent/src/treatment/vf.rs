@@ -1,4 +1,5 @@
-//! A virtual function's link set down, so that traffic takes the path of the interface above it.
+//! A virtual function's link set down, so that traffic takes the path of the interface above it; or the active port of a bond, so that
+//! traffic takes another port.
 use netduel_host::LinkState;
 use netduel_model::lab;
 use netduel_model::snapshot::SYNTHETIC_DRIVERS;
@@ -6,6 +7,7 @@ use netduel_sys::link;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bond;
 use super::change::{Change, Original};
 use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses};
 use super::error::TreatmentError;
@@ -20,11 +22,17 @@ pub(super) struct LinkOriginal {
     index: u32,
     up: bool,
     carrier: bool,
+    /// The bond whose packets it carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bond: Option<String>,
 }
 
 impl Original for LinkOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| restore(interface, self.index, self.up, self.carrier))
+        if_present(self.index, |interface| {
+            restore(interface, self.index, self.up, self.carrier)?;
+            self.bond.as_ref().map_or(Ok(()), |bond| bond::activate(bond, interface))
+        })
     }
 
     fn what(&self) -> String {
@@ -32,7 +40,14 @@ impl Original for LinkOriginal {
     }
 
     fn by_hand(&self) -> String {
-        format!("`ip link set dev {} {}`", self.interface, if self.up { "up" } else { "down" })
+        let Self { interface, up, bond, .. } = self;
+        let link = format!("`ip link set dev {interface} {}`", word(*up));
+        match bond {
+            None => link,
+            Some(bond) => {
+                format!("{link}, then `echo {interface} > /sys/class/net/{bond}/bonding/active_slave`")
+            }
+        }
     }
 }
 
@@ -40,12 +55,15 @@ impl Original for LinkOriginal {
 #[derive(Debug)]
 pub(super) struct VfChange {
     interface: String,
+    /// The bond whose packets it carries.
+    bond: Option<String>,
 }
 
 /// Reads what is there and checks whether the change can be made and undone.
 pub(super) fn prepare(interface: &str) -> Result<(LinkOriginal, VfChange), TreatmentError> {
     let links = netduel_host::link_states()?;
-    let vf = beneath(interface, &links)?;
+    let ways = Ways { is_device: &is_device, active_port: &bond::active_port };
+    let vf = chosen(interface, &links, &ways)?;
     refuse_failover(vf, &links)?;
     let addresses = lost_addresses(&netduel_host::addresses_of(&vf.name)?);
     if !addresses.is_empty() {
@@ -57,30 +75,52 @@ pub(super) fn prepare(interface: &str) -> Result<(LinkOriginal, VfChange), Treat
         index: vf.index,
         up: vf.up,
         carrier: vf.carrier == Some(true),
+        bond: bond_carried_by(vf, &links),
     };
-    Ok((undo, VfChange { interface: vf.name.clone() }))
+    let change = VfChange { interface: vf.name.clone(), bond: undo.bond.clone() };
+    Ok((undo, change))
 }
+
+/// The bond whose active port this is.
+fn bond_carried_by(port: &LinkState, links: &[LinkState]) -> Option<String> {
+    let above = links.iter().find(|link| Some(link.index) == port.master)?;
+    (bond::active_port(above).as_ref() == Some(&port.name)).then(|| above.name.clone())
+}
+
+/// What leaves traffic another way when a link is gone.
+struct Ways<'a> {
+    /// Whether a device is behind an interface above the link.
+    is_device: &'a dyn Fn(&LinkState) -> bool,
+    /// The port with the packets of a bond that gives them to another port; absent for other interfaces.
+    active_port: &'a dyn Fn(&LinkState) -> Option<String>,
+}
+
+/// The ways of a device that is taken from the bus: a bond does not take a port back by itself when that returns.
+const OF_DEVICES: Ways<'static> = Ways { is_device: &is_device, active_port: &|_| None };
 
 /// The virtual function that is meant: the interface itself when another is above it, or the one beneath it.
 pub(super) fn beneath<'a>(interface: &str, links: &'a [LinkState]) -> Result<&'a LinkState, TreatmentError> {
-    chosen(interface, links, &is_device)
+    chosen(interface, links, &OF_DEVICES)
 }
 
 fn chosen<'a>(
     interface: &str,
     links: &'a [LinkState],
-    is_device: &dyn Fn(&LinkState) -> bool,
+    ways: &Ways<'_>,
 ) -> Result<&'a LinkState, TreatmentError> {
     let named = links
         .iter()
         .find(|link| link.name == interface)
         .ok_or_else(|| TreatmentError::no_interface(interface))?;
-    if is_spare(named, links, is_device) {
+    if is_spare(named, links, ways) {
         return Ok(named);
     }
+    let active = (ways.active_port)(named);
+    let is_meant = |link: &&LinkState| active.as_ref().is_none_or(|port| *port == link.name);
     let below: Vec<&LinkState> = links
         .iter()
-        .filter(|link| link.master == Some(named.index) && is_spare(link, links, is_device))
+        .filter(|link| link.master == Some(named.index) && is_spare(link, links, ways))
+        .filter(is_meant)
         .collect();
     match below[..] {
         [vf] => Ok(vf),
@@ -110,20 +150,24 @@ fn refuse_failover(vf: &LinkState, links: &[LinkState]) -> Result<(), TreatmentE
 /// Whether traffic has another way without this link: the interface above it is a device itself, or it is one of the lab's
 /// pair and the other one is up. The only NIC of a host may well be a port of a bridge or of a bond.
 pub(super) fn has_other_way(link: &LinkState, links: &[LinkState]) -> bool {
-    is_spare(link, links, &is_device)
+    is_spare(link, links, &OF_DEVICES)
 }
 
-fn is_spare(link: &LinkState, links: &[LinkState], is_device: &dyn Fn(&LinkState) -> bool) -> bool {
+fn is_spare(link: &LinkState, links: &[LinkState], ways: &Ways<'_>) -> bool {
     let Some(master) = link.master else { return false };
     // The standby is no virtual function, and its device is that of the interface above it.
     if link.is_standby(links) {
         return false;
     }
-    if links.iter().any(|above| above.index == master && is_device(above)) {
+    let above = links.iter().find(|above| above.index == master);
+    if above.is_some_and(ways.is_device) {
         return true;
     }
-    let is_of_pair = |link: &LinkState| lab::PAIR.contains(&link.name.as_str());
     let beside = |other: &&LinkState| other.master == Some(master) && other.index != link.index;
+    if above.is_some_and(|above| (ways.active_port)(above).is_some()) {
+        return links.iter().filter(beside).any(|other| other.up && other.carrier == Some(true));
+    }
+    let is_of_pair = |link: &LinkState| lab::PAIR.contains(&link.name.as_str());
     is_of_pair(link) && links.iter().filter(beside).any(|other| is_of_pair(other) && other.up)
 }
 
@@ -139,7 +183,9 @@ fn driver(link: &LinkState) -> Option<String> {
 
 impl Change for VfChange {
     fn make(&self) -> Result<(), TreatmentError> {
-        set(&self.interface, false)
+        set(&self.interface, false)?;
+        let bond = self.bond.as_deref();
+        bond.map_or(Ok(()), |bond| bond::wait_for_other(bond, &self.interface))
     }
 
     fn read_back(&self) -> Result<(), TreatmentError> {
@@ -199,11 +245,13 @@ mod tests {
         LinkState { index, name: name.to_owned(), master, ..LinkState::default() }
     }
 
-    /// `eth0` is a device, as hv_netvsc is.
+    /// `eth0` is a device, as hv_netvsc is, and `hot1` carries the packets of `bond0`.
     fn of<'a>(interface: &str, links: &'a [LinkState]) -> Result<&'a str, String> {
-        chosen(interface, links, &|link| link.name == "eth0")
-            .map(|link| link.name.as_str())
-            .map_err(|refused| refused.to_string())
+        let ways = Ways {
+            is_device: &|link| link.name == "eth0",
+            active_port: &|link| (link.name == "bond0").then(|| "hot1".to_owned()),
+        };
+        chosen(interface, links, &ways).map(|link| link.name.as_str()).map_err(|refused| refused.to_string())
     }
 
     #[test]
@@ -238,6 +286,37 @@ mod tests {
         };
         assert_eq!(of("vf0", &pair(true)).unwrap(), "vf0");
         assert!(of("vf0", &pair(false)).unwrap_err().contains("only way"));
+    }
+
+    #[test]
+    fn active_port_of_a_bond_may_go_while_another_has_carrier() {
+        let with_carrier = |carrier: bool| {
+            let other = LinkState { up: true, carrier: Some(carrier), ..link(4, "hot0", Some(2)) };
+            [link(2, "bond0", None), link(3, "hot1", Some(2)), other]
+        };
+        assert_eq!(of("bond0", &with_carrier(true)).unwrap(), "hot1");
+        assert_eq!(of("hot1", &with_carrier(true)).unwrap(), "hot1");
+        for named in ["bond0", "hot1"] {
+            assert!(of(named, &with_carrier(false)).unwrap_err().contains("only way"), "{named}");
+        }
+        // A port that was taken from the bus would not return to its bond.
+        let links = with_carrier(true);
+        assert!(!has_other_way(&links[1], &links));
+    }
+
+    #[test]
+    fn undo_by_hand_names_the_bond_of_an_active_port() {
+        let original = |bond: Option<&str>| LinkOriginal {
+            interface: "hot1".to_owned(),
+            index: 3,
+            up: true,
+            carrier: true,
+            bond: bond.map(str::to_owned),
+        };
+        assert_eq!(original(None).by_hand(), "`ip link set dev hot1 up`");
+        let by_hand = original(Some("bond0")).by_hand();
+        let step = "`ip link set dev hot1 up`, then `echo hot1 > /sys/class/net/bond0/bonding/active_slave`";
+        assert_eq!(by_hand, step);
     }
 
     /// A virtual function and the standby under `net_failover`, as Linux 6.12 reports them.

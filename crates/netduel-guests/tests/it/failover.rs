@@ -2,9 +2,9 @@
 use netduel_guests::{Bed, Guest};
 use serde_json::json;
 
-use super::coordinator::{Coordinator, warnings};
+use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
 use super::scenes::with_scene;
-use super::stepped::SteppedRun;
+use super::stepped::{SteppedRun, Steps};
 use super::{end, run};
 
 #[test]
@@ -12,7 +12,8 @@ fn change_below_net_failover_that_netduel_did_not_make_excludes_its_trial() {
     with_scene("e1000e", &[1, 2], |mut bed| {
         let path = Path { above: "fo0", active: "eth0", beside: "e1k0", address: "10.1.0.2" };
         let back = "until [ -e /sys/class/net/eth0/master ]; do usleep 50000; done; . /scene.sh; up eth0";
-        path.check(&mut bed, |guest| {
+        let coordinator = Coordinator::new(&bed);
+        path.check(&mut bed, &coordinator, |guest| {
             guest.plug("eth0").unwrap();
             run(guest, back);
         });
@@ -32,10 +33,12 @@ fn change_below_a_bond_that_netduel_did_not_make_excludes_its_trial() {
         }
         run(&bed.guests()[0], "ping -c 1 -W 60 10.2.0.2");
         let path = Path { above: "bond0", active: "hot0", beside: "virt0", address: "10.2.0.2" };
-        path.check(&mut bed, |guest| {
+        let coordinator = Coordinator::new(&bed);
+        path.check(&mut bed, &coordinator, |guest| {
             plug_into_bond(guest, "hot0");
             run(guest, ACTIVE_IN_BOND);
         });
+        active_port_of_a_bond_goes_and_returns(&mut bed, &coordinator);
         end(bed);
     });
 }
@@ -60,6 +63,36 @@ fn plug_into_bond(guest: &mut Guest, interface: &str) {
     );
 }
 
+/// netduel itself sets the active port down, as an event of a failover and as a treatment: the other port carries the packets meanwhile,
+/// and the bond has its active port again afterwards.
+fn active_port_of_a_bond_goes_and_returns(bed: &mut Bed, coordinator: &Coordinator) {
+    // Without a primary the bond would stay with the other port. Linux 6.12 takes the first port when the primary is cleared.
+    let without_primary = "set -e; cd /sys/class/net/bond0/bonding; echo > primary; echo hot0 > active_slave";
+    run(&bed.guests()[0], without_primary);
+    assert_eq!(run(&bed.guests()[0], ACTIVE), "hot0\n");
+    let failover = "[[workloads]]\nname = \"failover\"\ntype = \"failover\"\nduration = \"6 s\"\nstreams = 1\n\
+         events = [{ at = \"1 s\", do = \"down\", interface = \"bond0\" }, { at = \"4 s\", do = \"return\", interface = \"bond0\" }]\n";
+    let down = "expect_interface = { client = \"hot1\", server = \"hot0\" }\n\
+         treatments = [{ vf = \"down\", interface = \"bond0\", on = \"client\" }]";
+    for (arms, workloads) in
+        [([("one", ""), ("two", "")], failover), ([("up", ""), ("down", down)], FEW_ROUND_TRIPS)]
+    {
+        let sent = sent_by_the_backup(&bed.guests()[0]);
+        let report = coordinator.report(bed, &plan("10.2.0.2", &arms, workloads, 2));
+        assert_all_valid(&report, 4);
+        assert!(sent_by_the_backup(&bed.guests()[0]) > sent + 100, "{sent}: {:#}", report["warnings"]);
+        assert_eq!(run(&bed.guests()[0], ACTIVE), "hot0\n");
+    }
+}
+
+/// Prints the active port of the bond.
+const ACTIVE: &str = "cat /sys/class/net/bond0/bonding/active_slave";
+
+/// The packets that the other port has sent.
+fn sent_by_the_backup(guest: &Guest) -> u64 {
+    run(guest, "cat /sys/class/net/hot1/statistics/tx_packets").trim().parse().unwrap()
+}
+
 /// What carries the data of both guests.
 struct Path {
     /// The interface with the address.
@@ -74,10 +107,10 @@ struct Path {
 
 impl Path {
     /// A change in each trial. `bring_back` plugs the active interface of a guest again and waits until it carries packets.
-    fn check(&self, bed: &mut Bed, bring_back: impl Fn(&mut Guest)) {
+    fn check(&self, bed: &mut Bed, coordinator: &Coordinator, bring_back: impl Fn(&mut Guest)) {
         let Self { active, beside, address, .. } = *self;
-        let coordinator = Coordinator::new(bed);
-        let mut stepped = SteppedRun::start(bed, &coordinator, address, "");
+        let steps = Steps { address, before: "", after: "", seconds: 4 };
+        let mut stepped = SteppedRun::start(bed, coordinator, &steps);
         let lost_carrier = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[0], active));
         let removed = stepped.trial(bed, self.above, |bed| {
             let guest = &mut bed.guests()[0];

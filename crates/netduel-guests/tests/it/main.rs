@@ -1,12 +1,15 @@
-//! Tests in guests with real NIC drivers. `cargo xtask test guests` prepares them and names their folder; without it nothing is tested here.
+//! Tests in guests with real NIC drivers. `cargo xtask test` prepares them and names their folder; without it nothing is tested here.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
 
 mod coordinator;
 mod failover;
 mod inspected;
+mod killed;
 mod lifetime;
+mod nic_features;
 mod scenes;
+mod states;
 mod stepped;
 mod treatments;
 
@@ -14,11 +17,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, Prepared};
+use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, OBSTACLE_VARIABLE, Prepared};
 use netduel_test_support::{not_requested, skip};
 
-/// The prepared folder; prints why there is none. Without the variable these tests were not requested, which is no skip.
+/// The prepared folder; prints why there is none. Without a variable these tests were not requested, which is no skip.
 fn prepared() -> Option<Prepared> {
+    if let Some(obstacle) = std::env::var_os(OBSTACLE_VARIABLE) {
+        skip(format!("guests were not prepared: {}", obstacle.display()));
+        return None;
+    }
     let Some(folder) = std::env::var_os(FOLDER_VARIABLE) else {
         not_requested("guests with real NIC drivers; run `cargo xtask test guests`");
         return None;

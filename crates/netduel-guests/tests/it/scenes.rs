@@ -1,16 +1,23 @@
 //! What guests of a scene are: one boot for all checks of a scene.
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
 use netduel_guests::{Bed, Scene};
 
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
 use super::inspected::{check_remedies, interface};
+use super::nic_features::{Nic, check_busy_polling, check_time_stamps, check_xdp};
 use super::treatments::{InForce, Refused, assert_as_before, check_in_force, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
+
+/// One scene at a time, whatever the threads of the harness: emulated processors need all cores, or deadlines in the guests pass.
+static SCENE: Mutex<()> = Mutex::new(());
 
 /// Boots a scene, checks that both guests answer and reach each other in the subnets, and passes the bed on.
 pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
     let Some(prepared) = prepared() else { return };
+    // A test that failed has left nothing: its bed ended with it.
+    let _alone = SCENE.lock().unwrap_or_else(PoisonError::into_inner);
     let scene = Scene::named(name).unwrap();
     let mut bed = Bed::boot(&prepared, scene).unwrap_or_else(|error| panic!("failed to {error}"));
     for (guest, peer) in bed.guests().iter().zip([2, 1]) {
@@ -38,6 +45,10 @@ fn igb_scene_is_inspected_and_ends_with_its_holder() {
         check_refused(&mut bed, &coordinator, "10.1.0.2", IGB_REFUSED);
         queues_can_change_after_rss(&mut bed, &coordinator);
         active_function_is_shown_as_active(&bed, &coordinator);
+        let nic = Nic { interface: "pf0", address: "10.1.0.2" };
+        check_time_stamps(&mut bed, &coordinator, nic);
+        check_busy_polling(&bed, &coordinator, nic);
+        check_xdp(&mut bed, &coordinator, nic, true);
         guest_ends_with_its_qemu(&mut bed);
         let folder = bed.folder().to_owned();
         let namespace = network_namespace(&bed.first_process().to_string()).unwrap();
@@ -66,6 +77,10 @@ fn virtio_scene_is_inspected() {
         traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
         check_in_force(&mut bed, &coordinator, "10.1.0.2", VIRTIO_IN_FORCE);
         check_refused(&mut bed, &coordinator, "10.1.0.2", VIRTIO_REFUSED);
+        let nic = Nic { interface: "virt0", address: "10.1.0.2" };
+        check_busy_polling(&bed, &coordinator, nic);
+        check_xdp(&mut bed, &coordinator, nic, true);
+        run_is_whole_over_a_slow_and_lossy_connection(&mut bed, &coordinator);
         bed.guests()[0].power_off().unwrap();
         end(bed);
     });
@@ -107,6 +122,9 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         dead_path_is_not_recovered(&mut bed, &coordinator);
         check_in_force(&mut bed, &coordinator, "10.2.0.2", E1000E_IN_FORCE);
         check_refused(&mut bed, &coordinator, "10.2.0.2", E1000E_REFUSED);
+        let nic = Nic { interface: "e1k0", address: "10.2.0.2" };
+        check_time_stamps(&mut bed, &coordinator, nic);
+        check_xdp(&mut bed, &coordinator, nic, false);
         end(bed);
     });
 }
@@ -205,6 +223,21 @@ fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordina
     assert_all_valid(&report, 12);
     let disagreeing = |text: &&&str| text.contains("counts disagree") || text.contains("other traffic");
     assert_eq!(warnings(&report).iter().find(disagreeing), None);
+}
+
+/// ssh to both guests has a long delay and loses packets; the data has its own interface.
+fn run_is_whole_over_a_slow_and_lossy_connection(bed: &mut Bed, coordinator: &Coordinator) {
+    let load = "while read -r name; do grep -q \"^$name \" /proc/modules || insmod /modules/$name.ko; done < /modules/sch_netem.order";
+    for guest in bed.guests() {
+        run(guest, &format!("set -e; {load}; tc qdisc add dev mgmt root netem delay 200ms loss 1%"));
+    }
+    let report = coordinator.report(bed, &plan("10.1.0.2", &[("one", ""), ("two", "")], FEW_ROUND_TRIPS, 2));
+    assert_all_valid(&report, 4);
+    for guest in bed.guests() {
+        let shown = run(guest, "tc qdisc show dev mgmt");
+        assert!(shown.contains("delay 200ms loss 1%"), "{shown}");
+        run(guest, "tc qdisc del dev mgmt root");
+    }
 }
 
 /// Removal by the bus, under net_failover, of a primary with a name that the kernel does not give.

@@ -2,27 +2,47 @@
 use std::io::{BufRead as _, BufReader, Lines, Read as _};
 use std::process::{Child, ChildStderr, Stdio};
 
-use netduel_guests::Bed;
+use netduel_guests::{Bed, Guest};
 use serde_json::Value;
 
 use super::coordinator::{Coordinator, plan};
+use super::run;
 
-/// A run of four trials. A treatment of the client waits until the test lets each begin.
+/// What the four trials of a stepped run are.
+pub struct Steps<'a> {
+    /// The server's.
+    pub address: &'a str,
+    /// Treatments of the client that are in force while a trial waits, each with a comma after it.
+    pub before: &'a str,
+    /// Treatments of the client that are applied when the test lets a trial begin, each with a comma before it.
+    pub after: &'a str,
+    /// Duration of the traffic, seconds: longer than the test takes for a change on a busy machine.
+    pub seconds: u32,
+}
+
+/// A run. A treatment of the client waits until the test lets each trial begin.
 pub struct SteppedRun {
     process: Child,
     lines: Lines<BufReader<ChildStderr>>,
     seen: Vec<String>,
 }
 
+/// It exists in guest a while a trial waits.
+const WAITS: &str = "/tmp/waits";
+/// The test makes it in guest a, and the trial that waits removes it.
+const GO: &str = "/tmp/go";
+
 impl SteppedRun {
-    /// `treatments` are in force before and while a trial waits, each with a comma after it.
-    pub fn start(bed: &Bed, coordinator: &Coordinator, address: &str, treatments: &str) -> Self {
+    pub fn start(bed: &Bed, coordinator: &Coordinator, steps: &Steps<'_>) -> Self {
+        let Steps { address, before, after, seconds } = *steps;
         let gate = format!(
-            "treatments = [{treatments}{{ command = [\"sh\", \"-c\", \"until rm /tmp/go 2>/dev/null; do usleep 50000; done\"], \
-             undo = [\"true\"], on = \"client\" }}]"
+            "treatments = [{before}{{ command = [\"sh\", \"-c\", \"touch {WAITS}; until rm {GO} 2>/dev/null; do usleep 50000; done; \
+             rm {WAITS}\"], undo = [\"true\"], on = \"client\" }}{after}]"
         );
-        let workload = "[[workloads]]\nname = \"rr\"\ntype = \"udp-rr\"\nduration = \"4 s\"\nrequest_rate = \"100 /s\"\n";
-        let plan = coordinator.plan(&plan(address, &[("one", &*gate), ("two", &*gate)], workload, 2));
+        let workload = format!(
+            "[[workloads]]\nname = \"rr\"\ntype = \"udp-rr\"\nduration = \"{seconds} s\"\nrequest_rate = \"100 /s\"\n"
+        );
+        let plan = coordinator.plan(&plan(address, &[("one", &*gate), ("two", &*gate)], &workload, 2));
         let mut command = coordinator.command(bed, &["run", &plan, "--json"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stderr.take().unwrap()).lines();
@@ -32,17 +52,41 @@ impl SteppedRun {
     /// Lets a trial begin, makes the change when half a second of its traffic has passed, and returns the line about the trial.
     pub fn trial(&mut self, bed: &mut Bed, interface: &str, change: impl FnOnce(&mut Bed)) -> String {
         let sent = format!("/sys/class/net/{interface}/statistics/tx_packets");
-        let begin = format!(
-            "read -r from < {sent}; touch /tmp/go; \
-             timeout 60 sh -c \"until [ \\$(cat {sent}) -ge $((from + 50)) ]; do usleep 20000; done\""
+        self.in_client(
+            &bed.guests()[0],
+            &format!(
+                "read -r from < {sent}; touch {GO}; \
+                 timeout 180 sh -c \"until [ \\$(cat {sent}) -ge $((from + 50)) ]; do usleep 20000; done\""
+            ),
         );
-        let begun = bed.guests()[0].ssh_output(&begin).unwrap();
-        if !begun.status.success() {
+        change(bed);
+        self.line()
+    }
+
+    /// Makes the change while the next trial waits, lets it begin, and returns the line about the trial.
+    pub fn waiting_trial(&mut self, bed: &mut Bed, change: impl FnOnce(&mut Bed)) -> String {
+        self.wait_for_trial(&bed.guests()[0]);
+        change(bed);
+        run(&bed.guests()[0], &format!("touch {GO}"));
+        self.line()
+    }
+
+    /// Waits until the next trial waits.
+    pub fn wait_for_trial(&mut self, client: &Guest) {
+        self.in_client(client, &format!("timeout 180 sh -c \"until [ -e {WAITS} ]; do usleep 20000; done\""));
+    }
+
+    /// Runs a command in the client that waits for the run.
+    fn in_client(&mut self, client: &Guest, script: &str) {
+        if !client.ssh_output(script).unwrap().status.success() {
             // The run may have ended: its report and its last lines tell why no trial began.
             let (_, seen) = self.report();
-            panic!("no traffic of a trial after {seen:#?}");
+            panic!("no trial after {seen:#?}");
         }
-        change(bed);
+    }
+
+    /// The next line about a trial.
+    fn line(&mut self) -> String {
         for line in self.lines.by_ref().map_while(Result::ok) {
             let is_of_trial = line.trim_start().starts_with("trial ");
             self.seen.push(line.clone());

@@ -192,11 +192,11 @@ shape! {
         /// setting `congestion` changes only the connections of the test.
         optional sysctl: String,
         /// `down` sets the link of a virtual function down, so that traffic uses the synthetic path. `interface` is the VF or the
-        /// interface above it. Refused when no interface is above the VF (bridges and bonds do not count), because the VF may be the
-        /// only management interface.
+        /// interface above it. Refused when no interface is above the VF (bridges and other bonds do not count), because the VF may be
+        /// the only management interface. For a bond in the mode active-backup it is the active port, while another port has carrier.
         optional vf: VfState,
         /// `removed` removes the PCI function from the bus; a rescan of the bus restores it. `interface` is an interface of the
-        /// function or the interface above it. Refused in the same cases as `vf`.
+        /// function or the interface above it. Refused in the same cases as `vf`, and for ports of a bond.
         optional pci: PciState,
         /// Number of queues of the interface: combined channels, or receive queues and transmit queues.
         optional queues: u32,

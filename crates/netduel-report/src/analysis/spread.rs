@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 
 use netduel_model::packet_path::{PacketPath, XdpMode};
+use netduel_model::snapshot::XdpFeature;
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 use serde::Serialize;
@@ -48,6 +49,8 @@ pub struct PacketSpread {
     pub dpdk: Option<DpdkEnd>,
     /// Whether an AF_XDP end ran in zero-copy mode; absent for other ends.
     pub zero_copy: Option<bool>,
+    /// Whether the driver of the interface can share frames with AF_XDP sockets; absent where the kernel does not report it.
+    pub driver_shares_frames: Option<bool>,
 }
 
 /// A testpmd process.
@@ -151,6 +154,9 @@ pub(super) fn at_end(
             command: dpdk.command.clone(),
         }),
         zero_copy: ends.iter().find_map(|end| end.report.packets.as_ref()?.zero_copy),
+        driver_shares_frames: device
+            .and_then(|device| device.device.xdp.as_ref())
+            .map(|features| features.contains(&XdpFeature::XskZerocopy)),
         threads: ends.iter().filter_map(|end| end.report.thread_use).map(|used| used.threads).max(),
         interface,
         queues,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::drivers;
 use super::finding::{Finding, Severity};
-use super::nic::{is_hardware, is_synthetic, partner};
+use super::nic::{is_hardware, is_synthetic, partner, pci_of};
 
 /// The driver that pairs a virtual function with a virtio NIC.
 const FAILOVER_DRIVER: &str = "net_failover";
@@ -154,18 +154,27 @@ fn of_state(host: &HostSnapshot, interface: &Interface, state: &Acceleration) ->
                 .command(format!("ip link set {function} up"))
         }
         Acceleration::Idle { function, up: true } => {
-            Finding::new("vf-idle", Severity::Warning, format!("the virtual function {function} of {name} has carried no packets"))
-                .seen(format!("{function} is up; vf_rx_packets and vf_tx_packets of {name} are 0"))
-                .why("packets may still take the paravirtual path although accelerated networking looks active")
-                .remedy("send traffic and check that the counters rise; if they do not, search the kernel log for `Data path switched`")
-                .command(format!("ethtool -S {name} | grep vf_; dmesg | grep -i 'data path'"))
+            let finding = Finding::new("vf-idle", Severity::Warning, format!("the virtual function {function} of {name} has carried no packets"))
+                .why("packets may still take the paravirtual path although accelerated networking looks active");
+            if carried(interface).is_some() {
+                finding
+                    .seen(format!("{function} is up; vf_rx_packets and vf_tx_packets of {name} are 0"))
+                    .remedy("send traffic and check that the counters rise; if they do not, search the kernel log for `Data path switched`")
+                    .command(format!("ethtool -S {name} | grep vf_; dmesg | grep -i 'data path'"))
+            } else {
+                finding
+                    .seen(format!("{function} is up; its own packet counters are 0"))
+                    .remedy(format!("send traffic and check that the counters rise; if they do not, search the kernel log for {function}"))
+                    .command(format!("ip -s link show {function}"))
+            }
         }
         Acceleration::Unpaired { function } => {
+            let (remedy, command) = repair(host, function);
             Finding::new("vf-unpaired", Severity::Problem, format!("the virtual function {function} is not paired with {name}"))
                 .seen(format!("both have MAC address {}; {function} has no master", interface.mac.as_deref().unwrap_or("unknown")))
                 .why("packets take the paravirtual path, and a DHCP client can configure a second address on the virtual function")
-                .remedy("exclude the virtual function from network managers, set it down, then remove and rescan its PCI device to pair it again")
-                .command(repair(host, function))
+                .remedy(format!("exclude the virtual function from network managers, set it down, then {remedy}"))
+                .command(command)
         }
         Acceleration::NoDriver { slot } => {
             let function = host.pci_functions.iter().find(|function| &function.slot == slot)?;
@@ -185,15 +194,23 @@ fn of_state(host: &HostSnapshot, interface: &Interface, state: &Acceleration) ->
     Some(finding.on(name))
 }
 
-fn repair(host: &HostSnapshot, function: &str) -> String {
-    let slot = host.interfaces.iter().find(|interface| interface.name == function);
-    let slot = slot.and_then(|interface| interface.device.pci.as_ref()).map(|pci| pci.slot.as_str());
+/// What pairs a function again, as the end of a remedy and as a command. The kernel pairs it when its driver makes the interface. The file
+/// `remove` is no way to that: the kernel has none for a function whose physical function it has as well.
+fn repair(host: &HostSnapshot, function: &str) -> (&'static str, String) {
     let down = format!("ip link set {function} down");
-    match slot {
-        Some(slot) => {
-            format!("{down}; echo 1 > /sys/bus/pci/devices/{slot}/remove; echo 1 > /sys/bus/pci/rescan")
+    let interface = host.interfaces.iter().find(|interface| interface.name == function);
+    let pci = interface.and_then(|interface| pci_of(host, interface));
+    match pci.and_then(|pci| Some((&pci.slot, pci.driver.as_ref()?))) {
+        Some((slot, driver)) => {
+            let driver = format!("/sys/bus/pci/drivers/{driver}");
+            (
+                "unbind and bind its driver to pair it again",
+                format!("{down}; echo {slot} > {driver}/unbind; echo {slot} > {driver}/bind"),
+            )
         }
-        None => down,
+        None => {
+            ("take its device away and add it again to pair it: no driver of a PCI device is known", down)
+        }
     }
 }
 

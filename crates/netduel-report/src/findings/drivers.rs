@@ -1,5 +1,5 @@
 //! Kernel drivers of PCI network functions. From the PCI id tables of the Linux drivers (v6.12: mlx4/main.c,
-//! mlx5/core/main.c, mana/gdma_main.c, ena_netdev.c, gve_main.c, iavf, ixgbevf, virtio, vmxnet3).
+//! mlx5/core/main.c, mana/gdma_main.c, ena_netdev.c, gve_main.c, iavf, ixgbevf, igbvf, virtio, vmxnet3).
 use netduel_model::snapshot::PciFunction;
 
 /// Drivers that bind a function to a user-space program instead of the kernel's network stack.
@@ -22,6 +22,7 @@ pub(super) fn known(function: &PciFunction) -> Option<(&'static str, &'static st
         (0x8086, 0x10ed | 0x1515 | 0x1565 | 0x15a8 | 0x15c5) => {
             Some(("Intel 10 GbE Virtual Function", "ixgbevf"))
         }
+        (0x8086, 0x10ca | 0x1520) => Some(("Intel 1 GbE Virtual Function", "igbvf")),
         (0x1af4, 0x1000 | 0x1041) => Some(("virtio network device", "virtio_net")),
         (0x15ad, 0x07b0) => Some(("VMXNET3", "vmxnet3")),
         _ => None,

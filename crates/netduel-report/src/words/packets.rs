@@ -110,6 +110,20 @@ fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> QueueRow {
     }
 }
 
+/// How an AF_XDP end had its frames, and why it had copies.
+fn frames(is_zero_copy: bool, driver_shares_frames: Option<bool>) -> &'static str {
+    match (is_zero_copy, driver_shares_frames) {
+        (true, _) => "zero copy",
+        (false, None) => "frames copied between driver and program",
+        (false, Some(false)) => {
+            "frames copied between driver and program, because the driver has no zero copy (feature xsk-zerocopy)"
+        }
+        (false, Some(true)) => {
+            "frames copied between driver and program, because the driver refused zero copy on these queues"
+        }
+    }
+}
+
 fn remarks(end: &PacketSpread) -> Vec<String> {
     let mut parts = Vec::new();
     parts.extend(end.uneven_queue().map(|uneven| {
@@ -140,11 +154,7 @@ fn remarks(end: &PacketSpread) -> Vec<String> {
     parts.extend(
         end.dpdk.as_ref().map(|dpdk| format!("testpmd of DPDK {}, port {}", dpdk.version, dpdk.port)),
     );
-    parts.extend(
-        end.zero_copy.map(|zero| {
-            if zero { "zero copy" } else { "frames copied between driver and program" }.to_owned()
-        }),
-    );
+    parts.extend(end.zero_copy.map(|zero| frames(zero, end.driver_shares_frames).to_owned()));
     parts
 }
 

@@ -287,6 +287,7 @@ fn missing_driver_is_derived_from_the_pci_id() {
         (0x15b3, 0x101a, "mlx5_core"),
         (0x1414, 0x00ba, "mana"),
         (0x8086, 0x1889, "iavf"),
+        (0x8086, 0x10ca, "igbvf"),
     ] {
         let mut host = azure();
         without_vf(&mut host);
@@ -557,6 +558,54 @@ fn function_that_is_down_below_net_failover_stops_reception() {
     };
     assert!(why("net_failover").contains("nothing is received"), "{}", why("net_failover"));
     assert!(why("hv_netvsc").contains("slower"), "{}", why("hv_netvsc"));
+}
+
+#[test]
+fn idle_function_below_net_failover_is_shown_by_its_own_counters() {
+    let idle = |driver: &str| {
+        let mut host = azure();
+        host.interfaces[1].driver = Some(driver.into());
+        let counters = &mut host.interfaces[1].device.counters;
+        if driver == "net_failover" {
+            counters.clear();
+        }
+        counters.values_mut().for_each(|count| *count = 0);
+        host.interfaces[2].packets = Some(0);
+        on_host(&host).into_iter().find(|finding| finding.id == "vf-idle").unwrap()
+    };
+    let finding = idle("net_failover");
+    assert_eq!(finding.evidence, ["enP1s1 is up; its own packet counters are 0"]);
+    assert_eq!(finding.command.as_deref(), Some("ip -s link show enP1s1"));
+    assert!(!format!("{finding:?}").contains("vf_") && !finding.remedy.contains("Data path"), "{finding:?}");
+    let finding = idle("hv_netvsc");
+    assert_eq!(finding.evidence, ["enP1s1 is up; vf_rx_packets and vf_tx_packets of eth0 are 0"]);
+}
+
+#[test]
+fn remedy_of_an_unpaired_function_needs_no_file_that_its_device_lacks() {
+    let unpaired = |harm: Harm| {
+        let mut host = azure();
+        host.interfaces[2].master = None;
+        harm(&mut host);
+        on_host(&host).into_iter().find(|finding| finding.id == "vf-unpaired").unwrap()
+    };
+    let finding = unpaired(|_| {});
+    assert_eq!(
+        finding.command.unwrap(),
+        "ip link set enP1s1 down; echo 0001:00:02.0 > /sys/bus/pci/drivers/mlx5_core/unbind; \
+         echo 0001:00:02.0 > /sys/bus/pci/drivers/mlx5_core/bind"
+    );
+    assert!(
+        finding.remedy.ends_with("then unbind and bind its driver to pair it again"),
+        "{}",
+        finding.remedy
+    );
+    let finding = unpaired(|host| {
+        host.interfaces[2].device.pci = None;
+        host.pci_functions.clear();
+    });
+    assert_eq!(finding.command.unwrap(), "ip link set enP1s1 down");
+    assert!(finding.remedy.contains("add it again"), "{}", finding.remedy);
 }
 
 #[test]

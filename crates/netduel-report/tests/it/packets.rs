@@ -1,5 +1,7 @@
 //! Packets of a `pps` workload from records with numbers that can be checked by hand: texts, tables, loss, distribution, sweeps,
 //! bottleneck.
+//!
+//! Long because: all tests build on one run.
 use std::collections::BTreeMap;
 
 use netduel_model::metric::Metric;
@@ -7,6 +9,7 @@ use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver, Packe
 use netduel_model::run::Run;
 use netduel_model::sample::{DatagramSendReport, IntervalSample};
 use netduel_model::search::{Search, SearchEnd, SearchPreset, SearchReport, SearchResult, SearchState};
+use netduel_model::snapshot::XdpFeature;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Pps, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
@@ -322,6 +325,35 @@ fn uneven_queue_distribution_is_reported() {
     let queues = queues.join("\n");
     assert!(queues.contains("uneven: receive queue 3 had 41 % of the packets"), "{queues}");
     assert!(queues.contains("zero copy"), "{queues}");
+}
+
+#[test]
+fn copied_frames_have_their_reason() {
+    let remarks = |features: Option<Vec<XdpFeature>>| {
+        let mut run = run();
+        for host in run.header.hosts.values_mut() {
+            for interface in &mut host.interfaces {
+                interface.device.xdp.clone_from(&features);
+            }
+        }
+        for trial in &mut run.trials {
+            let [_, server] = ends(trial);
+            server.report.packets =
+                Some(PacketReport { zero_copy: Some(false), ..packet_report(&[5_000], &[]) });
+        }
+        let rows = words::queues(&analyse_run(&run).workloads[0]);
+        rows.into_iter().flat_map(|row| row.remarks).collect::<Vec<_>>().join("\n")
+    };
+    let copied = "frames copied between driver and program";
+    for (features, reason) in [
+        (Some(vec![XdpFeature::Basic]), ", because the driver has no zero copy (feature xsk-zerocopy)"),
+        (Some(vec![XdpFeature::XskZerocopy]), ", because the driver refused zero copy on these queues"),
+        (None, ""),
+    ] {
+        let remarks = remarks(features);
+        let line = remarks.lines().find(|line| line.starts_with(copied));
+        assert_eq!(line, Some(format!("{copied}{reason}").as_str()), "{remarks}");
+    }
 }
 
 /// The run with two frame sizes.

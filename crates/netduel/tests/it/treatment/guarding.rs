@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use netduel_agent::treatment::{GuardCommand, Treatments};
 
-use super::{AGENT, guard, in_namespace, mtu, state};
+use super::{AGENT, Agent, all, assert_treated, guard, in_namespace, kill_and_wait, mtu, state};
 
 #[test]
 fn broken_guard_prevents_changes() {
@@ -25,6 +25,24 @@ fn broken_guard_prevents_changes() {
             assert!(failed.contains(part) && failed.contains("nothing was changed"), "{failed}");
             assert_eq!(state(), before);
         }
+    });
+}
+
+#[test]
+fn guard_that_is_lost_while_nothing_is_in_force_is_replaced() {
+    in_namespace("guarding::guard_that_is_lost_while_nothing_is_in_force_is_replaced", || {
+        let before = state();
+        let mut agent = Agent::start(&all());
+        assert_eq!(agent.word(), "well");
+        agent.say("undo");
+        assert_eq!(agent.word(), "well");
+        kill_and_wait(agent.guard());
+        agent.say("apply");
+        assert_eq!(agent.word(), "well");
+        assert_treated();
+        let log = agent.kill();
+        assert_eq!(state(), before, "{log}");
+        assert!(log.contains("with 5 changes in force: 5 are undone now"), "{log}");
     });
 }
 

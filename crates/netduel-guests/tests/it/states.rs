@@ -1,0 +1,165 @@
+//! States of virtual functions, queues and NUMA nodes as `inspect` shows them, made on real drivers, and remedies that end them.
+use netduel_guests::{Bed, Guest};
+use serde_json::Value;
+
+use super::coordinator::Coordinator;
+use super::inspected::interface;
+use super::scenes::with_scene;
+use super::{end, run};
+
+/// Waits until the other guest answers over net_failover.
+const REACH_PEER: &str = "until ping -c 1 -W 1 10.3.0.2; do usleep 50000; done";
+
+#[test]
+fn states_of_virtual_functions_and_queues_are_inspected_and_remedied() {
+    with_scene("igb", &[1, 3], |mut bed| {
+        let coordinator = Coordinator::new(&bed);
+        assert_eq!(inspected(&bed, &coordinator).state(), ("active", Some("vf0")));
+        down_function_is_idle(&mut bed, &coordinator);
+        unbound_function_has_no_driver(&mut bed, &coordinator);
+        removed_functions_leave_the_synthetic_path(&mut bed, &coordinator);
+        function_with_a_late_address_is_unpaired(&mut bed, &coordinator);
+        one_queue_of_two_is_found(&mut bed, &coordinator);
+        end(bed);
+    });
+}
+
+#[test]
+fn nics_of_the_numa_scene_are_at_the_second_node() {
+    with_scene("numa", &[1, 2], |bed| {
+        let coordinator = Coordinator::new(&bed);
+        let Inspected(host) = inspected(&bed, &coordinator);
+        let nodes = host["facts"]["numa_nodes"].as_array().unwrap();
+        let cores: Vec<&Value> = nodes.iter().map(|node| &node["cores"]).collect();
+        assert_eq!(cores, [&Value::from(vec![0]), &Value::from(vec![1])], "{nodes:#?}");
+        for name in ["vmx0", "virt0"] {
+            assert_eq!(interface(&host, name)["numa_node"], 1, "{:#}", interface(&host, name));
+        }
+        end(bed);
+    });
+}
+
+/// Paired and down: nothing is received until the remedy has run.
+fn down_function_is_idle(bed: &mut Bed, coordinator: &Coordinator) {
+    run(&bed.guests()[0], "ip link set vf0 down");
+    let host = inspected(bed, coordinator);
+    assert_eq!(host.state(), ("idle", Some("vf0")));
+    let guest = &bed.guests()[0];
+    let lost = run(guest, "ping -c 1 -W 1 10.3.0.2 || true");
+    assert!(lost.contains("100% packet loss"), "{lost}");
+    let finding = host.finding("vf-idle", "fo0");
+    assert_eq!(finding["severity"], "warning", "{finding:#}");
+    assert!(finding["why"].as_str().unwrap().contains("nothing is received"), "{finding:#}");
+    remedy(guest, finding);
+    run(guest, &format!(". /scene.sh; up vf0; {REACH_PEER}"));
+    assert_eq!(inspected(bed, coordinator).state(), ("active", Some("vf0")));
+}
+
+/// On the bus without a driver: the standby carries the traffic, and the remedy gives the function its driver again.
+fn unbound_function_has_no_driver(bed: &mut Bed, coordinator: &Coordinator) {
+    let guest = &bed.guests()[0];
+    let slot = run(guest, "basename $(readlink /sys/class/net/vf0/device)").trim().to_owned();
+    let mac = guest.mac("fo0").unwrap();
+    run(guest, &format!("echo {slot} > /sys/bus/pci/drivers/igbvf/unbind; {REACH_PEER}"));
+    let host = inspected(bed, coordinator);
+    assert_eq!(host.state(), ("no-driver", None));
+    assert_eq!(host.accelerated()["slot"], slot.as_str());
+    let finding = host.finding("function-without-driver", "fo0");
+    assert_eq!(finding["severity"], "problem", "{finding:#}");
+    let guest = &bed.guests()[0];
+    remedy(guest, finding);
+    run(guest, &format!(". /scene.sh; rename {mac} igbvf vf0; up vf0; {REACH_PEER}"));
+    assert_eq!(inspected(bed, coordinator).state(), ("active", Some("vf0")));
+}
+
+/// Taken away by the physical function: there is no function, which outside of a cloud is no fault.
+fn removed_functions_leave_the_synthetic_path(bed: &mut Bed, coordinator: &Coordinator) {
+    let remove = format!("echo 0 > /sys/class/net/pf0/device/sriov_numvfs; {REACH_PEER}");
+    run(&bed.guests()[0], &remove);
+    let host = inspected(bed, coordinator);
+    assert_eq!(host.state(), ("synthetic-only", None));
+    let about_functions =
+        ["vf-idle", "vf-unpaired", "vf-without-interface", "function-without-driver", "synthetic-only"];
+    let found: Vec<&Value> =
+        host.findings().filter(|one| about_functions.iter().any(|id| one["id"] == *id)).collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// The kernel pairs a function when its interface appears. This one gets the address of the standby afterwards; its physical function
+/// gives it the same address when its driver is bound again.
+fn function_with_a_late_address_is_unpaired(bed: &mut Bed, coordinator: &Coordinator) {
+    let guest = &bed.guests()[0];
+    let mac = guest.mac("fo0").unwrap();
+    let script = format!(
+        "set -e; echo 1 > /sys/class/net/pf0/device/sriov_numvfs; folder=/sys/class/net/pf0/device/virtfn0/net; \
+         until [ -e $folder/* ]; do usleep 50000; done; name=$(ls $folder); \
+         ip link set $name address {mac}; ip link set pf0 vf 0 mac {mac}; ip link set $name name late0"
+    );
+    run(guest, &script);
+    let host = inspected(bed, coordinator);
+    assert_eq!(host.state(), ("unpaired", Some("late0")));
+    let finding = host.finding("vf-unpaired", "fo0");
+    assert_eq!(finding["severity"], "problem", "{finding:#}");
+    let guest = &bed.guests()[0];
+    remedy(guest, finding);
+    run(guest, &format!(". /scene.sh; rename {mac} igbvf vf0; up vf0; {REACH_PEER}"));
+    assert_eq!(inspected(bed, coordinator).state(), ("active", Some("vf0")));
+}
+
+/// Fewer queues than cores, and the remedy takes as many as there are.
+fn one_queue_of_two_is_found(bed: &mut Bed, coordinator: &Coordinator) {
+    run(&bed.guests()[0], "ethtool -L pf0 combined 1");
+    let host = inspected(bed, coordinator);
+    assert_eq!(host.queues_of("pf0"), (1, 2));
+    remedy(&bed.guests()[0], host.finding("one-queue", "pf0"));
+    let host = inspected(bed, coordinator);
+    assert_eq!(host.queues_of("pf0"), (2, 2));
+    assert_eq!(host.findings().find(|one| one["id"] == "one-queue" && one["interface"] == "pf0"), None);
+}
+
+/// Guest a in a document of `inspect`.
+struct Inspected(Value);
+
+fn inspected(bed: &Bed, coordinator: &Coordinator) -> Inspected {
+    Inspected(coordinator.inspect(bed, &["ssh:a"])["hosts"][0].take())
+}
+
+impl Inspected {
+    /// The state of the interface above the function.
+    #[track_caller]
+    fn accelerated(&self) -> &Value {
+        let states = self.0["accelerated_networking"].as_array().unwrap();
+        states.iter().find(|state| state["interface"] == "fo0").unwrap_or_else(|| panic!("{states:#?}"))
+    }
+
+    /// The name of that state and the function.
+    #[track_caller]
+    fn state(&self) -> (&str, Option<&str>) {
+        let state = self.accelerated();
+        (state["state"].as_str().unwrap(), state["function"].as_str())
+    }
+
+    /// Queues in use, and at most.
+    #[track_caller]
+    fn queues_of(&self, name: &str) -> (u64, u64) {
+        let combined = &interface(&self.0, name)["channels"]["combined"];
+        (combined["now"].as_u64().unwrap(), combined["max"].as_u64().unwrap())
+    }
+
+    fn findings(&self) -> impl Iterator<Item = &Value> {
+        self.0["findings"].as_array().unwrap().iter()
+    }
+
+    #[track_caller]
+    fn finding(&self, id: &str, interface: &str) -> &Value {
+        self.findings()
+            .find(|finding| finding["id"] == id && finding["interface"] == interface)
+            .unwrap_or_else(|| panic!("no {id} of {interface}: {:#}", self.0["findings"]))
+    }
+}
+
+/// Runs the command of a finding.
+#[track_caller]
+fn remedy(guest: &Guest, finding: &Value) {
+    run(guest, finding["command"].as_str().unwrap());
+}
