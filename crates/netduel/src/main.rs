@@ -3,6 +3,7 @@
 
 mod agent;
 mod cli;
+mod confirmation;
 mod console;
 mod demo;
 mod exit;
