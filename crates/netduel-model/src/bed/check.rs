@@ -78,6 +78,13 @@ pub fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
+/// Whether a text is the id of a subscription, or a name that can be an argument.
+pub fn is_subscription(text: &str) -> bool {
+    (1..=SUBSCRIPTION_LEN_MAX).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ._-()".contains(&byte))
+}
+
 fn check_names(spec: &BedSpec, problems: &mut Problems<'_>) {
     if let Some(name) = spec.name.as_deref().filter(|name| !is_name(name)) {
         let allowed = format!(
@@ -94,11 +101,6 @@ fn check_names(spec: &BedSpec, problems: &mut Problems<'_>) {
         let allowed = "write it as `az account list-locations` does, for example \"westeurope\"";
         problems.add("region", format!("{region:?} is not the name of a region"), allowed);
     }
-    let is_subscription = |text: &&str| {
-        (1..=SUBSCRIPTION_LEN_MAX).contains(&text.len())
-            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ._-()".contains(&byte))
-    };
     if let Some(text) = spec.subscription.as_deref().filter(|text| !is_subscription(text)) {
         let allowed = format!(
             "the id, or the name when it has 1 to {SUBSCRIPTION_LEN_MAX} letters, digits, spaces and . _ - ( ) and begins with a \

@@ -9,7 +9,7 @@ mod schema;
 pub mod shutdown;
 pub mod spec;
 
-pub use check::is_name;
+pub use check::{is_name, is_subscription};
 pub use layout::Layout;
 pub use resolved::Bed;
 pub use schema::schema;
