@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::error::{BedError, Failure};
 use super::subscription::Subscription;
-
 use crate::az::cause::Cause;
 use crate::az::{Az, CallError, ask, or_default};
 

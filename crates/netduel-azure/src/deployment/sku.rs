@@ -104,7 +104,7 @@ pub fn check(
     let zone = bed.zone.map(|zone| zone.to_string());
     let found = skus.iter().find(|sku| sku.name.eq_ignore_ascii_case(&bed.size.name));
     let offered = match found {
-        None => Err("the region does not have it".to_owned()),
+        None => Err("the region does not have it, or not for this subscription".to_owned()),
         Some(sku) => sku.refusal(zone.as_deref()).map_or(Ok(sku), Err),
     };
     let sku = offered.map_err(|reason| BedError::NotOffered {
