@@ -1,94 +1,116 @@
 //! `netduel azure` with a program in place of `az` that replays answers of the real one. Nothing leaves this machine.
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::process::Signal;
+use serde_json::{Map, Value, json};
 
 use crate::support::{Bench, Finished, UnderWay, signal, until};
-
-/// Finds the answer to a command by its first words: a script of that name, or a text. Each command is written down.
-const AZ: &str = r#"#!/bin/sh
-here="${0%/*}"
-printf '%s\n' "$*" >> "$here/calls"
-case "$1" in
-deployment) name="$1-$2-$3" ;;
-*) name="$1-$2" ;;
-esac
-if [ -e "$here/$name.sh" ]; then . "$here/$name.sh"; exit; fi
-cat "$here/$name"
-"#;
-
-/// Answers to each command of a bed that can be created.
-const ANSWERS: [(&str, &str); 12] = [
-    ("version-", r#"{"azure-cli": "2.91.0"}"#),
-    ("account-show", r#"{"id": "22222222-2222-2222-2222-222222222222", "name": "fake", "state": "Enabled"}"#),
-    ("group-exists.sh", "if [ -e \"$here/exists\" ]; then echo true; else echo false; fi"),
-    ("group-create.sh", "touch \"$here/exists\""),
-    ("group-delete.sh", "rm \"$here/exists\""),
-    ("group-show", r#"{"name": "netduel-x", "location": "westeurope", "tags": {"netduel": "x", "netduel-created": "1795343407"}}"#),
-    (
-        "group-list",
-        r#"[{"name": "netduel-x", "location": "westeurope", "tags": {"netduel": "x", "netduel-created": "1700000000", "netduel-price": "2.00 EUR",
-            "netduel-shutdown": "19:00"}}]"#,
-    ),
-    (
-        "vm-list-skus",
-        r#"[{"name": "Standard_D4s_v3", "family": "standardDSv3Family", "locationInfo": [{"location": "westeurope", "zones": ["1"]}], "restrictions": [],
-            "capabilities": [{"name": "AcceleratedNetworkingEnabled", "value": "True"}, {"name": "MaxNetworkInterfaces", "value": "2"}]}]"#,
-    ),
-    ("vm-list-usage", r#"[{"limit": "10", "currentValue": "0", "name": {"value": "standardDSv3Family"}}]"#),
-    ("rest---method", r#"{"Items": []}"#),
-    ("deployment-group-create", ""),
-    (
-        "deployment-operation-group",
-        r#"[{"properties": {"provisioningState": "Succeeded", "targetResource": {"resourceName": "vm1", "resourceType": "Microsoft.Compute/virtualMachines"}}}]"#,
-    ),
-];
-const DEPLOYED: &str = r#"{"provisioningState": "Succeeded", "outputs": {"hosts": {"type": "Array", "value": [
-    {"name": "vm1", "public": "192.0.2.7", "nics": [{"name": "vm1-synthetic", "ipv4": "10.77.0.4"}]},
-    {"name": "vm2", "public": "192.0.2.8", "nics": [{"name": "vm2-synthetic", "ipv4": "10.77.0.5"}]}]}}}"#;
 
 /// A test's folder with `az`, a key and a bed.
 struct Scene {
     bench: Bench,
+    answers: Map<String, Value>,
+}
+
+/// The program in place of `az`: cargo builds a crate's examples with its tests.
+fn fake_az() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().parent().unwrap().join("examples/fake_az")
+}
+
+/// An answer that is a JSON document.
+fn prints(document: &Value) -> Value {
+    json!([{ "out": document.to_string() }])
+}
+
+/// A failure with this text on standard error.
+fn fails(text: &str) -> Value {
+    json!([{ "err": text, "code": 1 }])
+}
+
+/// Answers to each command of a bed that can be created.
+fn answers() -> [(&'static str, Value); 13] {
+    let tags = |created: &str| json!({ "netduel": "x", "netduel-created": created, "netduel-price": "2.00 EUR", "netduel-shutdown": "19:00" });
+    let group = |created: &str| json!({ "name": "netduel-x", "location": "westeurope", "tags": tags(created) });
+    let nic = |name: &str, ipv4: &str| json!([{ "name": name, "ipv4": ipv4 }]);
+    [
+        ("version", prints(&json!({ "azure-cli": "2.91.0" }))),
+        ("account show", prints(&json!({ "id": "22222222-2222-2222-2222-222222222222", "name": "fake" }))),
+        ("group exists", json!([{ "when": "exists", "out": "true\n" }, { "out": "false\n" }])),
+        ("group create", json!([{ "create": "exists" }])),
+        ("group delete", json!([{ "remove": "exists" }])),
+        ("group show", prints(&group("1795343407"))),
+        ("group list", prints(&json!([group("1700000000")]))),
+        (
+            "vm list-skus",
+            prints(&json!([{
+                "name": "Standard_D4s_v3", "family": "standardDSv3Family", "restrictions": [],
+                "locationInfo": [{ "location": "westeurope", "zones": ["1"] }],
+                "capabilities": [
+                    { "name": "AcceleratedNetworkingEnabled", "value": "True" }, { "name": "MaxNetworkInterfaces", "value": "2" },
+                ],
+            }])),
+        ),
+        ("vm list-usage", usage("0")),
+        ("rest --method get", prints(&json!({ "Items": [] }))),
+        ("deployment group create", json!([{}])),
+        (
+            "deployment group show",
+            prints(&json!({ "provisioningState": "Succeeded", "outputs": { "hosts": { "type": "Array", "value": [
+                { "name": "vm1", "public": "192.0.2.7", "nics": nic("vm1-synthetic", "10.77.0.4") },
+                { "name": "vm2", "public": "192.0.2.8", "nics": nic("vm2-synthetic", "10.77.0.5") },
+            ] } } })),
+        ),
+        ("deployment operation group list", operation("vm1", "Succeeded", &Value::Null)),
+    ]
+}
+
+/// The use of a quota of 10 vCPUs.
+fn usage(current: &str) -> Value {
+    prints(&json!([{ "limit": "10", "currentValue": current, "name": { "value": "standardDSv3Family" } }]))
+}
+
+/// The operations of a deployment: one of a VM.
+fn operation(name: &str, state: &str, message: &Value) -> Value {
+    let target = json!({ "resourceName": name, "resourceType": "Microsoft.Compute/virtualMachines" });
+    prints(&json!([{ "properties": { "provisioningState": state, "targetResource": target, "statusMessage": message } }]))
 }
 
 impl Scene {
     fn new() -> Self {
-        let scene = Self { bench: Bench::new() };
-        fs::create_dir(scene.bench.path().join("bin")).unwrap();
-        for (name, text) in ANSWERS.into_iter().chain([("deployment-group-show", DEPLOYED)]) {
-            scene.answer(name, text);
+        let mut scene = Self { bench: Bench::new(), answers: Map::new() };
+        fs::create_dir(scene.at("bin")).unwrap();
+        symlink(fake_az(), scene.at("bin/az")).unwrap();
+        for (start, answer) in answers() {
+            scene.answer(start, answer);
         }
-        scene.answer("az", AZ);
-        fs::set_permissions(scene.bin("az"), fs::Permissions::from_mode(0o755)).unwrap();
-        let key = scene.bench.path().join("key.pub");
-        fs::write(&key, "ssh-ed25519 AAAAC3Nz me@here\n").unwrap();
-        scene.bed("", &format!("ssh_key = {:?}", key.display().to_string()));
+        fs::write(scene.at("key.pub"), "ssh-ed25519 AAAAC3Nz me@here\n").unwrap();
+        scene.bed("Standard_D4s_v3", &format!("ssh_key = {:?}", scene.at("key.pub").display().to_string()));
         scene
     }
 
-    fn bin(&self, name: &str) -> std::path::PathBuf {
-        self.bench.path().join("bin").join(name)
+    fn at(&self, name: &str) -> PathBuf {
+        self.bench.path().join(name)
     }
 
-    /// Sets the answer to a command, a text or with `.sh` a script.
-    fn answer(&self, name: &str, text: &str) {
-        fs::write(self.bin(name), text).unwrap();
+    /// Sets the answers to the commands that begin with these words.
+    fn answer(&mut self, start: &str, answer: Value) {
+        self.answers.insert(start.to_owned(), answer);
+        fs::write(self.at("answers.json"), Value::Object(self.answers.clone()).to_string()).unwrap();
     }
 
-    /// Writes x.toml with these keys, the first in place of the size.
+    /// Writes x.toml with this size and these keys.
     fn bed(&self, size: &str, keys: &str) {
-        let size = if size.is_empty() { "Standard_D4s_v3" } else { size };
         let text = format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"{size}\"\n{keys}\n");
-        fs::write(self.bench.path().join("x.toml"), text).unwrap();
+        fs::write(self.at("x.toml"), text).unwrap();
     }
 
     fn netduel(&self, words: &[&str]) -> Command {
         let mut command = self.bench.netduel(words);
-        let path = std::env::var("PATH").unwrap();
-        command.env("PATH", format!("{}:{path}", self.bench.path().join("bin").display()));
+        command.env("PATH", self.at("bin")).env("NETDUEL_FAKE_AZ", self.bench.path());
         command
     }
 
@@ -97,7 +119,7 @@ impl Scene {
     }
 
     fn calls(&self) -> String {
-        fs::read_to_string(self.bin("calls")).unwrap_or_default()
+        fs::read_to_string(self.at("calls")).unwrap_or_default()
     }
 }
 
@@ -111,7 +133,7 @@ fn bed_is_checked_and_its_template_printed_without_az() {
     let document = scene.run(&["azure", "check", "x.toml", "--json"]).expect_code(0).json();
     assert_eq!((&document["vcpus"], &document["size"]["name"]), (&8.into(), &"Standard_D4s_v3".into()));
     let template = scene.run(&["azure", "template", "x.toml"]).expect_code(0).stdout;
-    let template: serde_json::Value = serde_json::from_str(&template).unwrap();
+    let template: Value = serde_json::from_str(&template).unwrap();
     assert!(template["resources"].as_array().is_some_and(|resources| !resources.is_empty()));
     let schema = scene.run(&["azure", "schema"]).expect_code(0).stdout;
     assert!(schema.contains("ssh_from"), "{schema}");
@@ -148,10 +170,10 @@ fn bed_is_created_listed_and_deleted() {
     assert_eq!(scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"][0]["group"], "netduel-x");
 
     let unasked = scene.run(&["azure", "down", "x"]).expect_code(2);
-    assert!(unasked.stderr.contains("--yes") && scene.bin("exists").exists(), "{}", unasked.stderr);
+    assert!(unasked.stderr.contains("--yes") && scene.at("exists").exists(), "{}", unasked.stderr);
     let down = scene.run(&["azure", "down", "x.toml", "--yes", "--no-wait", "--json"]).expect_code(0);
-    assert_eq!(down.json()["removed"], serde_json::json!(["x"]));
-    assert!(!scene.bin("exists").exists());
+    assert_eq!(down.json()["removed"], json!(["x"]));
+    assert!(!scene.at("exists").exists());
     let gone = scene.run(&["azure", "down", "x", "--yes"]).expect_code(11).stderr;
     assert!(gone.contains("there is no bed x in the subscription fake"), "{gone}");
     scene.bench.assert_nothing_left();
@@ -163,7 +185,7 @@ fn key_and_prefixes_are_in_the_parameters_and_in_no_argument() {
     scene.run(&UP).expect_code(0);
     let calls = scene.calls();
     assert!(!calls.contains("AAAA") && !calls.contains("192.0.2.1"), "{calls}");
-    let folder = scene.bench.path().join("state/netduel/azure/x");
+    let folder = scene.at("state/netduel/azure/x");
     let parameters = fs::read_to_string(folder.join("parameters.json")).unwrap();
     assert!(parameters.contains("ssh-ed25519 AAAAC3Nz\"") && parameters.contains("192.0.2.1/32"), "{parameters}");
     assert!(folder.join("template.json").exists());
@@ -178,7 +200,7 @@ fn nothing_is_created_without_an_address_for_ssh_or_a_public_key() {
     assert!(error.contains("--ssh-from ADDRESS/32"), "{error}");
     let world = scene.run(&["azure", "up", "x.toml", "--ssh-from", "0.0.0.0/0"]).expect_code(2).stderr;
     assert!(world.contains("too many addresses"), "{world}");
-    let key = scene.bench.path().join("key.pub");
+    let key = scene.at("key.pub");
     fs::write(&key, "-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n").unwrap();
     let error = scene.run(&UP).expect_code(2).stderr;
     assert!(error.contains("it is a private key") && !error.contains("secret"), "{error}");
@@ -190,29 +212,29 @@ fn nothing_is_created_without_an_address_for_ssh_or_a_public_key() {
 
 #[test]
 fn missing_old_and_logged_out_az_end_with_3() {
-    let scene = Scene::new();
-    scene.answer("version-", r#"{"azure-cli": "2.1.0"}"#);
+    let mut scene = Scene::new();
+    scene.answer("version", prints(&json!({ "azure-cli": "2.1.0" })));
     let error = scene.run(&UP).expect_code(3).stderr;
     assert!(error.contains("az upgrade"), "{error}");
-    scene.answer("version-", r#"{"azure-cli": "2.91.0"}"#);
-    scene.answer("account-show.sh", "echo \"ERROR: Please run 'az login' to setup account.\" >&2\nexit 1");
+    scene.answer("version", prints(&json!({ "azure-cli": "2.91.0" })));
+    scene.answer("account show", fails("ERROR: Please run 'az login' to setup account.\n"));
     let error = scene.run(&["azure", "list", "--json"]).expect_code(3);
     assert!(error.stderr.contains("run `az login`"), "{}", error.stderr);
     assert_eq!(error.json()["error"]["exit_code"], 3);
     let mut command = scene.netduel(&["azure", "list"]);
-    command.env("PATH", scene.bench.path().join("nothing"));
+    command.env("PATH", scene.at("nothing"));
     let error = Finished::from(command.output().unwrap()).expect_code(3).stderr;
     assert!(error.contains("failed to start `az`") && error.contains("install the Azure CLI"), "{error}");
 }
 
 #[test]
 fn quota_and_foreign_group_end_with_11_before_anything_is_created() {
-    let scene = Scene::new();
-    scene.answer("vm-list-usage", r#"[{"limit": "10", "currentValue": "4", "name": {"value": "standardDSv3Family"}}]"#);
+    let mut scene = Scene::new();
+    scene.answer("vm list-usage", usage("4"));
     let error = scene.run(&UP).expect_code(11).stderr;
     assert!(error.contains("request a quota of 12 "), "{error}");
-    scene.answer("group-exists.sh", "echo true");
-    scene.answer("group-show", r#"{"name": "netduel-x", "location": "westeurope", "tags": {"owner": "me"}}"#);
+    scene.answer("group exists", json!([{ "out": "true" }]));
+    scene.answer("group show", prints(&json!({ "name": "netduel-x", "location": "westeurope", "tags": { "owner": "me" } })));
     for words in [&UP[..], &["azure", "down", "x", "--yes"]] {
         let error = scene.run(words).expect_code(11).stderr;
         assert!(error.contains("it lacks the tag netduel=x"), "{error}");
@@ -223,29 +245,26 @@ fn quota_and_foreign_group_end_with_11_before_anything_is_created() {
 
 #[test]
 fn failed_deployment_says_why_and_how_to_delete_what_exists() {
-    let scene = Scene::new();
-    scene.answer("deployment-group-show", r#"{"provisioningState": "Failed", "error": {"code": "DeploymentFailed", "message": "x"}}"#);
-    scene.answer(
-        "deployment-operation-group",
-        r#"[{"properties": {"provisioningState": "Failed", "targetResource": {"resourceName": "vm2", "resourceType": "Microsoft.Compute/virtualMachines"},
-            "statusMessage": {"error": {"code": "SkuNotAvailable", "message": "not now"}}}}]"#,
-    );
+    let mut scene = Scene::new();
+    scene.answer("deployment group show", prints(&json!({ "provisioningState": "Failed", "error": { "code": "DeploymentFailed", "message": "x" } })));
+    let error = json!({ "error": { "code": "SkuNotAvailable", "message": "not now" } });
+    scene.answer("deployment operation group list", operation("vm2", "Failed", &error));
     let error = scene.run(&UP).expect_code(11).stderr;
     for part in ["failed to create VM vm2: ", "(not now)", "netduel azure up x.toml", "netduel azure down x"] {
         assert!(error.contains(part), "{part}: {error}");
     }
     // A text of Azure cannot control the terminal.
-    scene.answer("deployment-group-create.sh", "printf 'ERROR: (Strange) \\033[2Jred\\n' >&2; exit 1");
+    scene.answer("deployment group create", fails("ERROR: (Strange) \u{1b}[2Jred\n"));
     let error = scene.run(&UP).expect_code(11).stderr;
     assert!(error.contains("red") && !error.contains('\u{1b}'), "{error:?}");
 }
 
 #[test]
 fn interrupt_says_what_may_exist_and_leaves_no_process() {
-    let scene = Scene::new();
-    scene.answer("deployment-group-show.sh", "touch \"$here/waits\"\nexec sleep 1000");
+    let mut scene = Scene::new();
+    scene.answer("deployment group show", json!([{ "create": "waits", "hang": true }]));
     let up = UnderWay::start(scene.netduel(&UP));
-    assert!(until(|| scene.bin("waits").exists()));
+    assert!(until(|| scene.at("waits").exists()));
     signal(up.pid(), Signal::INT);
     let ended = up.finish().expect_code(130);
     assert!(ended.stderr.contains("interrupted") && ended.stderr.contains("netduel azure down x"), "{}", ended.stderr);
