@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use netduel_azure::az::cause::Cause;
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::az::{Az, CallError};
 use netduel_azure::deployment::{BedError, Subscription, groups};
-use netduel_azure::az::cause::Cause;
 use netduel_azure::tags::Tags;
 use netduel_azure::template;
 use netduel_model::bed::{self, Bed};
@@ -69,10 +69,11 @@ fn failed(doing: &str, error: BedError) -> Failure {
 fn kind(error: &BedError) -> Kind {
     match error {
         BedError::Interrupted | BedError::Call(CallError::Interrupted { .. }) => Kind::Interrupted,
-        BedError::Version { .. } | BedError::Call(CallError::Start { .. }) => Kind::Environment,
-        BedError::Call(CallError::Failed { cause: Cause::Login { .. } | Cause::Version { .. }, .. }) => {
-            Kind::Environment
-        }
+        BedError::Version { .. }
+        | BedError::Call(
+            CallError::Start { .. }
+            | CallError::Failed { cause: Cause::Login { .. } | Cause::Version { .. }, .. },
+        ) => Kind::Environment,
         _ => Kind::Bed,
     }
 }
