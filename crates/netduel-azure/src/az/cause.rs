@@ -144,7 +144,8 @@ impl Cause {
         }
         let line = last_line(stderr);
         let has = |parts: &[&str]| parts.iter().any(|part| stderr.contains(part));
-        if has(&["az login", "AADSTS"]) {
+        // An answer without a body, as to a HEAD, has no code.
+        if has(&["az login", "AADSTS", "invalid status 'Unauthorized'"]) {
             return Self::Login { message: line };
         }
         if has(&[
@@ -337,6 +338,7 @@ mod tests {
             (NOT_FOUND, 3, "The Resource 'nope' was not found."),
             (UNKNOWN_ARGUMENT, 2, "(unrecognized arguments: --nosuch); update it"),
             ("ERROR: Please run 'az login' to setup account.\n", 1, "run `az login`"),
+            ("ERROR: Operation returned an invalid status 'Unauthorized'\n", 1, "run `az login`"),
             ("ERROR: (SkuNotAvailable) The requested size is currently not available\n", 1, "another size, zone or region"),
             ("ERROR: (AllocationFailed) Allocation failed.\n", 1, "no capacity"),
             ("ERROR: (TooManyRequests) slow\n", 1, "wait some minutes"),

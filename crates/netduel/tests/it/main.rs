@@ -24,6 +24,7 @@ mod permissions;
 mod placement;
 mod quick;
 mod quick_packets;
+mod real_az;
 mod run;
 mod search;
 mod secrets;
