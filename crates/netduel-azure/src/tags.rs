@@ -1,4 +1,4 @@
-//! The tags of a bed's resource group: all that is remembered of a bed. Pure.
+//! The tags of a bed's resource group: the only record of a bed. Pure.
 use std::collections::BTreeMap;
 
 use netduel_model::bed::money::Money;
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn group_of_someone_else_is_no_bed() {
+    fn group_without_the_tag_is_no_bed() {
         let tags = BTreeMap::from([("owner".to_owned(), "x".to_owned())]);
         assert_eq!(Tags::read(&tags), None);
     }

@@ -1,5 +1,5 @@
 //! A program in place of `az` for tests. It replays the answers in `answers.json` of the folder that `NETDUEL_FAKE_AZ` names, and appends each
-//! command to `calls` there. It asks nobody.
+//! command to `calls` there. It makes no request.
 //!
 //! `answers.json` has for the first words of a command a list of answers; the first one that applies is given. An answer may have: `when`
 //! (applies only while this file exists), `create` and `remove` (files), `out`, `err`, `code`, and `hang` (never ends).

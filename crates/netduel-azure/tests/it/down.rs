@@ -26,7 +26,7 @@ fn deletion_that_is_awaited_is_the_same_call_without_an_early_end() {
 }
 
 #[test]
-fn missing_bed_and_group_of_someone_else_differ() {
+fn missing_bed_and_group_without_its_tag_differ() {
     let mut az = FakeAz::new([("group exists", "false")]);
     assert_eq!(find(&mut az, "x", &subscription()).unwrap(), None);
     let other = GROUP.replace("\"netduel\": \"x\"", "\"owner\": \"me\"");

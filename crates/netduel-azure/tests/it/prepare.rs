@@ -77,7 +77,7 @@ fn expired_login_is_named_before_anything_else() {
 }
 
 #[test]
-fn group_of_someone_else_is_not_touched() {
+fn group_without_the_tag_of_the_bed_is_not_touched() {
     for tags in ["null", "{}", r#"{"netduel": "other"}"#, r#"{"owner": "me"}"#] {
         let group = format!(r#"{{"name": "netduel-x", "location": "westeurope", "tags": {tags}}}"#);
         let answers = [VERSION, ACCOUNT, ("group exists", "true"), ("group show --name netduel-x", group.as_str())];

@@ -3,7 +3,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Shortest prefixes: whoever writes fewer bits opens ssh to networks that are not their own.
+/// Shortest prefixes: a shorter one opens ssh to networks of others.
 const IPV4_LENGTH_MIN: u8 = 16;
 const IPV6_LENGTH_MIN: u8 = 32;
 

@@ -1,6 +1,7 @@
 //! Beds from the outside: those that come with the program, invalid beds, the schema and the guide.
 use netduel_formats::markdown;
 use netduel_model::bed::{self, Bed, BedType, Image, Layout, Placement, parse};
+use proptest::prelude::*;
 
 use crate::guide::{Author, reference, with_text_between};
 use crate::{assert_current, project_file};
@@ -164,4 +165,36 @@ fn words() -> String {
         text.push_str(&["\n### `", key, "`\n\n", &markdown::table(&["word", "meaning"], rows)].concat());
     }
     text + "\n"
+}
+
+/// Pieces that are put into beds: values of other types, limits, broken syntax, characters of shells.
+const PIECES: [&str; 16] = [
+    "0", "-1", "99999999999999999999", "nan", "\"\"", "[]", "{}", "[x]\n", "true", "'", "\0", "\u{feff}", "$(id)", "; rm", "\"--debug\"", "ä🦀",
+];
+
+proptest! {
+    /// Whatever is done to a bed, its texts that become arguments and names have plain characters only, or it is refused.
+    #[test]
+    fn mutated_bed_is_plain_or_refused(cuts in prop::collection::vec((0..400_usize, 0..6_usize, 0..PIECES.len()), 1..4)) {
+        let mut text: Vec<char> = VALID.chars().collect();
+        for (at, removed, piece) in cuts {
+            let at = at.min(text.len());
+            let end = (at + removed).min(text.len());
+            text.splice(at..end, PIECES[piece].chars());
+        }
+        let text: String = text.into_iter().collect();
+        match parse(&text, "b") {
+            Ok(bed) => {
+                let is_plain = |text: &str| {
+                    text.chars().all(|c| c.is_ascii_alphanumeric() || " ._-()".contains(c)) && !text.starts_with('-')
+                };
+                let subscription = bed.subscription.as_deref().unwrap_or("x");
+                for text in [bed.name.as_str(), &bed.region, &bed.size.name, subscription] {
+                    prop_assert!(is_plain(text) && !text.is_empty(), "{text:?}");
+                }
+                prop_assert!(Layout::of(&bed).nics().all(|nic| is_plain(&nic.name) && is_plain(&nic.subnet)));
+            }
+            Err(errors) => prop_assert!(!errors.problems.is_empty() && !errors.to_string().is_empty()),
+        }
+    }
 }
