@@ -114,24 +114,24 @@ fn size_that_is_not_offered_is_refused_with_the_reason() {
         assert!(error.contains(part) && error.contains("choose another size"), "{error}");
     }
     let mut answers = GOOD;
-    answers[3].1 = &in_zone;
+    answers[3].1 = in_zone.as_str();
     prepared("zone = 2", &answers).unwrap();
 }
 
 #[test]
 fn size_without_accelerated_networking_or_nics_is_refused_with_others() {
     let without = SKU.replace("\"True\"", "\"False\"");
-    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, &without)]);
+    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, without.as_str())]);
     assert!(error.contains("no accelerated networking for Standard_D4s_v3") && error.contains("Standard_D4s_v4"), "{error}");
     let single = SKU.replace("\"MaxNetworkInterfaces\", \"value\": \"2\"", "\"MaxNetworkInterfaces\", \"value\": \"1\"");
-    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, &single)]);
+    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, single.as_str())]);
     assert!(error.contains("has 1 NICs in westeurope, and each VM of the bed has 2"), "{error}");
 }
 
 #[test]
 fn quota_is_compared_before_the_first_resource_with_the_number_to_request() {
     let used = USAGE.replace("\"currentValue\": 2", "\"currentValue\": 3");
-    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, GOOD[3], (GOOD[4].0, &used)]);
+    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, GOOD[3], (GOOD[4].0, used.as_str())]);
     assert!(error.contains("standardDSv3Family in westeurope is 10, 3 are in use, and the bed needs 8 more"), "{error}");
     assert!(error.contains("request a quota of 11 "), "{error}");
     let error = refused("spot = true", &[VERSION, ACCOUNT, NO_GROUP, GOOD[3], GOOD[4]]);
