@@ -139,6 +139,17 @@ fn there_is_a_bed_of_every_type_named_after_its_file() {
 }
 
 #[test]
+fn every_bed_of_the_guide_is_valid() {
+    let guide = std::fs::read_to_string(project_file("docs/beds.md")).expect("the guide is there");
+    let beds: Vec<&str> =
+        guide.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap_or_default()).collect();
+    assert!(!beds.is_empty(), "the guide shows no bed");
+    for text in beds {
+        bed(text);
+    }
+}
+
+#[test]
 fn the_committed_schema_is_current() {
     let schema = serde_json::to_string_pretty(&bed::schema()).expect("a schema is JSON");
     assert_current("docs/bed-file.schema.json", &(schema + "\n"));
