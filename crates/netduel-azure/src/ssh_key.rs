@@ -20,7 +20,9 @@ pub enum KeyError {
     #[error("it has more than one key; a bed has one")]
     Several,
     /// Another kind of key.
-    #[error("it is no key of the kind ssh-ed25519 or ssh-rsa, which VMs of Azure accept; make one with `ssh-keygen -t ed25519`")]
+    #[error(
+        "it is no key of the kind ssh-ed25519 or ssh-rsa, which VMs of Azure accept; make one with `ssh-keygen -t ed25519`"
+    )]
     Kind,
 }
 

@@ -62,7 +62,10 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (Kind::Findings as i32, "`netduel inspect` found something at or above the severity of `--fail-on`"),
     (Kind::NoSuchRun as i32, "no stored run has this name, or several runs begin with it"),
     (Kind::NotPaired as i32, "there is no pairing with this host"),
-    (Kind::Bed as i32, "a bed on Azure could not be created, found or deleted: Azure refused, or a resource group that is no bed has its name"),
+    (
+        Kind::Bed as i32,
+        "a bed on Azure could not be created, found or deleted: Azure refused, or a resource group that is no bed has its name",
+    ),
     (Kind::Interrupted as i32, "interrupted (Ctrl-C, SIGTERM or SIGHUP); finished trials are kept"),
 ];
 

@@ -237,7 +237,9 @@ fn known(code: &str, message: &str) -> Option<Cause> {
         | "OverconstrainedAllocationRequest"
         | "OverconstrainedZonalAllocationRequest" => Cause::Allocation { message: short() },
         "SkuNotAvailable" => Cause::SizeNotOffered { message: short() },
-        "VMSizeIsNotPermittedToEnableAcceleratedNetworking" => Cause::NotAccelerated { sizes: sizes(message) },
+        "VMSizeIsNotPermittedToEnableAcceleratedNetworking" => {
+            Cause::NotAccelerated { sizes: sizes(message) }
+        }
         "ExpiredAuthenticationToken" | "InvalidAuthenticationToken" | "AuthenticationFailed" => {
             Cause::Login { message: short() }
         }
@@ -339,12 +341,24 @@ mod tests {
             (UNKNOWN_ARGUMENT, 2, "(unrecognized arguments: --nosuch); update it"),
             ("ERROR: Please run 'az login' to setup account.\n", 1, "run `az login`"),
             ("ERROR: Operation returned an invalid status 'Unauthorized'\n", 1, "run `az login`"),
-            ("ERROR: (SkuNotAvailable) The requested size is currently not available\n", 1, "another size, zone or region"),
+            (
+                "ERROR: (SkuNotAvailable) The requested size is currently not available\n",
+                1,
+                "another size, zone or region",
+            ),
             ("ERROR: (AllocationFailed) Allocation failed.\n", 1, "no capacity"),
             ("ERROR: (TooManyRequests) slow\n", 1, "wait some minutes"),
-            ("ERROR: HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /\n", 1, "no connection"),
+            (
+                "ERROR: HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /\n",
+                1,
+                "no connection",
+            ),
             ("", 1, "exit code 1 and without a message"),
-            ("ERROR: (OperationNotAllowed) Something else is not allowed\n", 1, "Something else is not allowed"),
+            (
+                "ERROR: (OperationNotAllowed) Something else is not allowed\n",
+                1,
+                "Something else is not allowed",
+            ),
         ] {
             let text = Cause::of_output(stderr, Some(exit)).to_string();
             assert!(text.contains(part), "{stderr}: {text}");

@@ -28,7 +28,9 @@ pub trait Az {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The program cannot be run.
-    #[error("failed to start `{program}`: {source}; install the Azure CLI, and check that `az version` runs in this shell")]
+    #[error(
+        "failed to start `{program}`: {source}; install the Azure CLI, and check that `az version` runs in this shell"
+    )]
     Start {
         /// The program.
         program: String,
@@ -59,7 +61,9 @@ pub enum CallError {
         command: String,
     },
     /// Its output is not what netduel understands.
-    #[error("`{command}` answered with something that netduel does not understand ({reason}); compare its version with the one in docs/beds.md")]
+    #[error(
+        "`{command}` answered with something that netduel does not understand ({reason}); compare its version with the one in docs/beds.md"
+    )]
     Answer {
         /// The command.
         command: String,

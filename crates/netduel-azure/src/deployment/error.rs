@@ -19,7 +19,9 @@ pub enum BedError {
         needed: String,
     },
     /// A group of the bed's name that netduel did not create.
-    #[error("the resource group {group} exists and is not the bed {bed}: it lacks the tag netduel={bed}; give the bed another name")]
+    #[error(
+        "the resource group {group} exists and is not the bed {bed}: it lacks the tag netduel={bed}; give the bed another name"
+    )]
     NotOurs {
         /// Name of the group.
         group: String,
@@ -27,7 +29,9 @@ pub enum BedError {
         bed: String,
     },
     /// The bed exists in another region.
-    #[error("the bed {bed} exists in {found}, and the file names {region}; delete it with `netduel azure down {bed}`, or set region = \"{found}\"")]
+    #[error(
+        "the bed {bed} exists in {found}, and the file names {region}; delete it with `netduel azure down {bed}`, or set region = \"{found}\""
+    )]
     Region {
         /// Name of the bed.
         bed: String,
@@ -45,7 +49,9 @@ pub enum BedError {
         subscription: String,
     },
     /// The size is not offered.
-    #[error("Azure does not offer {size} in {place} to the subscription {subscription}: {reason}; choose another size, zone or region")]
+    #[error(
+        "Azure does not offer {size} in {place} to the subscription {subscription}: {reason}; choose another size, zone or region"
+    )]
     NotOffered {
         /// The size.
         size: String,
@@ -84,7 +90,9 @@ pub enum BedError {
     #[error("{0}")]
     Quota(Quota),
     /// The bed costs more than its budget.
-    #[error("the bed costs {cost} until its shutdown in {hours:.1} h ({price} an hour), and its budget is {budget}; raise `budget`, or choose an earlier shutdown or a smaller size")]
+    #[error(
+        "the bed costs {cost} until its shutdown in {hours:.1} h ({price} an hour), and its budget is {budget}; raise `budget`, or choose an earlier shutdown or a smaller size"
+    )]
     Budget {
         /// Until the shutdown.
         cost: Money,
@@ -96,7 +104,9 @@ pub enum BedError {
         budget: Money,
     },
     /// The bed has a budget, and its price is unknown.
-    #[error("the price of {size} in {region} is unknown, so the budget cannot be kept; remove `budget`, or choose another size")]
+    #[error(
+        "the price of {size} in {region} is unknown, so the budget cannot be kept; remove `budget`, or choose another size"
+    )]
     PriceUnknown {
         /// The size.
         size: String,
@@ -107,7 +117,9 @@ pub enum BedError {
     #[error("{}", failures(.0))]
     Failed(Vec<Failure>),
     /// The deployment did not end in time.
-    #[error("the deployment did not end within {minutes} min; Azure may still complete it: `netduel azure up` continues it")]
+    #[error(
+        "the deployment did not end within {minutes} min; Azure may still complete it: `netduel azure up` continues it"
+    )]
     TooLong {
         /// The limit.
         minutes: u64,
@@ -135,7 +147,8 @@ fn failures(failures: &[Failure]) -> String {
             None => causes.push((cause, vec![resource])),
         }
     }
-    let lines = causes.iter().map(|(cause, resources)| format!("failed to create {}: {cause}", resources.join(", ")));
+    let lines =
+        causes.iter().map(|(cause, resources)| format!("failed to create {}: {cause}", resources.join(", ")));
     lines.collect::<Vec<_>>().join("\n")
 }
 

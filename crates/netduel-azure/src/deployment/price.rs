@@ -41,7 +41,8 @@ pub fn of_vm(az: &mut dyn Az, bed: &Bed) -> Result<Option<Money>, CallError> {
         "{API}&currencyCode='{currency}'&$filter=serviceName eq 'Virtual Machines' and armRegionName eq '{}' and armSkuName eq '{}'",
         bed.region, bed.size.name
     );
-    let answer = ask::<Prices>(az, &["rest", "--method", "get", "--skip-authorization-header", "--url", &url]);
+    let answer =
+        ask::<Prices>(az, &["rest", "--method", "get", "--skip-authorization-header", "--url", &url]);
     match answer {
         Ok(prices) => Ok(chosen(&prices.items, bed, currency)),
         Err(error @ (CallError::Interrupted { .. } | CallError::Start { .. })) => Err(error),

@@ -164,7 +164,9 @@ pub fn watch(
                 report(&operations, &mut known, step);
                 match deployment.provisioning_state.as_str() {
                     "Succeeded" => return hosts(deployment),
-                    "Failed" | "Canceled" => return Err(BedError::Failed(failures(&deployment, &operations))),
+                    "Failed" | "Canceled" => {
+                        return Err(BedError::Failed(failures(&deployment, &operations)));
+                    }
                     _ => {}
                 }
             }
@@ -225,7 +227,10 @@ fn failures(deployment: &Deployment, operations: &[Operation]) -> Vec<Failure> {
         Some(error) => Cause::of_error(error),
         None => Cause::Other {
             code: None,
-            message: format!("the deployment is {} without a cause", deployment.provisioning_state.to_lowercase()),
+            message: format!(
+                "the deployment is {} without a cause",
+                deployment.provisioning_state.to_lowercase()
+            ),
         },
     };
     vec![Failure { resource: "the bed".to_owned(), cause }]

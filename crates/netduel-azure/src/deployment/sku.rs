@@ -78,12 +78,14 @@ impl Sku {
     fn refusal(&self, zone: Option<&str>) -> Option<String> {
         for restriction in &self.restrictions {
             let is_everywhere = restriction.kind == "Location";
-            let is_there = zone.is_some_and(|zone| restriction.restriction_info.zones.iter().any(|one| one == zone));
+            let is_there =
+                zone.is_some_and(|zone| restriction.restriction_info.zones.iter().any(|one| one == zone));
             if is_everywhere || is_there {
                 return Some(format!("the subscription is restricted ({})", restriction.reason_code));
             }
         }
-        let has_zone = |zone: &str| self.location_info.iter().flat_map(|info| &info.zones).any(|one| one == zone);
+        let has_zone =
+            |zone: &str| self.location_info.iter().flat_map(|info| &info.zones).any(|one| one == zone);
         zone.filter(|zone| !has_zone(zone)).map(|zone| format!("the size is not in zone {zone}"))
     }
 }
@@ -145,8 +147,12 @@ pub fn check_quota(
     let usages: Vec<Usage> = ask(az, &subscription.within(&words))?;
     let families = if bed.is_spot { vec![SPOT_QUOTA] } else { vec![family, "cores"] };
     let required = u64::from(layout.vcpus(bed));
-    for usage in usages.iter().filter(|usage| families.iter().any(|one| usage.name.value.eq_ignore_ascii_case(one))) {
-        let (Some(current), Some(limit)) = (number(&usage.current_value), number(&usage.limit)) else { continue };
+    for usage in
+        usages.iter().filter(|usage| families.iter().any(|one| usage.name.value.eq_ignore_ascii_case(one)))
+    {
+        let (Some(current), Some(limit)) = (number(&usage.current_value), number(&usage.limit)) else {
+            continue;
+        };
         if current.saturating_add(required) > limit {
             return Err(BedError::Quota(Quota {
                 name: usage.name.value.clone(),

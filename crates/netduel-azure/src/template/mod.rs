@@ -13,12 +13,12 @@ use serde_json::json;
 use crate::ssh_key::PublicKey;
 use crate::tags::Tags;
 use types::{
-    AddressSpace, AttachedInterface, Attachment, AvailabilitySet, BootDiagnostics, DailyRecurrence, Description,
-    DiagnosticsProfile, Generator, HardwareProfile, HostOutput, ImageReference, Interface, IpConfiguration,
-    LinuxConfiguration, Machine, ManagedDisk, Metadata, Named, Network, NetworkProfile, NicOutput,
-    NotificationSettings, OsDisk, OsProfile, Output, Outputs, Parameter, Parameters, Properties, ProximityGroup,
-    PublicAddress, Reference, Resource, Schedule, SecurityGroup, SecurityRule, Sku, Ssh, StorageProfile, Subnet,
-    Template,
+    AddressSpace, AttachedInterface, Attachment, AvailabilitySet, BootDiagnostics, DailyRecurrence,
+    Description, DiagnosticsProfile, Generator, HardwareProfile, HostOutput, ImageReference, Interface,
+    IpConfiguration, LinuxConfiguration, Machine, ManagedDisk, Metadata, Named, Network, NetworkProfile,
+    NicOutput, NotificationSettings, OsDisk, OsProfile, Output, Outputs, Parameter, Parameters, Properties,
+    ProximityGroup, PublicAddress, Reference, Resource, Schedule, SecurityGroup, SecurityRule, Sku, Ssh,
+    StorageProfile, Subnet, Template,
 };
 
 /// Pinned versions of the types. The templates were compared with these versions of the published types.
@@ -191,7 +191,8 @@ fn placement(placement: Placement) -> Option<Resource> {
     match placement {
         Placement::None | Placement::IsolatedSize => None,
         Placement::ProximityGroup => {
-            let properties = Properties::ProximityGroup(ProximityGroup { proximity_placement_group_type: "Standard" });
+            let properties =
+                Properties::ProximityGroup(ProximityGroup { proximity_placement_group_type: "Standard" });
             Some(resource(PROXIMITY_GROUP, COMPUTE_API, PROXIMITY_GROUP_NAME.to_owned(), properties))
         }
         Placement::AvailabilitySet => {
@@ -231,8 +232,7 @@ fn has_ipv6(layout: &Layout, nic: &Nic) -> bool {
 }
 
 fn interface(layout: &Layout, vm: &Vm, nic: &Nic) -> Resource {
-    let subnet =
-        || Reference { id: format!("[resourceId('{SUBNET}', '{NETWORK_NAME}', '{}')]", nic.subnet) };
+    let subnet = || Reference { id: format!("[resourceId('{SUBNET}', '{NETWORK_NAME}', '{}')]", nic.subnet) };
     let public = nic.has_public_address.then(|| public_address_name(vm));
     let ipv4 = IpConfiguration {
         primary: Some(true),
@@ -271,8 +271,10 @@ fn machine(bed: &Bed, vm: &Vm) -> Resource {
         id: id_of(INTERFACE, &nic.name),
         properties: Attachment { primary: index == 0, delete_option: DELETE },
     });
-    let set = (bed.placement == Placement::AvailabilitySet).then_some((AVAILABILITY_SET, AVAILABILITY_SET_NAME));
-    let group = (bed.placement == Placement::ProximityGroup).then_some((PROXIMITY_GROUP, PROXIMITY_GROUP_NAME));
+    let set =
+        (bed.placement == Placement::AvailabilitySet).then_some((AVAILABILITY_SET, AVAILABILITY_SET_NAME));
+    let group =
+        (bed.placement == Placement::ProximityGroup).then_some((PROXIMITY_GROUP, PROXIMITY_GROUP_NAME));
     let properties = Machine {
         hardware_profile: HardwareProfile { vm_size: bed.size.name.clone() },
         availability_set: set.map(|(kind, name)| reference(kind, name)),
@@ -341,9 +343,8 @@ fn schedule(vm: &Vm, time: ShutdownTime) -> Resource {
 }
 
 fn host_output(layout: &Layout, vm: &Vm) -> HostOutput {
-    let property = |kind: &str, name: &str, path: &str| {
-        format!("[reference(resourceId('{kind}', '{name}')).{path}]")
-    };
+    let property =
+        |kind: &str, name: &str, path: &str| format!("[reference(resourceId('{kind}', '{name}')).{path}]");
     let address = |nic: &Nic, index: usize| {
         let path = format!("ipConfigurations[{index}].properties.privateIPAddress");
         property(INTERFACE, &nic.name, &path)

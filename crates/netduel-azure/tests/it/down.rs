@@ -10,7 +10,10 @@ fn bed_is_found_by_its_name_and_tag_and_deleted_whole() {
     let mut az = FakeAz::new([
         ("group exists --name netduel-x --subscription 2222", "true\n"),
         ("group show --name netduel-x --subscription 2222", GROUP),
-        ("group delete --name netduel-x --yes --subscription 22222222-2222-2222-2222-222222222222 --no-wait", ""),
+        (
+            "group delete --name netduel-x --yes --subscription 22222222-2222-2222-2222-222222222222 --no-wait",
+            "",
+        ),
     ]);
     let group = find(&mut az, "x", &subscription()).unwrap().unwrap();
     delete(&mut az, &group, &subscription(), false).unwrap();
@@ -19,7 +22,11 @@ fn bed_is_found_by_its_name_and_tag_and_deleted_whole() {
 
 #[test]
 fn deletion_that_is_awaited_is_the_same_call_without_an_early_end() {
-    let mut az = FakeAz::new([("group exists", "true"), ("group show", GROUP), ("group delete --name netduel-x --yes", "")]);
+    let mut az = FakeAz::new([
+        ("group exists", "true"),
+        ("group show", GROUP),
+        ("group delete --name netduel-x --yes", ""),
+    ]);
     let group = find(&mut az, "x", &subscription()).unwrap().unwrap();
     delete(&mut az, &group, &subscription(), true).unwrap();
     assert!(az.calls[2].ends_with("--subscription 22222222-2222-2222-2222-222222222222"), "{:?}", az.calls);

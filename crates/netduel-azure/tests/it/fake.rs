@@ -7,7 +7,8 @@ use netduel_azure::az::{Az, CallError};
 use netduel_azure::deployment::Subscription;
 
 /// Answers that the real `az` gave, or as its reference describes them.
-pub const VERSION: (&str, &str) = ("version", r#"{"azure-cli": "2.91.0", "azure-cli-core": "2.91.0", "extensions": {}}"#);
+pub const VERSION: (&str, &str) =
+    ("version", r#"{"azure-cli": "2.91.0", "azure-cli-core": "2.91.0", "extensions": {}}"#);
 pub const ACCOUNT: (&str, &str) = (
     "account show",
     r#"{"id": "22222222-2222-2222-2222-222222222222", "name": "fake", "state": "Enabled", "isDefault": true}"#,

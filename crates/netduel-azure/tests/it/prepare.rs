@@ -80,7 +80,8 @@ fn expired_login_is_named_before_anything_else() {
 fn group_without_the_tag_of_the_bed_is_not_touched() {
     for tags in ["null", "{}", r#"{"netduel": "other"}"#, r#"{"owner": "me"}"#] {
         let group = format!(r#"{{"name": "netduel-x", "location": "westeurope", "tags": {tags}}}"#);
-        let answers = [VERSION, ACCOUNT, ("group exists", "true"), ("group show --name netduel-x", group.as_str())];
+        let answers =
+            [VERSION, ACCOUNT, ("group exists", "true"), ("group show --name netduel-x", group.as_str())];
         let error = refused("", &answers);
         assert!(error.contains("it lacks the tag netduel=x"), "{error}");
     }
@@ -103,11 +104,16 @@ fn second_up_keeps_the_time_of_the_first_and_ignores_the_quota() {
 fn size_that_is_not_offered_is_refused_with_the_reason() {
     let restricted =
         SKU.replace("null", r#"[{"type": "Location", "reasonCode": "NotAvailableForSubscription", "restrictionInfo": {"zones": null}}]"#);
-    let in_zone = SKU.replace("null", r#"[{"type": "Zone", "reasonCode": "Full", "restrictionInfo": {"zones": ["1"]}}]"#);
+    let in_zone = SKU
+        .replace("null", r#"[{"type": "Zone", "reasonCode": "Full", "restrictionInfo": {"zones": ["1"]}}]"#);
     for (keys, sku, part) in [
         ("", "[]", "in westeurope to the subscription fake: the region does not have it"),
         ("", restricted.as_str(), "(NotAvailableForSubscription)"),
-        ("zone = 1", in_zone.as_str(), "in westeurope, zone 1 to the subscription fake: the subscription is restricted (Full)"),
+        (
+            "zone = 1",
+            in_zone.as_str(),
+            "in westeurope, zone 1 to the subscription fake: the subscription is restricted (Full)",
+        ),
         ("zone = 3", SKU, "the size is not in zone 3"),
     ] {
         let error = refused(keys, &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, sku)]);
@@ -122,8 +128,12 @@ fn size_that_is_not_offered_is_refused_with_the_reason() {
 fn size_without_accelerated_networking_or_nics_is_refused_with_others() {
     let without = SKU.replace("\"True\"", "\"False\"");
     let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, without.as_str())]);
-    assert!(error.contains("no accelerated networking for Standard_D4s_v3") && error.contains("Standard_D4s_v4"), "{error}");
-    let single = SKU.replace("\"MaxNetworkInterfaces\", \"value\": \"2\"", "\"MaxNetworkInterfaces\", \"value\": \"1\"");
+    assert!(
+        error.contains("no accelerated networking for Standard_D4s_v3") && error.contains("Standard_D4s_v4"),
+        "{error}"
+    );
+    let single = SKU
+        .replace("\"MaxNetworkInterfaces\", \"value\": \"2\"", "\"MaxNetworkInterfaces\", \"value\": \"1\"");
     let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, single.as_str())]);
     assert!(error.contains("has 1 NICs in westeurope, and each VM of the bed has 2"), "{error}");
 }
@@ -132,7 +142,10 @@ fn size_without_accelerated_networking_or_nics_is_refused_with_others() {
 fn quota_is_compared_before_the_first_resource_with_the_number_to_request() {
     let used = USAGE.replace("\"currentValue\": 2", "\"currentValue\": 3");
     let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, GOOD[3], (GOOD[4].0, used.as_str())]);
-    assert!(error.contains("standardDSv3Family in westeurope is 10, 3 are in use, and the bed needs 8 more"), "{error}");
+    assert!(
+        error.contains("standardDSv3Family in westeurope is 10, 3 are in use, and the bed needs 8 more"),
+        "{error}"
+    );
     assert!(error.contains("request a quota of 11 "), "{error}");
     let error = refused("spot = true", &[VERSION, ACCOUNT, NO_GROUP, GOOD[3], GOOD[4]]);
     assert!(error.contains("lowPriorityCores") && error.contains("request a quota of 8 "), "{error}");
@@ -171,12 +184,14 @@ fn price_is_asked_in_the_currency_of_the_budget() {
 /// Creates the bed; the calls, and what became of it.
 fn created(answer: Answer, after: &[(&str, &str)]) -> (Vec<String>, Result<(), BedError>) {
     let prepared = prepared("", &GOOD).unwrap();
-    let mut az = FakeAz::new([("group create --name netduel-x --location westeurope --tags netduel=x ", "{}")])
-        .then("deployment group create --resource-group netduel-x --name netduel ", answer);
+    let mut az =
+        FakeAz::new([("group create --name netduel-x --location westeurope --tags netduel=x ", "{}")])
+            .then("deployment group create --resource-group netduel-x --name netduel ", answer);
     for (start, text) in after {
         az = az.then(start, Answer::Text((*text).to_owned()));
     }
-    let result = create(&mut az, &bed(""), &prepared, Path::new("/t/template.json"), Path::new("/t/parameters.json"));
+    let result =
+        create(&mut az, &bed(""), &prepared, Path::new("/t/template.json"), Path::new("/t/parameters.json"));
     az.is_done();
     (az.calls, result)
 }
@@ -185,9 +200,14 @@ fn created(answer: Answer, after: &[(&str, &str)]) -> (Vec<String>, Result<(), B
 fn group_with_tags_comes_first_and_then_the_deployment_from_files() {
     let (calls, result) = created(Answer::Text(String::new()), &[]);
     result.unwrap();
-    assert!(calls[0].contains("netduel-created=1795343407") && calls[0].contains("netduel-price=0.50 USD"), "{calls:?}");
     assert!(
-        calls[1].contains("--template-file /t/template.json --parameters @/t/parameters.json --no-wait --subscription 2222"),
+        calls[0].contains("netduel-created=1795343407") && calls[0].contains("netduel-price=0.50 USD"),
+        "{calls:?}"
+    );
+    assert!(
+        calls[1].contains(
+            "--template-file /t/template.json --parameters @/t/parameters.json --no-wait --subscription 2222"
+        ),
         "{calls:?}"
     );
     assert!(calls.iter().all(|call| !call.contains("ssh-")), "{calls:?}");
@@ -197,9 +217,13 @@ fn group_with_tags_comes_first_and_then_the_deployment_from_files() {
 fn hidden_conflict_is_explained_by_the_operations_of_the_deployment() {
     let operations = r#"[{"properties": {"provisioningState": "Failed", "targetResource": {"resourceName": "vm1",
         "resourceType": "Microsoft.Compute/virtualMachines"}, "statusMessage": {"error": {"code": "AllocationFailed", "message": "no room"}}}}]"#;
-    let (_, result) = created(Answer::Failure(Cause::Hidden), &[("deployment operation group list", operations)]);
+    let (_, result) =
+        created(Answer::Failure(Cause::Hidden), &[("deployment operation group list", operations)]);
     let error = result.unwrap_err().to_string();
-    assert!(error.contains("failed to create VM vm1: Azure has no capacity") && error.contains("(no room)"), "{error}");
+    assert!(
+        error.contains("failed to create VM vm1: Azure has no capacity") && error.contains("(no room)"),
+        "{error}"
+    );
     let (_, result) = created(Answer::Failure(Cause::Hidden), &[("deployment operation group list", "[]")]);
     let error = result.unwrap_err().to_string();
     assert!(error.contains("conflict") && error.contains("wait, and repeat"), "{error}");

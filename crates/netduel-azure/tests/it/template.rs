@@ -63,7 +63,11 @@ fn same_bed_has_the_same_template() {
 
 /// The expression with the id of a resource.
 fn id(resource: &Value) -> String {
-    format!("[resourceId('{}', '{}')]", resource["type"].as_str().unwrap(), resource["name"].as_str().unwrap())
+    format!(
+        "[resourceId('{}', '{}')]",
+        resource["type"].as_str().unwrap(),
+        resource["name"].as_str().unwrap()
+    )
 }
 
 /// Every text in a value.
@@ -146,7 +150,8 @@ fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 fn every_property_is_one_of_the_published_type() {
     let known: BTreeSet<&str> =
         PUBLISHED.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    let all = SHIPPED.map(shipped).into_iter().chain([bed("spot = true\nfamilies = \"dual-stack\"\nzone = 3")]);
+    let all =
+        SHIPPED.map(shipped).into_iter().chain([bed("spot = true\nfamilies = \"dual-stack\"\nzone = 3")]);
     for bed in all {
         for mut resource in resources(&bed) {
             let fields = resource.as_object_mut().unwrap();
@@ -169,10 +174,15 @@ fn keys_of_the_bed_reach_the_resources() {
     let plain = resources(&bed(""));
     let machine = |resources: &[Value]| of_type(resources, "/virtualMachines")[0].clone();
     assert_eq!(machine(&plain)["properties"]["hardwareProfile"]["vmSize"], "Standard_D4s_v3");
-    assert_eq!((&machine(&plain)["zones"], &machine(&plain)["properties"]["priority"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&machine(&plain)["zones"], &machine(&plain)["properties"]["priority"]),
+        (&Value::Null, &Value::Null)
+    );
     assert_eq!(of_type(&plain, "/schedules").len(), 2);
 
-    let off = resources(&bed("shutdown = \"off\"\nzone = 2\nspot = true\nplacement = \"proximity-group\"\nimage = \"debian-12\""));
+    let off = resources(&bed(
+        "shutdown = \"off\"\nzone = 2\nspot = true\nplacement = \"proximity-group\"\nimage = \"debian-12\"",
+    ));
     assert_eq!(of_type(&off, "/schedules").len(), 0);
     let vm = machine(&off);
     assert_eq!((&vm["zones"][0], &vm["properties"]["priority"]), (&"2".into(), &"Spot".into()));
@@ -233,10 +243,12 @@ fn exactly_one_nic_of_a_vm_is_primary() {
 #[test]
 fn ssh_is_open_to_the_prefixes_of_the_parameters_only() {
     let resources = resources(&bed(""));
-    let rules = of_type(&resources, "/networkSecurityGroups")[0]["properties"]["securityRules"].as_array().unwrap();
+    let rules =
+        of_type(&resources, "/networkSecurityGroups")[0]["properties"]["securityRules"].as_array().unwrap();
     for rule in rules {
         let properties = &rule["properties"];
-        let source = properties.get("sourceAddressPrefix").or_else(|| properties.get("sourceAddressPrefixes"));
+        let source =
+            properties.get("sourceAddressPrefix").or_else(|| properties.get("sourceAddressPrefixes"));
         let source = source.and_then(Value::as_str).unwrap();
         assert!(matches!(source, "[parameters('sourceAddressPrefixes')]" | "VirtualNetwork"), "{source}");
     }
@@ -252,7 +264,9 @@ fn parameters_are_those_that_the_template_declares() {
     let values = document["parameters"].as_object().unwrap();
     let declared = json(&bed)["parameters"].as_object().unwrap().clone();
     assert!(values.keys().all(|name| declared.contains_key(name)), "{values:?}");
-    let missing = declared.iter().filter(|(name, one)| one.get("defaultValue").is_none() && !values.contains_key(*name));
+    let missing = declared
+        .iter()
+        .filter(|(name, one)| one.get("defaultValue").is_none() && !values.contains_key(*name));
     assert_eq!(missing.count(), 0);
     assert_eq!(values["sshPublicKey"]["value"], "ssh-ed25519 AAAA");
     assert_eq!(values["sourceAddressPrefixes"]["value"][0], "192.0.2.1/32");

@@ -6,7 +6,8 @@ use netduel_azure::deployment::{BedError, Host, State, Step};
 use crate::bed;
 use crate::fake::{Answer, FakeAz, subscription};
 
-const SHOW: &str = "deployment group show --resource-group netduel-x --name netduel --query properties --subscription";
+const SHOW: &str =
+    "deployment group show --resource-group netduel-x --name netduel --query properties --subscription";
 const LIST: &str = "deployment operation group list --resource-group netduel-x --name netduel --subscription";
 const RUNNING: &str = r#"{"provisioningState": "Running", "outputs": null, "error": null}"#;
 const DONE: &str = r#"{"provisioningState": "Succeeded", "outputs": {"hosts": {"type": "Array", "value": [
@@ -71,11 +72,18 @@ fn failed_deployment_names_each_resource_with_its_cause() {
     let failed = r#"[{"properties": {"provisioningState": "Failed", "targetResource": {"resourceName": "vm1-accelerated",
         "resourceType": "Microsoft.Network/networkInterfaces"}, "statusMessage": {"error":
         {"code": "VMSizeIsNotPermittedToEnableAcceleratedNetworking", "message": "Standard_B2s is not permitted. Standard_D2_v2"}}}}]"#;
-    let mut az = FakeAz::new([(SHOW, r#"{"provisioningState": "Failed", "error": {"code": "DeploymentFailed", "message": "x"}}"#), (LIST, failed)]);
+    let mut az = FakeAz::new([
+        (SHOW, r#"{"provisioningState": "Failed", "error": {"code": "DeploymentFailed", "message": "x"}}"#),
+        (LIST, failed),
+    ]);
     let (steps, result) = watched(&mut az);
     assert_eq!(steps, ["NIC vm1-accelerated failed"]);
     let error = result.unwrap_err().to_string();
-    assert!(error.starts_with("failed to create NIC vm1-accelerated: ") && error.ends_with("choose one of Standard_D2_v2"), "{error}");
+    assert!(
+        error.starts_with("failed to create NIC vm1-accelerated: ")
+            && error.ends_with("choose one of Standard_D2_v2"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -110,7 +118,11 @@ fn interrupt_ends_the_watch_and_not_the_deployment() {
     let mut az = FakeAz::new([(SHOW, RUNNING), (LIST, "[]")]);
     az.pauses = 1;
     assert!(matches!(watched(&mut az).1, Err(BedError::Interrupted)));
-    assert!(az.calls.iter().all(|call| !call.contains("delete") && !call.contains("cancel")), "{:?}", az.calls);
+    assert!(
+        az.calls.iter().all(|call| !call.contains("delete") && !call.contains("cancel")),
+        "{:?}",
+        az.calls
+    );
     let mut az = FakeAz::new([]).then(SHOW, Answer::Interrupt);
     assert!(matches!(watched(&mut az).1, Err(BedError::Interrupted)));
 }

@@ -32,8 +32,13 @@ pub(super) fn resolve(spec: &BedSpec, problems: &mut Problems<'_>) -> Option<Bed
     check_ranges(spec, problems);
     check_placement(spec, placement, problems);
     if spec.image == Some(Image::WindowsServer2022) {
-        let wrong = format!("is \"{}\", and netduel has no agent for Windows yet", word(&Image::WindowsServer2022));
-        problems.add("image", wrong, format!("choose a Linux image, for example \"{}\"", word(&Image::default())));
+        let wrong =
+            format!("is \"{}\", and netduel has no agent for Windows yet", word(&Image::WindowsServer2022));
+        problems.add(
+            "image",
+            wrong,
+            format!("choose a Linux image, for example \"{}\"", word(&Image::default())),
+        );
     }
     let size = resolve_size(spec, kind, placement, problems);
     let ssh_from = resolve_prefixes(spec, problems);
@@ -108,7 +113,9 @@ fn check_names(spec: &BedSpec, problems: &mut Problems<'_>) {
         );
         problems.add("subscription", format!("{text:?} is not a subscription"), allowed);
     }
-    if let Some(path) = spec.ssh_key.as_deref().filter(|path| path.is_empty() || path.contains(char::is_control)) {
+    if let Some(path) =
+        spec.ssh_key.as_deref().filter(|path| path.is_empty() || path.contains(char::is_control))
+    {
         problems.add("ssh_key", format!("{path:?} is not a file"), format!("for example {:?}", Bed::SSH_KEY));
     }
 }
@@ -126,11 +133,13 @@ fn check_placement(spec: &BedSpec, placement: Placement, problems: &mut Problems
         return;
     }
     if spec.zone.is_some() {
-        let wrong = "is \"availability-set\", but the bed has a zone, and Azure has no availability set in a zone";
+        let wrong =
+            "is \"availability-set\", but the bed has a zone, and Azure has no availability set in a zone";
         problems.add("placement", wrong, "remove `zone`, or choose \"proximity-group\"");
     }
     if spec.spot == Some(true) {
-        let wrong = "is \"availability-set\", but the VMs are Spot VMs, which Azure puts into no availability set";
+        let wrong =
+            "is \"availability-set\", but the VMs are Spot VMs, which Azure puts into no availability set";
         problems.add("placement", wrong, "remove `spot`, or choose \"proximity-group\"");
     }
 }
@@ -146,7 +155,8 @@ fn resolve_size(
         let meant = nearest(name, size::table().iter().map(|size| size.name.as_str()));
         let meant = meant.map(|name| format!("did you mean \"{name}\"? ")).unwrap_or_default();
         let wrong = format!("is {name:?}, which is not in the table of sizes");
-        let allowed = format!("{meant}choose one whose NICs and bandwidth are known, for example \"Standard_DS4_v2\"");
+        let allowed =
+            format!("{meant}choose one whose NICs and bandwidth are known, for example \"Standard_DS4_v2\"");
         problems.add("size", wrong, allowed);
         return None;
     };
@@ -174,7 +184,11 @@ fn names(sizes: &[&Size]) -> String {
 fn resolve_prefixes(spec: &BedSpec, problems: &mut Problems<'_>) -> Vec<Prefix> {
     let texts = spec.ssh_from.as_deref().unwrap_or_default();
     if texts.len() > PREFIXES_MAX {
-        problems.add("ssh_from", format!("has {} prefixes", texts.len()), format!("at most {PREFIXES_MAX} are allowed"));
+        problems.add(
+            "ssh_from",
+            format!("has {} prefixes", texts.len()),
+            format!("at most {PREFIXES_MAX} are allowed"),
+        );
         return Vec::new();
     }
     let mut prefixes = Vec::new();

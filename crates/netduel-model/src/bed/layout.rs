@@ -227,7 +227,10 @@ mod tests {
         let of = |kind: &str| nics(&layout(&format!("size = \"Standard_DS4_v2\"\ntype = \"{kind}\"")));
         assert_eq!(
             of("two-nic"),
-            ["vm1-management! vm1-synthetic vm1-accelerated+", "vm2-management! vm2-synthetic vm2-accelerated+"]
+            [
+                "vm1-management! vm1-synthetic vm1-accelerated+",
+                "vm2-management! vm2-synthetic vm2-accelerated+"
+            ]
         );
         assert_eq!(
             of("two-pairs"),
@@ -263,10 +266,10 @@ mod tests {
         let keys = "size = \"Standard_DS4_v2\"\ntype = \"toggle\"\nfamilies = \"dual-stack\"";
         let one = layout(keys);
         assert_eq!(names(&one), ["management 10.77.0.0/24", "test 10.77.1.0/24"]);
-        assert_eq!(one.subnets.iter().map(|subnet| subnet.ipv6.as_deref()).collect::<Vec<_>>(), [
-            None,
-            Some("fd77:6e64:0:1::/64")
-        ]);
+        assert_eq!(
+            one.subnets.iter().map(|subnet| subnet.ipv6.as_deref()).collect::<Vec<_>>(),
+            [None, Some("fd77:6e64:0:1::/64")]
+        );
         let two = layout(&format!("{keys}\nsubnets = 2"));
         assert_eq!(
             names(&two),

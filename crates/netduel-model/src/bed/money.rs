@@ -16,7 +16,9 @@ pub struct Money {
 
 /// A text is no amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no amount of money: write a number above 0 and a currency of three letters, for example \"20 EUR\"")]
+#[error(
+    "{text:?} is no amount of money: write a number above 0 and a currency of three letters, for example \"20 EUR\""
+)]
 pub struct MoneyError {
     /// The text.
     pub text: String,
@@ -67,7 +69,10 @@ mod tests {
         for (text, shown) in [("20 EUR", "20.00 EUR"), ("0.5 USD", "0.50 USD"), ("7.25  GBP", "7.25 GBP")] {
             assert_eq!(text.parse::<Money>().map(|money| money.to_string()), Ok(shown.to_owned()));
         }
-        for text in ["20", "EUR", "20EUR", "-1 EUR", "0 EUR", "1e9 EUR", "nan EUR", "inf EUR", "20 eur", "20 EURO", "20 €"] {
+        for text in [
+            "20", "EUR", "20EUR", "-1 EUR", "0 EUR", "1e9 EUR", "nan EUR", "inf EUR", "20 eur", "20 EURO",
+            "20 €",
+        ] {
             assert!(text.parse::<Money>().is_err(), "{text}");
         }
         assert_eq!("0.25 EUR".parse::<Money>().unwrap().times(8.0).to_string(), "2.00 EUR");

@@ -21,10 +21,14 @@ pub enum PrefixError {
     #[error("{0:?} is no address prefix: write ADDRESS/LENGTH, for example 192.0.2.1/32")]
     Form(String),
     /// It is too short.
-    #[error("{0} opens ssh to too many addresses: at least /{IPV4_LENGTH_MIN} (IPv4) or /{IPV6_LENGTH_MIN} (IPv6) is needed")]
+    #[error(
+        "{0} opens ssh to too many addresses: at least /{IPV4_LENGTH_MIN} (IPv4) or /{IPV6_LENGTH_MIN} (IPv6) is needed"
+    )]
     Short(Prefix),
     /// It has bits beyond its length.
-    #[error("{text} has bits behind its length: write {prefix}, or the address with /32 (IPv4) or /128 (IPv6)")]
+    #[error(
+        "{text} has bits behind its length: write {prefix}, or the address with /32 (IPv4) or /128 (IPv6)"
+    )]
     Bits {
         /// The text.
         text: String,

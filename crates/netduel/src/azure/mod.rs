@@ -136,7 +136,9 @@ fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Res
     groups::delete(az, &group, &subscription, deletion.waits).map_err(|error| {
         let failure = failed(&doing, error.into());
         match failure.kind {
-            Kind::Interrupted => failure.remedy("Azure may continue the deletion; `netduel azure list` shows what is left"),
+            Kind::Interrupted => {
+                failure.remedy("Azure may continue the deletion; `netduel azure list` shows what is left")
+            }
             _ => failure,
         }
     })?;
@@ -162,11 +164,14 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     if beds.is_empty() {
         return print(&format!("there is no bed in the subscription {}\n", subscription.name));
     }
-    let lines: Vec<String> = beds.iter().map(|(group, tags)| shown::listed(&group.location, tags, now)).collect();
+    let lines: Vec<String> =
+        beds.iter().map(|(group, tags)| shown::listed(&group.location, tags, now)).collect();
     print_lines(&lines.concat())?;
     for tags in beds.iter().map(|(_, tags)| tags).filter(|tags| is_old(tags, now)) {
         let name = &tags.bed;
-        tell(&format!("warning: the bed {name} is older than a day; delete it with `netduel azure down {name}`"));
+        tell(&format!(
+            "warning: the bed {name} is older than a day; delete it with `netduel azure down {name}`"
+        ));
     }
     Ok(())
 }

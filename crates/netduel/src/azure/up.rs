@@ -93,7 +93,8 @@ struct Files {
 impl Files {
     fn write(bed: &Bed, prepared: &Prepared, key: &PublicKey, prefixes: &[Prefix]) -> Result<Self, Failure> {
         let folder = program::state_folder()?.join("azure").join(&bed.name);
-        let files = Self { template: folder.join("template.json"), parameters: folder.join("parameters.json") };
+        let files =
+            Self { template: folder.join("template.json"), parameters: folder.join("parameters.json") };
         let parameters = template::deployment_parameters(key, prefixes, &prepared.tags);
         let texts = [
             (&files.template, template::text(&template::template(bed)).kind(Kind::Internal)?),
@@ -104,8 +105,9 @@ impl Files {
                 .and_then(|()| output_file::replace(path, text.as_bytes(), Readers::Owner))
                 .map_err(|error| {
                     let text = format!("failed to write {}: {error}", path.display());
-                    Failure::caused(Kind::Store, text, error)
-                        .remedy("free space or correct the permissions, or set XDG_STATE_HOME to another folder")
+                    Failure::caused(Kind::Store, text, error).remedy(
+                        "free space or correct the permissions, or set XDG_STATE_HOME to another folder",
+                    )
                 })?;
         }
         Ok(files)
@@ -122,8 +124,9 @@ fn read_key(path: &str) -> Result<PublicKey, Failure> {
         })?,
         None => PathBuf::from(path),
     };
-    let text = read_text("public key", &path, TEXT_LEN_MAX)
-        .map_err(|failure| failure.remedy("name another file as `ssh_key` in the bed, or make one with `ssh-keygen -t ed25519`"))?;
+    let text = read_text("public key", &path, TEXT_LEN_MAX).map_err(|failure| {
+        failure.remedy("name another file as `ssh_key` in the bed, or make one with `ssh-keygen -t ed25519`")
+    })?;
     PublicKey::parse(&text).map_err(|error| {
         let text = format!("failed to use the public key {}: {error}", path.display());
         Failure::caused(Kind::Usage, text, error)

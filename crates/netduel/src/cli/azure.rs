@@ -64,7 +64,9 @@ pub enum AzureCommand {
         json: JsonArgs,
     },
     /// Delete a bed: its resource group with everything in it. Asks for confirmation; without a terminal --yes is needed.
-    #[command(after_help = "Examples:\n  netduel azure down two-nic\n  netduel azure down beds/two-nic.toml --yes --no-wait")]
+    #[command(
+        after_help = "Examples:\n  netduel azure down two-nic\n  netduel azure down beds/two-nic.toml --yes --no-wait"
+    )]
     Down {
         /// The bed: its name, or its file (NAME.toml).
         #[arg(value_name = "BED", value_parser = bed)]
@@ -124,7 +126,10 @@ mod tests {
 
     #[test]
     fn subscription_that_would_be_an_option_is_refused() {
-        assert!(subscription("22222222-2222-2222-2222-222222222222").is_ok() && subscription("Pay as you go (1)").is_ok());
+        assert!(
+            subscription("22222222-2222-2222-2222-222222222222").is_ok()
+                && subscription("Pay as you go (1)").is_ok()
+        );
         for text in ["--debug", "", "a\nb", "$(id)"] {
             assert!(subscription(text).is_err(), "{text}");
         }

@@ -34,7 +34,8 @@ fn fails(text: &str) -> Value {
 /// Answers to each command of a bed that can be created.
 fn answers() -> [(&'static str, Value); 13] {
     let tags = |created: &str| json!({ "netduel": "x", "netduel-created": created, "netduel-price": "2.00 EUR", "netduel-shutdown": "19:00" });
-    let group = |created: &str| json!({ "name": "netduel-x", "location": "westeurope", "tags": tags(created) });
+    let group =
+        |created: &str| json!({ "name": "netduel-x", "location": "westeurope", "tags": tags(created) });
     let nic = |name: &str, ipv4: &str| json!([{ "name": name, "ipv4": ipv4 }]);
     [
         ("version", prints(&json!({ "azure-cli": "2.91.0" }))),
@@ -59,10 +60,12 @@ fn answers() -> [(&'static str, Value); 13] {
         ("deployment group create", json!([{}])),
         (
             "deployment group show",
-            prints(&json!({ "provisioningState": "Succeeded", "outputs": { "hosts": { "type": "Array", "value": [
+            prints(
+                &json!({ "provisioningState": "Succeeded", "outputs": { "hosts": { "type": "Array", "value": [
                 { "name": "vm1", "public": "192.0.2.7", "nics": nic("vm1-synthetic", "10.77.0.4") },
                 { "name": "vm2", "public": "192.0.2.8", "nics": nic("vm2-synthetic", "10.77.0.5") },
-            ] } } })),
+            ] } } }),
+            ),
         ),
         ("deployment operation group list", operation("vm1", "Succeeded", &Value::Null)),
     ]
@@ -76,7 +79,9 @@ fn usage(current: &str) -> Value {
 /// The operations of a deployment: one of a VM.
 fn operation(name: &str, state: &str, message: &Value) -> Value {
     let target = json!({ "resourceName": name, "resourceType": "Microsoft.Compute/virtualMachines" });
-    prints(&json!([{ "properties": { "provisioningState": state, "targetResource": target, "statusMessage": message } }]))
+    prints(
+        &json!([{ "properties": { "provisioningState": state, "targetResource": target, "statusMessage": message } }]),
+    )
 }
 
 impl Scene {
@@ -146,7 +151,10 @@ fn invalid_bed_ends_with_2_and_names_file_line_and_key() {
     scene.bed("Standard_D4s_v5", "zone = 7");
     for command in ["check", "template", "up"] {
         let error = scene.run(&["azure", command, "x.toml"]).expect_code(2).stderr;
-        assert!(error.contains("x.toml:3: size: is Standard_D4s_v5, which requires accelerated networking"), "{error}");
+        assert!(
+            error.contains("x.toml:3: size: is Standard_D4s_v5, which requires accelerated networking"),
+            "{error}"
+        );
         assert!(error.contains("x.toml:4: zone: is 7"), "{error}");
     }
     assert_eq!(scene.calls(), "");
@@ -156,18 +164,36 @@ fn invalid_bed_ends_with_2_and_names_file_line_and_key() {
 fn bed_is_created_listed_and_deleted() {
     let scene = Scene::new();
     let up = scene.run(&UP).expect_code(0);
-    assert!(up.stdout.contains("the bed x is up in westeurope\n  vm1  ssh netduel@192.0.2.7; vm1-synthetic 10.77.0.4\n"), "{}", up.stdout);
+    assert!(
+        up.stdout.contains(
+            "the bed x is up in westeurope\n  vm1  ssh netduel@192.0.2.7; vm1-synthetic 10.77.0.4\n"
+        ),
+        "{}",
+        up.stdout
+    );
     assert!(up.stdout.contains("netduel azure down x"), "{}", up.stdout);
-    assert!(up.stderr.contains("creating the bed x in westeurope of fake") && up.stderr.contains("  VM vm1 created\n"), "{}", up.stderr);
+    assert!(
+        up.stderr.contains("creating the bed x in westeurope of fake")
+            && up.stderr.contains("  VM vm1 created\n"),
+        "{}",
+        up.stderr
+    );
 
     let again = scene.run(&[&UP[..], &["--json"]].concat()).expect_code(0);
     assert!(again.stderr.contains("completing the bed x"), "{}", again.stderr);
     assert_eq!(again.json()["beds"][0]["hosts"][1]["ssh"], "netduel@192.0.2.8");
 
     let listed = scene.run(&["azure", "list"]).expect_code(0);
-    assert!(listed.stdout.starts_with("x  westeurope, ") && listed.stdout.contains("2.00 EUR an hour"), "{}", listed.stdout);
+    assert!(
+        listed.stdout.starts_with("x  westeurope, ") && listed.stdout.contains("2.00 EUR an hour"),
+        "{}",
+        listed.stdout
+    );
     assert!(listed.stderr.contains("warning: the bed x is older than a day"), "{}", listed.stderr);
-    assert_eq!(scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"][0]["group"], "netduel-x");
+    assert_eq!(
+        scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"][0]["group"],
+        "netduel-x"
+    );
 
     let unasked = scene.run(&["azure", "down", "x"]).expect_code(2);
     assert!(unasked.stderr.contains("--yes") && scene.at("exists").exists(), "{}", unasked.stderr);
@@ -187,10 +213,16 @@ fn key_and_prefixes_are_in_the_parameters_and_in_no_argument() {
     assert!(!calls.contains("AAAA") && !calls.contains("192.0.2.1"), "{calls}");
     let folder = scene.at("state/netduel/azure/x");
     let parameters = fs::read_to_string(folder.join("parameters.json")).unwrap();
-    assert!(parameters.contains("ssh-ed25519 AAAAC3Nz\"") && parameters.contains("192.0.2.1/32"), "{parameters}");
+    assert!(
+        parameters.contains("ssh-ed25519 AAAAC3Nz\"") && parameters.contains("192.0.2.1/32"),
+        "{parameters}"
+    );
     assert!(folder.join("template.json").exists());
     let create = calls.lines().find(|call| call.starts_with("deployment group create")).unwrap();
-    assert!(create.contains(&format!("--parameters @{}", folder.join("parameters.json").display())), "{create}");
+    assert!(
+        create.contains(&format!("--parameters @{}", folder.join("parameters.json").display())),
+        "{create}"
+    );
 }
 
 #[test]
@@ -234,7 +266,10 @@ fn quota_and_foreign_group_end_with_11_before_anything_is_created() {
     let error = scene.run(&UP).expect_code(11).stderr;
     assert!(error.contains("request a quota of 12 "), "{error}");
     scene.answer("group exists", json!([{ "out": "true" }]));
-    scene.answer("group show", prints(&json!({ "name": "netduel-x", "location": "westeurope", "tags": { "owner": "me" } })));
+    scene.answer(
+        "group show",
+        prints(&json!({ "name": "netduel-x", "location": "westeurope", "tags": { "owner": "me" } })),
+    );
     for words in [&UP[..], &["azure", "down", "x", "--yes"]] {
         let error = scene.run(words).expect_code(11).stderr;
         assert!(error.contains("it lacks the tag netduel=x"), "{error}");
@@ -250,7 +285,8 @@ fn failed_deployment_says_why_and_how_to_delete_what_exists() {
     let error = json!({ "error": { "code": "SkuNotAvailable", "message": "not now" } });
     scene.answer("deployment operation group list", operation("vm2", "Failed", &error));
     let error = scene.run(&UP).expect_code(11).stderr;
-    for part in ["failed to create VM vm2: ", "(not now)", "netduel azure up x.toml", "netduel azure down x"] {
+    for part in ["failed to create VM vm2: ", "(not now)", "netduel azure up x.toml", "netduel azure down x"]
+    {
         assert!(error.contains(part), "{part}: {error}");
     }
     // A text of Azure cannot control the terminal.
@@ -267,6 +303,10 @@ fn interrupt_says_what_may_exist_and_leaves_no_process() {
     assert!(until(|| scene.at("waits").exists()));
     signal(up.pid(), Signal::INT);
     let ended = up.finish().expect_code(130);
-    assert!(ended.stderr.contains("interrupted") && ended.stderr.contains("netduel azure down x"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("interrupted") && ended.stderr.contains("netduel azure down x"),
+        "{}",
+        ended.stderr
+    );
     scene.bench.assert_nothing_left();
 }

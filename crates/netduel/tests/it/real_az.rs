@@ -38,7 +38,17 @@ impl Scene {
         let bench = Bench::new();
         let at = |name: &str| bench.path().join(name);
         let mut openssl = Command::new("openssl");
-        openssl.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost"]);
+        openssl.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "30",
+            "-subj",
+            "/CN=localhost",
+        ]);
         openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout"]).arg(at("key.pem"));
         let made = openssl.arg("-out").arg(at("cert.pem")).stderr(Stdio::null()).status();
         if !made.is_ok_and(|status| status.success()) {
@@ -67,7 +77,8 @@ impl Scene {
     /// Points `az` to the stand-in and logs in with a service principal, in a configuration of this test.
     fn log_in(&self, port: &str) {
         let endpoint = format!("https://localhost:{port}");
-        let login = ["login", "--service-principal", "-u", "44444444-4444-4444-4444-444444444444", "-p", "secret"];
+        let login =
+            ["login", "--service-principal", "-u", "44444444-4444-4444-4444-444444444444", "-p", "secret"];
         for words in [
             &["config", "set", "core.collect_telemetry=false", "core.instance_discovery=false"][..],
             &["cloud", "register", "-n", "StandIn", "--endpoint-resource-manager", &endpoint],
@@ -116,11 +127,18 @@ fn bed_is_created_completed_listed_and_deleted() {
     let Some(scene) = Scene::new() else { return };
     let bed = scene.bed("x");
     let up = scene.run(&["azure", "up", &bed]).expect_code(0);
-    assert!(up.stdout.contains("the bed x is up in westeurope") && up.stdout.contains("ssh netduel@192.0.2."), "{}", up.stdout);
+    assert!(
+        up.stdout.contains("the bed x is up in westeurope") && up.stdout.contains("ssh netduel@192.0.2."),
+        "{}",
+        up.stdout
+    );
     assert!(up.stderr.contains("VM vm1 created"), "{}", up.stderr);
     scene.run(&["azure", "up", &bed]).expect_code(0);
     let listed = scene.run(&["azure", "list", "--json"]).expect_code(0).json();
-    assert_eq!((&listed["beds"][0]["name"], &listed["beds"][0]["region"]), (&"x".into(), &"westeurope".into()));
+    assert_eq!(
+        (&listed["beds"][0]["name"], &listed["beds"][0]["region"]),
+        (&"x".into(), &"westeurope".into())
+    );
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
     assert_eq!(scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"], serde_json::json!([]));
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(11);

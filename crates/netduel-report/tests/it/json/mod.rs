@@ -171,7 +171,8 @@ fn lab() -> LabsDocument {
 }
 
 fn beds() -> BedsDocument {
-    let addresses: Vec<std::net::IpAddr> = vec!["10.77.0.4".parse().unwrap(), "fd77:6e64:0:1::4".parse().unwrap()];
+    let addresses: Vec<std::net::IpAddr> =
+        vec!["10.77.0.4".parse().unwrap(), "fd77:6e64:0:1::4".parse().unwrap()];
     let nics = vec![BedHostNic { name: "vm1-test".into(), addresses }];
     let bed = DeployedBed {
         name: "x".into(),
