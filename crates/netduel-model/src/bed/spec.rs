@@ -76,6 +76,8 @@ impl BedType {
 
 /// How close the VMs of a bed are to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+// A host has a placement, too, of cores: the reference page of the documents has one part for each name.
+#[schemars(rename = "BedPlacement")]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// Wherever Azure puts them, also on one host.

@@ -205,7 +205,7 @@ fn words() -> String {
     let author = Author { definitions: &schema["$defs"] };
     let mut text = String::new();
     for (key, definition) in
-        [("type", "BedType"), ("image", "Image"), ("placement", "Placement"), ("families", "Families")]
+        [("type", "BedType"), ("image", "Image"), ("placement", "BedPlacement"), ("families", "Families")]
     {
         let words = markdown::branches(&schema["$defs"][definition]).expect("every word is described");
         let rows = words.iter().map(|word| vec![markdown::kind(word, &author), markdown::description(word)]);
