@@ -2,6 +2,7 @@
 pub mod cause;
 pub mod process;
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -108,7 +109,12 @@ pub fn shown(words: &[&str]) -> String {
         let is_plain = !word.is_empty()
             && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:@=,+".contains(&byte));
         text.push(' ');
-        text.push_str(&if is_plain { (*word).to_owned() } else { format!("{word:?}") });
+        if is_plain {
+            text.push_str(word);
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{word:?}");
+        }
     }
     text
 }

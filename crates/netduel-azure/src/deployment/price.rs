@@ -18,7 +18,8 @@ struct Prices {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Price {
-    retail_price: f64,
+    #[serde(rename = "retailPrice")]
+    amount: f64,
     unit_of_measure: String,
     #[serde(rename = "type")]
     kind: String,
@@ -57,7 +58,7 @@ fn chosen(prices: &[Price], bed: &Bed, currency: &str) -> Option<Money> {
             && price.unit_of_measure == "1 Hour"
             && price.arm_sku_name == bed.size.name
             && price.currency_code == currency
-            && price.retail_price > 0.0
+            && price.amount > 0.0
             && !price.product_name.contains("Windows")
             && !price.sku_name.contains("Low Priority")
             && price.sku_name.contains("Spot") == bed.is_spot
@@ -65,7 +66,7 @@ fn chosen(prices: &[Price], bed: &Bed, currency: &str) -> Option<Money> {
     let fitting: Vec<&Price> = prices.iter().filter(fits).collect();
     let primary = fitting.iter().find(|price| price.is_primary_meter_region);
     let price = primary.or(fitting.first())?;
-    Some(Money { amount: price.retail_price, currency: currency.to_owned() })
+    Some(Money { amount: price.amount, currency: currency.to_owned() })
 }
 
 #[cfg(test)]

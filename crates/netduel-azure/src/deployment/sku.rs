@@ -39,8 +39,8 @@ struct Restriction {
     kind: String,
     #[serde(default, deserialize_with = "or_default")]
     reason_code: String,
-    #[serde(default, deserialize_with = "or_default")]
-    restriction_info: RestrictionInfo,
+    #[serde(rename = "restrictionInfo", default, deserialize_with = "or_default")]
+    info: RestrictionInfo,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -78,8 +78,7 @@ impl Sku {
     fn refusal(&self, zone: Option<&str>) -> Option<String> {
         for restriction in &self.restrictions {
             let is_everywhere = restriction.kind == "Location";
-            let is_there =
-                zone.is_some_and(|zone| restriction.restriction_info.zones.iter().any(|one| one == zone));
+            let is_there = zone.is_some_and(|zone| restriction.info.zones.iter().any(|one| one == zone));
             if is_everywhere || is_there {
                 return Some(format!("the subscription is restricted ({})", restriction.reason_code));
             }
