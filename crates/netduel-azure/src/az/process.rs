@@ -103,7 +103,9 @@ impl Az for AzProcess {
         if status.success() {
             return Ok(stdout);
         }
-        Err(CallError::Failed { command: shown(words), cause: Cause::of_output(&stderr, status.code()) })
+        // The options are long paths and ids, and no cause is in them.
+        let name = words.iter().position(|word| word.starts_with("--")).map_or(words, |end| &words[..end]);
+        Err(CallError::Failed { command: shown(name), cause: Cause::of_output(&stderr, status.code()) })
     }
 
     fn pause(&mut self) -> bool {
@@ -159,8 +161,11 @@ mod tests {
     #[test]
     fn failure_has_the_cause_from_standard_error() {
         let script = "echo 'ERROR: (ResourceNotFound) nothing there' >&2; exit 3";
-        let error = shell().call(&["-c", script], CALL_LIMIT).unwrap_err().to_string();
-        assert!(error.starts_with("`az -c ") && error.contains("` failed: nothing there"), "{error}");
+        let error = shell().call(&["-c", script, "--name", "x"], CALL_LIMIT).unwrap_err().to_string();
+        assert!(
+            error.starts_with("`az -c ") && error.ends_with("exit 3\"` failed: nothing there"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -22,13 +22,13 @@ pub fn checked(file: &str, bed: &Bed) -> String {
     let rate = human_bit_rate(size.rate().0 as f64);
     let doubt = if size.doubt.is_empty() { String::new() } else { format!("; {}", size.doubt) };
     let arms = if size.can_be_synthetic() {
-        "on or off for each NIC"
+        "accelerated networking on or off for each NIC"
     } else {
-        "required by this size, so it is on for every NIC and there is no arm without it"
+        "accelerated networking on for every NIC: the size requires it, so there is no arm without it"
     };
     let mut text = format!(
         "{file} is a valid bed: {} in {}{zone}\n  size       {}: {} vCPUs, {} NICs at most, {rate} for all NICs ({}{doubt})\n  \
-         quota      {} vCPUs of the series {} in {}\n  accelerated networking: {arms}\n",
+         quota      {} vCPUs of {} in {}\n  NICs       {arms}\n  image      {}{}\n  placement  {}\n  networks   {}, {} for each test network\n",
         word(&bed.kind),
         bed.region,
         size.name,
@@ -38,6 +38,11 @@ pub fn checked(file: &str, bed: &Bed) -> String {
         layout.vcpus(bed),
         size.series(),
         bed.region,
+        word(&bed.image),
+        if bed.is_spot { ", Spot VMs" } else { "" },
+        word(&bed.placement),
+        word(&bed.families),
+        if bed.subnets == 1 { "1 subnet" } else { "2 subnets" },
     );
     for vm in &layout.vms {
         let end = if vm.end == End::Client { "client" } else { "server" };
@@ -49,10 +54,21 @@ pub fn checked(file: &str, bed: &Bed) -> String {
         Some(time) => format!("every day at {time} UTC"),
         None => "never: the VMs cost money until `netduel azure down`".to_owned(),
     };
-    let budget = bed.budget.as_ref().map(|budget| format!("; at most {budget} until the next shutdown"));
-    let _ = writeln!(text, "  shutdown   {shutdown}{}", budget.unwrap_or_default());
+    let _ = writeln!(text, "  ssh        {}\n  shutdown   {shutdown}", ssh(bed));
+    if let Some(budget) = &bed.budget {
+        let _ = writeln!(text, "  budget     at most {budget} until the next shutdown");
+    }
     text.push_str("  price      `netduel azure up` looks it up before anything is created\n");
     text
+}
+
+/// The prefixes that may connect.
+fn ssh(bed: &Bed) -> String {
+    if bed.ssh_from.is_empty() {
+        return "from the addresses of --ssh-from, which `netduel azure up` needs".to_owned();
+    }
+    let prefixes: Vec<String> = bed.ssh_from.iter().map(ToString::to_string).collect();
+    format!("from {}", prefixes.join(", "))
 }
 
 /// A NIC with what matters of it.
@@ -73,6 +89,7 @@ fn nic(nic: &Nic) -> String {
 /// A bed in a listing, with a line end.
 pub fn listed(region: &str, tags: &Tags, now_unix_s: u64) -> String {
     let age = match hours(tags, now_unix_s) {
+        Some(hours) if hours < 1.0 => format!("{:.0} min old", hours * 60.0),
         Some(hours) if hours < 48.0 => format!("{hours:.1} h old"),
         Some(hours) => format!("{:.0} days old", hours / 24.0),
         None => "age unknown".to_owned(),
@@ -183,6 +200,8 @@ mod tests {
             listed("westeurope", &tags(Some("2.00 EUR")), now),
             "x  westeurope, 1.5 h old, 2.00 EUR an hour, at most 3.00 EUR so far, shutdown at 19:00 UTC\n"
         );
+        let young = listed("westeurope", &tags(None), 1_795_343_407 + 120);
+        assert!(young.contains(", 2 min old, "), "{young}");
         let unknown = listed("westeurope", &tags(None), now + 72 * 3600);
         assert!(unknown.contains("3 days old, price unknown"), "{unknown}");
         let json = deployed("netduel-x", "westeurope", &tags(Some("2.00 EUR")), now);
@@ -198,9 +217,11 @@ mod tests {
         for part in [
             "x.toml is a valid bed: two-nic in westeurope\n",
             "Standard_DS4_v2: 8 vCPUs, 8 NICs at most, 6.00 Gbit/s for all NICs (dsv2-series of 2024-07-29)",
-            "16 vCPUs of the series dsv2-series in westeurope",
+            "16 vCPUs of dsv2-series in westeurope\n",
+            "image      ubuntu-24.04\n  placement  none\n  networks   ipv4, 1 subnet for each test network\n",
+            "ssh        from the addresses of --ssh-from",
             "vm1        client: vm1-management (ssh), vm1-synthetic, vm1-accelerated (accelerated)\n",
-            "shutdown   every day at 19:00 UTC; at most 20.00 EUR until the next shutdown\n",
+            "shutdown   every day at 19:00 UTC\n  budget     at most 20.00 EUR until the next shutdown\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

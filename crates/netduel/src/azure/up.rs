@@ -41,7 +41,8 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     }
     let name = &bed.name;
     print_lines(&format!(
-        "the bed {name} is up in {}\n{}  delete it with: netduel azure down {name}\n",
+        "the bed {name} is up in {}\n{}  cloud-init may still install packages: `cloud-init status --wait` in each VM ends when it is ready\n  \
+         delete the bed with: netduel azure down {name}\n",
         bed.region,
         shown::host_lines(&hosts)
     ))
@@ -51,11 +52,11 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
 fn announce(bed: &Bed, prepared: &Prepared) {
     let price = match &prepared.tags.price {
         Some(price) => format!("{price} an hour without disks, addresses and traffic"),
-        None => "its price is unknown".to_owned(),
+        None => "price unknown".to_owned(),
     };
     let verb = if prepared.exists { "completing" } else { "creating" };
     tell(&format!(
-        "{verb} the bed {} in {} of {}: {price}",
+        "{verb} the bed {} in {}, subscription {}: {price}",
         bed.name, bed.region, prepared.subscription.name
     ));
 }
@@ -65,7 +66,7 @@ fn created(az: &mut dyn Az, bed: &Bed, prepared: &Prepared, files: &Files) -> Re
     create(az, bed, prepared, &files.template, &files.parameters)?;
     progress::watch(az, bed, &prepared.subscription, &mut |step: &Step| {
         let state = match step.state {
-            State::Running => "...",
+            State::Running => "in progress",
             State::Succeeded => "created",
             State::Failed => "failed",
         };

@@ -173,7 +173,7 @@ fn bed_is_created_listed_and_deleted() {
     );
     assert!(up.stdout.contains("netduel azure down x"), "{}", up.stdout);
     assert!(
-        up.stderr.contains("creating the bed x in westeurope of fake")
+        up.stderr.contains("creating the bed x in westeurope, subscription fake: price unknown\n")
             && up.stderr.contains("  VM vm1 created\n"),
         "{}",
         up.stderr
