@@ -58,6 +58,11 @@ pub enum Cause {
         /// Sizes that have it, by the message of Azure.
         sizes: Vec<String>,
     },
+    /// Azure cannot change this of a VM that exists.
+    Unchangeable {
+        /// Message of Azure.
+        message: String,
+    },
     /// The login is missing or has expired.
     Login {
         /// Message of Azure.
@@ -110,6 +115,10 @@ impl fmt::Display for Cause {
                 f,
                 "Azure does not permit accelerated networking on this size; choose one of {}",
                 sizes.join(", ")
+            ),
+            Self::Unchangeable { message } => write!(
+                f,
+                "Azure cannot change this of a VM that exists ({message}); delete the bed with `netduel azure down`, and create it again"
             ),
             Self::Login { message } => {
                 write!(f, "the login of `az` is missing or has expired ({message}); run `az login`")
@@ -240,6 +249,7 @@ fn known(code: &str, message: &str) -> Option<Cause> {
         "VMSizeIsNotPermittedToEnableAcceleratedNetworking" => {
             Cause::NotAccelerated { sizes: sizes(message) }
         }
+        "PropertyChangeNotAllowed" => Cause::Unchangeable { message: short() },
         "ExpiredAuthenticationToken" | "InvalidAuthenticationToken" | "AuthenticationFailed" => {
             Cause::Login { message: short() }
         }
@@ -348,6 +358,11 @@ mod tests {
             ),
             ("ERROR: (AllocationFailed) Allocation failed.\n", 1, "no capacity"),
             ("ERROR: (TooManyRequests) slow\n", 1, "wait some minutes"),
+            (
+                "ERROR: (PropertyChangeNotAllowed) Changing property 'customData' is not allowed.\n",
+                1,
+                "delete the bed with `netduel azure down`",
+            ),
             (
                 "ERROR: HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /\n",
                 1,

@@ -1,6 +1,7 @@
 //! The ARM template of a bed, and the parameters of its deployment. The same bed gives the same text: no clock, no random number.
 //!
 //! Names of resources are those of the layout, which have plain characters only, so they can stand in expressions.
+mod cloud_init;
 pub mod types;
 
 use netduel_model::bed::layout::{Nic, Vm, address_space};
@@ -292,6 +293,7 @@ fn machine(bed: &Bed, vm: &Vm) -> Resource {
         os_profile: OsProfile {
             computer_name: vm.name.clone(),
             admin_username: "[parameters('adminUsername')]",
+            custom_data: cloud_init::expression(bed),
             linux_configuration: LinuxConfiguration {
                 disable_password_authentication: true,
                 ssh: Ssh {

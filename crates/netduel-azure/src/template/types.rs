@@ -295,7 +295,7 @@ pub struct Machine {
     pub eviction_policy: Option<&'static str>,
     /// Its image and disk.
     pub storage_profile: StorageProfile,
-    /// Its name and user.
+    /// Its name, user and first boot.
     pub os_profile: OsProfile,
     /// Its NICs.
     pub network_profile: NetworkProfile,
@@ -354,7 +354,7 @@ pub struct ManagedDisk {
     pub storage_account_type: &'static str,
 }
 
-/// Name and user of a VM.
+/// Name, user and first boot of a VM.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OsProfile {
@@ -362,6 +362,8 @@ pub struct OsProfile {
     pub computer_name: String,
     /// Its user.
     pub admin_username: &'static str,
+    /// An expression with the configuration of cloud-init in Base64.
+    pub custom_data: String,
     /// How the user logs in.
     pub linux_configuration: LinuxConfiguration,
 }
