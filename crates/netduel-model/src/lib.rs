@@ -1,4 +1,4 @@
-//! The vocabulary of netduel: units, names, plans, workloads, samples, trials, runs, events, warnings.
+//! The vocabulary of netduel: units, names, plans, beds, workloads, samples, trials, runs, events, warnings.
 //!
 //! Pure data and pure functions. This crate reads no file, no clock and no socket, and imports no other crate of the
 //! workspace; every other crate may import it.
@@ -10,6 +10,7 @@
 /// Name and version of the program, for example `netduel 0.1.0`. All crates have one version.
 pub const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 
+pub mod bed;
 pub mod data_ports;
 pub mod dpdk;
 pub mod event;

@@ -8,7 +8,7 @@ use crate::units::BitRate;
 /// The table of Azure.
 const AZURE: &str = include_str!("size/azure.csv");
 /// The columns of a table, in order.
-const COLUMNS: &str = "name,vcpus,nics,mbps,accelerated,page,dated,read,doubt";
+const COLUMNS: &str = "name,vcpus,nics,mbps,accelerated,isolated,page,dated,read,doubt";
 
 /// A size of machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Size {
     pub mbps: u32,
     /// Whether accelerated networking is `supported` or `required`.
     pub accelerated: String,
+    /// Whether a machine of this size has its host to itself.
+    pub is_isolated: bool,
     /// The page that says so.
     pub page: String,
     /// The page's own date, year-month-day; empty where it was not noted.
@@ -39,9 +41,19 @@ impl Size {
         BitRate(u64::from(self.mbps) * 1_000_000)
     }
 
+    /// Whether accelerated networking can be off: only then there is an arm without it.
+    pub fn can_be_synthetic(&self) -> bool {
+        self.accelerated != "required"
+    }
+
+    /// The name of its series, for example `dsv3-series`.
+    pub fn series(&self) -> &str {
+        self.page.rsplit('/').next().unwrap_or_default()
+    }
+
     /// The page and its date, for example `dsv2-series of 2024-07-29`.
     pub fn source(&self) -> String {
-        let page = self.page.rsplit('/').next().unwrap_or_default();
+        let page = self.series();
         match self.dated.as_str() {
             "" => format!("{page}, read {}", self.read),
             dated => format!("{page} of {dated}"),
@@ -50,7 +62,8 @@ impl Size {
 
     fn from_line(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.split(',').collect();
-        let [name, vcpus, nics, mbps, accelerated, page, dated, read, doubt] = fields.as_slice() else {
+        let [name, vcpus, nics, mbps, accelerated, isolated, page, dated, read, doubt] = fields.as_slice()
+        else {
             return None;
         };
         Some(Self {
@@ -59,6 +72,11 @@ impl Size {
             nics: nics.parse().ok()?,
             mbps: mbps.parse().ok()?,
             accelerated: (*accelerated).to_owned(),
+            is_isolated: match *isolated {
+                "isolated" => true,
+                "" => false,
+                _ => return None,
+            },
             page: (*page).to_owned(),
             dated: (*dated).to_owned(),
             read: (*read).to_owned(),
@@ -81,6 +99,21 @@ fn rows(text: &str) -> impl Iterator<Item = &str> {
 /// The size of a name, whose letters may be of either case: metadata services and command lines spell them differently.
 pub fn named(name: &str) -> Option<&'static Size> {
     table().iter().find(|size| size.name.eq_ignore_ascii_case(name))
+}
+
+/// How many sizes a message proposes.
+const PROPOSED_MAX: usize = 4;
+
+/// Sizes that allow accelerated networking on and off and have at least so many network cards, those nearest to a number of processors
+/// first; without sizes whose figure is in doubt.
+pub fn with_both_arms(vcpus: u32, nics: u32) -> Vec<&'static Size> {
+    let mut fitting: Vec<&Size> = table()
+        .iter()
+        .filter(|size| size.can_be_synthetic() && size.nics >= nics && size.doubt.is_empty())
+        .collect();
+    fitting.sort_by_key(|size| size.vcpus.abs_diff(vcpus));
+    fitting.truncate(PROPOSED_MAX);
+    fitting
 }
 
 #[cfg(test)]
@@ -137,5 +170,25 @@ mod tests {
         );
         assert_eq!(named("Standard_D4as_v5").unwrap().source(), "dasv5-series, read 2026-11-21");
         assert_eq!(named("Standard_B2s"), None);
+    }
+
+    #[test]
+    fn proposed_sizes_have_both_arms_and_enough_cards_nearest_first() {
+        assert!(!named("Standard_D8s_v5").unwrap().can_be_synthetic());
+        for (vcpus, nics) in [(2, 2), (8, 3), (96, 4)] {
+            let proposed = with_both_arms(vcpus, nics);
+            assert_eq!(proposed.len(), PROPOSED_MAX);
+            assert!(proposed.iter().all(|size| size.can_be_synthetic() && size.nics >= nics), "{proposed:?}");
+            assert!(proposed.is_sorted_by_key(|size| size.vcpus.abs_diff(vcpus)), "{proposed:?}");
+        }
+        assert!(with_both_arms(8, 3).iter().all(|size| size.vcpus == 8));
+        assert_eq!(with_both_arms(8, 99), Vec::<&Size>::new());
+    }
+
+    #[test]
+    fn isolated_sizes_are_marked() {
+        let isolated: Vec<&str> =
+            table().iter().filter(|size| size.is_isolated).map(|size| size.name.as_str()).collect();
+        assert_eq!(isolated, ["Standard_DS15_v2", "Standard_E192ids_v6"]);
     }
 }

@@ -22,6 +22,7 @@ pub enum Kind {
     Findings = 8,
     NoSuchRun = 9,
     NotPaired = 10,
+    Bed = 11,
     Interrupted = 130,
 }
 
@@ -42,7 +43,7 @@ impl From<RunErrorKind> for Kind {
 pub const EXIT_STATUS: &[(i32, &str)] = &[
     (0, "success"),
     (Kind::Internal as i32, "internal error: a bug in netduel"),
-    (Kind::Usage as i32, "invalid command line or invalid plan"),
+    (Kind::Usage as i32, "invalid command line, plan or bed file"),
     (Kind::Environment as i32, "the environment lacks something: a permission, a kernel feature, a program"),
     (
         Kind::Host as i32,
@@ -61,6 +62,10 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (Kind::Findings as i32, "`netduel inspect` found something at or above the severity of `--fail-on`"),
     (Kind::NoSuchRun as i32, "no stored run has this name, or several runs begin with it"),
     (Kind::NotPaired as i32, "there is no pairing with this host"),
+    (
+        Kind::Bed as i32,
+        "a bed on Azure could not be created, found or deleted: Azure refused, or a resource group that is no bed has its name",
+    ),
     (Kind::Interrupted as i32, "interrupted (Ctrl-C, SIGTERM or SIGHUP); finished trials are kept"),
 ];
 

@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod azure;
 mod cli;
+mod confirmation;
 mod console;
 mod demo;
 mod exit;
@@ -119,6 +121,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Inspect(args) => inspect::command(args)?,
         Command::Plan(command) => plan::command(command)?,
         Command::Lab(command) => return lab::command(command),
+        Command::Azure(command) => azure::command(command)?,
         Command::Report(args) => stored::report(args)?,
         Command::Runs(args) => stored::runs(args)?,
         Command::Agent { checksum: true, .. } => agent::print_checksum()?,

@@ -32,7 +32,7 @@ pub fn keeper_command() -> KeeperCommand {
     KeeperCommand { program: path(), words: vec!["lab-keeper".to_owned()] }
 }
 
-/// The folder for data that is neither a run nor a setting: identity and pairings.
+/// The folder for data that is neither a run nor a setting: identity, pairings, templates of beds.
 pub fn state_folder() -> Result<PathBuf, Failure> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     folder("XDG_STATE_HOME")
@@ -40,7 +40,7 @@ pub fn state_folder() -> Result<PathBuf, Failure> {
         .or_else(|| Some(folder("HOME")?.join(".local/state")))
         .map(|path| path.join("netduel"))
         .ok_or_else(|| {
-            let text = "failed to choose a folder for pairings: neither XDG_STATE_HOME nor HOME is set; set one of them, or do without: `netduel serve --ephemeral`, and `--pairing-file FILE` with a quick test";
+            let text = "failed to choose a folder for pairings and templates: neither XDG_STATE_HOME nor HOME is set; set one of them, or do without: `netduel serve --ephemeral`, and `--pairing-file FILE` with a quick test";
             Failure::message(Kind::Environment, text)
         })
 }

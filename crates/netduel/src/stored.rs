@@ -1,5 +1,5 @@
 //! `netduel report` and `netduel runs`: the content of the store. Nothing is measured here.
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
 
 use netduel_model::run::{Annotations, RunEnd, RunHeader};
@@ -10,6 +10,7 @@ use netduel_report::words;
 use netduel_store::{Integrity, RunSummary, Store, StoreError};
 
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
+use crate::confirmation::confirmed;
 use crate::console::{print, print_exact, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
@@ -146,7 +147,7 @@ fn remove(store: &Store, names: &[String], yes: bool, json: bool) -> Result<(), 
             ids.push(id);
         }
     }
-    if !yes && !confirmed(&ids)? {
+    if !yes && !is_confirmed(&ids)? {
         return if json { print_removed(&[]) } else { print("nothing was deleted\n") };
     }
     let mut removed = Vec::new();
@@ -175,24 +176,10 @@ fn print_removed(removed: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// Asks for confirmation on the terminal; refuses without one.
-fn confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() {
-        let text = "netduel runs rm needs a confirmation, and standard input is not a terminal";
-        return Err(Failure::message(Kind::Usage, text).remedy("add --yes"));
-    }
+/// Asks whether these runs are to be deleted.
+fn is_confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
     let names: Vec<&str> = ids.iter().map(netduel_model::ids::RunId::as_str).collect();
-    let names = words::plain(&names.join(", "));
-    let mut terminal = std::io::stderr();
-    // The terminal may be closed; then there is no answer either.
-    drop(write!(terminal, "Delete {names} permanently? [y/N] ").and_then(|()| terminal.flush()));
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).kind(Kind::Environment)?;
-    Ok(is_yes(&answer))
-}
-
-fn is_yes(answer: &str) -> bool {
-    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    confirmed("netduel runs rm", &format!("Delete {} permanently?", names.join(", ")))
 }
 
 /// Whether a run is finished, and whether it can be resumed.
@@ -302,11 +289,5 @@ mod tests {
             let result = refuse_page_on_a_terminal(format, is_terminal, "last");
             assert_eq!(result.is_err(), refused, "{format:?}");
         }
-    }
-
-    #[test]
-    fn only_yes_confirms() {
-        assert!(is_yes("y\n") && is_yes(" YES\n"));
-        assert!(!is_yes("") && !is_yes("\n") && !is_yes("yep\n"));
     }
 }

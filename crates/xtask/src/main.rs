@@ -4,6 +4,7 @@
 //! does not compile.
 #![forbid(unsafe_code)]
 
+mod azure;
 mod bench;
 mod binaries;
 mod busy;
@@ -34,6 +35,7 @@ usage: cargo xtask <command>
     --repeat N    run the suite N times and name every test that was not green every time
     --busy        run it beside two busy loops
   test guests     prepare and run the tests in guests with real NIC drivers, and no others; takes ARGS, --repeat and --busy
+  test azure      install the Azure CLI below target (730 MB) and run the tests with it; no part of `check` and `test`
   tidy            the rules of this workspace that no other tool knows
   fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
     let passed = match (command, rest) {
         ("check", []) => Ok(check::run()),
         ("test", [word, rest @ ..]) if word == "guests" => guests::test(rest),
+        ("test", [word, rest @ ..]) if word == "azure" => azure::test(rest),
         ("test", []) => guests::test_all(),
         ("test", rest) => repeat::run(rest, &[]),
         ("guests", rest) => guests::run(rest),

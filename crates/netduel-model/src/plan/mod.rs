@@ -11,13 +11,13 @@ pub mod resolved;
 mod schema;
 pub(crate) mod search;
 pub(crate) mod settings;
-mod shape;
+pub(crate) mod shape;
 pub mod spec;
 mod treatment_ranges;
 mod treatment_words;
 pub mod tuning;
 mod uses;
-mod value;
+pub(crate) mod value;
 
 pub use blocks::guarded;
 pub use check::traffic;
@@ -31,8 +31,6 @@ pub use spec::PlanSpec;
 pub use uses::{HostCommand, HostUses};
 
 use problem::Problems;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 use crate::units::Bytes;
 
@@ -60,22 +58,9 @@ pub fn parse_with(
     permissions: Permissions,
 ) -> Result<ResolvedPlan, PlanErrors> {
     let mut problems = Problems::new(text);
-    let (table, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
-        let offset = error.span().map_or(text.len(), |span| span.start);
-        let there = error.span().and_then(|span| text.get(span)).unwrap_or_default().trim();
-        let there = match there.chars().count() {
-            1..=40 if !there.contains('\n') => format!(" at `{there}`"),
-            _ => String::new(),
-        };
-        let wrong = format!("this is not TOML: {}{there}", error.message());
-        problems.add_at(offset, "", wrong, "see https://toml.io for what is allowed".to_owned());
-    }
-    if !errors.is_empty() {
+    let Some(mut spec) = shape::read_text::<PlanSpec>(text, &mut problems) else {
         return Err(problems.into_errors(file));
-    }
-    let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
-    let mut spec: PlanSpec = shape::read_shape(&root, "", &mut problems);
+    };
     check::apply_overrides(&mut spec, overrides, &mut problems);
     judged(&spec, permissions, problems, file)
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a plan: every problem with its line, its key, and what is allowed instead.
+//! What is wrong with a plan or a bed: every problem with its line, its key, and what is allowed instead.
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Problems that are kept at most, those of the first lines: more of them help no author.
 const PROBLEMS_MAX: usize = 100;
 
-/// One problem of a plan.
+/// One problem of a plan or a bed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Line in the file, from 1; 0 for a problem of an override, which is in no file.
@@ -19,7 +19,7 @@ pub struct Problem {
     pub allowed: String,
 }
 
-/// Why a text is not a plan: every problem that was found, by line.
+/// Why a text is not a plan, or not a bed: every problem that was found, by line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanErrors {
     /// The file, as it was named.
@@ -66,10 +66,12 @@ fn shortened(text: &str) -> Cow<'_, str> {
 
 impl std::error::Error for PlanErrors {}
 
-/// Collects problems while a plan is read and checked, and knows on which line every key stands.
+/// Collects problems while a plan or a bed is read and checked, and knows on which line every key stands.
 #[derive(Debug)]
 pub(crate) struct Problems<'t> {
     text: &'t str,
+    /// What the text is meant to be, for messages: `plan` or `bed`.
+    document: &'static str,
     /// Byte offset of each line end of the text.
     line_ends: Vec<usize>,
     /// Byte offset of every key and array element that was read, by its path.
@@ -85,14 +87,25 @@ pub(crate) struct Problems<'t> {
 impl<'t> Problems<'t> {
     /// For the text of a plan.
     pub(crate) fn new(text: &'t str) -> Self {
+        Self::of(text, "plan")
+    }
+
+    /// For a text, and what it is meant to be.
+    pub(crate) fn of(text: &'t str, document: &'static str) -> Self {
         Self {
             text,
+            document,
             line_ends: text.match_indices('\n').map(|(offset, _)| offset).collect(),
             places: BTreeMap::new(),
             overridden: BTreeMap::new(),
             found: BTreeMap::new(),
             count: 0,
         }
+    }
+
+    /// What the text is meant to be.
+    pub(crate) fn document(&self) -> &'static str {
+        self.document
     }
 
     /// Remembers where a key stands.

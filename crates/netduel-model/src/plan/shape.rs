@@ -1,6 +1,7 @@
 //! Tables with a fixed set of keys: one declaration gives the Rust type, the reader, the list of keys and the JSON Schema.
 use schemars::{Schema, SchemaGenerator, json_schema};
-use toml::de::DeValue;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::problem::{Problems, key_path};
 use super::value::{Raw, found};
@@ -27,6 +28,26 @@ pub(crate) trait Shape: Default {
     fn fill(&mut self, key: &str, raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> bool;
 }
 
+/// Reads a whole text. `None` when it is not TOML, which is noted: what was meant by the rest of it is a guess.
+pub(crate) fn read_text<S: Shape>(text: &str, problems: &mut Problems<'_>) -> Option<S> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let offset = error.span().map_or(text.len(), |span| span.start);
+        let there = error.span().and_then(|span| text.get(span)).unwrap_or_default().trim();
+        let there = match there.chars().count() {
+            1..=40 if !there.contains('\n') => format!(" at `{there}`"),
+            _ => String::new(),
+        };
+        let wrong = format!("this is not TOML: {}{there}", error.message());
+        problems.add_at(offset, "", wrong, "see https://toml.io for what is allowed".to_owned());
+    }
+    if !errors.is_empty() {
+        return None;
+    }
+    let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
+    Some(read_shape(&root, "", problems))
+}
+
 /// Reads a table. Whatever is wrong with it is noted; the keys that are right are there.
 pub(crate) fn read_shape<S: Shape>(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> S {
     let mut shape = S::default();
@@ -35,6 +56,7 @@ pub(crate) fn read_shape<S: Shape>(raw: &Raw<'_>, path: &str, problems: &mut Pro
         return shape;
     };
     let keys = S::keys();
+    let document = problems.document();
     for (key, value) in table {
         let name = key.get_ref();
         let path = key_path(path, name);
@@ -45,7 +67,7 @@ pub(crate) fn read_shape<S: Shape>(raw: &Raw<'_>, path: &str, problems: &mut Pro
                 let meant = nearest(name, names.clone()).map(|key| format!("did you mean `{key}`? "));
                 let allowed = names.collect::<Vec<_>>().join(", ");
                 let allowed = format!("{}keys of this table: {allowed}", meant.unwrap_or_default());
-                ("is not a key that a plan has here".to_owned(), allowed)
+                (format!("is not a key that a {document} has here"), allowed)
             });
         }
     }

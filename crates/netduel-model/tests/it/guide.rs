@@ -21,10 +21,11 @@ fn the_committed_schema_is_current() {
 fn the_generated_tables_of_the_guide_are_current() {
     let guide = std::fs::read_to_string(project_file("docs/plans.md")).expect("the guide is there");
     let guide = with_text_between(&guide, TITLES, &titles());
-    assert_current("docs/plans.md", &with_text_between(&guide, KEYS, &reference()));
+    let keys = reference(&netduel_model::plan::schema(), &TABLES);
+    assert_current("docs/plans.md", &with_text_between(&guide, KEYS, &keys));
 }
 
-fn with_text_between(guide: &str, [begin, end]: [&str; 2], text: &str) -> String {
+pub fn with_text_between(guide: &str, [begin, end]: [&str; 2], text: &str) -> String {
     let (before, rest) = guide.split_once(begin).expect("the guide has a place for the tables");
     let (_, after) = rest.split_once(end).expect("the place has an end");
     format!("{before}{begin}{text}{end}{after}")
@@ -60,26 +61,27 @@ fn every_plan_of_the_guide_is_valid() {
     assert!(plans > 0, "the guide shows no whole plan");
 }
 
-/// A section for every table, in the order in which an author meets them.
-fn reference() -> String {
-    let schema = netduel_model::plan::schema();
-    let tables = [
-        ("The plan itself", None),
-        ("`[lab]`", Some("LabSpec")),
-        ("`[hosts.NAME]`", Some("HostSpec")),
-        ("`[[arms]]`", Some("ArmSpec")),
-        ("`treatments` of an arm", Some("TreatmentSpec")),
-        ("`expect_interface` of an arm", Some("ExpectSpec")),
-        ("`[[workloads]]`", Some("WorkloadSpec")),
-        ("`search` of a workload, as a list of tables", Some("SearchGoalSpec")),
-        ("`events` of a `failover` workload", Some("EventSpec")),
-        ("`set` of an arm", Some("SettingsSpec")),
-        ("`[workloads.dpdk]`", Some("DpdkSpec")),
-        ("`[design]`", Some("DesignSpec")),
-    ];
+/// The tables of a plan with their titles, in the order in which an author meets them; `None`: the whole document.
+const TABLES: [(&str, Option<&str>); 12] = [
+    ("The plan itself", None),
+    ("`[lab]`", Some("LabSpec")),
+    ("`[hosts.NAME]`", Some("HostSpec")),
+    ("`[[arms]]`", Some("ArmSpec")),
+    ("`treatments` of an arm", Some("TreatmentSpec")),
+    ("`expect_interface` of an arm", Some("ExpectSpec")),
+    ("`[[workloads]]`", Some("WorkloadSpec")),
+    ("`search` of a workload, as a list of tables", Some("SearchGoalSpec")),
+    ("`events` of a `failover` workload", Some("EventSpec")),
+    ("`set` of an arm", Some("SettingsSpec")),
+    ("`[workloads.dpdk]`", Some("DpdkSpec")),
+    ("`[design]`", Some("DesignSpec")),
+];
+
+/// A section for every table.
+pub fn reference(schema: &Value, tables: &[(&str, Option<&str>)]) -> String {
     let mut text = String::new();
-    for (title, definition) in tables {
-        let table = definition.map_or(&schema, |name| &schema["$defs"][name]);
+    for (title, definition) in tables.iter().copied() {
+        let table = definition.map_or(schema, |name| &schema["$defs"][name]);
         let description = table["description"].as_str().expect("every table is described");
         if definition == Some("SettingsSpec") {
             text.push_str(
@@ -115,8 +117,9 @@ fn reference() -> String {
 }
 
 /// The terms of an author of TOML. A value that a definition describes has its words in place of a link.
-struct Author<'a> {
-    definitions: &'a Value,
+pub struct Author<'a> {
+    /// The definitions of the schema.
+    pub definitions: &'a Value,
 }
 
 impl Terms for Author<'_> {

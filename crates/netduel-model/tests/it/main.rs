@@ -1,5 +1,6 @@
 //! Plans from the outside: those that come with the program, invalid plans, the schema and the guide.
 #![forbid(unsafe_code)]
+mod bed;
 mod failover;
 mod guests;
 mod guide;

@@ -2,6 +2,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
+use super::bed::{BedsDocument, CheckedBed};
 use super::envelope::Document;
 use super::error::ErrorDocument;
 use super::inspect::InspectDocument;
@@ -50,6 +51,8 @@ pub const DOCUMENTS: &[DocumentType] = &[
     DocumentType::of::<RunsDocument>(),
     DocumentType::of::<RemovedRuns>(),
     DocumentType::of::<LabsDocument>(),
+    DocumentType::of::<CheckedBed>(),
+    DocumentType::of::<BedsDocument>(),
     DocumentType::of::<Pairings>(),
     DocumentType::of::<ServerEvent>(),
     DocumentType::of::<ErrorDocument>(),

@@ -1,6 +1,7 @@
 //! Commands that print a JSON document, whose errors are documents too. Nothing is printed here.
 use std::ffi::OsString;
 
+use super::azure::AzureCommand;
 use super::lab::LabCommand;
 use super::stored::{Format, RunsAction};
 use super::{Command, PlanCommand};
@@ -24,6 +25,13 @@ pub fn prints_document(command: &Command) -> bool {
             | LabCommand::Status { json }
             | LabCommand::Path { json, .. } => json.json,
             LabCommand::Exec { .. } => false,
+        },
+        Command::Azure(command) => match command {
+            AzureCommand::Check { json, .. }
+            | AzureCommand::Up { json, .. }
+            | AzureCommand::Down { json, .. }
+            | AzureCommand::List { json, .. } => json.json,
+            AzureCommand::Template { .. } | AzureCommand::Schema => false,
         },
         // Its result is a stream of documents; if it cannot start, the error is the only one.
         Command::Serve(args) => args.json,
@@ -75,6 +83,9 @@ mod tests {
             ("runs rm last -J", true),
             ("lab down -J", true),
             ("lab exec a -- ip -J link", false),
+            ("azure check x.toml --json", true),
+            ("azure down x --yes -J", true),
+            ("azure template x.toml", false),
             ("report last --format json", true),
             ("report last --json --out x.json", false),
             ("plan check x.toml --json", true),

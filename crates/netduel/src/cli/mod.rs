@@ -1,5 +1,6 @@
 //! The command line: one definition for the parser, the help, the man pages and the completions. Each command's options are in
 //! their own file or beside the command; no command runs here.
+pub mod azure;
 pub mod json;
 pub mod keyword;
 pub mod lab;
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::inspect::args::InspectArgs;
 use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use crate::serve::args::ServeArgs;
+use azure::AzureCommand;
 use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
@@ -131,6 +133,14 @@ pub enum Command {
         netduel lab path accelerated\n  netduel lab down"
     )]
     Lab(LabCommand),
+    /// Create and delete test beds on Azure with your own `az`: VMs, networks and NICs from one file.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  netduel azure check beds/two-nic.toml                       no network needed\n  \
+        netduel azure up beds/two-nic.toml --ssh-from 192.0.2.1/32  your address as Azure sees it\n  \
+        netduel azure list\n  netduel azure down two-nic"
+    )]
+    Azure(AzureCommand),
     /// Print or write the report of a stored run: text, html, md, json or csv.
     #[command(after_help = "Examples:\n  netduel report last\n  netduel report last --out report.html\n  \
         netduel report ./from-a-colleague.netduel --format md")]

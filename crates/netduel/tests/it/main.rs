@@ -1,5 +1,6 @@
 //! The program in use: real processes, real namespaces, real signals.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+mod azure;
 mod bad_input;
 mod bind;
 mod bounds;
@@ -24,6 +25,7 @@ mod placement;
 mod ports;
 mod quick;
 mod quick_packets;
+mod real_az;
 mod run;
 mod search;
 mod secrets;

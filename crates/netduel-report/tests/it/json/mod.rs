@@ -7,6 +7,7 @@ use netduel_model::plan::spec::LabPath;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
 use netduel_report::inspect::Inspection;
+use netduel_report::json::bed::{BedHost, BedHostNic, BedsDocument, CheckedBed, DeployedBed, Price};
 use netduel_report::json::envelope::{Document, Envelope, ErrorInfo, Origin};
 use netduel_report::json::error::ErrorDocument;
 use netduel_report::json::inspect::InspectDocument;
@@ -169,6 +170,24 @@ fn lab() -> LabsDocument {
     LabsDocument { envelope: envelope::<LabsDocument>(), labs: vec![lab], removed: vec!["old".into()] }
 }
 
+fn beds() -> BedsDocument {
+    let addresses: Vec<std::net::IpAddr> =
+        vec!["10.77.0.4".parse().unwrap(), "fd77:6e64:0:1::4".parse().unwrap()];
+    let nics = vec![BedHostNic { name: "vm1-test".into(), addresses }];
+    let bed = DeployedBed {
+        name: "x".into(),
+        group: "netduel-x".into(),
+        region: "westeurope".into(),
+        created: Some("2026-11-22T10:30:07.000Z".into()),
+        created_unix_ms: Some(1_795_343_407_000),
+        price_per_hour: Some(Price { amount: 0.5, currency: "EUR".into() }),
+        cost_at_most: None,
+        shutdown: Some("off".into()),
+        hosts: vec![BedHost { name: "vm1".into(), ssh: "netduel@192.0.2.7".into(), nics }],
+    };
+    BedsDocument { envelope: envelope::<BedsDocument>(), beds: vec![bed], removed: vec!["old".into()] }
+}
+
 fn checked() -> CheckedPlan {
     let text = include_str!("../../../../../plans/demo.toml");
     let plan = netduel_model::plan::parse(text, "plans/demo.toml").unwrap();
@@ -325,11 +344,17 @@ fn lines_of_a_server_fit_the_schema() {
 }
 
 #[test]
-fn listings_and_plans_fit_the_schemas() {
+fn listings_plans_and_beds_fit_the_schemas() {
     printed(&inspected());
     printed(&listed());
     printed(&RemovedRuns { envelope: envelope::<RemovedRuns>(), removed: vec!["x".into()] });
     printed(&lab());
+    printed(&beds());
+    let text = include_str!("../../../../../beds/dpdk.toml");
+    let bed = netduel_model::bed::parse(text, "beds/dpdk.toml").unwrap();
+    let bed = printed(&CheckedBed::of("beds/dpdk.toml", &bed, &origin()));
+    assert_eq!((&bed["type"], &bed["vcpus"]), (&"dpdk".into(), &384.into()));
+    assert_eq!(bed["vms"][1]["nics"][1]["accelerated"], true);
     let server = PairedServer { name: "far".into(), host: "far".into(), port: 5210 };
     let action = PairingAction::List;
     printed(&Pairings { envelope: envelope::<Pairings>(), action, pairings: vec![server] });

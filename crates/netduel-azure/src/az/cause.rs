@@ -1,0 +1,416 @@
+//! Why a call of `az` or a deployment failed: the codes of Azure that users meet, in words with a remedy. Anything else is shown as `az`
+//! printed it. Pure.
+use std::fmt;
+
+use serde_json::Value;
+
+/// Longest message of Azure that is shown, characters.
+const MESSAGE_MAX: usize = 600;
+
+/// A quota that is too small.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota {
+    /// The quota, for example `standardDSv3Family Cores`.
+    pub name: String,
+    /// The region.
+    pub region: String,
+    /// What is allowed.
+    pub limit: u64,
+    /// What is in use.
+    pub usage: u64,
+    /// What the deployment needs in addition.
+    pub required: u64,
+}
+
+impl fmt::Display for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the quota {} in {} is {}, {} are in use, and the bed needs {} more; request a quota of {} (Azure portal, Quotas), or choose a \
+             smaller size",
+            self.name,
+            self.region,
+            self.limit,
+            self.usage,
+            self.required,
+            self.usage.saturating_add(self.required)
+        )
+    }
+}
+
+/// Why something failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// A quota is too small.
+    Quota(Quota),
+    /// Azure has no host left for the size at this place.
+    Allocation {
+        /// Message of Azure.
+        message: String,
+    },
+    /// The size is not offered there, or not to this subscription.
+    SizeNotOffered {
+        /// Message of Azure.
+        message: String,
+    },
+    /// The size has no accelerated networking.
+    NotAccelerated {
+        /// Sizes that have it, by the message of Azure.
+        sizes: Vec<String>,
+    },
+    /// Azure cannot change this of a VM that exists.
+    Unchangeable {
+        /// Message of Azure.
+        message: String,
+    },
+    /// The login is missing or has expired.
+    Login {
+        /// Message of Azure.
+        message: String,
+    },
+    /// `az` hides the answer: a conflict, whose cause is in the operations of the deployment.
+    Hidden,
+    /// Azure limits the rate of requests.
+    Throttled {
+        /// Message of Azure.
+        message: String,
+    },
+    /// No connection.
+    Connection {
+        /// Message of `az`.
+        message: String,
+    },
+    /// This `az` does not know an argument.
+    Version {
+        /// Message of `az`.
+        message: String,
+    },
+    /// Anything else.
+    Other {
+        /// Code of Azure.
+        code: Option<String>,
+        /// Message of Azure or of `az`.
+        message: String,
+    },
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quota(quota) => quota.fmt(f),
+            Self::Allocation { message } => write!(
+                f,
+                "Azure has no capacity for this size there now ({message}); try again later, or choose another zone, region or size, or \
+                 placement = \"none\""
+            ),
+            Self::SizeNotOffered { message } => write!(
+                f,
+                "Azure does not offer this size there to this subscription ({message}); `az vm list-skus --location REGION` lists sizes and \
+                 their restrictions; choose another size, zone or region"
+            ),
+            Self::NotAccelerated { sizes } if sizes.is_empty() => f.write_str(
+                "Azure does not permit accelerated networking on this size; choose another size",
+            ),
+            Self::NotAccelerated { sizes } => write!(
+                f,
+                "Azure does not permit accelerated networking on this size; choose one of {}",
+                sizes.join(", ")
+            ),
+            Self::Unchangeable { message } => write!(
+                f,
+                "Azure cannot change this of a VM that exists ({message}); delete the bed with `netduel azure down`, and create it again"
+            ),
+            Self::Login { message } => {
+                write!(f, "the login of `az` is missing or has expired ({message}); run `az login`")
+            }
+            Self::Hidden => f.write_str(
+                "Azure answered with a conflict, and `az` does not show its cause; a deployment of this bed may be active: wait, and repeat the \
+                 command",
+            ),
+            Self::Throttled { message } => {
+                write!(f, "Azure limits the rate of requests ({message}); wait some minutes, and repeat the command")
+            }
+            Self::Connection { message } => {
+                write!(f, "there is no connection to Azure ({message}); check it, and repeat the command")
+            }
+            Self::Version { message } => {
+                write!(f, "this `az` does not know an argument ({message}); update it with `az upgrade`")
+            }
+            Self::Other { message, .. } => f.write_str(message),
+        }
+    }
+}
+
+impl Cause {
+    /// From the standard error of `az` and its exit code.
+    pub fn of_output(stderr: &str, exit: Option<i32>) -> Self {
+        let mut reported = reported(stderr);
+        if let Some(cause) = reported.iter().rev().find_map(|(code, message)| known(code, message)) {
+            return cause;
+        }
+        if stderr.contains("content for this response was already consumed") {
+            return Self::Hidden;
+        }
+        let line = last_line(stderr);
+        let has = |parts: &[&str]| parts.iter().any(|part| stderr.contains(part));
+        // An answer without a body, as to a HEAD, has no code.
+        if has(&["az login", "AADSTS", "invalid status 'Unauthorized'"]) {
+            return Self::Login { message: line };
+        }
+        if has(&[
+            "Max retries exceeded",
+            "Connection aborted",
+            "Connection reset",
+            "Failed to establish a new connection",
+            "Name or service not known",
+            "Temporary failure in name resolution",
+        ]) {
+            return Self::Connection { message: line };
+        }
+        // Exit code 2: the command line was not understood.
+        if exit == Some(2) {
+            return Self::Version { message: line };
+        }
+        match reported.pop() {
+            Some((code, message)) => Self::Other { code: Some(code), message: shortened(&message) },
+            None if line.is_empty() => {
+                let exit = exit.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
+                Self::Other { code: None, message: format!("it ended with {exit} and without a message") }
+            }
+            None => Self::Other { code: None, message: line },
+        }
+    }
+
+    /// From an error object of Azure, as the operations of a deployment have it: the innermost known code.
+    pub fn of_error(error: &Value) -> Self {
+        let mut reported = Vec::new();
+        collect(error, &mut reported);
+        if let Some(cause) = reported.iter().rev().find_map(|(code, message)| known(code, message)) {
+            return cause;
+        }
+        match reported.pop() {
+            Some((code, message)) => Self::Other { code: Some(code), message: shortened(&message) },
+            None => Self::Other { code: None, message: shortened(&error.to_string()) },
+        }
+    }
+}
+
+/// Codes with their messages in the output of `az`, the outer ones first.
+fn reported(stderr: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for line in stderr.lines() {
+        let line = line.trim();
+        let line = line.strip_prefix("ERROR: ").unwrap_or(line);
+        if line.starts_with('{') {
+            if let Ok(value) = serde_json::from_str::<Value>(line) {
+                collect(&value, &mut found);
+            }
+        } else if let Some((code, message)) = line.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
+            let is_code = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            if is_code {
+                found.push((code.to_owned(), message.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Codes with their messages in an error object and the errors within it.
+fn collect(value: &Value, found: &mut Vec<(String, String)>) {
+    if let (Some(code), Some(message)) = (value["code"].as_str(), value["message"].as_str()) {
+        found.push((code.to_owned(), message.to_owned()));
+        // Some services put the JSON of another error into a message.
+        if let Some(inner) = message.find('{').and_then(|at| message.get(at..))
+            && let Ok(inner) = serde_json::from_str::<Value>(inner)
+        {
+            collect(&inner, found);
+        }
+    }
+    for key in ["error", "innererror"] {
+        if let Some(inner) = value.get(key) {
+            collect(inner, found);
+        }
+    }
+    for detail in value["details"].as_array().into_iter().flatten() {
+        collect(detail, found);
+    }
+}
+
+/// The cause of a known code.
+fn known(code: &str, message: &str) -> Option<Cause> {
+    let short = || shortened(message);
+    Some(match code {
+        "QuotaExceeded" | "OperationNotAllowed" => Cause::Quota(quota(message)?),
+        "AllocationFailed"
+        | "ZonalAllocationFailed"
+        | "OverconstrainedAllocationRequest"
+        | "OverconstrainedZonalAllocationRequest" => Cause::Allocation { message: short() },
+        "SkuNotAvailable" => Cause::SizeNotOffered { message: short() },
+        "VMSizeIsNotPermittedToEnableAcceleratedNetworking" => {
+            Cause::NotAccelerated { sizes: sizes(message) }
+        }
+        "PropertyChangeNotAllowed" => Cause::Unchangeable { message: short() },
+        "ExpiredAuthenticationToken" | "InvalidAuthenticationToken" | "AuthenticationFailed" => {
+            Cause::Login { message: short() }
+        }
+        "TooManyRequests" | "SubscriptionRequestsThrottled" | "OperationThrottled" => {
+            Cause::Throttled { message: short() }
+        }
+        _ => return None,
+    })
+}
+
+/// The figures in a message about a quota; `None` for a message of another form.
+fn quota(message: &str) -> Option<Quota> {
+    let (_, after) = message.split_once("exceeding approved ")?;
+    let (name, _) = after.split_once(" quota")?;
+    let value = |label: &str| -> Option<&str> {
+        let (_, after) = message.split_once(label)?;
+        after.split([',', '.', ' ']).next()
+    };
+    Some(Quota {
+        name: name.to_owned(),
+        region: value("Location: ")?.to_owned(),
+        limit: value("Current Limit: ")?.parse().ok()?,
+        usage: value("Current Usage: ")?.parse().ok()?,
+        required: value("Additional Required: ")?.parse().ok()?,
+    })
+}
+
+/// The sizes that a refusal of accelerated networking lists, each once, in their order. The first one is the refused one when there are others.
+fn sizes(message: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = message.split(|c: char| !is_part(c)).filter(|word| word.starts_with("Standard_"));
+    let mut sizes: Vec<String> = Vec::new();
+    for word in words {
+        if sizes.iter().all(|size| size != word) {
+            sizes.push(word.to_owned());
+        }
+    }
+    sizes.split_off(sizes.len().min(1))
+}
+
+fn last_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty() && !is_advice(line));
+    let line = line.unwrap_or_default();
+    shortened(line.strip_prefix("ERROR: ").unwrap_or(line))
+}
+
+/// Lines that `az` adds to every error.
+fn is_advice(line: &str) -> bool {
+    line.starts_with("https://aka.ms/")
+        || line.starts_with("Read more about the command")
+        || line.starts_with("To check existing issues")
+}
+
+/// A message on one line, not longer than is readable.
+fn shortened(message: &str) -> String {
+    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= MESSAGE_MAX {
+        return line;
+    }
+    line.chars().take(MESSAGE_MAX).collect::<String>() + "..."
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Printed by az 2.91.0.
+    const QUOTA: &str = "ERROR: {\"code\": \"InvalidTemplateDeployment\", \"message\": \"The template deployment 'x' is not valid according to \
+        the validation procedure. See inner errors for details.\"}\n\nInner Errors: \n{\"code\": \"QuotaExceeded\", \"message\": \"Operation \
+        could not be completed as it results in exceeding approved standardDSv3Family Cores quota. Additional details - Deployment Model: \
+        Resource Manager, Location: westeurope, Current Limit: 10, Current Usage: 4, Additional Required: 8\"}\n";
+    const HIDDEN: &str = "    if not self.content:\n           ^^^^^^^^^^^^\n  File \"<site-packages>/requests/models.py\", line 1037, in content\n    \
+        raise RuntimeError(\"The content for this response was already consumed\")\nRuntimeError: The content for this response was already \
+        consumed\nTo check existing issues, please visit: https://github.com/Azure/azure-cli/issues\n";
+    const NOT_FOUND: &str = "ERROR: (ResourceNotFound) The Resource 'nope' was not found.\nCode: ResourceNotFound\nMessage: The Resource 'nope' \
+        was not found.\n";
+    const EXPIRED: &str = "ERROR: (ExpiredAuthenticationToken) The access token expiry UTC time is earlier than current UTC time\nCode: \
+        ExpiredAuthenticationToken\n";
+    const UNKNOWN_ARGUMENT: &str = "ERROR: unrecognized arguments: --nosuch\n\nhttps://aka.ms/cli_ref\nRead more about the command in reference \
+        docs\n";
+
+    #[test]
+    fn quota_says_which_number_to_request() {
+        let Cause::Quota(quota) = Cause::of_output(QUOTA, Some(1)) else { panic!("no quota") };
+        assert_eq!((quota.limit, quota.usage, quota.required), (10, 4, 8));
+        let text = quota.to_string();
+        assert!(text.contains("standardDSv3Family Cores in westeurope is 10"), "{text}");
+        assert!(text.contains("request a quota of 12 "), "{text}");
+    }
+
+    #[test]
+    fn each_known_output_has_a_cause_with_a_remedy() {
+        for (stderr, exit, part) in [
+            (HIDDEN, 1, "wait, and repeat"),
+            (EXPIRED, 1, "run `az login`"),
+            (NOT_FOUND, 3, "The Resource 'nope' was not found."),
+            (UNKNOWN_ARGUMENT, 2, "(unrecognized arguments: --nosuch); update it"),
+            ("ERROR: Please run 'az login' to setup account.\n", 1, "run `az login`"),
+            ("ERROR: Operation returned an invalid status 'Unauthorized'\n", 1, "run `az login`"),
+            (
+                "ERROR: (SkuNotAvailable) The requested size is currently not available\n",
+                1,
+                "another size, zone or region",
+            ),
+            ("ERROR: (AllocationFailed) Allocation failed.\n", 1, "no capacity"),
+            ("ERROR: (TooManyRequests) slow\n", 1, "wait some minutes"),
+            (
+                "ERROR: (PropertyChangeNotAllowed) Changing property 'customData' is not allowed.\n",
+                1,
+                "delete the bed with `netduel azure down`",
+            ),
+            (
+                "ERROR: HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /\n",
+                1,
+                "no connection",
+            ),
+            ("", 1, "exit code 1 and without a message"),
+            (
+                "ERROR: (OperationNotAllowed) Something else is not allowed\n",
+                1,
+                "Something else is not allowed",
+            ),
+        ] {
+            let text = Cause::of_output(stderr, Some(exit)).to_string();
+            assert!(text.contains(part), "{stderr}: {text}");
+        }
+    }
+
+    #[test]
+    fn refusal_of_accelerated_networking_names_the_sizes_of_the_message() {
+        let stderr = "ERROR: (VMSizeIsNotPermittedToEnableAcceleratedNetworking) The virtual machine size Standard_B2s is not permitted. \
+            Permitted: Standard_D2_v2, Standard_DS4_v2,Standard_D2_v2.\n";
+        let cause = Cause::of_output(stderr, Some(1));
+        assert_eq!(
+            cause,
+            Cause::NotAccelerated { sizes: vec!["Standard_D2_v2".to_owned(), "Standard_DS4_v2".to_owned()] }
+        );
+        let bare = "ERROR: (VMSizeIsNotPermittedToEnableAcceleratedNetworking) VM size x is not permitted\n";
+        assert_eq!(Cause::of_output(bare, Some(1)), Cause::NotAccelerated { sizes: Vec::new() });
+    }
+
+    #[test]
+    fn innermost_known_error_of_an_operation_is_the_cause() {
+        let error = json!({ "status": "Failed", "error": {
+            "code": "ResourceDeploymentFailure", "message": "outer",
+            "details": [{ "code": "Conflict", "message": "{\"error\":{\"code\":\"AllocationFailed\",\"message\":\"no room\"}}" }],
+        } });
+        assert_eq!(Cause::of_error(&error), Cause::Allocation { message: "no room".to_owned() });
+        let other = json!({ "error": { "code": "Strange", "message": "what\n happened" } });
+        assert_eq!(
+            Cause::of_error(&other),
+            Cause::Other { code: Some("Strange".to_owned()), message: "what happened".to_owned() }
+        );
+        assert_eq!(Cause::of_error(&json!("text")).to_string(), "\"text\"");
+    }
+
+    #[test]
+    fn long_message_is_shortened() {
+        let text = Cause::of_output(&format!("ERROR: {}\n", "ä".repeat(5000)), Some(1)).to_string();
+        assert_eq!(text.chars().count(), MESSAGE_MAX + 3);
+    }
+}

@@ -1,0 +1,131 @@
+//! The az CLI: one trait between what netduel wants to know or change and the process that does it. Arguments are a list, never a line.
+pub mod cause;
+pub mod process;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+use cause::Cause;
+
+/// Time limit of a call that does not wait for resources: a call takes 0.6 s to 2.2 s, and throttling makes `az` wait by itself.
+pub const CALL_LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs `az`.
+pub trait Az {
+    /// Runs `az` with these arguments and returns its standard output.
+    ///
+    /// # Errors
+    /// [`CallError`] when it cannot be started, fails, does not end in time, or the user interrupts it.
+    fn call(&mut self, words: &[&str], limit: Duration) -> Result<String, CallError>;
+
+    /// Waits until the next look at something that takes minutes; false after an interrupt.
+    fn pause(&mut self) -> bool;
+}
+
+/// Why a call of `az` has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The program cannot be run.
+    #[error(
+        "failed to start `{program}`: {source}; install the Azure CLI, and check that `az version` runs in this shell"
+    )]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It failed.
+    #[error("`{command}` failed: {cause}")]
+    Failed {
+        /// The command.
+        command: String,
+        /// Why, as far as its output is understood.
+        cause: Cause,
+    },
+    /// It did not end.
+    #[error("`{command}` did not end within {} s and was stopped; check the connection to Azure, and repeat the command", .limit.as_secs())]
+    TimedOut {
+        /// The command.
+        command: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The user interrupted it.
+    #[error("`{command}` was interrupted")]
+    Interrupted {
+        /// The command.
+        command: String,
+    },
+    /// Its output is not what netduel understands.
+    #[error(
+        "`{command}` answered with something that netduel does not understand ({reason}); compare its version with the one in docs/beds.md"
+    )]
+    Answer {
+        /// The command.
+        command: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl CallError {
+    /// Whether the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::TimedOut { .. } => true,
+            Self::Failed { cause, .. } => matches!(cause, Cause::Throttled { .. } | Cause::Connection { .. }),
+            Self::Start { .. } | Self::Interrupted { .. } | Self::Answer { .. } => false,
+        }
+    }
+}
+
+/// Runs `az` and reads its answer, one JSON document.
+///
+/// # Errors
+/// As [`Az::call`], and when the answer is something else.
+pub fn ask<T: DeserializeOwned>(az: &mut dyn Az, words: &[&str]) -> Result<T, CallError> {
+    let text = az.call(words, CALL_LIMIT)?;
+    serde_json::from_str(&text)
+        .map_err(|error| CallError::Answer { command: shown(words), reason: error.to_string() })
+}
+
+/// A value that `az` may also print as null, which stands for none.
+///
+/// # Errors
+/// When it is of another type.
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(value: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
+}
+
+/// A command for people: what is not plain is in quotes.
+pub fn shown(words: &[&str]) -> String {
+    let mut text = "az".to_owned();
+    for word in words {
+        let is_plain = !word.is_empty()
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:@=,+".contains(&byte));
+        text.push(' ');
+        if is_plain {
+            text.push_str(word);
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{word:?}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn word_that_is_not_plain_is_quoted() {
+        assert_eq!(shown(&["group", "show", "--name", "x y"]), "az group show --name \"x y\"");
+        assert_eq!(shown(&["", "a;b"]), "az \"\" \"a;b\"");
+    }
+}

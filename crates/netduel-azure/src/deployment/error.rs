@@ -1,0 +1,166 @@
+//! Why a bed could not be created, watched or deleted.
+use netduel_model::bed::money::Money;
+
+use crate::az::CallError;
+use crate::az::cause::{Cause, Quota};
+
+/// An error; its message says what failed, why, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BedError {
+    /// A call of `az` has no answer.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// An `az` that is too old.
+    #[error("`az` has version {found}, and netduel needs {needed} or newer; update it with `az upgrade`")]
+    Version {
+        /// Its version.
+        found: String,
+        /// The oldest that suffices.
+        needed: String,
+    },
+    /// A group of the bed's name that netduel did not create.
+    #[error(
+        "the resource group {group} exists and is not the bed {bed}: it lacks the tag netduel={bed}; give the bed another name"
+    )]
+    NotOurs {
+        /// Name of the group.
+        group: String,
+        /// Name of the bed.
+        bed: String,
+    },
+    /// The bed exists in another region.
+    #[error(
+        "the bed {bed} exists in {found}, and the file names {region}; delete it with `netduel azure down {bed}`, or set region = \"{found}\""
+    )]
+    Region {
+        /// Name of the bed.
+        bed: String,
+        /// Where it is.
+        found: String,
+        /// The region of the file.
+        region: String,
+    },
+    /// There is no such bed.
+    #[error("there is no bed {bed} in the subscription {subscription}; `netduel azure list` shows all")]
+    NoBed {
+        /// Name of the bed.
+        bed: String,
+        /// Name of the subscription.
+        subscription: String,
+    },
+    /// The size is not offered.
+    #[error(
+        "Azure does not offer {size} in {place} to the subscription {subscription}: {reason}; choose another size, zone or region"
+    )]
+    NotOffered {
+        /// The size.
+        size: String,
+        /// Region and zone.
+        place: String,
+        /// Name of the subscription.
+        subscription: String,
+        /// Why.
+        reason: String,
+    },
+    /// The size has no accelerated networking there.
+    #[error("Azure has no accelerated networking for {size} in {region}; choose one of {}", .proposed.join(", "))]
+    NotAccelerated {
+        /// The size.
+        size: String,
+        /// The region.
+        region: String,
+        /// Sizes of the table that have it.
+        proposed: Vec<String>,
+    },
+    /// The size has fewer NICs than its page says.
+    #[error("{size} has {most} NICs in {region}, and each VM of the bed has {needed}; choose one of {}", .proposed.join(", "))]
+    TooFewNics {
+        /// The size.
+        size: String,
+        /// The region.
+        region: String,
+        /// What Azure says.
+        most: u32,
+        /// What the bed needs.
+        needed: u32,
+        /// Sizes of the table that have more.
+        proposed: Vec<String>,
+    },
+    /// The quota is too small.
+    #[error("{0}")]
+    Quota(Quota),
+    /// The bed costs more than its budget.
+    #[error(
+        "the bed costs {cost} until its shutdown in {hours:.1} h ({price} an hour), and its budget is {budget}; raise `budget`, or choose an earlier shutdown or a smaller size"
+    )]
+    Budget {
+        /// Until the shutdown.
+        cost: Money,
+        /// Time until then.
+        hours: f64,
+        /// For an hour.
+        price: Money,
+        /// The limit of the file.
+        budget: Money,
+    },
+    /// The bed has a budget, and its price is unknown.
+    #[error(
+        "the price of {size} in {region} is unknown, so the budget cannot be kept; remove `budget`, or choose another size"
+    )]
+    PriceUnknown {
+        /// The size.
+        size: String,
+        /// The region.
+        region: String,
+    },
+    /// Resources could not be created.
+    #[error("{}", failures(.0))]
+    Failed(Vec<Failure>),
+    /// The deployment did not end in time.
+    #[error(
+        "the deployment did not end within {minutes} min; Azure may still complete it: `netduel azure up` continues it"
+    )]
+    TooLong {
+        /// The limit.
+        minutes: u64,
+    },
+    /// The user interrupted it.
+    #[error("interrupted; Azure continues the deployment")]
+    Interrupted,
+}
+
+/// A resource that could not be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Type and name of the resource.
+    pub resource: String,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// A line for each resource; a cause that several have stands there once.
+fn failures(failures: &[Failure]) -> String {
+    let mut causes: Vec<(&Cause, Vec<&str>)> = Vec::new();
+    for Failure { resource, cause } in failures {
+        match causes.iter_mut().find(|(other, _)| *other == cause) {
+            Some((_, resources)) => resources.push(resource),
+            None => causes.push((cause, vec![resource])),
+        }
+    }
+    let lines =
+        causes.iter().map(|(cause, resources)| format!("failed to create {}: {cause}", resources.join(", ")));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_of_several_resources_stands_there_once() {
+        let cause = Cause::Other { code: None, message: "no room".to_owned() };
+        let failure = |resource: &str| Failure { resource: resource.to_owned(), cause: cause.clone() };
+        let error = BedError::Failed(vec![failure("VM vm1"), failure("VM vm2")]);
+        assert_eq!(error.to_string(), "failed to create VM vm1, VM vm2: no room");
+    }
+}

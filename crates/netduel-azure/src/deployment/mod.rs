@@ -1,0 +1,13 @@
+//! What is done with a bed: checked and created (`up`), watched (`progress`), found and deleted (`groups`). Nothing is printed, and no clock is
+//! read: the caller hands in the time.
+mod error;
+pub mod groups;
+mod price;
+pub mod progress;
+mod sku;
+mod subscription;
+pub mod up;
+
+pub use error::{BedError, Failure};
+pub use progress::{Host, HostNic, State, Step};
+pub use subscription::Subscription;

@@ -1,0 +1,106 @@
+//! Creates a bed: checks that cost nothing first, then the group, then the deployment.
+use std::path::Path;
+use std::time::Duration;
+
+use netduel_model::bed::money::Money;
+use netduel_model::bed::{Bed, Layout};
+
+use super::error::BedError;
+use super::groups::{self, Group};
+use super::progress::NAME;
+use super::subscription::Subscription;
+use super::{price, progress, sku};
+use crate::az::cause::Cause;
+use crate::az::{Az, CALL_LIMIT, CallError};
+use crate::tags::Tags;
+
+/// Time limit of the request for a deployment: Azure checks the template before it answers.
+const REQUEST_LIMIT: Duration = Duration::from_secs(300);
+/// Hours of a bed without a shutdown for which its budget is checked.
+const DAY_H: f64 = 24.0;
+
+/// What is known before a bed is created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// Where it will be.
+    pub subscription: Subscription,
+    /// The tags of the group, with the time of the first creation.
+    pub tags: Tags,
+    /// Whether a part of it exists already.
+    pub exists: bool,
+}
+
+/// Checks everything that can be checked before anything is created. `unix_s` is the time, seconds since 1970-01-01T00:00:00Z.
+///
+/// # Errors
+/// [`BedError`] with the first reason why the bed cannot be created.
+pub fn prepare(az: &mut dyn Az, bed: &Bed, unix_s: u64) -> Result<Prepared, BedError> {
+    let subscription = Subscription::find(az, bed.subscription.as_deref())?;
+    let existing = groups::find(az, &bed.name, &subscription)?;
+    if let Some(Group { location, .. }) = existing.as_ref().filter(|group| group.location != bed.region) {
+        let (found, region) = (location.clone(), bed.region.clone());
+        return Err(BedError::Region { bed: bed.name.clone(), found, region });
+    }
+    let layout = Layout::of(bed);
+    let family = sku::check(az, bed, &layout, &subscription)?;
+    if existing.is_none() {
+        // The VMs of an existing bed are in use already.
+        sku::check_quota(az, bed, &layout, &subscription, &family)?;
+    }
+    let price = price::of_vm(az, bed)?.map(|price| price.times(layout.vms.len() as f64));
+    check_budget(bed, price.as_ref(), unix_s)?;
+    let created = existing.as_ref().and_then(Group::bed).and_then(|tags| tags.created_unix_s);
+    let tags = Tags {
+        bed: bed.name.clone(),
+        created_unix_s: Some(created.unwrap_or(unix_s)),
+        price,
+        shutdown: Some(bed.shutdown.map_or_else(|| "off".to_owned(), |time| time.to_string())),
+    };
+    Ok(Prepared { subscription, tags, exists: existing.is_some() })
+}
+
+/// Checks the cost until the next shutdown. `price` is that of all VMs for an hour.
+fn check_budget(bed: &Bed, price: Option<&Money>, unix_s: u64) -> Result<(), BedError> {
+    let Some(budget) = &bed.budget else { return Ok(()) };
+    let Some(price) = price else {
+        return Err(BedError::PriceUnknown { size: bed.size.name.clone(), region: bed.region.clone() });
+    };
+    let hours = bed.shutdown.map_or(DAY_H, |time| f64::from(time.minutes_after(unix_s)) / 60.0);
+    let cost = price.times(hours);
+    if cost.amount > budget.amount {
+        return Err(BedError::Budget { cost, hours, price: price.clone(), budget: budget.clone() });
+    }
+    Ok(())
+}
+
+/// Creates the group and requests the deployment; [`watch`](progress::watch) waits for it. Both files exist, and their paths are absolute.
+///
+/// # Errors
+/// [`BedError::Failed`] with the causes of a refused deployment, [`BedError::Interrupted`], and errors of `az`.
+pub fn create(
+    az: &mut dyn Az,
+    bed: &Bed,
+    prepared: &Prepared,
+    template: &Path,
+    parameters: &Path,
+) -> Result<(), BedError> {
+    let group = bed.group();
+    let tags: Vec<String> =
+        prepared.tags.pairs().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let words = ["group", "create", "--name", &group, "--location", &bed.region, "--tags"];
+    let words: Vec<&str> = words.into_iter().chain(tags.iter().map(String::as_str)).collect();
+    az.call(&prepared.subscription.within(&words), CALL_LIMIT)?;
+    let (template, parameters) = (template.to_string_lossy(), format!("@{}", parameters.to_string_lossy()));
+    let words = ["deployment", "group", "create", "--resource-group", &group, "--name", NAME];
+    let files = ["--template-file", &template, "--parameters", &parameters, "--no-wait"];
+    let words = [&words[..], &files[..]].concat();
+    match az.call(&prepared.subscription.within(&words), REQUEST_LIMIT) {
+        Ok(_) => Ok(()),
+        Err(CallError::Interrupted { .. }) => Err(BedError::Interrupted),
+        Err(error @ CallError::Failed { cause: Cause::Hidden, .. }) => {
+            let failures = progress::hidden_failures(az, bed, &prepared.subscription);
+            Err(if failures.is_empty() { error.into() } else { BedError::Failed(failures) })
+        }
+        Err(error) => Err(error.into()),
+    }
+}

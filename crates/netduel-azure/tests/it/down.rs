@@ -1,0 +1,56 @@
+//! Finding, listing and deleting beds: only groups with the tag.
+use netduel_azure::deployment::groups::{delete, find, list};
+
+use crate::fake::{FakeAz, subscription};
+
+const GROUP: &str = r#"{"name": "netduel-x", "location": "westeurope", "tags": {"netduel": "x", "netduel-created": "7", "netduel-price": "0.50 USD", "netduel-shutdown": "off"}}"#;
+
+#[test]
+fn bed_is_found_by_its_name_and_tag_and_deleted_whole() {
+    let mut az = FakeAz::new([
+        ("group exists --name netduel-x --subscription 2222", "true\n"),
+        ("group show --name netduel-x --subscription 2222", GROUP),
+        (
+            "group delete --name netduel-x --yes --subscription 22222222-2222-2222-2222-222222222222 --no-wait",
+            "",
+        ),
+    ]);
+    let group = find(&mut az, "x", &subscription()).unwrap().unwrap();
+    delete(&mut az, &group, &subscription(), false).unwrap();
+    az.is_done();
+}
+
+#[test]
+fn deletion_that_is_awaited_is_the_same_call_without_an_early_end() {
+    let mut az = FakeAz::new([
+        ("group exists", "true"),
+        ("group show", GROUP),
+        ("group delete --name netduel-x --yes", ""),
+    ]);
+    let group = find(&mut az, "x", &subscription()).unwrap().unwrap();
+    delete(&mut az, &group, &subscription(), true).unwrap();
+    assert!(az.calls[2].ends_with("--subscription 22222222-2222-2222-2222-222222222222"), "{:?}", az.calls);
+}
+
+#[test]
+fn missing_bed_and_group_without_its_tag_differ() {
+    let mut az = FakeAz::new([("group exists", "false")]);
+    assert_eq!(find(&mut az, "x", &subscription()).unwrap(), None);
+    let other = GROUP.replace("\"netduel\": \"x\"", "\"owner\": \"me\"");
+    let mut az = FakeAz::new([("group exists", "true"), ("group show", other.as_str())]);
+    let error = find(&mut az, "x", &subscription()).unwrap_err().to_string();
+    assert!(error.contains("netduel-x exists and is not the bed x"), "{error}");
+}
+
+#[test]
+fn list_has_the_beds_with_their_tags_by_name() {
+    let second = GROUP.replace("netduel-x", "netduel-a").replace("\"netduel\": \"x\"", "\"netduel\": \"a\"");
+    let untagged = r#"{"name": "other", "location": "westeurope", "tags": null}"#;
+    let answer = format!("[{GROUP}, {untagged}, {second}]");
+    let mut az = FakeAz::new([("group list --tag netduel --subscription 2222", answer.as_str())]);
+    let beds = list(&mut az, &subscription()).unwrap();
+    let shown: Vec<(&str, Option<u64>)> =
+        beds.iter().map(|(group, tags)| (group.name.as_str(), tags.created_unix_s)).collect();
+    assert_eq!(shown, [("netduel-a", Some(7)), ("netduel-x", Some(7))]);
+    assert_eq!(beds[1].1.price.as_ref().map(ToString::to_string).as_deref(), Some("0.50 USD"));
+}

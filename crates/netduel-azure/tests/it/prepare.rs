@@ -1,0 +1,236 @@
+//! What is checked before anything is created, and the requests that create a bed.
+use std::path::Path;
+
+use netduel_azure::az::cause::Cause;
+use netduel_azure::deployment::BedError;
+use netduel_azure::deployment::up::{Prepared, create, prepare};
+
+use crate::bed;
+use crate::fake::{ACCOUNT, Answer, FakeAz, VERSION};
+
+/// 2026-11-22T10:30:07Z.
+const NOW: u64 = 1_795_343_407;
+const NO_GROUP: (&str, &str) = ("group exists --name netduel-x --subscription 2222", "false");
+/// As `az vm list-skus` of 2.91 prints it, with a null where there is nothing.
+const SKU: &str = r#"[{"resourceType": "virtualMachines", "name": "Standard_D4s_v3", "family": "standardDSv3Family",
+    "locationInfo": [{"location": "westeurope", "zones": ["1", "2"], "zoneDetails": []}], "restrictions": null,
+    "capabilities": [{"name": "vCPUs", "value": "4"}, {"name": "AcceleratedNetworkingEnabled", "value": "True"},
+                     {"name": "MaxNetworkInterfaces", "value": "2"}]}]"#;
+const USAGE: &str = r#"[{"limit": "10", "currentValue": 2, "name": {"value": "standardDSv3Family"}},
+    {"limit": "5", "currentValue": "0", "name": {"value": "lowPriorityCores"}}]"#;
+const PRICE: &str = r#"{"Items": [{"retailPrice": 0.25, "unitOfMeasure": "1 Hour", "type": "Consumption", "productName": "Virtual Machines DSv3 Series",
+    "skuName": "D4s v3", "armSkuName": "Standard_D4s_v3", "currencyCode": "USD", "isPrimaryMeterRegion": true}]}"#;
+
+fn prepared(keys: &str, answers: &[(&str, &str)]) -> Result<Prepared, BedError> {
+    let mut az = FakeAz::new(answers.iter().copied());
+    let prepared = prepare(&mut az, &bed(keys), NOW);
+    az.is_done();
+    prepared
+}
+
+fn refused(keys: &str, answers: &[(&str, &str)]) -> String {
+    prepared(keys, answers).expect_err("it is refused").to_string()
+}
+
+const GOOD: [(&str, &str); 6] = [
+    VERSION,
+    ACCOUNT,
+    NO_GROUP,
+    ("vm list-skus --location westeurope --size Standard_D4s_v3 --resource-type virtualMachines", SKU),
+    ("vm list-usage --location westeurope", USAGE),
+    ("rest --method get --skip-authorization-header --url https://prices.azure.com/", PRICE),
+];
+
+#[test]
+fn bed_that_can_be_created_has_tags_with_time_price_and_shutdown() {
+    let prepared = prepared("", &GOOD).unwrap();
+    assert!(!prepared.exists);
+    assert_eq!(prepared.subscription.name, "fake");
+    let tags: Vec<String> =
+        prepared.tags.pairs().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(
+        tags,
+        ["netduel=x", "netduel-created=1795343407", "netduel-price=0.50 USD", "netduel-shutdown=19:00"]
+    );
+}
+
+#[test]
+fn old_az_is_refused_first() {
+    let error = refused("", &[("version", r#"{"azure-cli": "2.40.0"}"#)]);
+    assert!(error.contains("2.40.0") && error.contains("az upgrade"), "{error}");
+}
+
+#[test]
+fn subscription_of_the_bed_is_that_of_every_call() {
+    let mut answers = GOOD;
+    answers[1] = ("account show --subscription 22222222-2222-2222-2222-222222222222", ACCOUNT.1);
+    let keys = "subscription = \"22222222-2222-2222-2222-222222222222\"";
+    prepared(keys, &answers).unwrap();
+}
+
+#[test]
+fn expired_login_is_named_before_anything_else() {
+    let mut az = FakeAz::new([VERSION])
+        .then("account show", Answer::Failure(Cause::Login { message: "expired".to_owned() }));
+    let error = prepare(&mut az, &bed(""), NOW).unwrap_err().to_string();
+    assert!(error.contains("run `az login`"), "{error}");
+}
+
+#[test]
+fn group_without_the_tag_of_the_bed_is_not_touched() {
+    for tags in ["null", "{}", r#"{"netduel": "other"}"#, r#"{"owner": "me"}"#] {
+        let group = format!(r#"{{"name": "netduel-x", "location": "westeurope", "tags": {tags}}}"#);
+        let answers =
+            [VERSION, ACCOUNT, ("group exists", "true"), ("group show --name netduel-x", group.as_str())];
+        let error = refused("", &answers);
+        assert!(error.contains("it lacks the tag netduel=x"), "{error}");
+    }
+}
+
+#[test]
+fn second_up_keeps_the_time_of_the_first_and_ignores_the_quota() {
+    let group = r#"{"name": "netduel-x", "location": "westeurope", "tags": {"netduel": "x", "netduel-created": "7"}}"#;
+    let answers = [VERSION, ACCOUNT, ("group exists", "true"), ("group show", group), GOOD[3], GOOD[5]];
+    let prepared = prepared("", &answers).unwrap();
+    assert!(prepared.exists);
+    assert_eq!(prepared.tags.created_unix_s, Some(7));
+    let moved = group.replace("westeurope", "northeurope");
+    let answers = [VERSION, ACCOUNT, ("group exists", "true"), ("group show", moved.as_str())];
+    let error = refused("", &answers);
+    assert!(error.contains("exists in northeurope") && error.contains("netduel azure down x"), "{error}");
+}
+
+#[test]
+fn size_that_is_not_offered_is_refused_with_the_reason() {
+    let restricted =
+        SKU.replace("null", r#"[{"type": "Location", "reasonCode": "NotAvailableForSubscription", "restrictionInfo": {"zones": null}}]"#);
+    let in_zone = SKU
+        .replace("null", r#"[{"type": "Zone", "reasonCode": "Full", "restrictionInfo": {"zones": ["1"]}}]"#);
+    for (keys, sku, part) in [
+        ("", "[]", "in westeurope to the subscription fake: the region does not have it"),
+        ("", restricted.as_str(), "(NotAvailableForSubscription)"),
+        (
+            "zone = 1",
+            in_zone.as_str(),
+            "in westeurope, zone 1 to the subscription fake: the subscription is restricted (Full)",
+        ),
+        ("zone = 3", SKU, "the size is not in zone 3"),
+    ] {
+        let error = refused(keys, &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, sku)]);
+        assert!(error.contains(part) && error.contains("choose another size"), "{error}");
+    }
+    let mut answers = GOOD;
+    answers[3].1 = in_zone.as_str();
+    prepared("zone = 2", &answers).unwrap();
+}
+
+#[test]
+fn size_without_accelerated_networking_or_nics_is_refused_with_others() {
+    let without = SKU.replace("\"True\"", "\"False\"");
+    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, without.as_str())]);
+    assert!(
+        error.contains("no accelerated networking for Standard_D4s_v3") && error.contains("Standard_D4s_v4"),
+        "{error}"
+    );
+    let single = SKU
+        .replace("\"MaxNetworkInterfaces\", \"value\": \"2\"", "\"MaxNetworkInterfaces\", \"value\": \"1\"");
+    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, single.as_str())]);
+    assert!(error.contains("has 1 NICs in westeurope, and each VM of the bed has 2"), "{error}");
+}
+
+#[test]
+fn quota_is_compared_before_the_first_resource_with_the_number_to_request() {
+    let used = USAGE.replace("\"currentValue\": 2", "\"currentValue\": 3");
+    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, GOOD[3], (GOOD[4].0, used.as_str())]);
+    assert!(
+        error.contains("standardDSv3Family in westeurope is 10, 3 are in use, and the bed needs 8 more"),
+        "{error}"
+    );
+    assert!(error.contains("request a quota of 11 "), "{error}");
+    let error = refused("spot = true", &[VERSION, ACCOUNT, NO_GROUP, GOOD[3], GOOD[4]]);
+    assert!(error.contains("lowPriorityCores") && error.contains("request a quota of 8 "), "{error}");
+}
+
+#[test]
+fn bed_beyond_its_budget_is_refused() {
+    // 8.5 hours to 19:00 at 0.50 USD an hour.
+    let error = refused("budget = \"4.20 USD\"", &GOOD);
+    assert!(error.contains("costs 4.25 USD until its shutdown in 8.5 h (0.50 USD an hour)"), "{error}");
+    prepared("budget = \"4.30 USD\"", &GOOD).unwrap();
+    let error = refused("budget = \"11 USD\"\nshutdown = \"off\"", &GOOD);
+    assert!(error.contains("costs 12.00 USD"), "{error}");
+}
+
+#[test]
+fn unknown_price_is_refused_only_with_a_budget() {
+    let mut answers = GOOD;
+    answers[5].1 = r#"{"Items": []}"#;
+    assert_eq!(prepared("", &answers).unwrap().tags.price, None);
+    let error = refused("budget = \"20 USD\"", &answers);
+    assert!(error.contains("price of Standard_D4s_v3 in westeurope is unknown"), "{error}");
+    let mut az = FakeAz::new(GOOD[..5].iter().copied())
+        .then("rest", Answer::Failure(Cause::Connection { message: "gone".to_owned() }));
+    assert_eq!(prepare(&mut az, &bed(""), NOW).unwrap().tags.price, None);
+}
+
+#[test]
+fn price_is_asked_in_the_currency_of_the_budget() {
+    let mut az = FakeAz::new(GOOD);
+    let error = prepare(&mut az, &bed("budget = \"20 EUR\""), NOW).unwrap_err();
+    assert!(matches!(error, BedError::PriceUnknown { .. }), "{error}");
+    assert!(az.calls[5].contains("currencyCode='EUR'"), "{}", az.calls[5]);
+}
+
+/// Creates the bed; the calls, and what became of it.
+fn created(answer: Answer, after: &[(&str, &str)]) -> (Vec<String>, Result<(), BedError>) {
+    let prepared = prepared("", &GOOD).unwrap();
+    let mut az =
+        FakeAz::new([("group create --name netduel-x --location westeurope --tags netduel=x ", "{}")])
+            .then("deployment group create --resource-group netduel-x --name netduel ", answer);
+    for (start, text) in after {
+        az = az.then(start, Answer::Text((*text).to_owned()));
+    }
+    let result =
+        create(&mut az, &bed(""), &prepared, Path::new("/t/template.json"), Path::new("/t/parameters.json"));
+    az.is_done();
+    (az.calls, result)
+}
+
+#[test]
+fn group_with_tags_comes_first_and_then_the_deployment_from_files() {
+    let (calls, result) = created(Answer::Text(String::new()), &[]);
+    result.unwrap();
+    assert!(
+        calls[0].contains("netduel-created=1795343407") && calls[0].contains("netduel-price=0.50 USD"),
+        "{calls:?}"
+    );
+    assert!(
+        calls[1].contains(
+            "--template-file /t/template.json --parameters @/t/parameters.json --no-wait --subscription 2222"
+        ),
+        "{calls:?}"
+    );
+    assert!(calls.iter().all(|call| !call.contains("ssh-")), "{calls:?}");
+}
+
+#[test]
+fn hidden_conflict_is_explained_by_the_operations_of_the_deployment() {
+    let operations = r#"[{"properties": {"provisioningState": "Failed", "targetResource": {"resourceName": "vm1",
+        "resourceType": "Microsoft.Compute/virtualMachines"}, "statusMessage": {"error": {"code": "AllocationFailed", "message": "no room"}}}}]"#;
+    let (_, result) =
+        created(Answer::Failure(Cause::Hidden), &[("deployment operation group list", operations)]);
+    let error = result.unwrap_err().to_string();
+    assert!(
+        error.contains("failed to create VM vm1: Azure has no capacity") && error.contains("(no room)"),
+        "{error}"
+    );
+    let (_, result) = created(Answer::Failure(Cause::Hidden), &[("deployment operation group list", "[]")]);
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("conflict") && error.contains("wait, and repeat"), "{error}");
+}
+
+#[test]
+fn interrupt_of_the_request_is_no_failure_of_azure() {
+    let (_, result) = created(Answer::Interrupt, &[]);
+    assert!(matches!(result, Err(BedError::Interrupted)), "{result:?}");
+}

@@ -1,0 +1,286 @@
+//! A bed as VMs, NICs and subnets: the only place where a type of bed becomes resources. Pure; the provider's formats are elsewhere.
+use std::fmt;
+
+use serde::Serialize;
+
+use super::resolved::Bed;
+use super::spec::{BedType, Families};
+use crate::word::word;
+
+/// The first two bytes of the bed's IPv4 addresses, and the prefix of its IPv6 addresses. The network reaches the bed alone.
+const IPV4: &str = "10.77";
+const IPV6: &str = "fd77:6e64:0";
+
+/// The use of a NIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NicUse {
+    /// ssh only.
+    Management,
+    /// The arm without accelerated networking.
+    Synthetic,
+    /// The arm with accelerated networking.
+    Accelerated,
+    /// The only NIC for tests.
+    Test,
+    /// For tests, not attached to its VM yet.
+    Spare,
+}
+
+impl fmt::Display for NicUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(word(self))
+    }
+}
+
+impl NicUse {
+    /// The network that NICs of this use are in.
+    fn network(self) -> &'static str {
+        match self {
+            Self::Management => "management",
+            Self::Synthetic => "synthetic",
+            Self::Accelerated => "accelerated",
+            Self::Test | Self::Spare => "test",
+        }
+    }
+}
+
+/// The end of a trial that a VM is meant for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It connects.
+    Client,
+    /// It listens.
+    Server,
+}
+
+/// A NIC of a VM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nic {
+    /// Name of its resource, for example `vm1-accelerated`.
+    pub name: String,
+    /// What it is for.
+    pub used_for: NicUse,
+    /// Name of its subnet.
+    pub subnet: String,
+    /// Whether accelerated networking is on when it is created.
+    pub is_accelerated: bool,
+    /// Whether ssh reaches the VM through it.
+    pub has_public_address: bool,
+}
+
+impl Nic {
+    /// Whether it belongs to its VM from the beginning.
+    pub fn is_attached(&self) -> bool {
+        self.used_for != NicUse::Spare
+    }
+}
+
+/// A VM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vm {
+    /// Its name, `vm1` to `vm4`: that of a host in plans.
+    pub name: String,
+    /// Which end of a pair it is.
+    pub end: End,
+    /// Its NICs; the first one is the primary.
+    pub nics: Vec<Nic>,
+}
+
+/// A subnet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subnet {
+    /// Its name.
+    pub name: String,
+    /// Its IPv4 prefix.
+    pub ipv4: String,
+    /// Its IPv6 prefix; `None` in a bed without IPv6 and for management.
+    pub ipv6: Option<String>,
+}
+
+/// What a bed consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The VMs; each two that follow one another are a pair.
+    pub vms: Vec<Vm>,
+    /// The subnets, in the order of their numbers.
+    pub subnets: Vec<Subnet>,
+}
+
+/// What the NICs of a VM are for, by the type of the bed and the NICs that its size has at most. ssh has a NIC of its own where the size
+/// has enough of them.
+fn uses(kind: BedType, nics_max: u32) -> &'static [NicUse] {
+    match kind {
+        BedType::TwoNic if nics_max > 2 => &[NicUse::Management, NicUse::Synthetic, NicUse::Accelerated],
+        BedType::TwoNic => &[NicUse::Synthetic, NicUse::Accelerated],
+        BedType::TwoPairs if nics_max < 2 => &[NicUse::Test],
+        BedType::TwoPairs | BedType::Toggle | BedType::Dpdk => &[NicUse::Management, NicUse::Test],
+        BedType::HotAdd => &[NicUse::Management, NicUse::Spare],
+    }
+}
+
+/// Fewest NICs that a size needs for a type of bed.
+pub fn nics_min(kind: BedType) -> u32 {
+    uses(kind, 0).len() as u32
+}
+
+/// VMs of a type of bed.
+fn vms(kind: BedType) -> usize {
+    if kind == BedType::TwoPairs { 4 } else { 2 }
+}
+
+/// Whether accelerated networking is on at first for a NIC of the VM with this index.
+fn is_accelerated(kind: BedType, used_for: NicUse, vm: usize) -> bool {
+    match used_for {
+        NicUse::Management | NicUse::Synthetic => false,
+        NicUse::Accelerated | NicUse::Spare => true,
+        // The first pair of two has it; a NIC that is switched begins without it.
+        NicUse::Test => match kind {
+            BedType::TwoPairs => vm < 2,
+            BedType::Toggle => false,
+            BedType::TwoNic | BedType::Dpdk | BedType::HotAdd => true,
+        },
+    }
+}
+
+impl Layout {
+    /// Of a bed.
+    pub fn of(bed: &Bed) -> Self {
+        let uses = uses(bed.kind, bed.size.nics);
+        let mut subnets: Vec<Subnet> = Vec::new();
+        let vms = (0..vms(bed.kind)).map(|index| {
+            let name = format!("vm{}", index + 1);
+            let end = if index % 2 == 0 { End::Client } else { End::Server };
+            let nics = uses.iter().enumerate().map(|(nth, used_for)| Nic {
+                name: format!("{name}-{used_for}"),
+                used_for: *used_for,
+                subnet: subnet_of(bed, *used_for, end, &mut subnets),
+                // Where the size requires it, Azure has no NIC without it.
+                is_accelerated: !bed.size.can_be_synthetic() || is_accelerated(bed.kind, *used_for, index),
+                has_public_address: nth == 0,
+            });
+            let nics = nics.collect();
+            Vm { name, end, nics }
+        });
+        let vms = vms.collect();
+        Self { vms, subnets }
+    }
+
+    /// vCPUs of all VMs: what the quota of the series must have left.
+    pub fn vcpus(&self, bed: &Bed) -> u32 {
+        self.vms.len() as u32 * bed.size.vcpus
+    }
+
+    /// The NICs of all VMs.
+    pub fn nics(&self) -> impl Iterator<Item = &Nic> {
+        self.vms.iter().flat_map(|vm| &vm.nics)
+    }
+}
+
+/// The name of the subnet of a NIC, which is added when it is the first one in it.
+fn subnet_of(bed: &Bed, used_for: NicUse, end: End, subnets: &mut Vec<Subnet>) -> String {
+    let network = used_for.network();
+    let is_split = bed.subnets == 2 && used_for != NicUse::Management;
+    let name = match end {
+        _ if !is_split => network.to_owned(),
+        End::Client => format!("{network}-client"),
+        End::Server => format!("{network}-server"),
+    };
+    if subnets.iter().all(|subnet| subnet.name != name) {
+        let number = subnets.len();
+        let has_ipv6 = bed.families == Families::DualStack && used_for != NicUse::Management;
+        subnets.push(Subnet {
+            name: name.clone(),
+            ipv4: format!("{IPV4}.{number}.0/24"),
+            ipv6: has_ipv6.then(|| format!("{IPV6}:{number}::/64")),
+        });
+    }
+    name
+}
+
+/// The IPv4 and the IPv6 prefix that contain all subnets.
+pub fn address_space() -> [String; 2] {
+    [format!("{IPV4}.0.0/16"), format!("{IPV6}::/48")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bed::parse;
+
+    fn layout(keys: &str) -> Layout {
+        let text = format!("name = \"x\"\nregion = \"westeurope\"\n{keys}\n");
+        Layout::of(&parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}")))
+    }
+
+    /// The NICs of each VM with `+` for accelerated networking, `!` for a public address.
+    fn nics(layout: &Layout) -> Vec<String> {
+        let shown = |nic: &Nic| {
+            let mark = |is: bool, mark: &str| if is { mark.to_owned() } else { String::new() };
+            format!("{}{}{}", nic.name, mark(nic.is_accelerated, "+"), mark(nic.has_public_address, "!"))
+        };
+        layout.vms.iter().map(|vm| vm.nics.iter().map(shown).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn each_type_has_its_vms_and_nics() {
+        let of = |kind: &str| nics(&layout(&format!("size = \"Standard_DS4_v2\"\ntype = \"{kind}\"")));
+        assert_eq!(
+            of("two-nic"),
+            [
+                "vm1-management! vm1-synthetic vm1-accelerated+",
+                "vm2-management! vm2-synthetic vm2-accelerated+"
+            ]
+        );
+        assert_eq!(
+            of("two-pairs"),
+            [
+                "vm1-management! vm1-test+",
+                "vm2-management! vm2-test+",
+                "vm3-management! vm3-test",
+                "vm4-management! vm4-test"
+            ]
+        );
+        assert_eq!(of("toggle"), ["vm1-management! vm1-test", "vm2-management! vm2-test"]);
+        assert_eq!(of("dpdk"), ["vm1-management! vm1-test+", "vm2-management! vm2-test+"]);
+        assert_eq!(of("hot-add"), ["vm1-management! vm1-spare+", "vm2-management! vm2-spare+"]);
+    }
+
+    #[test]
+    fn size_with_two_nics_has_ssh_on_the_synthetic_one() {
+        let small = layout("size = \"Standard_D4s_v3\"");
+        assert_eq!(nics(&small), ["vm1-synthetic! vm1-accelerated+", "vm2-synthetic! vm2-accelerated+"]);
+    }
+
+    #[test]
+    fn size_that_requires_accelerated_networking_has_it_on_every_nic() {
+        let required = layout("size = \"Standard_D8s_v5\"\ntype = \"dpdk\"");
+        assert!(required.nics().all(|nic| nic.is_accelerated), "{required:?}");
+    }
+
+    #[test]
+    fn each_network_has_one_subnet_or_one_for_each_end() {
+        let names = |layout: &Layout| -> Vec<String> {
+            layout.subnets.iter().map(|subnet| format!("{} {}", subnet.name, subnet.ipv4)).collect()
+        };
+        let keys = "size = \"Standard_DS4_v2\"\ntype = \"toggle\"\nfamilies = \"dual-stack\"";
+        let one = layout(keys);
+        assert_eq!(names(&one), ["management 10.77.0.0/24", "test 10.77.1.0/24"]);
+        assert_eq!(
+            one.subnets.iter().map(|subnet| subnet.ipv6.as_deref()).collect::<Vec<_>>(),
+            [None, Some("fd77:6e64:0:1::/64")]
+        );
+        let two = layout(&format!("{keys}\nsubnets = 2"));
+        assert_eq!(
+            names(&two),
+            ["management 10.77.0.0/24", "test-client 10.77.1.0/24", "test-server 10.77.2.0/24"]
+        );
+        assert!(two.nics().all(|nic| two.subnets.iter().any(|subnet| subnet.name == nic.subnet)));
+    }
+
+    #[test]
+    fn fewest_nics_are_those_of_a_vm_of_a_small_size() {
+        let least = BedType::ALL.map(nics_min);
+        assert_eq!(least, [2, 1, 2, 2, 2]);
+    }
+}

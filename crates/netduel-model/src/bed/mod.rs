@@ -1,0 +1,35 @@
+//! Beds: what a user writes about the VMs that netduel deploys (`spec`), whether it makes sense (`check`), what is deployed (`resolved`), and
+//! its VMs, NICs and subnets (`layout`). Nothing here knows the provider's formats or opens a file.
+mod check;
+pub mod layout;
+pub mod money;
+pub mod prefix;
+pub mod resolved;
+mod schema;
+pub mod shutdown;
+pub mod spec;
+
+pub use check::{is_name, is_subscription};
+pub use layout::Layout;
+pub use resolved::Bed;
+pub use schema::schema;
+pub use spec::{BedSpec, BedType, Families, Image, Placement};
+
+use crate::plan::PlanErrors;
+use crate::plan::problem::Problems;
+use crate::plan::shape::read_text;
+
+/// Reads and checks a bed, and writes out every default. `file` is how the text is named in errors.
+///
+/// # Errors
+/// [`PlanErrors`] with every problem that was found.
+pub fn parse(text: &str, file: &str) -> Result<Bed, PlanErrors> {
+    let mut problems = Problems::of(text, "bed");
+    let Some(spec) = read_text::<BedSpec>(text, &mut problems) else {
+        return Err(problems.into_errors(file));
+    };
+    match check::resolve(&spec, &mut problems) {
+        Some(bed) if problems.len() == 0 => Ok(bed),
+        _ => Err(problems.into_errors(file)),
+    }
+}

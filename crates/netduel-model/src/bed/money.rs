@@ -1,0 +1,80 @@
+//! Amounts of money: a budget as it is written, and prices. Pure.
+use std::fmt;
+use std::str::FromStr;
+
+/// Largest amount, so that an amount has no rounding.
+const AMOUNT_MAX: f64 = 1_000_000.0;
+
+/// An amount in a currency.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Money {
+    /// The amount, in whole units of the currency.
+    pub amount: f64,
+    /// The currency by its three letters (ISO 4217), for example `EUR`.
+    pub currency: String,
+}
+
+/// A text is no amount of money.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is no amount of money: write a number above 0 and a currency of three letters, for example \"20 EUR\""
+)]
+pub struct MoneyError {
+    /// The text.
+    pub text: String,
+}
+
+impl Money {
+    /// Whether a text is a currency.
+    pub fn is_currency(text: &str) -> bool {
+        text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase())
+    }
+
+    /// The same price for several, or for several hours.
+    #[must_use]
+    pub fn times(&self, count: f64) -> Self {
+        Self { amount: self.amount * count, currency: self.currency.clone() }
+    }
+}
+
+impl FromStr for Money {
+    type Err = MoneyError;
+
+    fn from_str(text: &str) -> Result<Self, MoneyError> {
+        let error = || MoneyError { text: text.to_owned() };
+        let (amount, currency) = text.trim().split_once(' ').ok_or_else(error)?;
+        let is_plain = amount.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let amount: f64 = amount.parse().map_err(|_| error())?;
+        let currency = currency.trim_start();
+        if is_plain && amount > 0.0 && amount <= AMOUNT_MAX && Self::is_currency(currency) {
+            Ok(Self { amount, currency: currency.to_owned() })
+        } else {
+            Err(error())
+        }
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} {}", self.amount, self.currency)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amount_has_a_number_and_a_currency() {
+        for (text, shown) in [("20 EUR", "20.00 EUR"), ("0.5 USD", "0.50 USD"), ("7.25  GBP", "7.25 GBP")] {
+            assert_eq!(text.parse::<Money>().map(|money| money.to_string()), Ok(shown.to_owned()));
+        }
+        for text in [
+            "20", "EUR", "20EUR", "-1 EUR", "0 EUR", "1e9 EUR", "nan EUR", "inf EUR", "20 eur", "20 EURO",
+            "20 €",
+        ] {
+            assert!(text.parse::<Money>().is_err(), "{text}");
+        }
+        assert_eq!("0.25 EUR".parse::<Money>().unwrap().times(8.0).to_string(), "2.00 EUR");
+    }
+}

@@ -1,0 +1,227 @@
+//! Documents of `netduel azure`: a checked bed, and beds that exist.
+use std::net::IpAddr;
+
+use netduel_model::bed::layout::{End, Nic, Vm};
+use netduel_model::bed::{Bed, BedType, Families, Image, Layout, Placement};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::envelope::{Document, Envelope, Origin};
+
+/// A checked bed: `netduel azure check --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CheckedBed {
+    /// The first keys of every document.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// File of the bed.
+    pub file: String,
+    /// Name of the bed.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: BedType,
+    /// Name of its resource group.
+    pub group: String,
+    /// Subscription, by id or name; null for the current one of `az`.
+    pub subscription: Option<String>,
+    /// Region.
+    pub region: String,
+    /// Availability zone; null for none in particular.
+    pub zone: Option<u32>,
+    /// Operating system.
+    pub image: Image,
+    /// How close the VMs are to each other.
+    pub placement: Placement,
+    /// IP versions of the test networks.
+    pub families: Families,
+    /// Size of all VMs.
+    pub size: BedSize,
+    /// vCPUs of all VMs: what the quota must have left.
+    pub vcpus: u32,
+    /// The VMs; each two that follow one another are a pair.
+    pub vms: Vec<BedVm>,
+    /// Prefixes that may connect by ssh; empty when the command line has to name them.
+    pub ssh_from: Vec<String>,
+    /// Whether Azure may evict the VMs.
+    pub spot: bool,
+    /// Time of the daily shutdown, UTC, for example `19:00`; null for none.
+    pub shutdown: Option<String>,
+    /// The most that the bed may cost until its next shutdown; null for no limit.
+    pub budget: Option<Price>,
+}
+
+impl Document for CheckedBed {
+    const NAME: &'static str = "netduel.bed";
+    const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
+}
+
+/// A size of VMs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BedSize {
+    /// As Azure names it.
+    pub name: String,
+    /// vCPUs of a VM.
+    pub vcpus: u32,
+    /// NICs of a VM at most.
+    pub nics: u32,
+    /// What all NICs of a VM send together at most.
+    pub limit_bps: u64,
+    /// Whether accelerated networking can be off.
+    pub can_be_synthetic: bool,
+    /// Page and date of these figures.
+    pub source: String,
+}
+
+/// A VM of a bed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BedVm {
+    /// Its name.
+    pub name: String,
+    /// Whether it is the client of its pair; the other VM is the server.
+    pub is_client: bool,
+    /// Its NICs.
+    pub nics: Vec<BedNic>,
+}
+
+/// A NIC of a VM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BedNic {
+    /// Its name.
+    pub name: String,
+    /// What it is for: `management`, `synthetic`, `accelerated`, `test` or `spare`.
+    pub used_for: String,
+    /// Its subnet.
+    pub subnet: String,
+    /// Whether accelerated networking is on at first.
+    pub accelerated: bool,
+    /// Whether ssh reaches the VM through it.
+    pub ssh: bool,
+}
+
+/// An amount of money.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Price {
+    /// The amount, in whole units of the currency.
+    pub amount: f64,
+    /// The currency by its three letters.
+    pub currency: String,
+}
+
+/// Beds that exist: `netduel azure list`, `up` and `down` with `--json`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BedsDocument {
+    /// The first keys of every document.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// With `list` every bed of the subscription; with `up` the bed that was created; with `down` none.
+    pub beds: Vec<DeployedBed>,
+    /// Names of the beds that `down` deletes; empty for other commands and when the user refused.
+    pub removed: Vec<String>,
+}
+
+impl Document for BedsDocument {
+    const NAME: &'static str = "netduel.beds";
+    const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
+}
+
+/// A bed that exists.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeployedBed {
+    /// Name.
+    pub name: String,
+    /// Name of its resource group.
+    pub group: String,
+    /// Region.
+    pub region: String,
+    /// When it was created: ISO 8601, UTC; null when its tags do not say it.
+    pub created: Option<String>,
+    /// The same time, milliseconds since 1970-01-01T00:00:00Z.
+    pub created_unix_ms: Option<u64>,
+    /// Price of all VMs for an hour; null when it is unknown.
+    pub price_per_hour: Option<Price>,
+    /// What the VMs have cost if they ran since then without a shutdown; null when price or time are unknown.
+    pub cost_at_most: Option<Price>,
+    /// Time of the daily shutdown, UTC, or `off`; null when its tags do not say it.
+    pub shutdown: Option<String>,
+    /// Its VMs with their addresses; empty except with `up`.
+    pub hosts: Vec<BedHost>,
+}
+
+/// A VM that exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BedHost {
+    /// Its name.
+    pub name: String,
+    /// Destination for ssh, for example `netduel@192.0.2.7`.
+    pub ssh: String,
+    /// Its NICs.
+    pub nics: Vec<BedHostNic>,
+}
+
+/// A NIC that exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BedHostNic {
+    /// Its name.
+    pub name: String,
+    /// Its addresses, IPv4 first.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl CheckedBed {
+    /// Of a bed of a file.
+    pub fn of(file: &str, bed: &Bed, origin: &Origin) -> Self {
+        let layout = Layout::of(bed);
+        Self {
+            envelope: Self::envelope(origin),
+            file: file.to_owned(),
+            name: bed.name.clone(),
+            kind: bed.kind,
+            group: bed.group(),
+            subscription: bed.subscription.clone(),
+            region: bed.region.clone(),
+            zone: bed.zone,
+            image: bed.image,
+            placement: bed.placement,
+            families: bed.families,
+            size: BedSize {
+                name: bed.size.name.clone(),
+                vcpus: bed.size.vcpus,
+                nics: bed.size.nics,
+                limit_bps: bed.size.rate().0,
+                can_be_synthetic: bed.size.can_be_synthetic(),
+                source: bed.size.source(),
+            },
+            vcpus: layout.vcpus(bed),
+            vms: layout.vms.iter().map(BedVm::of).collect(),
+            ssh_from: bed.ssh_from.iter().map(ToString::to_string).collect(),
+            spot: bed.is_spot,
+            shutdown: bed.shutdown.map(|time| time.to_string()),
+            budget: bed
+                .budget
+                .as_ref()
+                .map(|budget| Price { amount: budget.amount, currency: budget.currency.clone() }),
+        }
+    }
+}
+
+impl BedVm {
+    fn of(vm: &Vm) -> Self {
+        let is_client = vm.end == End::Client;
+        Self { name: vm.name.clone(), is_client, nics: vm.nics.iter().map(BedNic::of).collect() }
+    }
+}
+
+impl BedNic {
+    fn of(nic: &Nic) -> Self {
+        Self {
+            name: nic.name.clone(),
+            used_for: nic.used_for.to_string(),
+            subnet: nic.subnet.clone(),
+            accelerated: nic.is_accelerated,
+            ssh: nic.has_public_address,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A program in place of `az` for tests. It replays the answers in `answers.json` of the folder that `NETDUEL_FAKE_AZ` names, and appends each
+//! command to `calls` there. It makes no request.
+//!
+//! `answers.json` has for the first words of a command a list of answers; the first one that applies is given. An answer may have: `when`
+//! (applies only while this file exists), `create` and `remove` (files), `out`, `err`, `code`, and `hang` (never ends).
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+fn main() -> io::Result<ExitCode> {
+    let folder = std::env::var_os("NETDUEL_FAKE_AZ").expect("NETDUEL_FAKE_AZ names a folder");
+    let folder = PathBuf::from(folder);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let command = words.join(" ");
+    let mut calls = OpenOptions::new().create(true).append(true).open(folder.join("calls"))?;
+    writeln!(calls, "{command}")?;
+    let answers: Value = serde_json::from_str(&fs::read_to_string(folder.join("answers.json"))?)?;
+    let known = answers.as_object().into_iter().flatten();
+    let fitting = known.filter(|(start, _)| command.starts_with(start.as_str()));
+    let Some((_, given)) = fitting.max_by_key(|(start, _)| start.len()) else {
+        writeln!(io::stderr(), "ERROR: the test has no answer to `{command}`")?;
+        return Ok(ExitCode::from(99));
+    };
+    let applies = |answer: &&Value| answer["when"].as_str().is_none_or(|file| folder.join(file).exists());
+    let answer = given.as_array().into_iter().flatten().find(applies).expect("an answer that applies");
+    if let Some(file) = answer["create"].as_str() {
+        fs::write(folder.join(file), "")?;
+    }
+    if let Some(file) = answer["remove"].as_str() {
+        fs::remove_file(folder.join(file))?;
+    }
+    if answer["hang"] == true {
+        loop {
+            std::thread::park();
+        }
+    }
+    io::stdout().write_all(answer["out"].as_str().unwrap_or_default().as_bytes())?;
+    io::stderr().write_all(answer["err"].as_str().unwrap_or_default().as_bytes())?;
+    Ok(ExitCode::from(answer["code"].as_u64().unwrap_or_default() as u8))
+}

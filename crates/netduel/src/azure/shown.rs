@@ -1,0 +1,229 @@
+//! Beds as text and as JSON. Nothing is printed here.
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+use netduel_azure::deployment::Host;
+use netduel_azure::tags::Tags;
+use netduel_model::bed::layout::{End, Nic, NicUse};
+use netduel_model::bed::money::Money;
+use netduel_model::bed::{Bed, Layout};
+use netduel_model::units::human_bit_rate;
+use netduel_model::word::word;
+use netduel_report::json::bed::{BedHost, BedHostNic, DeployedBed, Price};
+use netduel_report::json::envelope::iso_8601;
+
+/// Seconds of an hour.
+const HOUR_S: f64 = 3600.0;
+
+/// A checked bed.
+pub fn checked(file: &str, bed: &Bed) -> String {
+    let (layout, size) = (Layout::of(bed), bed.size);
+    let zone = bed.zone.map(|zone| format!(", zone {zone}")).unwrap_or_default();
+    let rate = human_bit_rate(size.rate().0 as f64);
+    let doubt = if size.doubt.is_empty() { String::new() } else { format!("; {}", size.doubt) };
+    let arms = if size.can_be_synthetic() {
+        "accelerated networking on or off for each NIC"
+    } else {
+        "accelerated networking on for every NIC: the size requires it, so there is no arm without it"
+    };
+    let mut text = format!(
+        "{file} is a valid bed: {} in {}{zone}\n  size       {}: {} vCPUs, {} NICs at most, {rate} for all NICs ({}{doubt})\n  \
+         quota      {} vCPUs of {} in {}\n  NICs       {arms}\n  image      {}{}\n  placement  {}\n  networks   {}, {} for each test network\n",
+        word(&bed.kind),
+        bed.region,
+        size.name,
+        size.vcpus,
+        size.nics,
+        size.source(),
+        layout.vcpus(bed),
+        size.series(),
+        bed.region,
+        word(&bed.image),
+        if bed.is_spot { ", Spot VMs" } else { "" },
+        word(&bed.placement),
+        word(&bed.families),
+        if bed.subnets == 1 { "1 subnet" } else { "2 subnets" },
+    );
+    for vm in &layout.vms {
+        let end = if vm.end == End::Client { "client" } else { "server" };
+        let nics: Vec<String> = vm.nics.iter().map(nic).collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {:<9}  {end}: {}", vm.name, nics.join(", "));
+    }
+    let shutdown = match bed.shutdown {
+        Some(time) => format!("every day at {time} UTC"),
+        None => "never: the VMs cost money until `netduel azure down`".to_owned(),
+    };
+    let _ = writeln!(text, "  ssh        {}\n  shutdown   {shutdown}", ssh(bed));
+    if let Some(budget) = &bed.budget {
+        let _ = writeln!(text, "  budget     at most {budget} until the next shutdown");
+    }
+    text.push_str("  price      `netduel azure up` looks it up before anything is created\n");
+    text
+}
+
+/// The prefixes that may connect.
+fn ssh(bed: &Bed) -> String {
+    if bed.ssh_from.is_empty() {
+        return "from the addresses of --ssh-from, which `netduel azure up` needs".to_owned();
+    }
+    let prefixes: Vec<String> = bed.ssh_from.iter().map(ToString::to_string).collect();
+    format!("from {}", prefixes.join(", "))
+}
+
+/// A NIC with what matters of it.
+fn nic(nic: &Nic) -> String {
+    let mut marks = Vec::new();
+    if nic.has_public_address {
+        marks.push("ssh");
+    }
+    if nic.is_accelerated {
+        marks.push("accelerated");
+    }
+    if nic.used_for == NicUse::Spare {
+        marks.push("not attached");
+    }
+    if marks.is_empty() { nic.name.clone() } else { format!("{} ({})", nic.name, marks.join(", ")) }
+}
+
+/// A bed in a listing, with a line end.
+pub fn listed(region: &str, tags: &Tags, now_unix_s: u64) -> String {
+    let age = match hours(tags, now_unix_s) {
+        Some(hours) if hours < 1.0 => format!("{:.0} min old", hours * 60.0),
+        Some(hours) if hours < 48.0 => format!("{hours:.1} h old"),
+        Some(hours) => format!("{:.0} days old", hours / 24.0),
+        None => "age unknown".to_owned(),
+    };
+    let cost = match (&tags.price, cost_at_most(tags, now_unix_s)) {
+        (Some(price), Some(cost)) => format!("{price} an hour, at most {cost} so far"),
+        (Some(price), None) => format!("{price} an hour"),
+        (None, _) => "price unknown".to_owned(),
+    };
+    let shutdown = match tags.shutdown.as_deref() {
+        Some("off") => "no shutdown".to_owned(),
+        Some(time) => format!("shutdown at {time} UTC"),
+        None => "shutdown unknown".to_owned(),
+    };
+    format!("{}  {region}, {age}, {cost}, {shutdown}\n", tags.bed)
+}
+
+/// A bed in JSON, without its hosts.
+pub fn deployed(group: &str, region: &str, tags: &Tags, now_unix_s: u64) -> DeployedBed {
+    let created_unix_ms = tags.created_unix_s.and_then(|seconds| seconds.checked_mul(1000));
+    DeployedBed {
+        name: tags.bed.clone(),
+        group: group.to_owned(),
+        region: region.to_owned(),
+        created: created_unix_ms.map(iso_8601),
+        created_unix_ms,
+        price_per_hour: tags.price.as_ref().map(price),
+        cost_at_most: cost_at_most(tags, now_unix_s).as_ref().map(price),
+        shutdown: tags.shutdown.clone(),
+        hosts: Vec::new(),
+    }
+}
+
+fn price(money: &Money) -> Price {
+    Price { amount: money.amount, currency: money.currency.clone() }
+}
+
+/// The age of a bed, hours.
+fn hours(tags: &Tags, now_unix_s: u64) -> Option<f64> {
+    let age_s = now_unix_s.checked_sub(tags.created_unix_s?)?;
+    Some(age_s as f64 / HOUR_S)
+}
+
+/// What the VMs have cost if they ran since the bed was created.
+fn cost_at_most(tags: &Tags, now_unix_s: u64) -> Option<Money> {
+    Some(tags.price.as_ref()?.times(hours(tags, now_unix_s)?))
+}
+
+/// The destination of a VM for ssh.
+fn destination(host: &Host) -> String {
+    format!("{}@{}", Bed::USER, host.public)
+}
+
+fn addresses(ipv4: IpAddr, ipv6: Option<IpAddr>) -> Vec<IpAddr> {
+    std::iter::once(ipv4).chain(ipv6).collect()
+}
+
+/// The VMs of a bed in JSON.
+pub fn hosts(hosts: &[Host]) -> Vec<BedHost> {
+    let nics = |host: &Host| {
+        let nic = |nic: &netduel_azure::deployment::HostNic| BedHostNic {
+            name: nic.name.clone(),
+            addresses: addresses(nic.ipv4, nic.ipv6),
+        };
+        host.nics.iter().map(nic).collect()
+    };
+    hosts
+        .iter()
+        .map(|host| BedHost { name: host.name.clone(), ssh: destination(host), nics: nics(host) })
+        .collect()
+}
+
+/// The VMs of a bed with the command that logs in, a line for each.
+pub fn host_lines(hosts: &[Host]) -> String {
+    let mut text = String::new();
+    for host in hosts {
+        let nics: Vec<String> = host
+            .nics
+            .iter()
+            .map(|nic| {
+                let addresses: Vec<String> =
+                    addresses(nic.ipv4, nic.ipv6).iter().map(ToString::to_string).collect();
+                format!("{} {}", nic.name, addresses.join(" "))
+            })
+            .collect();
+        let _ = writeln!(text, "  {}  ssh {}; {}", host.name, destination(host), nics.join(", "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tags(price: Option<&str>) -> Tags {
+        Tags {
+            bed: "x".to_owned(),
+            created_unix_s: Some(1_795_343_407),
+            price: price.map(|price| price.parse().expect("a price")),
+            shutdown: Some("19:00".to_owned()),
+        }
+    }
+
+    #[test]
+    fn listing_has_age_price_and_cost() {
+        let now = 1_795_343_407 + 5400;
+        assert_eq!(
+            listed("westeurope", &tags(Some("2.00 EUR")), now),
+            "x  westeurope, 1.5 h old, 2.00 EUR an hour, at most 3.00 EUR so far, shutdown at 19:00 UTC\n"
+        );
+        let young = listed("westeurope", &tags(None), 1_795_343_407 + 120);
+        assert!(young.contains(", 2 min old, "), "{young}");
+        let unknown = listed("westeurope", &tags(None), now + 72 * 3600);
+        assert!(unknown.contains("3 days old, price unknown"), "{unknown}");
+        let json = deployed("netduel-x", "westeurope", &tags(Some("2.00 EUR")), now);
+        assert_eq!(json.created.as_deref(), Some("2026-11-22T10:30:07.000Z"));
+        assert_eq!(json.cost_at_most, Some(Price { amount: 3.0, currency: "EUR".to_owned() }));
+    }
+
+    #[test]
+    fn checked_bed_shows_size_quota_and_nics() {
+        let text = "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\nbudget = \"20 EUR\"\n";
+        let bed = netduel_model::bed::parse(text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let text = checked("x.toml", &bed);
+        for part in [
+            "x.toml is a valid bed: two-nic in westeurope\n",
+            "Standard_DS4_v2: 8 vCPUs, 8 NICs at most, 6.00 Gbit/s for all NICs (dsv2-series of 2024-07-29)",
+            "16 vCPUs of dsv2-series in westeurope\n",
+            "image      ubuntu-24.04\n  placement  none\n  networks   ipv4, 1 subnet for each test network\n",
+            "ssh        from the addresses of --ssh-from",
+            "vm1        client: vm1-management (ssh), vm1-synthetic, vm1-accelerated (accelerated)\n",
+            "shutdown   every day at 19:00 UTC\n  budget     at most 20.00 EUR until the next shutdown\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

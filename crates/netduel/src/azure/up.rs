@@ -1,0 +1,135 @@
+//! `netduel azure up`: creates a bed with progress by resource. After the first request every error says what may exist and how to delete it.
+use std::path::{Path, PathBuf};
+
+use netduel_azure::az::Az;
+use netduel_azure::deployment::up::{Prepared, create, prepare};
+use netduel_azure::deployment::{BedError, Host, State, Step, progress};
+use netduel_azure::ssh_key::{PublicKey, TEXT_LEN_MAX};
+use netduel_azure::template;
+use netduel_model::bed::Bed;
+use netduel_model::bed::prefix::Prefix;
+
+use super::{az, failed, now_unix_s, print_beds, read_bed, read_text, shown};
+use crate::console::{print_lines, tell};
+use crate::exit::{Failure, Kind, OrFail as _};
+use crate::output_file::{self, Readers};
+use crate::program;
+
+/// Runs the command.
+pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failure> {
+    let bed = read_bed(path)?;
+    let prefixes: &[Prefix] = if ssh_from.is_empty() { &bed.ssh_from } else { ssh_from };
+    if prefixes.is_empty() {
+        let text = format!("failed to create the bed {}: no address may connect by ssh", bed.name);
+        return Err(Failure::message(Kind::Usage, text).remedy(
+            "add --ssh-from ADDRESS/32 with the address with which this machine appears to Azure, or `ssh_from` to the bed",
+        ));
+    }
+    let key = read_key(&bed.ssh_key)?;
+    let mut az = az()?;
+    let az: &mut dyn Az = &mut az;
+    let doing = format!("create the bed {}", bed.name);
+    let prepared = prepare(az, &bed, now_unix_s()).map_err(|error| failed(&doing, error))?;
+    announce(&bed, &prepared);
+    let files = Files::write(&bed, &prepared, &key, prefixes)?;
+    let created = created(az, &bed, &prepared, &files);
+    let hosts = created.map_err(|error| with_remains(failed(&doing, error), &bed, path))?;
+    if json {
+        let mut deployed = shown::deployed(&bed.group(), &bed.region, &prepared.tags, now_unix_s());
+        deployed.hosts = shown::hosts(&hosts);
+        return print_beds(vec![deployed], Vec::new());
+    }
+    let name = &bed.name;
+    print_lines(&format!(
+        "the bed {name} is up in {}\n{}  cloud-init may still install packages: `cloud-init status --wait` in each VM ends when it is ready\n  \
+         delete the bed with: netduel azure down {name}\n",
+        bed.region,
+        shown::host_lines(&hosts)
+    ))
+}
+
+/// Says what will be created, and what it costs.
+fn announce(bed: &Bed, prepared: &Prepared) {
+    let price = match &prepared.tags.price {
+        Some(price) => format!("{price} an hour without disks, addresses and traffic"),
+        None => "price unknown".to_owned(),
+    };
+    let verb = if prepared.exists { "completing" } else { "creating" };
+    tell(&format!(
+        "{verb} the bed {} in {}, subscription {}: {price}",
+        bed.name, bed.region, prepared.subscription.name
+    ));
+}
+
+/// Requests the deployment and waits for its end.
+fn created(az: &mut dyn Az, bed: &Bed, prepared: &Prepared, files: &Files) -> Result<Vec<Host>, BedError> {
+    create(az, bed, prepared, &files.template, &files.parameters)?;
+    progress::watch(az, bed, &prepared.subscription, &mut |step: &Step| {
+        let state = match step.state {
+            State::Running => "in progress",
+            State::Succeeded => "created",
+            State::Failed => "failed",
+        };
+        tell(&format!("  {} {state}", step.resource));
+    })
+}
+
+/// An error after the first request, with what may exist and how to delete it.
+fn with_remains(failure: Failure, bed: &Bed, path: &Path) -> Failure {
+    failure.remedy(format!(
+        "the resource group {} may exist with a part of the bed and cost money: complete it with `netduel azure up {}`, or delete it with \
+         `netduel azure down {}`",
+        bed.group(),
+        path.display(),
+        bed.name
+    ))
+}
+
+/// Template and parameters of a deployment, in the user's folder for data: `az` reads them, and they show later what was deployed.
+struct Files {
+    template: PathBuf,
+    parameters: PathBuf,
+}
+
+impl Files {
+    fn write(bed: &Bed, prepared: &Prepared, key: &PublicKey, prefixes: &[Prefix]) -> Result<Self, Failure> {
+        let folder = program::state_folder()?.join("azure").join(&bed.name);
+        let files =
+            Self { template: folder.join("template.json"), parameters: folder.join("parameters.json") };
+        let parameters = template::deployment_parameters(key, prefixes, &prepared.tags);
+        let texts = [
+            (&files.template, template::text(&template::template(bed)).kind(Kind::Internal)?),
+            (&files.parameters, template::text(&parameters).kind(Kind::Internal)?),
+        ];
+        for (path, text) in &texts {
+            output_file::create_folder(&folder)
+                .and_then(|()| output_file::replace(path, text.as_bytes(), Readers::Owner))
+                .map_err(|error| {
+                    let text = format!("failed to write {}: {error}", path.display());
+                    Failure::caused(Kind::Store, text, error).remedy(
+                        "free space or correct the permissions, or set XDG_STATE_HOME to another folder",
+                    )
+                })?;
+        }
+        Ok(files)
+    }
+}
+
+/// Reads the public key of a bed.
+fn read_key(path: &str) -> Result<PublicKey, Failure> {
+    let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let path = match path.strip_prefix("~/") {
+        Some(rest) => home().map(|home| home.join(rest)).ok_or_else(|| {
+            let text = format!("failed to find {path}: HOME is not set");
+            Failure::message(Kind::Environment, text).remedy("set it, or write `ssh_key` as an absolute path")
+        })?,
+        None => PathBuf::from(path),
+    };
+    let text = read_text("public key", &path, TEXT_LEN_MAX).map_err(|failure| {
+        failure.remedy("name another file as `ssh_key` in the bed, or make one with `ssh-keygen -t ed25519`")
+    })?;
+    PublicKey::parse(&text).map_err(|error| {
+        let text = format!("failed to use the public key {}: {error}", path.display());
+        Failure::caused(Kind::Usage, text, error)
+    })
+}

@@ -1,0 +1,137 @@
+//! The options of `netduel azure`. Nothing here runs a command.
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use netduel_model::bed::prefix::Prefix;
+use netduel_model::bed::{is_name, is_subscription};
+
+use super::shared::JsonArgs;
+
+/// Which subscription, for commands without a bed file.
+#[derive(Debug, Clone, Args)]
+pub struct SubscriptionArgs {
+    /// Id or name of the subscription [default: the current one of `az`]
+    #[arg(long, value_name = "ID", value_parser = subscription)]
+    pub subscription: Option<String>,
+}
+
+/// A bed that exists: by its file or its name.
+#[derive(Debug, Clone)]
+pub enum BedArg {
+    /// The file.
+    File(PathBuf),
+    /// The name.
+    Name(String),
+}
+
+/// `netduel azure`.
+#[derive(Debug, Subcommand)]
+pub enum AzureCommand {
+    /// Check a bed without any network: keys, size, NICs, vCPUs for the quota, accelerated networking.
+    #[command(
+        after_help = "Examples:\n  netduel azure check beds/two-nic.toml\n  netduel azure check beds/dpdk.toml --json"
+    )]
+    Check {
+        /// The bed, a TOML file.
+        #[arg(value_name = "BED.toml")]
+        bed: PathBuf,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Print the ARM template of a bed, for those who deploy by other means.
+    ///
+    /// Its parameters are the public key, the prefixes that may connect by ssh, the tags, the user and the region.
+    #[command(after_help = "Example:\n  netduel azure template beds/two-nic.toml > template.json")]
+    Template {
+        /// The bed, a TOML file.
+        #[arg(value_name = "BED.toml")]
+        bed: PathBuf,
+    },
+    /// Create a bed, or complete one that failed, with your own `az`. It costs money until `netduel azure down`.
+    ///
+    /// Checks version and login of `az`, size, quota, price and budget before anything is created. Ctrl-C ends the command and not the
+    /// deployment.
+    #[command(after_help = "Example:\n  netduel azure up beds/two-nic.toml --ssh-from 192.0.2.1/32")]
+    Up {
+        /// The bed, a TOML file.
+        #[arg(value_name = "BED.toml")]
+        bed: PathBuf,
+        /// Address prefix that may connect by ssh, in place of those of the bed: the address with which this machine appears to Azure;
+        /// may be repeated.
+        #[arg(long, value_name = "ADDRESS/LENGTH")]
+        ssh_from: Vec<Prefix>,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Delete a bed: its resource group with everything in it. Asks for confirmation; without a terminal --yes is needed.
+    #[command(
+        after_help = "Examples:\n  netduel azure down two-nic\n  netduel azure down beds/two-nic.toml --yes --no-wait"
+    )]
+    Down {
+        /// The bed: its name, or its file (NAME.toml).
+        #[arg(value_name = "BED", value_parser = bed)]
+        bed: BedArg,
+        /// Do not ask for confirmation.
+        #[arg(long)]
+        yes: bool,
+        /// Do not wait until everything is deleted.
+        #[arg(long)]
+        no_wait: bool,
+        #[command(flatten)]
+        subscription: SubscriptionArgs,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// List the beds of a subscription with age and cost.
+    #[command(after_help = "Example:\n  netduel azure list")]
+    List {
+        #[command(flatten)]
+        subscription: SubscriptionArgs,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Print the JSON Schema of beds, for editors that check while one types.
+    Schema,
+}
+
+fn subscription(text: &str) -> Result<String, String> {
+    if is_subscription(text) {
+        return Ok(text.to_owned());
+    }
+    Err("write the id, or the name when it has letters, digits, spaces and . _ - ( ) only".to_owned())
+}
+
+fn bed(text: &str) -> Result<BedArg, String> {
+    if text.to_ascii_lowercase().ends_with(".toml") {
+        return Ok(BedArg::File(PathBuf::from(text)));
+    }
+    if is_name(text) {
+        return Ok(BedArg::Name(text.to_owned()));
+    }
+    Err("write the name of the bed (a-z 0-9 -), or its file, whose name ends with .toml".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bed_is_a_file_or_a_name() {
+        assert!(matches!(bed("beds/x.toml"), Ok(BedArg::File(_))));
+        assert!(matches!(bed("two-nic"), Ok(BedArg::Name(name)) if name == "two-nic"));
+        for text in ["-x", "x;y", "", "X", "../x"] {
+            assert!(bed(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn subscription_that_would_be_an_option_is_refused() {
+        assert!(
+            subscription("22222222-2222-2222-2222-222222222222").is_ok()
+                && subscription("Pay as you go (1)").is_ok()
+        );
+        for text in ["--debug", "", "a\nb", "$(id)"] {
+            assert!(subscription(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! `netduel azure` with a program in place of `az` that replays answers of the real one. Nothing leaves this machine.
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::{Map, Value, json};
+
+use crate::support::{Bench, Finished, UnderWay, signal, until};
+
+/// A test's folder with `az`, a key and a bed.
+struct Scene {
+    bench: Bench,
+    answers: Map<String, Value>,
+}
+
+/// The program in place of `az`: cargo builds a crate's examples with its tests.
+fn fake_az() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().parent().unwrap().join("examples/fake_az")
+}
+
+/// An answer that is a JSON document.
+fn prints(document: &Value) -> Value {
+    json!([{ "out": document.to_string() }])
+}
+
+/// A failure with this text on standard error.
+fn fails(text: &str) -> Value {
+    json!([{ "err": text, "code": 1 }])
+}
+
+/// Answers to each command of a bed that can be created.
+fn answers() -> [(&'static str, Value); 13] {
+    let tags = |created: &str| json!({ "netduel": "x", "netduel-created": created, "netduel-price": "2.00 EUR", "netduel-shutdown": "19:00" });
+    let group =
+        |created: &str| json!({ "name": "netduel-x", "location": "westeurope", "tags": tags(created) });
+    let nic = |name: &str, ipv4: &str| json!([{ "name": name, "ipv4": ipv4 }]);
+    [
+        ("version", prints(&json!({ "azure-cli": "2.91.0" }))),
+        ("account show", prints(&json!({ "id": "22222222-2222-2222-2222-222222222222", "name": "fake" }))),
+        ("group exists", json!([{ "when": "exists", "out": "true\n" }, { "out": "false\n" }])),
+        ("group create", json!([{ "create": "exists" }])),
+        ("group delete", json!([{ "remove": "exists" }])),
+        ("group show", prints(&group("1795343407"))),
+        ("group list", prints(&json!([group("1700000000")]))),
+        (
+            "vm list-skus",
+            prints(&json!([{
+                "name": "Standard_D4s_v3", "family": "standardDSv3Family", "restrictions": [],
+                "locationInfo": [{ "location": "westeurope", "zones": ["1"] }],
+                "capabilities": [
+                    { "name": "AcceleratedNetworkingEnabled", "value": "True" }, { "name": "MaxNetworkInterfaces", "value": "2" },
+                ],
+            }])),
+        ),
+        ("vm list-usage", usage("0")),
+        ("rest --method get", prints(&json!({ "Items": [] }))),
+        ("deployment group create", json!([{}])),
+        (
+            "deployment group show",
+            prints(
+                &json!({ "provisioningState": "Succeeded", "outputs": { "hosts": { "type": "Array", "value": [
+                { "name": "vm1", "public": "192.0.2.7", "nics": nic("vm1-synthetic", "10.77.0.4") },
+                { "name": "vm2", "public": "192.0.2.8", "nics": nic("vm2-synthetic", "10.77.0.5") },
+            ] } } }),
+            ),
+        ),
+        ("deployment operation group list", operation("vm1", "Succeeded", &Value::Null)),
+    ]
+}
+
+/// The use of a quota of 10 vCPUs.
+fn usage(current: &str) -> Value {
+    prints(&json!([{ "limit": "10", "currentValue": current, "name": { "value": "standardDSv3Family" } }]))
+}
+
+/// The operations of a deployment: one of a VM.
+fn operation(name: &str, state: &str, message: &Value) -> Value {
+    let target = json!({ "resourceName": name, "resourceType": "Microsoft.Compute/virtualMachines" });
+    prints(
+        &json!([{ "properties": { "provisioningState": state, "targetResource": target, "statusMessage": message } }]),
+    )
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut scene = Self { bench: Bench::new(), answers: Map::new() };
+        fs::create_dir(scene.at("bin")).unwrap();
+        symlink(fake_az(), scene.at("bin/az")).unwrap();
+        for (start, answer) in answers() {
+            scene.answer(start, answer);
+        }
+        fs::write(scene.at("key.pub"), "ssh-ed25519 AAAAC3Nz me@here\n").unwrap();
+        scene.bed("Standard_D4s_v3", &format!("ssh_key = {:?}", scene.at("key.pub").display().to_string()));
+        scene
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.bench.path().join(name)
+    }
+
+    /// Sets the answers to the commands that begin with these words.
+    fn answer(&mut self, start: &str, answer: Value) {
+        self.answers.insert(start.to_owned(), answer);
+        fs::write(self.at("answers.json"), Value::Object(self.answers.clone()).to_string()).unwrap();
+    }
+
+    /// Writes x.toml with this size and these keys.
+    fn bed(&self, size: &str, keys: &str) {
+        let text = format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"{size}\"\n{keys}\n");
+        fs::write(self.at("x.toml"), text).unwrap();
+    }
+
+    fn netduel(&self, words: &[&str]) -> Command {
+        let mut command = self.bench.netduel(words);
+        command.env("PATH", self.at("bin")).env("NETDUEL_FAKE_AZ", self.bench.path());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Finished {
+        Finished::from(self.netduel(words).output().unwrap())
+    }
+
+    fn calls(&self) -> String {
+        fs::read_to_string(self.at("calls")).unwrap_or_default()
+    }
+}
+
+const UP: [&str; 5] = ["azure", "up", "x.toml", "--ssh-from", "192.0.2.1/32"];
+
+#[test]
+fn bed_is_checked_and_its_template_printed_without_az() {
+    let scene = Scene::new();
+    let checked = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
+    assert!(checked.starts_with("x.toml is a valid bed: two-nic in westeurope\n"), "{checked}");
+    let document = scene.run(&["azure", "check", "x.toml", "--json"]).expect_code(0).json();
+    assert_eq!((&document["vcpus"], &document["size"]["name"]), (&8.into(), &"Standard_D4s_v3".into()));
+    let template = scene.run(&["azure", "template", "x.toml"]).expect_code(0).stdout;
+    let template: Value = serde_json::from_str(&template).unwrap();
+    assert!(template["resources"].as_array().is_some_and(|resources| !resources.is_empty()));
+    let schema = scene.run(&["azure", "schema"]).expect_code(0).stdout;
+    assert!(schema.contains("ssh_from"), "{schema}");
+    assert_eq!(scene.calls(), "");
+}
+
+#[test]
+fn invalid_bed_ends_with_2_and_names_file_line_and_key() {
+    let scene = Scene::new();
+    scene.bed("Standard_D4s_v5", "zone = 7");
+    for command in ["check", "template", "up"] {
+        let error = scene.run(&["azure", command, "x.toml"]).expect_code(2).stderr;
+        assert!(
+            error.contains("x.toml:3: size: is Standard_D4s_v5, which requires accelerated networking"),
+            "{error}"
+        );
+        assert!(error.contains("x.toml:4: zone: is 7"), "{error}");
+    }
+    assert_eq!(scene.calls(), "");
+}
+
+#[test]
+fn bed_is_created_listed_and_deleted() {
+    let scene = Scene::new();
+    let up = scene.run(&UP).expect_code(0);
+    assert!(
+        up.stdout.contains(
+            "the bed x is up in westeurope\n  vm1  ssh netduel@192.0.2.7; vm1-synthetic 10.77.0.4\n"
+        ),
+        "{}",
+        up.stdout
+    );
+    assert!(up.stdout.contains("netduel azure down x"), "{}", up.stdout);
+    assert!(
+        up.stderr.contains("creating the bed x in westeurope, subscription fake: price unknown\n")
+            && up.stderr.contains("  VM vm1 created\n"),
+        "{}",
+        up.stderr
+    );
+
+    let again = scene.run(&[&UP[..], &["--json"]].concat()).expect_code(0);
+    assert!(again.stderr.contains("completing the bed x"), "{}", again.stderr);
+    assert_eq!(again.json()["beds"][0]["hosts"][1]["ssh"], "netduel@192.0.2.8");
+
+    let listed = scene.run(&["azure", "list"]).expect_code(0);
+    assert!(
+        listed.stdout.starts_with("x  westeurope, ") && listed.stdout.contains("2.00 EUR an hour"),
+        "{}",
+        listed.stdout
+    );
+    assert!(listed.stderr.contains("warning: the bed x is older than a day"), "{}", listed.stderr);
+    assert_eq!(
+        scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"][0]["group"],
+        "netduel-x"
+    );
+
+    let unasked = scene.run(&["azure", "down", "x"]).expect_code(2);
+    assert!(unasked.stderr.contains("--yes") && scene.at("exists").exists(), "{}", unasked.stderr);
+    let down = scene.run(&["azure", "down", "x.toml", "--yes", "--no-wait", "--json"]).expect_code(0);
+    assert_eq!(down.json()["removed"], json!(["x"]));
+    assert!(!scene.at("exists").exists());
+    let gone = scene.run(&["azure", "down", "x", "--yes"]).expect_code(11).stderr;
+    assert!(gone.contains("there is no bed x in the subscription fake"), "{gone}");
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn key_and_prefixes_are_in_the_parameters_and_in_no_argument() {
+    let scene = Scene::new();
+    scene.run(&UP).expect_code(0);
+    let calls = scene.calls();
+    assert!(!calls.contains("AAAA") && !calls.contains("192.0.2.1"), "{calls}");
+    let folder = scene.at("state/netduel/azure/x");
+    let parameters = fs::read_to_string(folder.join("parameters.json")).unwrap();
+    assert!(
+        parameters.contains("ssh-ed25519 AAAAC3Nz\"") && parameters.contains("192.0.2.1/32"),
+        "{parameters}"
+    );
+    assert!(folder.join("template.json").exists());
+    let create = calls.lines().find(|call| call.starts_with("deployment group create")).unwrap();
+    assert!(
+        create.contains(&format!("--parameters @{}", folder.join("parameters.json").display())),
+        "{create}"
+    );
+}
+
+#[test]
+fn nothing_is_created_without_an_address_for_ssh_or_a_public_key() {
+    let scene = Scene::new();
+    let error = scene.run(&["azure", "up", "x.toml"]).expect_code(2).stderr;
+    assert!(error.contains("--ssh-from ADDRESS/32"), "{error}");
+    let world = scene.run(&["azure", "up", "x.toml", "--ssh-from", "0.0.0.0/0"]).expect_code(2).stderr;
+    assert!(world.contains("too many addresses"), "{world}");
+    let key = scene.at("key.pub");
+    fs::write(&key, "-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n").unwrap();
+    let error = scene.run(&UP).expect_code(2).stderr;
+    assert!(error.contains("it is a private key") && !error.contains("secret"), "{error}");
+    fs::remove_file(&key).unwrap();
+    let error = scene.run(&UP).expect_code(2).stderr;
+    assert!(error.contains("key.pub") && error.contains("ssh-keygen"), "{error}");
+    assert_eq!(scene.calls(), "");
+}
+
+#[test]
+fn missing_old_and_logged_out_az_end_with_3() {
+    let mut scene = Scene::new();
+    scene.answer("version", prints(&json!({ "azure-cli": "2.1.0" })));
+    let error = scene.run(&UP).expect_code(3).stderr;
+    assert!(error.contains("az upgrade"), "{error}");
+    scene.answer("version", prints(&json!({ "azure-cli": "2.91.0" })));
+    scene.answer("account show", fails("ERROR: Please run 'az login' to setup account.\n"));
+    let error = scene.run(&["azure", "list", "--json"]).expect_code(3);
+    assert!(error.stderr.contains("run `az login`"), "{}", error.stderr);
+    assert_eq!(error.json()["error"]["exit_code"], 3);
+    let mut command = scene.netduel(&["azure", "list"]);
+    command.env("PATH", scene.at("nothing"));
+    let error = Finished::from(command.output().unwrap()).expect_code(3).stderr;
+    assert!(error.contains("failed to start `az`") && error.contains("install the Azure CLI"), "{error}");
+}
+
+#[test]
+fn quota_and_foreign_group_end_with_11_before_anything_is_created() {
+    let mut scene = Scene::new();
+    scene.answer("vm list-usage", usage("4"));
+    let error = scene.run(&UP).expect_code(11).stderr;
+    assert!(error.contains("request a quota of 12 "), "{error}");
+    scene.answer("group exists", json!([{ "out": "true" }]));
+    scene.answer(
+        "group show",
+        prints(&json!({ "name": "netduel-x", "location": "westeurope", "tags": { "owner": "me" } })),
+    );
+    for words in [&UP[..], &["azure", "down", "x", "--yes"]] {
+        let error = scene.run(words).expect_code(11).stderr;
+        assert!(error.contains("it lacks the tag netduel=x"), "{error}");
+    }
+    let calls = scene.calls();
+    assert!(!calls.contains("create") && !calls.contains("delete"), "{calls}");
+}
+
+#[test]
+fn failed_deployment_says_why_and_how_to_delete_what_exists() {
+    let mut scene = Scene::new();
+    scene.answer("deployment group show", prints(&json!({ "provisioningState": "Failed", "error": { "code": "DeploymentFailed", "message": "x" } })));
+    let error = json!({ "error": { "code": "SkuNotAvailable", "message": "not now" } });
+    scene.answer("deployment operation group list", operation("vm2", "Failed", &error));
+    let error = scene.run(&UP).expect_code(11).stderr;
+    for part in ["failed to create VM vm2: ", "(not now)", "netduel azure up x.toml", "netduel azure down x"]
+    {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    // A text of Azure cannot control the terminal.
+    scene.answer("deployment group create", fails("ERROR: (Strange) \u{1b}[2Jred\n"));
+    let error = scene.run(&UP).expect_code(11).stderr;
+    assert!(error.contains("red") && !error.contains('\u{1b}'), "{error:?}");
+}
+
+#[test]
+fn interrupt_says_what_may_exist_and_leaves_no_process() {
+    let mut scene = Scene::new();
+    scene.answer("deployment group show", json!([{ "create": "waits", "hang": true }]));
+    let up = UnderWay::start(scene.netduel(&UP));
+    assert!(until(|| scene.at("waits").exists()));
+    signal(up.pid(), Signal::INT);
+    let ended = up.finish().expect_code(130);
+    assert!(
+        ended.stderr.contains("interrupted") && ended.stderr.contains("netduel azure down x"),
+        "{}",
+        ended.stderr
+    );
+    scene.bench.assert_nothing_left();
+}
