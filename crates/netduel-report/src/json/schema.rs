@@ -2,6 +2,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
+use super::compare::CompareDocument;
 use super::envelope::Document;
 use super::error::ErrorDocument;
 use super::inspect::InspectDocument;
@@ -43,6 +44,7 @@ impl DocumentType {
 /// All documents.
 pub const DOCUMENTS: &[DocumentType] = &[
     DocumentType::of::<ReportDocument>(),
+    DocumentType::of::<CompareDocument>(),
     DocumentType::of::<QuickDocument>(),
     DocumentType::of::<QuickEvent>(),
     DocumentType::of::<InspectDocument>(),

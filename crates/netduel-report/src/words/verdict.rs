@@ -40,8 +40,7 @@ pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
 pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
     let Some(judged) = comparison.judged.as_ref() else { return "not judged".to_owned() };
     if let Some(Withheld::CpuContention { share_max }) = comparison.withheld {
-        let share = percent(share_max);
-        return format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time in these trials");
+        return not_comparable(share_max);
     }
     let (pairs, blocks) = (comparison.pairs.len(), comparison.blocks);
     let words = match judged.verdict {
@@ -65,11 +64,17 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
         Verdict::Inconclusive { more: Some(Forecast::About(more)), .. } => further("about", more),
         Verdict::Inconclusive { more: Some(Forecast::AtLeast(more)), .. } => further("at least", more),
         Verdict::Inconclusive { more: None, .. } if comparison.withheld == Some(Withheld::LowerBounds) => {
-            "inconclusive: some values are only lower bounds".to_owned()
+            LOWER_BOUNDS.to_owned()
         }
         Verdict::Inconclusive { more: None, .. } => "inconclusive".to_owned(),
     };
     if pairs < blocks { format!("{words} ({pairs} of {blocks} pairs)") } else { words }
+}
+
+/// A verdict that the CPU time of other processes withholds.
+pub(super) fn not_comparable(share_max: f64) -> String {
+    let share = percent(share_max);
+    format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time in these trials")
 }
 
 fn further(about: &str, blocks: u32) -> String {
@@ -102,7 +107,7 @@ fn manner(metric: Metric) -> Manner {
 }
 
 /// An effect with its interval, in the direction of the effect, smaller end first.
-fn effect(metric: Metric, estimate: &Estimate) -> String {
+pub(super) fn effect(metric: Metric, estimate: &Estimate) -> String {
     let in_percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let manner = manner(metric);
     let worded = |[more, less, as_much]: [&str; 3], unit: &str| {
@@ -186,7 +191,7 @@ fn with_further_digits(value: f64, words: fn(f64) -> String, further: usize) -> 
 }
 
 /// A margin in words: `5 %`, `0.10 percentage points`.
-fn amount(metric: Metric, margin: f64) -> String {
+pub(super) fn amount(metric: Metric, margin: f64) -> String {
     match metric.scale() {
         Scale::Ratio => percent_exact(margin),
         Scale::Difference => {
@@ -269,6 +274,8 @@ struct Clause {
 
 /// The start of a verdict without a result.
 const INCONCLUSIVE: &str = "inconclusive: ";
+/// A verdict that bounds withhold.
+pub(super) const LOWER_BOUNDS: &str = "inconclusive: some values are only lower bounds";
 /// The start of a verdict that more blocks do not change.
 const NOT_COMPARABLE: &str = "not comparable: ";
 
