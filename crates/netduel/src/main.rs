@@ -3,6 +3,7 @@
 
 mod agent;
 mod cli;
+mod compare;
 mod console;
 mod demo;
 mod exit;
@@ -120,6 +121,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Plan(command) => plan::command(command)?,
         Command::Lab(command) => return lab::command(command),
         Command::Report(args) => stored::report(args)?,
+        Command::Compare(args) => compare::command(args)?,
         Command::Runs(args) => stored::runs(args)?,
         Command::Agent { checksum: true, .. } => agent::print_checksum()?,
         Command::Agent { bind, .. } => agent::command(bind.bind.clone())?,

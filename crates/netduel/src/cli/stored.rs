@@ -1,4 +1,4 @@
-//! The options of `netduel report` and `netduel runs`.
+//! The options of `netduel report`, `netduel compare` and `netduel runs`.
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -11,6 +11,28 @@ pub struct ReportArgs {
     /// The run: its name, the beginning of its name, a file, or `last`.
     pub run: String,
     /// The format [default: from the extension of --out, else text]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    /// The same as `--format json`.
+    #[arg(short = 'J', long, conflicts_with = "format")]
+    pub json: bool,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `netduel compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The run that the others are compared with: its name, the beginning of its name, a file, or `last`.
+    #[arg(value_name = "A")]
+    pub first: String,
+    /// The runs that are compared with it.
+    #[arg(value_name = "B", required = true)]
+    pub others: Vec<String>,
+    /// The format; a comparison has no csv [default: from the extension of --out, else text]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
