@@ -89,7 +89,7 @@ pub struct Difference {
 
 /// The facts of several runs that differ, in the order in which the first run that has them lists them.
 pub(super) fn differences(headers: &[&RunHeader]) -> Vec<Difference> {
-    let everywhere = interfaces_of_all(headers);
+    let everywhere = Everywhere::in_all(headers);
     let mut differences: Vec<Difference> = Vec::new();
     for (run, header) in headers.iter().enumerate() {
         for (aspect, owner, fact, value) in Facts::of(header, &everywhere).0 {
@@ -106,34 +106,56 @@ pub(super) fn differences(headers: &[&RunHeader]) -> Vec<Difference> {
             }
         }
     }
-    differences.retain(|one| one.values.windows(2).any(|two| two.first() != two.last()));
+    // A workload that a run lacks is not compared, and has its reason there.
+    let is_in_all = |one: &Difference| {
+        !matches!(one.owner, Owner::Workload(..)) || one.values.iter().all(Option::is_some)
+    };
+    differences.retain(|one| is_in_all(one) && one.values.windows(2).any(|two| two.first() != two.last()));
     differences
 }
 
-/// Interfaces that a host has in all runs: only these are compared in detail.
-fn interfaces_of_all(headers: &[&RunHeader]) -> BTreeSet<(HostName, String)> {
-    let of_run = |header: &&RunHeader| -> BTreeSet<(HostName, String)> {
-        let names = header.hosts.iter().flat_map(|(host, snapshot)| {
+/// What all runs have, and only that is compared in detail: of a host or an interface that a run lacks, every fact would differ.
+#[derive(Default)]
+struct Everywhere {
+    hosts: BTreeSet<HostName>,
+    interfaces: BTreeSet<(HostName, String)>,
+}
+
+impl Everywhere {
+    fn in_all(headers: &[&RunHeader]) -> Self {
+        let both = |all: Self, own: Self| Self {
+            hosts: &all.hosts & &own.hosts,
+            interfaces: &all.interfaces & &own.interfaces,
+        };
+        headers.iter().copied().map(Self::of).reduce(both).unwrap_or_default()
+    }
+
+    fn of(header: &RunHeader) -> Self {
+        let interfaces = header.hosts.iter().flat_map(|(host, snapshot)| {
             snapshot.interfaces.iter().map(move |interface| (host.clone(), interface.name.clone()))
         });
-        names.collect()
-    };
-    headers.iter().map(of_run).reduce(|all, own| &all & &own).unwrap_or_default()
+        Self { hosts: header.hosts.keys().cloned().collect(), interfaces: interfaces.collect() }
+    }
 }
 
 /// Facts with their aspect, owner, name and value.
 struct Facts(Vec<(Aspect, Owner, String, String)>);
 
 impl Facts {
-    fn of(header: &RunHeader, everywhere: &BTreeSet<(HostName, String)>) -> Self {
+    fn of(header: &RunHeader, everywhere: &Everywhere) -> Self {
         let mut facts = Self(Vec::new());
         facts.add_notes(header);
         facts.add_plan(&header.plan);
         for (name, snapshot) in &header.hosts {
+            let owner = Owner::Host(name.clone());
+            if !everywhere.hosts.contains(name) {
+                facts.add(Aspect::Access, &owner, "exists", Some("yes".to_owned()));
+                continue;
+            }
             facts.add_host(name, &header.plan, snapshot);
             facts.add_interfaces(name, snapshot, everywhere);
             for (sysctl, value) in &snapshot.sysctls {
-                facts.add(Aspect::Sysctl, &Owner::Host(name.clone()), sysctl, Some(value.clone()));
+                facts.add(Aspect::Sysctl, &owner, sysctl, Some(value.clone()));
             }
         }
         facts
@@ -224,14 +246,14 @@ impl Facts {
         &mut self,
         name: &HostName,
         host: &HostSnapshot,
-        everywhere: &BTreeSet<(HostName, String)>,
+        everywhere: &Everywhere,
     ) {
         let owner = Owner::Host(name.clone());
         for interface in host.interfaces.iter().filter(|interface| interface.name != LOOPBACK) {
             let mut add = |fact: &str, value| {
                 self.add(Aspect::Interface, &owner, &format!("{} {fact}", interface.name), value);
             };
-            if everywhere.contains(&(name.clone(), interface.name.clone())) {
+            if everywhere.interfaces.contains(&(name.clone(), interface.name.clone())) {
                 for (fact, value) in interface_facts(interface).into_iter().chain(device_facts(&interface.device)) {
                     add(fact, value);
                 }
