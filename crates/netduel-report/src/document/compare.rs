@@ -2,7 +2,7 @@
 use super::block::{Block, Document, FactGroup, Scope, Section, list, titled_list};
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
-use super::workload;
+use super::{metric_plots, workload};
 use crate::analysis::MetricAnalysis;
 use crate::analysis::compare::{Difference, RunComparison, RunVerdict, Subject};
 use crate::words::compare as texts;
@@ -160,7 +160,9 @@ fn warnings(comparison: &RunComparison<'_>) -> Vec<Block> {
 
 /// The pictures of a subject with all runs in one plot. Absent when not every run has it, because a picture knows a run by its place.
 fn figures(comparison: &RunComparison<'_>, place: usize, subject: &Subject) -> Option<Section> {
-    let figures = workload::over_trials(&subject.workload).into_iter();
+    let by_block = subject.workload.judged.iter().filter(|metric| workload::is_shown(metric));
+    let by_block = by_block.map(|metric| metric_plots::by_block_of_runs(&subject.workload, metric));
+    let figures = by_block.chain(workload::over_trials(&subject.workload));
     let blocks: Vec<Block> = figures.map(|figure| Block::Figure(Box::new(figure))).collect();
     let title = format!("{}, {}", subject.workload.name, subject.arm);
     let is_whole = subject.runs.len() == comparison.runs.len() && !blocks.is_empty();

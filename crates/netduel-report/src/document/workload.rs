@@ -115,21 +115,22 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
 }
 
 fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
-    // A metric that is 0 in all trials needs no picture.
-    let is_shown = |metric: &&MetricAnalysis| {
-        let mut values = metric.arms.iter().flat_map(|arm| &arm.values).peekable();
-        values.peek().is_none() || values.any(|(_, value)| *value != 0.0)
-    };
     let mut figures: Vec<Figure> = workload
         .judged
         .iter()
-        .filter(is_shown)
+        .filter(|metric| is_shown(metric))
         .map(|metric| metric_plots::by_block(workload, metric))
         .collect();
     figures.extend(over_trials(workload));
     figures.extend(latency_plots::parts(workload));
     figures.extend(core_plots::by_machine(workload));
     figures
+}
+
+/// Whether a metric has a picture: one that is 0 in all trials needs none.
+pub(super) fn is_shown(metric: &MetricAnalysis) -> bool {
+    let mut values = metric.arms.iter().flat_map(|arm| &arm.values).peekable();
+    values.peek().is_none() || values.any(|(_, value)| *value != 0.0)
 }
 
 /// The course of a trial and the distribution of its samples, each over all valid trials of an arm.
