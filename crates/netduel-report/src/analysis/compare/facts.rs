@@ -2,9 +2,11 @@
 use std::collections::BTreeSet;
 
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
-use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::{Host, ResolvedPlan};
 use netduel_model::run::RunHeader;
-use netduel_model::snapshot::{Cloud, Device, HostSnapshot, Interface, LOOPBACK};
+use netduel_model::snapshot::{
+    Cloud, Coalescing, Device, HostSnapshot, Interface, LOOPBACK, PciFunction,
+};
 use netduel_model::workload::Workload;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -209,7 +211,7 @@ impl Facts {
         let cloud = host.cloud.as_ref();
         let of_cloud = |fact: fn(&Cloud) -> Option<String>| cloud.and_then(fact);
         let size = planned.and_then(|planned| planned.size.clone());
-        let addresses = |planned: &netduel_model::plan::Host| {
+        let addresses = |planned: &Host| {
             planned.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
         add(Aspect::Access, "launch", planned.map(|planned| words::launch(&planned.launch)));
@@ -283,8 +285,8 @@ fn interface_facts(interface: &Interface) -> Vec<(&'static str, Option<String>)>
 }
 
 fn device_facts(device: &Device) -> Vec<(&'static str, Option<String>)> {
-    let model = |pci: &netduel_model::snapshot::PciFunction| format!("{:04x}:{:04x}", pci.vendor, pci.device);
-    let coalescing = |one: &netduel_model::snapshot::Coalescing| {
+    let model = |pci: &PciFunction| format!("{:04x}:{:04x}", pci.vendor, pci.device);
+    let coalescing = |one: &Coalescing| {
         format!(
             "rx {} us {} frames adaptive {}, tx {} us {} frames adaptive {}",
             one.rx_usecs,
