@@ -203,7 +203,8 @@ mod tests {
                 let subsets = (0..1_u32 << all).filter(|bits| bits.count_ones() as usize == few);
                 for bits in subsets {
                     // Each chosen value is above the values that are before it and not chosen.
-                    counts[chosen(bits).enumerate().map(|(before, place)| place - before).sum::<usize>()] += 1;
+                    counts[chosen(bits).enumerate().map(|(before, place)| place - before).sum::<usize>()] +=
+                        1;
                 }
                 let subsets: u32 = counts.iter().sum();
                 let null = exact(few, many);
@@ -264,7 +265,11 @@ mod tests {
         assert!((example.centre() - 0.305).abs() < 1e-12, "{}", example.centre());
         let (low, high) = example.interval(0.025);
         assert!((low + 0.15).abs() < 1e-12 && (high - 0.76).abs() < 1e-12, "{low} {high}");
-        assert!((example.evidence_above(0.0) - 382.0 / 3003.0).abs() < 1e-12, "{}", example.evidence_above(0.0));
+        assert!(
+            (example.evidence_above(0.0) - 382.0 / 3003.0).abs() < 1e-12,
+            "{}",
+            example.evidence_above(0.0)
+        );
     }
 
     #[test]

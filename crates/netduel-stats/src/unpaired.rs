@@ -23,9 +23,8 @@ fn symmetric(scale: Scale, value: f64) -> Option<f64> {
 impl Evidence<Shifts> {
     /// Of two samples.
     pub(crate) fn of_samples(baseline: &[f64], arm: &[f64], scale: Scale) -> Option<Self> {
-        let [baseline, arm] = [baseline, arm].map(|values| {
-            values.iter().filter_map(|&value| symmetric(scale, value)).collect::<Vec<f64>>()
-        });
+        let [baseline, arm] = [baseline, arm]
+            .map(|values| values.iter().filter_map(|&value| symmetric(scale, value)).collect::<Vec<f64>>());
         Some(Self { statistic: Shifts::new(&baseline, &arm, resolution(scale))?, scale })
     }
 }
@@ -55,8 +54,7 @@ mod tests {
     #[test]
     fn ratios_and_differences_match_a_manual_calculation() {
         // Differences 7, 8, 8, 9, 9, 9, 10, 10, 11. In one of 20 orders of the values none of them is below 0.
-        let difference =
-            estimate(&[1.0, 2.0, 3.0], &[10.0, 11.0, 12.0], Scale::Difference, 0.9).unwrap();
+        let difference = estimate(&[1.0, 2.0, 3.0], &[10.0, 11.0, 12.0], Scale::Difference, 0.9).unwrap();
         assert_eq!((difference.n, difference.centre), (3, 9.0));
         assert_eq!((difference.low, difference.high, difference.p_value), (7.0, 11.0, 0.1));
         let ratio = estimate(&[1.0, 2.0, 4.0], &[10.0, 20.0, 40.0], Scale::Ratio, 0.9).unwrap();

@@ -428,17 +428,18 @@ mod tests {
     fn unpaired_family() -> impl Strategy<Value = Vec<UnpairedQuestion>> {
         let spread = prop_oneof![Just(0.002), Just(0.02), Just(0.2)];
         let noise = || proptest::collection::vec(-1.0..1.0_f64, 0..25);
-        let question = (0.9..1.1_f64, spread, noise(), noise()).prop_map(|(centre, spread, baseline, arm)| {
-            let around = |centre: f64, noise: Vec<f64>| -> Vec<f64> {
-                noise.into_iter().map(|noise| 100.0 * (centre + spread * noise)).collect()
-            };
-            UnpairedQuestion {
-                baseline: around(1.0, baseline),
-                arm: around(centre, arm),
-                scale: Scale::Ratio,
-                margin: f64::NAN,
-            }
-        });
+        let question =
+            (0.9..1.1_f64, spread, noise(), noise()).prop_map(|(centre, spread, baseline, arm)| {
+                let around = |centre: f64, noise: Vec<f64>| -> Vec<f64> {
+                    noise.into_iter().map(|noise| 100.0 * (centre + spread * noise)).collect()
+                };
+                UnpairedQuestion {
+                    baseline: around(1.0, baseline),
+                    arm: around(centre, arm),
+                    scale: Scale::Ratio,
+                    margin: f64::NAN,
+                }
+            });
         proptest::collection::vec(question, 1..6)
     }
 

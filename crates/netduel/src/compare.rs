@@ -64,7 +64,9 @@ fn refuse_one_run_twice(names: &[&String], runs: &[Run]) -> Result<(), Failure> 
         if let Some((other, _)) = same {
             let id = &run.header.id;
             let text = format!("failed to compare {name} with {other}: both are the run {id}");
-            return Err(Failure::message(Kind::Usage, text).remedy("name different runs; `netduel runs` lists all"));
+            return Err(
+                Failure::message(Kind::Usage, text).remedy("name different runs; `netduel runs` lists all")
+            );
         }
     }
     Ok(())

@@ -13,7 +13,12 @@ pub fn of_runs(comparison: &RunComparison<'_>) -> Document {
     let numbers = texts::difference_numbers(comparison);
     let mut sections = vec![
         section("runs", "Runs", Scope::Result, vec![Block::Table(runs(comparison))]),
-        section("differences", "Differences between the runs", Scope::Result, differences(comparison, &numbers)),
+        section(
+            "differences",
+            "Differences between the runs",
+            Scope::Result,
+            differences(comparison, &numbers),
+        ),
         section("verdicts", "Verdicts", Scope::Result, verdicts(comparison, &numbers)),
     ];
     let unmatched = comparison.unmatched.iter().map(|one| texts::unmatched(comparison, one));
@@ -22,7 +27,9 @@ pub fn of_runs(comparison: &RunComparison<'_>) -> Document {
         sections.push(section("not-compared", "Not compared", Scope::Result, vec![list(unmatched)]));
     }
     sections.push(section("warnings", "Warnings", Scope::Detail, warnings(comparison)));
-    sections.extend(comparison.subjects.iter().enumerate().filter_map(|(place, one)| figures(comparison, place, one)));
+    sections.extend(
+        comparison.subjects.iter().enumerate().filter_map(|(place, one)| figures(comparison, place, one)),
+    );
     sections.push(section("counted", "Method", Scope::Reference, method(comparison)));
     let runs = comparison.runs.iter().map(|one| format!("{} {}", one.label, one.run.header.id));
     Document {
@@ -100,11 +107,17 @@ fn verdicts(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Vec<B
         return vec![Block::Paragraph(text.into())];
     }
     let labels = labels(comparison);
-    let (baseline, others) = labels.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
+    let (baseline, others) =
+        labels.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
     let group = |subject: &Subject| VerdictGroup {
         title: format!("{}, {}", subject.workload.name, subject.arm),
         settings: words::workload_of_arms(&subject.workload),
-        rows: subject.workload.judged.iter().flat_map(|metric| rows(comparison, numbers, subject, metric)).collect(),
+        rows: subject
+            .workload
+            .judged
+            .iter()
+            .flat_map(|metric| rows(comparison, numbers, subject, metric))
+            .collect(),
     };
     vec![Block::Verdicts(Verdicts {
         sides: Sides::Runs,
@@ -151,7 +164,8 @@ fn rows(
 
 /// Differences that may be the cause of verdicts, and the warnings of each run.
 fn warnings(comparison: &RunComparison<'_>) -> Vec<Block> {
-    let mut blocks = titled_list("Differences that may be the cause of verdicts", texts::explanations(comparison));
+    let mut blocks =
+        titled_list("Differences that may be the cause of verdicts", texts::explanations(comparison));
     for (label, sentences) in texts::run_warnings(comparison) {
         blocks.extend(titled_list(&format!("Warnings of {label}"), sentences));
     }

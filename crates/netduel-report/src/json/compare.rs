@@ -8,9 +8,7 @@ use super::envelope::{Document, Envelope, Origin};
 use super::figures::{BlockValue, ComparisonScale, Verdict};
 use super::report::{self, Rule, RunInfo};
 use super::warning::Warning;
-use crate::analysis::compare::{
-    self, Aspect, Difference, Owner, Reason, RunComparison, Subject, Unmatched,
-};
+use crate::analysis::compare::{self, Aspect, Difference, Owner, Reason, RunComparison, Subject, Unmatched};
 use crate::analysis::{ArmValues, Bound, MetricAnalysis};
 use crate::words;
 
@@ -200,7 +198,11 @@ impl CompareDocument {
             confidence_ratio: comparison.confidence,
             equivalence_ratio: comparison.equivalence,
             differences: comparison.differences.iter().enumerate().map(difference).collect(),
-            comparisons: comparison.subjects.iter().map(|one| ComparedWorkload::of(comparison, one)).collect(),
+            comparisons: comparison
+                .subjects
+                .iter()
+                .map(|one| ComparedWorkload::of(comparison, one))
+                .collect(),
             not_compared: comparison.unmatched.iter().map(|one| NotCompared::of(comparison, one)).collect(),
             rules: words::compare::rules(comparison).into_iter().map(rule).collect(),
         }

@@ -240,7 +240,12 @@ impl Verdict {
     }
 
     /// With its text.
-    pub(super) fn in_words(metric: Metric, judged: &Judged, withheld: Option<Withheld>, text: String) -> Self {
+    pub(super) fn in_words(
+        metric: Metric,
+        judged: &Judged,
+        withheld: Option<Withheld>,
+        text: String,
+    ) -> Self {
         let (kind, more_blocks) = match judged.verdict {
             _ if matches!(withheld, Some(Withheld::CpuContention { .. })) => {
                 (VerdictKind::NotComparable, None)

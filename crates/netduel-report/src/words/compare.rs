@@ -51,7 +51,8 @@ pub fn verdict_legend(comparison: &RunComparison<'_>) -> String {
 }
 
 /// The same for a table without quartiles.
-pub const VERDICT_LEGEND_BRIEF: &str = "Value: median. Verdict: estimate over all trials, not paired [interval].";
+pub const VERDICT_LEGEND_BRIEF: &str =
+    "Value: median. Verdict: estimate over all trials, not paired [interval].";
 
 /// How the figures of a comparison are counted.
 pub fn rules(comparison: &RunComparison<'_>) -> Vec<(&'static str, String)> {

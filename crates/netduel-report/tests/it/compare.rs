@@ -141,7 +141,8 @@ fn cores_of_the_threads_are_a_difference_and_other_settings_are_not_compared() {
 #[test]
 fn what_only_one_run_has_is_listed_with_its_reason() {
     let (mut before, mut after) = (run(1.5, 1), run(1.2, 2));
-    let workloads = build(&Recipe { workloads: vec!["rr"], ..Recipe::default() }).header.plan.arms[0].workloads.clone();
+    let workloads =
+        build(&Recipe { workloads: vec!["rr"], ..Recipe::default() }).header.plan.arms[0].workloads.clone();
     for arm in &mut before.header.plan.arms {
         arm.workloads.extend(workloads.clone());
     }
@@ -155,7 +156,10 @@ fn what_only_one_run_has_is_listed_with_its_reason() {
     compared(&[before, after], |comparison| {
         let texts: Vec<String> =
             comparison.unmatched.iter().map(|one| words::compare::unmatched(comparison, one)).collect();
-        assert!(texts[0].starts_with("arm synthetic: other treatments (A: ") && texts[0].ends_with("; B: none)"), "{texts:?}");
+        assert!(
+            texts[0].starts_with("arm synthetic: other treatments (A: ") && texts[0].ends_with("; B: none)"),
+            "{texts:?}"
+        );
         assert_eq!(
             texts[1..],
             [
@@ -219,7 +223,8 @@ fn all_formats_use_the_same_words() {
             .replace("</span>", "");
         let markdown = markdown::page(&document).replace('\\', "");
         let table = terminal::report(&document, 400, false);
-        let mut texts = vec!["kernel of host a".to_owned(), "6.19.0-cloud-amd64".to_owned(), "Warnings of B".to_owned()];
+        let mut texts =
+            vec!["kernel of host a".to_owned(), "6.19.0-cloud-amd64".to_owned(), "Warnings of B".to_owned()];
         texts.extend(
             comparison.subjects.iter().flat_map(|subject| &subject.verdicts).map(words::compare::verdict),
         );
@@ -243,6 +248,9 @@ fn texts_of_a_run_file_cannot_leave_their_place() {
     after.header.id = "hostile".parse().unwrap();
     compared(&[run(1.5, 1), after], |comparison| {
         let page = html::page(&document::of_runs(comparison));
-        assert!(page.contains("&lt;img src=x") && !page.contains("<img"), "markup of a run file is in the page");
+        assert!(
+            page.contains("&lt;img src=x") && !page.contains("<img"),
+            "markup of a run file is in the page"
+        );
     });
 }

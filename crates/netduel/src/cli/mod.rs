@@ -139,8 +139,10 @@ pub enum Command {
     ///
     /// Each run is compared with the first, for each workload of each arm that both have with the same settings. The trials of
     /// different runs are not paired. To compare two paths, run both as arms of one plan: its blocks cancel out what changes over time.
-    #[command(after_help = "Examples:\n  netduel compare before-the-update last\n  netduel compare monday tuesday wednesday --out compare.html\n  \
-        netduel compare ./from-a-colleague.netduel last --json | jq -r '.comparisons[].metrics[].comparisons[].verdict.text'")]
+    #[command(
+        after_help = "Examples:\n  netduel compare before-the-update last\n  netduel compare monday tuesday wednesday --out compare.html\n  \
+        netduel compare ./from-a-colleague.netduel last --json | jq -r '.comparisons[].metrics[].comparisons[].verdict.text'"
+    )]
     Compare(CompareArgs),
     /// List the stored runs, or delete some.
     #[command(

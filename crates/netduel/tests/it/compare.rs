@@ -11,7 +11,8 @@ const GOLDEN: &str =
 fn stored_run(bench: &Bench, name: &str, kernel: &str) -> PathBuf {
     let text = std::fs::read_to_string(GOLDEN).unwrap();
     let header = text.lines().next().unwrap();
-    let header = header.replacen("\"id\":\"interrupted-20261122-140310-2d6f\"", &format!("\"id\":\"{name}\""), 1);
+    let header =
+        header.replacen("\"id\":\"interrupted-20261122-140310-2d6f\"", &format!("\"id\":\"{name}\""), 1);
     let header = header.replace("\"kernel\":\"6.18.44\"", &format!("\"kernel\":\"{kernel}\""));
     let is_valid = |line: &&str| line.starts_with("{\"trial\"") && line.contains("\"state\":\"valid\"");
     let valid = text.lines().find(is_valid).unwrap();
@@ -37,7 +38,9 @@ fn runs_with_equal_values_have_no_difference_and_their_kernels_are_named() {
     stored_run(&bench, "before", "6.18.44");
     stored_run(&bench, "after", "6.19.0");
     let text = bench.run(["compare", "before", "after"]).expect_code(0).stdout;
-    for words in ["Differences between the runs", "kernel of host a", "6.18.44", "6.19.0", "no difference beyond 5 %"] {
+    for words in
+        ["Differences between the runs", "kernel of host a", "6.18.44", "6.19.0", "no difference beyond 5 %"]
+    {
         assert!(text.contains(words), "no `{words}` in {text}");
     }
     let document = bench.run(["compare", "before", "after", "--json"]).expect_code(0).json();
@@ -46,7 +49,11 @@ fn runs_with_equal_values_have_no_difference_and_their_kernels_are_named() {
     assert_eq!(compared.len(), 2, "{document}");
     for metric in compared.iter().flat_map(|workload| workload["metrics"].as_array().unwrap()) {
         let verdict = &metric["comparisons"][0]["verdict"];
-        assert_eq!((&verdict["kind"], &verdict["estimate"]["centre"]), (&"no-difference".into(), &1.0_f64.into()), "{metric}");
+        assert_eq!(
+            (&verdict["kind"], &verdict["estimate"]["centre"]),
+            (&"no-difference".into(), &1.0_f64.into()),
+            "{metric}"
+        );
     }
 }
 
@@ -59,7 +66,8 @@ fn runs_are_named_as_for_a_report() {
     let names = [0, 1].map(|run| document["runs"][run]["run"]["id"].as_str().unwrap().to_owned());
     assert_eq!(names, ["before", "after-1"]);
     stored_run(&bench, "after-2", "6.20.0");
-    let three = bench.run(["compare", "before", "after-1", "after-2", "--format", "md"]).expect_code(0).stdout;
+    let three =
+        bench.run(["compare", "before", "after-1", "after-2", "--format", "md"]).expect_code(0).stdout;
     assert!(three.contains("| metric | baseline A | run |") && three.contains("6.20.0"), "{three}");
     bench.run(["compare", "before", "aft"]).expect_code(9);
     let missing = bench.run(["compare", "before", "nothing", "--json"]).expect_code(9);

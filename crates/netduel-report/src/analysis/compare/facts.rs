@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::plan::{Host, ResolvedPlan};
 use netduel_model::run::RunHeader;
-use netduel_model::snapshot::{
-    Cloud, Coalescing, Device, HostSnapshot, Interface, LOOPBACK, PciFunction,
-};
+use netduel_model::snapshot::{Cloud, Coalescing, Device, HostSnapshot, Interface, LOOPBACK, PciFunction};
 use netduel_model::workload::Workload;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -211,9 +209,8 @@ impl Facts {
         let cloud = host.cloud.as_ref();
         let of_cloud = |fact: fn(&Cloud) -> Option<String>| cloud.and_then(fact);
         let size = planned.and_then(|planned| planned.size.clone());
-        let addresses = |planned: &Host| {
-            planned.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        };
+        let addresses =
+            |planned: &Host| planned.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         add(Aspect::Access, "launch", planned.map(|planned| words::launch(&planned.launch)));
         add(Aspect::Access, "addresses", planned.map(addresses));
         add(Aspect::Program, "build of netduel", host.build.clone());
@@ -244,19 +241,16 @@ impl Facts {
         }
     }
 
-    fn add_interfaces(
-        &mut self,
-        name: &HostName,
-        host: &HostSnapshot,
-        everywhere: &Everywhere,
-    ) {
+    fn add_interfaces(&mut self, name: &HostName, host: &HostSnapshot, everywhere: &Everywhere) {
         let owner = Owner::Host(name.clone());
         for interface in host.interfaces.iter().filter(|interface| interface.name != LOOPBACK) {
             let mut add = |fact: &str, value| {
                 self.add(Aspect::Interface, &owner, &format!("{} {fact}", interface.name), value);
             };
             if everywhere.interfaces.contains(&(name.clone(), interface.name.clone())) {
-                for (fact, value) in interface_facts(interface).into_iter().chain(device_facts(&interface.device)) {
+                for (fact, value) in
+                    interface_facts(interface).into_iter().chain(device_facts(&interface.device))
+                {
                     add(fact, value);
                 }
                 for feature in &interface.features_on {
@@ -303,7 +297,9 @@ fn device_facts(device: &Device) -> Vec<(&'static str, Option<String>)> {
         ("NUMA node", device.numa_node.map(|node| node.to_string())),
         (
             "channels",
-            device.channels.map(|now| format!("rx {}, tx {}, combined {}", now.rx.0, now.tx.0, now.combined.0)),
+            device
+                .channels
+                .map(|now| format!("rx {}, tx {}, combined {}", now.rx.0, now.tx.0, now.combined.0)),
         ),
         ("rings", device.rings.map(|now| format!("rx {}, tx {}", now.rx.0, now.tx.0))),
         ("interrupt coalescing", device.coalescing.as_ref().map(coalescing)),

@@ -110,8 +110,17 @@ fn match_workloads(
 /// Whether two workloads send the same in the same way. Cores and judged metrics may differ: the first are a difference between the
 /// runs that may explain a verdict, the second change no value.
 fn is_same_traffic(first: &Workload, own: &Workload) -> bool {
-    let Workload { name: _, traffic, timing, family, pin_client: _, pin_server: _, pin_auto: _, dscp, metrics: _ } =
-        first;
+    let Workload {
+        name: _,
+        traffic,
+        timing,
+        family,
+        pin_client: _,
+        pin_server: _,
+        pin_auto: _,
+        dscp,
+        metrics: _,
+    } = first;
     *traffic == own.traffic && *timing == own.timing && *family == own.family && *dscp == own.dscp
 }
 

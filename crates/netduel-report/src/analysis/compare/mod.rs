@@ -122,8 +122,10 @@ fn subject(runs: &[ComparedRun<'_>], one: Match) -> Option<Subject> {
             Some((position, run, workload, workload.arms.iter().find(|own| own.arm == arm)?))
         })
         .collect();
-    let arms: Vec<ArmAnalysis> =
-        found.iter().map(|(_, run, _, own)| ArmAnalysis { arm: run.label.clone(), ..(*own).clone() }).collect();
+    let arms: Vec<ArmAnalysis> = found
+        .iter()
+        .map(|(_, run, _, own)| ArmAnalysis { arm: run.label.clone(), ..(*own).clone() })
+        .collect();
     let (_, _, first, _) = found.first()?;
     let metric = |judged: &MetricAnalysis| MetricAnalysis {
         metric: judged.metric,
@@ -175,22 +177,23 @@ fn judge(subjects: &mut [Subject], rule: &Rule) {
     }
     let mut answers = questions.iter().zip(judge_unpaired(&questions, rule));
     for subject in subjects.iter_mut() {
-        let verdicts = pairs(subject).zip(&mut answers).map(|((metric, first, own, place), (question, judged))| {
-            let ends = [subject.workload.arms.first(), subject.workload.arms.get(place)];
-            let contention = metric.metric.is_cpu().then(|| contention(ends)).flatten();
-            let at_least = [first, own].map(|values| !values.at_least.is_empty());
-            let (judged, withheld) = borne_out(metric.metric, judged, contention, at_least);
-            RunVerdict {
-                metric: metric.metric,
-                run: subject.runs.get(place).copied().unwrap_or_default(),
-                sizes: [&question.baseline, &question.arm]
-                    .map(|values| values.len() - dropped(values, question.scale)),
-                margin: question.margin,
-                judged,
-                withheld,
-                explained_by: Vec::new(),
-            }
-        });
+        let verdicts =
+            pairs(subject).zip(&mut answers).map(|((metric, first, own, place), (question, judged))| {
+                let ends = [subject.workload.arms.first(), subject.workload.arms.get(place)];
+                let contention = metric.metric.is_cpu().then(|| contention(ends)).flatten();
+                let at_least = [first, own].map(|values| !values.at_least.is_empty());
+                let (judged, withheld) = borne_out(metric.metric, judged, contention, at_least);
+                RunVerdict {
+                    metric: metric.metric,
+                    run: subject.runs.get(place).copied().unwrap_or_default(),
+                    sizes: [&question.baseline, &question.arm]
+                        .map(|values| values.len() - dropped(values, question.scale)),
+                    margin: question.margin,
+                    judged,
+                    withheld,
+                    explained_by: Vec::new(),
+                }
+            });
         let verdicts = verdicts.collect();
         subject.verdicts = verdicts;
     }
@@ -226,9 +229,8 @@ fn explain(subject: &mut Subject, differences: &[Difference], plans: &[&Resolved
             continue;
         }
         let differs = |one: &Difference| one.values.first() != one.values.get(verdict.run);
-        let explains = |one: &Difference| {
-            one.aspect.may_change_values() && is_of_subject(&one.owner) && differs(one)
-        };
+        let explains =
+            |one: &Difference| one.aspect.may_change_values() && is_of_subject(&one.owner) && differs(one);
         verdict.explained_by =
             differences.iter().enumerate().filter(|(_, one)| explains(one)).map(|(place, _)| place).collect();
     }
