@@ -1,5 +1,6 @@
 //! The document of a comparison of runs: the runs, what differs between them, the verdicts, and what is not compared.
 use super::block::{Block, Document, FactGroup, Scope, Section, list, titled_list};
+use super::chart::Figure;
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
 use super::{metric_plots, workload};
@@ -142,7 +143,7 @@ fn rows(
         let place = subject.runs.iter().position(|run| *run == verdict.run)?;
         let [first, own] = [metric.arms.first()?, metric.arms.get(place)?];
         let tone = words::tone(metric.metric, Some(&verdict.judged));
-        let effect = words::shown_effect(metric.metric, Some(&verdict.judged));
+        let effect = words::shown_effect(metric.metric, Some(&verdict.judged), Sides::Runs);
         // A verdict with a result contains the estimate.
         let is_stated = effect == Effect::Unknown || matches!(tone, Tone::Better | Tone::Worse);
         let detail = if is_stated { String::new() } else { format!("estimate {}", effect.words()) };
@@ -176,11 +177,21 @@ fn warnings(comparison: &RunComparison<'_>) -> Vec<Block> {
 fn figures(comparison: &RunComparison<'_>, place: usize, subject: &Subject) -> Option<Section> {
     let by_block = subject.workload.judged.iter().filter(|metric| workload::is_shown(metric));
     let by_block = by_block.map(|metric| metric_plots::by_block_of_runs(&subject.workload, metric));
-    let figures = by_block.chain(workload::over_trials(&subject.workload));
+    let figures = by_block.chain(workload::over_trials(&subject.workload)).map(with_runs_for_arms);
     let blocks: Vec<Block> = figures.map(|figure| Block::Figure(Box::new(figure))).collect();
     let title = format!("{}, {}", subject.workload.name, subject.arm);
     let is_whole = subject.runs.len() == comparison.runs.len() && !blocks.is_empty();
     is_whole.then(|| section(&format!("subject-{}", place + 1), &title, Scope::Reference, blocks))
+}
+
+/// A figure whose table names its rows as what they are: runs stand in the place of arms.
+fn with_runs_for_arms(mut figure: Figure) -> Figure {
+    for column in figure.data.iter_mut().flat_map(|table| &mut table.columns) {
+        if column.title == Sides::Arms.noun() {
+            column.title = Sides::Runs.noun().to_owned();
+        }
+    }
+    figure
 }
 
 /// The rules of counting.

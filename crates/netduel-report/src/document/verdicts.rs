@@ -116,6 +116,14 @@ impl Sides {
         }
     }
 
+    /// What follows an estimate without an interval. The verdict between two runs states that there are too few values.
+    pub fn without_interval(self) -> &'static str {
+        match self {
+            Self::Arms => ", too few blocks for an interval",
+            Self::Runs => "",
+        }
+    }
+
     /// What the estimate of a row is called.
     pub fn estimate(self) -> &'static str {
         match self {

@@ -129,12 +129,21 @@ pub fn explanations(comparison: &RunComparison<'_>) -> Vec<String> {
     let sentence = |(place, number): (usize, usize)| {
         let one = comparison.differences.get(place)?;
         Some(format!(
-            "{} {} differs between the runs and may be the cause of the verdicts with this mark",
+            "{} {} ({}): may be the cause of the verdicts with this mark",
             marks(&[number]),
-            difference(one)
+            difference(one),
+            in_runs(comparison, one)
         ))
     };
     difference_numbers(comparison).into_iter().filter_map(sentence).collect()
+}
+
+/// The value of a fact in each run: `A: 600; B: 3000`.
+fn in_runs(comparison: &RunComparison<'_>, one: &Difference) -> String {
+    let values = one.values.iter().enumerate().map(|(run, value)| {
+        format!("{}: {}", comparison.label(run), value.as_deref().unwrap_or("unknown or none"))
+    });
+    values.collect::<Vec<_>>().join("; ")
 }
 
 /// The warnings of each run, with its label.

@@ -12,7 +12,7 @@ use super::text::{figure, percent, percent_exact, times};
 use super::tone::Tone;
 use crate::analysis::{ArmAnalysis, Comparison, MetricAnalysis, Withheld, WorkloadAnalysis};
 use crate::document::block::{Style, Text};
-use crate::document::verdicts::Effect;
+use crate::document::verdicts::{Effect, Sides};
 
 /// From this number of missing blocks on a forecast from few blocks is only an order of magnitude.
 const BLOCKS_MANY: u32 = 100;
@@ -220,7 +220,7 @@ pub fn times_with_interval(estimate: &Estimate) -> String {
 }
 
 /// The estimate of a comparison as a ratio or a difference with its interval: `3.20x [2.90, 3.50]`.
-pub fn interval(metric: Metric, estimate: &Estimate) -> String {
+pub fn interval(metric: Metric, estimate: &Estimate, sides: Sides) -> String {
     let (factor, unit) = match metric.scale() {
         Scale::Ratio => (1.0, "x".to_owned()),
         Scale::Difference => {
@@ -232,16 +232,16 @@ pub fn interval(metric: Metric, estimate: &Estimate) -> String {
     let values = [estimate.centre, estimate.low, estimate.high].map(|value| value * factor);
     let [centre, interval] = bracketed(values, digits);
     if interval.is_empty() {
-        format!("{centre}{unit}, too few blocks for an interval")
+        format!("{centre}{unit}{}", sides.without_interval())
     } else {
         format!("{centre}{unit}{interval}")
     }
 }
 
 /// The estimate behind a verdict, for a picture of it.
-pub fn shown_effect(metric: Metric, judged: Option<&Judged>) -> Effect {
+pub fn shown_effect(metric: Metric, judged: Option<&Judged>, sides: Sides) -> Effect {
     let Some(estimate) = judged.and_then(|judged| judged.estimate.as_ref()) else { return Effect::Unknown };
-    let words = interval(metric, estimate);
+    let words = interval(metric, estimate, sides);
     match metric.scale() {
         Scale::Ratio => {
             Effect::Ratio { centre: estimate.centre, low: estimate.low, high: estimate.high, words }
@@ -472,7 +472,10 @@ mod tests {
         assert_eq!(words(Metric::Throughput, [12.02, 11.98, 14.0]), "12.02x [11.98x, 14.00x]");
         assert_eq!(words(Metric::LatencyP50, [0.362, 0.25, 0.364]), "63.8 % lower [63.6, 75.0]");
         assert_eq!(words(Metric::CpuPerGigabyte, [2.33, 2.31, 2.5]), "2.33x as much per GB [2.31x, 2.50x]");
-        assert_eq!(interval(Metric::Throughput, &estimate(4.7312, 4.7298, 4.92)), "4.731x [4.730, 4.920]");
+        assert_eq!(
+            interval(Metric::Throughput, &estimate(4.7312, 4.7298, 4.92), Sides::Arms),
+            "4.731x [4.730, 4.920]"
+        );
         // An end that is the estimate reads like it, and one that is as good as the estimate, too.
         assert_eq!(words(Metric::LatencyP50, [0.5, 0.5, 0.6]), "50 % lower [40, 50]");
         assert_eq!(words(Metric::LatencyP50, [0.5, 0.499_999_9, 0.6]), "50 % lower [40, 50]");
@@ -481,7 +484,11 @@ mod tests {
     #[test]
     fn unbounded_interval_is_not_printed() {
         let endless = estimate(2.0, 0.0, f64::INFINITY);
-        assert_eq!(interval(Metric::Throughput, &endless), "2.00x, too few blocks for an interval");
+        assert_eq!(
+            interval(Metric::Throughput, &endless, Sides::Arms),
+            "2.00x, too few blocks for an interval"
+        );
+        assert_eq!(interval(Metric::Throughput, &endless, Sides::Runs), "2.00x", "the verdict states it");
         assert_eq!(effect(Metric::Throughput, &endless), "2.0x (+100 %)");
     }
 }

@@ -86,10 +86,10 @@ fn differences_of_the_hosts_mark_the_verdicts_that_they_can_cause() {
         let expected = [
             (Aspect::Design, &Owner::Run, "blocks"),
             (Aspect::System, &of_b, "kernel"),
-            (Aspect::Interface, &of_b, "eth0 exists"),
+            (Aspect::Interface, &of_b, "presence of eth0"),
             (Aspect::Sysctl, &of_b, "net.core.rmem_max"),
             (Aspect::Note, &Owner::Run, "note ticket"),
-            (Aspect::Interface, &of_b, "eth1 exists"),
+            (Aspect::Interface, &of_b, "presence of eth1"),
             (Aspect::Interface, &of_b, "vf0 offload tx-tcp-segmentation"),
         ];
         assert_eq!(seen, expected);
@@ -101,7 +101,15 @@ fn differences_of_the_hosts_mark_the_verdicts_that_they_can_cause() {
         assert_eq!(slower.explained_by, [1, 2, 3, 5, 6], "neither a note nor the design changes a value");
         let same = verdict(comparison, "synthetic", Metric::Throughput, 1);
         assert!(same.explained_by.is_empty(), "nothing has to be explained: {same:?}");
-        assert_eq!(words::compare::explanations(comparison).len(), 5);
+        let explanations = words::compare::explanations(comparison);
+        assert_eq!(explanations.len(), 5);
+        assert_eq!(
+            explanations[..2],
+            [
+                "*1 kernel of host b (A: 6.18.5-cloud-amd64; B: 6.19.0-cloud-amd64): may be the cause of the verdicts with this mark",
+                "*2 presence of eth0 of host b (A: yes; B: unknown or none): may be the cause of the verdicts with this mark"
+            ]
+        );
     });
 }
 
@@ -238,6 +246,18 @@ fn all_formats_use_the_same_words() {
         assert!(!page.contains("paired estimate") && table.contains("run-1") && table.contains("run-2"));
         // What differs is read before the verdicts.
         assert!(table.find("Differences between the runs") < table.find("Verdicts\n"), "{table}");
+    });
+}
+
+#[test]
+fn markdown_has_no_section_without_text_and_tables_name_runs() {
+    let of = |seed| build(&Recipe { workloads: vec!["bulk", "rr"], seed, ..Recipe::default() });
+    compared(&[of(1), of(2)], |comparison| {
+        let document = document::of_runs(comparison);
+        assert!(html::page(&document).contains(">bulk, synthetic</h2>"));
+        let page = markdown::page(&document);
+        assert!(page.contains("## rr, synthetic") && !page.contains("## bulk, synthetic"), "{page}");
+        assert!(page.contains("| run | trials | round trips |") && !page.contains("| arm |"), "{page}");
     });
 }
 

@@ -1,6 +1,7 @@
 //! The options of `netduel report`, `netduel compare` and `netduel runs`.
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::shared::{JsonArgs, StoreArgs};
@@ -32,8 +33,8 @@ pub struct CompareArgs {
     /// The runs that are compared with it.
     #[arg(value_name = "B", required = true)]
     pub others: Vec<String>,
-    /// The format; a comparison has no csv [default: from the extension of --out, else text]
-    #[arg(long, value_enum)]
+    /// The format [default: from the extension of --out, else text]
+    #[arg(long, value_parser = formats_of_a_comparison())]
     pub format: Option<Format>,
     /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
     #[arg(long, value_name = "PATH")]
@@ -43,6 +44,13 @@ pub struct CompareArgs {
     pub json: bool,
     #[command(flatten)]
     pub store: StoreArgs,
+}
+
+/// Every format that is no table of trials.
+fn formats_of_a_comparison() -> impl TypedValueParser<Value = Format> {
+    let formats = Format::value_variants().iter().filter(|format| **format != Format::Csv);
+    PossibleValuesParser::new(formats.filter_map(ValueEnum::to_possible_value))
+        .try_map(|name| Format::from_str(&name, false))
 }
 
 /// Formats of a report.

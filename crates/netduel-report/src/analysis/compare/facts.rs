@@ -149,7 +149,7 @@ impl Facts {
         for (name, snapshot) in &header.hosts {
             let owner = Owner::Host(name.clone());
             if !everywhere.hosts.contains(name) {
-                facts.add(Aspect::Access, &owner, "exists", Some("yes".to_owned()));
+                facts.add(Aspect::Access, &owner, "presence", Some("yes".to_owned()));
                 continue;
             }
             facts.add_host(name, &header.plan, snapshot);
@@ -257,7 +257,8 @@ impl Facts {
                     add(&format!("offload {feature}"), Some("on".to_owned()));
                 }
             } else {
-                add("exists", Some("yes".to_owned()));
+                let fact = format!("presence of {}", interface.name);
+                self.add(Aspect::Interface, &owner, &fact, Some("yes".to_owned()));
             }
         }
     }
