@@ -4,12 +4,14 @@ use std::io::IsTerminal as _;
 use netduel_model::run::Run;
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{RunComparison, compare};
+use netduel_report::document::verdicts::Sides;
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
 
 use crate::cli::stored::{CompareArgs, Format};
-use crate::console::{json, page_layout, print, print_exact, print_json};
+use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind};
+use crate::gate;
 use crate::program;
 use crate::report_file::{Destination, refuse_page_on_a_terminal};
 use crate::run_store::{open_store, store_failure};
@@ -31,6 +33,9 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let runs = names.iter().map(|name| store.read(name).map_err(store_failure));
     let runs: Vec<Run> = runs.collect::<Result<_, Failure>>()?;
     refuse_one_run_twice(&names, &runs)?;
+    if let Some(first) = runs.first() {
+        gate::check(&args.gate, &first.header.plan, Sides::Runs)?;
+    }
     let analyses: Vec<Analysis> = runs.iter().map(analyse_run).collect();
     let sides: Vec<(&Run, &Analysis)> = runs.iter().zip(&analyses).collect();
     let comparison = compare(&sides);
@@ -41,8 +46,12 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
         }
         None => print_as(&comparison, format.unwrap_or(Format::Text))?,
     }
+    let passed = match gate::decide(&args.gate, |condition| condition.of_runs(&comparison)) {
+        Err(failure) if failure.kind == Kind::Gate => return Err(failure),
+        other => other,
+    };
     if comparison.has_data() {
-        return Ok(());
+        return passed.map(|line| line.iter().for_each(|line| tell(line)));
     }
     Err(Failure::message(
         Kind::NoVerdict,

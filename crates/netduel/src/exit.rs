@@ -22,6 +22,7 @@ pub enum Kind {
     Findings = 8,
     NoSuchRun = 9,
     NotPaired = 10,
+    Gate = 11,
     Interrupted = 130,
 }
 
@@ -61,6 +62,10 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (Kind::Findings as i32, "`netduel inspect` found something at or above the severity of `--fail-on`"),
     (Kind::NoSuchRun as i32, "no stored run has this name, or several runs begin with it"),
     (Kind::NotPaired as i32, "there is no pairing with this host"),
+    (
+        Kind::Gate as i32,
+        "a verdict proves a loss that `--fail-if` names; with `--strict` also: it does not rule one out",
+    ),
     (Kind::Interrupted as i32, "interrupted (Ctrl-C, SIGTERM or SIGHUP); finished trials are kept"),
 ];
 

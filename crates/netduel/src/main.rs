@@ -8,6 +8,7 @@ mod console;
 mod demo;
 mod exit;
 mod figure;
+mod gate;
 mod inspect;
 mod lab;
 mod manual;

@@ -5,6 +5,8 @@ use netduel_model::run::{Run, RunEnd};
 use netduel_model::units::Nanos;
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{Aspect, Owner, Reason, RunComparison, RunVerdict, compare};
+use netduel_report::document::verdicts::Sides;
+use netduel_report::gate::{Condition, Standing};
 use netduel_report::{analyse_run, document, html, markdown, terminal, words};
 use netduel_stats::verdict::Verdict;
 
@@ -273,4 +275,61 @@ fn texts_of_a_run_file_cannot_leave_their_place() {
             "markup of a run file is in the page"
         );
     });
+}
+
+fn condition(text: &str) -> Condition {
+    text.parse().unwrap()
+}
+
+#[test]
+fn gate_finds_a_loss_of_ten_percent_beyond_five_and_clears_the_other_arm() {
+    compared(&[run(1.5, 1), run(1.35, 2)], |comparison| {
+        let [synthetic, accelerated] = condition("throughput < -5 %").of_runs(comparison).try_into().unwrap();
+        assert_eq!(synthetic.standing, Standing::NotWorse, "{synthetic:?}");
+        assert_eq!(accelerated.standing, Standing::Worse, "{accelerated:?}");
+        assert_eq!(accelerated.subject, "throughput of bulk on accelerated, B against A");
+        assert!(accelerated.verdict.starts_with("0.90x (-10 %) ["), "{accelerated:?}");
+        let narrow = condition("throughput of bulk on accelerated < -20 %").of_runs(comparison);
+        assert_eq!(narrow.len(), 1);
+        assert_eq!(narrow[0].standing, Standing::NotWorse, "a loss of 10 % is within the limit: {narrow:?}");
+        for nothing in ["throughput of other < -5 %", "throughput on other < -5 %", "outage > 1 ms"] {
+            assert!(condition(nothing).of_runs(comparison).is_empty(), "{nothing}");
+        }
+    });
+}
+
+#[test]
+fn gate_compares_the_arms_of_a_run_with_the_baseline() {
+    let slower = run(0.8, 1);
+    let checked = condition("throughput < -5 %").of_run(&analyse_run(&slower));
+    let [accelerated] = checked.as_slice() else { panic!("{checked:?}") };
+    assert_eq!(accelerated.subject, "throughput of bulk on accelerated");
+    assert_eq!(accelerated.standing, Standing::Worse, "{accelerated:?}");
+    let faster = condition("throughput < -5 %").of_run(&analyse_run(&run(1.5, 1)));
+    assert_eq!(faster[0].standing, Standing::NotWorse, "{faster:?}");
+    let plan = &slower.header.plan;
+    for (text, in_run, in_runs) in [
+        ("throughput < -5 %", true, true),
+        ("throughput of bulk on accelerated < -5 %", true, true),
+        ("throughput on synthetic < -5 %", false, true),
+        ("throughput of rr < -5 %", false, false),
+        ("outage > 1 ms", false, false),
+    ] {
+        let is_about = [Sides::Arms, Sides::Runs].map(|sides| condition(text).is_about(plan, sides));
+        assert_eq!(is_about, [in_run, in_runs], "{text}");
+    }
+}
+
+#[test]
+fn twenty_comparisons_of_runs_without_a_change_raise_no_more_alarms_than_the_level() {
+    let any_loss = ["throughput < -0 %", "cpu-per-gigabyte > 0 %"].map(condition);
+    let is_alarm = |seed: u64| {
+        compared(&[run(1.5, 2 * seed), run(1.5, 2 * seed + 1)], |comparison| {
+            let mut checked = any_loss.iter().flat_map(|condition| condition.of_runs(comparison));
+            checked.any(|one| one.standing == Standing::Worse)
+        })
+    };
+    // At 5 % three or more alarms of twenty have a probability of 8 %, five or more of 0.3 %.
+    let alarms: Vec<u64> = (100..120).filter(|seed| is_alarm(*seed)).collect();
+    assert!(alarms.len() < 5, "{alarms:?}");
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::shared::{JsonArgs, StoreArgs};
+use super::shared::{GateArgs, JsonArgs, StoreArgs};
 
 /// `netduel report`.
 #[derive(Debug, Args)]
@@ -42,6 +42,8 @@ pub struct CompareArgs {
     /// The same as `--format json`.
     #[arg(short = 'J', long, conflicts_with = "format")]
     pub json: bool,
+    #[command(flatten)]
+    pub gate: GateArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }

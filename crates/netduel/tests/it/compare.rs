@@ -1,7 +1,7 @@
 //! `netduel compare` with runs of the store and files: what it prints, where it writes, and its exit codes.
 use std::path::PathBuf;
 
-use crate::support::{Bench, stored};
+use crate::support::{Bench, STREAM, TWO_PATHS, short_plan, stored};
 
 /// The run that the stored runs of these tests are made of. Its records have no checksum.
 const GOLDEN: &str =
@@ -126,4 +126,75 @@ fn runs_without_a_common_workload_are_shown_and_end_with_the_code_of_missing_dat
     let document = bench.run(["compare", "before", "old-1", "--json"]).expect_code(6).json();
     assert_eq!(document["comparisons"], serde_json::json!([]));
     assert_eq!(document["not_compared"][0]["text"], "workload rr: A has it, B does not");
+}
+
+/// The same with round trips that take longer: the median of the ten is 951 us instead of 692 us.
+fn stored_slower_run(bench: &Bench, name: &str) {
+    let path = stored_run(bench, name, "6.18.44");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let usual = "\"pairs\":[[195583,1],[198015,1],[289791,1],[328959,1],[692223,1],[951295,1],";
+    assert!(text.contains(usual));
+    std::fs::write(&path, text.replace(usual, "\"pairs\":[[195583,1],[951295,5],")).unwrap();
+}
+
+#[test]
+fn gate_fails_with_its_code_and_one_line_where_a_verdict_proves_the_loss() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    stored_run(&bench, "after", "6.18.44");
+    stored_slower_run(&bench, "slower");
+    let gated = |run: &str, words: &[&str]| bench.run([&["compare", "before", run][..], words].concat());
+    let failed = gated("slower", &["--fail-if", "latency-p50 > 10 %"]).expect_code(11);
+    assert!(failed.stdout.contains("Verdicts"), "{}", failed.stdout);
+    let line = "netduel: failed by `latency-p50 > 10 %`: it is worse: round trip p50 of rr on synthetic, B against A: 37 % higher";
+    assert!(failed.stderr.starts_with(line) && failed.stderr.lines().count() == 1, "{}", failed.stderr);
+    let document = gated("slower", &["--fail-if", "latency-p50 > 10 %", "--json"]).expect_code(11).json();
+    assert_eq!(document["document"], "netduel.compare", "{document}");
+    let passed = gated("slower", &["--fail-if", "latency-p50 > 50 %", "--strict"]).expect_code(0);
+    assert!(passed.stderr.contains("passed: "), "{}", passed.stderr);
+    gated("after", &["--fail-if", "latency-p50 > 5 %", "--strict"]).expect_code(0);
+    gated("slower", &[]).expect_code(0);
+}
+
+#[test]
+fn conditions_without_a_meaning_are_refused_before_anything_is_compared_or_run() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    stored_run(&bench, "after", "6.18.44");
+    let plan = bench.plan(&short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2"));
+    let plan = plan.to_str().unwrap();
+    for (words, reason) in [
+        (&["compare", "before", "after", "--fail-if", "speed < -5 %"][..], "no metric"),
+        (&["compare", "before", "after", "--fail-if", "throughput of rr < -5 %"], "has no verdict"),
+        (&["compare", "before", "after", "--strict"], "--fail-if"),
+        (&["run", plan, "--fail-if", "throughput > 5 %"], "write `throughput < -5 %`"),
+        (&["run", plan, "--fail-if", "latency-p50 > 5 %"], "has no verdict"),
+        (
+            &["run", plan, "--fail-if", "throughput on synthetic < -5 %"],
+            "the baseline is compared with nothing",
+        ),
+    ] {
+        let refused = bench.run(words).expect_code(2);
+        assert!(
+            refused.stderr.contains(reason) && refused.stdout.is_empty(),
+            "{words:?}: {}",
+            refused.stderr
+        );
+    }
+}
+
+#[test]
+fn strict_gate_of_a_run_fails_where_the_blocks_are_too_few() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2"));
+    let plan = plan.to_str().unwrap();
+    let gate = ["--fail-if", "throughput < -5 %"];
+    let open = bench.run([&["run", plan, "--strict"][..], &gate].concat()).expect_code(11);
+    let line = "it may be worse (--strict): throughput of stream on accelerated: inconclusive";
+    assert!(open.stderr.contains(line), "{}", open.stderr);
+    // On a busy machine a trial may not count.
+    let passed = bench.run([&["run", plan][..], &gate].concat());
+    assert!(matches!(passed.code, Some(0 | 6)), "{}", passed.stderr);
+    let line = "passed: no loss beyond --fail-if is shown; ruled out in 0 of 1 comparisons";
+    assert_eq!(passed.stderr.contains(line), passed.code == Some(0), "{}", passed.stderr);
 }
