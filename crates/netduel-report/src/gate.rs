@@ -102,7 +102,7 @@ impl FromStr for Condition {
                 }
             }
         }
-        let limit = limit(metric, rest).map_err(error)?;
+        let limit = limit(metric, rest).map_err(ConditionError)?;
         Ok(Self { text: text.to_owned(), metric, workload, arm, limit })
     }
 }
@@ -110,15 +110,15 @@ impl FromStr for Condition {
 /// The limit behind `<` or `>`, on the scale of the metric.
 fn limit(metric: Metric, text: &str) -> Result<f64, String> {
     let (key, example) = (metric.key(), example(metric));
-    let (sign, harm, minus) = match metric.better() {
-        Better::Higher => ('<', "less", "-"),
-        Better::Lower => ('>', "more", ""),
+    let (sign, worse, minus) = match metric.better() {
+        Better::Higher => ('<', "lower", "-"),
+        Better::Lower => ('>', "higher", ""),
     };
-    let wrong_side = || format!("a loss of {key} is {harm} of it: write `{key} {example}`");
+    let wrong_side = || format!("{key} is worse when it is {worse}: write for example `{key} {example}`");
     let amount = text.strip_prefix(sign).ok_or_else(wrong_side)?.trim();
     let amount = amount.strip_prefix(minus).ok_or_else(wrong_side)?.trim();
     let amount = amount.strip_prefix('+').filter(|_| minus.is_empty()).unwrap_or(amount);
-    let wrong = |why: &dyn fmt::Display| format!("{why} (`{key} {example}`)");
+    let wrong = |why: &dyn fmt::Display| format!("{why}; write for example `{key} {example}`");
     let count = |unit: &str| match amount.strip_suffix(unit).map(|number| number.trim().parse::<f64>()) {
         Some(Ok(count)) if count.is_finite() && count >= 0.0 => Ok(count),
         _ if unit.is_empty() => Err(wrong(&"it takes a number")),
@@ -333,14 +333,20 @@ mod tests {
             ("throughput in bulk < -5%", "`in` after the metric"),
             ("throughput of < -5%", "after `of`"),
             ("throughput of a of b < -5%", "`of` after the metric"),
-            ("throughput > 5%", "a loss of throughput is less of it: write `throughput < -5 %`"),
-            ("throughput < 5%", "write `throughput < -5 %`"),
-            ("latency-p50 < -5%", "a loss of latency-p50 is more of it: write `latency-p50 > 5 %`"),
+            (
+                "throughput > 5%",
+                "throughput is worse when it is lower: write for example `throughput < -5 %`",
+            ),
+            ("throughput < 5%", "write for example `throughput < -5 %`"),
+            (
+                "latency-p50 < -5%",
+                "latency-p50 is worse when it is higher: write for example `latency-p50 > 5 %`",
+            ),
             ("latency-p50 > -5%", "`latency-p50 > 5 %`"),
             ("throughput < -5", "a number without a unit"),
             ("throughput < -100%", "no loss is 100 % or more"),
             ("throughput < -1 Gbit/s", "`throughput < -5 %`"),
-            ("loss > 5 %", "the unit points (`loss > 0.5 points`)"),
+            ("loss > 5 %", "the unit points; write for example `loss > 0.5 points`"),
             ("outage > 50", "`outage > 50 ms`"),
             ("retransmits-per-gigabyte > many", "it takes a number"),
             ("retransmits-per-gigabyte > -3", "it takes a number"),

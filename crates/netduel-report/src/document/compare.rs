@@ -82,7 +82,7 @@ fn differences(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Ve
         return vec![Block::Paragraph("None of the stored facts differs.".into())];
     }
     let mut columns = vec![Column::key("fact"), Column::text("kind")];
-    columns.extend(labels(comparison).into_iter().map(Column::text));
+    columns.extend(labels(comparison).into_iter().map(Column::titled));
     columns.push(Column::text("mark"));
     let mut table = Table::new(columns);
     let row = |(place, one): (usize, &Difference)| {

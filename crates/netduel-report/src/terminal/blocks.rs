@@ -81,7 +81,7 @@ fn table(page: &mut Page, table: &Table) {
                 .zip(&table.columns)
                 .map(|((cell, width), column)| match column.kind {
                     ColumnKind::Number => right(cell, *width),
-                    ColumnKind::Key | ColumnKind::Text => padded(cell, *width),
+                    ColumnKind::Key | ColumnKind::Text | ColumnKind::Titled => padded(cell, *width),
                 })
                 .collect();
             let (last, before) =

@@ -246,6 +246,8 @@ fn all_formats_use_the_same_words() {
         }
         assert!(page.contains("Each row compares a run with <b>A</b>. "), "runs have no blocks in common");
         assert!(!page.contains("paired estimate") && table.contains("run-1") && table.contains("run-2"));
+        // On a phone the table of differences has no head.
+        assert!(page.contains("data-title=\"B\">6.19.0-cloud-amd64<"), "no title of the value of a run");
         // What differs is read before the verdicts.
         assert!(table.find("Differences between the runs") < table.find("Verdicts\n"), "{table}");
     });
