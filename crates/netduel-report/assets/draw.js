@@ -133,7 +133,7 @@
         log ? Plot.gridY(log.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }), log ? logY(log.ticks, log.label) : null,
         ...metric.medians.map((median, a) => Plot.ruleY(median === null ? [] : [median], {
           stroke: colour(a), strokeOpacity: 0.55, strokeDasharray: DASHES[a % 6] })),
-        Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
+        metric.apart ? null : Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
         ...metric.arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a), {
           x: "block", y: "value", symbol: SYMBOLS[a % 6], r: 4.5, stroke: colour(a), strokeWidth: 1.75, fill: fill(a),
           title: (p) => `${data.arms[a]}, block ${p.block}\n${p.bound ? `${p.bound} ` : ""}${p.value} ${metric.unit}`, tip: true,

@@ -3,6 +3,7 @@
 //! The rules are in docs/json.md: stable keys, units in names, no absent keys, null for a missing value, times as ISO 8601 beside a
 //! number, text for integers that may exceed 2^53. [`schema::DOCUMENTS`] lists the documents.
 pub mod bed;
+pub mod compare;
 pub mod ends;
 pub mod envelope;
 pub mod error;

@@ -8,6 +8,7 @@ pub mod analysis;
 pub mod csv;
 pub mod document;
 pub mod findings;
+pub mod gate;
 pub mod html;
 pub mod inspect;
 pub mod json;

@@ -16,10 +16,15 @@ pub fn page(document: &Document) -> String {
     lines.join("\n")
 }
 
+/// A section of pictures only has no lines.
 fn section(section: &Section, lines: &mut Vec<String>) {
-    lines.extend([String::new(), format!("## {}", text(&section.title))]);
+    let mut written = Vec::new();
     for block in &section.blocks {
-        self::block(block, lines);
+        self::block(block, &mut written);
+    }
+    if !written.is_empty() {
+        lines.extend([String::new(), format!("## {}", text(&section.title))]);
+        lines.append(&mut written);
     }
 }
 

@@ -8,6 +8,7 @@
 //! arbitrarily small amount, the interval lies within this one).
 use netduel_model::metric::Scale;
 
+use crate::rank_interval::RankStatistic;
 use crate::signed_rank::Walsh;
 
 /// Log ratios closer to a bound than this are equal to it: the resolution of floating-point logarithms.
@@ -17,6 +18,14 @@ const LOG_RESOLUTION: f64 = 1e-12;
 pub(crate) fn no_difference(scale: Scale) -> f64 {
     match scale {
         Scale::Ratio => 1.0,
+        Scale::Difference => 0.0,
+    }
+}
+
+/// Contributions to a rank statistic closer to a point than this are equal to it.
+pub(crate) fn resolution(scale: Scale) -> f64 {
+    match scale {
+        Scale::Ratio => LOG_RESOLUTION,
         Scale::Difference => 0.0,
     }
 }
@@ -43,13 +52,14 @@ fn shown(scale: Scale, symmetric: f64) -> f64 {
 /// An effect with its interval: ratios for [`Scale::Ratio`], the unit of the values for [`Scale::Difference`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Number of pairs.
+    /// Number of pairs; for two samples the size of the smaller one.
     pub n: usize,
-    /// Hodges-Lehmann estimate: the median of the means of all pairs of differences.
+    /// Hodges-Lehmann estimate: the median of the means of all pairs of differences; for two samples the median of the differences
+    /// between all values of one and the other.
     pub centre: f64,
-    /// Lower end of the interval, inclusive; 0 (ratio) or negative infinity when there are too few pairs.
+    /// Lower end of the interval, inclusive; 0 (ratio) or negative infinity when there are too few values.
     pub low: f64,
-    /// Upper end, inclusive; infinity when there are too few pairs.
+    /// Upper end, inclusive; infinity when there are too few values.
     pub high: f64,
     /// Coverage probability of the interval, a fraction, at least the requested one. Ranks are discrete: with 8 pairs and a
     /// requested level of 0.95 it is 0.961.
@@ -74,34 +84,36 @@ impl Estimate {
     }
 }
 
-/// Pairs of `(baseline, arm)` on the symmetric scale, for more than one interval.
-pub(crate) struct Paired {
-    pub(crate) walsh: Walsh,
+/// A rank statistic on the symmetric scale, for more than one interval.
+pub(crate) struct Evidence<S> {
+    pub(crate) statistic: S,
     pub(crate) scale: Scale,
 }
 
-impl Paired {
-    pub(crate) fn new(pairs: &[(f64, f64)], scale: Scale) -> Option<Self> {
+impl Evidence<Walsh> {
+    /// Of pairs `(baseline, arm)`.
+    pub(crate) fn of_pairs(pairs: &[(f64, f64)], scale: Scale) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().filter_map(|&pair| symmetric(scale, pair)).collect();
-        let resolution = if scale == Scale::Ratio { LOG_RESOLUTION } else { 0.0 };
-        Some(Self { walsh: Walsh::new(&differences, resolution)?, scale })
+        Some(Self { statistic: Walsh::new(&differences, resolution(scale))?, scale })
     }
+}
 
+impl<S: RankStatistic> Evidence<S> {
     pub(crate) fn p_value(&self) -> f64 {
-        (2.0 * self.walsh.evidence_above(0.0).min(self.walsh.evidence_below(0.0))).min(1.0)
+        (2.0 * self.statistic.evidence_above(0.0).min(self.statistic.evidence_below(0.0))).min(1.0)
     }
 
     /// Evidence for "no difference larger than the margin": the larger of the two one-sided p values. `margin` is on the
     /// symmetric scale.
     pub(crate) fn equivalence_p_value(&self, margin: f64) -> f64 {
-        self.walsh.evidence_above(-margin).max(self.walsh.evidence_below(margin))
+        self.statistic.evidence_above(-margin).max(self.statistic.evidence_below(margin))
     }
 
     pub(crate) fn estimate(&self, confidence: f64) -> Estimate {
-        let (low, high) = self.walsh.interval((1.0 - confidence) / 2.0);
+        let (low, high) = self.statistic.interval((1.0 - confidence) / 2.0);
         Estimate {
-            n: self.walsh.n(),
-            centre: shown(self.scale, self.walsh.centre()),
+            n: self.statistic.n(),
+            centre: shown(self.scale, self.statistic.centre()),
             low: shown(self.scale, low),
             high: shown(self.scale, high),
             confidence,
@@ -117,7 +129,7 @@ pub fn estimate(pairs: &[(f64, f64)], scale: Scale, confidence: f64) -> Option<E
     if !(confidence > 0.0 && confidence < 1.0) {
         return None;
     }
-    Some(Paired::new(pairs, scale)?.estimate(confidence))
+    Some(Evidence::of_pairs(pairs, scale)?.estimate(confidence))
 }
 
 /// Pairs that [`estimate`] excludes.

@@ -3,14 +3,12 @@
 //! Interval and test use the same count, so they cannot disagree. Differences here have no scale; [`crate::paired`] interprets
 //! them.
 use crate::normal;
+use crate::rank_interval::RankStatistic;
 
 /// Maximum number of differences with an exact null distribution; above, normal with continuity correction. There the
 /// approximation is within 2 % of any tail probability from 0.02 to 0.5, and conservative further out: 1.2 times too large at
 /// 0.001.
 const EXACT_UP_TO: usize = 60;
-
-/// Relative tolerance of probabilities, so that a level computed by subtraction from 1 still equals its nominal probability.
-const ROUNDING: f64 = 1e-9;
 
 /// The distribution of the sum of the ranks of positive differences when both signs are equally likely.
 enum Null {
@@ -75,17 +73,37 @@ impl Walsh {
         Some(Self { halves, null, resolution })
     }
 
-    /// Number of differences.
-    pub(crate) fn n(&self) -> usize {
+    /// Standard error of the centre times the square root of the number of differences. From the width of the interval of about
+    /// 90 %; absent for a single difference.
+    pub(crate) fn spread(&self) -> Option<f64> {
+        if self.n() < 2 {
+            return None;
+        }
+        let n = self.n() as f64;
+        let place = self.critical(0.05).max(1);
+        let width = self.ordered(self.total() + 1 - place) - self.ordered(place);
+        // The normal score of the achieved level, not of the requested one: few differences have few levels.
+        let deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
+        let score = (n * (n + 1.0) / 4.0 - (place as f64 - 0.5)) / deviation;
+        Some(width / 2.0 * n.sqrt() / score)
+    }
+}
+
+/// The contributions are the Walsh averages.
+impl RankStatistic for Walsh {
+    fn n(&self) -> usize {
         self.halves.len()
     }
 
-    /// Number of Walsh averages.
-    fn averages(&self) -> usize {
+    fn total(&self) -> usize {
         self.n() * (self.n() + 1) / 2
     }
 
-    /// Number of averages at or below `bound`, in one pass with two indices.
+    fn ends(&self) -> (f64, f64) {
+        (2.0 * self.halves[0], 2.0 * self.halves[self.n() - 1])
+    }
+
+    /// In one pass with two indices.
     fn count_at_most(&self, bound: f64) -> usize {
         let mut above = self.n();
         let mut count = 0;
@@ -102,89 +120,13 @@ impl Walsh {
         count
     }
 
-    /// The average with this rank in ascending order, from 1. Exact: bisection over floating-point numbers takes 64 passes for
-    /// any values, so 2000 differences cost as little as sorting them.
-    fn ordered(&self, place: usize) -> f64 {
-        let (mut low, mut high) =
-            (order_key(2.0 * self.halves[0]), order_key(2.0 * self.halves[self.n() - 1]));
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.count_at_most(from_order_key(middle)) >= place {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        let average = from_order_key(low);
-        if average.abs() <= self.resolution { 0.0 } else { average }
+    fn at_most(&self, count: usize) -> f64 {
+        self.null.at_most(count)
     }
 
-    /// The Hodges-Lehmann estimate: the median of the averages.
-    pub(crate) fn centre(&self) -> f64 {
-        let averages = self.averages();
-        f64::midpoint(self.ordered(averages.div_ceil(2)), self.ordered(averages / 2 + 1))
+    fn resolution(&self) -> f64 {
+        self.resolution
     }
-
-    /// Number of averages outside each end of an interval that misses with at most `tail` on each side, plus one; 0 when there
-    /// are too few differences for such an interval.
-    fn critical(&self, tail: f64) -> usize {
-        let (mut fits, mut too_many) = (0, self.averages() / 2 + 1);
-        while too_many - fits > 1 {
-            let middle = usize::midpoint(fits, too_many);
-            if self.null.at_most(middle - 1) <= tail * (1.0 + ROUNDING) {
-                fits = middle;
-            } else {
-                too_many = middle;
-            }
-        }
-        fits
-    }
-
-    /// The closed interval that misses the centre of symmetry with probability at most `tail` on either side. Infinite when there
-    /// are too few differences.
-    pub(crate) fn interval(&self, tail: f64) -> (f64, f64) {
-        match self.critical(tail) {
-            0 => (f64::NEG_INFINITY, f64::INFINITY),
-            place => (self.ordered(place), self.ordered(self.averages() + 1 - place)),
-        }
-    }
-
-    /// One-sided p value of a centre at or below `bound`.
-    pub(crate) fn evidence_above(&self, bound: f64) -> f64 {
-        self.null.at_most(self.count_at_most(bound + self.resolution))
-    }
-
-    /// One-sided p value of a centre at or above `bound`.
-    pub(crate) fn evidence_below(&self, bound: f64) -> f64 {
-        let below = self.count_at_most((bound - self.resolution).next_down());
-        self.null.at_most(self.averages() - below)
-    }
-
-    /// Standard error of the centre times the square root of the number of differences. From the width of the interval of about
-    /// 90 %; absent for a single difference.
-    pub(crate) fn spread(&self) -> Option<f64> {
-        if self.n() < 2 {
-            return None;
-        }
-        let n = self.n() as f64;
-        let place = self.critical(0.05).max(1);
-        let width = self.ordered(self.averages() + 1 - place) - self.ordered(place);
-        // The normal score of the achieved level, not of the requested one: few differences have few levels.
-        let deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-        let score = (n * (n + 1.0) / 4.0 - (place as f64 - 0.5)) / deviation;
-        Some(width / 2.0 * n.sqrt() / score)
-    }
-}
-
-/// An integer key in the order of floating-point numbers: the sign bit is inverted, and for negative numbers all bits are.
-fn order_key(value: f64) -> u64 {
-    let bits = value.to_bits();
-    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
-}
-
-/// The floating-point number of a key.
-fn from_order_key(key: u64) -> f64 {
-    f64::from_bits(if key >> 63 == 0 { !key } else { key & !(1 << 63) })
 }
 
 #[cfg(test)]

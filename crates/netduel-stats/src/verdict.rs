@@ -2,11 +2,13 @@
 //!
 //! Independent of metrics: the caller knows whether higher is better. A verdict contains the interval that decided it, so that
 //! readers can check the words against the numbers.
-use crate::holm;
-use crate::normal;
 use netduel_model::metric::Scale;
 
-use crate::paired::{Estimate, Paired, no_difference};
+use crate::holm;
+use crate::normal;
+use crate::paired::{Estimate, Evidence, no_difference};
+use crate::rank_interval::RankStatistic;
+use crate::signed_rank::Walsh;
 
 /// Above this number of further blocks the estimate is too uncertain to be shown.
 pub const MORE_AT_MOST: f64 = 10_000.0;
@@ -39,7 +41,7 @@ pub enum Verdict {
     Inconclusive {
         /// The current effect; absent without a usable pair.
         estimate: Option<Estimate>,
-        /// The further blocks that a verdict needs; absent without a usable pair or without a margin.
+        /// The further blocks that a verdict needs; absent without a usable pair, without a margin, and for two samples.
         more: Option<Forecast>,
     },
 }
@@ -96,6 +98,19 @@ pub struct Question {
     pub margin: f64,
 }
 
+/// One comparison of two independent samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnpairedQuestion {
+    /// Values of the baseline.
+    pub baseline: Vec<f64>,
+    /// Values of the arm.
+    pub arm: Vec<f64>,
+    /// How they are compared.
+    pub scale: Scale,
+    /// As [`Question::margin`].
+    pub margin: f64,
+}
+
 /// The result of one comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
@@ -108,10 +123,9 @@ pub struct Judged {
     pub adjusted_p: Option<f64>,
 }
 
-/// A comparison with its pairs on the symmetric scale, and its margin.
-struct Open {
-    index: usize,
-    paired: Paired,
+/// A comparison with its evidence on the symmetric scale, and its margin.
+struct Open<S> {
+    evidence: Evidence<S>,
     margin: Option<Margin>,
 }
 
@@ -127,6 +141,28 @@ struct Margin {
 /// reaches the margin. Holm's procedure limits the probability of any of either kind in the whole family to 1 - confidence. A
 /// comparison without a usable pair is not part of the family.
 pub fn judge(family: &[Question], rule: &Rule) -> Vec<Judged> {
+    let open = |question: &Question| {
+        let evidence = Evidence::of_pairs(&question.pairs, question.scale)?;
+        Some(Open { evidence, margin: margin(question.scale, question.margin, rule) })
+    };
+    judge_family(family.iter().map(open).collect(), rule, Open::more)
+}
+
+/// The same for comparisons of independent samples. An inconclusive verdict has no forecast: a stored run gains no further block.
+pub fn judge_unpaired(family: &[UnpairedQuestion], rule: &Rule) -> Vec<Judged> {
+    let open = |question: &UnpairedQuestion| {
+        let evidence = Evidence::of_samples(&question.baseline, &question.arm, question.scale)?;
+        Some(Open { evidence, margin: margin(question.scale, question.margin, rule) })
+    };
+    judge_family(family.iter().map(open).collect(), rule, |_, _| None)
+}
+
+/// `more`: the further blocks that a comparison needs at the levels of the two families.
+fn judge_family<S: RankStatistic>(
+    family: Vec<Option<Open<S>>>,
+    rule: &Rule,
+    more: impl Fn(&Open<S>, Levels) -> Option<Forecast>,
+) -> Vec<Judged> {
     let unknown = Judged {
         verdict: Verdict::Inconclusive { estimate: None, more: None },
         estimate: None,
@@ -136,45 +172,47 @@ pub fn judge(family: &[Question], rule: &Rule) -> Vec<Judged> {
     if !(0.5..1.0).contains(&rule.confidence) {
         return answers;
     }
-    let open: Vec<Open> = family
-        .iter()
-        .enumerate()
-        .filter_map(|(index, question)| {
-            let paired = Paired::new(&question.pairs, question.scale)?;
-            Some(Open { index, paired, margin: margin(question, rule) })
-        })
-        .collect();
+    let open: Vec<(usize, Open<S>)> =
+        family.into_iter().enumerate().filter_map(|(index, question)| Some((index, question?))).collect();
     let alpha = 1.0 - rule.confidence;
-    let differ: Vec<f64> = open.iter().map(|question| question.paired.p_value()).collect();
-    let alike: Vec<f64> = open.iter().map(Open::equivalence_p_value).collect();
+    let differ: Vec<f64> = open.iter().map(|(_, question)| question.evidence.p_value()).collect();
+    let alike: Vec<f64> = open.iter().map(|(_, question)| question.equivalence_p_value()).collect();
     let adjusted = holm::adjusted(&differ);
     let levels = holm::levels(&differ, alpha).into_iter().zip(holm::levels(&alike, alpha));
-    for ((question, adjusted_p), (differ_level, alike_level)) in open.iter().zip(adjusted).zip(levels) {
-        let verdict = question.verdict(differ_level, alike_level);
-        answers[question.index] =
-            Judged { verdict, estimate: verdict.estimate(), adjusted_p: Some(adjusted_p) };
+    for (((index, question), adjusted_p), (differ, alike)) in open.iter().zip(adjusted).zip(levels) {
+        let verdict = question.verdict(Levels { differ, alike }, &more);
+        answers[*index] = Judged { verdict, estimate: verdict.estimate(), adjusted_p: Some(adjusted_p) };
     }
     answers
 }
 
 /// The margin of a comparison; absent when it is not a positive number, and then "no difference" is impossible.
-fn margin(question: &Question, rule: &Rule) -> Option<Margin> {
-    let (shown, symmetric) = match question.scale {
+fn margin(scale: Scale, of_question: f64, rule: &Rule) -> Option<Margin> {
+    let (shown, symmetric) = match scale {
         Scale::Ratio => (rule.equivalence, rule.equivalence.ln_1p()),
-        Scale::Difference => (question.margin, question.margin),
+        Scale::Difference => (of_question, of_question),
     };
     (shown > 0.0 && shown.is_finite()).then_some(Margin { shown, symmetric })
 }
 
-impl Open {
+/// The levels at which Holm's procedure tests a comparison in the two families.
+#[derive(Clone, Copy)]
+struct Levels {
+    /// "It differs".
+    differ: f64,
+    /// "It does not differ".
+    alike: f64,
+}
+
+impl<S: RankStatistic> Open<S> {
     fn equivalence_p_value(&self) -> f64 {
-        self.margin.map_or(1.0, |margin| self.paired.equivalence_p_value(margin.symmetric))
+        self.margin.map_or(1.0, |margin| self.evidence.equivalence_p_value(margin.symmetric))
     }
 
     /// The verdict at the levels of the two families.
-    fn verdict(&self, differ_level: f64, alike_level: f64) -> Verdict {
-        let scale = self.paired.scale;
-        let estimate = self.paired.estimate(1.0 - differ_level);
+    fn verdict(&self, levels: Levels, more: impl Fn(&Self, Levels) -> Option<Forecast>) -> Verdict {
+        let scale = self.evidence.scale;
+        let estimate = self.evidence.estimate(1.0 - levels.differ);
         if estimate.low > no_difference(scale) {
             return Verdict::Higher { estimate };
         }
@@ -182,35 +220,38 @@ impl Open {
             return Verdict::Lower { estimate };
         }
         if let Some(margin) = self.margin {
-            let estimate = self.paired.estimate(1.0 - 2.0 * alike_level);
+            let estimate = self.evidence.estimate(1.0 - 2.0 * levels.alike);
             if estimate.lies_within(scale, margin.shown) {
                 return Verdict::NoDifference { estimate, larger_than: margin.shown };
             }
         }
         // The wider of the two intervals: it contains "no difference" and exceeds the margin, and both are visible.
-        let estimate = self.paired.estimate(1.0 - differ_level.min(2.0 * alike_level));
-        Verdict::Inconclusive { estimate: Some(estimate), more: self.more(differ_level, alike_level) }
+        let estimate = self.evidence.estimate(1.0 - levels.differ.min(2.0 * levels.alike));
+        Verdict::Inconclusive { estimate: Some(estimate), more: more(self, levels) }
     }
+}
 
+impl Open<Walsh> {
     /// Number of further blocks after which an interval excludes either "no difference" or the margin, wherever the effect lies
     /// between them: when the half-widths of both together do not exceed the margin. An effect already further from "no
     /// difference" than its standard error needs only enough blocks for its own interval, with a power of 95 %.
-    fn more(&self, differ_level: f64, alike_level: f64) -> Option<Forecast> {
-        let n = self.paired.walsh.n();
+    fn more(&self, levels: Levels) -> Option<Forecast> {
+        let Levels { differ: differ_level, alike: alike_level } = levels;
+        let n = self.evidence.statistic.n();
         // Fewer signs than this cannot reach the levels at all.
         let by_signs = (1.0 - differ_level.log2()).max(-alike_level.log2()).ceil() as usize;
         let missing = by_signs.max(SPREAD_KNOWN_FROM).saturating_sub(n) as u32;
         if n < SPREAD_KNOWN_FROM {
             return self.margin.map(|_| Forecast::AtLeast(missing));
         }
-        let spread = self.paired.walsh.spread()?;
+        let spread = self.evidence.statistic.spread()?;
         let (differ_score, alike_score) =
             (normal::quantile(1.0 - differ_level / 2.0), normal::quantile(1.0 - alike_level));
         let by_spread = ((differ_score + alike_score) * spread / self.margin?.symmetric).powi(2);
         // With few blocks the intervals are wider than the normal distribution predicts, by about this many blocks (Guenther
         // 1981).
         let for_few = differ_score.max(alike_score).powi(2) / 2.0;
-        let clear = self.paired.walsh.centre().abs() - spread / (n as f64).sqrt();
+        let clear = self.evidence.statistic.centre().abs() - spread / (n as f64).sqrt();
         let by_effect = if clear > 0.0 {
             ((differ_score + normal::quantile(POWER)) * spread / clear).powi(2)
         } else {
@@ -334,6 +375,46 @@ mod tests {
         assert_eq!(unusable[0].estimate, None);
     }
 
+    /// Values whose ratios to 100 are these, against a baseline around 100.
+    fn samples(ratios: &[f64]) -> UnpairedQuestion {
+        let arm: Vec<f64> = ratios.iter().map(|ratio| 100.0 * ratio).collect();
+        let baseline = vec![99.8, 100.3, 99.9, 100.1, 99.7, 100.2, 100.0, 99.6];
+        UnpairedQuestion { baseline, arm, scale: Scale::Ratio, margin: f64::NAN }
+    }
+
+    #[test]
+    fn samples_without_pairs_have_the_same_kinds_of_verdicts() {
+        let only = |question: UnpairedQuestion| judge_unpaired(&[question], &RULE)[0];
+        let around = |centre: f64, step: f64| {
+            (-4..=4).map(|place| centre + step * f64::from(place)).collect::<Vec<_>>()
+        };
+        assert!(
+            matches!(only(samples(&around(1.5, 0.01))).verdict, Verdict::Higher { estimate } if estimate.low > 1.4)
+        );
+        assert!(
+            matches!(only(samples(&around(0.5, 0.01))).verdict, Verdict::Lower { estimate } if estimate.high < 0.6)
+        );
+        assert!(matches!(
+            only(samples(&around(1.0, 0.001))).verdict,
+            Verdict::NoDifference { larger_than, .. } if larger_than == RULE.equivalence
+        ));
+        assert!(matches!(
+            only(samples(&around(1.0, 0.05))).verdict,
+            Verdict::Inconclusive { estimate: Some(_), more: None }
+        ));
+        // Three values against eight: 2 in 165 orders; one value against eight: 2 in 9.
+        assert!(matches!(only(samples(&[2.0; 3])).verdict, Verdict::Higher { .. }));
+        let Verdict::Inconclusive { estimate: Some(one), more: None } = only(samples(&[2.0])).verdict else {
+            panic!("one value")
+        };
+        assert_eq!((one.n, one.low, one.high), (1, 0.0, f64::INFINITY));
+        assert_eq!(only(samples(&[])).verdict, Verdict::Inconclusive { estimate: None, more: None });
+        // Each of five comparisons is tested at 1 %: 2 in 165 are too many.
+        for judged in judge_unpaired(&vec![samples(&[2.0; 3]); 5], &RULE) {
+            assert!(matches!(judged.verdict, Verdict::Inconclusive { .. }), "{judged:?}");
+        }
+    }
+
     fn family() -> impl Strategy<Value = Vec<Question>> {
         let spread = prop_oneof![Just(0.002), Just(0.02), Just(0.2)];
         let question = (0.9..1.1_f64, spread, proptest::collection::vec(-1.0..1.0_f64, 0..25)).prop_map(
@@ -344,10 +425,28 @@ mod tests {
         proptest::collection::vec(question, 1..6)
     }
 
+    fn unpaired_family() -> impl Strategy<Value = Vec<UnpairedQuestion>> {
+        let spread = prop_oneof![Just(0.002), Just(0.02), Just(0.2)];
+        let noise = || proptest::collection::vec(-1.0..1.0_f64, 0..25);
+        let question =
+            (0.9..1.1_f64, spread, noise(), noise()).prop_map(|(centre, spread, baseline, arm)| {
+                let around = |centre: f64, noise: Vec<f64>| -> Vec<f64> {
+                    noise.into_iter().map(|noise| 100.0 * (centre + spread * noise)).collect()
+                };
+                UnpairedQuestion {
+                    baseline: around(1.0, baseline),
+                    arm: around(centre, arm),
+                    scale: Scale::Ratio,
+                    margin: f64::NAN,
+                }
+            });
+        proptest::collection::vec(question, 1..6)
+    }
+
     proptest! {
         #[test]
-        fn the_interval_shown_never_contradicts_the_verdict(family in family()) {
-            for judged in judge(&family, &RULE) {
+        fn the_interval_shown_never_contradicts_the_verdict(paired in family(), unpaired in unpaired_family()) {
+            for judged in judge(&paired, &RULE).into_iter().chain(judge_unpaired(&unpaired, &RULE)) {
                 let excludes = judged.estimate.is_some_and(|shown| shown.excludes_no_difference(Scale::Ratio));
                 let within = judged.estimate.is_some_and(|shown| shown.lies_within(Scale::Ratio, RULE.equivalence));
                 prop_assert_eq!(judged.estimate, judged.verdict.estimate());

@@ -12,6 +12,7 @@ use netduel_report::words::metric_value_or_bound;
 use netduel_store::Store;
 
 use crate::cli::run::DemoArgs;
+use crate::cli::shared::GateArgs;
 use crate::console;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::figure::trial_value;
@@ -37,6 +38,7 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
         json: args.outcome.json.json,
         quiet: args.outcome.quiet.quiet,
         verbose: args.outcome.verbose,
+        gate: GateArgs::default(),
     };
     output.check()?;
     let store = writable_store(&args.outcome.store)?;

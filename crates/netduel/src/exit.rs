@@ -22,7 +22,8 @@ pub enum Kind {
     Findings = 8,
     NoSuchRun = 9,
     NotPaired = 10,
-    Bed = 11,
+    Gate = 11,
+    Bed = 12,
     Interrupted = 130,
 }
 
@@ -62,6 +63,10 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (Kind::Findings as i32, "`netduel inspect` found something at or above the severity of `--fail-on`"),
     (Kind::NoSuchRun as i32, "no stored run has this name, or several runs begin with it"),
     (Kind::NotPaired as i32, "there is no pairing with this host"),
+    (
+        Kind::Gate as i32,
+        "a verdict proves a loss that `--fail-if` names; with `--strict` also: it does not rule one out",
+    ),
     (
         Kind::Bed as i32,
         "a bed on Azure could not be created, found or deleted: Azure refused, or a resource group that is no bed has its name",

@@ -4,11 +4,13 @@
 mod agent;
 mod azure;
 mod cli;
+mod compare;
 mod confirmation;
 mod console;
 mod demo;
 mod exit;
 mod figure;
+mod gate;
 mod inspect;
 mod lab;
 mod manual;
@@ -123,6 +125,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Lab(command) => return lab::command(command),
         Command::Azure(command) => azure::command(command)?,
         Command::Report(args) => stored::report(args)?,
+        Command::Compare(args) => compare::command(args)?,
         Command::Runs(args) => stored::runs(args)?,
         Command::Agent { checksum: true, .. } => agent::print_checksum()?,
         Command::Agent { bind, .. } => agent::command(bind.bind.clone())?,

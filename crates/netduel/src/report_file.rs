@@ -113,6 +113,19 @@ pub fn summary(run: &Run, analysis: &Analysis) -> String {
     terminal::summary(&document::of_run(run, analysis), width, colour)
 }
 
+/// A page of half a megabyte is unreadable on a terminal. `command` is the one that would print it.
+pub fn refuse_page_on_a_terminal(
+    format: Option<Format>,
+    is_terminal: bool,
+    command: &str,
+) -> Result<(), Failure> {
+    if format == Some(Format::Html) && is_terminal {
+        return Err(Failure::message(Kind::Usage, "an HTML page is not printed to a terminal")
+            .remedy(format!("write it to a file: {command} --out report.html")));
+    }
+    Ok(())
+}
+
 fn is_missing(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && !folder.exists()
 }
@@ -139,6 +152,19 @@ mod tests {
             assert!(error.to_string().contains(reason) && error.kind == Kind::Store, "{error}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).expect("a listing").count(), 1);
+    }
+
+    #[test]
+    fn html_is_rejected_on_a_terminal_only() {
+        for (format, is_terminal, refused) in [
+            (Some(Format::Html), true, true),
+            (Some(Format::Html), false, false),
+            (Some(Format::Md), true, false),
+            (None, true, false),
+        ] {
+            let result = refuse_page_on_a_terminal(format, is_terminal, "netduel report last");
+            assert_eq!(result.is_err(), refused, "{format:?}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::confirmation::confirmed;
 use crate::console::{print, print_exact, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
-use crate::report_file::{Destination, render};
+use crate::report_file::{Destination, refuse_page_on_a_terminal, render};
 use crate::run_store::{NextStep, open_store, store_failure};
 
 /// `netduel report`.
@@ -22,7 +22,8 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let format = if args.json { Some(Format::Json) } else { args.format };
     let destination = args.out.as_ref().map(|out| Destination::of(out, format)).transpose()?;
     if destination.is_none() {
-        refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &args.run)?;
+        let command = format!("netduel report {}", args.run);
+        refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
     let store = open_store(&args.store)?;
     let run = store.read(&args.run).map_err(store_failure)?;
@@ -55,15 +56,6 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         let in_use = own.as_ref().is_some_and(|id| store.is_in_use(id));
         let header = RunHeader { id: own.unwrap_or(run.header.id), ..run.header };
         print_lines(&hint(state(run.end.as_ref(), in_use), &NextStep::of(&header)))?;
-    }
-    Ok(())
-}
-
-/// A page of half a megabyte is unreadable on a terminal.
-fn refuse_page_on_a_terminal(format: Option<Format>, is_terminal: bool, run: &str) -> Result<(), Failure> {
-    if format == Some(Format::Html) && is_terminal {
-        return Err(Failure::message(Kind::Usage, "an HTML page is not printed to a terminal")
-            .remedy(format!("write it to a file: netduel report {run} --out report.html")));
     }
     Ok(())
 }
@@ -275,19 +267,6 @@ mod tests {
             assert_eq!(state(end, in_use), expected);
             let next = NextStep::Resume("netduel run --resume x".to_owned());
             assert_eq!(hint(expected, &next).contains("--resume"), resumable, "{expected:?}");
-        }
-    }
-
-    #[test]
-    fn html_is_rejected_on_a_terminal_only() {
-        for (format, is_terminal, refused) in [
-            (Some(Format::Html), true, true),
-            (Some(Format::Html), false, false),
-            (Some(Format::Md), true, false),
-            (None, true, false),
-        ] {
-            let result = refuse_page_on_a_terminal(format, is_terminal, "last");
-            assert_eq!(result.is_err(), refused, "{format:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Only this module computes. The renderers print its results and derive no value of their own.
 mod affected;
 mod bound;
+pub mod compare;
 mod contention;
 mod counters;
 mod counts;

@@ -48,7 +48,7 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     let rule = Rule { confidence: design.tested_confidence(), equivalence };
     let answers = judge(&questions, &rule);
     for ((metric, comparison), answer) in judged(workloads).zip(answers) {
-        let (answer, withheld) = borne_out(metric, answer, comparison);
+        let (answer, withheld) = borne_out(metric, answer, comparison.contention, comparison.at_least);
         comparison.judged = Some(answer);
         comparison.withheld = withheld;
     }
@@ -113,8 +113,13 @@ impl ArmAnalysis {
 
 /// The answer, unless it rests on values that may have been larger (those of the baseline and those of the arm), or on the CPU
 /// time of other processes.
-fn borne_out(metric: Metric, answer: Judged, comparison: &Comparison) -> (Judged, Option<Withheld>) {
-    if let Some(share_max) = comparison.contention {
+pub(super) fn borne_out(
+    metric: Metric,
+    answer: Judged,
+    contention: Option<f64>,
+    at_least: [bool; 2],
+) -> (Judged, Option<Withheld>) {
+    if let Some(share_max) = contention {
         let judged = Judged {
             verdict: Verdict::Inconclusive { estimate: None, more: None },
             estimate: None,
@@ -122,7 +127,7 @@ fn borne_out(metric: Metric, answer: Judged, comparison: &Comparison) -> (Judged
         };
         return (judged, Some(Withheld::CpuContention { share_max }));
     }
-    let [mut of_baseline, mut of_arm] = comparison.at_least;
+    let [mut of_baseline, mut of_arm] = at_least;
     // A rate of a trial without a round trip is an upper bound.
     if metric == Metric::RoundTripRate {
         std::mem::swap(&mut of_baseline, &mut of_arm);
@@ -187,7 +192,7 @@ fn comparisons(
 
 /// A metric that may be zero has no ratio. Its margin is the plan's share of the baseline's median, with a floor for a baseline
 /// at or near zero.
-fn margin(metric: Metric, baseline: &ArmValues, equivalence: f64) -> f64 {
+pub(super) fn margin(metric: Metric, baseline: &ArmValues, equivalence: f64) -> f64 {
     let of_median = summary::median(&baseline.numbers()).unwrap_or(0.0) * equivalence;
     metric.margin_min().map_or(equivalence, |least| of_median.max(least))
 }

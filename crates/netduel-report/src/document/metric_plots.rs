@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::chart::{Chart, Figure, Plot};
 use super::scale::{Scaled, number, scaled, scaled_packets, scaled_values, short};
 use super::table::{Cell, Column, Table};
+use super::verdicts::Sides;
 use crate::analysis::{ArmAnalysis, Bound, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
@@ -19,6 +20,15 @@ const RATES_BELOW_MEDIAN: f64 = 30.0;
 
 /// A metric by block.
 pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> Figure {
+    plot_by_block(workload, metric, Sides::Arms)
+}
+
+/// A metric by block of each run: blocks of different runs have nothing in common, so no line joins them.
+pub(super) fn by_block_of_runs(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> Figure {
+    plot_by_block(workload, metric, Sides::Runs)
+}
+
+fn plot_by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis, sides: Sides) -> Figure {
     let scale = scaled_values(metric);
     let arms: Vec<String> =
         metric.arms.iter().map(|arm| format!("{} {}", arm.arm, words::value(metric, arm))).collect();
@@ -29,13 +39,20 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
         };
         arm.values.iter().map(point).collect()
     };
-    let data = json!({
+    let mut data = json!({
         "title": metric.title(),
         "unit": scale.unit,
         "arms": metric.arms.iter().map(values).collect::<Vec<_>>(),
         "medians": metric.arms.iter().map(|arm| summary::median(&arm.numbers()).map(|median| scale.plotted(median)))
             .collect::<Vec<_>>(),
     });
+    let joined = match sides {
+        Sides::Arms => "A vertical line joins the trials of one block. ",
+        Sides::Runs => {
+            data["apart"] = true.into();
+            "Each trial in the block of its run. "
+        }
+    };
     let has_bounds = metric.arms.iter().any(|arm| !arm.at_least.is_empty());
     let bounds =
         if has_bounds { " An arrow marks a bound: the true value lies in its direction." } else { "" };
@@ -43,9 +60,7 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
     let contended = if is_contended { " Contains CPU time of other processes: not comparable." } else { "" };
     Figure {
         title: format!("{} by block", capital(metric.title())),
-        reading: format!(
-            "A vertical line joins the trials of one block. Horizontal lines: medians.{bounds}{contended}"
-        ),
+        reading: format!("{joined}Horizontal lines: medians.{bounds}{contended}"),
         alternative: format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; ")),
         chart: Chart::Plot(Plot::new("blocks", data)),
         data: Some(block_table(metric, scale)),

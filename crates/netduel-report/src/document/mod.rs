@@ -7,6 +7,7 @@ pub mod chart;
 pub mod table;
 pub mod verdicts;
 
+mod compare;
 mod core_plots;
 mod counters;
 mod datagrams;
@@ -25,4 +26,5 @@ mod sweep;
 mod time_plots;
 mod workload;
 
+pub use compare::of_runs;
 pub use run::of_run;

@@ -5,7 +5,7 @@ use netduel_model::run::{Run, RunEnd};
 
 use super::block::{Block, Document, FactGroup, Headline, Scope, Section, Style, Text, list};
 use super::table::{Cell, Column, Table};
-use super::verdicts::{Effect, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
+use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
 use super::{counters, hosts, packets, path, workload};
 use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::findings::Severity;
@@ -215,12 +215,13 @@ fn verdicts(analysis: &Analysis) -> Verdicts {
         }
     });
     Verdicts {
+        sides: Sides::Arms,
         baseline: baseline.to_owned(),
-        other: if let [other] = others { other.clone() } else { "arm".to_owned() },
+        other: if let [other] = others { other.clone() } else { Sides::Arms.noun().to_owned() },
         equivalence: analysis.plan.design.equivalence.fraction(),
         legend: words::verdict_legend(&analysis.plan),
         legend_brief: words::verdict_legend_brief(&analysis.plan),
-        columns: Verdicts::columns(baseline, others),
+        columns: Verdicts::columns(Sides::Arms, baseline, others),
         groups: groups.collect(),
     }
 }
@@ -237,7 +238,7 @@ fn rows(
         let own = others.iter().find(|arm| arm.arm == comparison.arm)?;
         let judged = comparison.judged.as_ref();
         let tone = words::tone(metric.metric, judged);
-        let effect = words::shown_effect(metric.metric, judged);
+        let effect = words::shown_effect(metric.metric, judged, Sides::Arms);
         // A verdict with a result contains the estimate.
         let is_stated = effect == Effect::Unknown || matches!(tone, Tone::Better | Tone::Worse);
         let verdict = VerdictCell {

@@ -29,6 +29,8 @@ pub enum ColumnKind {
     Key,
     /// Words.
     Text,
+    /// Words that mean nothing without the title of the column, such as a fact of one of several runs.
+    Titled,
     /// Numbers, right-aligned.
     Number,
 }
@@ -72,6 +74,11 @@ impl Column {
     /// A column of names.
     pub fn key(title: impl Into<String>) -> Self {
         Self { title: title.into(), unit: String::new(), kind: ColumnKind::Key }
+    }
+
+    /// A column of words that its title gives a meaning.
+    pub fn titled(title: impl Into<String>) -> Self {
+        Self { kind: ColumnKind::Titled, ..Self::key(title) }
     }
 
     /// A column of words.

@@ -2,12 +2,23 @@
 use super::table::Column;
 use crate::words::tone::Tone;
 
+/// What is set against the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sides {
+    /// Arms of one run, paired within its blocks.
+    Arms,
+    /// Runs, whose trials are not paired.
+    Runs,
+}
+
 /// The comparisons of a run: a table for each workload, and an interval for each row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdicts {
+    /// What is set against the baseline.
+    pub sides: Sides,
     /// The baseline.
     pub baseline: String,
-    /// The other arm, or `arm` if there are several, each named in its row.
+    /// The other arm or run, or [`Sides::noun`] if there are several, each named in its row.
     pub other: String,
     /// The margin of the plan, a fraction.
     pub equivalence: f64,
@@ -88,16 +99,50 @@ pub enum Effect {
     Difference(String),
 }
 
+impl Sides {
+    /// What each of them is.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Arms => "arm",
+            Self::Runs => "run",
+        }
+    }
+
+    /// What a row compares: the words before the name of the baseline, and those after it.
+    pub fn reading(self) -> [&'static str; 2] {
+        match self {
+            Self::Arms => ["Each row compares an arm with ", " within the blocks. "],
+            Self::Runs => ["Each row compares a run with ", ". "],
+        }
+    }
+
+    /// What follows an estimate without an interval. The verdict between two runs states that there are too few values.
+    pub fn without_interval(self) -> &'static str {
+        match self {
+            Self::Arms => ", too few blocks for an interval",
+            Self::Runs => "",
+        }
+    }
+
+    /// What the estimate of a row is called.
+    pub fn estimate(self) -> &'static str {
+        match self {
+            Self::Arms => "paired estimate",
+            Self::Runs => "estimate",
+        }
+    }
+}
+
 impl Verdicts {
-    /// The columns of a comparison of these arms, the baseline first. Two arms have a column each; of several, each row names its
+    /// The columns of a comparison of these arms or runs, the baseline first. Two have a column each; of several, each row names its
     /// own.
-    pub fn columns(baseline: &str, others: &[String]) -> Vec<Column> {
+    pub fn columns(sides: Sides, baseline: &str, others: &[String]) -> Vec<Column> {
         let values = match others {
             [other] => vec![Column::number(baseline), Column::number(other)],
             _ => vec![
                 Column::number(format!("baseline {baseline}")),
-                Column::key("arm"),
-                Column::number("value of the arm"),
+                Column::key(sides.noun()),
+                Column::number(format!("value of the {}", sides.noun())),
             ],
         };
         [vec![Column::key("metric")], values, vec![Column::text("verdict")]].concat()

@@ -115,19 +115,29 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
 }
 
 fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
-    // A failover has its own picture with the events, and a search has one with its steps.
-    let is_drawn = workload.arms.iter().any(|arm| arm.failover.is_some() || arm.search.is_some());
-    // A metric that is 0 in all trials needs no picture.
-    let is_shown = |metric: &&MetricAnalysis| {
-        let mut values = metric.arms.iter().flat_map(|arm| &arm.values).peekable();
-        values.peek().is_none() || values.any(|(_, value)| *value != 0.0)
-    };
     let mut figures: Vec<Figure> = workload
         .judged
         .iter()
-        .filter(is_shown)
+        .filter(|metric| is_shown(metric))
         .map(|metric| metric_plots::by_block(workload, metric))
         .collect();
+    figures.extend(over_trials(workload));
+    figures.extend(latency_plots::parts(workload));
+    figures.extend(core_plots::by_machine(workload));
+    figures
+}
+
+/// Whether a metric has a picture: one that is 0 in all trials needs none.
+pub(super) fn is_shown(metric: &MetricAnalysis) -> bool {
+    let mut values = metric.arms.iter().flat_map(|arm| &arm.values).peekable();
+    values.peek().is_none() || values.any(|(_, value)| *value != 0.0)
+}
+
+/// The course of a trial and the distribution of its samples, each over all valid trials of an arm.
+pub(super) fn over_trials(workload: &WorkloadAnalysis) -> Vec<Figure> {
+    // A failover has its own picture with the events, and a search has one with its steps.
+    let is_drawn = workload.arms.iter().any(|arm| arm.failover.is_some() || arm.search.is_some());
+    let mut figures = Vec::new();
     if !is_drawn {
         figures.push(time_plots::within_a_trial(workload));
     }
@@ -136,7 +146,5 @@ fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
         figures.extend(metric_plots::all_intervals(workload));
     }
     figures.extend(distribution);
-    figures.extend(latency_plots::parts(workload));
-    figures.extend(core_plots::by_machine(workload));
     figures
 }

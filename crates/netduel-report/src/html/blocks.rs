@@ -131,10 +131,11 @@ fn is_wide(table: &Table) -> bool {
     table.columns.len() > 2 && columns.sum::<usize>() > LINE_NARROW
 }
 
-/// `is_titled`: numbers carry the title of their column, for pages without room for the table head.
+/// `is_titled`: cells that need the title of their column carry it, for pages without room for the table head.
 fn cell(column: &Column, cell: &Cell, is_titled: bool) -> Markup {
     let (is_number, is_name) = (column.kind == ColumnKind::Number, column.kind == ColumnKind::Key);
-    let title = (is_titled && is_number).then(|| plain(&column.heading()));
+    let needs_title = is_number || column.kind == ColumnKind::Titled;
+    let title = (is_titled && needs_title).then(|| plain(&column.heading()));
     html! {
         td.number[is_number].name[is_name] data-title=[title] {
             @if *cell == Cell::Absent { span.absent title="not known" { "-" } } @else { (plain(&cell.text())) }

@@ -23,13 +23,14 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
     let axis = Axis::over(verdicts);
     let has_ratios = verdicts.has_ratios();
     let [baseline, other] = [&verdicts.baseline, &verdicts.other].map(|name| plain(name));
+    let [before, after] = verdicts.sides.reading();
     let (verdict, values) =
         verdicts.columns.split_last().map_or((None, &[][..]), |(last, all)| (Some(last), all));
     html! {
         p.reading {
-            "Each row compares an arm with " b { (baseline) } " within the blocks. " (plain(&verdicts.legend))
+            (before) b { (baseline) } (after) (plain(&verdicts.legend))
             @if has_ratios {
-                " Dot: paired estimate of the ratio " (other) " / " (baseline) "; bar: interval of the verdict, logarithmic axis; line: ratio 1"
+                " Dot: " (verdicts.sides.estimate()) " of the ratio " (other) " / " (baseline) "; bar: interval of the verdict, logarithmic axis; line: ratio 1"
                 @if axis.has_band() { "; band: no difference by the margin of the plan" }
                 ". Margin of no difference: " (crate::words::text::percent_exact(verdicts.equivalence)) "."
             }

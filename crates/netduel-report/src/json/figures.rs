@@ -80,14 +80,23 @@ pub struct Comparison {
     pub warnings: Vec<usize>,
 }
 
-/// Scale of a comparison.
+/// Scale of a comparison: of an arm with the baseline, or of a run with the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparisonScale {
-    /// The arm divided by the baseline; 1 is no difference.
+    /// The ratio to the baseline or the first run; 1 is no difference.
     Ratio,
-    /// The arm minus the baseline, in the unit of the metric; 0 is no difference.
+    /// The difference from the baseline or the first run, in the unit of the metric; 0 is no difference.
     Difference,
+}
+
+impl ComparisonScale {
+    pub(super) fn of(metric: Metric) -> Self {
+        match metric.scale() {
+            Scale::Ratio => Self::Ratio,
+            Scale::Difference => Self::Difference,
+        }
+    }
 }
 
 /// A verdict.
@@ -101,7 +110,7 @@ pub struct Verdict {
     pub text: String,
     /// Further blocks for a verdict: about this number, or at least; null when not `inconclusive`, not known, or more than 1000.
     pub more_blocks: Option<u32>,
-    /// Two-sided p value of "no difference", corrected for all verdicts of the run (Holm).
+    /// Two-sided p value of "no difference", corrected for all verdicts of the document (Holm).
     pub adjusted_p: Option<f64>,
     /// Estimate and interval; null without a usable pair.
     pub estimate: Option<Estimate>,
@@ -151,13 +160,13 @@ impl VerdictTone {
 /// An estimate on the scale of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
-    /// Pairs.
+    /// Pairs; between two runs the values of the one with fewer.
     pub n: usize,
     /// Hodges-Lehmann estimate.
     pub centre: Option<f64>,
-    /// Lower end of the interval; null when the pairs are too few for one.
+    /// Lower end of the interval; null when the values are too few for one.
     pub low: Option<f64>,
-    /// Upper end of the interval; null when the pairs are too few for one.
+    /// Upper end of the interval; null when the values are too few for one.
     pub high: Option<f64>,
     /// Confidence of the interval, a fraction.
     pub confidence_ratio: f64,
@@ -217,10 +226,7 @@ impl Comparison {
         Self {
             arm: comparison.arm.to_string(),
             pairs: comparison.pairs.len(),
-            scale: match metric.scale() {
-                Scale::Ratio => ComparisonScale::Ratio,
-                Scale::Difference => ComparisonScale::Difference,
-            },
+            scale: ComparisonScale::of(metric),
             margin: comparison.margin,
             verdict: comparison.judged.as_ref().map(|judged| Verdict::of(metric, comparison, judged)),
             warnings: Vec::new(),
@@ -230,8 +236,18 @@ impl Comparison {
 
 impl Verdict {
     fn of(metric: Metric, comparison: &analysis::Comparison, judged: &Judged) -> Self {
+        Self::in_words(metric, judged, comparison.withheld, words::verdict(metric, comparison))
+    }
+
+    /// With its text.
+    pub(super) fn in_words(
+        metric: Metric,
+        judged: &Judged,
+        withheld: Option<Withheld>,
+        text: String,
+    ) -> Self {
         let (kind, more_blocks) = match judged.verdict {
-            _ if matches!(comparison.withheld, Some(Withheld::CpuContention { .. })) => {
+            _ if matches!(withheld, Some(Withheld::CpuContention { .. })) => {
                 (VerdictKind::NotComparable, None)
             }
             StatsVerdict::Higher { .. } => (VerdictKind::Higher, None),
@@ -244,7 +260,7 @@ impl Verdict {
         Self {
             kind,
             tone: VerdictTone::of(words::tone(metric, Some(judged))),
-            text: words::verdict(metric, comparison),
+            text,
             more_blocks,
             adjusted_p: judged.adjusted_p,
             estimate: judged.estimate.as_ref().map(Estimate::of),

@@ -309,7 +309,7 @@ impl ReportDocument {
 }
 
 /// Every warning with the mark of its sentence in the other formats.
-fn warnings(analysis: &Analysis) -> Vec<Warning> {
+pub(super) fn warnings(analysis: &Analysis) -> Vec<Warning> {
     let sentences = words::warning_sentences(analysis);
     let mark = |index: usize| sentences.iter().find(|sentence| sentence.covers(index))?.number;
     let warnings = analysis.warnings.iter().enumerate();
@@ -317,7 +317,7 @@ fn warnings(analysis: &Analysis) -> Vec<Warning> {
 }
 
 impl RunInfo {
-    fn of(run: &Run, analysis: &Analysis) -> Self {
+    pub(super) fn of(run: &Run, analysis: &Analysis) -> Self {
         let header = &run.header;
         Self {
             id: header.id.to_string(),

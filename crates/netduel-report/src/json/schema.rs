@@ -3,6 +3,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use super::bed::{BedsDocument, CheckedBed};
+use super::compare::CompareDocument;
 use super::envelope::Document;
 use super::error::ErrorDocument;
 use super::inspect::InspectDocument;
@@ -44,6 +45,7 @@ impl DocumentType {
 /// All documents.
 pub const DOCUMENTS: &[DocumentType] = &[
     DocumentType::of::<ReportDocument>(),
+    DocumentType::of::<CompareDocument>(),
     DocumentType::of::<QuickDocument>(),
     DocumentType::of::<QuickEvent>(),
     DocumentType::of::<InspectDocument>(),

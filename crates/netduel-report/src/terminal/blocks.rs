@@ -1,7 +1,7 @@
 //! The blocks of a report as lines of text.
 use crate::document::block::{Block, FactGroup, Text};
 use crate::document::table::{Column, ColumnKind, Table};
-use crate::document::verdicts::{VerdictCell, VerdictRow, Verdicts};
+use crate::document::verdicts::{Sides, VerdictCell, VerdictRow, Verdicts};
 use crate::findings::{Finding, Severity};
 use crate::words::plain;
 use crate::words::tone::Tone;
@@ -81,7 +81,7 @@ fn table(page: &mut Page, table: &Table) {
                 .zip(&table.columns)
                 .map(|((cell, width), column)| match column.kind {
                     ColumnKind::Number => right(cell, *width),
-                    ColumnKind::Key | ColumnKind::Text => padded(cell, *width),
+                    ColumnKind::Key | ColumnKind::Text | ColumnKind::Titled => padded(cell, *width),
                 })
                 .collect();
             let (last, before) =
@@ -118,7 +118,8 @@ fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
         }
         let title = page.bold(&plain(&group.title));
         page.paragraph("", &title);
-        let lines = lines(&verdicts.columns, &group.rows, detail);
+        let mut lines = lines(&verdicts.columns, &group.rows, detail);
+        share_verdicts(&mut lines[1..], verdicts.sides);
         let widths: Vec<usize> = (0..verdicts.columns.len())
             .map(|column| {
                 let cells = lines.iter().filter_map(|line| line.cells.get(column));
@@ -161,22 +162,21 @@ fn lines(columns: &[Column], rows: &[VerdictRow], detail: Detail) -> Vec<Line> {
             mark: row.mark.clone(),
         });
     }
-    share_verdicts(&mut lines[1..]);
     lines
 }
 
-/// From this number of arms on, equal verdicts without a result in one metric are printed once.
+/// From this number of arms or runs on, equal verdicts without a result in one metric are printed once.
 const SHARED_FROM: usize = 3;
 
-/// Prints a verdict without a result that all arms have in a metric once, after the last of them.
-fn share_verdicts(lines: &mut [Line]) {
+/// Prints a verdict without a result that all arms or runs have in a metric once, after the last of them.
+fn share_verdicts(lines: &mut [Line], sides: Sides) {
     for metric in lines.chunk_by_mut(|_, next| !next.is_first) {
         let is_alike =
             metric.windows(2).all(|two| two[0].verdict == two[1].verdict && two[0].mark == two[1].mark);
         let [before @ .., last] = metric else { continue };
         let Some((Tone::Open, verdict)) = &mut last.verdict else { continue };
         if is_alike && before.len() + 1 >= SHARED_FROM {
-            *verdict = format!("all {} arms: {verdict}", before.len() + 1);
+            *verdict = format!("all {} {}s: {verdict}", before.len() + 1, sides.noun());
             for line in before {
                 (line.verdict, line.mark) = (None, String::new());
             }
@@ -268,7 +268,7 @@ mod tests {
         let shown = |verdicts: &[(&str, &str, Tone)]| -> Vec<Option<String>> {
             let mut lines: Vec<Line> =
                 verdicts.iter().map(|(metric, verdict, tone)| line(metric, verdict, *tone)).collect();
-            share_verdicts(&mut lines);
+            share_verdicts(&mut lines, Sides::Arms);
             lines.into_iter().map(|line| line.verdict.map(|(_, verdict)| verdict)).collect()
         };
         let open = "inconclusive: at least 5 more blocks";

@@ -1,4 +1,5 @@
 //! The texts of a report: verdicts, values, workloads, how a run ended. All formats take them from here.
+pub mod compare;
 mod datagrams;
 mod environment;
 pub mod failover;

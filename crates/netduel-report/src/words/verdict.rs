@@ -12,7 +12,7 @@ use super::text::{figure, percent, percent_exact, times};
 use super::tone::Tone;
 use crate::analysis::{ArmAnalysis, Comparison, MetricAnalysis, Withheld, WorkloadAnalysis};
 use crate::document::block::{Style, Text};
-use crate::document::verdicts::Effect;
+use crate::document::verdicts::{Effect, Sides};
 
 /// From this number of missing blocks on a forecast from few blocks is only an order of magnitude.
 const BLOCKS_MANY: u32 = 100;
@@ -40,8 +40,7 @@ pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
 pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
     let Some(judged) = comparison.judged.as_ref() else { return "not judged".to_owned() };
     if let Some(Withheld::CpuContention { share_max }) = comparison.withheld {
-        let share = percent(share_max);
-        return format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time in these trials");
+        return not_comparable(share_max);
     }
     let (pairs, blocks) = (comparison.pairs.len(), comparison.blocks);
     let words = match judged.verdict {
@@ -65,11 +64,17 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
         Verdict::Inconclusive { more: Some(Forecast::About(more)), .. } => further("about", more),
         Verdict::Inconclusive { more: Some(Forecast::AtLeast(more)), .. } => further("at least", more),
         Verdict::Inconclusive { more: None, .. } if comparison.withheld == Some(Withheld::LowerBounds) => {
-            "inconclusive: some values are only lower bounds".to_owned()
+            LOWER_BOUNDS.to_owned()
         }
         Verdict::Inconclusive { more: None, .. } => "inconclusive".to_owned(),
     };
     if pairs < blocks { format!("{words} ({pairs} of {blocks} pairs)") } else { words }
+}
+
+/// A verdict that the CPU time of other processes withholds.
+pub(super) fn not_comparable(share_max: f64) -> String {
+    let share = percent(share_max);
+    format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time in these trials")
 }
 
 fn further(about: &str, blocks: u32) -> String {
@@ -102,7 +107,7 @@ fn manner(metric: Metric) -> Manner {
 }
 
 /// An effect with its interval, in the direction of the effect, smaller end first.
-fn effect(metric: Metric, estimate: &Estimate) -> String {
+pub(super) fn effect(metric: Metric, estimate: &Estimate) -> String {
     let in_percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let manner = manner(metric);
     let worded = |[more, less, as_much]: [&str; 3], unit: &str| {
@@ -186,7 +191,7 @@ fn with_further_digits(value: f64, words: fn(f64) -> String, further: usize) -> 
 }
 
 /// A margin in words: `5 %`, `0.10 percentage points`.
-fn amount(metric: Metric, margin: f64) -> String {
+pub(super) fn amount(metric: Metric, margin: f64) -> String {
     match metric.scale() {
         Scale::Ratio => percent_exact(margin),
         Scale::Difference => {
@@ -215,7 +220,7 @@ pub fn times_with_interval(estimate: &Estimate) -> String {
 }
 
 /// The estimate of a comparison as a ratio or a difference with its interval: `3.20x [2.90, 3.50]`.
-pub fn interval(metric: Metric, estimate: &Estimate) -> String {
+pub fn interval(metric: Metric, estimate: &Estimate, sides: Sides) -> String {
     let (factor, unit) = match metric.scale() {
         Scale::Ratio => (1.0, "x".to_owned()),
         Scale::Difference => {
@@ -227,16 +232,16 @@ pub fn interval(metric: Metric, estimate: &Estimate) -> String {
     let values = [estimate.centre, estimate.low, estimate.high].map(|value| value * factor);
     let [centre, interval] = bracketed(values, digits);
     if interval.is_empty() {
-        format!("{centre}{unit}, too few blocks for an interval")
+        format!("{centre}{unit}{}", sides.without_interval())
     } else {
         format!("{centre}{unit}{interval}")
     }
 }
 
 /// The estimate behind a verdict, for a picture of it.
-pub fn shown_effect(metric: Metric, judged: Option<&Judged>) -> Effect {
+pub fn shown_effect(metric: Metric, judged: Option<&Judged>, sides: Sides) -> Effect {
     let Some(estimate) = judged.and_then(|judged| judged.estimate.as_ref()) else { return Effect::Unknown };
-    let words = interval(metric, estimate);
+    let words = interval(metric, estimate, sides);
     match metric.scale() {
         Scale::Ratio => {
             Effect::Ratio { centre: estimate.centre, low: estimate.low, high: estimate.high, words }
@@ -276,6 +281,8 @@ struct Clause {
 
 /// The start of a verdict without a result.
 const INCONCLUSIVE: &str = "inconclusive: ";
+/// A verdict that bounds withhold.
+pub(super) const LOWER_BOUNDS: &str = "inconclusive: some values are only lower bounds";
 /// The start of a verdict that more blocks do not change.
 const NOT_COMPARABLE: &str = "not comparable: ";
 
@@ -472,7 +479,10 @@ mod tests {
         assert_eq!(words(Metric::Throughput, [12.02, 11.98, 14.0]), "12.02x [11.98x, 14.00x]");
         assert_eq!(words(Metric::LatencyP50, [0.362, 0.25, 0.364]), "63.8 % lower [63.6, 75.0]");
         assert_eq!(words(Metric::CpuPerGigabyte, [2.33, 2.31, 2.5]), "2.33x as much per GB [2.31x, 2.50x]");
-        assert_eq!(interval(Metric::Throughput, &estimate(4.7312, 4.7298, 4.92)), "4.731x [4.730, 4.920]");
+        assert_eq!(
+            interval(Metric::Throughput, &estimate(4.7312, 4.7298, 4.92), Sides::Arms),
+            "4.731x [4.730, 4.920]"
+        );
         // An end that is the estimate reads like it, and one that is as good as the estimate, too.
         assert_eq!(words(Metric::LatencyP50, [0.5, 0.5, 0.6]), "50 % lower [40, 50]");
         assert_eq!(words(Metric::LatencyP50, [0.5, 0.499_999_9, 0.6]), "50 % lower [40, 50]");
@@ -481,7 +491,11 @@ mod tests {
     #[test]
     fn unbounded_interval_is_not_printed() {
         let endless = estimate(2.0, 0.0, f64::INFINITY);
-        assert_eq!(interval(Metric::Throughput, &endless), "2.00x, too few blocks for an interval");
+        assert_eq!(
+            interval(Metric::Throughput, &endless, Sides::Arms),
+            "2.00x, too few blocks for an interval"
+        );
+        assert_eq!(interval(Metric::Throughput, &endless, Sides::Runs), "2.00x", "the verdict states it");
         assert_eq!(effect(Metric::Throughput, &endless), "2.0x (+100 %)");
     }
 }

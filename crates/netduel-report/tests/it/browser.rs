@@ -3,7 +3,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use netduel_model::run::Run;
-use netduel_report::{document, html};
+use netduel_report::analysis::compare::compare;
+use netduel_report::{analyse_run, document, html};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
@@ -20,13 +21,18 @@ fn chromium() -> Option<&'static str> {
 
 /// The document of a run's page after its scripts ran; `None` with a message when there is no browser.
 fn rendered(run: &Run) -> Option<String> {
+    rendered_page(&html::page(&document(run)))
+}
+
+/// The document of a page after its scripts ran.
+fn rendered_page(text: &str) -> Option<String> {
     let Some(browser) = chromium() else {
         netduel_test_support::skip("no chromium to render the page");
         return None;
     };
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("report.html");
-    std::fs::write(&page, html::page(&document(run))).unwrap();
+    std::fs::write(&page, text).unwrap();
     Some(dump(browser, directory.path(), &page))
 }
 
@@ -168,6 +174,23 @@ fn every_chart_is_drawn_without_script_errors() {
     let drawn = dom.split("id=\"chart-data\"").next().unwrap();
     assert!(!drawn.contains("NaN") && !drawn.contains("undefined"), "a chart drew a number that is none");
     assert!(!drawn.contains('\u{26a0}'), "Plot warns of a chart");
+}
+
+#[test]
+fn runs_of_a_comparison_are_drawn_in_common_charts() {
+    let run = |seed| build(&Recipe { workloads: vec!["bulk", "rr"], seed, ..Recipe::default() });
+    let (before, mut after) = (run(1), run(2));
+    after.header.id = "after".parse().unwrap();
+    let analyses = [analyse_run(&before), analyse_run(&after)];
+    let comparison = compare(&[(&before, &analyses[0]), (&after, &analyses[1])]);
+    let Some(dom) = rendered_page(&html::page(&document::of_runs(&comparison))) else { return };
+    assert_eq!(root_attribute(&dom, "data-errors"), "");
+    // For each arm: two metrics by block and the series of each workload, the distribution of rates, tail and distribution of round trips.
+    let charts = 2 * (2 * 3 + 1 + 2);
+    assert_eq!(dom.matches("data-chart=").count(), charts);
+    assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());
+    let drawn = dom.split("id=\"chart-data\"").next().unwrap();
+    assert!(!drawn.contains("NaN") && !drawn.contains("undefined") && !drawn.contains('\u{26a0}'));
 }
 
 #[test]

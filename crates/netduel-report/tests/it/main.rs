@@ -4,6 +4,7 @@
 mod bounds;
 mod browser;
 mod builder;
+mod compare;
 mod counter_ratios;
 mod datagrams;
 mod doubts;

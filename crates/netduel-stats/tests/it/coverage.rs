@@ -1,6 +1,7 @@
 //! Coverage of the interval, and power for a true effect.
 use netduel_model::metric::Scale;
 use netduel_stats::paired::estimate;
+use netduel_stats::unpaired;
 
 use crate::chance::{Chance, Shape, margin, share};
 
@@ -45,6 +46,27 @@ fn differences_and_other_levels_have_their_nominal_coverage() {
             covered <= confidence + 0.02 + margin(confidence, runs),
             "{n} blocks at {confidence}: {covered}"
         );
+    }
+}
+
+#[test]
+fn interval_of_two_samples_has_its_nominal_coverage_for_any_noise() {
+    const SHIFT: f64 = 0.7;
+    // The last sizes are beyond the exact distribution.
+    for (sizes, runs) in [([8, 8], RUNS), ([6, 20], RUNS), ([60, 60], 1_000)] {
+        for shape in [Shape::Normal, Shape::Exponential, Shape::LogNormal, Shape::Student3, Shape::Cauchy] {
+            let mut chance = Chance::new(4);
+            let covered = share(runs, || {
+                let baseline = chance.series(shape, sizes[0]);
+                let arm: Vec<f64> =
+                    chance.series(shape, sizes[1]).into_iter().map(|value| value + SHIFT).collect();
+                let seen = unpaired::estimate(&baseline, &arm, Scale::Difference, 0.95).unwrap();
+                seen.low <= SHIFT && SHIFT <= seen.high
+            });
+            println!("two samples {sizes:?} {shape:?}: {covered:.4}");
+            assert!(covered >= 0.95 - margin(0.95, runs), "{sizes:?}, {shape:?}: {covered}");
+            assert!(covered <= 0.97 + margin(0.97, runs), "{sizes:?}, {shape:?}: {covered}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Error rates of `judge` for a whole family: wrong verdicts of either kind are no more frequent than the level.
 use netduel_model::metric::Scale;
-use netduel_stats::verdict::{Question, Rule, Verdict, judge};
+use netduel_stats::verdict::{Question, Rule, UnpairedQuestion, Verdict, judge, judge_unpaired};
 
 use crate::chance::{Chance, Shape, margin, share};
 
@@ -30,6 +30,48 @@ fn family_of_four_keeps_its_error_rate_without_effects() {
         println!("A/A n={n} {shape:?}: {wrong:.4}");
         assert!(wrong <= 0.05 + margin(0.05, RUNS), "{n} blocks, {shape:?}: {wrong}");
         assert!(wrong > 0.01, "a test that never rejects would pass: {wrong}");
+    }
+}
+
+/// Two samples with independent noise on the log scale, whose levels differ by the factor `ratio`.
+fn samples(chance: &mut Chance, sizes: [usize; 2], ratio: f64, noise: f64, shape: Shape) -> UnpairedQuestion {
+    let [baseline, arm] = [(sizes[0], 1.0), (sizes[1], ratio)].map(|(size, level)| {
+        chance.series(shape, size).into_iter().map(|drawn| 1e9 * level * (noise * drawn).exp()).collect()
+    });
+    UnpairedQuestion { baseline, arm, scale: Scale::Ratio, margin: 0.0 }
+}
+
+#[test]
+fn independent_samples_keep_the_error_rate_of_their_family_without_effects() {
+    // The last one is beyond the exact distribution.
+    for (runs, sizes, shape) in [
+        (3_000, [8, 8], Shape::Normal),
+        (3_000, [12, 20], Shape::LogNormal),
+        (1_000, [60, 60], Shape::Student3),
+    ] {
+        let mut chance = Chance::new(16);
+        let wrong = share(runs, || {
+            let family: Vec<_> = (0..4).map(|_| samples(&mut chance, sizes, 1.0, 0.05, shape)).collect();
+            judge_unpaired(&family, &RULE).iter().any(|judged| differs(&judged.verdict))
+        });
+        println!("two samples A/A {sizes:?} {shape:?}: {wrong:.4}");
+        assert!(wrong <= 0.05 + margin(0.05, runs), "{sizes:?}, {shape:?}: {wrong}");
+        assert!(wrong > 0.01, "a test that never rejects would pass: {wrong}");
+    }
+}
+
+#[test]
+fn independent_samples_at_the_margin_are_called_equal_within_the_error_rate() {
+    const RUNS: u32 = 3_000;
+    for (sizes, noise) in [([12, 12], 0.036), ([20, 30], 0.05)] {
+        let mut chance = Chance::new(17);
+        let wrong = share(RUNS, || {
+            let question = samples(&mut chance, sizes, 1.05, noise, Shape::Normal);
+            alike(&judge_unpaired(&[question], &RULE)[0].verdict)
+        });
+        println!("two samples at the margin {sizes:?} noise={noise}: {wrong:.4}");
+        assert!(wrong > 0.01, "a test that never errs here is not at its limit: {wrong}");
+        assert!(wrong <= 0.05 + margin(0.05, RUNS), "{sizes:?} of {noise}: {wrong}");
     }
 }
 

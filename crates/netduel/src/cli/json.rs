@@ -36,6 +36,7 @@ pub fn prints_document(command: &Command) -> bool {
         // Its result is a stream of documents; if it cannot start, the error is the only one.
         Command::Serve(args) => args.json,
         Command::Report(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
+        Command::Compare(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
         Command::Runs(args) => match &args.action {
             Some(RunsAction::Rm { json, .. }) => json.json,
             Some(RunsAction::Verify { .. }) => false,
@@ -88,6 +89,9 @@ mod tests {
             ("azure template x.toml", false),
             ("report last --format json", true),
             ("report last --json --out x.json", false),
+            ("compare a b -J", true),
+            ("compare a b c --format json", true),
+            ("compare a b --json --out x.json", false),
             ("plan check x.toml --json", true),
             ("pair --forget far --json", true),
             ("inspect -J", true),

@@ -23,7 +23,7 @@ use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
 use shared::{BindArgs, JsonArgs, OverrideArgs, PermissionArgs};
-use stored::{ReportArgs, RunsArgs};
+use stored::{CompareArgs, ReportArgs, RunsArgs};
 
 /// A/B-test two network paths: which is faster, by how much, at what cost, and why.
 #[derive(Debug, Parser)]
@@ -145,6 +145,15 @@ pub enum Command {
     #[command(after_help = "Examples:\n  netduel report last\n  netduel report last --out report.html\n  \
         netduel report ./from-a-colleague.netduel --format md")]
     Report(ReportArgs),
+    /// Compare stored runs of the same plan: what differs between them, and whether a value changed by more than the noise.
+    ///
+    /// Each run is compared with the first, for each workload of each arm that both have with the same settings. The trials of
+    /// different runs are not paired. To compare two paths, run both as arms of one plan: its blocks cancel out what changes over time.
+    #[command(
+        after_help = "Examples:\n  netduel compare before-the-update last\n  netduel compare monday tuesday wednesday --out compare.html\n  \
+        netduel compare ./from-a-colleague.netduel last --json | jq -r '.comparisons[].metrics[].comparisons[].verdict.text'"
+    )]
+    Compare(CompareArgs),
     /// List the stored runs, or delete some.
     #[command(
         after_help = "Examples:\n  netduel runs\n  netduel runs --json | jq -r '.runs[].id'\n  netduel runs verify\n  netduel runs rm last"

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::range::whole;
 use super::shared::{
-    JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, RemoteProgramArgs, StoreArgs, TagArgs,
+    GateArgs, JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, RemoteProgramArgs, StoreArgs, TagArgs,
 };
 
 /// What is printed and stored of a run.
@@ -59,6 +59,8 @@ pub struct RunArgs {
     /// Write report.html into this folder. A name that ends with .html, .md, .json, .csv or .txt is the file to write.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub gate: GateArgs,
     #[command(flatten)]
     pub outcome: OutcomeArgs,
 }

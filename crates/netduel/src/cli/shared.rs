@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::Args;
 use netduel_model::plan::Permissions;
 use netduel_model::run::Annotations;
+use netduel_report::gate::Condition;
 use netduel_sys::local_bind::LocalBind;
 
 use netduel_model::pairing::without_strings;
@@ -30,6 +31,18 @@ pub struct BindArgs {
     /// Bind the sockets of this end to this address, interface, or ADDRESS%INTERFACE.
     #[arg(long, value_name = "ADDRESS|INTERFACE")]
     pub bind: Option<LocalBind>,
+}
+
+/// Conditions under which a command fails.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GateArgs {
+    /// Fail with exit code 11 when the interval of a verdict proves a loss: 'METRIC [of WORKLOAD] [on ARM] < -5 %', for example
+    /// --fail-if 'latency-p99 of rr > 10 %'; may be repeated.
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<Condition>,
+    /// Fail also when the interval does not rule out such a loss.
+    #[arg(long, requires = "fail_if")]
+    pub strict: bool,
 }
 
 /// No progress.

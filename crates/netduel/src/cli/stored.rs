@@ -1,9 +1,10 @@
-//! The options of `netduel report` and `netduel runs`.
+//! The options of `netduel report`, `netduel compare` and `netduel runs`.
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::shared::{JsonArgs, StoreArgs};
+use super::shared::{GateArgs, JsonArgs, StoreArgs};
 
 /// `netduel report`.
 #[derive(Debug, Args)]
@@ -21,6 +22,37 @@ pub struct ReportArgs {
     pub json: bool,
     #[command(flatten)]
     pub store: StoreArgs,
+}
+
+/// `netduel compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The run that the others are compared with: its name, the beginning of its name, a file, or `last`.
+    #[arg(value_name = "A")]
+    pub first: String,
+    /// The runs that are compared with it.
+    #[arg(value_name = "B", required = true)]
+    pub others: Vec<String>,
+    /// The format [default: from the extension of --out, else text]
+    #[arg(long, value_parser = formats_of_a_comparison())]
+    pub format: Option<Format>,
+    /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    /// The same as `--format json`.
+    #[arg(short = 'J', long, conflicts_with = "format")]
+    pub json: bool,
+    #[command(flatten)]
+    pub gate: GateArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// Every format that is no table of trials.
+fn formats_of_a_comparison() -> impl TypedValueParser<Value = Format> {
+    let formats = Format::value_variants().iter().filter(|format| **format != Format::Csv);
+    PossibleValuesParser::new(formats.filter_map(ValueEnum::to_possible_value))
+        .try_map(|name| Format::from_str(&name, false))
 }
 
 /// Formats of a report.

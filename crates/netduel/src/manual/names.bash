@@ -12,6 +12,7 @@ _netduel_names() {
     if [[ "$current" != -* ]]; then
         case "$command" in
             report) [[ "$previous" == report ]] && what=runs ;;
+            compare) [[ "$previous" != --out && "$previous" != --format && "$previous" != --store ]] && what=runs ;;
             run) [[ "$previous" == --resume ]] && what=runs ;;
             runs) [[ "$subcommand" == rm && $COMP_CWORD -gt 2 ]] && what=runs ;;
             tcp|udp|rr|crr|pps) [[ "$previous" == "$command" || -n "$prefix" ]] && what=hosts ;;

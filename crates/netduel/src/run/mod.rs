@@ -13,11 +13,13 @@ use std::path::Path;
 use netduel_lab::Lab;
 use netduel_model::plan::{self, Permissions, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
 use netduel_model::run::RunHeader;
+use netduel_report::document::verdicts::Sides;
 use netduel_store::Store;
 
 use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
+use crate::gate;
 use crate::report_file::Destination;
 use crate::run_store::{NextStep, open_store, store_failure, writable_store};
 use crate::signal;
@@ -44,6 +46,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         json: args.outcome.json.json,
         quiet: args.outcome.quiet.quiet,
         verbose: args.outcome.verbose,
+        gate: args.gate.clone(),
     };
     let ssh = SshHosts::new(&args.remote_program.remote_program, output.quiet);
     if let Some(name) = &args.resume {
@@ -52,6 +55,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         let header = store.header(&id).map_err(store_failure)?;
         refuse_quick_test(&header)?;
         refuse_stored_plan(&header, permissions)?;
+        gate::check(&output.gate, &header.plan, Sides::Arms)?;
         store.check_writable().kind(Kind::Store)?;
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
@@ -71,6 +75,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     if args.seed.is_some() {
         plan.design.seed = args.seed;
     }
+    gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
     crate::plan::warn_of_few_blocks(&plan);
     let lab = announced_lab(&plan, output.quiet)?;

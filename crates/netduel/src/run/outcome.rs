@@ -9,8 +9,10 @@ use netduel_report::analysis::Analysis;
 use netduel_report::json::report::ReportDocument;
 use netduel_store::Store;
 
+use crate::cli::shared::GateArgs;
 use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind};
+use crate::gate;
 use crate::program;
 use crate::report_file::{Destination, render, summary, text};
 use crate::run_store::resume_command;
@@ -25,6 +27,8 @@ pub struct Output {
     pub quiet: bool,
     /// The whole report on standard output, not only the verdicts.
     pub verbose: bool,
+    /// Conditions under which the run fails.
+    pub gate: GateArgs,
 }
 
 impl Output {
@@ -75,11 +79,7 @@ pub fn finish(
         .remedy(format!("continue with `{resume}`"))),
         Ok(RunEnd::Failed { detail }) => Err(Failure::message(Kind::Host, detail)
             .remedy(format!("correct the cause, then continue with `{resume}`"))),
-        Ok(_) if analysis.verdict_possible(|arm| is_dropped(&run, arm)) => Ok(()),
-        Ok(_) => {
-            Err(Failure::message(Kind::NoVerdict, "the run ended, but too few trials count for a verdict")
-                .remedy(format!("`netduel report {id}` lists the warnings")))
-        }
+        Ok(_) => judge(&run, &analysis, output),
         // The run may be complete.
         Err(error @ RunError::NotRestored { .. }) => Err(run_failure(error).remedy(format!(
             "the trials before are kept; when the host is restored, complete the run with `{resume}`"
@@ -101,6 +101,23 @@ pub fn finish(
         }
         (ended, shown) => ended.and(shown),
     }
+}
+
+/// Whether a complete run passes: its conditions, and data in every comparison. A proven loss matters more than missing data.
+fn judge(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
+    let passed = match gate::decide(&output.gate, |condition| condition.of_run(analysis)) {
+        Err(failure) if failure.kind == Kind::Gate => return Err(failure),
+        other => other,
+    };
+    if !analysis.verdict_possible(|arm| is_dropped(run, arm)) {
+        let text = "the run ended, but too few trials count for a verdict";
+        return Err(Failure::message(Kind::NoVerdict, text)
+            .remedy(format!("`netduel report {}` lists the warnings", run.header.id)));
+    }
+    if let Some(line) = passed? {
+        tell(&line);
+    }
+    Ok(())
 }
 
 /// Whether a run dropped an arm because a host refused its treatment.

@@ -200,7 +200,7 @@ fn bed_is_created_listed_and_deleted() {
     let down = scene.run(&["azure", "down", "x.toml", "--yes", "--no-wait", "--json"]).expect_code(0);
     assert_eq!(down.json()["removed"], json!(["x"]));
     assert!(!scene.at("exists").exists());
-    let gone = scene.run(&["azure", "down", "x", "--yes"]).expect_code(11).stderr;
+    let gone = scene.run(&["azure", "down", "x", "--yes"]).expect_code(12).stderr;
     assert!(gone.contains("there is no bed x in the subscription fake"), "{gone}");
     scene.bench.assert_nothing_left();
 }
@@ -263,7 +263,7 @@ fn missing_old_and_logged_out_az_end_with_3() {
 fn quota_and_foreign_group_end_with_11_before_anything_is_created() {
     let mut scene = Scene::new();
     scene.answer("vm list-usage", usage("4"));
-    let error = scene.run(&UP).expect_code(11).stderr;
+    let error = scene.run(&UP).expect_code(12).stderr;
     assert!(error.contains("request a quota of 12 "), "{error}");
     scene.answer("group exists", json!([{ "out": "true" }]));
     scene.answer(
@@ -271,7 +271,7 @@ fn quota_and_foreign_group_end_with_11_before_anything_is_created() {
         prints(&json!({ "name": "netduel-x", "location": "westeurope", "tags": { "owner": "me" } })),
     );
     for words in [&UP[..], &["azure", "down", "x", "--yes"]] {
-        let error = scene.run(words).expect_code(11).stderr;
+        let error = scene.run(words).expect_code(12).stderr;
         assert!(error.contains("it lacks the tag netduel=x"), "{error}");
     }
     let calls = scene.calls();
@@ -284,14 +284,14 @@ fn failed_deployment_says_why_and_how_to_delete_what_exists() {
     scene.answer("deployment group show", prints(&json!({ "provisioningState": "Failed", "error": { "code": "DeploymentFailed", "message": "x" } })));
     let error = json!({ "error": { "code": "SkuNotAvailable", "message": "not now" } });
     scene.answer("deployment operation group list", operation("vm2", "Failed", &error));
-    let error = scene.run(&UP).expect_code(11).stderr;
+    let error = scene.run(&UP).expect_code(12).stderr;
     for part in ["failed to create VM vm2: ", "(not now)", "netduel azure up x.toml", "netduel azure down x"]
     {
         assert!(error.contains(part), "{part}: {error}");
     }
     // A text of Azure cannot control the terminal.
     scene.answer("deployment group create", fails("ERROR: (Strange) \u{1b}[2Jred\n"));
-    let error = scene.run(&UP).expect_code(11).stderr;
+    let error = scene.run(&UP).expect_code(12).stderr;
     assert!(error.contains("red") && !error.contains('\u{1b}'), "{error:?}");
 }
 

@@ -40,7 +40,12 @@ fn internal_commands_are_not_suggested() {
 #[test]
 fn missing_run_and_missing_pairing_have_their_own_exit_codes() {
     let bench = Bench::new();
-    for words in [&["report", "last"][..], &["run", "--resume", "last"], &["runs", "rm", "--yes", "x"]] {
+    for words in [
+        &["report", "last"][..],
+        &["compare", "last", "x"],
+        &["run", "--resume", "last"],
+        &["runs", "rm", "--yes", "x"],
+    ] {
         bench.run(words).expect_code(9);
     }
     bench.run(["pair", "--forget", "far"]).expect_code(10);
@@ -228,6 +233,7 @@ fn bash_completes_names_of_runs_and_of_paired_hosts() {
         Finished::from(command.output().unwrap()).expect_code(0).stdout
     };
     assert_eq!(completed("report ''"), "last\nold-1\n");
+    assert_eq!(completed("compare old-1 ''"), "last\nold-1\n");
     assert_eq!(completed("run --resume o"), "old-1\n");
     assert_eq!(completed("runs rm old-1 l"), "last\n");
     assert_eq!(completed("tcp 10."), "10.0.0.7:5210\n");

@@ -5,6 +5,7 @@ mod bad_input;
 mod bind;
 mod bounds;
 mod command_line;
+mod compare;
 mod crash;
 mod damaged_runs;
 mod datagrams;

@@ -10,8 +10,9 @@ use super::{checked, first_trial, inspected, listed, origin, printed, project_fi
 use crate::builder::{Recipe, build};
 
 /// Files with examples.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "docs/json.md",
+    "docs/compare.md",
     "crates/netduel/src/cli/mod.rs",
     "crates/netduel/src/cli/lab.rs",
     "README.md",
@@ -42,6 +43,7 @@ fn document_of(command: &str) -> Value {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[1..] {
         ["report" | "demo" | "run", ..] => printed(&ReportDocument::of(&run, &analyse_run(&run), &origin())),
+        ["compare", ..] => super::compared(&run),
         ["tcp" | "rr" | "udp" | "crr" | "pps", ..] => quick_test(&run, first_trial(&run)),
         ["inspect", ..] => printed(&inspected()),
         ["runs", ..] => printed(&listed()),

@@ -6,8 +6,10 @@ mod reference;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
+use netduel_report::analysis::compare::compare;
 use netduel_report::inspect::Inspection;
 use netduel_report::json::bed::{BedHost, BedHostNic, BedsDocument, CheckedBed, DeployedBed, Price};
+use netduel_report::json::compare::CompareDocument;
 use netduel_report::json::envelope::{Document, Envelope, ErrorInfo, Origin};
 use netduel_report::json::error::ErrorDocument;
 use netduel_report::json::inspect::InspectDocument;
@@ -56,6 +58,22 @@ fn assert_fits(value: &Value) {
 /// The report of a run.
 pub fn report(run: &Run) -> Value {
     printed(&ReportDocument::of(run, &analyse_run(run), &origin()))
+}
+
+/// A run against one of another kernel and a workload less.
+pub fn compared(run: &Run) -> Value {
+    let mut later = run.clone();
+    later.header.id = "later".parse().unwrap();
+    for host in later.header.hosts.values_mut() {
+        host.kernel = Some("6.19.0-cloud-amd64".to_owned());
+    }
+    for arm in &mut later.header.plan.arms {
+        arm.workloads.truncate(1);
+    }
+    later.header.plan.workloads.truncate(1);
+    let analyses = [analyse_run(run), analyse_run(&later)];
+    let comparison = compare(&[(run, &analyses[0]), (&later, &analyses[1])]);
+    printed(&CompareDocument::of(&comparison, &origin()))
 }
 
 fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {
@@ -206,6 +224,24 @@ fn reports_of_every_kind_of_workload_fit_the_schema() {
         let document = report(&run);
         assert_eq!(document["workloads"][0]["arms"].as_array().unwrap().len(), 2, "{workload}");
     }
+}
+
+#[test]
+fn comparisons_of_runs_fit_the_schema() {
+    let run = build(&Recipe { workloads: vec!["bulk", "udp"], ..Recipe::default() });
+    let document = compared(&run);
+    assert_eq!([&document["runs"][0]["label"], &document["runs"][1]["label"]], ["A", "B"]);
+    assert_eq!(document["runs"][1]["run"]["id"], "later");
+    let kernel = &document["differences"][0];
+    assert_eq!((&kernel["aspect"], &kernel["text"]), (&"system".into(), &"kernel of host a".into()));
+    assert_eq!(kernel["values"][1], serde_json::json!({ "run": "B", "value": "6.19.0-cloud-amd64" }));
+    assert_eq!(document["not_compared"][0]["reason"], "missing");
+    let metric = &document["comparisons"][0]["metrics"][0];
+    assert_eq!((&metric["metric"], &metric["unit"]), (&"throughput".into(), &"bit/s".into()));
+    assert_eq!(metric["runs"][0]["values"], metric["runs"][1]["values"]);
+    let verdict = &metric["comparisons"][0];
+    assert_eq!((&verdict["run"], &verdict["values_own"]), (&"B".into(), &8.into()), "{verdict}");
+    assert_eq!(verdict["verdict"]["estimate"]["centre"], 1.0);
 }
 
 #[test]

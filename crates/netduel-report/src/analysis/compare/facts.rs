@@ -1,0 +1,328 @@
+//! Facts of runs from their headers, and those that differ. Which verdicts a difference may explain is decided in [`super`].
+use std::collections::BTreeSet;
+
+use netduel_model::ids::{ArmName, HostName, WorkloadName};
+use netduel_model::plan::{Host, ResolvedPlan};
+use netduel_model::run::RunHeader;
+use netduel_model::snapshot::{Cloud, Coalescing, Device, HostSnapshot, Interface, LOOPBACK, PciFunction};
+use netduel_model::workload::Workload;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::words;
+
+/// What a fact is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aspect {
+    /// The question, and what the user wrote about the run.
+    Note,
+    /// The version or the build of netduel.
+    Program,
+    /// The design of the comparison within a run.
+    Design,
+    /// The lab of the run.
+    Lab,
+    /// Cores of the threads.
+    Pinning,
+    /// How the host is reached.
+    Access,
+    /// The kernel and the distribution.
+    System,
+    /// The size of the machine.
+    Size,
+    /// The processor, the memory and the hypervisor.
+    Machine,
+    /// Where the machine runs.
+    Placement,
+    /// A network interface, its driver and its settings.
+    Interface,
+    /// A sysctl.
+    Sysctl,
+    /// The firewall.
+    Firewall,
+}
+
+impl Aspect {
+    /// Whether it can change measured values.
+    pub fn may_change_values(self) -> bool {
+        match self {
+            Self::Note | Self::Design => false,
+            Self::Program
+            | Self::Lab
+            | Self::Pinning
+            | Self::Access
+            | Self::System
+            | Self::Size
+            | Self::Machine
+            | Self::Placement
+            | Self::Interface
+            | Self::Sysctl
+            | Self::Firewall => true,
+        }
+    }
+}
+
+/// Whose fact it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// The run as a whole.
+    Run,
+    /// A host of the plan.
+    Host(HostName),
+    /// A workload of an arm.
+    Workload(ArmName, WorkloadName),
+}
+
+/// A fact that differs between the runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is about.
+    pub aspect: Aspect,
+    /// Whose fact it is.
+    pub owner: Owner,
+    /// The fact, for people.
+    pub fact: String,
+    /// Its value in each run; absent where it is unknown or does not exist.
+    pub values: Vec<Option<String>>,
+}
+
+/// The facts of several runs that differ, in the order in which the first run that has them lists them.
+pub(super) fn differences(headers: &[&RunHeader]) -> Vec<Difference> {
+    let everywhere = Everywhere::in_all(headers);
+    let mut differences: Vec<Difference> = Vec::new();
+    for (run, header) in headers.iter().enumerate() {
+        for (aspect, owner, fact, value) in Facts::of(header, &everywhere).0 {
+            let known = differences
+                .iter()
+                .position(|known| known.aspect == aspect && known.owner == owner && known.fact == fact);
+            let place = known.unwrap_or(differences.len());
+            if known.is_none() {
+                differences.push(Difference { aspect, owner, fact, values: vec![None; headers.len()] });
+            }
+            let own = differences.get_mut(place).and_then(|difference| difference.values.get_mut(run));
+            if let Some(own) = own {
+                *own = Some(value);
+            }
+        }
+    }
+    // A workload that a run lacks is not compared, and has its reason there.
+    let is_in_all = |one: &Difference| {
+        !matches!(one.owner, Owner::Workload(..)) || one.values.iter().all(Option::is_some)
+    };
+    differences.retain(|one| is_in_all(one) && one.values.windows(2).any(|two| two.first() != two.last()));
+    differences
+}
+
+/// What all runs have, and only that is compared in detail: of a host or an interface that a run lacks, every fact would differ.
+#[derive(Default)]
+struct Everywhere {
+    hosts: BTreeSet<HostName>,
+    interfaces: BTreeSet<(HostName, String)>,
+}
+
+impl Everywhere {
+    fn in_all(headers: &[&RunHeader]) -> Self {
+        let both = |all: Self, own: Self| Self {
+            hosts: &all.hosts & &own.hosts,
+            interfaces: &all.interfaces & &own.interfaces,
+        };
+        headers.iter().copied().map(Self::of).reduce(both).unwrap_or_default()
+    }
+
+    fn of(header: &RunHeader) -> Self {
+        let interfaces = header.hosts.iter().flat_map(|(host, snapshot)| {
+            snapshot.interfaces.iter().map(move |interface| (host.clone(), interface.name.clone()))
+        });
+        Self { hosts: header.hosts.keys().cloned().collect(), interfaces: interfaces.collect() }
+    }
+}
+
+/// Facts with their aspect, owner, name and value.
+struct Facts(Vec<(Aspect, Owner, String, String)>);
+
+impl Facts {
+    fn of(header: &RunHeader, everywhere: &Everywhere) -> Self {
+        let mut facts = Self(Vec::new());
+        facts.add_notes(header);
+        facts.add_plan(&header.plan);
+        for (name, snapshot) in &header.hosts {
+            let owner = Owner::Host(name.clone());
+            if !everywhere.hosts.contains(name) {
+                facts.add(Aspect::Access, &owner, "presence", Some("yes".to_owned()));
+                continue;
+            }
+            facts.add_host(name, &header.plan, snapshot);
+            facts.add_interfaces(name, snapshot, everywhere);
+            for (sysctl, value) in &snapshot.sysctls {
+                facts.add(Aspect::Sysctl, &owner, sysctl, Some(value.clone()));
+            }
+        }
+        facts
+    }
+
+    fn add(&mut self, aspect: Aspect, owner: &Owner, fact: &str, value: Option<String>) {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            self.0.push((aspect, owner.clone(), fact.to_owned(), value));
+        }
+    }
+
+    fn add_notes(&mut self, header: &RunHeader) {
+        let annotations = &header.annotations;
+        let mut add = |aspect, fact: &str, value| self.add(aspect, &Owner::Run, fact, value);
+        add(Aspect::Note, "plan", Some(header.plan.name.clone()));
+        add(Aspect::Note, "question", Some(header.plan.question.clone()));
+        add(Aspect::Note, "title", annotations.title.clone());
+        for (key, note) in &annotations.notes {
+            add(Aspect::Note, &format!("note {key}"), Some(note.clone()));
+        }
+        add(Aspect::Program, "netduel", Some(header.program.clone()));
+    }
+
+    fn add_plan(&mut self, plan: &ResolvedPlan) {
+        let design = &plan.design;
+        let mut add = |aspect, fact: &str, value| self.add(aspect, &Owner::Run, fact, value);
+        add(Aspect::Design, "blocks", Some(format!("{} to {}", design.blocks_min, design.blocks_max)));
+        add(Aspect::Design, "precision", Some(design.precision.to_string()));
+        add(Aspect::Design, "margin of no difference", Some(design.equivalence.to_string()));
+        add(Aspect::Design, "confidence", Some(design.confidence.to_string()));
+        add(Aspect::Design, "A/A run", Some(String::from(if design.aa { "yes" } else { "no" })));
+        if let Some(lab) = &plan.lab {
+            let cap = lab.cap.map_or_else(|| "none".to_owned(), |cap| cap.to_string());
+            add(Aspect::Lab, "policy rules", Some(lab.rules.to_string()));
+            add(Aspect::Lab, "cap", Some(cap));
+            add(Aspect::Lab, "MTU", Some(lab.mtu.to_string()));
+            add(Aspect::Lab, "queues", Some(lab.queues.to_string()));
+        }
+        for arm in &plan.arms {
+            for workload in &arm.workloads {
+                let owner = Owner::Workload(arm.name.clone(), workload.name.clone());
+                self.add(Aspect::Pinning, &owner, "cores of the threads", Some(pins(workload)));
+            }
+        }
+    }
+
+    fn add_host(&mut self, name: &HostName, plan: &ResolvedPlan, host: &HostSnapshot) {
+        let owner = Owner::Host(name.clone());
+        let mut add = |aspect, fact: &str, value| self.add(aspect, &owner, fact, value);
+        let planned = plan.hosts.get(name);
+        let cloud = host.cloud.as_ref();
+        let of_cloud = |fact: fn(&Cloud) -> Option<String>| cloud.and_then(fact);
+        let size = planned.and_then(|planned| planned.size.clone());
+        let addresses =
+            |planned: &Host| planned.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        add(Aspect::Access, "launch", planned.map(|planned| words::launch(&planned.launch)));
+        add(Aspect::Access, "addresses", planned.map(addresses));
+        add(Aspect::Program, "build of netduel", host.build.clone());
+        add(Aspect::System, "kernel", host.kernel.clone());
+        add(Aspect::System, "distribution", host.os.clone());
+        add(Aspect::System, "irqbalance", host.irqbalance.map(on_or_off));
+        add(Aspect::Size, "size", size.or_else(|| of_cloud(|cloud| cloud.size.clone())));
+        add(Aspect::Machine, "architecture", host.machine.clone());
+        add(Aspect::Machine, "CPU model", host.cpu_model.clone());
+        add(Aspect::Machine, "cores online", (host.cores > 0).then(|| host.cores.to_string()));
+        add(Aspect::Machine, "memory", host.memory_bytes.map(gibibytes));
+        add(Aspect::Machine, "hypervisor", host.hypervisor.clone().or_else(|| host.platform.clone()));
+        if let Some(processor) = &host.processor {
+            let allowed = processor.allowed.as_ref().map(|cores| words::ranges(cores.iter().copied()));
+            add(Aspect::Machine, "clock rate governor", processor.governor.clone());
+            add(Aspect::Machine, "allowed cores", allowed);
+            add(Aspect::Machine, "isolated cores", Some(words::ranges(processor.isolated.iter().copied())));
+        }
+        add(Aspect::Placement, "host name", host.hostname.clone());
+        add(Aspect::Placement, "provider", of_cloud(|cloud| Some(cloud.provider.to_string())));
+        add(Aspect::Placement, "location", of_cloud(words::place));
+        add(Aspect::Placement, "placement group", of_cloud(|cloud| cloud.placement.clone()));
+        add(Aspect::Placement, "physical host", of_cloud(|cloud| cloud.physical_host.clone()));
+        add(Aspect::Placement, "instance", of_cloud(|cloud| cloud.instance.clone()));
+        if let Some(firewall) = &host.firewall {
+            add(Aspect::Firewall, "nftables rules", firewall.nft_rules.map(|rules| rules.to_string()));
+            add(Aspect::Firewall, "iptables tables", Some(firewall.iptables.join(", ")));
+        }
+    }
+
+    fn add_interfaces(&mut self, name: &HostName, host: &HostSnapshot, everywhere: &Everywhere) {
+        let owner = Owner::Host(name.clone());
+        for interface in host.interfaces.iter().filter(|interface| interface.name != LOOPBACK) {
+            let mut add = |fact: &str, value| {
+                self.add(Aspect::Interface, &owner, &format!("{} {fact}", interface.name), value);
+            };
+            if everywhere.interfaces.contains(&(name.clone(), interface.name.clone())) {
+                for (fact, value) in
+                    interface_facts(interface).into_iter().chain(device_facts(&interface.device))
+                {
+                    add(fact, value);
+                }
+                for feature in &interface.features_on {
+                    add(&format!("offload {feature}"), Some("on".to_owned()));
+                }
+            } else {
+                let fact = format!("presence of {}", interface.name);
+                self.add(Aspect::Interface, &owner, &fact, Some("yes".to_owned()));
+            }
+        }
+    }
+}
+
+/// Facts of an interface that its name does not fix.
+fn interface_facts(interface: &Interface) -> Vec<(&'static str, Option<String>)> {
+    let number = |number: Option<u32>| number.map(|number| number.to_string());
+    vec![
+        ("kind", interface.kind.clone()),
+        ("driver", interface.driver.clone()),
+        ("MTU", number(interface.mtu)),
+        ("speed", interface.line_speed_mbps().map(|speed| format!("{speed} Mbit/s"))),
+        ("transmit queues", number(interface.tx_queues)),
+        ("receive queues", number(interface.rx_queues)),
+        ("qdisc", interface.qdisc.clone()),
+        ("interface above", interface.master.clone()),
+    ]
+}
+
+fn device_facts(device: &Device) -> Vec<(&'static str, Option<String>)> {
+    let model = |pci: &PciFunction| format!("{:04x}:{:04x}", pci.vendor, pci.device);
+    let coalescing = |one: &Coalescing| {
+        format!(
+            "rx {} us {} frames adaptive {}, tx {} us {} frames adaptive {}",
+            one.rx_usecs,
+            one.rx_frames,
+            on_or_off(one.adaptive_rx),
+            one.tx_usecs,
+            one.tx_frames,
+            on_or_off(one.adaptive_tx)
+        )
+    };
+    vec![
+        ("NIC model", device.pci.as_ref().map(model)),
+        ("firmware", device.firmware.clone()),
+        ("NUMA node", device.numa_node.map(|node| node.to_string())),
+        (
+            "channels",
+            device
+                .channels
+                .map(|now| format!("rx {}, tx {}, combined {}", now.rx.0, now.tx.0, now.combined.0)),
+        ),
+        ("rings", device.rings.map(|now| format!("rx {}, tx {}", now.rx.0, now.tx.0))),
+        ("interrupt coalescing", device.coalescing.as_ref().map(coalescing)),
+    ]
+}
+
+fn on_or_off(is_on: bool) -> String {
+    String::from(if is_on { "on" } else { "off" })
+}
+
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
+/// The cores of both ends of a workload.
+fn pins(workload: &Workload) -> String {
+    let end = |cores: &[u16], is_auto: bool| match (is_auto, cores) {
+        (true, _) => "chosen by the host".to_owned(),
+        (false, []) => "chosen by the kernel".to_owned(),
+        (false, cores) => words::ranges(cores.iter().copied()),
+    };
+    let client = end(&workload.pin_client, workload.pin_auto.client);
+    let server = end(&workload.pin_server, workload.pin_auto.server);
+    format!("client {client}, server {server}")
+}

@@ -1,0 +1,328 @@
+//! The document of a comparison of runs: `netduel compare --json`.
+use netduel_model::metric::Metric;
+use netduel_stats::summary;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::envelope::{Document, Envelope, Origin};
+use super::figures::{BlockValue, ComparisonScale, Verdict};
+use super::report::{self, Rule, RunInfo};
+use super::warning::Warning;
+use crate::analysis::compare::{self, Aspect, Difference, Owner, Reason, RunComparison, Subject, Unmatched};
+use crate::analysis::{ArmValues, Bound, MetricAnalysis};
+use crate::words;
+
+/// The comparison of stored runs: `netduel compare --json`, `netduel compare --format json`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CompareDocument {
+    /// The first keys of every document.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// The runs; the others are compared with the first.
+    pub runs: Vec<ComparedRun>,
+    /// Confidence of all verdicts together.
+    pub confidence_ratio: f64,
+    /// Margin of "no difference" on the scale `ratio`: that of the first run.
+    pub equivalence_ratio: f64,
+    /// Facts that differ between the runs.
+    pub differences: Vec<RunDifference>,
+    /// What is compared: each workload of each arm that the runs have with the same settings.
+    pub comparisons: Vec<ComparedWorkload>,
+    /// What is not compared.
+    pub not_compared: Vec<NotCompared>,
+    /// How the figures are counted.
+    pub rules: Vec<Rule>,
+}
+
+impl Document for CompareDocument {
+    const NAME: &'static str = "netduel.compare";
+    const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
+}
+
+/// A run of a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedRun {
+    /// Label of the run in this document, for example `A`.
+    pub label: String,
+    /// The run.
+    pub run: RunInfo,
+    /// Question of its plan.
+    pub question: String,
+    /// Blocks with at least one trial that counts.
+    pub blocks: u32,
+    /// Valid trials.
+    pub trials_valid: u32,
+    /// Excluded trials: failed, or on another path.
+    pub trials_excluded: u32,
+    /// Warnings of the run. Their marks are those of its report.
+    pub warnings: Vec<Warning>,
+}
+
+/// A fact that differs between the runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunDifference {
+    /// What it is about.
+    pub aspect: Aspect,
+    /// The fact, in words.
+    pub text: String,
+    /// Host of the plan; null for none.
+    pub host: Option<String>,
+    /// Arm; null for none.
+    pub arm: Option<String>,
+    /// Workload; null for none.
+    pub workload: Option<String>,
+    /// Its value in each run.
+    pub values: Vec<RunFact>,
+    /// Its mark in the other formats, `*2` for 2, at the verdicts that it may be the cause of; null when there is none.
+    pub mark: Option<usize>,
+}
+
+/// The value of a fact in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunFact {
+    /// Label of the run.
+    pub run: String,
+    /// Value; null where it is unknown or does not exist.
+    pub value: Option<String>,
+}
+
+/// A workload of an arm in several runs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedWorkload {
+    /// Workload.
+    pub workload: String,
+    /// Arm.
+    pub arm: String,
+    /// The metrics that the first run judges.
+    pub metrics: Vec<ComparedMetric>,
+}
+
+/// A metric in several runs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedMetric {
+    /// Key of the metric.
+    pub metric: Metric,
+    /// Name of the metric, for people.
+    pub title: String,
+    /// Unit of its values.
+    pub unit: &'static str,
+    /// The values of each run, the first run first.
+    pub runs: Vec<RunValues>,
+    /// Every other run against the first.
+    pub comparisons: Vec<RunVerdict>,
+}
+
+/// Values of a metric in a run, in the unit of the metric. A statistic is null without values.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RunValues {
+    /// Label of the run.
+    pub run: String,
+    /// Number of values.
+    pub n: usize,
+    /// Median.
+    pub median: Option<f64>,
+    /// What the median bounds, because of values that are bounds; null when it is exact.
+    pub median_bound: Option<Bound>,
+    /// First quartile.
+    pub quartile_1: Option<f64>,
+    /// Third quartile.
+    pub quartile_3: Option<f64>,
+    /// Value of each valid trial.
+    pub values: Vec<BlockValue>,
+}
+
+/// A run against the first one.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RunVerdict {
+    /// Label of the run.
+    pub run: String,
+    /// Usable values of the first run.
+    pub values_first: usize,
+    /// Usable values of this run.
+    pub values_own: usize,
+    /// Scale of the estimate and the margin.
+    pub scale: ComparisonScale,
+    /// Smallest difference that matters: a fraction on the scale `ratio`, else in the unit of the metric.
+    pub margin: f64,
+    /// Verdict.
+    pub verdict: Verdict,
+    /// Differences that may be the cause of the verdict: their positions in `differences` of the document, from 0.
+    pub explained_by: Vec<usize>,
+}
+
+/// An arm or a workload that is not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NotCompared {
+    /// Label of the run that is not compared with the first one in it.
+    pub run: String,
+    /// Arm; null when a workload is meant for all arms.
+    pub arm: Option<String>,
+    /// Workload; null when an arm is meant with all its workloads.
+    pub workload: Option<String>,
+    /// Why.
+    pub reason: NotComparedReason,
+    /// Why, in words.
+    pub text: String,
+}
+
+/// Why an arm or a workload is not compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotComparedReason {
+    /// The first run has it, and this run does not.
+    Missing,
+    /// This run has it, and the first one does not.
+    Additional,
+    /// Client and server are other hosts of the plan.
+    Hosts,
+    /// The arm has other treatments.
+    Treatments,
+    /// The traffic, its timing, its family or its DSCP differs.
+    Settings,
+}
+
+impl CompareDocument {
+    /// Of a comparison.
+    pub fn of(comparison: &RunComparison<'_>, origin: &Origin) -> Self {
+        let numbers = words::compare::difference_numbers(comparison);
+        let mark = |place: usize| numbers.iter().find(|(own, _)| *own == place).map(|(_, number)| *number);
+        let difference = |(place, one): (usize, &Difference)| RunDifference {
+            mark: mark(place),
+            ..RunDifference::of(comparison, one)
+        };
+        let rule = |(name, rule): (&str, String)| Rule { name: name.to_owned(), rule };
+        Self {
+            envelope: Self::envelope(origin),
+            runs: comparison.runs.iter().map(ComparedRun::of).collect(),
+            confidence_ratio: comparison.confidence,
+            equivalence_ratio: comparison.equivalence,
+            differences: comparison.differences.iter().enumerate().map(difference).collect(),
+            comparisons: comparison
+                .subjects
+                .iter()
+                .map(|one| ComparedWorkload::of(comparison, one))
+                .collect(),
+            not_compared: comparison.unmatched.iter().map(|one| NotCompared::of(comparison, one)).collect(),
+            rules: words::compare::rules(comparison).into_iter().map(rule).collect(),
+        }
+    }
+}
+
+impl ComparedRun {
+    fn of(one: &compare::ComparedRun<'_>) -> Self {
+        Self {
+            label: one.label.to_string(),
+            run: RunInfo::of(one.run, one.analysis),
+            question: words::question(&one.analysis.plan),
+            blocks: one.analysis.blocks,
+            trials_valid: one.analysis.trials_valid,
+            trials_excluded: one.analysis.trials_excluded,
+            warnings: report::warnings(one.analysis),
+        }
+    }
+}
+
+impl RunDifference {
+    /// Without its mark.
+    fn of(comparison: &RunComparison<'_>, one: &Difference) -> Self {
+        let (host, arm, workload) = match &one.owner {
+            Owner::Run => (None, None, None),
+            Owner::Host(host) => (Some(host.to_string()), None, None),
+            Owner::Workload(arm, workload) => (None, Some(arm.to_string()), Some(workload.to_string())),
+        };
+        let value = |(run, value): (usize, &Option<String>)| RunFact {
+            run: comparison.label(run).to_owned(),
+            value: value.clone(),
+        };
+        Self {
+            aspect: one.aspect,
+            text: words::compare::difference(one),
+            host,
+            arm,
+            workload,
+            values: one.values.iter().enumerate().map(value).collect(),
+            mark: None,
+        }
+    }
+}
+
+impl ComparedWorkload {
+    fn of(comparison: &RunComparison<'_>, subject: &Subject) -> Self {
+        let metrics = subject.workload.judged.iter();
+        Self {
+            workload: subject.workload.name.to_string(),
+            arm: subject.arm.to_string(),
+            metrics: metrics.map(|metric| ComparedMetric::of(comparison, subject, metric)).collect(),
+        }
+    }
+}
+
+impl ComparedMetric {
+    fn of(comparison: &RunComparison<'_>, subject: &Subject, analysis: &MetricAnalysis) -> Self {
+        let metric = analysis.metric;
+        let verdicts = subject.verdicts.iter().filter(|verdict| verdict.metric == metric);
+        Self {
+            metric,
+            title: analysis.title().to_owned(),
+            unit: metric.unit(),
+            runs: analysis.arms.iter().map(|values| RunValues::of(metric, values)).collect(),
+            comparisons: verdicts.map(|verdict| RunVerdict::of(comparison, verdict)).collect(),
+        }
+    }
+}
+
+impl RunValues {
+    fn of(metric: Metric, run: &ArmValues) -> Self {
+        let numbers = run.numbers();
+        let quantile = |share| summary::quantile(&numbers, share);
+        let of_block = |&(block, value): &(u32, f64)| BlockValue {
+            block: block.saturating_add(1),
+            value,
+            bound: run.bound_in(metric, block),
+        };
+        Self {
+            run: run.arm.to_string(),
+            n: numbers.len(),
+            median: summary::median(&numbers),
+            median_bound: run.bound_at(metric, 0.5),
+            quartile_1: quantile(0.25),
+            quartile_3: quantile(0.75),
+            values: run.values.iter().map(of_block).collect(),
+        }
+    }
+}
+
+impl RunVerdict {
+    fn of(comparison: &RunComparison<'_>, one: &compare::RunVerdict) -> Self {
+        let [values_first, values_own] = one.sizes;
+        let text = words::compare::verdict(one);
+        Self {
+            run: comparison.label(one.run).to_owned(),
+            values_first,
+            values_own,
+            scale: ComparisonScale::of(one.metric),
+            margin: one.margin,
+            verdict: Verdict::in_words(one.metric, &one.judged, one.withheld, text),
+            explained_by: one.explained_by.clone(),
+        }
+    }
+}
+
+impl NotCompared {
+    fn of(comparison: &RunComparison<'_>, one: &Unmatched) -> Self {
+        Self {
+            run: comparison.label(one.run).to_owned(),
+            arm: one.arm.as_ref().map(ToString::to_string),
+            workload: one.workload.as_ref().map(ToString::to_string),
+            reason: match &one.reason {
+                Reason::Missing => NotComparedReason::Missing,
+                Reason::Additional => NotComparedReason::Additional,
+                Reason::Pair(_) => NotComparedReason::Hosts,
+                Reason::Treatments(_) => NotComparedReason::Treatments,
+                Reason::Settings(_) => NotComparedReason::Settings,
+            },
+            text: words::compare::unmatched(comparison, one),
+        }
+    }
+}

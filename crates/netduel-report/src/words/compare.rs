@@ -1,0 +1,271 @@
+//! The words of a comparison of runs: verdicts, differences between the runs, and what is not compared.
+use netduel_model::plan::{Pair, Treatment};
+use netduel_model::units::plural;
+use netduel_stats::verdict::Verdict;
+
+use super::text::percent_exact;
+use super::verdict::{LOWER_BOUNDS, amount, effect, not_comparable};
+use super::{ended, marks, question, treatment, trials, warnings, workload};
+use crate::analysis::Withheld;
+use crate::analysis::compare::{
+    Aspect, ComparedRun, Difference, Owner, Reason, RunComparison, RunVerdict, Unmatched,
+};
+
+/// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `no difference beyond 5 %`, `inconclusive: too few values (3 and 8)`.
+pub fn verdict(verdict: &RunVerdict) -> String {
+    let metric = verdict.metric;
+    match (verdict.withheld, verdict.judged.verdict) {
+        (Some(Withheld::CpuContention { share_max }), _) => not_comparable(share_max),
+        (Some(Withheld::LowerBounds), _) => LOWER_BOUNDS.to_owned(),
+        (None, Verdict::Higher { estimate } | Verdict::Lower { estimate }) => effect(metric, &estimate),
+        (None, Verdict::NoDifference { larger_than, .. }) => {
+            format!("no difference beyond {}", amount(metric, larger_than))
+        }
+        (None, Verdict::Inconclusive { estimate: None, .. }) => {
+            "inconclusive: no valid value in one of the runs".to_owned()
+        }
+        (None, Verdict::Inconclusive { estimate: Some(estimate), .. }) if estimate.high.is_infinite() => {
+            let [first, own] = verdict.sizes;
+            format!("inconclusive: too few values ({first} and {own})")
+        }
+        (None, Verdict::Inconclusive { .. }) => "inconclusive".to_owned(),
+    }
+}
+
+/// The title of a comparison, with the question of the first run.
+pub fn title(comparison: &RunComparison<'_>) -> String {
+    let count = plural(comparison.runs.len() as u32, "run");
+    match comparison.runs.first() {
+        Some(first) => format!("Comparison of {count}: {}", question(&first.analysis.plan)),
+        None => format!("Comparison of {count}"),
+    }
+}
+
+/// What the brackets of values and verdicts hold.
+pub fn verdict_legend(comparison: &RunComparison<'_>) -> String {
+    format!(
+        "Value: median [quartiles] (n valid trials). Verdict: estimate over the valid trials of both runs, not paired [interval, {} \
+         confidence for all verdicts together].",
+        percent_exact(comparison.confidence)
+    )
+}
+
+/// The same for a table without quartiles.
+pub const VERDICT_LEGEND_BRIEF: &str =
+    "Value: median. Verdict: estimate over all trials, not paired [interval].";
+
+/// How the figures of a comparison are counted.
+pub fn rules(comparison: &RunComparison<'_>) -> Vec<(&'static str, String)> {
+    let first = comparison.label(0);
+    let (confidence, margin) = (percent_exact(comparison.confidence), percent_exact(comparison.equivalence));
+    vec![
+        (
+            "Comparison",
+            format!(
+                "Each run against {first}, for each workload of each arm that both have with the same settings. The trials of two runs \
+                 share no block, so they are two independent samples: two-sample Hodges-Lehmann estimate of the ratio (of the difference \
+                 for metrics that can be 0) with the interval of the Mann-Whitney test."
+            ),
+        ),
+        (
+            "Verdict",
+            format!(
+                "All comparisons are one family with {confidence} confidence (Holm's procedure). The interval in brackets decided the \
+                 verdict. \"No difference beyond\" is an equivalence test at {margin}, the margin of {first}. Metrics are those that {first} \
+                 judges."
+            ),
+        ),
+        (
+            "Time",
+            "Runs at different times differ in everything that changes between them: other load on the machines and on the network, \
+             and what no fact of a host shows. The interval covers the spread of the trials within each run only. To compare two paths, \
+             run both as arms of one plan."
+                .to_owned(),
+        ),
+    ]
+}
+
+/// What a difference is about: `kernel of host a`.
+pub fn difference(one: &Difference) -> String {
+    match &one.owner {
+        Owner::Run => one.fact.clone(),
+        Owner::Host(host) => format!("{} of host {host}", one.fact),
+        Owner::Workload(arm, workload) => format!("{} of {workload} on {arm}", one.fact),
+    }
+}
+
+/// The kind of a difference.
+pub fn aspect(aspect: Aspect) -> &'static str {
+    match aspect {
+        Aspect::Note => "note",
+        Aspect::Program => "program",
+        Aspect::Design => "design",
+        Aspect::Lab => "lab",
+        Aspect::Pinning => "pinning",
+        Aspect::Access => "access",
+        Aspect::System => "system",
+        Aspect::Size => "size",
+        Aspect::Machine => "machine",
+        Aspect::Placement => "placement",
+        Aspect::Interface => "interface",
+        Aspect::Sysctl => "sysctl",
+        Aspect::Firewall => "firewall",
+    }
+}
+
+/// The numbers of differences that can cause a verdict, counted from 1 in the order of the differences: position and number.
+pub fn difference_numbers(comparison: &RunComparison<'_>) -> Vec<(usize, usize)> {
+    comparison.explaining().into_iter().zip(1..).collect()
+}
+
+/// The mark of a verdict that differences between the runs can cause: `*1,3`; empty without any.
+pub fn verdict_mark(numbers: &[(usize, usize)], verdict: &RunVerdict) -> String {
+    let own = numbers.iter().filter(|(place, _)| verdict.explained_by.contains(place));
+    marks(&own.map(|(_, number)| *number).collect::<Vec<_>>())
+}
+
+/// Differences that can cause a verdict, one sentence each with its mark.
+pub fn explanations(comparison: &RunComparison<'_>) -> Vec<String> {
+    let sentence = |(place, number): (usize, usize)| {
+        let one = comparison.differences.get(place)?;
+        Some(format!(
+            "{} {} ({}): may be the cause of the verdicts with this mark",
+            marks(&[number]),
+            difference(one),
+            in_runs(comparison, one)
+        ))
+    };
+    difference_numbers(comparison).into_iter().filter_map(sentence).collect()
+}
+
+/// The value of a fact in each run: `A: 600; B: 3000`.
+fn in_runs(comparison: &RunComparison<'_>, one: &Difference) -> String {
+    let values = one.values.iter().enumerate().map(|(run, value)| {
+        format!("{}: {}", comparison.label(run), value.as_deref().unwrap_or("unknown or none"))
+    });
+    values.collect::<Vec<_>>().join("; ")
+}
+
+/// The warnings of each run, with its label.
+pub fn run_warnings(comparison: &RunComparison<'_>) -> Vec<(String, Vec<String>)> {
+    let of_run = |run: &ComparedRun<'_>| (run.label.to_string(), warnings(run.analysis));
+    comparison.runs.iter().map(of_run).filter(|(_, warnings)| !warnings.is_empty()).collect()
+}
+
+/// How each run ended, in one line: `A: 8 blocks, 48 valid trials, 0 excluded, stopped: block limit reached`.
+pub fn run_basis(comparison: &RunComparison<'_>) -> String {
+    let of_run = |run: &ComparedRun<'_>| {
+        let end = match &run.analysis.end {
+            Some(end) => ended(end),
+            None => "no end recorded".to_owned(),
+        };
+        format!("{}: {}, {end}", run.label, trials(run.analysis))
+    };
+    let runs: Vec<String> = comparison.runs.iter().map(of_run).collect();
+    format!("{}.", runs.join(". "))
+}
+
+/// The number of comparisons and of verdicts without a result.
+pub fn verdict_count(comparison: &RunComparison<'_>) -> String {
+    let verdicts = || comparison.subjects.iter().flat_map(|subject| &subject.verdicts);
+    let is_open = |one: &&RunVerdict| matches!(one.judged.verdict, Verdict::Inconclusive { .. });
+    let open = verdicts().filter(is_open).count();
+    format!("{}, {open} without a result", plural(verdicts().count() as u32, "comparison"))
+}
+
+/// Why an arm or a workload is not compared.
+pub fn unmatched(comparison: &RunComparison<'_>, one: &Unmatched) -> String {
+    let what = match (&one.arm, &one.workload) {
+        (Some(arm), Some(workload)) => format!("{workload} of arm {arm}"),
+        (Some(arm), None) => format!("arm {arm}"),
+        (None, Some(workload)) => format!("workload {workload}"),
+        (None, None) => "plan".to_owned(),
+    };
+    let [first, own] = [0, one.run].map(|run| comparison.label(run));
+    let reason = match &one.reason {
+        Reason::Missing => format!("{first} has it, {own} does not"),
+        Reason::Additional => format!("{own} has it, {first} does not"),
+        Reason::Pair(pairs) => {
+            let [before, after] = pairs.each_ref().map(pair);
+            format!("other hosts ({first}: {before}; {own}: {after})")
+        }
+        Reason::Treatments(treatments) => {
+            let [before, after] = treatments.each_ref().map(|all| changes(all));
+            format!("other treatments ({first}: {before}; {own}: {after})")
+        }
+        Reason::Settings(workloads) => {
+            let [before, after] = workloads.each_ref().map(workload);
+            format!("other settings ({first}: {before}; {own}: {after})")
+        }
+    };
+    format!("{what}: {reason}")
+}
+
+fn pair(pair: &Pair) -> String {
+    format!("{} to {}", pair.client, pair.server)
+}
+
+fn changes(treatments: &[Treatment]) -> String {
+    if treatments.is_empty() {
+        return "none".to_owned();
+    }
+    treatments.iter().map(treatment).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::metric::Metric;
+    use netduel_stats::paired::Estimate;
+    use netduel_stats::verdict::Judged;
+
+    use super::*;
+
+    fn run_verdict(judged: Verdict, withheld: Option<Withheld>) -> RunVerdict {
+        RunVerdict {
+            metric: Metric::Throughput,
+            run: 1,
+            sizes: [3, 8],
+            margin: 0.05,
+            judged: Judged { verdict: judged, estimate: judged.estimate(), adjusted_p: None },
+            withheld,
+            explained_by: vec![4, 7],
+        }
+    }
+
+    fn estimate(centre: f64, low: f64, high: f64) -> Estimate {
+        Estimate { n: 3, centre, low, high, confidence: 0.95, p_value: 0.01 }
+    }
+
+    #[test]
+    fn every_kind_of_verdict_has_its_wording() {
+        let open = |estimate| Verdict::Inconclusive { estimate, more: None };
+        let bounded = Some(estimate(1.0, 0.9, 1.1));
+        let contention = Withheld::CpuContention { share_max: 0.741 };
+        for (judged, withheld, words) in [
+            (Verdict::Lower { estimate: estimate(0.9, 0.88, 0.95) }, None, "0.90x (-10 %) [0.88x, 0.95x]"),
+            (
+                Verdict::NoDifference { estimate: estimate(1.0, 0.99, 1.01), larger_than: 0.05 },
+                None,
+                "no difference beyond 5 %",
+            ),
+            (open(bounded), None, "inconclusive"),
+            (open(Some(estimate(1.0, 0.0, f64::INFINITY))), None, "inconclusive: too few values (3 and 8)"),
+            (open(None), None, "inconclusive: no valid value in one of the runs"),
+            (open(bounded), Some(Withheld::LowerBounds), "inconclusive: some values are only lower bounds"),
+            (
+                open(None),
+                Some(contention),
+                "not comparable: other processes used up to 74 % of the CPU time in these trials",
+            ),
+        ] {
+            assert_eq!(verdict(&run_verdict(judged, withheld)), words);
+        }
+    }
+
+    #[test]
+    fn mark_has_the_numbers_of_the_differences_that_concern_the_verdict() {
+        let verdict = run_verdict(Verdict::Inconclusive { estimate: None, more: None }, None);
+        assert_eq!(verdict_mark(&[(2, 1), (4, 2), (7, 3)], &verdict), "*2,3");
+        assert_eq!(verdict_mark(&[(2, 1)], &verdict), "");
+    }
+}
