@@ -188,7 +188,7 @@ fn figures(comparison: &RunComparison<'_>, place: usize, subject: &Subject) -> O
 fn with_runs_for_arms(mut figure: Figure) -> Figure {
     for column in figure.data.iter_mut().flat_map(|table| &mut table.columns) {
         if column.title == Sides::Arms.noun() {
-            column.title = Sides::Runs.noun().to_owned();
+            Sides::Runs.noun().clone_into(&mut column.title);
         }
     }
     figure

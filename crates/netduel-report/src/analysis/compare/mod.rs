@@ -85,7 +85,7 @@ pub struct RunVerdict {
 /// Compares runs with the first one. Their order is kept.
 pub fn compare<'a>(runs: &[(&'a Run, &'a Analysis)]) -> RunComparison<'a> {
     let labelled = |(index, (run, analysis)): (usize, &(&'a Run, &'a Analysis))| {
-        Some(ComparedRun { label: label(index)?, run: *run, analysis: *analysis })
+        Some(ComparedRun { label: label(index)?, run, analysis })
     };
     let runs: Vec<ComparedRun<'a>> = runs.iter().enumerate().filter_map(labelled).collect();
     let headers: Vec<&RunHeader> = runs.iter().map(|one| &one.run.header).collect();
