@@ -319,7 +319,8 @@ impl LoadError {
             | Self::BusyPoll { .. }
             | Self::ZeroCopy { .. }
             | Self::IoUring { .. }
-            | Self::Congestion { .. } => Cause::Host,
+            | Self::Congestion { .. }
+            | Self::PortsInUse { .. } => Cause::Host,
             Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Cause::Host,
             // No local port is free, or this host does not have the address.
             Self::Connect { source, .. } | Self::ConnectFrom { source, .. }
@@ -327,7 +328,6 @@ impl LoadError {
             {
                 Cause::Host
             }
-            Self::PortsInUse { .. } => Cause::Host,
             Self::Bind { .. }
             | Self::Connect { .. }
             | Self::ConnectFrom { .. }

@@ -31,7 +31,7 @@ pub(crate) fn listener(listen: ListenAt, congestion: Option<&str>) -> Result<Tcp
 /// # Errors
 /// [`LoadError::PortsInUse`] when too few ports of the range are free; [`LoadError::Bind`].
 pub(crate) fn udp_sockets(listen: ListenAt, count: u32) -> Result<Vec<UdpSocket>, LoadError> {
-    first_free(listen, PortProtocol::Udp, count, |address| UdpSocket::bind(address))
+    first_free(listen, PortProtocol::Udp, count, UdpSocket::bind)
 }
 
 fn first_free<S>(

@@ -172,6 +172,9 @@ fn judge_part(outside: &Rc<RefCell<SimulatedSurroundings>>, end: &PartEnd, is_la
         }
         Ok(RunEnd::Interrupted) => return false,
         Ok(_) => return true,
+        Err(error @ RunError::PortsBlocked(_)) => {
+            truth.broken(format!("no firewall is simulated, only the loss of agents: {error}"));
+        }
         Err(error) if is_last => truth.broken(format!("without a fault the run failed: {error}")),
         Err(error) if (error.kind() == RunErrorKind::Store) != has(is_store) => {
             if error.kind() == RunErrorKind::Store {
@@ -186,7 +189,10 @@ fn judge_part(outside: &Rc<RefCell<SimulatedSurroundings>>, end: &PartEnd, is_la
                 if !truth.warned.contains(host) {
                     truth.broken(format!("without a warning of a change that is left: {error}"));
                 }
-            } else if is_bearable(&hits, &outside.world.setting) && ledger.blocks_started_ns.is_some() {
+            } else if is_bearable(&hits, &outside.world.setting)
+                && ledger.blocks_started_ns.is_some()
+                && !ledger.has_failed_in_a_row()
+            {
                 truth.broken(format!("one fault at a host ended the run: {error}"));
             }
         }

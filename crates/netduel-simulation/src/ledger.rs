@@ -124,6 +124,13 @@ impl Ledger {
         self.dropped.clear();
     }
 
+    /// Whether the last three trials of the arm of the last trial failed, which ends a run.
+    pub fn has_failed_in_a_row(&self) -> bool {
+        let Some(last) = self.stored.last() else { return false };
+        let of_arm = self.stored.iter().rev().filter(|trial| trial.slot.arm == last.slot.arm);
+        of_arm.take(3).filter(|trial| matches!(trial.validity, Validity::Failed { .. })).count() == 3
+    }
+
     /// Blocks that are complete.
     pub fn complete_blocks(&self) -> u32 {
         resume_point(&self.stored, self.per_block()).0
@@ -159,7 +166,7 @@ impl Ledger {
         is_enough
     }
 
-    /// A number for the traffic of the current trial.
+    /// A number for the traffic of the current trial, or for a probe of ports before the first one.
     pub fn serial(&mut self, truth: &mut Truth) -> Serial {
         let serial = self.next_serial;
         self.next_serial += 1;
@@ -169,6 +176,8 @@ impl Ledger {
                 let traffic = crate::truth::TrafficTruth { slot: current.slot.clone(), ends: [None, None] };
                 truth.traffic.insert(serial, traffic);
             }
+            // No trial has this number: one that is prepared with the token of a probe breaks a promise.
+            None if self.blocks_started_ns.is_none() => {}
             _ => truth.broken("a token is drawn without a trial".to_owned()),
         }
         serial

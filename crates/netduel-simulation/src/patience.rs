@@ -38,6 +38,8 @@ impl Outstanding {
         }
         let seconds = match kind {
             "prepare-client" => 40,
+            // The ports are given 5 s of it.
+            "probe-ports" => 35,
             "finish" => 15,
             // After an aborted trial the changes of its traffic are undone, also without treatments.
             "apply" | "undo" => self.treatment_seconds.max(TREATMENTS),

@@ -56,6 +56,7 @@ impl SimulatedSurroundings {
     pub fn begin_part(&mut self, part: u64, faults: Vec<Fault>) {
         (self.part, self.steps, self.events_started) = (part, 0, false);
         self.world.begin_part(faults);
+        self.world.truth.borrow_mut().first_agent = part * AGENTS_OF_A_PART;
         self.ledger.begin_part();
     }
 

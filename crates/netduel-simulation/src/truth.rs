@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_control::launcher::AgentId;
-use netduel_model::ids::HostName;
+use netduel_model::ids::{HostName, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{ResolvedPlan, TreatmentAction};
 use netduel_model::trial::Slot;
@@ -71,12 +71,17 @@ pub struct Truth {
     pub traffic: BTreeMap<Serial, TrafficTruth>,
     /// The prepared or running traffic of each agent.
     pub current: BTreeMap<AgentId, Serial>,
+    /// The ports that an agent has open for a probe: the token that they answer.
+    pub open_ports: BTreeMap<AgentId, Token>,
     /// The agent that holds the lock of a network stack.
     pub locks: BTreeMap<u64, AgentId>,
     /// The path of the lab.
     pub path: Option<LabPath>,
     /// Hosts with a stored warning about remaining treatments.
     pub warned: BTreeSet<HostName>,
+    /// The lowest number of an agent of this part of the run. Tasks of earlier ones have no faults: a crash during their clean-up would
+    /// start a guard, and a part begins when all guards have ended.
+    pub first_agent: AgentId,
     /// The faults of this part of the run.
     pub faults: Vec<Fault>,
     /// Those that occurred, with the time.
@@ -239,6 +244,7 @@ impl Truth {
     pub fn agent_gone(&mut self, agent: AgentId) {
         self.locks.retain(|_, holder| *holder != agent);
         self.current.remove(&agent);
+        self.open_ports.remove(&agent);
         let ends =
             self.traffic.values_mut().rev().take(3).flat_map(|traffic| traffic.ends.iter_mut().flatten());
         for end in ends.filter(|end| end.agent == agent) {

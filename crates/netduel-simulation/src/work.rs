@@ -132,7 +132,9 @@ impl SimulatedWork {
             return Some(TaskFault::CrashBefore);
         }
         let now_ns = self.process.now_ns();
-        let fault = self.truth.borrow_mut().task(&self.host(), task, now_ns);
+        let is_of_this_part = self.id() >= self.truth.borrow().first_agent;
+        let fault =
+            if is_of_this_part { self.truth.borrow_mut().task(&self.host(), task, now_ns) } else { None };
         let mut body = self.process.0.borrow_mut();
         body.local_ns += TASK_NS;
         match fault {
@@ -165,6 +167,9 @@ impl SimulatedWork {
         let mut truth = self.truth.borrow_mut();
         if let Some(left) = truth.left_over(&host, id) {
             truth.broken(format!("a trial is prepared although {left}"));
+        }
+        if truth.open_ports.contains_key(&id) {
+            truth.broken(format!("a trial is prepared on {host} while the ports of a probe are open"));
         }
         truth.current.insert(id, serial);
         let Some(traffic) = truth.traffic.get_mut(&serial) else {
@@ -354,25 +359,38 @@ impl Work for SimulatedWork {
         problems
     }
 
-    fn open_ports(&mut self, _: ListenAt, _: PortNeeds, _: Token) -> Result<[Vec<u16>; 2], WorkError> {
-        self.perform(Task::Probe, |_| Ok([vec![PORT], vec![PORT]]))
+    fn open_ports(&mut self, _: ListenAt, _: PortNeeds, token: Token) -> Result<[Vec<u16>; 2], WorkError> {
+        self.perform(Task::Probe, |work| {
+            work.truth.borrow_mut().open_ports.insert(work.id(), token);
+            Ok([vec![PORT], vec![PORT]])
+        })
     }
 
     fn probe_ports(
         &mut self,
         peer: IpAddr,
         [tcp, udp]: [&[u16]; 2],
-        _: Token,
+        token: Token,
         _: Duration,
     ) -> Result<Vec<ProbedPort>, WorkError> {
         let protocols = [PortProtocol::Tcp, PortProtocol::Udp].into_iter().zip([tcp, udp]);
         let each = protocols.flat_map(|(protocol, ports)| ports.iter().map(move |port| (protocol, *port)));
-        let answer = PortAnswer::Open { local: peer };
-        let probed = each.map(|(protocol, port)| ProbedPort { protocol, port, answer: answer.clone() });
-        self.perform(Task::Probe, |_| Ok(probed.collect()))
+        self.perform(Task::Probe, |work| {
+            let is_open = work.truth.borrow().open_ports.values().any(|open| *open == token);
+            let answer = if is_open {
+                PortAnswer::Open { local: peer }
+            } else {
+                // The agent of the server has ended.
+                PortAnswer::Refused { error: "connection refused".to_owned() }
+            };
+            Ok(each.map(|(protocol, port)| ProbedPort { protocol, port, answer: answer.clone() }).collect())
+        })
     }
 
     fn close_ports(&mut self) -> Vec<ProbeSource> {
+        if !self.is_dead() {
+            self.truth.borrow_mut().open_ports.remove(&self.id());
+        }
         Vec::new()
     }
 

@@ -120,7 +120,7 @@ impl Conductor<'_> {
         let ports = self.hosts.plan.hosts.get(server).and_then(|host| host.data_ports);
         let token = (self.tokens)().map_err(RunError::Token)?;
         let message = ToAgent::OpenPorts { bind: address, ports, needs, token };
-        let opened = self.hosts.ask(server, &message, STEP_TIMEOUT_NS);
+        let opened = self.hosts.ask_despite_other_losses(server, &message, STEP_TIMEOUT_NS);
         let (tcp, udp) = match opened.map_err(|error| self.or_elsewhere(server, address, error))? {
             FromAgent::PortsOpen { tcp, udp } => (tcp, udp),
             other => return Err(self.hosts.unexpected(server, &other, &message)),

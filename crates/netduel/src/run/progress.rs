@@ -142,10 +142,9 @@ impl Progress {
                 }
             }
             Event::TrialFinished { trial } => self.trial_finished(trial),
-            Event::BlockFinished { .. } => {}
-            Event::Warned { warning } => self.important(&format!("warning: {warning}")),
             // The last line of the program is the error, with its remedy.
-            Event::RunFinished { end: RunEnd::Failed { .. } } => {}
+            Event::BlockFinished { .. } | Event::RunFinished { end: RunEnd::Failed { .. } } => {}
+            Event::Warned { warning } => self.important(&format!("warning: {warning}")),
             Event::RunFinished { end } => self.line(&words::ended(end)),
         }
     }
