@@ -51,14 +51,15 @@ const LOAD_BONDING: &str = "set -e; while read -r name; do insmod /modules/$name
 const ACTIVE_IN_BOND: &str = "echo hot0 > /sys/class/net/bond0/bonding/primary; \
      until [ \"$(cat /sys/class/net/bond0/bonding/active_slave)\" = hot0 ]; do usleep 50000; done";
 
+/// A new NIC is eth0, because all others have names of their own. Its address does not tell it from the other port: a bond gives its
+/// ports one address, that of the port that it had first.
 fn plug_into_bond(guest: &mut Guest, interface: &str) {
     guest.plug_model(interface, "e1000e").unwrap();
-    let mac = guest.mac(interface).unwrap();
     run(
         guest,
         &format!(
-            "set -e; . /scene.sh; rename {mac} e1000e {interface}; ip link set {interface} down; \
-             ip link set {interface} master bond0; up {interface}"
+            "set -e; . /scene.sh; until [ -e /sys/class/net/eth0 ]; do usleep 50000; done; ip link set eth0 down; \
+             ip link set eth0 name {interface}; ip link set {interface} master bond0; up {interface}"
         ),
     );
 }
