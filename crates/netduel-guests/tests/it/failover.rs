@@ -2,7 +2,7 @@
 use netduel_guests::{Bed, Guest};
 use serde_json::json;
 
-use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
+use super::coordinator::{Coordinator, assert_all_valid, plan, warnings};
 use super::scenes::with_scene;
 use super::stepped::{SteppedRun, Steps};
 use super::{end, run};
@@ -75,8 +75,9 @@ fn active_port_of_a_bond_goes_and_returns(bed: &mut Bed, coordinator: &Coordinat
          events = [{ at = \"1 s\", do = \"down\", interface = \"bond0\" }, { at = \"4 s\", do = \"return\", interface = \"bond0\" }]\n";
     let down = "expect_interface = { client = \"hot1\", server = \"hot0\" }\n\
          treatments = [{ vf = \"down\", interface = \"bond0\", on = \"client\" }]";
-    for (arms, workloads) in
-        [([("one", ""), ("two", "")], failover), ([("up", ""), ("down", down)], FEW_ROUND_TRIPS)]
+    // Beside few round trips the agent's own connection is too much other traffic for a proof of path on a busy machine.
+    let stream = "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\nduration = \"1 s\"\n";
+    for (arms, workloads) in [([("one", ""), ("two", "")], failover), ([("up", ""), ("down", down)], stream)]
     {
         let sent = sent_by_the_backup(&bed.guests()[0]);
         let report = coordinator.report(bed, &plan("10.2.0.2", &arms, workloads, 2));
