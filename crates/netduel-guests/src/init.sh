@@ -34,7 +34,7 @@ interface=$(find_interface "$(setting mac)" virtio_net)
 ip link set "$interface" name mgmt
 ip link set mgmt up
 ip address add 10.0.2.15/24 dev mgmt
-# -K: a lost connection ends its sessions after 30 s.
-dropbear -R -E -s -j -k -K 10 -p 22 2> /run/dropbear.log
+# -K: a lost connection ends its sessions after three intervals; 0 is never.
+dropbear -R -E -s -j -k -K "$(setting keepalive)" -p 22 2> /run/dropbear.log
 echo "netduel-guest ready"
 while :; do setsid cttyhack sh; sleep 1; done

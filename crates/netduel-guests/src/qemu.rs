@@ -67,7 +67,9 @@ impl Machine<'_> {
         add("-serial", "file:/dev/stderr".to_owned());
         add("-qmp", "stdio".to_owned());
         add("-netdev", "user,id=mgmt,restrict=on,hostfwd=tcp:127.0.0.1:0-:22".to_owned());
-        let management = nic_properties("virtio-net-pci", "mgmt", management_mac(self.number));
+        let mut management = nic_properties("virtio-net-pci", "mgmt", management_mac(self.number));
+        // Named: with NUMA nodes QEMU would choose the bus of a node, which takes ports only.
+        management.push(("bus", "pcie.0".to_owned()));
         add("-device", as_words(&management));
         let bus = if self.scene.has_nodes { NODE_BUS } else { "pcie.0" };
         for nic in self.scene.nics {
@@ -89,6 +91,7 @@ impl Machine<'_> {
             "console=ttyS0 quiet loglevel=4 nokaslr mitigations=off audit=0 panic=-1 no_timer_check"
                 .to_owned(),
             format!("netduel.name={} netduel.key={}", self.name, self.key),
+            format!("netduel.keepalive={}", self.scene.ssh_keepalive_s),
             format!("netduel.mac={} netduel.modules={}", management_mac(self.number), modules.join(",")),
         ];
         // The guest's TSC is the host's. Its calibration fails on a busy host, with an error of up to factor 6.

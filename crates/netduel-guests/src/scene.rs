@@ -10,6 +10,9 @@ pub struct Scene {
     pub about: &'static str,
     /// Whether its guests have two NUMA nodes, a core in each, with the NICs at the second.
     pub has_nodes: bool,
+    /// Interval at which the ssh server looks whether the other end is there, seconds; 0 for never. Its packets are other traffic beside a
+    /// trial with few bytes.
+    pub ssh_keepalive_s: u32,
     /// The NICs of each guest, in the order of their slots and of their set-up.
     pub nics: &'static [Nic],
 }
@@ -83,6 +86,7 @@ pub const SCENES: &[Scene] = &[
         name: "virtio",
         about: "virtio-net with two queues, and with one on a second wire",
         has_nodes: false,
+        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 2 } },
             Nic { interface: "virt1", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 1 } },
@@ -92,6 +96,7 @@ pub const SCENES: &[Scene] = &[
         name: "igb",
         about: "igb with two virtual functions: one under net_failover with its standby, one alone",
         has_nodes: false,
+        ssh_keepalive_s: 10,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(3), device: Device::Standby },
             Nic {
@@ -111,6 +116,7 @@ pub const SCENES: &[Scene] = &[
         name: "vmxnet3",
         about: "vmxnet3, and virtio-net on a second wire",
         has_nodes: false,
+        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "vmx0", wire: 1, subnet: Some(1), device: Device::Vmxnet3 },
             Nic { interface: "virt0", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 1 } },
@@ -120,6 +126,7 @@ pub const SCENES: &[Scene] = &[
         name: "e1000e",
         about: "e1000e as the primary of net_failover, and alone on a second wire",
         has_nodes: false,
+        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(1), device: Device::Standby },
             // Before the primary: it is eth0 until it has its name.
@@ -137,6 +144,7 @@ pub const SCENES: &[Scene] = &[
         name: "hotplug",
         about: "virtio-net, and two free ports with taps on a second wire",
         has_nodes: false,
+        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 1 } },
             Nic { interface: "hot0", wire: 2, subnet: None, device: Device::FreePort },
@@ -147,6 +155,7 @@ pub const SCENES: &[Scene] = &[
         name: "numa",
         about: "vmxnet3 and virtio-net at the second of two NUMA nodes",
         has_nodes: true,
+        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "vmx0", wire: 1, subnet: Some(1), device: Device::Vmxnet3 },
             Nic { interface: "virt0", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 2 } },

@@ -2,7 +2,7 @@
 use netduel_guests::{Bed, Guest};
 use serde_json::json;
 
-use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
+use super::coordinator::{Coordinator, assert_all_valid, plan, warnings};
 use super::scenes::with_scene;
 use super::stepped::{SteppedRun, Steps};
 use super::{end, run};
@@ -51,14 +51,15 @@ const LOAD_BONDING: &str = "set -e; while read -r name; do insmod /modules/$name
 const ACTIVE_IN_BOND: &str = "echo hot0 > /sys/class/net/bond0/bonding/primary; \
      until [ \"$(cat /sys/class/net/bond0/bonding/active_slave)\" = hot0 ]; do usleep 50000; done";
 
+/// A new NIC is eth0, because all others have names of their own. Its address does not tell it from the other port: a bond gives its
+/// ports one address, that of the port that it had first.
 fn plug_into_bond(guest: &mut Guest, interface: &str) {
     guest.plug_model(interface, "e1000e").unwrap();
-    let mac = guest.mac(interface).unwrap();
     run(
         guest,
         &format!(
-            "set -e; . /scene.sh; rename {mac} e1000e {interface}; ip link set {interface} down; \
-             ip link set {interface} master bond0; up {interface}"
+            "set -e; . /scene.sh; until [ -e /sys/class/net/eth0 ]; do usleep 50000; done; ip link set eth0 down; \
+             ip link set eth0 name {interface}; ip link set {interface} master bond0; up {interface}"
         ),
     );
 }
@@ -74,8 +75,9 @@ fn active_port_of_a_bond_goes_and_returns(bed: &mut Bed, coordinator: &Coordinat
          events = [{ at = \"1 s\", do = \"down\", interface = \"bond0\" }, { at = \"4 s\", do = \"return\", interface = \"bond0\" }]\n";
     let down = "expect_interface = { client = \"hot1\", server = \"hot0\" }\n\
          treatments = [{ vf = \"down\", interface = \"bond0\", on = \"client\" }]";
-    for (arms, workloads) in
-        [([("one", ""), ("two", "")], failover), ([("up", ""), ("down", down)], FEW_ROUND_TRIPS)]
+    // Beside few round trips the agent's own connection is too much other traffic for a proof of path on a busy machine.
+    let stream = "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\nduration = \"1 s\"\n";
+    for (arms, workloads) in [([("one", ""), ("two", "")], failover), ([("up", ""), ("down", down)], stream)]
     {
         let sent = sent_by_the_backup(&bed.guests()[0]);
         let report = coordinator.report(bed, &plan("10.2.0.2", &arms, workloads, 2));

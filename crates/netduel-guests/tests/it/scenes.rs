@@ -48,7 +48,6 @@ fn igb_scene_is_inspected_and_ends_with_its_holder() {
         let nic = Nic { interface: "pf0", address: "10.1.0.2" };
         check_time_stamps(&mut bed, &coordinator, nic);
         check_busy_polling(&bed, &coordinator, nic);
-        check_xdp(&mut bed, &coordinator, nic, true);
         guest_ends_with_its_qemu(&mut bed);
         let folder = bed.folder().to_owned();
         let namespace = network_namespace(&bed.first_process().to_string()).unwrap();

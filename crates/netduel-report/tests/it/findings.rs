@@ -569,7 +569,9 @@ fn idle_function_below_net_failover_is_shown_by_its_own_counters() {
         if driver == "net_failover" {
             counters.clear();
         }
-        counters.values_mut().for_each(|count| *count = 0);
+        for count in counters.values_mut() {
+            *count = 0;
+        }
         host.interfaces[2].packets = Some(0);
         on_host(&host).into_iter().find(|finding| finding.id == "vf-idle").unwrap()
     };
