@@ -1,4 +1,5 @@
 //! The texts of a report: verdicts, values, workloads, how a run ended. All formats take them from here.
+mod answer;
 pub mod compare;
 mod datagrams;
 mod environment;
@@ -18,6 +19,7 @@ mod uses;
 mod verdict;
 mod warnings;
 
+pub use answer::{answer, is_inconclusive};
 pub use datagrams::{datagrams, datagrams_title, direction};
 pub use environment::{
     EnvironmentRow, common_size, environment, environment_hosts, test_description, testpmd_commands,
@@ -36,14 +38,15 @@ pub use run::{
 };
 pub(crate) use text::ranges;
 pub use text::{
-    controls_output, date, date_and_time, end_and_host, percent, percent_at_least, plain, significant, times,
+    controls_output, date, date_and_time, end_and_host, listed, percent, percent_at_least, plain,
+    significant, times,
 };
 pub use tone::Tone;
 pub use treatment::{changes, treatment};
 pub use uses::{launch, uses};
 pub use verdict::{
-    answer, blocks_worth_naming, interval, is_inconclusive, listed, shown_effect, times_with_interval, tone,
-    verdict, verdict_legend, verdict_legend_brief,
+    blocks_worth_naming, interval, shown_effect, times_with_interval, tone, verdict, verdict_legend,
+    verdict_legend_brief,
 };
 pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,

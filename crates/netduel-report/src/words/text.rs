@@ -115,6 +115,14 @@ pub(crate) fn ranges(numbers: impl IntoIterator<Item = u16>) -> String {
     core_list(&sorted)
 }
 
+/// `a, b and c`.
+pub fn listed(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
