@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::observation::ControlTraffic;
 use crate::path_proof::PATH_SHARE_MIN;
 use crate::sample::EndReport;
-use crate::workload::{Demand, Facts, Wire, WorkUnit};
+use crate::workload::{Facts, Wire, WorkUnit};
 
 /// With few round trips, background traffic is more than 1 % of the bytes. The trial's own packets are then counted: of so many, at most
 /// one may have used another path, even if other interfaces carried nothing but packets of the trial. The same holds for bytes.
@@ -64,18 +64,19 @@ struct PacketsMin {
     packets: u64,
     /// Bytes of the shortest of them, from the IP header on.
     packet_bytes_min: u64,
+    /// Whether there can be no fewer: late requests of an open loop over TCP share packets.
+    is_certain: bool,
 }
 
 impl PacketsMin {
     /// Of round trips that the client completed; absent for other workloads, whose packets are many or of unknown number.
     fn of(facts: &Facts<'_>, client: &EndReport) -> Option<Self> {
         let requests = facts.requests?;
-        // Outstanding requests of a TCP connection may share a packet.
-        let is_one_a_packet = match facts.wire {
-            Wire::Datagrams { .. } => true,
-            _ => requests.rate.is_some() || requests.outstanding == 1,
-        };
-        if facts.unit != WorkUnit::RoundTrip || facts.bulk.is_some() || !is_one_a_packet {
+        // Outstanding requests of a TCP connection may share a packet. Those of an open loop do so only where they are late.
+        let is_certain = matches!(facts.wire, Wire::Datagrams { .. })
+            || requests.rate.is_none() && requests.outstanding == 1;
+        if facts.unit != WorkUnit::RoundTrip || facts.bulk.is_some() || !is_certain && requests.rate.is_none()
+        {
             return None;
         }
         let packet_bytes_min = match facts.wire {
@@ -83,7 +84,7 @@ impl PacketsMin {
             _ => IP_HEADER_BYTES,
         };
         let responses = client.round_trips.as_ref()?.responses;
-        (responses > 0).then_some(Self { packets: responses.saturating_mul(2), packet_bytes_min })
+        (responses > 0).then_some(Self { packets: responses.saturating_mul(2), packet_bytes_min, is_certain })
     }
 }
 
@@ -93,9 +94,9 @@ impl OwnTraffic {
         let [client, _] = ends;
         let received = ends.iter().filter_map(|end| end.received.as_ref());
         let payload: u64 = received.map(|flow| flow.bytes).fold(0, u64::saturating_add);
-        let messages = match (facts.demand, &client.round_trips) {
-            (Demand::ClosedLoop { size, .. }, Some(round_trips)) => {
-                round_trips.responses.saturating_mul(size.0)
+        let messages = match (facts.requests, &client.round_trips) {
+            (Some(requests), Some(round_trips)) if !requests.are_probes => {
+                round_trips.responses.saturating_mul(requests.size.0)
             }
             _ => 0,
         };
@@ -124,18 +125,21 @@ impl OwnTraffic {
         let elsewhere_max = others
             .enumerate()
             .map(|(rank, (name, bytes))| {
-                // Each message is a packet at least. Its connection has the bytes of one interface.
+                // Each message is a packet at least, which is acknowledged. Its connection has the bytes of one interface.
                 let (messages, data) = if rank == 0 { (control.messages, control.bytes) } else { (0, 0) };
                 let longest = bytes.saturating_sub(data) / own.packet_bytes_min;
-                of(name).saturating_sub(messages).min(longest)
+                of(name).saturating_sub(messages.saturating_mul(2)).min(longest)
             })
             .fold(0, u64::saturating_add);
         Some(OwnPackets { packets: own.packets, expected: of(expected), elsewhere_max })
     }
 
-    /// Its bytes and those beside it; absent when its packets are known, which say more.
+    /// Its bytes and those beside it; absent when its packets are known for certain, which say more.
     pub(crate) fn other(self) -> Option<OtherTraffic> {
-        let Self { packets: None, bytes, control } = self else { return None };
+        let Self { packets, bytes, control } = self;
+        if packets.is_some_and(|own| own.is_certain) {
+            return None;
+        }
         let headers = control.messages.saturating_mul(CONTROL_MESSAGE_BYTES);
         Some(OtherTraffic {
             own_bytes: bytes,

@@ -219,11 +219,11 @@ pub enum Demand {
 }
 
 impl Demand {
-    /// That of requests, whose larger message is `size`.
-    pub(super) fn of_requests(requests: Requests, size: Bytes) -> Self {
+    /// That of these requests.
+    pub(super) fn of_requests(requests: Requests) -> Self {
         match requests.rate {
-            Some(rate) => Self::of_messages(rate, size),
-            None => Self::ClosedLoop { outstanding: requests.outstanding, size },
+            Some(rate) => Self::of_messages(rate, requests.size),
+            None => Self::ClosedLoop { outstanding: requests.outstanding, size: requests.size },
         }
     }
 
@@ -251,6 +251,8 @@ pub struct Requests {
     pub rate: Option<PerSecond>,
     /// Requests in flight: of a closed loop all the time, of an open loop at most.
     pub outstanding: u32,
+    /// The larger of request and response.
+    pub size: Bytes,
     /// Whether they only measure: the load is other traffic.
     pub are_probes: bool,
 }

@@ -124,7 +124,12 @@ pub(super) fn facts(settings: &LoadedLatency) -> Facts<'_> {
         bulk: Some(settings.direction),
         has_round_trips: true,
         finish_shuts_down: true,
-        requests: Some(Requests { rate: Some(settings.rate), outstanding: 1, are_probes: true }),
+        requests: Some(Requests {
+            rate: Some(settings.rate),
+            outstanding: 1,
+            size: settings.size,
+            are_probes: true,
+        }),
         load_begins: Some(settings.idle),
         tcp: TcpFacts {
             congestion: settings.congestion.as_deref(),

@@ -68,7 +68,12 @@ pub(super) fn number(settings: &RoundTrip, key: &str, _timing: &Timing) -> Optio
 
 /// The facts of requests and responses, whatever carries them.
 pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
-    let requests = Requests { rate: settings.rate, outstanding: settings.outstanding, are_probes: false };
+    let requests = Requests {
+        rate: settings.rate,
+        outstanding: settings.outstanding,
+        size: settings.size,
+        are_probes: false,
+    };
     // An open loop that blocks has a thread for each direction.
     let threads = if settings.rate.is_some() && settings.wait != Wait::Spin { 2 } else { 1 };
     Facts {
@@ -77,7 +82,7 @@ pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
         payload: Some(Direction::Both),
         has_round_trips: true,
         unit: WorkUnit::RoundTrip,
-        demand: Demand::of_requests(requests, settings.size),
+        demand: Demand::of_requests(requests),
         requests: Some(requests),
         is_stamped: settings.timestamps,
         wait: settings.wait,

@@ -76,7 +76,8 @@ pub(super) fn number(settings: &Transaction, key: &str, _timing: &Timing) -> Opt
 
 pub(super) fn facts(settings: &Transaction) -> Facts<'_> {
     let threads = settings.outstanding;
-    let requests = Requests { rate: settings.rate, outstanding: threads, are_probes: false };
+    let size = settings.request.max(settings.response);
+    let requests = Requests { rate: settings.rate, outstanding: threads, size, are_probes: false };
     Facts {
         // The first connection carries no payload: its end tells the server that the client has ended.
         sockets: Sockets {
@@ -92,7 +93,7 @@ pub(super) fn facts(settings: &Transaction) -> Facts<'_> {
         has_round_trips: true,
         finish_shuts_down: true,
         unit: WorkUnit::Transaction,
-        demand: Demand::of_requests(requests, settings.request.max(settings.response)),
+        demand: Demand::of_requests(requests),
         requests: Some(requests),
         tcp: TcpFacts { congestion: settings.congestion.as_deref(), ..TcpFacts::default() },
         wait: settings.wait,
