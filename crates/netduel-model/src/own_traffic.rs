@@ -164,3 +164,145 @@ impl OtherTraffic {
         expected >= self.own_bytes && all > 0 && expected as f64 >= PATH_SHARE_MIN * all as f64
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::observation::InterfaceDelta;
+    use crate::path_proof::{PathFailure, PathProof};
+    use crate::sample::{Flow, HistogramRecord, RoundTripReport};
+    use crate::workload::{Direction, Role};
+
+    fn interface(name: &str, bytes: u64) -> InterfaceDelta {
+        InterfaceDelta { name: name.into(), tx_bytes: bytes, ..InterfaceDelta::default() }
+    }
+
+    fn counted(name: &str, packets: u64, bytes: u64) -> InterfaceDelta {
+        InterfaceDelta { rx_packets: packets, rx_bytes: bytes, ..interface(name, 0) }
+    }
+
+    /// Of a client with this number of round trips of 64 bytes.
+    pub(crate) fn own(round_trips: u64) -> Option<OwnTraffic> {
+        own_of("udp-rr", round_trips)
+    }
+
+    /// The same of round trips of this type, in an open loop.
+    fn own_of(workload: &str, round_trips: u64) -> Option<OwnTraffic> {
+        let text = format!(
+            "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"local\"\n\
+                    addresses = [\"127.0.0.1\"]\n[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n[design]\naa = true\n\
+                    [[workloads]]\nname = \"w\"\ntype = \"{workload}\"\nsize = \"64 B\"\nrequest_rate = \"2 /s\"\n"
+        );
+        let plan = crate::plan::parse(&text, "p").unwrap_or_else(|errors| panic!("{errors}"));
+        let mut client = EndReport::new(Role::Client);
+        client.round_trips = Some(RoundTripReport {
+            requests: round_trips,
+            responses: round_trips,
+            timeouts: 0,
+            histogram: HistogramRecord::default(),
+            pacing_error: None,
+            series: Vec::new(),
+            idle: None,
+            parts: None,
+        });
+        OwnTraffic::of(&plan.arms[0].workloads[0].traffic.facts(), [&client, &EndReport::new(Role::Server)])
+    }
+
+    #[test]
+    fn few_round_trips_beside_background_traffic_are_proof() {
+        // 20 round trips in 10 seconds: 40 packets of 106 bytes; multicast of the host on two other interfaces.
+        let seen = [counted("syn0", 45, 4640), counted("vf0", 2, 180), counted("dir0", 2, 180)];
+        let proof = PathProof::from_interfaces(Role::Client, "syn0", &seen, own(20));
+        assert!(proof.share.unwrap() < PATH_SHARE_MIN);
+        assert_eq!(
+            (proof.own_packets, proof.failure()),
+            (Some(OwnPackets { packets: 40, expected: 45, elsewhere_max: 2 }), None)
+        );
+        // Packets shorter than those of the trial are not of the trial, however many they are.
+        let seen = [counted("syn0", 45, 4640), counted("vf0", 100, 6000)];
+        let elsewhere_max = PathProof::from_interfaces(Role::Client, "syn0", &seen, own(20)).own_packets;
+        assert_eq!(elsewhere_max.map(|own| own.elsewhere_max), Some(6000 / 92));
+    }
+
+    #[test]
+    fn too_few_packets_are_neither_proof_nor_a_wrong_path() {
+        let seen = [counted("syn0", 13, 1300), counted("vf0", 3, 300)];
+        let failure = PathProof::from_interfaces(Role::Client, "syn0", &seen, own(4)).failure();
+        let Some(PathFailure::TooFewPackets(reason)) = failure else { panic!("{failure:?}") };
+        assert!(reason.contains("the trial has 8 packets, syn0 carried 13, and up to 3 others"), "{reason}");
+        // The expected interface carried fewer packets than the trial has, so some took another path.
+        let seen = [counted("syn0", 7, 700), counted("vf0", 9, 900)];
+        let failure = PathProof::from_interfaces(Role::Client, "syn0", &seen, own(4)).failure();
+        assert!(matches!(failure, Some(PathFailure::WrongPath(_))), "{failure:?}");
+        assert_eq!(own(0), None, "a trial without a round trip has no packets to count");
+    }
+
+    #[test]
+    fn messages_of_the_agent_are_no_packets_of_the_trial() {
+        let control = Some(ControlTraffic { bytes: 240, messages: 3 });
+        let seen = [counted("syn0", 13, 1300), counted("mgmt", 3, 500)];
+        let beside = |control| own(4).map(|own: OwnTraffic| own.beside(control));
+        let proof = |control| PathProof::from_interfaces(Role::Client, "syn0", &seen, beside(control));
+        assert_eq!(proof(control).failure(), None);
+        assert!(proof(None).failure().is_some());
+        // More packets than the agent's messages may be of the trial.
+        let more = [counted("syn0", 13, 1300), counted("mgmt", 7, 900)];
+        let proof = PathProof::from_interfaces(Role::Client, "syn0", &more, beside(control));
+        assert!(matches!(proof.failure(), Some(PathFailure::TooFewPackets(_))), "{proof:?}");
+    }
+
+    #[test]
+    fn late_requests_over_tcp_that_share_packets_are_no_wrong_path() {
+        // 160 round trips on a busy machine, some in one packet: 311 packets instead of 320. Beside them ssh.
+        let control = Some(ControlTraffic { bytes: 240, messages: 3 });
+        let seen = [counted("virt0", 311, 40_000), counted("mgmt", 10, 1048)];
+        let late = own_of("tcp-rr", 160).map(|own| own.beside(control));
+        let proof = PathProof::from_interfaces(Role::Client, "virt0", &seen, late);
+        assert!(proof.share.unwrap() < PATH_SHARE_MIN);
+        assert_eq!(proof.failure(), None, "{proof:?}");
+        // Datagrams share none: the rest took another path.
+        let lost = own_of("udp-rr", 160).map(|own| own.beside(control));
+        let failure = PathProof::from_interfaces(Role::Client, "virt0", &seen, lost).failure();
+        assert!(matches!(failure, Some(PathFailure::WrongPath(_))), "{failure:?}");
+        // So did these requests over TCP: the expected interface carried fewer bytes than they have.
+        let seen = [counted("virt0", 70, 9000), counted("mgmt", 260, 32_000)];
+        let failure = PathProof::from_interfaces(Role::Client, "virt0", &seen, late).failure();
+        assert!(matches!(failure, Some(PathFailure::WrongPath(_))), "{failure:?}");
+    }
+
+    /// Of a `tcp-stream` on a slow path of which this many bytes arrived.
+    fn slow_stream(arrived: u64, control: Option<ControlTraffic>) -> Option<OwnTraffic> {
+        let facts = Facts { bulk: Some(Direction::Up), ..Facts::default() };
+        let mut server = EndReport::new(Role::Server);
+        server.received = Some(Flow { bytes: arrived, ..Flow::default() });
+        OwnTraffic::of(&facts, [&EndReport::new(Role::Client), &server]).map(|own| own.beside(control))
+    }
+
+    #[test]
+    fn slow_stream_beside_the_agents_own_connection_is_proven() {
+        // 8 kbit/s for 10 s; ssh with a progress line each second beside it, and some neighbour discovery.
+        let control = Some(ControlTraffic { bytes: 2600, messages: 12 });
+        let seen = [interface("virt0", 11_200), interface("mgmt", 4300), interface("vf0", 70)];
+        let proof = |own| PathProof::from_interfaces(Role::Client, "virt0", &seen, own);
+        assert!(proof(None).share.unwrap() < PATH_SHARE_MIN);
+        assert_eq!(proof(slow_stream(10_000, control)).failure(), None);
+        // What is more than the agent's and some background traffic is named as what it may be.
+        let unknown = proof(slow_stream(10_000, None)).failure();
+        let Some(PathFailure::TooFewPackets(reason)) = unknown else { panic!("{unknown:?}") };
+        assert!(reason.contains("virt0 carried at least the 10000 B of the trial"), "{reason}");
+        assert!(reason.contains("other traffic"), "{reason}");
+    }
+
+    #[test]
+    fn bytes_on_another_path_are_not_excused_as_other_traffic() {
+        let control = Some(ControlTraffic { bytes: 2600, messages: 12 });
+        // A third of the stream took the other path.
+        let seen = [interface("virt0", 7500), interface("vf0", 3700)];
+        let proof = PathProof::from_interfaces(Role::Client, "virt0", &seen, slow_stream(10_000, control));
+        assert!(matches!(proof.failure(), Some(PathFailure::WrongPath(_))), "{proof:?}");
+        // All of a fast one arrived by the expected path, and 5 % as much was seen elsewhere.
+        let seen = [interface("virt0", 1_040_000), interface("vf0", 52_000)];
+        let proof = PathProof::from_interfaces(Role::Client, "virt0", &seen, slow_stream(1_000_000, control));
+        assert!(proof.failure().is_some(), "{proof:?}");
+    }
+}
