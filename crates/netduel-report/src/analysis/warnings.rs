@@ -12,7 +12,9 @@ use netduel_stats::{doubt, summary};
 
 use super::contention::{others_share, stolen_share};
 use super::machine::{Machine, Machines};
-use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series};
+use super::{
+    ArmAnalysis, ArmValues, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series,
+};
 
 /// A wall clock that deviated further from the monotonic clock was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
@@ -156,7 +158,13 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
                 change: drift.change,
             });
         }
-        if let Some(modes) = doubt::bimodal(&values) {
+        // Levels that other arms have too are those of the machines: the random order spreads them over the arms, and the interval
+        // contains them.
+        let are_shared = |modes: &doubt::Modes| {
+            let others = analysis.arms.iter().filter(|other| other.arm != arm.arm);
+            others.map(ArmValues::numbers).any(|values| modes.are_also_of(&values))
+        };
+        if let Some(modes) = doubt::bimodal(&values).filter(|modes| !are_shared(modes)) {
             warnings.push(Warning::Bimodal {
                 arm: arm.arm.clone(),
                 workload: name.clone(),

@@ -43,6 +43,35 @@ fn value_far_below_the_median_causes_a_warning() {
 }
 
 #[test]
+fn two_levels_of_one_arm_cause_a_warning_and_those_of_both_arms_do_not() {
+    // Every third trial of these arms has half of the throughput.
+    let warned = |slow: &[&str]| -> Vec<String> {
+        let mut run = build(&Recipe {
+            workloads: vec!["bulk"],
+            effect: 1.0,
+            noise: 0.01,
+            blocks: 9,
+            ..Recipe::default()
+        });
+        for trial in run.trials.iter_mut().filter(|trial| trial.slot.block % 3 == 0) {
+            if slow.contains(&trial.slot.arm.as_str()) {
+                let flow = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
+                flow.series.iter_mut().for_each(|sample| sample.bytes /= 2);
+            }
+        }
+        let of_throughput = |warning: Warning| match warning {
+            Warning::Bimodal { arm, metric: Metric::Throughput, .. } => Some(arm.to_string()),
+            _ => None,
+        };
+        analyse_run(&run).warnings.into_iter().filter_map(of_throughput).collect()
+    };
+    assert_eq!(warned(&["synthetic"]), ["synthetic"]);
+    assert_eq!(warned(&["accelerated"]), ["accelerated"]);
+    // The random order spreads a state of the machines over the arms.
+    assert_eq!(warned(&["synthetic", "accelerated"]), Vec::<String>::new());
+}
+
+#[test]
 fn run_of_identical_arms_asks_whether_they_are_equal() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, effect: 1.0, ..Recipe::default() });
     run.header.plan.design.aa = true;

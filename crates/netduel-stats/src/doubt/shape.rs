@@ -26,8 +26,8 @@ const VALLEY_AT_MOST: f64 = 0.05;
 const FAR_DEVIATIONS: f64 = 26.0;
 
 /// Minimum ratio of an outlier to the median of the others, or its inverse. A closer block does not change an estimate, which is
-/// a median of pairs.
-const FAR_TIMES: f64 = 1.5;
+/// a median of pairs. Trials of one path on a virtual machine were up to 1.6 times the median (`cargo xtask bench aa`).
+const FAR_TIMES: f64 = 2.0;
 
 /// A value so many times the median of the others, or its inverse, is also an outlier by its logarithm: the distance of a small
 /// value from the median is never more than the median itself, whatever the spread.
@@ -52,6 +52,16 @@ pub struct Modes {
     pub low: f64,
     /// Median of the upper group.
     pub high: f64,
+}
+
+impl Modes {
+    /// Whether other values are at both levels too: some within a quarter of the distance of the groups from each, or beyond it.
+    #[must_use]
+    pub fn are_also_of(self, values: &[f64]) -> bool {
+        let quarter = (self.high - self.low) / 4.0;
+        values.iter().any(|&value| value <= self.low + quarter)
+            && values.iter().any(|&value| value >= self.high - quarter)
+    }
 }
 
 /// An outlier.
@@ -104,7 +114,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
 }
 
 /// Values further from the median than 26 robust standard deviations (1.4826 times the median absolute deviation, or when more
-/// than half of the values are equal 1.2533 times the mean one) that are also 1.5 times the median of the others, or less than
+/// than half of the values are equal 1.2533 times the mean one) that are also twice the median of the others, or less than
 /// its inverse; of at least 5 values. So are positive values 10 times the median of the others, or a tenth of it, that are further than 13
 /// robust standard deviations by their logarithms.
 pub fn outliers(values: &[f64]) -> Vec<Outlier> {
@@ -156,6 +166,17 @@ mod tests {
     }
 
     #[test]
+    fn levels_are_shared_with_values_at_both_of_them() {
+        // Round trips of two arms on one virtual machine, us.
+        let one = [60.9, 60.7, 60.8, 61.5, 86.3, 91.7, 80.9, 61.0];
+        let modes = bimodal(&[60.5, 60.6, 60.7, 60.5, 83.1, 82.9, 83.0, 60.4]).unwrap();
+        assert!(modes.are_also_of(&one));
+        for other in [[60.7; 8], [85.0; 8], [70.0; 8], [20.0; 8], [200.0; 8]] {
+            assert!(!modes.are_also_of(&other), "{other:?}");
+        }
+    }
+
+    #[test]
     fn close_groups_are_not_bimodal() {
         let near = [1.00, 1.01, 1.0, 1.01, 1.15, 1.16, 1.15, 1.16];
         assert_eq!(bimodal(&near), None);
@@ -179,8 +200,8 @@ mod tests {
     fn outlier_is_reported_with_index_and_ratio() {
         let mut values = vec![10.0, 10.1, 9.9, 10.2, 9.8, 10.0, 10.1, 9.9];
         assert_eq!(outliers(&values), []);
-        values[5] = 13.0;
-        assert_eq!(outliers(&values), [], "a block 1.3 times the median is not far from it");
+        values[5] = 16.0;
+        assert_eq!(outliers(&values), [], "a block 1.6 times the median is not far from it");
         values[5] = 2.0;
         assert_eq!(outliers(&values), [Outlier { index: 5, ratio_to_median: 0.2 }]);
         assert_eq!(outliers(&[1.0, 1.0, 1.0, 9.0]), []);
@@ -202,7 +223,7 @@ mod tests {
     fn one_different_value_among_enough_equal_ones_is_an_outlier() {
         let mut values = vec![3.0; 40];
         assert_eq!(outliers(&values), []);
-        values[7] = 6.0;
-        assert_eq!(outliers(&values), [Outlier { index: 7, ratio_to_median: 2.0 }]);
+        values[7] = 7.5;
+        assert_eq!(outliers(&values), [Outlier { index: 7, ratio_to_median: 2.5 }]);
     }
 }
