@@ -34,12 +34,18 @@ fn run(traffic: Traffic, family: Family) -> (EndReport, EndReport) {
 fn check(client: &EndReport, expected: &[Part], what: &str) -> StampReport {
     let trips = client.round_trips.as_ref().unwrap();
     let report = client.stamps.clone().expect(what);
-    // With CPU contention neither end may have run for most of the trial.
-    let ran = trips.responses >= 64;
-    assert!(report.stamped > 0 || !ran, "{what}");
     // Each is in one of the two histograms; those of the warm-up are in none.
     let whole = report.round_trip.as_ref().unwrap();
     assert_eq!(whole.count, report.stamped, "{what}");
+    // With CPU contention neither end may have run for most of the trial, or only in the warm-up.
+    let steady = trips.histogram.count + whole.count;
+    assert!(
+        steady > 0 || trips.responses < 1000,
+        "{what}: {} responses, none of them counted",
+        trips.responses
+    );
+    let ran = steady >= 64;
+    assert!(report.stamped > 0 || !ran, "{what}");
     assert!(trips.histogram.count > 0 || !ran, "{what}: some are not stamped");
     assert!(trips.histogram.count + whole.count <= trips.responses, "{what}");
     let kinds: Vec<Part> = report.parts.iter().map(|record| record.part).collect();
