@@ -317,6 +317,36 @@ fn closed_loop_is_latency_bound_only_while_its_threads_get_cores() {
 }
 
 #[test]
+fn core_of_an_end_of_round_trips_is_that_of_the_client_or_the_server() {
+    use netduel_model::sample::ThreadUse;
+    let waited = |name: &'static str, [client, server]: [u64; 2]| {
+        let mut run = build(&Recipe { workloads: vec![name], blocks: 1, ..Recipe::default() });
+        let workload = run.header.plan.arms[0].workloads[0].clone();
+        let trial = &mut run.trials[0];
+        for (end, percent) in [(&mut trial.client, client), (&mut trial.server, server)] {
+            let end = end.as_mut().unwrap();
+            let part = end.observation.wall_ns / 100;
+            end.report.thread_use =
+                Some(ThreadUse { threads: 1, run_ns: part * 10, run_delay_ns: part * percent });
+            end.report.streams.iter_mut().for_each(|stream| stream.core = None);
+            // Half of each core is idle, and the other half is netduel's.
+            end.observation.process.user_ns = part * 50 * end.observation.cores.len() as u64;
+            for core in &mut end.observation.cores {
+                *core = CoreTime { core: core.core, user_ns: part * 50, idle_ns: part * 50, ..CoreTime::default() };
+            }
+        }
+        let limit = limit_of(&workload, trial, false, None).unwrap();
+        (limit.cause, limit.cause.words())
+    };
+    for name in ["rr", "crr"] {
+        assert_eq!(waited(name, [80, 0]), (Cause::ClientCore, "the client's core"), "{name}");
+        assert_eq!(waited(name, [0, 80]), (Cause::ServerCore, "the server's core"), "{name}");
+    }
+    assert_eq!(waited("bulk", [80, 0]), (Cause::SenderCore, "the sender's core"));
+    assert_eq!(waited("bulk", [0, 80]), (Cause::ReceiverCore, "the receiver's core"));
+}
+
+#[test]
 fn qdisc_that_delays_most_packets_is_a_cap_beside_other_processes() {
     use netduel_model::sample::ThreadUse;
     let delayed = |share: u64| {

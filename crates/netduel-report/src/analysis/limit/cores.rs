@@ -127,16 +127,28 @@ fn pinned_full(end: &TrialEnd) -> Option<Core> {
 }
 
 impl Evidence<'_> {
+    /// The core of an end as a cause. Both ends of a round trip send and receive.
+    fn core_of(&self, end: &TrialEnd) -> Cause {
+        let is_request = self.workload.traffic.facts().unit.is_request();
+        match (is_request, end.report.role) {
+            (true, Role::Client) => Cause::ClientCore,
+            (true, Role::Server) => Cause::ServerCore,
+            (false, role) if role == self.sender.report.role => Cause::SenderCore,
+            (false, _) => Cause::ReceiverCore,
+        }
+    }
+
     /// Saturated threads, and threads that waited for cores. A saturated sender comes before a saturated receiver, because the receiver
     /// may be busy-polling; not where the receive window was full.
     pub(super) fn threads(&self) -> Vec<BusyThreads> {
         let window_closed = self.tcp.is_some_and(|tcp| tcp.window >= HELD_UP);
-        let mut ends = [(self.sender, Cause::SenderCore), (self.receiver, Cause::ReceiverCore)];
+        let mut ends = [self.sender, self.receiver];
         if window_closed {
             ends.reverse();
         }
         let mut found = Vec::new();
-        for (end, cause) in ends {
+        for end in ends {
+            let cause = self.core_of(end);
             if self.always_runs(end) {
                 continue;
             }
@@ -244,11 +256,6 @@ impl Evidence<'_> {
             if self.shared_machine && !is_softirq {
                 continue;
             }
-            let own = if end.report.role == self.sender.report.role {
-                Cause::SenderCore
-            } else {
-                Cause::ReceiverCore
-            };
             let whose = if self.shared_machine { "this machine".to_owned() } else { format!("the {name}") };
             let words = format!(
                 "core {} of {whose} was {} busy, {} of it in softirq{}",
@@ -257,7 +264,7 @@ impl Evidence<'_> {
                 percent(core.softirq / core.busy.max(f64::MIN_POSITIVE)),
                 core.stolen_words()
             );
-            found.push((if is_softirq { Cause::SoftirqCore } else { own }, words));
+            found.push((if is_softirq { Cause::SoftirqCore } else { self.core_of(end) }, words));
         }
         found
     }
