@@ -46,15 +46,24 @@ fn main() {
     for Property { name, ratios, least, most } in &properties {
         let missing = BLOCKS.saturating_sub(ratios.len());
         if ratios.len() < COUNTED_MIN {
-            println!("precision: {name}: {missing} of {BLOCKS} blocks without a value, at most {} are allowed", BLOCKS - COUNTED_MIN);
+            println!(
+                "precision: {name}: {missing} of {BLOCKS} blocks without a value, at most {} are allowed",
+                BLOCKS - COUNTED_MIN
+            );
             outside.push(*name);
             continue;
         }
         let [low, middle, high] =
             [0.0, 0.5, 1.0].map(|share| quantile(ratios, share).expect("there are values"));
         let count = ratios.len();
-        let apart = if missing > 0 { format!("; {missing} of {BLOCKS} blocks did not count: no value") } else { String::new() };
-        println!("precision: {name}: {middle:.3} [{low:.3}, {high:.3}], n = {count}; limits {least} to {most}{apart}");
+        let apart = if missing > 0 {
+            format!("; {missing} of {BLOCKS} blocks did not count: no value")
+        } else {
+            String::new()
+        };
+        println!(
+            "precision: {name}: {middle:.3} [{low:.3}, {high:.3}], n = {count}; limits {least} to {most}{apart}"
+        );
         println!("figure {name} {middle:.4} ratio");
         if !(*least..=*most).contains(&middle) {
             outside.push(*name);

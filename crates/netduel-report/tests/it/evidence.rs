@@ -332,7 +332,12 @@ fn core_of_an_end_of_round_trips_is_that_of_the_client_or_the_server() {
             // Half of each core is idle, and the other half is netduel's.
             end.observation.process.user_ns = part * 50 * end.observation.cores.len() as u64;
             for core in &mut end.observation.cores {
-                *core = CoreTime { core: core.core, user_ns: part * 50, idle_ns: part * 50, ..CoreTime::default() };
+                *core = CoreTime {
+                    core: core.core,
+                    user_ns: part * 50,
+                    idle_ns: part * 50,
+                    ..CoreTime::default()
+                };
             }
         }
         let limit = limit_of(&workload, trial, false, None).unwrap();

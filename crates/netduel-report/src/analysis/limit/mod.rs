@@ -97,9 +97,11 @@ impl Cause {
             Self::LateRequests => of_cores || self.is_core_of_an_end(),
             Self::SenderCore => of_cores || self.is_core_of_an_end() || self == Self::Generator,
             Self::Generator => of_cores || self == Self::SenderCore,
-            Self::ReceiverCore | Self::ClientCore | Self::ServerCore | Self::CpuContention | Self::AllCores => {
-                of_cores || self.is_core_of_an_end() || self == Self::SingleQueue
-            }
+            Self::ReceiverCore
+            | Self::ClientCore
+            | Self::ServerCore
+            | Self::CpuContention
+            | Self::AllCores => of_cores || self.is_core_of_an_end() || self == Self::SingleQueue,
             Self::SoftirqCore | Self::SingleQueue => {
                 of_cores || self == Self::SingleQueue || self.is_core_of_a_receiver()
             }
