@@ -12,7 +12,7 @@ use netduel_model::warning::Warning;
 use super::conditions;
 use super::conversation::Hosts;
 use super::error::{PlanFault, RunError, TrialError};
-use super::surroundings::{Lab, Policy, Store, Surroundings, Tokens};
+use super::surroundings::{Lab, Policy, Store, StoreProblem, Surroundings, Tokens};
 use super::timing::agent_limits;
 use crate::launcher::Agents;
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent, TrialNumber};
@@ -131,7 +131,7 @@ impl<'a> Conductor<'a> {
         } else {
             self.warn_of_shared_machines(&snapshots);
         }
-        let (first_block, attempt) = self.resume_point(known.trials);
+        let (first_block, attempt) = self.resume_point(known.trials)?;
         self.snapshots = snapshots;
         // A guard may have been restoring a host when it was described. The lock waits for it.
         if self.policy.locks_hosts() {
@@ -151,8 +151,8 @@ impl<'a> Conductor<'a> {
         }
         self.tell(Event::RunStarted {
             id: known.id,
-            trials_max: self.hosts.plan.design.blocks_max * per_block,
-            trials_done: first_block * per_block,
+            trials_max: self.hosts.plan.design.blocks_max.saturating_mul(per_block),
+            trials_done: first_block.saturating_mul(per_block),
         });
         self.blocks(known.seed, first_block, attempt)
     }
@@ -168,7 +168,10 @@ impl<'a> Conductor<'a> {
     }
 
     /// Where a resumed run continues: the first incomplete block, and the number of the next attempt at it.
-    fn resume_point(&mut self, done: Vec<Trial>) -> (u32, u32) {
+    ///
+    /// # Errors
+    /// When no number is left for that attempt. Only a run file that was changed by hand has such a number.
+    fn resume_point(&mut self, done: Vec<Trial>) -> Result<(u32, u32), StoreProblem> {
         self.used_before_ns = traffic_ns(self.hosts.plan, &done);
         let per_block = self.hosts.plan.trials_per_block() as usize;
         let (mut block, mut attempt) = (0, 0);
@@ -176,14 +179,19 @@ impl<'a> Conductor<'a> {
             let own: Vec<&Trial> = done.iter().filter(|trial| trial.slot.block == block).collect();
             let Some(highest) = own.iter().map(|trial| trial.attempt).max() else { break };
             if own.iter().filter(|trial| trial.attempt == highest).count() < per_block {
-                attempt = highest + 1;
+                attempt = highest.checked_add(1).ok_or_else(|| StoreProblem {
+                    message: format!(
+                        "block {} of the run file has attempt {highest}, the largest number: the file was changed; start a new run",
+                        u64::from(block) + 1
+                    ),
+                })?;
                 break;
             }
             block += 1;
         }
         // Trials of the incomplete block will be superseded, so they must not decide whether to stop.
         self.trials = done.into_iter().filter(|trial| trial.slot.block < block).collect();
-        (block, attempt)
+        Ok((block, attempt))
     }
 
     fn blocks(&mut self, seed: u64, first_block: u32, mut attempt: u32) -> Result<RunEnd, RunError> {

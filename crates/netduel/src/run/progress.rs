@@ -252,7 +252,7 @@ impl Progress {
     }
 
     fn trial_finished(&mut self, trial: &Trial) {
-        self.done += 1;
+        self.done = self.done.saturating_add(1);
         let slot = &trial.slot;
         let metric = self.headline_metric(&slot.workload, &slot.arm);
         let value = metric.and_then(|metric| trial_value(&self.plan, trial, metric));
