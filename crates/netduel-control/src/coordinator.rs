@@ -1,6 +1,5 @@
 //! The coordinator: one linear loop that runs the blocks of a plan with agents. Clock, disk, terminal and processes are behind
 //! [`Surroundings`] and [`Agents`].
-mod arrival;
 mod blocked_port;
 mod conditions;
 mod conductor;
@@ -15,6 +14,7 @@ mod search;
 mod surroundings;
 mod timing;
 mod trial;
+mod validity;
 
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;

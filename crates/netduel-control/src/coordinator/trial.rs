@@ -10,7 +10,7 @@ use netduel_model::workload::{Family, Role, Workload};
 use super::conductor::Conductor;
 use super::error::{PlanFault, RunError, TrialError};
 use super::timing::{CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, return_ns, treatment_timeout_ns};
-use super::{arrival, failover};
+use super::{failover, validity};
 use crate::peer::AgentEvent;
 use crate::protocol::{FailureKind, FromAgent, STEP_TIMEOUT_NS, ToAgent};
 
@@ -51,8 +51,8 @@ impl Conductor<'_> {
                 } else {
                     failover::judge(self.hosts.plan, arm, workload, &mut trial, [&client, &server]);
                 }
-                arrival::judge(workload, &mut trial, [&client, &server]);
-                arrival::judge_round_trips(&mut trial, &client);
+                validity::judge_packets(workload, &mut trial, [&client, &server]);
+                validity::judge_round_trips(&mut trial, &client);
                 trial.client = Some(client);
                 trial.server = Some(server);
                 // The loss of an agent while it undoes changes does not invalidate the results.

@@ -9,7 +9,7 @@ use netduel_model::workload::Workload;
 const PROOF_MIN: u64 = 1_000;
 
 /// Fails a trial whose packets neither the sender's interface nor the receiver counted: they were not lost on the path.
-pub(super) fn judge(workload: &Workload, trial: &mut Trial, [client, server]: [&TrialEnd; 2]) {
+pub(super) fn judge_packets(workload: &Workload, trial: &mut Trial, [client, server]: [&TrialEnd; 2]) {
     let Some(packets) =
         workload.traffic.facts().packets.filter(|packets| packets.engine.is_dropped_silently())
     else {
@@ -87,7 +87,8 @@ mod tests {
     fn trial_without_a_round_trip_is_invalid() {
         let of = |requests: u64, responses: u64, call: Option<&str>| {
             let histogram = serde_json::json!({ "count": responses, "min": 0, "max": 0, "pairs": [] });
-            let errors = call.map(|call| serde_json::json!({ "call": call, "error": "EPERM: denied", "count": 1 }));
+            let errors =
+                call.map(|call| serde_json::json!({ "call": call, "error": "EPERM: denied", "count": 1 }));
             let report = serde_json::json!({
                 "role": "client", "sent": null, "received": null, "streams": [], "datagrams": null,
                 "errors": errors.into_iter().collect::<Vec<_>>(), "process_cpu_ns": [1, 2],
