@@ -10,6 +10,10 @@ use crate::snapshot::HostSnapshot;
 use crate::trial::Trial;
 use crate::warning::Warning;
 
+/// First line of the plan text of a quick test. Its command follows in a comment, then an empty line and the test as a plan file, which
+/// earlier versions did not store.
+pub const QUICK_TEST: &str = "# A quick test; repeat it with:";
+
 /// What is known of a run before its first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunHeader {

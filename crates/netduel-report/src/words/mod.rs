@@ -33,8 +33,8 @@ pub(crate) use packets::{of_way as packets_of_way, rule as packets_rule};
 pub use packets::{packets_commentary, published};
 pub use placements::{placement, placements};
 pub use run::{
-    commands, end, ended, has_plan_file, load_effects, parts_title, proofs, question, rules, stalled_trials,
-    too_few_blocks, trials, workload, workload_of_arms, zero_copy,
+    commands, end, ended, has_plan_file, load_effects, parts_title, proofs, question, quick_test_as_plan,
+    rules, stalled_trials, too_few_blocks, trials, workload, workload_of_arms, zero_copy,
 };
 pub(crate) use text::ranges;
 pub use text::{

@@ -182,8 +182,7 @@ fn execute(
 ) -> Result<Done, Failure> {
     output.borrow().begin(workload, (&server.words(), test.rate_per_stream))?;
     let source = if common.save {
-        // A quick test has no plan text: its command line repeats it.
-        let plan_text = format!("# A quick test; repeat it with:\n# {}\n", program::command_line().join(" "));
+        let plan_text = test.plan_text(common, &server.at, server.address, &program::command_line())?;
         RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None }
     } else {
         RunSource::Unstored
