@@ -17,6 +17,7 @@ pub mod published;
 pub mod quick;
 pub mod terminal;
 pub mod topology;
+mod total;
 pub mod words;
 
 use netduel_model::run::Run;

@@ -15,6 +15,7 @@ use super::machine::{Machine, Machines};
 use super::{
     ArmAnalysis, ArmValues, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series,
 };
+use crate::total::{self, Total};
 
 /// A wall clock that deviated further from the monotonic clock was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
@@ -33,7 +34,7 @@ pub(super) fn derive(
     for arm in &plan.arms {
         let of_arm: Vec<&Trial> =
             counting.iter().copied().filter(|trial| trial.slot.arm == arm.name).collect();
-        warnings.extend(left_out(arm, &of_arm));
+        warnings.extend(excluded(arm, &of_arm));
         if !arm.is_proven() {
             warnings.push(Warning::ArmNotProven { arm: arm.name.clone() });
         }
@@ -102,7 +103,7 @@ pub(super) fn same_subject(a: &Warning, b: &Warning) -> bool {
     subject(a) == subject(b)
 }
 
-fn left_out(arm: &Arm, trials: &[&Trial]) -> Vec<Warning> {
+fn excluded(arm: &Arm, trials: &[&Trial]) -> Vec<Warning> {
     let reasons = |wrong_path: bool| -> Vec<&String> {
         trials
             .iter()
@@ -223,13 +224,13 @@ fn zero_copy(trials: &[&Trial]) -> ZeroCopyReport {
 fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let lost = || arm.datagrams.iter().filter_map(|way| way.lost);
-    let drops: u64 = lost().map(|lost| lost.at_socket).sum();
+    let drops: u64 = lost().map(|lost| lost.at_socket).total();
     if drops > 0 {
         warnings.push(Warning::ReceiverOverrun {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
             datagrams: drops,
-            lost: Some(lost().map(|lost| lost.all).sum()),
+            lost: Some(lost().map(|lost| lost.all).total()),
         });
     }
     if let Some(datagrams_per_packet) = datagrams::not_packets(&arm.datagrams) {
@@ -279,10 +280,10 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
         let of_trips = || figures::round_trips(trial)?.parts.as_ref();
         let under_load = || Some(&trial.client.as_ref()?.report.under_load.as_ref()?.foreign);
         let Some(parts) = of_trips().or_else(under_load) else { continue };
-        failed += parts.failed;
-        attempted += parts.attempted;
+        total::add(&mut failed, parts.failed);
+        total::add(&mut attempted, parts.attempted);
         for error in trial.client.iter().flat_map(|end| &end.report.errors) {
-            *causes.entry(format!("{}: {}", error.call, error.error)).or_default() += error.count;
+            total::add(causes.entry(format!("{}: {}", error.call, error.error)).or_default(), error.count);
         }
     }
     let mut causes: Vec<(String, u64)> = causes.into_iter().collect();

@@ -189,7 +189,7 @@ fn path_rows(table: &mut Table, arm: &str, failover: &ArmFailover) {
 /// Totals and errors of an arm.
 fn notes(notes: &mut Vec<String>, arm: &str, failover: &ArmFailover) {
     let [(up, up_lost), (down, down_lost)] = failover.probes;
-    if up + down > 0 {
+    if up > 0 || down > 0 {
         notes.push(format!(
             "{arm}: {up_lost} of {up} probes lost client to server, {down_lost} of {down} server to client"
         ));

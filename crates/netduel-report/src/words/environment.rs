@@ -187,7 +187,7 @@ fn huge_pages(host: &HostSnapshot) -> Option<String> {
     let known: Vec<String> = pages
         .filter(|(_, pages)| pages.total > 0)
         .map(|(node, pages)| {
-            format!("node{}: {} of {}", node.number, pages.total, bytes(pages.size_kib * 1024))
+            format!("node{}: {} of {}", node.number, pages.total, bytes(pages.size_kib.saturating_mul(1024)))
         })
         .collect();
     (!known.is_empty()).then(|| known.join("; "))

@@ -10,6 +10,7 @@ use crate::analysis::{
     Analysis, ArmAnalysis, ArmPackets, LostPackets, PacketSpread, WorkloadAnalysis, opposite,
 };
 use crate::published;
+use crate::total::Total;
 
 /// With a smaller share of lost packets the sender, not the path, is the limit.
 const LOSS_OF_CAPACITY: f64 = 0.001;
@@ -162,9 +163,9 @@ fn remarks(end: &PacketSpread) -> Vec<String> {
 fn capacity_of(way: &ArmPackets) -> Option<String> {
     way.loss().filter(|loss| *loss >= LOSS_OF_CAPACITY)?;
     let lost = way.lost.as_ref()?;
-    let all: u64 = lost.iter().map(|lost| lost.packets).sum();
+    let all: u64 = lost.iter().map(|lost| lost.packets).total();
     let dropped_by = |end: Option<Role>| -> u64 {
-        lost.iter().filter(|lost| lost.end == end).map(|lost| lost.packets).sum()
+        lost.iter().filter(|lost| lost.end == end).map(|lost| lost.packets).total()
     };
     let parts = [None, Some(way.sender), Some(opposite(way.sender))].map(|end| (end, dropped_by(end)));
     let (end, packets) = parts.into_iter().max_by_key(|(_, packets)| *packets)?;

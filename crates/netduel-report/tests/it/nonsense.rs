@@ -1,6 +1,9 @@
 //! No output contains a non-number (NaN, infinity), whatever the records contain.
+use std::collections::BTreeMap;
+
 use netduel_model::run::Run;
 use netduel_model::sample::HistogramRecord;
+use netduel_model::trial::Trial;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 use proptest::prelude::*;
 use serde::Serialize;
@@ -152,6 +155,64 @@ fn times_counts_and_blocks_may_be_the_largest_numbers() {
             let document = document(&run);
             assert!(!terminal::report(&document, 100, false).is_empty());
             assert!(!csv::trials(&run).is_empty());
+            json::report(&run);
+        }
+    }
+}
+
+/// All numbers of a record, by their place with `*` instead of the index in a list.
+fn numbers_by_place(value: &Value, at: &str, place: &str, found: &mut BTreeMap<String, Vec<String>>) {
+    match value {
+        Value::Number(_) => found.entry(place.to_owned()).or_default().push(at.to_owned()),
+        Value::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                numbers_by_place(value, &format!("{at}/{index}"), &format!("{place}/*"), found);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let key = key.replace('/', "~1");
+                numbers_by_place(value, &format!("{at}/{key}"), &format!("{place}/{key}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The trial with the largest number of the type at all these places.
+fn with_largest(trial: &Trial, places: &[String]) -> Trial {
+    let value = serde_json::to_value(trial).unwrap();
+    let of = |largest: u64| {
+        let mut value = value.clone();
+        places.iter().for_each(|at| *value.pointer_mut(at).unwrap() = largest.into());
+        serde_json::from_value(value).ok()
+    };
+    let types = [u64::MAX, i64::MAX as u64, u32::MAX.into(), u16::MAX.into(), u8::MAX.into()];
+    types.into_iter().find_map(of).unwrap_or_else(|| panic!("{places:?} take no number"))
+}
+
+/// What a report adds up over trials, ends, cores, queues or streams may be the largest number in each of them.
+#[test]
+fn sums_of_the_largest_numbers_are_reported() {
+    let runs = ["bulk", "rr", "open", "udp", "crr", "load"]
+        .map(|kind| build(&Recipe { blocks: 2, workloads: vec![kind], ..Recipe::default() }));
+    let stamped = crate::stamps::run([true, true], |_| {});
+    for run in runs.into_iter().chain([stamped]) {
+        let mut places = BTreeMap::new();
+        numbers_by_place(&serde_json::to_value(&run.trials[0]).unwrap(), "", "", &mut places);
+        // The order of the trials is not a count.
+        places.retain(|place, _| !place.starts_with("/slot"));
+        assert!(places.len() > 20, "{places:?}");
+        for place in places.keys() {
+            let largest = |trial: &Trial| {
+                let mut own = BTreeMap::new();
+                numbers_by_place(&serde_json::to_value(trial).unwrap(), "", "", &mut own);
+                own.get(place).map_or_else(|| trial.clone(), |places| with_largest(trial, places))
+            };
+            let run = Run { trials: run.trials.iter().map(largest).collect(), ..run.clone() };
+            let document = document(&run);
+            assert!(!terminal::report(&document, 100, false).is_empty(), "{place}");
+            assert!(!csv::trials(&run).is_empty(), "{place}");
             json::report(&run);
         }
     }

@@ -8,6 +8,7 @@ use super::super::machine::is_full;
 use super::super::queues::{self, PACKETS_MIN, carrier};
 use super::Cause;
 use super::evidence::{Evidence, Finding, HELD_UP};
+use crate::total::Total;
 use crate::words::percent;
 
 /// From this share of the time on, a thread was saturated.
@@ -315,7 +316,7 @@ impl Evidence<'_> {
 fn one_queue(observation: &Observation) -> Option<String> {
     let carrier = carrier(observation)?;
     let by_queue = observation.driver.get(&carrier.name).map(queues::received).unwrap_or_default();
-    let all: u64 = by_queue.values().sum();
+    let all: u64 = by_queue.values().total();
     if let Some((queue, most)) =
         by_queue.iter().max_by_key(|(_, packets)| **packets).filter(|_| all >= PACKETS_MIN)
     {
