@@ -24,6 +24,12 @@ pub fn program(machine: Machine, toolchain: Toolchain, target_folder: &Path) -> 
     Ok(target_folder.join(machine.target()).join(PROFILE).join("netduel"))
 }
 
+/// Compiles the program for a machine without making it.
+pub fn compiles(machine: Machine, toolchain: Toolchain, target_folder: &Path) -> Result<bool> {
+    let mut command = toolchain.cargo(machine, &["check", "--package", "netduel"], target_folder);
+    step::succeeds(command.env("CARGO_ENCODED_RUSTFLAGS", "-Dwarnings"))
+}
+
 /// Checks the size of the program, and returns it in bytes.
 pub fn checked_size(program: &Path) -> Result<u64> {
     let bytes = program

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::contents::output_of;
 use super::machine::Machine;
@@ -95,6 +95,13 @@ impl Toolchain {
         );
         Ok(notice)
     }
+}
+
+/// Adds the target of rustup to the project's toolchain. An error is no reason to stop: there may be another way.
+pub fn add_target(machine: Machine) -> Result<bool> {
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", &machine.target()]).current_dir(workspace::root());
+    step::succeeds(&mut rustup).context("failed to add a target")
 }
 
 fn own_rustc() -> Command {
