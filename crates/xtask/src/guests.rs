@@ -67,6 +67,11 @@ pub enum ForTests {
 }
 
 impl ForTests {
+    /// The static netduel that the guests have.
+    pub fn program(&self) -> Option<PathBuf> {
+        matches!(self, Self::Folder(_)).then(static_program)
+    }
+
     /// The variable for the tests.
     pub fn variable(&self) -> Variable<'_> {
         match self {
@@ -99,6 +104,15 @@ fn folder() -> PathBuf {
     workspace::root().join(FOLDER)
 }
 
+/// The target folder of the guests' netduel.
+fn cargo_folder() -> PathBuf {
+    folder().join("cargo")
+}
+
+fn static_program() -> PathBuf {
+    cargo_folder().join(TARGET).join(PROFILE).join("netduel")
+}
+
 fn prepare() -> Result<Prepared> {
     let netduel = build()?;
     Prepared::prepare(&folder(), &netduel).context("failed to prepare the guests")
@@ -106,7 +120,7 @@ fn prepare() -> Result<Prepared> {
 
 /// Builds netduel without shared libraries, into a folder of its own because of its flags.
 fn build() -> Result<PathBuf> {
-    let target = folder().join("cargo");
+    let target = cargo_folder();
     let mut flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
     if !flags.is_empty() {
         flags.push(" ");
@@ -118,7 +132,7 @@ fn build() -> Result<PathBuf> {
     if !step::succeeds(&mut command)? {
         bail!("the static netduel does not build; cargo's message is above");
     }
-    Ok(target.join(TARGET).join(PROFILE).join("netduel"))
+    Ok(static_program())
 }
 
 fn up(name: &str, words: &[&str]) -> Result<bool> {

@@ -8,6 +8,8 @@ use netduel_model::plan::SshHost;
 use super::binary::{Binary, shown};
 use super::scripts;
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// A reason, as a fragment after the host's name.
 #[derive(Debug, thiserror::Error)]
 pub enum Obstacle {
@@ -78,8 +80,8 @@ pub enum Obstacle {
     },
     /// No program for its machine.
     #[error(
-        "{host} is of machine {machine}, and this netduel is built for {own}; build one for {machine} and name its file with \
-         --remote-program FILE"
+        "{host} is of machine {machine}, and this netduel is built for {own}; {}name the file of a netduel {} for {machine} with \
+         --remote-program FILE (`cargo xtask dist` makes programs for x86_64 and aarch64)", or_copy(.place.as_ref()), VERSION
     )]
     Machine {
         /// Destination.
@@ -88,6 +90,16 @@ pub enum Obstacle {
         machine: String,
         /// The machine of this program.
         own: &'static str,
+        /// A place where such a program is looked for.
+        place: Option<PathBuf>,
+    },
+    /// A program of the name of another machine.
+    #[error("{} is not for {machine}; replace it with a netduel {} for {machine}, or remove it", .path.display(), VERSION)]
+    Misplaced {
+        /// The file.
+        path: PathBuf,
+        /// The machine of its name.
+        machine: String,
     },
     /// The program cannot be copied.
     #[error("{0}")]
@@ -99,6 +111,10 @@ pub enum Obstacle {
 
 fn place(failure: Option<&(PathBuf, io::Error)>) -> String {
     failure.map(|(place, error)| format!(" in {}: {error}", place.display())).unwrap_or_default()
+}
+
+fn or_copy(place: Option<&PathBuf>) -> String {
+    place.map(|place| format!("copy one to {}, or ", place.display())).unwrap_or_default()
 }
 
 fn after(text: &str) -> String {
@@ -151,6 +167,15 @@ pub fn of_copy(ssh: &SshHost, file: &str, output: &Output) -> Obstacle {
     let printed = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let printed = if printed.is_empty() { String::new() } else { format!(": {printed}") };
     Obstacle::Copy(format!("failed to copy netduel to {}:{file}: {what}{printed}; {remedy}", ssh.host))
+}
+
+/// A program of another version, which would not understand this one.
+pub fn of_version(ssh: &SshHost, binary: &Binary, printed: &str) -> Obstacle {
+    let path = shown(&binary.path);
+    Obstacle::Start(format!(
+        "{path} was copied to {}, and prints {printed:?} as its version; replace it with a netduel {VERSION}, the version of this program",
+        ssh.host
+    ))
 }
 
 /// A program that does not start on the host.

@@ -61,10 +61,13 @@ fn spec_file(release: &Release, files: &[File]) -> String {
          mkdir -p %{{buildroot}}\n\
          cp -a \"$NETDUEL_ROOT\"/. %{{buildroot}}/\n\
          %files\n\
-         %dir %attr(0755, root, root) /usr/share/doc/netduel\n"
+         %dir %attr(0755, root, root) /usr/share/doc/netduel\n\
+         %dir %attr(0755, root, root) /usr/share/licenses/netduel\n"
     );
     for file in files {
-        let mark = if file.path.starts_with("usr/share/doc/") { "%doc " } else { "" };
+        let marks = [("usr/share/doc/", "%doc "), ("usr/share/licenses/", "%license ")];
+        let mark =
+            marks.into_iter().find(|(folder, _)| file.path.starts_with(folder)).map_or("", |(_, mark)| mark);
         let _ = writeln!(text, "{mark}%attr({:04o}, root, root) /{}", file.permissions, file.path);
     }
     text
@@ -77,14 +80,20 @@ mod tests {
     #[test]
     fn spec_lists_each_file_with_its_permissions() {
         let release = Release { version: "1.2.3".to_owned(), time_s: 0 };
-        let files = [("usr/bin/netduel", 0o755), ("usr/share/doc/netduel/LICENSE", 0o644)]
-            .map(|(path, permissions)| File { path: path.to_owned(), permissions, bytes: Vec::new() });
+        let files = [
+            ("usr/bin/netduel", 0o755),
+            ("usr/share/doc/netduel/README.md", 0o644),
+            ("usr/share/licenses/netduel/LICENSE", 0o644),
+        ]
+        .map(|(path, permissions)| File { path: path.to_owned(), permissions, bytes: Vec::new() });
         let text = spec_file(&release, &files);
         assert!(text.contains("\nVersion: 1.2.3\n"), "{text}");
         let (_, list) = text.split_once("%files\n").unwrap();
         let expected = "%dir %attr(0755, root, root) /usr/share/doc/netduel\n\
+                        %dir %attr(0755, root, root) /usr/share/licenses/netduel\n\
                         %attr(0755, root, root) /usr/bin/netduel\n\
-                        %doc %attr(0644, root, root) /usr/share/doc/netduel/LICENSE\n";
+                        %doc %attr(0644, root, root) /usr/share/doc/netduel/README.md\n\
+                        %license %attr(0644, root, root) /usr/share/licenses/netduel/LICENSE\n";
         assert_eq!(list, expected);
     }
 }
