@@ -337,6 +337,7 @@ impl RunFile {
             annotations,
             // Another name would be another file: without it the resumed run needs --out again.
             report: report.and_then(|path| path.to_str().map(str::to_owned)),
+            bed: None,
         }
     }
 }
