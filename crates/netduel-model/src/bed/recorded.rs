@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::BedNetwork;
 use super::money::Money;
-use super::spec::BedType;
+use super::spec::{BedType, Placement};
 
 /// The bed of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,8 @@ pub struct RunBed {
     pub group: String,
     /// The region.
     pub region: String,
+    /// How close the provider claims that its VMs are to each other.
+    pub placement: Placement,
     /// When it was created, seconds since 1970-01-01T00:00:00Z.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_unix_s: Option<u64>,
@@ -36,6 +38,9 @@ pub struct RunBed {
 pub struct BedVm {
     /// Its name, for example `vm1`.
     pub name: String,
+    /// The user for ssh; absent when the provider does not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// What the provider claims.
     pub claimed: VmFacts,
     /// What the guest showed; absent for a VM that the plan does not use.
@@ -92,7 +97,7 @@ pub struct BedNic {
     pub is_accelerated: bool,
     /// Whether it is attached to its VM.
     pub is_attached: bool,
-    /// The interface of the guest with its MAC address; absent when there is none, or the guest was not inspected.
+    /// The interface of the guest with its MAC address, that of a bond or of `net_failover` when it is below one; absent when there is none, or the guest was not inspected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenNic>,
 }
