@@ -1,7 +1,9 @@
 //! The tags of a bed's resource group: the only record of a bed. Pure.
 use std::collections::BTreeMap;
 
+use netduel_model::bed::BedType;
 use netduel_model::bed::money::Money;
+use netduel_model::word::word;
 
 /// The name of the bed. A group without it is not a bed.
 pub const BED: &str = "netduel";
@@ -9,6 +11,8 @@ pub const BED: &str = "netduel";
 const CREATED: &str = "netduel-created";
 /// The price of all VMs for an hour, for example `1.20 USD`.
 const PRICE: &str = "netduel-price";
+/// The type of the bed.
+const KIND: &str = "netduel-type";
 /// The time of the daily shutdown, UTC, or `off`.
 const SHUTDOWN: &str = "netduel-shutdown";
 
@@ -23,6 +27,8 @@ pub struct Tags {
     pub price: Option<Money>,
     /// The time of the daily shutdown as the bed has it; `off` for none.
     pub shutdown: Option<String>,
+    /// The type of the bed; `None` when an earlier version created it.
+    pub kind: Option<BedType>,
 }
 
 impl Tags {
@@ -33,6 +39,7 @@ impl Tags {
             created_unix_s: tags.get(CREATED).and_then(|text| text.parse().ok()),
             price: tags.get(PRICE).and_then(|text| text.parse().ok()),
             shutdown: tags.get(SHUTDOWN).cloned(),
+            kind: tags.get(KIND).and_then(|text| BedType::ALL.into_iter().find(|kind| word(kind) == text)),
         })
     }
 
@@ -42,6 +49,7 @@ impl Tags {
         pairs.extend(self.created_unix_s.map(|seconds| (CREATED, seconds.to_string())));
         pairs.extend(self.price.as_ref().map(|price| (PRICE, price.to_string())));
         pairs.extend(self.shutdown.clone().map(|time| (SHUTDOWN, time)));
+        pairs.extend(self.kind.map(|kind| (KIND, word(&kind).to_owned())));
         pairs
     }
 }
@@ -57,12 +65,14 @@ mod tests {
             created_unix_s: Some(1_795_343_407),
             price: Some("1.25 EUR".parse().unwrap()),
             shutdown: Some("19:00".to_owned()),
+            kind: Some(BedType::HotAdd),
         };
         let owned = |tags: &Tags| -> BTreeMap<String, String> {
             tags.pairs().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
         };
         assert_eq!(Tags::read(&owned(&tags)), Some(tags));
-        let bare = Tags { bed: "x".to_owned(), created_unix_s: None, price: None, shutdown: None };
+        let bare =
+            Tags { bed: "x".to_owned(), created_unix_s: None, price: None, shutdown: None, kind: None };
         assert_eq!(Tags::read(&owned(&bare)), Some(bare));
     }
 

@@ -55,6 +55,7 @@ pub fn prepare(az: &mut dyn Az, bed: &Bed, unix_s: u64) -> Result<Prepared, BedE
         created_unix_s: Some(created.unwrap_or(unix_s)),
         price,
         shutdown: Some(bed.shutdown.map_or_else(|| "off".to_owned(), |time| time.to_string())),
+        kind: Some(bed.kind),
     };
     Ok(Prepared { subscription, tags, exists: existing.is_some() })
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod down;
 mod fake;
+mod inventory;
 mod prepare;
 mod template;
 mod watch;

@@ -190,6 +190,7 @@ mod tests {
             created_unix_s: Some(1_795_343_407),
             price: price.map(|price| price.parse().expect("a price")),
             shutdown: Some("19:00".to_owned()),
+            kind: None,
         }
     }
 
