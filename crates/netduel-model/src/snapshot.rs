@@ -36,6 +36,9 @@ pub struct HostSnapshot {
     pub os: Option<String>,
     /// Hypervisor or cloud that DMI names.
     pub platform: Option<String>,
+    /// UUID of the machine by its firmware (DMI), as the kernel writes it; only root can read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_uuid: Option<String>,
     /// `/proc/sys/kernel/random/boot_id`: two agents with the same one share a machine.
     pub boot_id: Option<String>,
     /// Inode of the network namespace: two agents with the same one and the same boot share a network stack.

@@ -56,6 +56,7 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
         plan_text: PLAN.to_owned(),
         annotations: args.outcome.tags.annotations(&[]),
         report: output.report(),
+        bed: None,
     };
     execute(&plan, source, store, lab, &output, SshHosts::default())
 }

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::layout::BedNetwork;
+use super::layout::{BedNetwork, Layout, Nic, Vm};
 use super::money::Money;
+use super::resolved::Bed;
 use super::spec::{BedType, Placement};
 
 /// The bed of a run.
@@ -151,6 +152,40 @@ pub enum VfUse {
 }
 
 impl RunBed {
+    /// What a bed will be, as far as its file says it: no addresses, ids or facts of guests.
+    pub fn planned(bed: &Bed) -> Self {
+        let nic = |nic: &Nic| BedNic {
+            name: nic.name.clone(),
+            network: Some(nic.used_for.network()),
+            subnet: Some(nic.subnet.clone()),
+            is_accelerated: nic.is_accelerated,
+            is_attached: nic.is_attached(),
+            ..BedNic::default()
+        };
+        let vm = |vm: &Vm| BedVm {
+            name: vm.name.clone(),
+            user: Some(Bed::USER.to_owned()),
+            claimed: VmFacts {
+                size: Some(bed.size.name.clone()),
+                region: Some(bed.region.clone()),
+                zone: bed.zone.map(|zone| zone.to_string()),
+                ..VmFacts::default()
+            },
+            nics: vm.nics.iter().map(nic).collect(),
+            ..BedVm::default()
+        };
+        Self {
+            name: bed.name.clone(),
+            kind: Some(bed.kind),
+            group: bed.group(),
+            region: bed.region.clone(),
+            placement: bed.placement,
+            created_unix_s: None,
+            price_per_hour: None,
+            vms: Layout::of(bed).vms.iter().map(vm).collect(),
+        }
+    }
+
     /// The VM of a name.
     pub fn vm(&self, name: &str) -> Option<&BedVm> {
         self.vms.iter().find(|vm| vm.name == name)

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bed::BedNetwork;
 use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::plan::blocks::{blocks_needed, guarded};
@@ -12,7 +13,7 @@ use crate::plan::offload;
 use crate::plan::spec::{LabPath, PathKind, Side};
 use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
 use crate::units::{BitRate, Nanos, Percent};
-use crate::workload::{Role, Workload};
+use crate::workload::{Family, Role, Workload};
 
 /// A checked plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +82,9 @@ pub struct Host {
     /// What it can send at most, Mbit/s, as the plan says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_mbps: Option<u32>,
+    /// The VM of a bed that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<String>,
 }
 
 /// How an agent is started.
@@ -111,13 +115,23 @@ pub enum Launch {
         /// HOST:PORT.
         address: String,
     },
+    /// By ssh to a VM of a bed that is not known yet. A run has [`Launch::Ssh`] in its place.
+    Bed {
+        /// The VM.
+        vm: String,
+        /// Whether the agent runs as root by `sudo -n`.
+        sudo: bool,
+        /// The folder of the program on the host; `~/.cache/netduel` when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
+    },
 }
 
 impl Launch {
     /// Whether the connection to the agent may use an interface of its host: a command may be ssh.
     pub fn uses_network(&self) -> bool {
         match self {
-            Self::Command { .. } | Self::Ssh(_) | Self::Paired { .. } => true,
+            Self::Command { .. } | Self::Ssh(_) | Self::Paired { .. } | Self::Bed { .. } => true,
             Self::Local | Self::Lab { .. } | Self::Netns { .. } => false,
         }
     }
@@ -139,6 +153,9 @@ pub struct SshHost {
     /// The folder of the program on the host; `~/.cache/netduel` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+    /// The bed that has the host: its host keys are kept beside the files of the bed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bed: Option<String>,
 }
 
 impl SshHost {
@@ -147,7 +164,7 @@ impl SshHost {
 
     /// With the settings of the user's ssh configuration.
     pub fn of(host: &str) -> Self {
-        Self { host: host.to_owned(), user: None, port: None, sudo: false, folder: None }
+        Self { host: host.to_owned(), user: None, port: None, sudo: false, folder: None, bed: None }
     }
 
     /// The folder of the program on the host.
@@ -180,6 +197,12 @@ pub struct Arm {
     /// The path that must carry the bytes at both ends, whatever its interfaces are called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_path: Option<PathKind>,
+    /// The network of the bed that carries its traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<BedNetwork>,
+    /// The addresses of the server in that network; those of the host when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_addresses: Vec<IpAddr>,
     /// Maximum rate of the pair, Mbit/s, as the plan states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_mbps: Option<u32>,
@@ -457,6 +480,13 @@ impl ResolvedPlan {
     /// The arm of the given name.
     pub fn arm(&self, name: &ArmName) -> Option<&Arm> {
         self.arms.iter().find(|arm| &arm.name == name)
+    }
+    /// The address at which the client of an arm reaches its server.
+    pub fn server_address(&self, arm: &Arm, family: Family) -> Option<IpAddr> {
+        let of_host = || self.hosts.get(&arm.pair.server).map(|host| host.addresses.as_slice());
+        let addresses =
+            Some(arm.server_addresses.as_slice()).filter(|own| !own.is_empty()).or_else(of_host)?;
+        addresses.iter().find(|address| address.is_ipv4() == (family == Family::Ipv4)).copied()
     }
     /// Trials in one block.
     pub fn trials_per_block(&self) -> u32 {

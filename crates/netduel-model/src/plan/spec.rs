@@ -13,6 +13,7 @@ pub use super::settings::{DpdkSpec, EventSpec, SettingsSpec};
 use super::shape::shape;
 use super::tuning::{PciState, Ring, VfState};
 use super::value::choices;
+use crate::bed::BedNetwork;
 use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
@@ -73,8 +74,11 @@ impl LabSpec {
 shape! {
     /// A host: a machine or a network namespace that runs an agent.
     pub struct HostSpec {
-        /// How netduel starts the agent of this host.
-        required launch: LaunchKind,
+        /// How netduel starts the agent of this host. A host has either this key or `bed`.
+        optional launch: LaunchKind,
+        /// The VM of an Azure bed that this host is, for example `"vm1"`. `netduel azure run` knows its address, its size and the
+        /// addresses of its data, and reaches it by ssh.
+        optional bed: String,
         /// For `launch = "lab"`: the guest of the lab, `a` or `b`. Default: the name of the host.
         optional guest: String,
         /// For `launch = "netns"`: the named network namespace (`ip netns`).
@@ -88,16 +92,17 @@ shape! {
         optional user: String,
         /// For `launch = "ssh"`: the port of the ssh server. Default: as your ssh configuration says.
         optional port: u16,
-        /// For `launch = "ssh"`: whether the agent runs as root by `sudo -n`, which never asks for a password. Default `false`.
+        /// For `launch = "ssh"` and `bed`: whether the agent runs as root by `sudo -n`, which never asks for a password. Default `false`;
+        /// with `bed` it is `true`.
         optional sudo: bool,
-        /// For `launch = "ssh"`: the folder on the host into which netduel copies its program, absolute or beginning with `~/`. Default
+        /// For `launch = "ssh"` and `bed`: the folder on the host into which netduel copies its program, absolute or beginning with `~/`. Default
         /// `~/.cache/netduel`.
         optional folder: String,
         /// For `launch = "paired"`: the address of `netduel serve`, as HOST or HOST:PORT of the pairing (default port 5210). A plan
         /// does not contain the secret; `netduel pair STRING` stores it on this machine.
         optional serve: String,
         /// Addresses at which the other hosts reach this host. A server needs one of each IP version that a workload uses. Lab
-        /// guests have the addresses of the lab (IPv4 and IPv6); do not write any for them.
+        /// guests have the addresses of the lab (IPv4 and IPv6), VMs of a bed those of the bed; do not write any for them.
         optional addresses: Vec<IpAddr>,
         /// The ports on which this host listens for data as a server, TCP and UDP: one, `"5210"`, or a range, `"5210-5219"`. A firewall
         /// rule can be written for them. TCP needs one port, UDP one for each flow; the same numbers serve both. Not for
@@ -151,6 +156,9 @@ shape! {
         /// NIC, `synthetic` is the synthetic NIC itself. Use it for accelerated networking of a cloud, where the VF can return under
         /// another name. Default: no proof of path.
         optional expect_path: PathKind,
+        /// The network of the bed that carries the traffic, for hosts with `bed`. The address of the server follows from it, and the
+        /// path that must carry the bytes, unless the arm has `expect_interface` or `expect_path`. Default `test`.
+        optional network: BedNetwork,
         /// Bandwidth limit of the pair, Mbit/s; overrides `expect_mbps` and `size` of the hosts. Results show the
         /// share of the limit. Default: the lower limit of the two hosts.
         optional expect_mbps: u32,

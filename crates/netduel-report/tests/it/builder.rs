@@ -273,6 +273,8 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
         expect_client: Some(format!("{}{}", PATHS[index], recipe.text)),
         expect_server: Some(format!("{}{}", PATHS[index], recipe.text)),
         expect_path: None,
+        network: None,
+        server_addresses: Vec::new(),
         expect_mbps: None,
         workloads: recipe.workloads.iter().map(|name| workload(name)).collect(),
     };
@@ -285,6 +287,7 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
                 data_ports: None,
                 size: None,
                 expect_mbps: None,
+                vm: None,
             },
         )
     };

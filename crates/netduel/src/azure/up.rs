@@ -9,7 +9,7 @@ use netduel_azure::template;
 use netduel_model::bed::Bed;
 use netduel_model::bed::prefix::Prefix;
 
-use super::{az, failed, now_unix_s, print_beds, read_bed, read_text, shown};
+use super::{az, failed, forget_host_keys, now_unix_s, print_beds, read_bed, read_text, shown};
 use crate::console::{print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
@@ -31,6 +31,9 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let doing = format!("create the bed {}", bed.name);
     let prepared = prepare(az, &bed, now_unix_s()).map_err(|error| failed(&doing, error))?;
     announce(&bed, &prepared);
+    if !prepared.exists {
+        forget_host_keys(&bed.name);
+    }
     let files = Files::write(&bed, &prepared, &key, prefixes)?;
     let created = created(az, &bed, &prepared, &files);
     let hosts = created.map_err(|error| with_remains(failed(&doing, error), &bed, path))?;

@@ -138,7 +138,7 @@ pub enum Command {
         subcommand,
         after_help = "Examples:\n  netduel azure check beds/two-nic.toml                       no network needed\n  \
         netduel azure up beds/two-nic.toml --ssh-from 192.0.2.1/32  your address as Azure sees it\n  \
-        netduel azure list\n  netduel azure down two-nic"
+        netduel azure run my.toml --out report\n  netduel azure list\n  netduel azure down two-nic"
     )]
     Azure(AzureCommand),
     /// Print or write the report of a stored run: text, html, md, json or csv.
@@ -249,6 +249,9 @@ pub enum PlanCommand {
         overrides: OverrideArgs,
         #[command(flatten)]
         permissions: PermissionArgs,
+        /// Check also whether this bed has the VMs and networks that the plan uses. Nothing is deployed or looked up.
+        #[arg(long, value_name = "BED.toml")]
+        bed: Option<PathBuf>,
         #[command(flatten)]
         json: JsonArgs,
     },

@@ -184,7 +184,7 @@ fn execute(
     let source = if common.save {
         // A quick test has no plan text: its command line repeats it.
         let plan_text = format!("# A quick test; repeat it with:\n# {}\n", program::command_line().join(" "));
-        RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None }
+        RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None, bed: None }
     } else {
         RunSource::Unstored
     };

@@ -29,7 +29,7 @@ use outcome::finish;
 pub use outcome::{Output, run_failure, stopped_before_trials};
 use progress::Progress;
 pub use surroundings::{
-    PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab,
+    PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab, ssh_hosts,
 };
 
 /// Runs the command.
@@ -83,6 +83,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         plan_text: text,
         annotations: args.outcome.tags.annotations(&args.overrides.set),
         report: output.report(),
+        bed: None,
     };
     execute(&plan, source, store, lab, &output, ssh)
 }

@@ -16,13 +16,13 @@ struct Scene {
 }
 
 /// The program in place of `az`: cargo builds a crate's examples with its tests.
-fn fake_az() -> PathBuf {
+pub fn fake_az() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().parent().unwrap().join("examples/fake_az")
 }
 
 /// An answer that is a JSON document.
-fn prints(document: &Value) -> Value {
+pub fn prints(document: &Value) -> Value {
     json!([{ "out": document.to_string() }])
 }
 
@@ -32,7 +32,7 @@ fn fails(text: &str) -> Value {
 }
 
 /// Answers to each command of a bed that can be created.
-fn answers() -> [(&'static str, Value); 13] {
+pub fn answers() -> [(&'static str, Value); 13] {
     let tags = |created: &str| json!({ "netduel": "x", "netduel-created": created, "netduel-price": "2.00 EUR", "netduel-shutdown": "19:00" });
     let group =
         |created: &str| json!({ "name": "netduel-x", "location": "westeurope", "tags": tags(created) });
@@ -260,7 +260,7 @@ fn missing_old_and_logged_out_az_end_with_3() {
 }
 
 #[test]
-fn quota_and_foreign_group_end_with_11_before_anything_is_created() {
+fn quota_and_foreign_group_end_with_12_before_anything_is_created() {
     let mut scene = Scene::new();
     scene.answer("vm list-usage", usage("4"));
     let error = scene.run(&UP).expect_code(12).stderr;

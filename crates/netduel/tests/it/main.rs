@@ -1,6 +1,7 @@
 //! The program in use: real processes, real namespaces, real signals.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod azure;
+mod azure_run;
 mod bad_input;
 mod bind;
 mod bounds;
@@ -38,3 +39,4 @@ mod terminal;
 mod treatment;
 mod truth;
 mod under_load;
+mod vms;

@@ -1,6 +1,7 @@
 //! Arms: who talks to whom, what is changed for it, and what it is compared with.
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::bed::BedNetwork;
 use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
 use crate::lab;
 use crate::nearest::nearest;
@@ -151,6 +152,8 @@ fn resolve_arm(
         expect_client,
         expect_server,
         expect_path: arm.expect_path,
+        network: network(arm, client, server, path, problems),
+        server_addresses: Vec::new(),
         expect_mbps: check_bandwidth_limit(arm.expect_mbps, path, problems),
         // A plan with problems is not run: what is kept of it need not grow with the number of its trials.
         workloads: resolved.into_iter().filter(|_| problems.len() == 0).collect::<Option<_>>()?,
@@ -229,6 +232,7 @@ fn check_pair(
             format!("network namespace {name}")
         }
         (Launch::Ssh(ssh), Launch::Ssh(other)) if ssh == other => format!("{} by ssh", ssh.host),
+        (Launch::Bed { vm, .. }, Launch::Bed { vm: other, .. }) if vm == other => format!("{vm} of the bed"),
         _ => return,
     };
     problems.add(
@@ -236,6 +240,30 @@ fn check_pair(
         format!("is \"{server_name}\", which like client \"{client_name}\" is {shared}"),
         allowed,
     );
+}
+
+/// The network of the bed that an arm uses; `None` without a bed. Notes one of an arm whose hosts are not both of a bed.
+fn network(
+    arm: &ArmSpec,
+    client: Option<&Host>,
+    server: Option<&Host>,
+    path: &str,
+    problems: &mut Problems<'_>,
+) -> Option<BedNetwork> {
+    let is_of_bed = |host: &Host| matches!(host.launch, Launch::Bed { .. });
+    let (client, server) = (client?, server?);
+    if is_of_bed(client) && is_of_bed(server) {
+        return Some(arm.network.unwrap_or(BedNetwork::Test));
+    }
+    if let Some(network) = arm.network {
+        let wrong = format!("is \"{network}\", a network of a bed, but a host of this arm has no `bed`");
+        problems.add(&key_path(path, "network"), wrong, "remove it, or give both hosts `bed`");
+    } else if is_of_bed(client) || is_of_bed(server) {
+        let wrong = "is a VM of a bed, and the other host is not: no network of the bed has both";
+        let key = if is_of_bed(server) { "server" } else { "client" };
+        problems.add(&key_path(path, key), wrong, "give both hosts `bed`");
+    }
+    None
 }
 
 /// The interfaces that must carry the bytes: those of the path, or those that the plan names. Where a treatment takes the
@@ -289,6 +317,10 @@ fn check_family(
     let ends = [(Role::Client, arm.client.as_ref(), client), (Role::Server, arm.server.as_ref(), server)];
     for (role, name, host) in ends {
         let (Some(name), Some(host)) = (name, host) else { continue };
+        if matches!(host.launch, Launch::Bed { .. }) {
+            // The bed has the addresses; they are judged when it is known.
+            continue;
+        }
         let has = host.addresses.iter().any(|address| match workload.family {
             Family::Ipv4 => address.is_ipv4(),
             Family::Ipv6 => address.is_ipv6(),
