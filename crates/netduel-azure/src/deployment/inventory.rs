@@ -234,6 +234,7 @@ pub fn look_up(
             placement: placement(&machines),
             created_unix_s: tags.created_unix_s,
             price_per_hour: tags.price.clone(),
+            price_read_unix_s: tags.price_read_unix_s,
             vms,
         },
         states: machines.into_iter().map(|machine| (machine.name, machine.power_state)).collect(),

@@ -12,5 +12,6 @@ pub mod up;
 
 pub use error::{BedError, Failure};
 pub use inventory::Inventory;
+pub use price::{DatedPrice, currency};
 pub use progress::{Host, HostNic, State, Step};
 pub use subscription::Subscription;

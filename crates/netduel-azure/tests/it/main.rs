@@ -5,6 +5,7 @@ mod down;
 mod fake;
 mod inventory;
 mod prepare;
+mod resource;
 mod template;
 mod watch;
 

@@ -93,6 +93,7 @@ impl Conductor<'_> {
     }
 
     fn treat(&mut self, arm: &Arm) -> Result<(), TrialError> {
+        self.settle(arm)?;
         for treatment in &arm.treatments {
             if let TreatmentAction::Path { path } = &treatment.action {
                 self.lab.set_path(*path).map_err(RunError::Lab)?;

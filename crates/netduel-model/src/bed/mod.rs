@@ -10,7 +10,7 @@ mod schema;
 pub mod shutdown;
 pub mod spec;
 
-pub use check::{is_name, is_subscription};
+pub use check::{is_name, is_resource, is_subscription};
 pub use layout::{BedNetwork, Layout};
 pub use recorded::{BedNic, BedVm, RunBed, SeenNic, SeenVf, VfUse, VmFacts};
 pub use resolved::Bed;

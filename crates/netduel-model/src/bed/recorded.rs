@@ -30,6 +30,9 @@ pub struct RunBed {
     /// The price of all VMs for an hour as it was when the bed was created; absent when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<Money>,
+    /// When the price was looked up, seconds since 1970-01-01T00:00:00Z; absent in a bed of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_read_unix_s: Option<u64>,
     /// Its VMs by name, those too that the plan does not use.
     pub vms: Vec<BedVm>,
 }

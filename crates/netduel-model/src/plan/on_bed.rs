@@ -133,6 +133,9 @@ impl ResolvedPlan {
     pub fn on_bed(mut self, bed: &RunBed) -> Result<Self, Vec<BedFault>> {
         self.fits_bed(bed)?;
         let mut faults = Vec::new();
+        for treatment in self.arms.iter_mut().flat_map(|arm| &mut arm.treatments) {
+            treatment.action.set_resource_group(&bed.group);
+        }
         for arm in 0..self.arms.len() {
             let addresses = self.server_addresses_on(&self.arms[arm], bed, &mut faults);
             self.arms[arm].server_addresses = addresses;
@@ -310,6 +313,7 @@ mod tests {
             placement: Placement::None,
             created_unix_s: None,
             price_per_hour: None,
+            price_read_unix_s: None,
             vms: vec![vm(1), vm(2)],
         }
     }

@@ -22,6 +22,9 @@ pub struct ResolvedPlan {
     pub name: String,
     /// The question in one sentence.
     pub question: String,
+    /// The publication whose figures the report shows in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<String>,
     /// The lab that is built for the run.
     pub lab: Option<Lab>,
     /// The hosts.
@@ -218,11 +221,21 @@ impl Arm {
             Role::Server => self.expect_server.as_deref(),
         }
     }
-    /// The treatments that the agent of a role applies. The lab applies paths.
+    /// The treatments that the agent of a role applies. The lab applies paths, the coordinator those of the provider.
     pub fn agent_treatments(&self, role: Role) -> Vec<TreatmentAction> {
-        let is_of_agent = |action: &&TreatmentAction| !matches!(action, TreatmentAction::Path { .. });
+        let is_of_agent = |action: &&TreatmentAction| {
+            !matches!(action, TreatmentAction::Path { .. }) && !action.is_of_provider()
+        };
         let own = self.treatments.iter().filter(|treatment| treatment.on.includes(role));
         own.map(|treatment| &treatment.action).filter(is_of_agent).cloned().collect()
+    }
+    /// The treatments of the provider's resources, each with the host whose machine it changes.
+    pub fn provider_treatments(&self) -> Vec<(HostName, TreatmentAction)> {
+        let of = |treatment: &Treatment| {
+            let role = if treatment.on.includes(Role::Client) { Role::Client } else { Role::Server };
+            (self.pair.host(role).clone(), treatment.action.clone())
+        };
+        self.treatments.iter().filter(|treatment| treatment.action.is_of_provider()).map(of).collect()
     }
     /// Whether anything proves which way its bytes go.
     pub fn is_proven(&self) -> bool {
@@ -357,6 +370,26 @@ pub enum TreatmentAction {
         /// Cores; never off.
         cores: CoreChoice,
     },
+    /// Accelerated networking of an Azure NIC; done by the coordinator.
+    AzureNic {
+        /// The NIC.
+        nic: String,
+        /// Its resource group; that of the bed when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resource_group: Option<String>,
+        /// Wanted state.
+        accelerated: bool,
+    },
+    /// The proximity placement group of an Azure VM; done by the coordinator.
+    AzurePlacement {
+        /// The VM.
+        vm: String,
+        /// The group that it joins.
+        group: String,
+        /// The resource group of both; that of the bed when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resource_group: Option<String>,
+    },
     /// A command and the one that undoes it.
     Command {
         /// Makes the change.
@@ -370,7 +403,11 @@ impl TreatmentAction {
     /// The interface that is changed, when it is one.
     pub fn interface(&self) -> Option<&str> {
         match self {
-            Self::Path { .. } | Self::Sysctl { .. } | Self::Command { .. } => None,
+            Self::Path { .. }
+            | Self::Sysctl { .. }
+            | Self::AzureNic { .. }
+            | Self::AzurePlacement { .. }
+            | Self::Command { .. } => None,
             Self::Offload { interface, .. }
             | Self::Mtu { interface, .. }
             | Self::Vf { interface }
@@ -402,8 +439,32 @@ impl TreatmentAction {
             Self::Rps { interface, .. } => format!("RPS of {interface}"),
             Self::Xps { interface, .. } => format!("XPS of {interface}"),
             Self::IrqAffinity { interface, .. } => format!("the interrupts of {interface}"),
+            Self::AzureNic { nic, .. } => format!("accelerated networking of {nic}"),
+            Self::AzurePlacement { vm, .. } => format!("the placement of {vm}"),
             Self::Command { .. } => return None,
         })
+    }
+
+    /// The resource group of a treatment of the provider, where it has one.
+    pub fn resource_group(&self) -> Option<&str> {
+        match self {
+            Self::AzureNic { resource_group, .. } | Self::AzurePlacement { resource_group, .. } => {
+                resource_group.as_deref()
+            }
+            _ => None,
+        }
+    }
+
+    /// Sets the resource group of a treatment of the provider that has none.
+    pub(super) fn set_resource_group(&mut self, group: &str) {
+        if let Self::AzureNic { resource_group, .. } | Self::AzurePlacement { resource_group, .. } = self {
+            resource_group.get_or_insert_with(|| group.to_owned());
+        }
+    }
+
+    /// Whether the coordinator makes it, by the provider's interface.
+    pub fn is_of_provider(&self) -> bool {
+        matches!(self, Self::AzureNic { .. } | Self::AzurePlacement { .. })
     }
 
     /// Whether both change the same thing, or a part of it. A command may change anything, and overlaps nothing.
@@ -487,6 +548,10 @@ impl ResolvedPlan {
         let addresses =
             Some(arm.server_addresses.as_slice()).filter(|own| !own.is_empty()).or_else(of_host)?;
         addresses.iter().find(|address| address.is_ipv4() == (family == Family::Ipv4)).copied()
+    }
+    /// Whether an arm changes resources of the provider.
+    pub fn has_provider_treatments(&self) -> bool {
+        self.arms.iter().flat_map(|arm| &arm.treatments).any(|treatment| treatment.action.is_of_provider())
     }
     /// Trials in one block.
     pub fn trials_per_block(&self) -> u32 {

@@ -30,6 +30,10 @@ shape! {
         required name: String,
         /// The question in one sentence; every report begins with it.
         required question: String,
+        /// A publication whose figures the report shows beside the results, also where they are of another machine size: `azure-stress-2018`,
+        /// `azure-latency-test`, `azure-dpdk-2025`, `azure-dual-stack` or `linux-hyper-v`. Default: the published figures of the machine
+        /// size of the hosts, if there are any.
+        optional published: String,
         /// A local lab that is built for the run and removed after it.
         optional lab: LabSpec,
         /// The hosts, by name. Names of hosts, arms and workloads follow the rules of `name`.
@@ -187,7 +191,8 @@ shape! {
 
 shape! {
     /// A change. Exactly one of `path`, `offload`, `mtu`, `sysctl`, `vf`, `pci`, `queues`, `rss`, `ring`, `coalesce`, `rps`, `xps`,
-    /// `irq_affinity` and `command` is required. All except `path`, `sysctl` and `command` need `interface`.
+    /// `irq_affinity`, `azure-nic`, `azure-placement` and `command` is required. All except `path`, `sysctl`, `azure-nic`, `azure-placement` and
+    /// `command` need `interface`.
     pub struct TreatmentSpec {
         /// The path of the lab that both guests use. Both hosts must be lab guests.
         optional path: LabPath,
@@ -223,6 +228,20 @@ shape! {
         /// The cores that handle the interrupts of the interface: `spread` assigns the cores to the interrupts in turn, a list such as
         /// `0-3` applies to every interrupt. Refused while irqbalance runs, because it would move the interrupts again.
         optional irq_affinity: String,
+        /// The name of an Azure NIC whose accelerated networking is switched; needs `accelerated` and `on`. netduel switches it from this
+        /// machine through your own `az` while the VM runs, and verifies in the VM that the virtual function came or went. With
+        /// `--allow-deallocate` it stops the VM, switches the NIC and starts the VM where that has no effect. Consecutive trials that
+        /// want the same state share it; the original state returns at the end of the run.
+        optional azure_nic as "azure-nic": String,
+        /// The name of a proximity placement group that a VM joins; needs `vm` and `on`. The VM is stopped for it, so the run needs
+        /// `--allow-deallocate`. The VM leaves the group as `azure-nic` returns to its state.
+        optional azure_placement as "azure-placement": String,
+        /// For `azure-nic`: whether accelerated networking is on.
+        optional accelerated: bool,
+        /// For `azure-placement`: the name of the VM.
+        optional vm: String,
+        /// For `azure-nic` and `azure-placement`: the resource group. Default: that of the bed, for hosts with `bed`.
+        optional resource_group as "resource-group": String,
         /// A command that applies the change, as a list of arguments without a shell; needs `undo`.
         optional command: Vec<String>,
         /// The hosts that are changed. Default: both. Not for `path`, which always applies to both.

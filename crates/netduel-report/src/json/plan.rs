@@ -104,6 +104,8 @@ pub struct Plan {
     pub name: String,
     /// The question in one sentence.
     pub question: String,
+    /// Publication whose figures the report shows in any case; null for those of the machine size only.
+    pub published: Option<String>,
     /// The lab that is built for the run; null without one.
     pub lab: Option<PlanLab>,
     /// The hosts.
@@ -265,6 +267,7 @@ impl Plan {
         Self {
             name: plan.name.clone(),
             question: plan.question.clone(),
+            published: plan.published.clone(),
             lab: plan.lab.as_ref().map(PlanLab::of),
             hosts: plan.hosts.iter().map(|(name, host)| PlanHost::of(name.as_str(), host)).collect(),
             arms: plan.arms.iter().map(PlanArm::of).collect(),

@@ -67,6 +67,7 @@ impl Scene {
             placement: Placement::None,
             created_unix_s: None,
             price_per_hour: None,
+            price_read_unix_s: None,
             vms: vec![vm("vm1", "client"), vm("vm2", "server")],
         };
         let arm =

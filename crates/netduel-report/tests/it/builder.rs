@@ -292,6 +292,7 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
         )
     };
     ResolvedPlan {
+        published: None,
         name: format!("demo{}", recipe.text),
         question: recipe.question.clone(),
         lab: None,

@@ -5,10 +5,11 @@ use netduel_azure::deployment::{BedError, Inventory, Subscription, groups, inven
 use netduel_azure::tags::Tags;
 use netduel_model::bed::Bed;
 
-use super::{failed, is_old, now_unix_s, read_bed};
+use super::{failed, now_unix_s, old, read_bed};
 use crate::cli::azure::BedArg;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
+use crate::provider::Home;
 
 /// A bed with what Azure claims of it.
 pub struct Deployed {
@@ -51,14 +52,14 @@ impl Deployed {
         // A group that was found has the tag.
         let tags =
             group.bed().ok_or_else(|| Failure::message(Kind::Internal, "the group of the bed has no tag"))?;
-        if is_old(&tags, now_unix_s()) {
-            tell(&format!(
-                "warning: the bed {0} is older than a day; delete it with `netduel azure down {0}` when you no longer need it",
-                tags.bed
-            ));
-        }
+        old::warn(az, &subscription, None, now_unix_s());
         let inventory = inventory::look_up(az, &group, &tags, &subscription).map_err(failed)?;
         Ok(Self { subscription, group, tags, inventory })
+    }
+
+    /// Where its resources are.
+    pub fn home(&self) -> Home {
+        Home { subscription: Some(self.subscription.id.clone()), group: Some(self.group.name.clone()) }
     }
 
     /// Its name.

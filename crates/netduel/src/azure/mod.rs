@@ -1,5 +1,7 @@
 //! `netduel azure`: beds on Azure through the user's own `az`. Templates, calls and their errors are in `netduel-azure`.
 mod deployed;
+pub mod old;
+mod prices;
 mod run;
 mod shown;
 mod up;
@@ -12,7 +14,6 @@ use netduel_azure::az::cause::Cause;
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::az::{Az, CallError};
 use netduel_azure::deployment::{BedError, Subscription, groups};
-use netduel_azure::tags::Tags;
 use netduel_azure::template;
 use netduel_model::bed::{self, Bed, RunBed};
 use netduel_model::plan::ResolvedPlan;
@@ -22,7 +23,7 @@ use netduel_report::json::envelope::Document as _;
 
 use crate::cli::azure::{AzureCommand, BedArg};
 use crate::confirmation::confirmed;
-use crate::console::{print, print_exact, print_json, print_lines, tell};
+use crate::console::{print, print_exact, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::ssh::known_hosts_of_bed;
 use crate::{program, signal};
@@ -125,7 +126,7 @@ fn check(path: &Path, json: bool) -> Result<(), Failure> {
     if json {
         return print_json(&CheckedBed::of(&file, &bed, &program::origin()));
     }
-    print_lines(&shown::checked(&file, &bed))
+    print_lines(&shown::checked(&file, &bed, prices::known(&bed).as_ref()))
 }
 
 /// How a bed is deleted.
@@ -140,6 +141,7 @@ fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Res
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
     let subscription = Subscription::find(az, wanted).map_err(|error| failed(&doing, error))?;
+    old::warn(az, &subscription, Some(name), now_unix_s());
     let found = groups::find(az, name, &subscription).map_err(|error| failed(&doing, error))?;
     let Some(group) = found else {
         let (bed, subscription) = (name.to_owned(), subscription.name);
@@ -195,18 +197,8 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     let lines: Vec<String> =
         beds.iter().map(|(group, tags)| shown::listed(&group.location, tags, now)).collect();
     print_lines(&lines.concat())?;
-    for tags in beds.iter().map(|(_, tags)| tags).filter(|tags| is_old(tags, now)) {
-        let name = &tags.bed;
-        tell(&format!(
-            "warning: the bed {name} is older than a day; delete it with `netduel azure down {name}`"
-        ));
-    }
+    old::warn_of(beds.iter().map(|(_, tags)| tags), now);
     Ok(())
-}
-
-/// Whether a bed is older than a day, in which every shutdown has come once.
-fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
-    tags.created_unix_s.is_some_and(|created| now_unix_s.saturating_sub(created) > 24 * 60 * 60)
 }
 
 fn print_beds(beds: Vec<DeployedBed>, removed: Vec<String>) -> Result<(), Failure> {

@@ -15,9 +15,11 @@ use super::{az, check_fit, misfit};
 use crate::cli::azure::AzureRunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
+use crate::provider::{self, Home};
 use crate::report_file::Destination;
 use crate::run::{
-    Output, RunSource, announced_lab, execute, read_plan, run_failure, ssh_hosts, stopped_before_trials,
+    Around, Output, RunSource, announced_lab, execute, read_plan, run_failure, ssh_hosts,
+    stopped_before_trials,
 };
 use crate::run_store::writable_store;
 use crate::ssh::{NotPrepared, OnFailure, SshHosts, known_hosts_of_bed};
@@ -58,7 +60,9 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
         }
         // An earlier plan, or anybody, may have changed the bed.
         let looked = if index == 0 { Ok(()) } else { deployed.refresh(az) };
-        let ended = looked.and_then(|()| run_one(planned, deployed.inventory.bed.clone(), args, patience));
+        let home = deployed.home();
+        let ended =
+            looked.and_then(|()| run_one(planned, deployed.inventory.bed.clone(), home, args, patience));
         match ended {
             Ok(()) => {}
             Err(failure) if failure.kind == Kind::Interrupted || count == 1 => return Err(failure),
@@ -141,6 +145,7 @@ fn prepare_host_keys(bed: &str) -> Result<(), Failure> {
 fn run_one(
     planned: Planned,
     mut bed: RunBed,
+    home: Home,
     args: &AzureRunArgs,
     patience: Duration,
 ) -> Result<(), Failure> {
@@ -162,6 +167,7 @@ fn run_one(
     if !output.quiet {
         announce(&plan, &bed);
     }
+    let provider = provider::of(&plan, args.allow_deallocate, home)?;
     let lab = announced_lab(&plan, output.quiet)?;
     let source = RunSource::New {
         plan_text: text,
@@ -169,7 +175,7 @@ fn run_one(
         report: output.report(),
         bed: Some(Box::new(bed)),
     };
-    execute(&plan, source, store, lab, &output, ssh)
+    execute(&plan, source, store, Around { lab, ssh, provider }, &output)
 }
 
 /// A VM that ssh does not reach, with what is special about beds.

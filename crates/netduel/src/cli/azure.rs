@@ -120,6 +120,9 @@ pub struct AzureRunArgs {
     /// Run although a guest contradicts what Azure claims of a NIC that an arm depends on; the report has a warning.
     #[arg(long)]
     pub allow_disagreement: bool,
+    /// Let treatments stop (deallocate) VMs: `azure-nic` where a switch has no effect while the VM runs, and `azure-placement`.
+    #[arg(long)]
+    pub allow_deallocate: bool,
     #[command(flatten)]
     pub overrides: OverrideArgs,
     #[command(flatten)]

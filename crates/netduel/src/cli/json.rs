@@ -50,7 +50,8 @@ pub fn prints_document(command: &Command) -> bool {
         | Command::Complete { .. }
         | Command::Link { .. }
         | Command::LabKeeper { .. }
-        | Command::UndoGuard => false,
+        | Command::UndoGuard
+        | Command::AzureUndo(_) => false,
     }
 }
 

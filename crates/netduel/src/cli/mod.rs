@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::inspect::args::InspectArgs;
+use crate::provider::undo::UndoCommand;
 use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use crate::serve::args::ServeArgs;
 use azure::AzureCommand;
@@ -209,6 +210,9 @@ pub enum Command {
     /// Undoes an agent's treatments when the agent is gone; started by agents.
     #[command(hide = true, name = "undo-guard")]
     UndoGuard,
+    /// Returns a resource of Azure to its original state; started by runs and guards.
+    #[command(subcommand, hide = true, name = "azure-undo")]
+    AzureUndo(UndoCommand),
 }
 
 impl Command {

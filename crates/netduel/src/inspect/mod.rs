@@ -159,6 +159,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
 /// A plan with hosts only.
 fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
     ResolvedPlan {
+        published: None,
         name: "inspect".to_owned(),
         question: String::new(),
         lab: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use netduel_control::coordinator::{
-    self, Clock, KnownRun, Lab, Policy, RunError, Store, StoreProblem, Surroundings,
+    self, Clock, KnownRun, Lab, NoProvider, Policy, Provider, RunError, Store, StoreProblem, Surroundings,
 };
 use netduel_lab::Lifetime;
 use netduel_model::bed::RunBed;
@@ -83,6 +83,8 @@ pub struct System {
     pub agent_arguments: Vec<String>,
     /// Hosts that are reached by ssh.
     pub ssh: SshHosts,
+    /// The provider of the hosts' machines.
+    pub provider: Box<dyn Provider>,
 }
 
 impl System {
@@ -111,6 +113,7 @@ impl System {
             lab,
             agent_arguments: Vec::new(),
             ssh: SshHosts::default(),
+            provider: Box::new(NoProvider),
         })
     }
 
@@ -139,6 +142,7 @@ impl System {
             tokens: &mut token,
             store: &mut self.file,
             lab: &mut self.lab,
+            provider: &mut *self.provider,
             policy,
         };
         let result = coordinator::run(&self.plan, surroundings);

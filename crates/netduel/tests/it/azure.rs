@@ -189,7 +189,9 @@ fn bed_is_created_listed_and_deleted() {
         "{}",
         listed.stdout
     );
-    assert!(listed.stderr.contains("warning: the bed x is older than a day"), "{}", listed.stderr);
+    // Every command that asks Azure says so.
+    let old = "warning: the bed x is older than its shutdown at 19:00 UTC";
+    assert!(listed.stderr.contains(old) && again.stderr.contains(old), "{}", listed.stderr);
     assert_eq!(
         scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"][0]["group"],
         "netduel-x"
@@ -309,4 +311,33 @@ fn interrupt_says_what_may_exist_and_leaves_no_process() {
         ended.stderr
     );
     scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn price_that_was_looked_up_is_kept_with_its_date_for_commands_without_network() {
+    let mut scene = Scene::new();
+    let checked = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
+    assert!(checked.contains("price      unknown"), "{checked}");
+    let price = json!({
+        "retailPrice": 0.25, "unitOfMeasure": "1 Hour", "type": "Consumption", "productName": "Virtual Machines DSv3 Series",
+        "skuName": "D4s v3", "armSkuName": "Standard_D4s_v3", "currencyCode": "USD", "isPrimaryMeterRegion": true,
+    });
+    scene.answer("rest --method get", prints(&json!({ "Items": [price] })));
+    let up = scene.run(&UP).expect_code(0);
+    assert!(up.stderr.contains("0.50 USD an hour"), "{}", up.stderr);
+    let created = scene.calls();
+    assert!(
+        created.contains("netduel-price=0.50 USD") && created.contains("netduel-price-read="),
+        "{created}"
+    );
+    let checked = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
+    assert!(checked.contains("0.50 USD an hour for all VMs, as of "), "{checked}");
+    // The service cannot be reached, and the earlier price is still known.
+    scene.answer("rest --method get", fails("ERROR: Max retries exceeded\n"));
+    let again = scene.run(&UP).expect_code(0);
+    assert!(again.stderr.contains("0.50 USD an hour"), "{}", again.stderr);
+    // Another size has another price.
+    scene.bed("Standard_D8s_v4", "");
+    let other = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
+    assert!(other.contains("price      unknown"), "{other}");
 }

@@ -11,7 +11,7 @@ use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
 use super::values::{check_bandwidth_limit, check_interface};
-use super::{events, guests, settings, treatments, workloads};
+use super::{events, guests, provider, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
 const COPY_SUFFIX: &str = "-again";
@@ -116,6 +116,7 @@ fn resolve_arm(
     let in_lab = client.zip(server).map(|(client, server)| is_guest(client) && is_guest(server));
     let specs = arm.treatments.as_deref().unwrap_or_default();
     let treatments = treatments::resolve(specs, &key_path(path, "treatments"), in_lab, problems);
+    check_resource_groups(&treatments, [(Role::Client, client), (Role::Server, server)], path, problems);
     check_changeable(&treatments, [(Side::Client, client), (Side::Server, server)], path, problems);
     let (expect_client, expect_server) = resolve_expectation(arm, &treatments, path, problems);
     let specs = workloads::written(spec);
@@ -148,16 +149,40 @@ fn resolve_arm(
     Some(Arm {
         name: arm.name.clone()?,
         pair: Pair { client: arm.client.clone()?, server: arm.server.clone()? },
+        expect_path: arm.expect_path.or_else(|| provider::path(&treatments)),
         treatments,
         expect_client,
         expect_server,
-        expect_path: arm.expect_path,
         network: network(arm, client, server, path, problems),
         server_addresses: Vec::new(),
         expect_mbps: check_bandwidth_limit(arm.expect_mbps, path, problems),
         // A plan with problems is not run: what is kept of it need not grow with the number of its trials.
         workloads: resolved.into_iter().filter(|_| problems.len() == 0).collect::<Option<_>>()?,
     })
+}
+
+/// Notes treatments of the provider without a resource group at hosts that are no VMs of a bed, which would have one.
+fn check_resource_groups(
+    treatments: &[Treatment],
+    ends: [(Role, Option<&Host>); 2],
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    for (index, treatment) in treatments.iter().enumerate() {
+        if !treatment.action.is_of_provider() || treatment.action.resource_group().is_some() {
+            continue;
+        }
+        let is_elsewhere = |(role, host): &(Role, Option<&Host>)| {
+            treatment.on.includes(*role)
+                && host.is_some_and(|host| !matches!(host.launch, Launch::Bed { .. }) && host.vm.is_none())
+        };
+        if ends.iter().any(is_elsewhere) {
+            let path = element_path(&key_path(path, "treatments"), index);
+            let allowed =
+                "name the resource group of the NIC or VM; only hosts with `bed` have one by themselves";
+            problems.add(&key_path(&path, "resource-group"), "is missing", allowed);
+        }
+    }
 }
 
 /// Notes changes to a host that makes none: a standing server is not this user's to change.
