@@ -9,6 +9,7 @@ mod error;
 mod failover;
 mod host;
 mod probe;
+mod provider;
 mod restoring;
 mod search;
 mod surroundings;
@@ -27,7 +28,8 @@ pub use conductor::traffic_ns;
 pub use describe::Described;
 pub use error::{PlanFault, RunError, RunErrorKind};
 pub use surroundings::{
-    Clock, KnownRun, Lab, Launcher, Listener, Policy, Store, StoreProblem, Surroundings, Tokens,
+    Clock, GuestCheck, HostChange, KnownRun, Lab, Launcher, Listener, NoProvider, Policy, Provider,
+    ProviderError, Store, StoreProblem, Surroundings, Tokens,
 };
 
 /// Starts an agent process for each host of a plan, collects the descriptions of the hosts in parallel, and ends the agents. `metadata`:

@@ -123,6 +123,7 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
         machine: value("proc/sys/kernel/arch").or_else(machine),
         os: distribution(root),
         platform: platform::platform(root),
+        machine_uuid: value("sys/class/dmi/id/product_uuid"),
         boot_id: value("proc/sys/kernel/random/boot_id"),
         netns: namespace(root),
         cpu_model: cpu_model(cpuinfo),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bed::RunBed;
 use crate::ids::{HostName, RunId};
 use crate::plan::ResolvedPlan;
 use crate::snapshot::HostSnapshot;
@@ -39,6 +40,9 @@ pub struct RunHeader {
     /// The absolute path of the report file of `--out`, which a resumed run writes again; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// The bed that has the hosts; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bed: Option<RunBed>,
 }
 
 /// What the command line adds to a plan: words about the run, and settings that it overrides. The resolved plan has the settings.

@@ -13,7 +13,6 @@ pub mod html;
 pub mod inspect;
 pub mod json;
 pub mod markdown;
-pub mod published;
 pub mod quick;
 pub mod terminal;
 pub mod topology;

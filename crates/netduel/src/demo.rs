@@ -1,4 +1,5 @@
 //! `netduel demo`: a complete comparison in a local lab, with a report.
+use netduel_control::coordinator::NoProvider;
 use netduel_lab::Lab;
 use netduel_model::event::Event;
 use netduel_model::ids::WorkloadName;
@@ -18,7 +19,7 @@ use crate::exit::{Failure, Kind, OrFail as _};
 use crate::figure::trial_value;
 use crate::report_file::Destination;
 use crate::run::{
-    Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure, stopped_before_trials,
+    Around, Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure, stopped_before_trials,
 };
 use crate::run_store::writable_store;
 use crate::ssh::SshHosts;
@@ -56,8 +57,10 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
         plan_text: PLAN.to_owned(),
         annotations: args.outcome.tags.annotations(&[]),
         report: output.report(),
+        bed: None,
     };
-    execute(&plan, source, store, lab, &output, SshHosts::default())
+    let around = Around { lab, ssh: SshHosts::default(), provider: Box::new(NoProvider) };
+    execute(&plan, source, store, around, &output)
 }
 
 /// The plan pins round trips to core 0. If this process may not run on core 0 (as in a container with other cores), they are

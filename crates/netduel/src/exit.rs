@@ -35,6 +35,7 @@ impl From<RunErrorKind> for Kind {
             RunErrorKind::Host => Self::Host,
             RunErrorKind::Store => Self::Store,
             RunErrorKind::Lab => Self::Lab,
+            RunErrorKind::Provider => Self::Bed,
             RunErrorKind::Internal => Self::Internal,
         }
     }
@@ -69,7 +70,8 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     ),
     (
         Kind::Bed as i32,
-        "a bed on Azure could not be created, found or deleted: Azure refused, or a resource group that is no bed has its name",
+        "a bed on Azure could not be created, found, used or deleted, or a NIC or VM of a treatment not be changed: Azure refused, a resource group that is no bed \
+         has its name, its VMs do not run, or its guests contradict what Azure claims",
     ),
     (Kind::Interrupted as i32, "interrupted (Ctrl-C, SIGTERM or SIGHUP); finished trials are kept"),
 ];

@@ -18,6 +18,7 @@ mod named_namespace;
 mod output_file;
 mod plan;
 mod program;
+mod provider;
 mod quick;
 mod report_file;
 mod run;
@@ -133,6 +134,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Man { folder } => manual::pages(folder)?,
         Command::Complete { what } => manual::names(*what)?,
         Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
+        Command::AzureUndo(command) => provider::undo::command(command)?,
         Command::UndoGuard => return Ok(netduel_agent::treatment::guard_main()),
     }
     Ok(0)

@@ -1,10 +1,12 @@
 //! The changes that an agent has made and not yet undone. The core knows no kind of treatment: it makes a change, and keeps its
 //! record with the guard first.
 use std::path::PathBuf;
+use std::time::Duration;
 
 use netduel_model::plan::TreatmentAction;
 
 use super::change::Change;
+use super::command;
 use super::device::{link_with_carrier, wait_for_carrier};
 use super::error::TreatmentError;
 use super::journal;
@@ -72,6 +74,16 @@ impl Treatments {
     /// As [`Self::apply`], and when another program has one of them.
     pub fn hand_over(&mut self, resources: &[HostResource]) -> Result<(), TreatmentError> {
         self.apply_each(resources, |resource, _| record::resource(resource))
+    }
+
+    /// Keeps the undo of a change that the caller makes itself, after this: a command of `undo`, which runs when this is dropped, or by the
+    /// guard when this process is gone. `what` names the change; `limit` is that of the undo.
+    ///
+    /// # Errors
+    /// When there is no guard; the change must not be made then.
+    pub fn hold(&mut self, what: &[String], undo: &[String], limit: Duration) -> Result<(), TreatmentError> {
+        let (original, change) = command::hold(what, undo, limit)?;
+        self.apply_one(original.into(), Box::new(change))
     }
 
     fn apply_each<T>(

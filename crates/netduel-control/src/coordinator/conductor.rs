@@ -12,7 +12,7 @@ use netduel_model::warning::Warning;
 use super::conditions;
 use super::conversation::Hosts;
 use super::error::{PlanFault, RunError, TrialError};
-use super::surroundings::{Lab, Policy, Store, StoreProblem, Surroundings, Tokens};
+use super::surroundings::{Lab, Policy, Provider, Store, StoreProblem, Surroundings, Tokens};
 use super::timing::agent_limits;
 use crate::launcher::Agents;
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent, TrialNumber};
@@ -29,6 +29,9 @@ pub(super) struct Conductor<'a> {
     pub(super) tokens: &'a mut Tokens<'a>,
     pub(super) lab: &'a mut dyn Lab,
     store: &'a mut dyn Store,
+    pub(super) provider: &'a mut dyn Provider,
+    /// Hosts whose guests did not show a change that was made while their machines ran.
+    pub(super) stops: BTreeSet<HostName>,
     pub(super) policy: &'a mut dyn Policy,
     pub(super) trial_number: TrialNumber,
     names: BTreeSet<HostName>,
@@ -50,7 +53,7 @@ impl<'a> Conductor<'a> {
         surroundings: Surroundings<'a>,
         agents: Box<dyn Agents + 'a>,
     ) -> Self {
-        let Surroundings { clock, launcher, listener, tokens, store, lab, policy } = surroundings;
+        let Surroundings { clock, launcher, listener, tokens, store, lab, provider, policy } = surroundings;
         let limits = agent_limits(plan, policy.progress_interval());
         let pairs = plan.arms.iter().map(|arm| &arm.pair);
         Self {
@@ -58,6 +61,8 @@ impl<'a> Conductor<'a> {
             tokens,
             lab,
             store,
+            provider,
+            stops: BTreeSet::new(),
             policy,
             trial_number: 0,
             names: pairs.flat_map(|pair| [pair.client.clone(), pair.server.clone()]).collect(),
@@ -94,6 +99,9 @@ impl<'a> Conductor<'a> {
     pub(super) fn run_and_close(mut self) -> Result<RunEnd, RunError> {
         let result = self.run();
         self.hosts.end_all();
+        for (host, problem) in self.provider.restore() {
+            self.hosts.not_undone(&host, vec![problem]);
+        }
         self.warn();
         let end = match &result {
             Ok(end) => end.clone(),

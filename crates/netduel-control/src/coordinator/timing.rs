@@ -16,12 +16,16 @@ const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
 /// The longest time between two trials, nanoseconds: restarts, storing, judging.
 const PAUSE_MAX_NS: u64 = 600_000_000_000;
 
+/// The longest time in which the provider changes the resources of an arm: both machines are stopped and started, nanoseconds.
+const PROVIDER_MAX_NS: u64 = 2_400_000_000_000;
+
 /// When agents abandon their coordinator: later than any plan needs. A host may be idle for almost two blocks, when its arm comes first in
 /// one and last in the next.
 pub(super) fn agent_limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
     let of_arm = |arm: &Arm| {
         // Applied and undone at both ends.
-        let treatments_ns = 4 * arm_timeout_ns(arm);
+        let has_provider = arm.treatments.iter().any(|treatment| treatment.action.is_of_provider());
+        let treatments_ns = 4 * arm_timeout_ns(arm) + if has_provider { 2 * PROVIDER_MAX_NS } else { 0 };
         let of_trial = |workload: &Workload| workload.timing.duration.0.saturating_add(TRIAL_MARGIN_NS);
         let trials = arm.workloads.iter().map(of_trial).map(|time_ns| time_ns.saturating_add(treatments_ns));
         trials.fold(0, u64::saturating_add)

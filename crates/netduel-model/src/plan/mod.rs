@@ -5,6 +5,7 @@ mod check;
 mod cores;
 mod limits;
 pub mod offload;
+pub mod on_bed;
 pub mod permissions;
 pub(crate) mod problem;
 pub mod resolved;

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use netduel_model::ids::HostName;
 use netduel_model::metric::Scale;
 use netduel_model::plan::{Arm, ResolvedPlan};
+use netduel_model::run::RunHeader;
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX, Warning};
 use netduel_model::workload::{Role, Transaction};
 use netduel_stats::{doubt, summary};
+
+use crate::findings::{Severity, of_bed};
 
 use super::contention::{others_share, stolen_share};
 use super::machine::{Machine, Machines};
@@ -91,6 +94,16 @@ pub(super) fn of_the_run(stored: &[Warning]) -> Vec<Warning> {
         }
     }
     merged
+}
+
+/// What guests of a bed contradict although an arm depends on it: the run went on all the same. One warning for each host.
+pub(super) fn of_the_bed(header: &RunHeader) -> Vec<Warning> {
+    let mut by_host: BTreeMap<HostName, Vec<String>> = BTreeMap::new();
+    let found = header.bed.iter().flat_map(|bed| of_bed(bed, &header.plan, &header.hosts));
+    for found in found.filter(|found| found.is_of_arm && found.finding.severity == Severity::Problem) {
+        by_host.entry(found.host).or_default().push(found.finding.what);
+    }
+    by_host.into_iter().map(|(host, what)| Warning::BedDisagrees { host, detail: what.join(", ") }).collect()
 }
 
 /// Whether two warnings have the same kind and subject; figures may differ.

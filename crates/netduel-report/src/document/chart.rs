@@ -33,6 +33,8 @@ pub enum Chart {
     Steps(Steps),
     /// Interfaces, queues and cores of a host.
     Host(HostDrawing),
+    /// Networks, VMs and NICs of a bed.
+    Bed(BedDrawing),
 }
 
 /// A plot with axes.
@@ -245,4 +247,57 @@ pub struct DrawnInterface {
     pub queues: u32,
     /// The queues that each core serves.
     pub queues_by_core: Vec<(u16, Vec<u32>)>,
+}
+
+/// A bed: its VMs, the subnets that cross them, and the NICs where they meet.
+#[derive(Debug, Clone)]
+pub struct BedDrawing {
+    /// The bed.
+    pub name: String,
+    /// What the whole is.
+    pub title: String,
+    /// VMs that stand side by side, from top to bottom.
+    pub rows: Vec<VmRow>,
+}
+
+/// VMs that stand side by side, and their subnets.
+#[derive(Debug, Clone)]
+pub struct VmRow {
+    /// The VMs from left to right.
+    pub vms: Vec<DrawnVm>,
+    /// The subnets from top to bottom.
+    pub bands: Vec<DrawnBand>,
+}
+
+/// A VM.
+#[derive(Debug, Clone)]
+pub struct DrawnVm {
+    /// Its name.
+    pub name: String,
+    /// Size, zone, placement, physical host.
+    pub lines: Vec<String>,
+}
+
+/// A subnet.
+#[derive(Debug, Clone)]
+pub struct DrawnBand {
+    /// Its name.
+    pub title: String,
+    /// The NICs of each VM in it.
+    pub nics: Vec<Vec<DrawnNic>>,
+}
+
+/// A NIC.
+#[derive(Debug, Clone)]
+pub struct DrawnNic {
+    /// Its name.
+    pub name: String,
+    /// Addresses, and what the provider claims.
+    pub lines: Vec<String>,
+    /// What the guest shows, and whether it agrees with the provider; absent for a guest that was not inspected.
+    pub guest: Option<(String, bool)>,
+    /// Whether accelerated networking is on, as the provider claims.
+    pub is_accelerated: bool,
+    /// Whether it is attached to its VM.
+    pub is_attached: bool,
 }

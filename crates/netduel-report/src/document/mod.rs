@@ -7,6 +7,7 @@ pub mod chart;
 pub mod table;
 pub mod verdicts;
 
+mod bed;
 mod compare;
 mod core_plots;
 mod counters;
@@ -18,6 +19,8 @@ mod latency_plots;
 mod metric_plots;
 mod packets;
 mod path;
+mod price;
+mod published;
 mod run;
 mod scale;
 mod search;

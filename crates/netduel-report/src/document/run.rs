@@ -6,7 +6,7 @@ use netduel_model::run::{Run, RunEnd};
 use super::block::{Block, Document, FactGroup, Headline, Scope, Section, Style, Text, list};
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
-use super::{counters, hosts, packets, path, workload};
+use super::{bed, counters, hosts, packets, path, published, workload};
 use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::findings::Severity;
 use crate::words::{self, Tone};
@@ -22,9 +22,11 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     sections.extend(
         analysis.workloads.iter().enumerate().map(|(number, one)| workload::section(analysis, number, one)),
     );
+    sections.extend(published::section(run, analysis));
     sections.extend(treatments(analysis));
     sections.push(path::section(analysis));
     sections.push(warnings(analysis, words::has_plan_file(run)));
+    sections.extend(bed::section(run, analysis));
     sections.push(hosts::section(run, &analysis.inspection));
     sections.push(reproduction(run));
     sections.push(method(analysis));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::document::chart::{Bar, Bars, Chart, Figure, Paint};
 use crate::words::plain;
 
-use super::{blocks, drawing, steps, timeline};
+use super::{bed_drawing, blocks, drawing, steps, timeline};
 
 /// A segment narrower than this share of the page has no room for its number.
 const LABEL_SHARE_MIN: f64 = 0.07;
@@ -39,6 +39,7 @@ pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
         Chart::Timeline(one) => (timeline::picture(one, &figure.alternative), "timeline"),
         Chart::Steps(one) => (steps::picture(one, &figure.alternative), "steps"),
         Chart::Host(host) => (drawing::drawing(host), "host"),
+        Chart::Bed(bed) => (bed_drawing::drawing(bed), "host"),
     };
     let plot = if let Chart::Plot(plot) = &figure.chart { Some(plot) } else { None };
     // A tall plot stands beside several others.

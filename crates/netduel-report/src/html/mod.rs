@@ -3,6 +3,7 @@
 //! maud escapes every text of a plan, host or error. The chart data are in a script element of type JSON with every `<` escaped.
 //! A content security policy allows exactly the three scripts of this crate by their hash, so a mistake in escaping runs nothing
 //! and loads nothing. Without JavaScript, all verdicts, tables and intervals remain.
+mod bed_drawing;
 mod blocks;
 mod drawing;
 mod figures;

@@ -1,4 +1,5 @@
 //! Texts about packets: loss by location, queue and CPU distribution, commentary.
+use netduel_model::published;
 use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
 use netduel_model::workload::{Role, Workload};
@@ -9,7 +10,6 @@ use super::text::{end_and_host, percent};
 use crate::analysis::{
     Analysis, ArmAnalysis, ArmPackets, LostPackets, PacketSpread, WorkloadAnalysis, opposite,
 };
-use crate::published;
 use crate::total::Total;
 
 /// With a smaller share of lost packets the sender, not the path, is the limit.
@@ -251,7 +251,7 @@ pub fn packets_commentary(analysis: &Analysis) -> Vec<String> {
 /// Rates published for the same machine size beside the measured ones; empty where none is known.
 pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String> {
     let Some(size) = size else { return Vec::new() };
-    let figures = published::of_size(size);
+    let figures = published::packets_of_size(size);
     let mut sentences = Vec::new();
     for arm in &workload.arms {
         for (way, figure) in arm.packets.iter().flat_map(|way| figures.iter().map(move |one| (way, one))) {
@@ -265,7 +265,7 @@ pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String>
                 percent(received.median / figure.receiver_pps),
                 packet_rate(figure.receiver_pps),
                 figure.size,
-                figure.source,
+                figure.publication.source(),
                 packet_rate(figure.sender_pps),
                 figure.conditions
             ));

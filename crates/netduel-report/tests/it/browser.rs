@@ -8,7 +8,7 @@ use netduel_report::{analyse_run, document, html};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
-use crate::{hostile, hosts, packets};
+use crate::{bed, hostile, hosts, packets};
 
 /// A browser that can print the document after its scripts ran.
 fn chromium() -> Option<&'static str> {
@@ -255,4 +255,13 @@ fn run_without_figures_draws_nothing_without_errors() {
     let Some(dom) = rendered(&run) else { return };
     assert_eq!(root_attribute(&dom, "data-errors"), "");
     assert!(dom.contains("No valid trial has this figure."));
+}
+
+#[test]
+fn drawing_of_a_bed_fits_a_phone() {
+    let Some(browser) = chromium() else {
+        return netduel_test_support::skip("no chromium to render the page");
+    };
+    let [window, page, _] = widths(browser, &bed::run(), 390);
+    assert!(page <= window, "the page is {page} wide in a window of {window}");
 }

@@ -2,6 +2,8 @@
 use std::collections::BTreeMap;
 
 use netduel_model::observation::{CoreTime, HostIdentity, NicIdentity, Observation};
+use netduel_model::plan::spec::Side;
+use netduel_model::plan::{Treatment, TreatmentAction};
 use netduel_model::run::Run;
 use netduel_model::sample::TcpInfo;
 use netduel_model::snapshot::Cloud;
@@ -69,6 +71,32 @@ fn identity_change_within_a_block_breaks_the_pair() {
         }
     }
     assert_eq!(placement(&run), (8, Vec::new()));
+}
+
+#[test]
+fn hosts_that_the_run_itself_restarts_stay_paired_and_are_reported() {
+    let mut run = bulk(8, 3.0);
+    for trial in &mut run.trials {
+        // The arm that stops the VMs is first in one block and last in the next.
+        let boot =
+            format!("boot {}", trial.slot.block / 2 + u32::from(trial.slot.arm.as_str() == "accelerated"));
+        for seen in observations(trial) {
+            seen.identity = Some(on(&boot, "15b3:101a", 4));
+        }
+    }
+    let (_, by_others) = placement(&run);
+    run.header.plan.arms[1].treatments = vec![Treatment {
+        action: TreatmentAction::AzurePlacement {
+            vm: "vm1".to_owned(),
+            group: "near".to_owned(),
+            resource_group: None,
+        },
+        on: Side::Client,
+    }];
+    let (pairs, warnings) = placement(&run);
+    assert_eq!(pairs, 8);
+    assert!(!warnings.is_empty());
+    assert_eq!(warnings, by_others);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Reports of synthetic runs in every format: texts, values, hostile texts, and the page in a real browser.
 #![expect(clippy::unwrap_used, reason = "what a test builds for itself has to be there")]
 
+mod bed;
+mod bed_findings;
 mod bounds;
 mod browser;
 mod builder;

@@ -31,6 +31,7 @@ pub fn prints_document(command: &Command) -> bool {
             | AzureCommand::Up { json, .. }
             | AzureCommand::Down { json, .. }
             | AzureCommand::List { json, .. } => json.json,
+            AzureCommand::Run(args) => args.outcome.json.json,
             AzureCommand::Template { .. } | AzureCommand::Schema => false,
         },
         // Its result is a stream of documents; if it cannot start, the error is the only one.
@@ -49,7 +50,8 @@ pub fn prints_document(command: &Command) -> bool {
         | Command::Complete { .. }
         | Command::Link { .. }
         | Command::LabKeeper { .. }
-        | Command::UndoGuard => false,
+        | Command::UndoGuard
+        | Command::AzureUndo(_) => false,
     }
 }
 
@@ -86,6 +88,7 @@ mod tests {
             ("lab exec a -- ip -J link", false),
             ("azure check x.toml --json", true),
             ("azure down x --yes -J", true),
+            ("azure run x.toml --json", true),
             ("azure template x.toml", false),
             ("report last --format json", true),
             ("report last --json --out x.json", false),

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::inspect::args::InspectArgs;
+use crate::provider::undo::UndoCommand;
 use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use crate::serve::args::ServeArgs;
 use azure::AzureCommand;
@@ -138,7 +139,7 @@ pub enum Command {
         subcommand,
         after_help = "Examples:\n  netduel azure check beds/two-nic.toml                       no network needed\n  \
         netduel azure up beds/two-nic.toml --ssh-from 192.0.2.1/32  your address as Azure sees it\n  \
-        netduel azure list\n  netduel azure down two-nic"
+        netduel azure run my.toml --out report\n  netduel azure list\n  netduel azure down two-nic"
     )]
     Azure(AzureCommand),
     /// Print or write the report of a stored run: text, html, md, json or csv.
@@ -209,6 +210,9 @@ pub enum Command {
     /// Undoes an agent's treatments when the agent is gone; started by agents.
     #[command(hide = true, name = "undo-guard")]
     UndoGuard,
+    /// Returns a resource of Azure to its original state; started by runs and guards.
+    #[command(subcommand, hide = true, name = "azure-undo")]
+    AzureUndo(UndoCommand),
 }
 
 impl Command {
@@ -249,6 +253,9 @@ pub enum PlanCommand {
         overrides: OverrideArgs,
         #[command(flatten)]
         permissions: PermissionArgs,
+        /// Check also whether this bed has the VMs and networks that the plan uses. Nothing is deployed or looked up.
+        #[arg(long, value_name = "BED.toml")]
+        bed: Option<PathBuf>,
         #[command(flatten)]
         json: JsonArgs,
     },

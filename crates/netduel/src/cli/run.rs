@@ -54,6 +54,10 @@ pub struct RunArgs {
     pub overrides: OverrideArgs,
     #[command(flatten)]
     pub permissions: PermissionArgs,
+    /// Let treatments of Azure's NICs and VMs stop (deallocate) a VM: `azure-nic` where a switch has no effect while the VM runs, and
+    /// `azure-placement`. The VM may start on another physical host.
+    #[arg(long)]
+    pub allow_deallocate: bool,
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
     /// Write report.html into this folder. A name that ends with .html, .md, .json, .csv or .txt is the file to write.

@@ -104,6 +104,25 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspected, Failure> {
     Ok((Inspection { failed, ..Inspection::of_plan(&plan, &hosts) }, kind))
 }
 
+/// The hosts of a plan without a lab as they are now.
+///
+/// # Errors
+/// The first host that cannot be inspected.
+pub fn snapshots(
+    plan: &ResolvedPlan,
+    ssh: &mut SshHosts,
+) -> Result<BTreeMap<HostName, HostSnapshot>, Failure> {
+    let argv =
+        plan.hosts.iter().map(|(name, host)| (name.clone(), agent_argv(name, host, None, ssh))).collect();
+    let Asked { hosts, failed, kind } = describe_hosts(plan, &argv, &str::to_owned, true)?;
+    match failed.into_iter().next().zip(kind) {
+        Some(((host, reason), kind)) => {
+            Err(Failure::message(kind, format!("{host} could not be inspected: {reason}")))
+        }
+        None => Ok(hosts),
+    }
+}
+
 /// Hosts from the command line.
 fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
     let targets = target::targets(&args.hosts)?;
@@ -117,6 +136,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
                 data_ports: None,
                 size: None,
                 expect_mbps: None,
+                vm: None,
             },
         )
     });
@@ -139,6 +159,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
 /// A plan with hosts only.
 fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
     ResolvedPlan {
+        published: None,
         name: "inspect".to_owned(),
         question: String::new(),
         lab: None,

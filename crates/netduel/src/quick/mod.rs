@@ -183,7 +183,7 @@ fn execute(
     output.borrow().begin(workload, (&server.words(), test.rate_per_stream))?;
     let source = if common.save {
         let plan_text = test.plan_text(common, &server.at, server.address, &program::command_line())?;
-        RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None }
+        RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None, bed: None }
     } else {
         RunSource::Unstored
     };

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use netduel_control::coordinator::Provider;
 use netduel_lab::Lab;
 use netduel_model::plan::{self, Permissions, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
 use netduel_model::run::RunHeader;
@@ -20,6 +21,7 @@ use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
 use crate::gate;
+use crate::provider::{self, Home};
 use crate::report_file::Destination;
 use crate::run_store::{NextStep, open_store, store_failure, writable_store};
 use crate::signal;
@@ -29,7 +31,7 @@ use outcome::finish;
 pub use outcome::{Output, run_failure, stopped_before_trials};
 use progress::Progress;
 pub use surroundings::{
-    PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab,
+    PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab, ssh_hosts,
 };
 
 /// Runs the command.
@@ -49,6 +51,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         gate: args.gate.clone(),
     };
     let ssh = SshHosts::new(&args.remote_program.remote_program, output.quiet);
+    let provider = |plan: &ResolvedPlan| provider::of(plan, args.allow_deallocate, Home::default());
     if let Some(name) = &args.resume {
         let id = store.id_of(name).map_err(store_failure)?;
         // A refused run stays as it is.
@@ -64,8 +67,10 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         }
         output.check()?;
         let plan = run.header.plan.clone();
+        let provider = provider(&plan)?;
         let lab = announced_lab(&plan, output.quiet)?;
-        return execute(&plan, RunSource::Resumed(Box::new((run, writer))), store, lab, &output, ssh);
+        let source = RunSource::Resumed(Box::new((run, writer)));
+        return execute(&plan, source, store, Around { lab, ssh, provider }, &output);
     }
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
     let (text, mut plan) = read_plan(path, &args.overrides.set, permissions)?;
@@ -77,14 +82,26 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     }
     gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
+    let provider = provider(&plan)?;
     crate::plan::warn_of_few_blocks(&plan);
     let lab = announced_lab(&plan, output.quiet)?;
     let source = RunSource::New {
         plan_text: text,
         annotations: args.outcome.tags.annotations(&args.overrides.set),
         report: output.report(),
+        bed: None,
     };
-    execute(&plan, source, store, lab, &output, ssh)
+    execute(&plan, source, store, Around { lab, ssh, provider }, &output)
+}
+
+/// What a run has around it on this machine.
+pub struct Around {
+    /// The lab of the plan.
+    pub lab: Option<Lab>,
+    /// Hosts that are reached by ssh.
+    pub ssh: SshHosts,
+    /// The provider of the hosts' machines.
+    pub provider: Box<dyn Provider>,
 }
 
 /// Builds the plan's lab, if it has one, and tells what was built.
@@ -173,13 +190,13 @@ pub fn execute(
     plan: &ResolvedPlan,
     source: RunSource,
     store: Store,
-    lab: Option<Lab>,
+    around: Around,
     output: &Output,
-    ssh: SshHosts,
 ) -> Result<(), Failure> {
     let mut progress = Progress::new(plan, source.earlier_trials(), output.quiet);
-    let mut system = System::new(plan, source, store, lab)?;
-    system.ssh = ssh;
+    let mut system = System::new(plan, source, store, around.lab)?;
+    system.ssh = around.ssh;
+    system.provider = around.provider;
     let (result, closed) = system.run(&mut PlanPolicy(plan), |event| progress.event(event));
     progress.close();
     // The results first: nothing of them depends on the end of the lab.

@@ -121,6 +121,7 @@ impl Progress {
         match event {
             Event::HostReady { host } => self.line(&format!("host {host} is ready")),
             Event::ProblemFound { text } => self.important(text),
+            Event::ResourcesChanging { host, change } => self.line(&format!("changing {change} ({host})")),
             Event::RunStarted { id, trials_max, trials_done } => {
                 let again = self.words_of_earlier(*trials_done);
                 self.run_started(*trials_max, *trials_done);

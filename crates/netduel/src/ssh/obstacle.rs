@@ -6,6 +6,7 @@ use std::process::{ExitStatus, Output};
 use netduel_model::plan::SshHost;
 
 use super::binary::{Binary, shown};
+use super::master::known_hosts_of_bed;
 use super::scripts;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -43,6 +44,14 @@ pub enum Obstacle {
         seconds: u64,
         /// What ssh printed.
         last_words: String,
+    },
+    /// cloud-init does not end.
+    #[error(
+        "cloud-init did not end within {seconds} s; `cloud-init status --long` there says what it waits for"
+    )]
+    Unready {
+        /// The time.
+        seconds: u64,
     },
     /// Output without end.
     #[error("the shell of {host} prints without end before it runs a command; see its start files there")]
@@ -121,6 +130,12 @@ fn after(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("; ssh printed: {text}") }
 }
 
+/// The option of ssh-keygen that names the file with the host keys of a bed.
+fn key_file(ssh: &SshHost) -> String {
+    let file = ssh.bed.as_deref().and_then(|bed| known_hosts_of_bed(bed).ok());
+    file.map(|file| format!(" -f {}", shown(&file))).unwrap_or_default()
+}
+
 /// The command with which a user makes the same connection.
 fn by_hand(ssh: &SshHost) -> String {
     let user = ssh.user.as_ref().map(|user| format!(" -l {user}")).unwrap_or_default();
@@ -134,7 +149,10 @@ pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, 
     let remedies = [
         (
             "REMOTE HOST IDENTIFICATION HAS CHANGED",
-            format!("make sure that {host} was set up anew, then remove its old key with `ssh-keygen -R`"),
+            format!(
+                "make sure that {host} was set up anew, then remove its old key with `ssh-keygen -R {host}{}`",
+                key_file(ssh)
+            ),
         ),
         ("Host key verification failed", format!("run `{by_hand}` once and compare and accept its host key")),
         (

@@ -55,7 +55,7 @@ impl Preparation {
     }
 
     /// What `uname -sm` prints on the host, by its connection, or by a new one when that was lost.
-    fn machine(&mut self, stop: &Stop) -> Result<String, Obstacle> {
+    pub fn machine(&mut self, stop: &Stop) -> Result<String, Obstacle> {
         if let Some(master) = &mut self.master {
             match master.ask_within(scripts::MACHINE, REUSE_TIMEOUT_NS, stop) {
                 Ok(machine) => return Ok(machine),

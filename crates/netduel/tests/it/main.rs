@@ -1,6 +1,8 @@
 //! The program in use: real processes, real namespaces, real signals.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod azure;
+mod azure_run;
+mod azure_treatments;
 mod bad_input;
 mod bind;
 mod bounds;
@@ -38,3 +40,4 @@ mod terminal;
 mod treatment;
 mod truth;
 mod under_load;
+mod vms;
