@@ -28,6 +28,7 @@ pub mod packet_path;
 pub mod pairing;
 mod path_proof;
 pub mod plan;
+pub mod publication;
 mod recorded;
 pub mod run;
 pub mod sample;

@@ -11,6 +11,7 @@ use crate::plan::blocks::{blocks_needed, guarded};
 use crate::plan::offload;
 use crate::plan::spec::{LabPath, PathKind, Side};
 use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
+use crate::publication::Publication;
 use crate::units::{BitRate, Nanos, Percent};
 use crate::workload::{Role, Workload};
 
@@ -21,6 +22,9 @@ pub struct ResolvedPlan {
     pub name: String,
     /// The question in one sentence.
     pub question: String,
+    /// What the author adds to reports.
+    #[serde(default, skip_serializing_if = "Publication::is_empty")]
+    pub report: Publication,
     /// The lab that is built for the run.
     pub lab: Option<Lab>,
     /// The hosts.

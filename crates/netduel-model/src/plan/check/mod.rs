@@ -7,6 +7,7 @@ mod guests;
 mod hosts;
 mod overrides;
 mod permissions;
+mod report;
 mod settings;
 mod sizes;
 mod treatments;
@@ -50,6 +51,7 @@ pub(super) fn resolve(
     {
         problems.add("question", "is empty", "write in one sentence what the run is to find out");
     }
+    let report = report::resolve(spec.report.as_ref(), problems);
     let lab = spec.lab.as_ref().map(|lab| resolve_lab(lab, problems));
     let hosts = hosts::resolve(spec, problems);
     let workloads = workloads::check(spec, problems);
@@ -61,6 +63,7 @@ pub(super) fn resolve(
     Some(ResolvedPlan {
         name: spec.name.clone()?,
         question: spec.question.clone()?,
+        report,
         lab,
         hosts,
         arms: arms?,
