@@ -29,6 +29,7 @@ pub mod pairing;
 mod path_proof;
 pub mod plan;
 pub mod published;
+pub mod publication;
 mod recorded;
 pub mod run;
 pub mod sample;

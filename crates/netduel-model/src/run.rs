@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::bed::RunBed;
 use crate::ids::{HostName, RunId};
 use crate::plan::ResolvedPlan;
+use crate::publication::Publication;
 use crate::snapshot::HostSnapshot;
 use crate::trial::Trial;
 use crate::warning::Warning;
@@ -57,12 +58,25 @@ pub struct Annotations {
     /// Settings of the plan that were overridden, as `key=value`, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<String>,
+    /// What the author adds to reports beside the plan, and the image of the plan's logo.
+    #[serde(default, skip_serializing_if = "Publication::is_empty")]
+    pub publication: Publication,
+}
+
+impl RunHeader {
+    /// What the author adds to reports: the command line has precedence over the plan.
+    pub fn publication(&self) -> Publication {
+        self.annotations.publication.over(&self.plan.report)
+    }
 }
 
 impl Annotations {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.title.is_none() && self.notes.is_empty() && self.overrides.is_empty()
+        self.title.is_none()
+            && self.notes.is_empty()
+            && self.overrides.is_empty()
+            && self.publication.is_empty()
     }
 }
 

@@ -13,13 +13,14 @@ use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
 use crate::program;
-use crate::report_file::{Destination, refuse_page_on_a_terminal};
+use crate::report_file::{Destination, no_pdf_on_standard_output, refuse_page_on_a_terminal};
 use crate::run_store::{open_store, store_failure};
 
 /// `netduel compare`.
 pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let format = if args.json { Some(Format::Json) } else { args.format };
-    let destination = args.out.as_ref().map(|out| Destination::of(out, format)).transpose()?;
+    let destination =
+        args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
     if shown == Some(Format::Csv) {
         return Err(no_csv());
@@ -41,7 +42,11 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let comparison = compare(&sides);
     match destination {
         Some(destination) => {
-            destination.write(&render(&comparison, destination.format)?)?;
+            let text = match destination.format {
+                Format::Pdf => html::printed(&document::of_runs(&comparison), destination.paper()),
+                format => render(&comparison, format)?,
+            };
+            destination.write(&text)?;
             print(&format!("{}\n", destination.path.display()))?;
         }
         None => print_as(&comparison, format.unwrap_or(Format::Text))?,
@@ -87,7 +92,7 @@ fn print_as(comparison: &RunComparison<'_>, format: Format) -> Result<(), Failur
         Format::Json => print_json(&CompareDocument::of(comparison, &program::origin())),
         // A page has scripts of its own, and is refused on a terminal.
         Format::Html => print_exact(&render(comparison, format)?),
-        Format::Text | Format::Md | Format::Csv => print(&render(comparison, format)?),
+        Format::Text | Format::Md | Format::Csv | Format::Pdf => print(&render(comparison, format)?),
     }
 }
 
@@ -96,6 +101,7 @@ fn render(comparison: &RunComparison<'_>, format: Format) -> Result<String, Fail
     let (width, colour) = page_layout();
     Ok(match format {
         Format::Csv => return Err(no_csv()),
+        Format::Pdf => return Err(no_pdf_on_standard_output()),
         Format::Text => terminal::report(&document::of_runs(comparison), width, colour),
         Format::Html => html::page(&document::of_runs(comparison)),
         Format::Md => markdown::page(&document::of_runs(comparison)),

@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 
 use netduel_model::run::Run;
 use netduel_report::analysis::Analysis;
+use netduel_report::html::{self, Paper};
 use netduel_report::json::report::ReportDocument;
 use netduel_report::{document, terminal};
 
+use crate::cli::publication::PrintingArgs;
 use crate::cli::stored::Format;
 use crate::console::{json, page_layout};
 use crate::exit::{Failure, Kind};
+use crate::pdf::{self, Browser};
 use crate::{output_file, program};
 
 /// Destination and format of a report.
@@ -19,6 +22,8 @@ pub struct Destination {
     pub path: PathBuf,
     /// The format.
     pub format: Format,
+    /// Paper and browser of a PDF.
+    pub printing: PrintingArgs,
 }
 
 impl Destination {
@@ -31,24 +36,39 @@ impl Destination {
         let is_folder = out.is_dir() || (is_like_a_folder && !out.exists());
         if is_folder {
             let format = format.unwrap_or(Format::Html);
-            return Ok(Self { path: out.join("report").with_extension(format.extension()), format });
+            let path = out.join("report").with_extension(format.extension());
+            return Ok(Self { path, format, printing: PrintingArgs::default() });
         }
         let of_extension = || out.extension()?.to_str().and_then(Format::of_extension);
         match format.or_else(of_extension) {
-            Some(format) => Ok(Self { path: out.to_owned(), format }),
+            Some(format) => Ok(Self { path: out.to_owned(), format, printing: PrintingArgs::default() }),
             None if is_like_a_folder => Err(Failure::message(
                 Kind::Usage,
                 format!("--out {}: it is not a folder, and its name has no extension", out.display()),
             )
             .remedy(
-                "write a folder, a file with the extension .html, .md, .json, .csv or .txt, or a format",
+                "write a folder, a file with the extension .html, .pdf, .md, .json, .csv or .txt, or a format",
             )),
             None => Err(Failure::message(
                 Kind::Usage,
                 format!("--out {}: no report has this extension", out.display()),
             )
-            .remedy("write .html, .md, .json, .csv or .txt, or a folder")),
+            .remedy("write .html, .pdf, .md, .json, .csv or .txt, or a folder")),
         }
+    }
+
+    /// The same with paper and browser of a PDF; refused for other formats.
+    pub fn printed(self, printing: &PrintingArgs) -> Result<Self, Failure> {
+        if self.format != Format::Pdf && *printing != PrintingArgs::default() {
+            let text = "--paper and --browser are options of a PDF";
+            return Err(Failure::message(Kind::Usage, text).remedy("write --format pdf, or leave them out"));
+        }
+        Ok(Self { printing: printing.clone(), ..self })
+    }
+
+    /// The paper of a PDF.
+    pub fn paper(&self) -> Paper {
+        self.printing.paper.map(Paper::from).unwrap_or_default()
     }
 
     /// The absolute path of the file, for a run that another process may resume.
@@ -56,14 +76,26 @@ impl Destination {
         std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
     }
 
-    /// Replaces the report atomically; missing folders are created.
+    /// Replaces the report atomically; missing folders are created. A browser prints the page of a PDF first.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
+        let printed = match self.format {
+            Format::Pdf => Some(pdf::print(text, &self.browser()?)?),
+            _ => None,
+        };
         self.create_folder()?;
-        output_file::write(&self.path, text.as_bytes()).map_err(|error| cannot_write(&self.path, error))
+        let content = printed.as_deref().unwrap_or(text.as_bytes());
+        output_file::write(&self.path, content).map_err(|error| cannot_write(&self.path, error))
+    }
+
+    fn browser(&self) -> Result<Browser, Failure> {
+        Browser::find(self.printing.browser.as_deref())
     }
 
     /// Checks before a run that its report can be written. Whatever it creates, it removes.
     pub fn check(&self) -> Result<(), Failure> {
+        if self.format == Format::Pdf {
+            self.browser()?;
+        }
         let folders: Vec<&Path> = self.path.ancestors().skip(1).collect();
         let missing: Vec<&Path> = folders.into_iter().take_while(|folder| is_missing(folder)).collect();
         let result = self
@@ -87,11 +119,20 @@ impl Destination {
     }
 }
 
+/// The report of a run for a file; of a PDF the page that a browser prints.
+pub fn render(run: &Run, analysis: &Analysis, destination: &Destination) -> Result<String, Failure> {
+    match destination.format {
+        Format::Pdf => Ok(html::printed(&document::of_run(run, analysis), destination.paper())),
+        format => render_as(run, analysis, format),
+    }
+}
+
 /// The report of a run.
-pub fn render(run: &Run, analysis: &Analysis, format: Format) -> Result<String, Failure> {
+pub fn render_as(run: &Run, analysis: &Analysis, format: Format) -> Result<String, Failure> {
     Ok(match format {
+        Format::Pdf => return Err(no_pdf_on_standard_output()),
         Format::Text => text(run, analysis),
-        Format::Html => netduel_report::html::page(&document::of_run(run, analysis)),
+        Format::Html => html::page(&document::of_run(run, analysis)),
         Format::Md => netduel_report::markdown::page(&document::of_run(run, analysis)),
         Format::Csv => netduel_report::csv::trials(run),
         Format::Json => {
@@ -113,12 +154,20 @@ pub fn summary(run: &Run, analysis: &Analysis) -> String {
     terminal::summary(&document::of_run(run, analysis), width, colour)
 }
 
-/// A page of half a megabyte is unreadable on a terminal. `command` is the one that would print it.
+/// A PDF is no text.
+pub fn no_pdf_on_standard_output() -> Failure {
+    Failure::message(Kind::Usage, "a PDF is written to a file").remedy("name it: --out report.pdf")
+}
+
+/// A page of half a megabyte is unreadable on a terminal, and a PDF is no text. `command` is the one that would print it.
 pub fn refuse_page_on_a_terminal(
     format: Option<Format>,
     is_terminal: bool,
     command: &str,
 ) -> Result<(), Failure> {
+    if format == Some(Format::Pdf) {
+        return Err(no_pdf_on_standard_output());
+    }
     if format == Some(Format::Html) && is_terminal {
         return Err(Failure::message(Kind::Usage, "an HTML page is not printed to a terminal")
             .remedy(format!("write it to a file: {command} --out report.html")));
@@ -139,10 +188,14 @@ fn cannot_write(path: &Path, error: io::Error) -> Failure {
 mod tests {
     use super::*;
 
+    fn destination(path: &Path, format: Format) -> Destination {
+        Destination { path: path.to_owned(), format, printing: PrintingArgs::default() }
+    }
+
     #[test]
     fn check_leaves_no_file_and_no_folder() {
         let folder = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| Destination { path: folder.path().join(name), format: Format::Html };
+        let at = |name: &str| destination(&folder.path().join(name), Format::Html);
         at("a/b/report.html").check().expect("it can be written");
         at("report.html").check().expect("it can be written");
         assert_eq!(std::fs::read_dir(folder.path()).expect("a listing").count(), 0);
@@ -161,6 +214,7 @@ mod tests {
             (Some(Format::Html), false, false),
             (Some(Format::Md), true, false),
             (None, true, false),
+            (Some(Format::Pdf), false, true),
         ] {
             let result = refuse_page_on_a_terminal(format, is_terminal, "netduel report last");
             assert_eq!(result.is_err(), refused, "{format:?}");
@@ -180,10 +234,11 @@ mod tests {
             ("a/page.md", None, "a/page.md", Format::Md),
             ("page.html", Some(Format::Json), "page.html", Format::Json),
             ("page.any", Some(Format::Csv), "page.any", Format::Csv),
+            ("page.pdf", None, "page.pdf", Format::Pdf),
             (existing.to_str().expect("text"), None, page.to_str().expect("text"), Format::Html),
         ] {
             let destination = Destination::of(Path::new(out), format).expect("a destination");
-            assert_eq!(destination, Destination { path: path.into(), format: written }, "{out}");
+            assert_eq!(destination, self::destination(Path::new(path), written), "{out}");
         }
         let device = Destination::of(Path::new("/dev/null"), Some(Format::Md)).expect("a device");
         assert_eq!(device.path, Path::new("/dev/null"));
@@ -193,7 +248,7 @@ mod tests {
         std::fs::write(&file, "x").expect("written");
         let error = Destination::of(&file, None).expect_err("no format");
         assert!(error.to_string().contains("it is not a folder") && error.kind == Kind::Usage, "{error}");
-        let error = Destination::of(Path::new("report.pdf"), None).expect_err("no such format");
+        let error = Destination::of(Path::new("report.docx"), None).expect_err("no such format");
         assert!(error.to_string().contains(".html") && error.kind == Kind::Usage, "{error}");
     }
 }

@@ -14,19 +14,24 @@ use crate::confirmation::confirmed;
 use crate::console::{print, print_exact, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
-use crate::report_file::{Destination, refuse_page_on_a_terminal, render};
+use crate::publication;
+use crate::report_file::{Destination, refuse_page_on_a_terminal, render, render_as};
 use crate::run_store::{NextStep, open_store, store_failure};
 
 /// `netduel report`.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let format = if args.json { Some(Format::Json) } else { args.format };
-    let destination = args.out.as_ref().map(|out| Destination::of(out, format)).transpose()?;
+    let destination =
+        args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
     if destination.is_none() {
         let command = format!("netduel report {}", args.run);
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
     let store = open_store(&args.store)?;
-    let run = store.read(&args.run).map_err(store_failure)?;
+    let mut run = store.read(&args.run).map_err(store_failure)?;
+    let own = publication::of_options(&args.publication, args.title.as_ref())?;
+    run.header.annotations.publication = own.over(&run.header.annotations.publication);
+    publication::tell_adjustments(&own);
     let analysis = netduel_report::analyse_run(&run);
     let format_of_output = destination.as_ref().map_or(format, |destination| Some(destination.format));
     if format_of_output == Some(Format::Csv) {
@@ -36,14 +41,14 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         }
     }
     if let Some(destination) = destination {
-        destination.write(&render(&run, &analysis, destination.format)?)?;
+        destination.write(&render(&run, &analysis, &destination)?)?;
         return print(&format!("{}\n", destination.path.display()));
     }
     let format = format.unwrap_or(Format::Text);
     if format == Format::Json {
         return print_json(&ReportDocument::of(&run, &analysis, &program::origin()));
     }
-    let text = render(&run, &analysis, format)?;
+    let text = render_as(&run, &analysis, format)?;
     // A page has scripts of its own, and is refused on a terminal.
     if format == Format::Html {
         print_exact(&text)?;

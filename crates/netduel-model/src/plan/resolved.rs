@@ -12,6 +12,7 @@ use crate::plan::blocks::{blocks_needed, guarded};
 use crate::plan::offload;
 use crate::plan::spec::{LabPath, PathKind, Side};
 use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
+use crate::publication::Publication;
 use crate::units::{BitRate, Nanos, Percent};
 use crate::workload::{Family, Role, Workload};
 
@@ -25,6 +26,9 @@ pub struct ResolvedPlan {
     /// The publication whose figures the report shows in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
+    /// What the author adds to reports.
+    #[serde(default, skip_serializing_if = "Publication::is_empty")]
+    pub report: Publication,
     /// The lab that is built for the run.
     pub lab: Option<Lab>,
     /// The hosts.

@@ -34,6 +34,8 @@ shape! {
         /// `azure-latency-test`, `azure-dpdk-2025`, `azure-dual-stack` or `linux-hyper-v`. Default: the published figures of the machine
         /// size of the hosts, if there are any.
         optional published: String,
+        /// Words of the author for a report that is published.
+        optional report: ReportSpec,
         /// A local lab that is built for the run and removed after it.
         optional lab: LabSpec,
         /// The hosts, by name. Names of hosts, arms and workloads follow the rules of `name`.
@@ -44,6 +46,28 @@ shape! {
         required workloads: Vec<WorkloadSpec>,
         /// The design of the comparison.
         optional design: DesignSpec,
+    }
+}
+
+shape! {
+    /// What the author adds to reports. It changes no result. The options of `netduel run` and `netduel report` have precedence.
+    pub struct ReportSpec {
+        /// Title of the report. Default: `--title` of the run, or the question of the plan.
+        optional title: String,
+        /// The author, for the cover.
+        optional author: String,
+        /// The author's organization, for the cover.
+        optional organization: String,
+        /// The purpose of the report, one paragraph.
+        optional purpose: String,
+        /// The readers that the report is for, and what they should know.
+        optional audience: String,
+        /// The author's commentary, Markdown: headings, paragraphs, lists, code, emphasis and links. HTML is shown as text.
+        optional commentary: String,
+        /// A PNG file of at most 128 KiB, relative to the folder of the plan. It is stored with the run.
+        optional logo: String,
+        /// The accent colour, for example `"#0b5fa5"`. Where its contrast with the page is below 4.5 it is adjusted, which netduel says.
+        optional accent: String,
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Chart {
     Bars(Bars),
     /// Lines over a common time axis with marked events.
     Timeline(Timeline),
+    /// Bars with intervals by arm, a group for each metric.
+    Levels(Levels),
     /// Steps of a search in chronological order by rate, on a logarithmic axis.
     Steps(Steps),
     /// Interfaces, queues and cores of a host.
@@ -123,6 +125,45 @@ pub enum Paint {
     Between,
     /// Waiting.
     Waiting,
+}
+
+/// Bars with intervals by arm.
+#[derive(Debug, Clone, Default)]
+pub struct Levels {
+    /// The metrics.
+    pub groups: Vec<LevelGroup>,
+}
+
+/// A metric with a bar for each arm.
+#[derive(Debug, Clone)]
+pub struct LevelGroup {
+    /// The metric.
+    pub title: String,
+    /// Which direction is better.
+    pub note: String,
+    /// Whether the axis is logarithmic; a linear one begins at 0.
+    pub is_logarithmic: bool,
+    /// Round values for the axis with their words.
+    pub ticks: Vec<(f64, String)>,
+    /// The arms, baseline first.
+    pub bars: Vec<Level>,
+}
+
+/// The value of an arm.
+#[derive(Debug, Clone)]
+pub struct Level {
+    /// Number of the arm, which selects its colour.
+    pub arm: usize,
+    /// The arm.
+    pub name: String,
+    /// The median; absent without a valid trial.
+    pub value: Option<f64>,
+    /// The ends of the interval; absent for a single trial.
+    pub range: Option<(f64, f64)>,
+    /// The median in words.
+    pub label: String,
+    /// The interval in words.
+    pub detail: String,
 }
 
 /// Points of a line: seconds and values.

@@ -255,7 +255,7 @@ fn figure(arm: &ArmAnalysis, tops: [f64; 3]) -> Option<Figure> {
     };
     (trials > 0).then(|| Figure {
         title: arm.arm.to_string(),
-        reading: format!("{lines} Gaps exclude the probe interval. Dotted: events."),
+        reading: format!("{lines} Gaps exclude the probe interval. Dotted lines: the numbered events."),
         alternative: format!(
             "{}: probes, delay and throughput over {seconds} s of {counted} with the events",
             arm.arm

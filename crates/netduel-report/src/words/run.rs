@@ -277,7 +277,7 @@ pub fn commands(run: &Run) -> Vec<String> {
         return vec![plain(&own)];
     }
     let plan = format!("{}.toml", run.header.plan.name);
-    let mut lines = vec![format!("# save the plan below as {plan}")];
+    let mut lines = vec![format!("# save the plan of the appendix as {plan}")];
     if run.header.plan.design.seed != Some(run.header.seed) {
         lines.push(format!("# for the same order write seed = {} under [design]", run.header.seed));
     }

@@ -11,7 +11,7 @@ use crate::builder::{Recipe, build};
 use crate::{bed, hostile, hosts, packets};
 
 /// A browser that can print the document after its scripts ran.
-fn chromium() -> Option<&'static str> {
+pub fn chromium() -> Option<&'static str> {
     ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
         let version =
             Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -47,7 +47,7 @@ fn widths(browser: &str, run: &Run, frame: u32) -> [u32; 3] {
 }
 
 /// The value of a script's expression about the root element of a page in a frame of this width.
-fn in_a_frame(browser: &str, page: &str, frame: u32, expression: &str) -> String {
+pub fn in_a_frame(browser: &str, page: &str, frame: u32, expression: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("report.html"), page).unwrap();
     let outer = directory.path().join("outer.html");

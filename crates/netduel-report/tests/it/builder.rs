@@ -295,6 +295,7 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
         published: None,
         name: format!("demo{}", recipe.text),
         question: recipe.question.clone(),
+        report: netduel_model::publication::Publication::default(),
         lab: None,
         hosts: BTreeMap::from([guest("a"), guest("b")]),
         arms: vec![arm(0), arm(1)],

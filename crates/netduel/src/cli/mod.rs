@@ -5,6 +5,7 @@ pub mod json;
 pub mod keyword;
 pub mod lab;
 pub mod pair;
+pub mod publication;
 pub mod range;
 pub mod run;
 pub mod shared;

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::publication::{PrintingArgs, PublicationArgs};
 use super::range::whole;
 use super::shared::{
     GateArgs, JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, RemoteProgramArgs, StoreArgs, TagArgs,
@@ -42,7 +43,7 @@ pub struct RunArgs {
     #[arg(required_unless_present = "resume", conflicts_with = "resume", value_name = "PLAN.toml")]
     pub plan: Option<PathBuf>,
     /// Resume this run: its name, the beginning of its name, or `last`.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["aa", "seed", "set", "title", "notes"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["aa", "seed", "set", "title", "notes", "author", "organization", "purpose", "audience", "commentary", "logo", "accent"])]
     pub resume: Option<String>,
     /// Run the plan's baseline against a copy of itself.
     #[arg(long)]
@@ -60,11 +61,15 @@ pub struct RunArgs {
     pub allow_deallocate: bool,
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
-    /// Write report.html into this folder. A name that ends with .html, .md, .json, .csv or .txt is the file to write.
+    /// Write report.html into this folder. A name that ends with .html, .pdf, .md, .json, .csv or .txt is the file to write.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub gate: GateArgs,
     #[command(flatten)]
     pub outcome: OutcomeArgs,
+    #[command(flatten)]
+    pub publication: PublicationArgs,
+    #[command(flatten)]
+    pub printing: PrintingArgs,
 }

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use netduel_model::plan::Permissions;
+use netduel_model::publication::Publication;
 use netduel_model::run::Annotations;
 use netduel_report::gate::Condition;
 use netduel_sys::local_bind::LocalBind;
@@ -108,6 +109,7 @@ impl TagArgs {
             title: self.title.clone(),
             notes: self.notes.iter().cloned().collect(),
             overrides: overrides.to_vec(),
+            publication: Publication::default(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::publication::{PrintingArgs, PublicationArgs, text_of_report};
 use super::shared::{GateArgs, JsonArgs, StoreArgs};
 
 /// `netduel report`.
@@ -20,6 +21,13 @@ pub struct ReportArgs {
     /// The same as `--format json`.
     #[arg(short = 'J', long, conflicts_with = "format")]
     pub json: bool,
+    /// Title of the report [default: of the run, else the question]
+    #[arg(long, value_name = "TEXT", value_parser = text_of_report)]
+    pub title: Option<String>,
+    #[command(flatten)]
+    pub publication: PublicationArgs,
+    #[command(flatten)]
+    pub printing: PrintingArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -43,6 +51,8 @@ pub struct CompareArgs {
     #[arg(short = 'J', long, conflicts_with = "format")]
     pub json: bool,
     #[command(flatten)]
+    pub printing: PrintingArgs,
+    #[command(flatten)]
     pub gate: GateArgs,
     #[command(flatten)]
     pub store: StoreArgs,
@@ -63,6 +73,8 @@ pub enum Format {
     Text,
     /// One self-contained page with charts.
     Html,
+    /// The page with charts, printed by an installed Chromium, Chrome or Edge; to a file only.
+    Pdf,
     /// Markdown.
     Md,
     /// One JSON document.
@@ -77,6 +89,7 @@ impl Format {
         match self {
             Self::Text => "txt",
             Self::Html => "html",
+            Self::Pdf => "pdf",
             Self::Md => "md",
             Self::Json => "json",
             Self::Csv => "csv",

@@ -10,6 +10,7 @@ use netduel_lab::Lab;
 use netduel_model::event::Event;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Design, Host, Launch, Permissions, ResolvedPlan};
+use netduel_model::publication::Publication;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::Percent;
 use netduel_report::findings::Severity;
@@ -162,6 +163,7 @@ fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
         published: None,
         name: "inspect".to_owned(),
         question: String::new(),
+        report: Publication::default(),
         lab: None,
         hosts,
         arms: Vec::new(),

@@ -12,6 +12,8 @@ mod prompt;
 #[cfg(test)]
 mod ranges;
 mod reach;
+#[cfg(test)]
+mod reproduced;
 pub mod string_input;
 pub mod tls;
 pub mod values;

@@ -13,7 +13,7 @@ use std::path::Path;
 use netduel_control::coordinator::Provider;
 use netduel_lab::Lab;
 use netduel_model::plan::{self, Permissions, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
-use netduel_model::run::RunHeader;
+use netduel_model::run::{Annotations, RunHeader};
 use netduel_report::document::verdicts::Sides;
 use netduel_store::Store;
 
@@ -22,6 +22,7 @@ use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
 use crate::gate;
 use crate::provider::{self, Home};
+use crate::publication;
 use crate::report_file::Destination;
 use crate::run_store::{NextStep, open_store, store_failure, writable_store};
 use crate::signal;
@@ -42,7 +43,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         Some(_) => open_store(&args.outcome.store)?,
         None => writable_store(&args.outcome.store)?,
     };
-    let out = args.out.as_ref().map(|out| Destination::of(out, None)).transpose()?;
+    let out = args.out.as_ref().map(|out| Destination::of(out, None)?.printed(&args.printing)).transpose()?;
     let mut output = Output {
         out,
         json: args.outcome.json.json,
@@ -63,7 +64,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
         if let (None, Some(report)) = (&output.out, &run.header.report) {
-            output.out = Some(Destination::of(Path::new(report), None)?);
+            output.out = Some(Destination::of(Path::new(report), None)?.printed(&args.printing)?);
         }
         output.check()?;
         let plan = run.header.plan.clone();
@@ -83,11 +84,13 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
     let provider = provider(&plan)?;
+    let own = publication::of_run(&args.publication, &plan, path)?;
+    let annotations = args.outcome.tags.annotations(&args.overrides.set);
     crate::plan::warn_of_few_blocks(&plan);
     let lab = announced_lab(&plan, output.quiet)?;
     let source = RunSource::New {
         plan_text: text,
-        annotations: args.outcome.tags.annotations(&args.overrides.set),
+        annotations: Annotations { publication: own, ..annotations },
         report: output.report(),
         bed: None,
     };

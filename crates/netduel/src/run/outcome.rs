@@ -135,7 +135,7 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
     };
     if let Some(destination) = &output.out {
         // Also when the standard output is full.
-        destination.write(&render(run, analysis, destination.format)?).map_err(|failure| {
+        destination.write(&render(run, analysis, destination)?).map_err(|failure| {
             // The run is finished and stored: only its report is missing.
             let id = &run.header.id;
             failure.remedy(format!(

@@ -23,6 +23,7 @@ mod latency;
 mod ordinary_user;
 mod output_files;
 mod path_proof;
+mod pdf;
 mod permissions;
 mod placement;
 mod ports;

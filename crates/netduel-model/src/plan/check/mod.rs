@@ -8,6 +8,7 @@ mod hosts;
 mod overrides;
 mod permissions;
 mod provider;
+mod report;
 mod settings;
 mod sizes;
 mod treatments;
@@ -54,6 +55,7 @@ pub(super) fn resolve(
         problems.add("question", "is empty", "write in one sentence what the run is to find out");
     }
     check_publication(spec.published.as_deref(), problems);
+    let report = report::resolve(spec.report.as_ref(), problems);
     let lab = spec.lab.as_ref().map(|lab| resolve_lab(lab, problems));
     let hosts = hosts::resolve(spec, problems);
     let workloads = workloads::check(spec, problems);
@@ -66,6 +68,7 @@ pub(super) fn resolve(
         name: spec.name.clone()?,
         question: spec.question.clone()?,
         published: spec.published.clone(),
+        report,
         lab,
         hosts,
         arms: arms?,
