@@ -29,6 +29,7 @@ pub mod pairing;
 mod path_proof;
 pub mod plan;
 mod recorded;
+pub mod redact;
 pub mod run;
 pub mod sample;
 pub mod search;
