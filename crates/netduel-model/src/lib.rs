@@ -31,6 +31,7 @@ pub mod plan;
 pub mod published;
 pub mod publication;
 mod recorded;
+pub mod redact;
 pub mod run;
 pub mod sample;
 pub mod search;

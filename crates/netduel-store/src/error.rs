@@ -82,6 +82,16 @@ pub enum StoreError {
         /// Its file.
         path: PathBuf,
     },
+    /// The file of a run is too large to be copied by way of memory.
+    #[error(
+        "failed to copy {}: it has {bytes} bytes, and runs of up to {} are copied; copy its file with cp(1)", path.display(), crate::SIZE_MAX
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+    },
     /// The file has a newer format.
     #[error(
         "failed to read {}: it has format {format}, written by {}, and {PROGRAM} reads formats 1 to {FORMAT}; {}",

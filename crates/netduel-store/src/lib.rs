@@ -4,6 +4,7 @@
 //! `docs/design/0007-plans-and-store.md` the reasons.
 #![forbid(unsafe_code)]
 
+mod change;
 pub mod checksum;
 mod disk_space;
 mod error;
@@ -16,6 +17,7 @@ mod store;
 mod upgrade;
 mod writer;
 
+pub use change::{Imported, SIZE_MAX, Usage, bytes_of};
 pub use error::StoreError;
 pub use reader::{DamagedRecord, TornTail};
 pub use removed::Fate;
