@@ -185,6 +185,7 @@ impl RunBed {
             placement: bed.placement,
             created_unix_s: None,
             price_per_hour: None,
+            price_read_unix_s: None,
             vms: Layout::of(bed).vms.iter().map(vm).collect(),
         }
     }

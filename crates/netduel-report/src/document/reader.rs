@@ -8,8 +8,8 @@ use netduel_model::workload::WorkloadType;
 use super::block::{Block, Scope, Section, Style, Text, list};
 use super::{levels, markup};
 use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis};
-use crate::published;
 use crate::words::{self, Tone};
+use netduel_model::published;
 
 fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
     Section { anchor: anchor.to_owned(), title: title.to_owned(), scope: Scope::Reference, blocks }
@@ -196,11 +196,11 @@ pub(super) fn references(analysis: &Analysis) -> Option<Section> {
         }));
         let is_of_packets =
             analysis.workloads.iter().flat_map(|workload| &workload.arms).any(|arm| !arm.packets.is_empty());
-        let figures = published::of_size(&name).into_iter().filter(|_| is_of_packets);
+        let figures = published::packets_of_size(&name).into_iter().filter(|_| is_of_packets);
         items.extend(figures.map(|figure| {
             Text::from(format!(
                 "{}: {} sent and {} received with {} B frames on {} ({}).",
-                figure.source,
+                figure.publication.source(),
                 words::packet_rate(figure.sender_pps),
                 words::packet_rate(figure.receiver_pps),
                 figure.frame,
