@@ -47,7 +47,7 @@ pub fn collect(machine: Machine, toolchain: Toolchain) -> Result<Vec<u8>> {
 fn document(libraries: &[Library]) -> String {
     let mut list = String::from(
         "netduel is licensed under Apache-2.0 or MIT; see LICENSE. The program contains the libraries below under their own licences.\n\
-         The numbers are those of the texts after the list.\n\n",
+         The numbers are those of the texts after the list. The notice of the Rust standard library is the one for all systems.\n\n",
     );
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let mut texts = String::new();
