@@ -7,7 +7,7 @@ use netduel_model::plan::TreatmentAction;
 
 use super::change::Change;
 use super::command;
-use super::device::{link_with_carrier, wait_for_carrier};
+use super::device::wait_for_carrier;
 use super::error::TreatmentError;
 use super::journal;
 use super::lifeline::{GuardCommand, Lifeline};
@@ -15,6 +15,7 @@ use super::protocol::Request;
 use super::record::{self, Ready, Record};
 use super::resource::HostResource;
 use super::roots::Roots;
+use crate::carrier::interface_with_carrier;
 
 /// A change that is in force, or may be.
 struct Applied {
@@ -117,7 +118,7 @@ impl Treatments {
         let is_command = undo.mark().is_some();
         self.keep(id, &Request::Keep { id, undo: undo.clone(), running: is_command })?;
         // It is on the list before it is made: a change that fails half-way is undone, too.
-        let restarted = change.restarts().and_then(link_with_carrier);
+        let restarted = change.restarts().and_then(interface_with_carrier);
         self.applied.push(Applied { id, undo, change, restarted });
         self.applied.last().map_or(Ok(()), |applied| applied.change.make())?;
         if is_command {

@@ -4,11 +4,13 @@
 
 mod azure;
 mod coordinator;
+mod device_treatments;
 mod failover;
 mod inspected;
 mod killed;
 mod lifetime;
 mod nic_features;
+mod older_kernels;
 mod scenes;
 mod states;
 mod stepped;
