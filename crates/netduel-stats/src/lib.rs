@@ -4,6 +4,7 @@
 //! error rates are in `docs/design/0002-statistics.md`; the tests under `tests/it` check the figures of that note.
 #![forbid(unsafe_code)]
 
+pub mod change;
 pub mod clock_offset;
 pub mod doubt;
 pub mod histogram;
