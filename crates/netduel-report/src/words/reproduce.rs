@@ -115,8 +115,14 @@ fn on(plan: &ResolvedPlan, host: &str, command: &str) -> String {
 fn settings(plan: &ResolvedPlan, arm: &Arm) -> Vec<String> {
     let mut lines = Vec::new();
     for treatment in &arm.treatments {
-        if let TreatmentAction::Path { path } = &treatment.action {
-            lines.push(format!("netduel lab path {}", path.word()));
+        let is_of_coordinator = matches!(
+            treatment.action,
+            TreatmentAction::Path { .. }
+                | TreatmentAction::AzureNic { .. }
+                | TreatmentAction::AzurePlacement { .. }
+        );
+        if is_of_coordinator {
+            lines.push(plain(&setting(&treatment.action)));
         }
     }
     for role in [Role::Client, Role::Server] {
@@ -187,10 +193,25 @@ fn setting(action: &TreatmentAction) -> String {
                 "n=0; for i in $(ls {irqs}); do echo {value} > /proc/irq/$i/smp_affinity_list; n=$((n + 1)); done"
             ))
         }
+        TreatmentAction::AzureNic { nic, accelerated, .. } => {
+            let (group, nic) = (group_of(action), shell_word(nic));
+            format!("az network nic update --resource-group {group} --name {nic} --accelerated-networking {accelerated}")
+        }
+        TreatmentAction::AzurePlacement { vm, group: placement, .. } => {
+            let (group, vm) = (group_of(action), shell_word(vm));
+            let of_vm = format!("--resource-group {group} --name {vm}");
+            let placement = shell_word(placement);
+            format!("az vm deallocate {of_vm} && az vm update {of_vm} --ppg {placement} && az vm start {of_vm}")
+        }
         TreatmentAction::Command { command, .. } => {
             command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
         }
     }
+}
+
+/// The resource group of a treatment of Azure, for a shell.
+fn group_of(action: &TreatmentAction) -> String {
+    shell_word(action.resource_group().unwrap_or("GROUP"))
 }
 
 /// The masks of cores of all queues.
