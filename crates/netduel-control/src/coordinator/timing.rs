@@ -18,6 +18,8 @@ const PAUSE_MAX_NS: u64 = 600_000_000_000;
 
 /// The longest time in which the provider changes the resources of an arm: both machines are stopped and started, nanoseconds.
 const PROVIDER_MAX_NS: u64 = 2_400_000_000_000;
+/// The longest time of a message, nanoseconds: a longer one is no quantity to its reader. 285 years.
+const TIME_MAX_NS: u64 = 9_000_000_000_000_000_000;
 
 /// When agents abandon their coordinator: later than any plan needs. A host may be idle for almost two blocks, when its arm comes first in
 /// one and last in the next.
@@ -33,7 +35,8 @@ pub(super) fn agent_limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
     let block_ns = plan.arms.iter().map(of_arm).fold(0, u64::saturating_add);
     let idle_ns = block_ns.saturating_mul(2).saturating_add(PAUSE_MAX_NS);
     let blocks_ns = block_ns.saturating_mul(u64::from(plan.design.blocks_max));
-    Limits { total: Nanos(blocks_ns.saturating_add(idle_ns)), idle: Nanos(idle_ns), progress }
+    let total_ns = blocks_ns.saturating_add(idle_ns).min(TIME_MAX_NS);
+    Limits { total: Nanos(total_ns), idle: Nanos(idle_ns.min(TIME_MAX_NS)), progress }
 }
 
 /// Timeout of treatments, or of undoing them. Applying one may wait for an interface or a command, and undoing it, when another fails,

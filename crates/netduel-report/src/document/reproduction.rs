@@ -91,10 +91,8 @@ pub(super) fn appendix(run: &Run) -> Section {
     if let Some(plan) = words::quick_test_as_plan(run) {
         let reading = "The test as a plan for `netduel run`. It compares the path with itself (`aa = true`); add a second arm and remove \
                        `aa` to compare two paths.";
-        blocks.push(Block::Folded(
-            "Plan".to_owned(),
-            vec![Block::Reading(reading.to_owned()), Block::Code(lines(plan))],
-        ));
+        let (reading, plan) = (Block::Reading(reading.to_owned()), Block::Code(lines(plan)));
+        blocks.extend([Block::Heading("Plan".to_owned()), reading, plan]);
     }
     blocks.push(Block::Folded(
         "Resolved plan, as stored in the run file (JSON)".to_owned(),
