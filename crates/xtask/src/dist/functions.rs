@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::contents::{output_of, remake};
 use super::machine::Machine;
+use super::system::{output_of, remake};
 use crate::workspace;
 
 /// A plan that needs neither hosts nor devices.
