@@ -1,6 +1,6 @@
 //! Why no agent can be started by ssh, and what to do. Nothing is tried here.
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 
 use netduel_model::plan::SshHost;
@@ -89,8 +89,8 @@ pub enum Obstacle {
     },
     /// No program for its machine.
     #[error(
-        "{host} is of machine {machine}, and this netduel is built for {own}; {}name the file of a netduel {} for {machine} with \
-         --remote-program FILE (`cargo xtask dist` makes programs for x86_64 and aarch64)", or_copy(.place.as_ref()), VERSION
+        "{host} is of machine {machine}, and this netduel is built for {own}; {} (`cargo xtask dist` makes programs for x86_64 and \
+         aarch64)", other_program(.machine, .place.as_deref())
     )]
     Machine {
         /// Destination.
@@ -122,8 +122,14 @@ fn place(failure: Option<&(PathBuf, io::Error)>) -> String {
     failure.map(|(place, error)| format!(" in {}: {error}", place.display())).unwrap_or_default()
 }
 
-fn or_copy(place: Option<&PathBuf>) -> String {
-    place.map(|place| format!("copy one to {}, or ", place.display())).unwrap_or_default()
+fn other_program(machine: &str, place: Option<&Path>) -> String {
+    let flag = "with --remote-program FILE";
+    match place {
+        Some(place) => {
+            format!("copy a netduel {VERSION} for {machine} to {}, or name its file {flag}", place.display())
+        }
+        None => format!("name the file of a netduel {VERSION} for {machine} {flag}"),
+    }
 }
 
 fn after(text: &str) -> String {

@@ -2,13 +2,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::gzip::gzip;
 use super::licences;
 use super::machine::Machine;
+use super::system::{output_of, read, remake};
 use crate::workspace;
 
 /// For people, at the root of the workspace.
@@ -143,36 +143,6 @@ pub fn write_below(folder: &Path, files: &[File]) -> Result<()> {
             .with_context(|| format!("failed to write {}", path.display()))?;
     }
     Ok(())
-}
-
-/// Removes a folder with all that is in it, and makes it anew.
-pub fn remake(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("failed to remove {}", folder.display()));
-        }
-        _ => {}
-    }
-    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))
-}
-
-/// The content of a file.
-pub fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("failed to read {}", path.display()))
-}
-
-/// What a command prints; an error with its messages when it fails.
-pub fn output_of(command: &mut Command) -> Result<Vec<u8>> {
-    let shown = crate::step::shown(command);
-    let output = command
-        .stdin(std::process::Stdio::null())
-        .output()
-        .with_context(|| format!("failed to start `{shown}`"))?;
-    if !output.status.success() {
-        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
-        bail!("failed to run `{shown}`: {}\n{messages}", output.status);
-    }
-    Ok(output.stdout)
 }
 
 #[cfg(test)]

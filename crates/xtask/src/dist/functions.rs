@@ -1,4 +1,5 @@
 //! Uses a program as a user does: host inspection, a plan, and a quick test over loopback. It judges no rate: an emulator is slow.
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -6,12 +7,22 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::contents::{output_of, remake};
 use super::machine::Machine;
+use super::system::{output_of, remake};
 use crate::workspace;
 
 /// A plan that needs neither hosts nor devices.
 const PLAN: &str = "plans/streams.toml";
+
+/// A plan with two agents of this machine, which are processes of the program.
+const RUN: &str = r#"
+name = "dist"
+question = "Does the program run a plan?"
+hosts = { a = { launch = "local" }, b = { launch = "local", addresses = ["127.0.0.1"] } }
+arms = [{ name = "one", client = "a", server = "b" }, { name = "two", client = "a", server = "b", set = { streams = 2 } }]
+workloads = [{ name = "bulk", type = "tcp-stream", duration = "500 ms" }]
+design = { blocks_min = 2, blocks_max = 2 }
+"#;
 
 /// What is used, and where.
 #[derive(Debug)]
@@ -42,7 +53,9 @@ impl Functions<'_> {
         self.inspects().context("the program does not inspect this host")?;
         self.checks_a_plan().context("the program does not check a plan")?;
         self.measures().context("the program does not measure over loopback")?;
-        Ok("inspects a host, checks a plan, and measures TCP over loopback".to_owned())
+        self.runs_a_plan().context("the program does not run a plan")?;
+        Ok("inspects a host, checks a plan, measures TCP over loopback, and runs a plan with two agents"
+            .to_owned())
     }
 
     fn inspects(&self) -> Result<()> {
@@ -58,6 +71,17 @@ impl Functions<'_> {
         let plan = workspace::root().join(PLAN);
         let document = document(self.netduel().args(["plan", "check", "--json"]).arg(plan))?;
         ensure!(document["trials_per_block"].as_u64() > Some(0), "the plan has no trials");
+        Ok(())
+    }
+
+    fn runs_a_plan(&self) -> Result<()> {
+        let plan = self.scratch.join("plan.toml");
+        fs::write(&plan, RUN).with_context(|| format!("failed to write {}", plan.display()))?;
+        let document = document(self.netduel().args(["run", "--json"]).arg(plan))?;
+        let arms = &document["workloads"][0]["metrics"][0]["arms"];
+        let arms = arms.as_array().context("the run has no result")?;
+        let rates = arms.iter().filter(|arm| arm["median"].as_f64() > Some(0.0)).count();
+        ensure!(rates == 2, "the run has a rate for {rates} arms and not for both");
         Ok(())
     }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::contents::{self, output_of};
 use super::machine::Machine;
+use super::system::{output_of, read};
 use super::toolchain::Toolchain;
 use crate::{step, workspace};
 
@@ -125,7 +125,7 @@ fn of_crate(name: &str, folder: &Path) -> Result<Vec<String>> {
         // `license.rs` is a program.
         let is_text = file.extension().is_none_or(|extension| extension != "rs");
         if is_text && NAMES.iter().any(|start| file_name.starts_with(start)) {
-            texts.push(plain(&String::from_utf8_lossy(&contents::read(&file)?)));
+            texts.push(plain(&String::from_utf8_lossy(&read(&file)?)));
         }
     }
     texts.extend(OF_REPOSITORIES.iter().filter(|(other, _)| *other == name).map(|(_, text)| plain(text)));
@@ -179,7 +179,7 @@ fn c_library() -> Vec<Library> {
 /// The Rust standard library and the crates in it, from the notice of the toolchain.
 fn standard_library(toolchain: Toolchain) -> Result<Vec<Library>> {
     let notice = toolchain.notice()?;
-    let text = String::from_utf8_lossy(&contents::read(&notice)?).into_owned();
+    let text = String::from_utf8_lossy(&read(&notice)?).into_owned();
     let libraries = of_notice(&text);
     ensure!(!libraries.is_empty(), "{} is not the notice of the Rust standard library", notice.display());
     Ok(libraries)
@@ -237,7 +237,7 @@ fn scripts(folder: &Path) -> Result<Vec<Library>> {
     for file in files_below(folder)? {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(name) = name.strip_suffix(OF_SCRIPTS) {
-            let text = plain(&String::from_utf8_lossy(&contents::read(&file)?));
+            let text = plain(&String::from_utf8_lossy(&read(&file)?));
             libraries.push(Library {
                 name: format!("{name}, in HTML reports"),
                 licence: "ISC".to_owned(),

@@ -2,7 +2,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::contents::output_of;
+use super::system::output_of;
 use crate::{setup, step};
 
 /// A processor with 64 bits.

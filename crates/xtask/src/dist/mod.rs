@@ -12,6 +12,7 @@ mod quick;
 mod release;
 mod rpm;
 mod start_time;
+mod system;
 mod tar;
 mod toolchain;
 mod verify;
@@ -91,7 +92,7 @@ impl Dist {
             images: Vec::new(),
             skipped: Vec::new(),
         };
-        contents::remake(&dist.folder)?;
+        system::remake(&dist.folder)?;
         Ok(dist)
     }
 
@@ -212,7 +213,7 @@ impl Dist {
     fn close(self) -> Result<bool> {
         let mut sums = String::new();
         for name in &self.written {
-            let bytes = contents::read(&self.folder.join(name))?;
+            let bytes = system::read(&self.folder.join(name))?;
             let _ = writeln!(sums, "{}  {name}", oci::sha256(&bytes));
         }
         let path = self.folder.join(SUMS);

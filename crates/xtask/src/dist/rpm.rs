@@ -6,9 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::contents::{self, File, output_of};
+use super::contents::{self, File};
 use super::machine::Machine;
 use super::release::{DESCRIPTION, MAINTAINER, Release};
+use super::system::{self, output_of};
 
 /// The program that makes packages, and Debian's package of it.
 pub const PROGRAM: &str = "rpmbuild";
@@ -16,7 +17,7 @@ pub const DEBIAN_PACKAGE: &str = "rpm";
 
 /// The whole package; `scratch` is a folder for its parts, which is made anew.
 pub fn package(release: &Release, machine: Machine, files: &[File], scratch: &Path) -> Result<Vec<u8>> {
-    contents::remake(scratch)?;
+    system::remake(scratch)?;
     let root = scratch.join("root");
     contents::write_below(&root, files)?;
     let spec = scratch.join("netduel.spec");
@@ -34,7 +35,7 @@ pub fn package(release: &Release, machine: Machine, files: &[File], scratch: &Pa
             .env("NETDUEL_ROOT", &root)
             .env("SOURCE_DATE_EPOCH", release.time_s.to_string()),
     )?;
-    contents::read(&scratch.join("netduel.rpm"))
+    system::read(&scratch.join("netduel.rpm"))
 }
 
 /// The description of the package. The files are finished: nothing is stripped, compressed or searched for dependencies.

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::contents::output_of;
 use super::machine::Machine;
+use super::system::output_of;
 use crate::{step, workspace};
 
 /// Debian's toolchain with the source of the standard library.

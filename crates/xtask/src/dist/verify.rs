@@ -6,10 +6,11 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::contents::{self, File, output_of, remake};
+use super::contents::File;
 use super::machine::{Machine, as_root};
 use super::oci;
 use super::release::Release;
+use super::system::{output_of, read, remake};
 
 /// What is checked, and where.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl Check<'_> {
     pub fn image(&self, archive: &Path, files: &[File]) -> Result<()> {
         let (layout, entry) = self.layout(archive)?;
         self.image_of(&layout, &entry, files)?;
-        let docker = json(&contents::read(&layout.join("manifest.json"))?)?;
+        let docker = json(&read(&layout.join("manifest.json"))?)?;
         for path in [&docker[0]["Config"], &docker[0]["Layers"][0]] {
             let path = path.as_str().context("manifest.json names no blob")?;
             ensure!(layout.join(path).is_file(), "manifest.json names {path}, which is not in the archive");
@@ -76,7 +77,7 @@ impl Check<'_> {
         remake(self.root)?;
         remake(&layout)?;
         extract(archive, &layout)?;
-        let index = json(&contents::read(&layout.join("index.json"))?)?;
+        let index = json(&read(&layout.join("index.json"))?)?;
         let entries = index["manifests"].as_array().context("index.json names no manifests")?;
         ensure!(entries.len() == 1, "index.json names {} manifests and not one", entries.len());
         Ok((layout, entries[0].clone()))
@@ -155,7 +156,7 @@ fn extract(archive: &Path, folder: &Path) -> Result<()> {
 fn same_files(root: &Path, files: &[File]) -> Result<()> {
     for file in files {
         let path = root.join(&file.path);
-        ensure!(contents::read(&path)? == file.bytes, "{} has another content", path.display());
+        ensure!(read(&path)? == file.bytes, "{} has another content", path.display());
     }
     Ok(())
 }
@@ -173,7 +174,7 @@ fn blob(descriptor: &Value) -> Result<String> {
 /// The blob of a descriptor, whose digest and size are right.
 fn described(layout: &Path, descriptor: &Value) -> Result<Vec<u8>> {
     let path = blob(descriptor)?;
-    let bytes = contents::read(&layout.join(&path))?;
+    let bytes = read(&layout.join(&path))?;
     if !path.ends_with(&oci::sha256(&bytes)) || descriptor["size"] != bytes.len() {
         bail!("the blob {path} of the image has another digest or size");
     }
