@@ -37,7 +37,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
         _ => {
             print!("{USAGE}");
             for scene in SCENES {
-                println!("  {:9} {}", scene.name, scene.about);
+                println!("  {:10} {}", scene.name, scene.about);
             }
             Ok(matches!(words[..], ["--help"]))
         }
@@ -127,6 +127,9 @@ fn up(name: &str, words: &[&str]) -> Result<bool> {
         bail!("failed to find the scene {name:?}: there are {}", names.join(", "));
     };
     let prepared = Prepared::open(&folder()).context("failed to use the prepared folder")?;
+    if !prepared.has_kernel(scene.kernel) {
+        prepared.add_kernel(scene.kernel).with_context(|| format!("failed to prepare the scene {name}"))?;
+    }
     // Ctrl-C ends the command; this program then ends the bed and removes its folder.
     signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
         .context("failed to handle SIGINT")?;
