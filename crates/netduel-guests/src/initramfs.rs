@@ -90,7 +90,8 @@ fn add_modules(archive: &mut Archive, prepared: &Prepared, kernel: Kernel) -> Re
     let package = prepared.kernel_folder(kernel).join(KERNEL_PACKAGE);
     let mut modules = Modules::find(&package, busybox(prepared))?;
     for module in scene::modules(kernel).into_iter().chain(OTHER_MODULES) {
-        let order = modules.order(module)?.join("\n") + "\n";
+        // Nothing for a part of the kernel itself.
+        let order: String = modules.order(module)?.iter().map(|name| format!("{name}\n")).collect();
         archive.file(&format!("modules/{module}.order"), READABLE, order.as_bytes());
     }
     for (name, contents) in modules.contents() {

@@ -194,7 +194,8 @@ impl Scene {
 
     /// The modules that its guests load; a scene with free ports loads those of all devices.
     pub fn modules(&self) -> BTreeSet<&'static str> {
-        let mut modules: BTreeSet<&str> = ["virtio_net"].into();
+        // The bus of virtio is a part of the kernel itself since 6.12 of Debian.
+        let mut modules: BTreeSet<&str> = ["virtio_pci", "virtio_net"].into();
         for nic in self.nics {
             modules.extend(nic.device.modules());
         }
@@ -251,7 +252,7 @@ pub fn modules(kernel: Kernel) -> BTreeSet<&'static str> {
 impl Device {
     fn modules(self) -> &'static [&'static str] {
         match self {
-            Self::Virtio { .. } => &["virtio_net"],
+            Self::Virtio { .. } => &["virtio_pci", "virtio_net"],
             Self::Standby => &["net_failover", "virtio_net"],
             Self::Igb { .. } => &["igb", "igbvf"],
             Self::E1000e { .. } => &["e1000e"],

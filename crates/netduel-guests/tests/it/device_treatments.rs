@@ -93,7 +93,8 @@ pub const IGB_IN_FORCE: [&[InForce]; 2] = [
 
 pub const IGB_REFUSED: &[Refused] = &[
     Refused { treatment: "vf = \"down\", interface = \"vf0\"", because: &["net_failover", "pci"] },
-    Refused { treatment: "pci = \"removed\", interface = \"vf1\"", because: &["vf1", "physical function"] },
+    Refused { treatment: "pci = \"removed\", interface = \"vf1\"", because: &["vf1", "only way"] },
+    Refused { treatment: "pci = \"removed\", interface = \"vf0\"", because: &["vf0", "physical function"] },
     Refused {
         treatment: "coalesce = \"tx-usecs\", value = \"100\", interface = \"pf0\"",
         because: &["rx-usecs"],

@@ -48,15 +48,15 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         let coordinator = Coordinator::new(&bed);
         data_of_a_client_is_that_of_its_route(&bed, &coordinator);
         check_remedies(&mut bed, &coordinator);
+        let nic = Nic { interface: "pf0", address: "10.1.0.2" };
+        check_xdp(&mut bed, &coordinator, nic, true);
         check_in_force(&mut bed, &coordinator, "10.1.0.2", IGB_IN_FORCE);
         check_refused(&mut bed, &coordinator, "10.1.0.2", IGB_REFUSED);
         function_below_net_failover_is_not_set_down(&bed, &coordinator);
         queues_can_change_after_rss(&mut bed, &coordinator);
         active_function_is_shown_as_active(&bed, &coordinator);
-        let nic = Nic { interface: "pf0", address: "10.1.0.2" };
         check_time_stamps(&mut bed, &coordinator, nic);
         check_busy_polling(&bed, &coordinator, nic);
-        check_xdp(&mut bed, &coordinator, nic, true);
         check_killed(&mut bed, &coordinator);
         check_states(&mut bed, &coordinator);
         guest_ends_with_its_qemu(&mut bed);
