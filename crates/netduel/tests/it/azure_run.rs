@@ -256,10 +256,11 @@ fn vm_that_moves_between_blocks_is_a_warning_of_the_run() {
         move_to_physical_host("AMS01");
         let plan = PLAN.replace("= 2", "= 6");
         scene.bench.plan(&format!("{plan}{STREAM}"));
-        let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml", "--json"]));
+        let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
         run.wait_for(" 4/12");
         move_to_physical_host("AMS02");
-        let document = run.finish().expect_code(0).json();
+        run.finish().expect_code(0);
+        let document = scene.run(&["report", "last", "--format", "json"]).expect_code(0).json();
         let warnings = document["warnings"].as_array().unwrap();
         let moved: Vec<String> = warnings
             .iter()

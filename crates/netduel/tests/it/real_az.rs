@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use netduel_test_support::{not_requested, skip};
 
 use crate::azure_run::PLAN;
-use crate::support::{Bench, Finished, STREAM};
+use crate::support::{Bench, Finished, STREAM, until};
 use crate::vms::{Vms, assert_names, with_room_for_vms};
 
 /// The folder with the program `az`, set by xtask.
@@ -203,7 +203,16 @@ fn bed_with_vms_is_created_carries_a_plan_and_is_deleted() {
         assert_eq!(document["plan"]["arms"][1]["expected_interface_client"], "eth1");
         assert!(scene.bench.path().join("report/report.html").exists());
         scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
+
+        let stopped = scene.bed("stopped");
+        scene.run(&["azure", "up", &stopped]).expect_code(0);
+        let words = ["azure", "run", "plan.toml", "--allow-disagreement"];
+        let refused = scene.run(&words).expect_code(12).stderr;
+        assert_names(&refused, &["vm1 is deallocated, vm2 is deallocated", "--start"]);
+        let run = scene.run(&[&words[..], &["--start"]].concat()).expect_code(0);
+        assert_names(&run.stderr, &["starting vm1, vm2 of the bed stopped"]);
         drop(vms);
-        scene.bench.assert_nothing_left();
+        // The stand-in ends with the scene.
+        assert!(until(|| scene.bench.processes().len() == 1), "{:?}", scene.bench.processes());
     });
 }

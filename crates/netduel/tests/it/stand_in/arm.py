@@ -9,6 +9,7 @@ work of the test. The name of a resource group selects a fault:
   netduel-conflict   the request for a deployment is a conflict (409), and its operations have the cause
   netduel-expired    every request in the group fails: the token has expired
   netduel-slow       the first look at a deployment is refused (429 with Retry-After)
+  netduel-stopped    the VMs are deallocated until they are started
   netduel-cut        the connection of the first look at a deployment is closed without an answer
 """
 import base64
@@ -38,6 +39,7 @@ VM_TYPE = "Microsoft.Compute/virtualMachines"
 ADMIN = "root"
 
 lock = threading.Lock()
+started = set()  # names of VMs, lower case
 groups = {}  # lower-case name -> resource group
 deployments = {}  # (group, deployment), lower case -> the deployment with "template" and "looks"
 
@@ -173,10 +175,11 @@ def machines(group, template):
         yield {**resource(group, VM_TYPE, vm["name"]), "properties": shown}
 
 
-def instance_view():
+def instance_view(group, name):
+    state = "deallocated" if group == "netduel-stopped" and name.lower() not in started else "running"
     return {"statuses": [
         {"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded"},
-        {"code": "PowerState/running", "level": "Info", "displayStatus": "VM running"},
+        {"code": f"PowerState/{state}", "level": "Info", "displayStatus": f"VM {state}"},
     ]}
 
 
@@ -325,15 +328,18 @@ class Endpoint(BaseHTTPRequestHandler):
 
     def deployed(self, group, rest, query):
         """What a deployment has made: lists, one of them, and the state of a VM."""
-        found = re.fullmatch(r"/providers/(microsoft\.[a-z]+/[a-z]+)(?:/([^/]+))?(/instanceview)?", rest)
+        found = re.fullmatch(r"/providers/(microsoft\.[a-z]+/[a-z]+)(?:/([^/]+))?(/instanceview|/start)?", rest)
         makers = {NIC_TYPE.lower(): nics, ADDRESS_TYPE.lower(): public_addresses, VM_TYPE.lower(): machines}
         if not found or found.group(1) not in makers:
             return False
-        kind, name, view = found.groups()
+        kind, name, action = found.groups()
         templates = [one["template"] for (owner, _), one in deployments.items() if owner == group]
         shown = [one for template in templates for one in makers[kind](group, template)]
-        if view:
-            self.answer(200, instance_view())
+        if action == "/start":
+            started.add(name)
+            self.answer(202, None)
+        elif action:
+            self.answer(200, instance_view(group, name))
         elif name is None:
             self.answer(200, {"value": shown})
         else:
@@ -342,7 +348,7 @@ class Endpoint(BaseHTTPRequestHandler):
                 self.answer(404, failure("ResourceNotFound", f"The Resource '{name}' was not found."))
             else:
                 if kind == VM_TYPE.lower() and "instanceview" in query.get("$expand", "").lower():
-                    one["properties"]["instanceView"] = instance_view()
+                    one["properties"]["instanceView"] = instance_view(group, name)
                 self.answer(200, one)
         return True
 
