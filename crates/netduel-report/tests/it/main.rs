@@ -22,6 +22,7 @@ mod old_runs;
 mod open_loop;
 mod packets;
 mod quick;
+mod redaction;
 mod search;
 mod stamps;
 mod warned;
