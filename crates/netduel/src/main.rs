@@ -19,8 +19,10 @@ mod output_file;
 mod plan;
 mod program;
 mod quick;
+mod redaction;
 mod report_file;
 mod run;
+mod run_changes;
 mod run_store;
 mod serve;
 mod signal;
@@ -131,7 +133,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Agent { bind, .. } => agent::command(bind.bind.clone())?,
         Command::Completions { shell } => manual::completions(*shell)?,
         Command::Man { folder } => manual::pages(folder)?,
-        Command::Complete { what } => manual::names(*what)?,
+        Command::Complete { what, plan } => manual::names(*what, plan.as_deref())?,
         Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
         Command::UndoGuard => return Ok(netduel_agent::treatment::guard_main()),
     }
