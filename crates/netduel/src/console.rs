@@ -91,7 +91,9 @@ pub fn take_shown() -> Vec<String> {
 /// Prints the messages that were held back; later ones are printed at once.
 pub fn release() {
     let lines = held().take().map(|held| held.lines).unwrap_or_default();
-    lines.iter().for_each(|line| tell(line));
+    for line in &lines {
+        tell(line);
+    }
 }
 
 /// A message as [`tell`] prints it, for a display that writes to standard error itself.

@@ -51,6 +51,8 @@ fn main() {
 /// The exit code of `run`; that of a bug when it panics.
 fn unless_panicked(run: impl FnOnce() -> i32 + UnwindSafe) -> i32 {
     std::panic::catch_unwind(run).unwrap_or_else(|_| {
+        // A display of the whole terminal is gone, and its messages would be lost.
+        console::release();
         // The panic is already on standard error.
         console::tell("netduel: this is a bug in netduel; report it with the message above");
         Kind::Internal as i32

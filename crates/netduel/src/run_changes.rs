@@ -26,7 +26,7 @@ pub fn command(action: &RunsAction) -> Result<(), Failure> {
         RunsAction::Rm { .. } => Ok(()),
         RunsAction::Verify { runs, json, store } => verify(&open_store(store)?, runs, json.json),
         RunsAction::Tag { run, tags, no_title, unset, json, store } => {
-            tag(&open_store(store)?, run, Tags { tags, no_title: *no_title, unset }, json.json)
+            tag(&open_store(store)?, run, &Tags { added: tags, no_title: *no_title, unset }, json.json)
         }
         RunsAction::Rename { run, to, json, store } => rename(&open_store(store)?, run, to, json.json),
         RunsAction::Export { run, out, redact, json, store } => {
@@ -101,14 +101,14 @@ fn integrity(found: &Integrity) -> String {
 
 /// What changes of a run's annotations.
 struct Tags<'a> {
-    tags: &'a TagArgs,
+    added: &'a TagArgs,
     no_title: bool,
     unset: &'a [String],
 }
 
 /// `netduel runs tag`.
-fn tag(store: &Store, name: &str, change: Tags<'_>, json: bool) -> Result<(), Failure> {
-    let Tags { tags, no_title, unset } = change;
+fn tag(store: &Store, name: &str, change: &Tags<'_>, json: bool) -> Result<(), Failure> {
+    let Tags { added: tags, no_title, unset } = *change;
     if tags.title.is_none() && tags.notes.is_empty() && unset.is_empty() && !no_title {
         return Err(Failure::message(Kind::Usage, "nothing to change: name a title or a note")
             .remedy("use --title TEXT, --no-title, --note KEY=VALUE or --unset KEY"));
@@ -254,7 +254,9 @@ fn usage(store: &Store, json: bool) -> Result<(), Failure> {
         return print_json(&RunsUsage { envelope, folder, runs, disk_bytes, free_bytes });
     }
     let size = |bytes: u64| human_si(bytes as f64, "B");
-    let lines: String = runs.iter().map(|run| format!("{:>9}  {}\n", size(run.disk_bytes), run.id)).collect();
+    let lines: Vec<String> =
+        runs.iter().map(|run| format!("{:>9}  {}\n", size(run.disk_bytes), run.id)).collect();
+    let lines = lines.concat();
     let free = free_bytes.map(|bytes| format!(", {} are free", size(bytes))).unwrap_or_default();
     print_lines(&format!("{lines}{:>9}  in {folder}{free}\n", size(disk_bytes)))
 }

@@ -140,7 +140,9 @@ fn comparison(runs: &[Run; 2]) -> Vec<(&'static str, String)> {
 
 fn redacted(runs: &[Run]) -> Vec<Run> {
     let mut redactor = Redactor::default();
-    runs.iter().for_each(|run| redactor.learn_run(run).unwrap());
+    for run in runs {
+        redactor.learn_run(run).unwrap();
+    }
     runs.iter().map(|run| redactor.redact_run(run).unwrap()).collect()
 }
 

@@ -208,7 +208,9 @@ fn execute(
     if let Some(live) = live {
         live.close();
         // Its lines, on the terminal that it had.
-        kept.iter().for_each(|event| output.borrow_mut().event(event));
+        for event in &kept {
+            output.borrow_mut().event(event);
+        }
     }
     let hosts = &closed.hosts;
     match (&closed.trial, result) {

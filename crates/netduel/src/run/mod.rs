@@ -194,7 +194,9 @@ pub fn execute(
     let mut policy = PlanPolicy { plan, controls: live.as_ref().map(Live::controls).unwrap_or_default() };
     let (result, closed) = system.run(&mut policy, |event| {
         progress.event(event);
-        live.iter().for_each(|live| live.event(event));
+        if let Some(live) = &live {
+            live.event(event);
+        }
     });
     progress.close();
     if let Some(live) = live {

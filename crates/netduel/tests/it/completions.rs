@@ -51,7 +51,7 @@ const CASES: [(&str, &str); 6] = [
 fn assert_completes(shell: &str, set_up: &str) {
     let bench = bench();
     if Command::new(shell.split(' ').next().unwrap()).arg("--version").output().is_err() {
-        return skip(&format!("no {shell}"));
+        return skip(format!("no {shell}"));
     }
     let Some(tmux) = Tmux::start(&bench, (120, 24), shell) else { return };
     tmux.send(&format!("{set_up}; clear; echo rea''dy"));

@@ -36,6 +36,8 @@ fn run_is_shown_on_terminals_of_three_sizes_and_its_verdicts_stay() {
         let Some(tmux) = started(&bench, size, 6, "--live") else { return };
         let screen = tmux.wait_for("a comparison", |screen| screen.contains("stream throughput"));
         assert!(tmux.is_alternate());
+        let first = screen.lines().next().unwrap_or_default();
+        assert!(first.ends_with(" of 6"), "the last column is missing at {size:?}:\n{screen}");
         for part in [
             "Arms",
             "synthetic",

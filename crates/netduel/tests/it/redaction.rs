@@ -26,7 +26,7 @@ fn addresses(document: &str) -> Vec<String> {
 fn run_report_compare_export_and_inspect_hide_names() {
     let bench = Bench::new();
     let plan = short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2")
-        .replace("Which path is faster?", "Is the home of mallory7, /home/mallory7, faster?");
+        .replace("Which path is faster?", "Is the home of mallory7, /Users/mallory7, faster?");
     let plan = bench.plan(&plan);
     let words = [
         "run",

@@ -43,9 +43,8 @@ impl Theme {
     /// The parameters of the control sequence for a style (SGR in ECMA-48).
     pub fn sgr(self, style: Style) -> &'static str {
         match (self, style) {
-            (_, Style::Plain) => "",
+            (_, Style::Plain) | (Self::Mono, Style::Good | Style::Accent | Style::Dim) => "",
             (_, Style::Strong) | (Self::Mono, Style::Bad | Style::Notice) => "1",
-            (Self::Mono, Style::Good | Style::Accent | Style::Dim) => "",
             (_, Style::Dim) => "2",
             (Self::Dark, Style::Good) => "92",
             (Self::Dark, Style::Bad) => "91",
@@ -185,7 +184,7 @@ fn between(values: &[f64], [low, high]: [f64; 2], glyphs: &Glyphs) -> String {
 pub fn interval([centre, low, high]: [f64; 3], reach: f64, width: usize, glyphs: &Glyphs) -> String {
     let last = width.saturating_sub(1);
     let column = |ratio: f64| {
-        let share = (ratio.ln() / reach.ln() + 1.0) / 2.0;
+        let share = 0.5 + ratio.ln() / reach.ln() / 2.0;
         (share.clamp(0.0, 1.0) * last as f64).round() as usize
     };
     let (from, to, at, one) = (column(low), column(high), column(centre), column(1.0));

@@ -43,17 +43,14 @@ struct Inbox {
 
 impl Inbox {
     fn push(&mut self, now_ns: u64, event: &Event) {
-        match event {
-            Event::TrialProgress { role, .. } => {
-                self.progress[*role as usize] = Some((now_ns, event.clone()))
-            }
-            // Figures of the former trial would be taken for those of the next one.
-            _ => {
-                let progress = std::mem::take(&mut self.progress);
-                self.events.extend(progress.into_iter().flatten());
-                self.events.push((now_ns, event.clone()));
-            }
+        if let Event::TrialProgress { role, .. } = event {
+            self.progress[*role as usize] = Some((now_ns, event.clone()));
+            return;
         }
+        // Figures of the former trial would be taken for those of the next one.
+        let progress = std::mem::take(&mut self.progress);
+        self.events.extend(progress.into_iter().flatten());
+        self.events.push((now_ns, event.clone()));
     }
 
     fn take(&mut self) -> Vec<(u64, Event)> {
@@ -232,7 +229,9 @@ impl Drawing {
             for (at_ns, event) in &events {
                 self.state.apply(event, *at_ns);
             }
-            messages.into_iter().for_each(|text| self.state.message(text));
+            for text in &messages {
+                self.state.message(text);
+            }
             // The second signal ends the program at once: by then the terminal has to be as it was.
             let is_over = is_closed || self.interrupted.load(Ordering::Relaxed);
             let is_resized = std::mem::replace(&mut size, self.terminal.size()) != size;

@@ -1,4 +1,6 @@
 //! The screen of the live view: the state of a run laid out for a terminal of any size. Pure.
+use std::fmt::Write as _;
+
 use netduel_report::words::{self, Tone};
 
 use super::canvas::{Glyphs, Line, Style, Theme, interval, shares, sparkline};
@@ -19,6 +21,7 @@ const NANOS: f64 = 1e9;
 
 /// What the user chose, and what goes on beside the run.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key or a state of its own")]
 pub struct View {
     /// Whether verdicts in words and complete messages are shown.
     pub details: bool,
@@ -97,13 +100,13 @@ fn now(state: &State, view: &View, (width, now_ns): (usize, u64)) -> Line {
         format!("  {:.0} of {:.0} s", seconds(elapsed_ns).floor(), seconds(current.duration_ns).ceil());
     if let Some([p50, p99]) = current.round_trips {
         let human = |ns: u64| netduel_model::units::human_nanos(ns as f64);
-        counts += &format!("  p50 {} p99 {}", human(p50), human(p99));
+        let _ = write!(counts, "  p50 {} p99 {}", human(p50), human(p99));
     }
     if let Some(retransmits) = current.retransmits {
-        counts += &format!("  {retransmits} retransmits");
+        let _ = write!(counts, "  {retransmits} retransmits");
     }
     if let Some(lost) = current.lost {
-        counts += &format!("  {lost} lost");
+        let _ = write!(counts, "  {lost} lost");
     }
     let room = width.saturating_sub(line.width() + counts.chars().count() + 4).min(60);
     let rates: Vec<f64> = current.rates.iter().copied().collect();
@@ -249,7 +252,7 @@ fn comparisons(state: &State, view: &View, width: usize) -> Section {
     let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
     let label = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(width * 2 / 5);
     let interval_width =
-        rows.iter().map(|row| row.interval.chars().count().min(INTERVAL_MAX)).max().unwrap_or(0);
+        rows.iter().map(|row| interval_words(row).chars().count().min(INTERVAL_MAX)).max().unwrap_or(0);
     let ratios = rows.iter().filter_map(|row| row.ratio).flatten();
     let reach = ratios.fold(1.1, |reach: f64, ratio| reach.max(ratio).max(1.0 / ratio));
     let mut lines = Vec::new();
@@ -261,7 +264,7 @@ fn comparisons(state: &State, view: &View, width: usize) -> Section {
         };
         let weight = if row.is_headline { Style::Strong } else { Style::Plain };
         let mut line = Line::of(weight, format!("  {name}")).to(label + 4);
-        let words = crate::run::lines::fit(&row.interval, interval_width);
+        let words = crate::run::lines::fit(&interval_words(row), interval_width);
         line = line.with(style, format!("{words:<interval_width$}"));
         let room = width.saturating_sub(line.width() + 2);
         let half = row.widths.last().map(|width| format!("+-{:.1} %", width * 50.0)).unwrap_or_default();
@@ -282,6 +285,14 @@ fn comparisons(state: &State, view: &View, width: usize) -> Section {
     let title =
         if state.plan.design.may_stop_early() { format!("{title}, until +-{precision}") } else { title };
     Section { title, lines, newest_last: false }
+}
+
+/// The estimate with its interval, or that it has none yet, in few words.
+fn interval_words(row: &Row) -> String {
+    match row.interval.split_once(", ") {
+        Some((estimate, _)) if !estimate.contains('[') => format!("{estimate} (no interval)"),
+        _ => row.interval.clone(),
+    }
 }
 
 fn baseline(state: &State) -> &str {

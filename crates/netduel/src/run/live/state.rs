@@ -165,8 +165,8 @@ impl State {
     /// Takes in an event that happened at `now_ns`.
     pub fn apply(&mut self, event: &Event, now_ns: u64) {
         match event {
-            Event::ProblemFound { text } if self.has_warnings => self.message(text.clone()),
-            Event::Warned { warning } if self.has_warnings => self.message(format!("warning: {warning}")),
+            Event::ProblemFound { text } if self.has_warnings => self.message(text),
+            Event::Warned { warning } if self.has_warnings => self.message(&format!("warning: {warning}")),
             Event::HostReady { .. } | Event::ProblemFound { .. } | Event::Warned { .. } => {}
             Event::RunStarted { id, trials_max, trials_done } => {
                 self.id = Some(id.clone());
@@ -174,8 +174,8 @@ impl State {
             }
             Event::TrialStarted { slot, duration_ns } => self.trial_started(slot, *duration_ns, now_ns),
             Event::TrialProgress { role, figures } => self.trial_progress(*role, *figures),
-            Event::SearchTries { input } => self.now(words::search::tries(input)),
-            Event::SearchTried { step } => self.now(words::search::tried(step)),
+            Event::SearchTries { input } => self.now(&words::search::tries(input)),
+            Event::SearchTried { step } => self.now(&words::search::tried(step)),
             Event::TrialFinished { trial } => self.trial_finished(trial),
             Event::BlockFinished { .. } => self.judge(),
             Event::RunFinished { end } => {
@@ -186,11 +186,11 @@ impl State {
     }
 
     /// Adds a line to the messages.
-    pub fn message(&mut self, text: String) {
+    pub fn message(&mut self, text: &str) {
         if self.messages.len() == MESSAGES_MAX {
             self.messages.pop_front();
         }
-        self.messages.push_back(words::plain(&text));
+        self.messages.push_back(words::plain(text));
     }
 
     fn run_started(&mut self, (total, done): (u32, u32), now_ns: u64) {
@@ -245,9 +245,9 @@ impl State {
     }
 
     /// A search shows what it tries in place of a rate.
-    fn now(&mut self, text: String) {
+    fn now(&mut self, text: &str) {
         if let Some(current) = &mut self.current {
-            current.value = words::plain(&text);
+            current.value = words::plain(text);
         }
     }
 
@@ -307,10 +307,10 @@ impl State {
         let retransmits = retransmits.reduce(u64::saturating_add);
         let loss = trial_value(&self.plan, trial, Metric::Loss).map(|(loss, _)| loss);
         let counts = self.counts.entry(trial.slot.arm.clone()).or_default();
-        let sum = |all: Option<u64>, other: Option<u64>| {
-            all.zip(other).map(|(all, other)| all.saturating_add(other)).or(all).or(other)
+        counts.retransmits = match (counts.retransmits, retransmits) {
+            (Some(all), Some(other)) => Some(all.saturating_add(other)),
+            (all, other) => all.or(other),
         };
-        counts.retransmits = sum(counts.retransmits, retransmits);
         counts.loss_max = [counts.loss_max, loss].into_iter().flatten().reduce(f64::max);
     }
 

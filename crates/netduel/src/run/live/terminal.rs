@@ -1,4 +1,5 @@
 //! The terminal of the live view: keys, frames, and giving it back as it was. Knows nothing of a run.
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::sync::{Mutex, Once, PoisonError};
@@ -139,7 +140,8 @@ impl Terminal {
         let frame: Vec<String> = lines.iter().map(|line| encoded(line, theme)).collect();
         for (row, line) in frame.iter().enumerate() {
             if self.shown.get(row) != Some(line) {
-                bytes.push_str(&format!("\u{1b}[{};1H{line}\u{1b}[0m\u{1b}[K", row + 1));
+                // A line has the width of the terminal. Erasing its rest would erase its last character, on which the cursor stays.
+                let _ = write!(bytes, "\u{1b}[{};1H{line}\u{1b}[0m", row + 1);
             }
         }
         self.shown = frame;
@@ -168,7 +170,9 @@ fn encoded(line: &Line, theme: Theme) -> String {
     for (style, piece) in &line.0 {
         match theme.sgr(*style) {
             "" => text.push_str(piece),
-            sgr => text.push_str(&format!("\u{1b}[{sgr}m{piece}\u{1b}[0m")),
+            sgr => {
+                let _ = write!(text, "\u{1b}[{sgr}m{piece}\u{1b}[0m");
+            }
         }
     }
     text

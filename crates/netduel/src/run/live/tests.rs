@@ -67,7 +67,7 @@ fn state(run: &Run, blocks: u32) -> State {
         }
     }
     for text in ["host a is ready", "warning: clock steps of the host b make its figures doubtful"] {
-        state.message(text.to_owned());
+        state.message(text);
     }
     state
 }
