@@ -11,15 +11,13 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 use crate::checksum;
-use crate::error::StoreError;
+use crate::error::{SIZE_MAX, StoreError};
 use crate::format::{EXTENSION, FORMAT, FirstLine, KIND, Record};
 use crate::reader;
 use crate::run_file;
 use crate::store::{DRAFT_END, Store, create_draft, rename_new};
 use crate::writer;
 
-/// Longest file that is copied by way of memory: a run of a day has some hundred MB.
-pub const SIZE_MAX: u64 = 4 << 30;
 /// Unit of `st_blocks` in bytes (stat(3type)).
 const BLOCK: u64 = 512;
 

@@ -17,8 +17,8 @@ mod store;
 mod upgrade;
 mod writer;
 
-pub use change::{Imported, SIZE_MAX, Usage, bytes_of};
-pub use error::StoreError;
+pub use change::{Imported, Usage, bytes_of};
+pub use error::{SIZE_MAX, StoreError};
 pub use reader::{DamagedRecord, TornTail};
 pub use removed::Fate;
 pub use store::{Integrity, RunContents, RunSummary, Store};

@@ -13,11 +13,13 @@ use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
 use crate::program;
+use crate::redaction;
 use crate::report_file::{Destination, no_pdf_on_standard_output, refuse_page_on_a_terminal};
 use crate::run_store::{open_store, store_failure};
 
 /// `netduel compare`.
 pub fn command(args: &CompareArgs) -> Result<(), Failure> {
+    redaction::begin(args.redact.redact);
     let format = if args.json { Some(Format::Json) } else { args.format };
     let destination =
         args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
@@ -37,21 +39,25 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     if let Some(first) = runs.first() {
         gate::check(&args.gate, &first.header.plan, Sides::Runs)?;
     }
-    let analyses: Vec<Analysis> = runs.iter().map(analyse_run).collect();
-    let sides: Vec<(&Run, &Analysis)> = runs.iter().zip(&analyses).collect();
-    let comparison = compare(&sides);
+    // Conditions name arms and workloads as the user does.
+    let analyses = analysed(&runs);
+    let judged = compare(&sides(&runs, &analyses));
+    let redacted = if redaction::is_on() { redaction::runs(runs.clone())? } else { Vec::new() };
+    let redacted_analyses = analysed(&redacted);
+    let shown = redaction::is_on().then(|| compare(&sides(&redacted, &redacted_analyses)));
+    let comparison = shown.as_ref().unwrap_or(&judged);
     match destination {
         Some(destination) => {
             let text = match destination.format {
-                Format::Pdf => html::printed(&document::of_runs(&comparison), destination.paper()),
-                format => render(&comparison, format)?,
+                Format::Pdf => html::printed(&document::of_runs(comparison), destination.paper()),
+                format => render(comparison, format)?,
             };
             destination.write(&text)?;
-            print(&format!("{}\n", destination.path.display()))?;
+            print(&redaction::text(&format!("{}\n", destination.path.display())))?;
         }
-        None => print_as(&comparison, format.unwrap_or(Format::Text))?,
+        None => print_as(comparison, format.unwrap_or(Format::Text))?,
     }
-    let passed = match gate::decide(&args.gate, |condition| condition.of_runs(&comparison)) {
+    let passed = match gate::decide(&args.gate, |condition| condition.of_runs(&judged)) {
         Err(failure) if failure.kind == Kind::Gate => return Err(failure),
         other => other,
     };
@@ -63,6 +69,15 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
         "failed to compare all values of the runs: no arm and workload is in both with the same settings, or one has no valid value",
     )
     .remedy("the sections \"Not compared\" and \"Verdicts\" name them; compare runs of the same plan"))
+}
+
+fn analysed(runs: &[Run]) -> Vec<Analysis> {
+    runs.iter().map(analyse_run).collect()
+}
+
+/// Each run with its analysis.
+fn sides<'r>(runs: &'r [Run], analyses: &'r [Analysis]) -> Vec<(&'r Run, &'r Analysis)> {
+    runs.iter().zip(analyses).collect()
 }
 
 fn no_csv() -> Failure {

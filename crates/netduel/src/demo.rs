@@ -17,6 +17,7 @@ use crate::cli::shared::GateArgs;
 use crate::console;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::figure::trial_value;
+use crate::redaction;
 use crate::report_file::Destination;
 use crate::run::{
     Around, Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure, stopped_before_trials,
@@ -33,11 +34,13 @@ const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
 
 /// Runs the command.
 pub fn command(args: &DemoArgs) -> Result<(), Failure> {
+    redaction::begin(args.outcome.redact.redact);
     let out = Some(Destination::of(&args.out, None)?);
     let output = Output {
         out,
         json: args.outcome.json.json,
         quiet: args.outcome.quiet.quiet,
+        live: args.outcome.live,
         verbose: args.outcome.verbose,
         gate: GateArgs::default(),
     };
@@ -88,7 +91,7 @@ fn check_paths(
     let check = check_plan(plan)?;
     let mut failures = Vec::new();
     let system = System::new(&check, RunSource::Unstored, store, lab)?;
-    let (result, closed) = system.run(&mut PlanPolicy(&check), |event| {
+    let (result, closed) = system.run(&mut PlanPolicy::of(&check), |event| {
         if let Event::TrialFinished { trial } = event {
             let (good, line) = checked(&check, trial);
             tell(&line);

@@ -9,6 +9,8 @@ pub use netduel_agent::chain;
 
 use netduel_model::pairing::without_strings;
 
+use crate::redaction;
+
 /// The kinds of failure, each with its exit code. [`EXIT_STATUS`] has their meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -123,8 +125,9 @@ impl Failure {
     }
     /// The error of a JSON document.
     pub fn info(&self) -> ErrorInfo {
-        let message = without_strings(&self.to_string());
-        let root = self.error.chain().skip(1).last().map(|root| without_strings(&root.to_string()));
+        let shown = |text: String| redaction::text(&without_strings(&text));
+        let message = shown(self.to_string());
+        let root = self.error.chain().skip(1).last().map(|root| shown(root.to_string()));
         // An error without a source of its own is the message.
         let cause = root.filter(|root| !message.trim_start_matches(FAILED_TO).starts_with(root.as_str()));
         ErrorInfo { message, cause, exit_code: self.kind as i32 }

@@ -1,13 +1,13 @@
 //! `netduel report` and `netduel runs`: the content of the store. Nothing is measured here.
 use std::io::IsTerminal as _;
-use std::path::Path;
 
 use netduel_model::run::{Annotations, RunEnd, RunHeader};
+use netduel_model::units::human_si;
 use netduel_report::json::envelope::{Document as _, iso_8601};
 use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocument, StoredRun};
 use netduel_report::json::report::ReportDocument;
 use netduel_report::words;
-use netduel_store::{Integrity, RunSummary, Store, StoreError};
+use netduel_store::{RunSummary, Store};
 
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
 use crate::confirmation::confirmed;
@@ -15,11 +15,14 @@ use crate::console::{print, print_exact, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::publication;
+use crate::redaction;
 use crate::report_file::{Destination, refuse_page_on_a_terminal, render, render_as};
+use crate::run_changes;
 use crate::run_store::{NextStep, open_store, store_failure};
 
 /// `netduel report`.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
+    redaction::begin(args.redact.redact);
     let format = if args.json { Some(Format::Json) } else { args.format };
     let destination =
         args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
@@ -32,6 +35,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let own = publication::of_options(&args.publication, args.title.as_ref())?;
     run.header.annotations.publication = own.over(&run.header.annotations.publication);
     publication::tell_adjustments(&own);
+    let run = redaction::run(run)?;
     let analysis = netduel_report::analyse_run(&run);
     let format_of_output = destination.as_ref().map_or(format, |destination| Some(destination.format));
     if format_of_output == Some(Format::Csv) {
@@ -42,7 +46,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     }
     if let Some(destination) = destination {
         destination.write(&render(&run, &analysis, &destination)?)?;
-        return print(&format!("{}\n", destination.path.display()));
+        return print(&redaction::text(&format!("{}\n", destination.path.display())));
     }
     let format = format.unwrap_or(Format::Text);
     if format == Format::Json {
@@ -60,7 +64,8 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         let own = store.id_of(&args.run).ok();
         let in_use = own.as_ref().is_some_and(|id| store.is_in_use(id));
         let header = RunHeader { id: own.unwrap_or(run.header.id), ..run.header };
-        print_lines(&hint(state(run.end.as_ref(), in_use), &NextStep::of(&header)))?;
+        let hint = hint(state(run.end.as_ref(), in_use), &NextStep::of(&header));
+        print_lines(&redaction::text(&hint))?;
     }
     Ok(())
 }
@@ -71,7 +76,7 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
         Some(RunsAction::Rm { runs, yes, json, store }) => {
             return remove(&open_store(store)?, runs, *yes, json.json);
         }
-        Some(RunsAction::Verify { runs, store }) => return verify(&open_store(store)?, runs),
+        Some(action) => return run_changes::command(action),
         None => {}
     }
     let store = open_store(&args.store)?;
@@ -85,54 +90,9 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
         return print(&format!("no run is stored in {folder}; make one with `netduel demo`\n"));
     }
     let lines: Vec<String> = runs.iter().map(lines).collect();
-    print_lines(&format!("{}Folder: {folder}\n", lines.concat()))
-}
-
-/// `netduel runs verify`: without names all runs of the store.
-fn verify(store: &Store, names: &[String]) -> Result<(), Failure> {
-    let names = match names {
-        [] => store.list().kind(Kind::Store)?.iter().map(|run| run.path.display().to_string()).collect(),
-        names => names.to_vec(),
-    };
-    let mut faulty = 0;
-    for name in &names {
-        let shown =
-            Path::new(name).file_stem().map_or_else(|| name.clone(), |stem| stem.display().to_string());
-        let text = match store.verify(name) {
-            Ok(found) => {
-                faulty += u32::from(!found.damaged.is_empty() || found.torn.is_some());
-                integrity(&found)
-            }
-            Err(
-                error @ (StoreError::Damaged { .. } | StoreError::NotARun { .. } | StoreError::Newer { .. }),
-            ) => {
-                faulty += 1;
-                error.to_string()
-            }
-            Err(error) => return Err(store_failure(error)),
-        };
-        print_lines(&format!("{}\n", words::plain(&format!("{shown}: {text}"))))?;
-    }
-    if faulty > 0 {
-        let runs = if faulty == 1 { "1 run is".to_owned() } else { format!("{faulty} runs are") };
-        return Err(Failure::message(Kind::Store, format!("{runs} damaged or cannot be read"))
-            .remedy("restore the files from copies, or repeat the runs"));
-    }
-    Ok(())
-}
-
-/// What is wrong with a run file, in words.
-fn integrity(found: &Integrity) -> String {
-    let trials = format!("{} trial{}", found.trials, if found.trials == 1 { "" } else { "s" });
-    let mut faults: Vec<String> = found.damaged.iter().map(ToString::to_string).collect();
-    faults.extend(found.torn.map(|torn| torn.to_string()));
-    match (faults.is_empty(), found.has_checksums) {
-        (false, _) => format!("damaged, {trials} can be read; {}", faults.join("; ")),
-        (true, true) => format!("sound, {trials}"),
-        (true, false) => {
-            format!("{trials}, readable; it is of an older version, whose records have no checksum")
-        }
-    }
+    let usage = runs.iter().filter_map(|run| store.usage(&run.id).ok());
+    let bytes = usage.map(|usage| usage.disk_bytes).fold(0, u64::saturating_add);
+    print_lines(&format!("{}Folder: {folder} ({})\n", lines.concat(), human_si(bytes as f64, "B")))
 }
 
 /// `netduel runs rm`: all names are resolved before the first run is deleted.

@@ -7,19 +7,22 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Slot, Trial, Validity};
+use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
 use super::conditions;
 use super::conversation::Hosts;
 use super::error::{PlanFault, RunError, TrialError};
 use super::surroundings::{Lab, Policy, Provider, Store, StoreProblem, Surroundings, Tokens};
-use super::timing::agent_limits;
+use super::timing::{PAUSE_MAX_NS, agent_limits};
 use crate::launcher::Agents;
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent, TrialNumber};
 use crate::schedule;
 
 /// Consecutive failed trials of one arm that end the run.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
+/// Time between two looks at whether a run is paused.
+const PAUSE_LOOK: Nanos = Nanos::from_millis(100);
 /// A comparison needs two arms.
 const ARMS_MIN: usize = 2;
 
@@ -45,6 +48,8 @@ pub(super) struct Conductor<'a> {
     run: Option<RunId>,
     /// Budget that a resumed run used before it was resumed, nanoseconds.
     used_before_ns: u64,
+    /// Time for which the user paused the run, nanoseconds.
+    paused_ns: u64,
 }
 
 impl<'a> Conductor<'a> {
@@ -73,6 +78,7 @@ impl<'a> Conductor<'a> {
             trials: Vec::new(),
             run: None,
             used_before_ns: 0,
+            paused_ns: 0,
         }
     }
 
@@ -212,7 +218,7 @@ impl<'a> Conductor<'a> {
             {
                 return Ok(end);
             }
-            let own_ns = self.hosts.clock.now_ns().saturating_sub(started_ns);
+            let own_ns = self.hosts.clock.now_ns().saturating_sub(started_ns).saturating_sub(self.paused_ns);
             let is_used =
                 design.budget.is_some_and(|budget| used_before_ns.saturating_add(own_ns) >= budget.0);
             // A block that was interrupted is always repeated: it began within the budget.
@@ -222,6 +228,7 @@ impl<'a> Conductor<'a> {
             let slots = schedule::block(self.hosts.plan, seed, block);
             let last = slots.len().saturating_sub(1);
             for (index, slot) in slots.into_iter().enumerate() {
+                self.wait_while_paused();
                 if self.hosts.clock.interrupted() {
                     return Ok(RunEnd::Interrupted);
                 }
@@ -237,6 +244,17 @@ impl<'a> Conductor<'a> {
             Some(end) => Ok(end),
             None => Ok(RunEnd::BlockLimitReached),
         }
+    }
+
+    /// Waits while the user pauses the run: no longer than agents wait for a request.
+    fn wait_while_paused(&mut self) {
+        let clock = self.hosts.clock;
+        let started_ns = clock.now_ns();
+        let waited_ns = || clock.now_ns().saturating_sub(started_ns);
+        while self.policy.is_paused() && waited_ns() < PAUSE_MAX_NS && !clock.interrupted() {
+            clock.wait(PAUSE_LOOK);
+        }
+        self.paused_ns = self.paused_ns.saturating_add(waited_ns());
     }
 
     /// Runs and stores the trial of a slot. The inner error ends the run.

@@ -72,6 +72,10 @@ pub trait Policy {
     fn problems(&mut self, _hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
         Vec::new()
     }
+    /// Whether the next trial is to wait: asked before each trial, and again while it waits, for at most some minutes.
+    fn is_paused(&mut self) -> bool {
+        false
+    }
     /// Called when a trial has failed, with the kind of its failure and the host that refused it, if one did.
     fn trial_failed(&mut self, _kind: RunErrorKind, _host: Option<&HostName>) {}
     /// Called before each block from `blocks_min` on and after the last: whether the run may end, and why. `dropped`: the arms that are

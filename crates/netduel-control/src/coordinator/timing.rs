@@ -13,8 +13,8 @@ pub(super) const DONE_MARGIN_NS: u64 = 15_000_000_000;
 
 /// The longest time of a trial beside its traffic, when every step ends just before its deadline, nanoseconds.
 const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
-/// The longest time between two trials, nanoseconds: restarts, storing, judging.
-const PAUSE_MAX_NS: u64 = 600_000_000_000;
+/// The longest time between two trials, nanoseconds: restarts, storing, judging, and the same time once more for a pause of the user.
+pub(super) const PAUSE_MAX_NS: u64 = 600_000_000_000;
 
 /// The longest time in which the provider changes the resources of an arm: both machines are stopped and started, nanoseconds.
 const PROVIDER_MAX_NS: u64 = 2_400_000_000_000;
@@ -33,7 +33,7 @@ pub(super) fn agent_limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
         trials.fold(0, u64::saturating_add)
     };
     let block_ns = plan.arms.iter().map(of_arm).fold(0, u64::saturating_add);
-    let idle_ns = block_ns.saturating_mul(2).saturating_add(PAUSE_MAX_NS);
+    let idle_ns = block_ns.saturating_mul(2).saturating_add(2 * PAUSE_MAX_NS);
     let blocks_ns = block_ns.saturating_mul(u64::from(plan.design.blocks_max));
     let total_ns = blocks_ns.saturating_add(idle_ns).min(TIME_MAX_NS);
     Limits { total: Nanos(total_ns), idle: Nanos(idle_ns.min(TIME_MAX_NS)), progress }

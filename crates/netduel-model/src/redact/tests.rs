@@ -63,7 +63,7 @@ fn texts_have_the_pseudonyms_of_the_fields() {
         ("10.1.2.0/24 and ::1 and 127.0.0.1", "192.0.2.2/24 and ::1 and 127.0.0.1"),
         ("mac 00-15-5d-3A-1B-2C", "mac 02-00-00-00-00-01"),
         ("DB-PROD7: mallory@db-prod7, new.corp.example.net", "host-1: user-1@host-1, host-2"),
-        ("/home/mallory/x and --out=/home/eve/y", "/home/user-1/x and --out=/home/user-2/y"),
+        ("/Users/mallory/x and --out=/Users/eve/y", "/Users/user-1/x and --out=/Users/user-2/y"),
         ("mallory_2 remains, as db-prod70", "mallory_2 remains, as db-prod70"),
         ("vm 6F9619FF-8b86-d011-b42d-00c04fc964ff.", "vm 00000000-0000-4000-8000-000000000001."),
         ("mlx5_comp3@pci:0000:03:00.0 veth0@if7", "mlx5_comp3@pci:0000:03:00.0 veth0@if7"),

@@ -203,14 +203,13 @@ fn address(text: &str, at: usize) -> Option<Found<'_>> {
     }
     let length = run(rest, |c| c.is_ascii_hexdigit() || matches!(c, ':' | '.'));
     // The longest part that is an address: a port or the end of a sentence may follow.
-    let ends = (2..=length).rev().filter(|end| {
+    let mut ends = (2..=length).rev().filter(|end| {
         let next = rest[*end..].chars().next();
         let goes_on =
             |c: char| is_word(c) || (c == '.' && rest[end + 1..].starts_with(|c: char| c.is_ascii_digit()));
         !next.is_some_and(goes_on)
     });
-    ends.filter_map(|end| rest[..end].parse().ok().map(|address| Found::Address(&rest[..end], address)))
-        .next()
+    ends.find_map(|end| rest[..end].parse().ok().map(|address| Found::Address(&rest[..end], address)))
 }
 
 /// A name below a folder of homes or resources. `/home/` may stand within a word, as in `--out=/home/`.

@@ -67,14 +67,14 @@ type Ended = Result<Value, serde_json::Error>;
 /// Elements of a sequence, and of the variant that holds them.
 struct Elements<'r, 'v> {
     walk: Walk<'r, 'v>,
-    elements: Vec<Value>,
+    values: Vec<Value>,
     variant: Option<&'static str>,
 }
 
 /// Members of an object, and of the variant that holds it.
 struct Members<'r, 'v> {
     walk: Walk<'r, 'v>,
-    members: Map<String, Value>,
+    object: Map<String, Value>,
     key: String,
     variant: Option<&'static str>,
 }
@@ -88,11 +88,11 @@ fn in_variant(variant: Option<&'static str>, value: Value) -> Value {
 
 impl<'r, 'v> Walk<'r, 'v> {
     fn elements(self, variant: Option<&'static str>) -> Elements<'r, 'v> {
-        Elements { walk: self, elements: Vec::new(), variant }
+        Elements { walk: self, values: Vec::new(), variant }
     }
 
     fn members(self, variant: Option<&'static str>) -> Members<'r, 'v> {
-        Members { walk: self, members: Map::new(), key: String::new(), variant }
+        Members { walk: self, object: Map::new(), key: String::new(), variant }
     }
 }
 
@@ -196,7 +196,7 @@ impl<'r, 'v> Serializer for Walk<'r, 'v> {
 
 impl Elements<'_, '_> {
     fn push(&mut self, value: &(impl ?Sized + Serialize)) -> Result<(), serde_json::Error> {
-        self.elements.push(value.serialize(self.walk)?);
+        self.values.push(value.serialize(self.walk)?);
         Ok(())
     }
 }
@@ -208,7 +208,7 @@ impl ser::SerializeSeq for Elements<'_, '_> {
         self.push(value)
     }
     fn end(self) -> Ended {
-        Ok(in_variant(self.variant, Value::Array(self.elements)))
+        Ok(in_variant(self.variant, Value::Array(self.values)))
     }
 }
 
@@ -252,7 +252,7 @@ impl Members<'_, '_> {
         value: &(impl ?Sized + Serialize),
     ) -> Result<(), serde_json::Error> {
         let value = value.serialize(self.walk.in_field(field))?;
-        self.members.insert(field.to_owned(), value);
+        self.object.insert(field.to_owned(), value);
         Ok(())
     }
 }
@@ -270,11 +270,11 @@ impl ser::SerializeMap for Members<'_, '_> {
     }
     fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Self::Error> {
         let value = value.serialize(self.walk)?;
-        self.members.insert(std::mem::take(&mut self.key), value);
+        self.object.insert(std::mem::take(&mut self.key), value);
         Ok(())
     }
     fn end(self) -> Ended {
-        Ok(in_variant(self.variant, Value::Object(self.members)))
+        Ok(in_variant(self.variant, Value::Object(self.object)))
     }
 }
 

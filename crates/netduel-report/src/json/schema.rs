@@ -8,7 +8,7 @@ use super::envelope::Document;
 use super::error::ErrorDocument;
 use super::inspect::InspectDocument;
 use super::lab::LabsDocument;
-use super::listing::{Pairings, RemovedRuns, RunsDocument};
+use super::listing::{ChangedRun, Pairings, RemovedRuns, RunsDocument, RunsUsage, VerifiedRuns};
 use super::plan::CheckedPlan;
 use super::quick::{QuickDocument, QuickEvent};
 use super::report::ReportDocument;
@@ -52,6 +52,9 @@ pub const DOCUMENTS: &[DocumentType] = &[
     DocumentType::of::<CheckedPlan>(),
     DocumentType::of::<RunsDocument>(),
     DocumentType::of::<RemovedRuns>(),
+    DocumentType::of::<ChangedRun>(),
+    DocumentType::of::<RunsUsage>(),
+    DocumentType::of::<VerifiedRuns>(),
     DocumentType::of::<LabsDocument>(),
     DocumentType::of::<CheckedBed>(),
     DocumentType::of::<BedsDocument>(),

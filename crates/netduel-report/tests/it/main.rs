@@ -26,6 +26,7 @@ mod open_loop;
 mod packets;
 mod publication;
 mod quick;
+mod redaction;
 mod search;
 mod stamps;
 mod warned;

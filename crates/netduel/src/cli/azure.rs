@@ -100,6 +100,7 @@ pub enum AzureCommand {
         json: JsonArgs,
     },
     /// Print the JSON Schema of beds, for editors that check while one types.
+    #[command(after_help = "Example:\n  netduel azure schema > bed-file.schema.json")]
     Schema,
 }
 

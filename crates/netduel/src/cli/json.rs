@@ -39,8 +39,15 @@ pub fn prints_document(command: &Command) -> bool {
         Command::Report(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
         Command::Compare(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
         Command::Runs(args) => match &args.action {
-            Some(RunsAction::Rm { json, .. }) => json.json,
-            Some(RunsAction::Verify { .. }) => false,
+            Some(
+                RunsAction::Rm { json, .. }
+                | RunsAction::Verify { json, .. }
+                | RunsAction::Tag { json, .. }
+                | RunsAction::Rename { json, .. }
+                | RunsAction::Export { json, .. }
+                | RunsAction::Import { json, .. }
+                | RunsAction::Du { json, .. },
+            ) => json.json,
             None => args.json.json,
         },
         Command::Plan(PlanCommand::Schema)
@@ -84,6 +91,9 @@ mod tests {
             ("tcp far --json-stream", false),
             ("runs --json", true),
             ("runs rm last -J", true),
+            ("runs verify -J", true),
+            ("runs export last --json", true),
+            ("runs du", false),
             ("lab down -J", true),
             ("lab exec a -- ip -J link", false),
             ("azure check x.toml --json", true),

@@ -173,9 +173,11 @@ pub enum Command {
         #[arg(long, hide = true)]
         checksum: bool,
     },
-    /// Print shell completions; those of bash also complete names of runs and of paired hosts.
+    /// Print shell completions. Those of bash, zsh and fish also complete names of runs and paired hosts, and hosts and arms of plans.
     #[command(
-        after_help = "Example:\n  netduel completions bash > ~/.local/share/bash-completion/completions/netduel"
+        after_help = "Examples:\n  netduel completions bash > ~/.local/share/bash-completion/completions/netduel\n  \
+        netduel completions zsh > ~/.zfunc/_netduel              with fpath+=~/.zfunc before compinit in .zshrc\n  \
+        netduel completions fish > ~/.config/fish/completions/netduel.fish"
     )]
     Completions {
         /// The shell.
@@ -192,6 +194,8 @@ pub enum Command {
     Complete {
         /// Which names.
         what: Completable,
+        /// The plan that has them.
+        plan: Option<PathBuf>,
     },
     /// Carries an agent's conversation to a paired `netduel serve`; started by runs.
     #[command(hide = true)]
@@ -239,6 +243,10 @@ pub enum Completable {
     Runs,
     /// Paired hosts.
     Hosts,
+    /// Hosts of a plan.
+    PlanHosts,
+    /// Conditions for `--fail-if`, one for each metric and arm of a plan.
+    Conditions,
 }
 
 /// `netduel plan`.
@@ -261,6 +269,7 @@ pub enum PlanCommand {
         json: JsonArgs,
     },
     /// Print the JSON Schema of plans, for editors that check while one types.
+    #[command(after_help = "Example:\n  netduel plan schema > plan-file.schema.json")]
     Schema,
 }
 

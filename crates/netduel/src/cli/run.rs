@@ -6,7 +6,8 @@ use clap::Args;
 use super::publication::{PrintingArgs, PublicationArgs};
 use super::range::whole;
 use super::shared::{
-    GateArgs, JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, RemoteProgramArgs, StoreArgs, TagArgs,
+    GateArgs, JsonArgs, LiveArgs, OverrideArgs, PermissionArgs, QuietArgs, RedactArgs, RemoteProgramArgs,
+    StoreArgs, TagArgs,
 };
 
 /// What is printed and stored of a run.
@@ -19,6 +20,10 @@ pub struct OutcomeArgs {
     pub json: JsonArgs,
     #[command(flatten)]
     pub quiet: QuietArgs,
+    #[command(flatten)]
+    pub live: LiveArgs,
+    #[command(flatten)]
+    pub redact: RedactArgs,
     #[command(flatten)]
     pub tags: TagArgs,
     #[command(flatten)]

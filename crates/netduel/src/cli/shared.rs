@@ -46,6 +46,25 @@ pub struct GateArgs {
     pub strict: bool,
 }
 
+/// The live view.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct LiveArgs {
+    /// Show the run on the whole terminal while it works; keys: ? [default: on a terminal of at least 100 columns and 30 lines]
+    #[arg(long)]
+    pub live: bool,
+    /// Print progress in lines, also on a large terminal.
+    #[arg(long, conflicts_with = "live")]
+    pub no_live: bool,
+}
+
+/// Pseudonyms.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct RedactArgs {
+    /// Replace names of hosts and users, addresses, MACs, UUIDs and home folders by pseudonyms in everything that is printed and written.
+    #[arg(long)]
+    pub redact: bool,
+}
+
 /// No progress.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct QuietArgs {

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
+use netduel_model::ids::RunId;
+
 use super::publication::{PrintingArgs, PublicationArgs, text_of_report};
-use super::shared::{GateArgs, JsonArgs, StoreArgs};
+use super::shared::{GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs};
 
 /// `netduel report`.
 #[derive(Debug, Args)]
@@ -28,6 +30,8 @@ pub struct ReportArgs {
     pub publication: PublicationArgs,
     #[command(flatten)]
     pub printing: PrintingArgs,
+    #[command(flatten)]
+    pub redact: RedactArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -54,6 +58,8 @@ pub struct CompareArgs {
     pub printing: PrintingArgs,
     #[command(flatten)]
     pub gate: GateArgs,
+    #[command(flatten)]
+    pub redact: RedactArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -142,6 +148,81 @@ pub enum RunsAction {
         /// The runs: names, beginnings of names, `last`, or paths of files [default: all of the store].
         #[arg(value_name = "RUN")]
         runs: Vec<String>,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Change the title and the notes of a run. Its trials stay as they are.
+    #[command(
+        after_help = "Examples:\n  netduel runs tag last --title \"after the driver update\" --note kernel=6.8\n  netduel runs tag last --unset kernel --no-title"
+    )]
+    Tag {
+        /// The run: its name, the beginning of its name, or `last`.
+        run: String,
+        #[command(flatten)]
+        tags: TagArgs,
+        /// Remove the title.
+        #[arg(long, conflicts_with = "title")]
+        no_title: bool,
+        /// Remove the note with this key; may be repeated.
+        #[arg(long, value_name = "KEY")]
+        unset: Vec<String>,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Give a run another name.
+    #[command(after_help = "Example:\n  netduel runs rename last before-the-update")]
+    Rename {
+        /// The run: its name, the beginning of its name, or `last`.
+        run: String,
+        /// The new name: 1 to 40 of a-z A-Z 0-9 . _ -
+        #[arg(value_name = "NAME")]
+        to: RunId,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Write a run to one file, for another machine or person. `netduel report FILE` opens it, `netduel runs import FILE` stores it.
+    #[command(
+        after_help = "Examples:\n  netduel runs export last\n  netduel runs export last --out for-the-vendor.netduel --redact"
+    )]
+    Export {
+        /// The run: its name, the beginning of its name, a file, or `last`.
+        run: String,
+        /// The file [default: RUN.netduel in this folder]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        #[command(flatten)]
+        redact: RedactArgs,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Copy the file of a run into the store. A run of the same name is not replaced.
+    #[command(
+        after_help = "Examples:\n  netduel runs import ./from-a-colleague.netduel\n  netduel runs import ./from-a-colleague.netduel --name theirs"
+    )]
+    Import {
+        /// The file.
+        file: PathBuf,
+        /// Its name in the store [default: the name that the run has]
+        #[arg(long, value_name = "NAME")]
+        name: Option<RunId>,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Show the disk space of the stored runs, the largest first.
+    #[command(after_help = "Examples:\n  netduel runs du\n  netduel runs du --json | jq '.disk_bytes'")]
+    Du {
+        #[command(flatten)]
+        json: JsonArgs,
         #[command(flatten)]
         store: StoreArgs,
     },

@@ -1,9 +1,11 @@
 //! `netduel run`: runs a plan from a file, or resumes a stored run.
 mod estimate;
 mod lines;
+mod live;
 mod outcome;
 mod path_events;
 mod progress;
+mod rate;
 mod surroundings;
 
 use std::fs::File;
@@ -23,20 +25,23 @@ use crate::exit::{Failure, Kind, OrFail as _, no_thread};
 use crate::gate;
 use crate::provider::{self, Home};
 use crate::publication;
+use crate::redaction;
 use crate::report_file::Destination;
 use crate::run_store::{NextStep, open_store, store_failure, writable_store};
 use crate::signal;
 use crate::ssh::SshHosts;
 
+pub use live::Live;
 use outcome::finish;
 pub use outcome::{Output, run_failure, stopped_before_trials};
-use progress::Progress;
+use progress::{Display, Progress};
 pub use surroundings::{
     PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab, ssh_hosts,
 };
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
+    redaction::begin(args.outcome.redact.redact);
     let permissions = args.permissions.permissions();
     let store = match &args.resume {
         // A store without the run is not created.
@@ -48,6 +53,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         out,
         json: args.outcome.json.json,
         quiet: args.outcome.quiet.quiet,
+        live: args.outcome.live,
         verbose: args.outcome.verbose,
         gate: args.gate.clone(),
     };
@@ -67,6 +73,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
             output.out = Some(Destination::of(Path::new(report), None)?.printed(&args.printing)?);
         }
         output.check()?;
+        redaction::learn(&run.header)?;
         let plan = run.header.plan.clone();
         let provider = provider(&plan)?;
         let lab = announced_lab(&plan, output.quiet)?;
@@ -81,6 +88,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     if args.seed.is_some() {
         plan.design.seed = args.seed;
     }
+    redaction::learn(&plan)?;
     gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
     let provider = provider(&plan)?;
@@ -196,12 +204,24 @@ pub fn execute(
     around: Around,
     output: &Output,
 ) -> Result<(), Failure> {
-    let mut progress = Progress::new(plan, source.earlier_trials(), output.quiet);
+    let earlier = source.earlier_trials();
     let mut system = System::new(plan, source, store, around.lab)?;
     system.ssh = around.ssh;
     system.provider = around.provider;
-    let (result, closed) = system.run(&mut PlanPolicy(plan), |event| progress.event(event));
+    let live = Live::open(output.live, output.quiet, plan, &earlier);
+    let display = if live.is_some() { Display::Elsewhere } else { Display::of_stderr(output.quiet) };
+    let mut progress = Progress::new(plan, earlier, output.quiet, display);
+    let mut policy = PlanPolicy { plan, controls: live.as_ref().map(Live::controls).unwrap_or_default() };
+    let (result, closed) = system.run(&mut policy, |event| {
+        progress.event(event);
+        if let Some(live) = &live {
+            live.event(event);
+        }
+    });
     progress.close();
+    if let Some(live) = live {
+        live.close();
+    }
     // The results first: nothing of them depends on the end of the lab.
     let finished = finish(result, &closed.store, closed.id.as_ref(), output);
     remove_lab(closed.lab);

@@ -9,11 +9,12 @@ use netduel_report::analysis::Analysis;
 use netduel_report::json::report::ReportDocument;
 use netduel_store::Store;
 
-use crate::cli::shared::GateArgs;
+use crate::cli::shared::{GateArgs, LiveArgs};
 use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
 use crate::program;
+use crate::redaction;
 use crate::report_file::{Destination, render, summary, text};
 use crate::run_store::resume_command;
 
@@ -25,6 +26,8 @@ pub struct Output {
     pub json: bool,
     /// No progress.
     pub quiet: bool,
+    /// Whether the run is shown on the whole terminal.
+    pub live: LiveArgs,
     /// The whole report on standard output, not only the verdicts.
     pub verbose: bool,
     /// Conditions under which the run fails.
@@ -67,7 +70,7 @@ pub fn finish(
         tell("No trial was finished.");
         Ok(())
     } else {
-        show(&run, &analysis, output)
+        show_redacted(&run, &analysis, output)
     };
     // The resumed run writes the same report, whose path is in the run.
     let resume = resume_command(id);
@@ -127,6 +130,15 @@ fn is_dropped(run: &Run, arm: &ArmName) -> bool {
         .any(|warning| matches!(warning, Warning::ArmDropped { arm: dropped, .. } if dropped == arm))
 }
 
+/// Shows the run, with pseudonyms when the user wants them. What judges the run has its names.
+fn show_redacted(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
+    if !redaction::is_on() {
+        return show(run, analysis, output);
+    }
+    let seen = redaction::run(run.clone())?;
+    show(&seen, &netduel_report::analyse_run(&seen), output)
+}
+
 fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
     let printed = if output.json {
         print_json(&ReportDocument::of(run, analysis, &program::origin()))
@@ -156,7 +168,7 @@ fn say(json: bool, line: &str) -> Result<(), Failure> {
         tell(line);
         return Ok(());
     }
-    print_lines(&format!("{line}\n"))
+    print_lines(&redaction::text(&format!("{line}\n")))
 }
 
 /// A signal came before the first trial.

@@ -25,6 +25,7 @@ use netduel_report::inspect::Inspection;
 use netduel_store::{RunWriter, StoreError};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
+use crate::run::live::Controls;
 use crate::run::outcome::stopped_before_trials;
 use crate::run::path_events::PathEvents;
 use crate::ssh::{NotPrepared, OnFailure, SshHosts};
@@ -273,15 +274,31 @@ impl Clock for SystemClock {
 }
 
 /// The policy of a run of a plan: its hosts are inspected, and it stops when every interval is as narrow as the plan requires.
-pub struct PlanPolicy<'a>(pub &'a ResolvedPlan);
+pub struct PlanPolicy<'a> {
+    /// The plan.
+    pub plan: &'a ResolvedPlan,
+    /// What the user asks of the run.
+    pub controls: Controls,
+}
+
+impl<'a> PlanPolicy<'a> {
+    /// Without a user.
+    pub fn of(plan: &'a ResolvedPlan) -> Self {
+        Self { plan, controls: Controls::default() }
+    }
+}
 
 impl Policy for PlanPolicy<'_> {
     fn problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
-        host_problems(self.0, hosts)
+        host_problems(self.plan, hosts)
+    }
+
+    fn is_paused(&mut self) -> bool {
+        self.controls.is_paused()
     }
 
     fn stop_after_block(&mut self, trials: &[Trial], dropped: &BTreeMap<ArmName, String>) -> Option<RunEnd> {
-        let analysis = analysis::analyse(self.0, None, trials, &[], None);
+        let analysis = analysis::analyse(self.plan, None, trials, &[], None);
         analysis.precise_enough(|arm| dropped.contains_key(arm)).then_some(RunEnd::PrecisionReached)
     }
 }
