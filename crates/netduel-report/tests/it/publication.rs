@@ -110,7 +110,7 @@ fn printed_page_folds_nothing_and_has_links_as_footnotes() {
 fn summary_is_three_sentences_and_one_picture() {
     let run = build(&Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() });
     let analysis = analyse_run(&run);
-    let document = netduel_report::document::of_run(&run, &analysis);
+    let document = document::of_run(&run, &analysis);
     let summary = &document.sections[0];
     assert_eq!(summary.anchor, "summary");
     let [Block::Paragraph(text), Block::Figure(figure)] = summary.blocks.as_slice() else {
