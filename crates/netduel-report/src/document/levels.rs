@@ -18,6 +18,10 @@ const READING: &str = "Bar: median of the valid trials. Line: their quartiles.";
 
 /// The metrics with verdicts of a workload; absent when none has a value.
 pub(super) fn of_workload(analysis: &Analysis, workload: &WorkloadAnalysis) -> Option<Figure> {
+    if workload.arms.len() < 2 {
+        // A bar beside no other says nothing.
+        return None;
+    }
     let groups: Vec<LevelGroup> = shown(workload).map(|metric| group(analysis, metric, "")).collect();
     figure(format!("Results of {}", workload.name), groups)
 }

@@ -116,7 +116,7 @@ pub fn author() -> Publication {
 fn far() -> Run {
     let mut run = build(&Recipe { effect: 60.0, workloads: vec!["bulk", "rr"], ..Recipe::default() });
     let long = |arm: &mut netduel_model::ids::ArmName| {
-        *arm = format!("{arm}-with-a-name-of-forty-characters").parse().unwrap();
+        *arm = format!("{arm}-with-a-long-name").parse().unwrap();
     };
     run.header.plan.arms.iter_mut().for_each(|arm| long(&mut arm.name));
     run.trials.iter_mut().for_each(|trial| long(&mut trial.slot.arm));
