@@ -11,11 +11,17 @@ use crate::words;
 const FAR: f64 = 20.0;
 /// Groups of the one picture of the summary: it stays a picture that is understood at a glance.
 const SUMMARY_GROUPS_MAX: usize = 4;
+/// Metrics of a run's only workload in the summary: its section has all of them.
+const SUMMARY_METRICS_MAX: usize = 2;
 
 const READING: &str = "Bar: median of the valid trials. Line: their quartiles.";
 
 /// The metrics with verdicts of a workload; absent when none has a value.
 pub(super) fn of_workload(analysis: &Analysis, workload: &WorkloadAnalysis) -> Option<Figure> {
+    if workload.arms.len() < 2 {
+        // A bar beside no other says nothing.
+        return None;
+    }
     let groups: Vec<LevelGroup> = shown(workload).map(|metric| group(analysis, metric, "")).collect();
     figure(format!("Results of {}", workload.name), groups)
 }
@@ -25,7 +31,7 @@ pub(super) fn of_run(analysis: &Analysis) -> Option<Figure> {
     let is_alone = analysis.workloads.len() == 1;
     let groups: Vec<LevelGroup> = if is_alone {
         let metrics = analysis.workloads.iter().flat_map(|workload| shown(workload));
-        metrics.take(SUMMARY_GROUPS_MAX).map(|metric| group(analysis, metric, "")).collect()
+        metrics.take(SUMMARY_METRICS_MAX).map(|metric| group(analysis, metric, "")).collect()
     } else {
         let first = |workload: &WorkloadAnalysis| {
             shown(workload).next().map(|metric| group(analysis, metric, workload.name.as_str()))

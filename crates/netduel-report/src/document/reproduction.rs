@@ -48,8 +48,13 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
             "The equivalent commands, as root on the named host. Note the values before; a run restores them by itself."
                 .to_owned(),
         ));
-        let code = settings.iter().flat_map(|arm| {
-            [format!("# arm {}", arm.arms.join(", "))].into_iter().chain(arm.lines.iter().cloned())
+        let code = settings.iter().flat_map(|group| {
+            let arms = match group.arms.as_slice() {
+                [] => "# every arm".to_owned(),
+                [one] => format!("# arm {one}"),
+                arms => format!("# arms {}", arms.join(", ")),
+            };
+            [arms].into_iter().chain(group.lines.iter().cloned())
         });
         blocks.push(Block::Code(code.map(|line| words::plain(&line)).collect()));
     }

@@ -20,7 +20,10 @@ const FOLDED_FROM: usize = 3;
 pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     let header = &run.header;
     let author = header.publication();
-    let mut sections: Vec<Section> = reader::summary(analysis, noted(analysis)).into_iter().collect();
+    // A single trial is its own summary.
+    let is_single = is_single_trial(&analysis.plan);
+    let summary = reader::summary(analysis, noted(analysis)).filter(|_| !is_single);
+    let mut sections: Vec<Section> = summary.into_iter().collect();
     sections.push(result(analysis));
     sections.extend(reader::purpose(&author));
     sections.extend(packets::page(analysis));
@@ -312,8 +315,12 @@ fn warnings(analysis: &Analysis, has_plan_file: bool) -> Section {
 fn method(analysis: &Analysis) -> Section {
     let rows = words::rules(&analysis.plan).into_iter().map(|(name, rule)| (name.to_owned(), rule));
     let facts = FactGroup { rows: rows.collect(), ..FactGroup::default() };
-    let mut blocks: Vec<Block> =
-        words::method(&analysis.plan).into_iter().map(|text| Block::Paragraph(text.into())).collect();
-    blocks.extend([Block::Heading("Rules of counting".to_owned()), Block::Facts(vec![facts])]);
+    let rules = Block::Facts(vec![facts]);
+    let blocks = if is_single_trial(&analysis.plan) {
+        vec![rules]
+    } else {
+        let paragraphs = words::method(&analysis.plan).into_iter().map(|text| Block::Paragraph(text.into()));
+        paragraphs.chain([Block::Heading("Rules of counting".to_owned()), rules]).collect()
+    };
     section("counted", "Method", Scope::Reference, blocks)
 }

@@ -32,13 +32,27 @@ pub struct WorkloadCommands {
     pub arms: Vec<ArmCommands>,
 }
 
-/// The settings of each arm as commands; empty when no arm changes anything.
+/// The settings of each arm as commands, arms with the same ones together; empty when no arm changes anything.
 pub fn settings_of_arms(plan: &ResolvedPlan) -> Vec<ArmCommands> {
     if plan.arms.iter().all(|arm| arm.treatments.is_empty()) {
         return Vec::new();
     }
-    let of = |arm: &Arm| ArmCommands { arms: vec![arm.name.to_string()], lines: settings(plan, arm) };
-    plan.arms.iter().map(of).collect()
+    grouped(plan.arms.iter().map(|arm| (arm, settings(plan, arm))))
+}
+
+/// The commands of arms, those of arms with the same ones once and without names when they are those of all.
+fn grouped<'a>(commands: impl Iterator<Item = (&'a Arm, Vec<String>)>) -> Vec<ArmCommands> {
+    let mut groups: Vec<ArmCommands> = Vec::new();
+    for (arm, lines) in commands {
+        match groups.iter_mut().find(|group| group.lines == lines) {
+            Some(group) => group.arms.push(arm.name.to_string()),
+            None => groups.push(ArmCommands { arms: vec![arm.name.to_string()], lines }),
+        }
+    }
+    if let [only] = groups.as_mut_slice() {
+        only.arms.clear();
+    }
+    groups
 }
 
 /// The lines that prepare all tests: the lab, and the server of quick tests on each server host.
@@ -59,19 +73,9 @@ pub fn preparation(plan: &ResolvedPlan) -> Vec<String> {
 /// The quick tests of every workload on every arm. A workload without a quick test has no lines.
 pub fn commands_of_tests(plan: &ResolvedPlan) -> Vec<WorkloadCommands> {
     let of = |name: &netduel_model::ids::WorkloadName| {
-        let mut groups: Vec<ArmCommands> = Vec::new();
-        for arm in &plan.arms {
-            let Some(workload) = arm.workload(name) else { continue };
-            let lines = test(plan, arm, workload);
-            match groups.iter_mut().find(|group| group.lines == lines) {
-                Some(group) => group.arms.push(arm.name.to_string()),
-                None => groups.push(ArmCommands { arms: vec![arm.name.to_string()], lines }),
-            }
-        }
-        if let [only] = groups.as_mut_slice() {
-            only.arms.clear();
-        }
-        WorkloadCommands { workload: name.to_string(), arms: groups }
+        let of_arm = |arm: &'_ Arm| arm.workload(name).map(|workload| test(plan, arm, workload));
+        let commands = plan.arms.iter().filter_map(|arm| Some((arm, of_arm(arm)?)));
+        WorkloadCommands { workload: name.to_string(), arms: grouped(commands) }
     };
     plan.workloads.iter().map(of).collect()
 }

@@ -107,7 +107,7 @@ fn stored_quick_test_has_no_words_of_comparisons() {
     for (format, text) in [
         ("terminal", terminal::report(&document, 120, false)),
         ("closing lines", terminal::summary(&document, 80, false)),
-        ("markdown", markdown::page(&document).split("## Reproduction").next().unwrap().to_owned()),
+        ("markdown", markdown::page(&document).split("## Method").next().unwrap().to_owned()),
         ("html", shown),
     ] {
         for absent in ["Stopped:", "Verdict", "verdict", "quartiles", "(n 1)", "1 block"] {

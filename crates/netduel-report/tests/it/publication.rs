@@ -66,11 +66,7 @@ fn hostile_words_and_images_of_an_author_stay_text() {
     hostile.accent = Some("#fff; } body { display: none".to_owned());
     run.header.annotations.publication = hostile;
     for page in [html::page(&document(&run)), html::printed(&document(&run), Paper::A4)] {
-        assert!(
-            !page.contains("<img")
-                && !page.contains("onerror=\"")
-                && !page.contains("display: none }</style>")
-        );
+        assert!(!page.contains("<img") && !page.contains("onerror=\"") && !page.contains("body { display"));
         assert_eq!(page.matches("<script").count(), 4);
         assert!(!page.contains("href=\"javascript"));
         assert!(!page.contains("img-src"), "without an image no image is allowed");
@@ -110,7 +106,7 @@ fn printed_page_folds_nothing_and_has_links_as_footnotes() {
 fn summary_is_three_sentences_and_one_picture() {
     let run = build(&Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() });
     let analysis = analyse_run(&run);
-    let document = netduel_report::document::of_run(&run, &analysis);
+    let document = document::of_run(&run, &analysis);
     let summary = &document.sections[0];
     assert_eq!(summary.anchor, "summary");
     let [Block::Paragraph(text), Block::Figure(figure)] = summary.blocks.as_slice() else {

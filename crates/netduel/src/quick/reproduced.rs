@@ -31,7 +31,7 @@ fn traffic(line: &str, family: Family) -> Traffic {
     };
     let address = match family {
         Family::Ipv4 => ANY_IPV4,
-        Family::Ipv6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        Family::Ipv6 => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
     };
     let plan = test.plan(common, "server", address).unwrap_or_else(|error| panic!("{line}: {error}"));
     plan.arms[0].workloads[0].traffic.clone()
