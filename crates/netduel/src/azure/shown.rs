@@ -86,6 +86,11 @@ fn nic(nic: &Nic) -> String {
     if marks.is_empty() { nic.name.clone() } else { format!("{} ({})", nic.name, marks.join(", ")) }
 }
 
+/// Whether a bed is older than a day, in which every shutdown has come once.
+pub fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
+    tags.created_unix_s.is_some_and(|created| now_unix_s.saturating_sub(created) > 24 * 60 * 60)
+}
+
 /// A bed in a listing, with a line end.
 pub fn listed(region: &str, tags: &Tags, now_unix_s: u64) -> String {
     let age = match hours(tags, now_unix_s) {

@@ -9,7 +9,10 @@ use netduel_azure::template;
 use netduel_model::bed::Bed;
 use netduel_model::bed::prefix::Prefix;
 
-use super::{az, failed, forget_host_keys, now_unix_s, print_beds, read_bed, read_text, shown};
+use super::bed_file::{read_bed, read_text};
+use super::document::print_beds;
+use super::session::{az, failed, now_unix_s};
+use super::{host_keys, shown};
 use crate::console::{print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
@@ -32,7 +35,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let prepared = prepare(az, &bed, now_unix_s()).map_err(|error| failed(&doing, error))?;
     announce(&bed, &prepared);
     if !prepared.exists {
-        forget_host_keys(&bed.name);
+        host_keys::forget(&bed.name);
     }
     let files = Files::write(&bed, &prepared, &key, prefixes)?;
     let created = created(az, &bed, &prepared, &files);
