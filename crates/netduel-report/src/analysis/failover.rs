@@ -133,7 +133,7 @@ impl<'a> Timed<'a> {
 }
 
 /// One direction of one trial.
-struct DirectionProbes<'a> {
+struct Probes<'a> {
     rate: PerSecond,
     sent: u64,
     receiver: &'a FailoverReport,
@@ -186,11 +186,7 @@ fn clock_lead(client: &FailoverReport, server: &FailoverReport, shared: bool) ->
 }
 
 /// Both directions of a trial; absent when its records are incomplete.
-fn ways<'a>(
-    workload: &'a Workload,
-    trial: &'a Trial,
-    shared: bool,
-) -> Option<([DirectionProbes<'a>; 2], f64)> {
+fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([Probes<'a>; 2], f64)> {
     let rate = workload.traffic.facts().probes?;
     let report = |role: Role| trial.end(role)?.report.failover.as_ref();
     let (client, server) = (report(Role::Client)?, report(Role::Server)?);
@@ -234,7 +230,7 @@ fn ways<'a>(
         let lead_ns = if receiver == Role::Server { lead } else { lead.wrapping_neg() };
         let spans = spans.collect();
         let (firsts, copies) = first_and_duplicate_arrivals(report);
-        DirectionProbes { rate, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
+        Probes { rate, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
     };
     Some(([way(Role::Server, client.probes_sent), way(Role::Client, server.probes_sent)], error))
 }
@@ -254,7 +250,7 @@ fn first_and_duplicate_arrivals(report: &FailoverReport) -> (Vec<(ProbeArrival, 
     (firsts, copies)
 }
 
-impl DirectionProbes<'_> {
+impl Probes<'_> {
     fn pace_ns(&self) -> i64 {
         (1_000_000_000 / self.rate.0.max(1)).cast_signed()
     }
@@ -382,7 +378,7 @@ pub(super) fn outage(workload: &Workload, trial: &Trial, shared: bool) -> Option
 
 /// Lost probes of a trial.
 pub(super) fn lost(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
-    Some(ways(workload, trial, shared)?.0.iter().map(DirectionProbes::lost).total() as f64)
+    Some(ways(workload, trial, shared)?.0.iter().map(Probes::lost).total() as f64)
 }
 
 /// The longest recovery of a trial, nanoseconds, and whether the streams recovered before the next event or the end; otherwise it
@@ -462,7 +458,7 @@ impl DirectionFigures {
 }
 
 /// Adds a direction to the time series of a trial.
-fn draw(line: &mut Line, number: usize, way: &DirectionProbes<'_>, duration: i64) {
+fn draw(line: &mut Line, number: usize, way: &Probes<'_>, duration: i64) {
     let width = (duration / POINTS_MAX).max(POINT_NS);
     let bins = (duration / width).max(1) as usize;
     let bin =

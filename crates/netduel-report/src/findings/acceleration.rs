@@ -106,7 +106,7 @@ fn state(host: &HostSnapshot, synthetic: &Interface) -> Acceleration {
 /// Packets on the virtual function as counted by the paravirtual driver; absent when it has no such counters.
 fn carried(synthetic: &Interface) -> Option<u64> {
     let counter = |name: &str| synthetic.device.counters.get(name).copied();
-    counter("vf_rx_packets").into_iter().chain(counter("vf_tx_packets")).reduce(|a, b| a + b)
+    counter("vf_rx_packets").into_iter().chain(counter("vf_tx_packets")).reduce(u64::saturating_add)
 }
 
 /// A virtual function with the same MAC address and no master: the pairing failed.

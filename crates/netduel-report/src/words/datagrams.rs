@@ -78,7 +78,8 @@ pub fn datagrams_title(workload: &WorkloadAnalysis) -> &'static str {
 fn packets(ways: &[&DatagramDirection]) -> String {
     let side = |of: fn(&DatagramDirection) -> Option<&Packets>, verb: &str| {
         let all: Vec<&Packets> = ways.iter().map(|way| of(way)).collect::<Option<_>>()?;
-        let (count, bytes) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.packets, sum.1 + one.bytes));
+        let count = all.iter().map(|one| one.packets).total();
+        let bytes = all.iter().map(|one| one.bytes).total();
         let name = &all.first()?.interface;
         let length = bytes as f64 / count.max(1) as f64;
         Some(format!("{name} {verb} {count} packets of {} B", units::count(length)))

@@ -257,7 +257,8 @@ fn outstanding(traffic: &Traffic) -> Option<u32> {
 
 /// Sums over connections; absent when the kernel did not report a value.
 fn sum(connections: &[&TcpInfo], field: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
-    let sum = connections.iter().map(|tcp| field(tcp)).reduce(|a, b| Some(a? + b?)).flatten()?;
+    let sum =
+        connections.iter().map(|tcp| field(tcp)).reduce(|a, b| Some(a?.saturating_add(b?))).flatten()?;
     Some(sum as f64)
 }
 
