@@ -1,4 +1,6 @@
 //! A plan that makes sense, with every default written out: what is run, stored and printed.
+//!
+//! Long because: the types of a plan refer to each other, and its treatments are a closed list with the facts of each.
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
