@@ -62,7 +62,7 @@ fn pdf_has_the_report_with_page_numbers_and_leaves_nothing_behind() {
     ];
     let finished = Finished::from(bench.netduel(words).env("TMPDIR", &folder).output().unwrap());
     let finished = finished.expect_code(0);
-    assert!(finished.stderr.contains("printed by Chromium"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("printing with Chromium"), "{}", finished.stderr);
     bench.assert_nothing_left();
     assert_empty(&folder);
     let pdf = bench.path().join("report.pdf");
