@@ -103,7 +103,8 @@ fn stored_quick_test_has_no_words_of_comparisons() {
         .split("id=\"workload-1\"")
         .next()
         .unwrap()
-        .replace("id=\"verdicts\"", "");
+        .replace("id=\"verdicts\"", "")
+        .replace("href=\"#verdicts\"", "");
     for (format, text) in [
         ("terminal", terminal::report(&document, 120, false)),
         ("closing lines", terminal::summary(&document, 80, false)),

@@ -66,7 +66,7 @@ fn hostile_words_and_images_of_an_author_stay_text() {
     hostile.accent = Some("#fff; } body { display: none".to_owned());
     run.header.annotations.publication = hostile;
     for page in [html::page(&document(&run)), html::printed(&document(&run), Paper::A4)] {
-        assert!(!page.contains("<img") && !page.contains("onerror=\"") && !page.contains("body { display"));
+        assert!(!page.contains("<img") && !page.contains("onerror=\"") && !page.contains("#fff; }"));
         assert_eq!(page.matches("<script").count(), 4);
         assert!(!page.contains("href=\"javascript"));
         assert!(!page.contains("img-src"), "without an image no image is allowed");

@@ -79,7 +79,7 @@ fn announce(browser: &Browser, version: &str) {
     } else {
         ""
     };
-    tell(&format!("printed by {version} ({}){confined}", browser.path().display()));
+    tell(&format!("printing with {version} ({}){confined}", browser.path().display()));
     let major = browser::major(version);
     if major.is_some_and(|major| major < VERSION_OF_MARGINS) {
         tell(&format!(
