@@ -1,5 +1,7 @@
 //! The section "Test bed", its prices and its drawing, and the published figures beside those of a run.
-use netduel_model::bed::{BedNetwork, BedNic, BedType, BedVm, Placement, RunBed, SeenNic, SeenVf, VfUse, VmFacts};
+use netduel_model::bed::{
+    BedNetwork, BedNic, BedType, BedVm, Placement, RunBed, SeenNic, SeenVf, VfUse, VmFacts,
+};
 use netduel_model::plan::spec::PathKind;
 use netduel_model::run::Run;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
