@@ -54,6 +54,7 @@ fn bed_that_can_be_created_has_tags_with_time_price_and_shutdown() {
             "netduel=x",
             "netduel-created=1795343407",
             "netduel-price=0.50 USD",
+            "netduel-price-read=1795343407",
             "netduel-shutdown=19:00",
             "netduel-type=two-nic"
         ]

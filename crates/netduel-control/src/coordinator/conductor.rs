@@ -291,6 +291,10 @@ impl<'a> Conductor<'a> {
             self.failures.remove(&arm.name);
         }
         let Some(error) = error else { return Ok(Ok(())) };
+        if error.is_of_provider() {
+            // The next attempt would meet the same refusal, after minutes in which machines start and stop.
+            return Ok(Err(error));
+        }
         if failed {
             let failures = self.failures.entry(arm.name.clone()).or_default();
             *failures += 1;

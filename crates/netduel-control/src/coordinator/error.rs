@@ -293,6 +293,11 @@ impl From<PlanFault> for TrialError {
 }
 
 impl TrialError {
+    /// Whether the provider of the machines did not change a resource.
+    pub(super) fn is_of_provider(&self) -> bool {
+        matches!(self, Self::Failed(error) if matches!(**error, RunError::Provider { .. }))
+    }
+
     /// The kind of failure, and the host that refused the request, if one did.
     pub(super) fn kind(&self) -> (RunErrorKind, Option<&HostName>) {
         match self {

@@ -179,6 +179,8 @@ fn every_bed_of_the_guide_is_valid() {
     let guide = std::fs::read_to_string(project_file("docs/beds.md")).expect("the guide is there");
     let beds: Vec<&str> =
         guide.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap_or_default()).collect();
+    // The others are parts of plans.
+    let beds: Vec<&str> = beds.into_iter().filter(|block| block.contains("region = ")).collect();
     assert!(!beds.is_empty(), "the guide shows no bed");
     for text in beds {
         bed(text);

@@ -105,8 +105,5 @@ fn name_that_would_be_an_option_or_more_than_a_name_is_refused() {
 fn unknown_publication_is_refused_with_those_that_exist() {
     let text = text("").replace("question = \"?\"", "question = \"?\"\npublished = \"azure-dpdk\"");
     let error = parse(&text, "p").unwrap_err().to_string();
-    assert!(
-        error.contains("did you mean \"azure-dpdk-2025\"?") && error.contains("linux-hyper-v"),
-        "{error}"
-    );
+    assert!(error.contains("`azure-dpdk-2025`") && error.contains("`linux-hyper-v`"), "{error}");
 }

@@ -13,6 +13,9 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::{Analysis, ArmAnalysis, WorkloadAnalysis};
 use crate::words;
 
+/// The column of shares.
+const SHARE: usize = 4;
+
 /// The figures; absent when none is known for the size or named by the plan.
 pub fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
     let size = words::common_size(analysis);
@@ -52,10 +55,11 @@ pub fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
         None => "The size of the hosts of this run is unknown, or differs.".to_owned(),
     };
     table.notes.push(format!("Sources: {}.", sources.join("; ")));
-    table.notes.push(
-        "A share is given where size, path, traffic and definition of the figure are those of this run."
-            .to_owned(),
-    );
+    if table.rows.iter().any(|row| !matches!(row.get(SHARE), None | Some(Cell::Absent))) {
+        let when =
+            "A share is given where size, path, traffic and definition of the figure are those of this run.";
+        table.notes.push(when.to_owned());
+    }
     let blocks = vec![Block::Reading(own), Block::Table(table.without_empty_columns())];
     let (anchor, title) = ("published".to_owned(), "Published figures".to_owned());
     Some(Section { anchor, title, scope: Scope::Detail, blocks })

@@ -197,6 +197,6 @@ fn published_figures_of_the_size_stand_beside_the_own_ones() {
     assert_eq!(analysis.plan.published.as_deref(), Some("azure-stress-2018"));
     let text = terminal::report(&document(&other), 200, false);
     let (_, after) = text.split_once("Published figures").unwrap();
-    let after = after.split("Test bed").next().unwrap();
+    let after = after.split("Path proof").next().unwrap();
     assert!(after.contains("Standard_DS15_v2") && !after.contains("share"), "{after}");
 }
