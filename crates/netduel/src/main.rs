@@ -11,11 +11,13 @@ mod demo;
 mod exit;
 mod figure;
 mod gate;
+mod history;
 mod inspect;
 mod lab;
 mod manual;
 mod named_namespace;
 mod output_file;
+mod pipeline;
 mod plan;
 mod program;
 mod quick;
@@ -126,6 +128,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Azure(command) => azure::command(command)?,
         Command::Report(args) => stored::report(args)?,
         Command::Compare(args) => compare::command(args)?,
+        Command::History(args) => history::command(args)?,
         Command::Runs(args) => stored::runs(args)?,
         Command::Agent { checksum: true, .. } => agent::print_checksum()?,
         Command::Agent { bind, .. } => agent::command(bind.bind.clone())?,

@@ -12,6 +12,7 @@ mod core_plots;
 mod counters;
 mod datagrams;
 mod failover;
+pub mod history;
 mod host_drawing;
 pub(crate) mod hosts;
 mod latency_plots;
@@ -27,4 +28,5 @@ mod time_plots;
 mod workload;
 
 pub use compare::of_runs;
+pub use history::of_history;
 pub use run::of_run;

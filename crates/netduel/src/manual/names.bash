@@ -11,10 +11,10 @@ _netduel_names() {
     fi
     if [[ "$current" != -* ]]; then
         case "$command" in
-            report) [[ "$previous" == report ]] && what=runs ;;
+            report|history) [[ "$previous" == "$command" ]] && what=runs ;;
             compare) [[ "$previous" != --out && "$previous" != --format && "$previous" != --store ]] && what=runs ;;
             run) [[ "$previous" == --resume ]] && what=runs ;;
-            runs) [[ "$subcommand" == rm && $COMP_CWORD -gt 2 ]] && what=runs ;;
+            runs) [[ ( "$subcommand" == rm && $COMP_CWORD -gt 2 ) || "$previous" == baseline ]] && what=runs ;;
             tcp|udp|rr|crr|pps) [[ "$previous" == "$command" || -n "$prefix" ]] && what=hosts ;;
             pair) [[ "$previous" == --forget || -n "$prefix" ]] && what=hosts ;;
         esac

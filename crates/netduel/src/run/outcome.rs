@@ -6,6 +6,8 @@ use netduel_model::ids::{ArmName, RunId};
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::warning::Warning;
 use netduel_report::analysis::Analysis;
+use netduel_report::checks::Checks;
+use netduel_report::document;
 use netduel_report::json::report::ReportDocument;
 use netduel_store::Store;
 
@@ -13,8 +15,9 @@ use crate::cli::shared::GateArgs;
 use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
+use crate::pipeline;
 use crate::program;
-use crate::report_file::{Destination, render, summary, text};
+use crate::report_file::{Destination, summary, text, write};
 use crate::run_store::resume_command;
 
 /// Destinations and form of a run's output.
@@ -105,7 +108,10 @@ pub fn finish(
 
 /// Whether a complete run passes: its conditions, and data in every comparison. A proven loss matters more than missing data.
 fn judge(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
-    let passed = match gate::decide(&output.gate, |condition| condition.of_run(analysis)) {
+    let decided = gate::decide(&output.gate, |condition| condition.of_run(analysis));
+    let checks = Checks::of_run(run, analysis, output.gate.rules());
+    pipeline::announce(&checks, &document::of_run(run, analysis), decided.as_ref());
+    let passed = match decided {
         Err(failure) if failure.kind == Kind::Gate => return Err(failure),
         other => other,
     };
@@ -135,7 +141,7 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
     };
     if let Some(destination) = &output.out {
         // Also when the standard output is full.
-        destination.write(&render(run, analysis, destination.format)?).map_err(|failure| {
+        write(run, analysis, output.gate.rules(), destination).map_err(|failure| {
             // The run is finished and stored: only its report is missing.
             let id = &run.header.id;
             failure.remedy(format!(
