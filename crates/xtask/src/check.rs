@@ -4,7 +4,7 @@ use netduel_test_support::requires_all;
 
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
-use crate::{fuzz, guests, step, tidy, workspace};
+use crate::{exports, fuzz, guests, step, tidy, workspace};
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub fn run() -> bool {
         tests = Some(finished);
         Ok(ending)
     });
+    timed(&mut rows, "exports", parquet);
     timed(&mut rows, "fuzzing", fuzzing);
     // Fails if `cargo run` is ambiguous, which is a command of the README; the tests run the demo itself.
     timed(&mut rows, "cargo run", || {
@@ -83,6 +84,15 @@ fn licences() -> Result<Ending> {
         return Ok(Ending::NotRun);
     }
     step::succeeds(&mut step::cargo(["deny", "--workspace", "check"])).map(Ending::from)
+}
+
+/// The feature `parquet` and its tests, which need packages of Python.
+fn parquet() -> Result<Ending> {
+    if !requires_all() && !workspace::in_ci() {
+        println!("the tests of Parquet files were not run: cargo xtask test exports");
+        return Ok(Ending::NotRun);
+    }
+    exports::test(&[]).map(Ending::from)
 }
 
 /// Only libFuzzer needs a C++ compiler; the tests have called every target with its corpus.
