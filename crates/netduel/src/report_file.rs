@@ -128,7 +128,7 @@ pub fn render(run: &Run, analysis: &Analysis, rules: Rules<'_>, format: Format) 
 
 /// Lines with their ends.
 pub fn lines(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().map(|line| format!("{line}\n")).collect::<Vec<_>>().concat()
 }
 
 /// The whole report for this terminal.
