@@ -9,15 +9,18 @@ use netduel_model::workload::{Role, Workload};
 use netduel_sys::clock;
 
 use crate::failure::traffic;
-use crate::kernel_bypass;
+use crate::kernel_bypass::{self, OnInterface};
 use crate::path_events::{self, EventThread, OwnInterfaces};
 use crate::placement::{DataAddress, placed};
 use crate::treatment::{GuardCommand, Treatments};
-use crate::trial_end::{EndResult, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress};
+use crate::trial_end::{
+    EndResult, Lingering, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress,
+};
 
 /// An end of the engines that is ready to start.
 struct Engine {
     end: Side,
+    on_interface: Option<OnInterface>,
     /// What is done to this host's interfaces while the traffic runs, by place in the plan.
     events: Vec<(u32, PathEvent)>,
 }
@@ -30,6 +33,7 @@ enum Side {
 /// Traffic of the engines.
 struct RunningEngine {
     running: Running,
+    on_interface: Option<OnInterface>,
     events: Option<EventThread<OwnInterfaces>>,
 }
 
@@ -50,9 +54,11 @@ pub fn server_by(
     prepare: impl FnOnce(&Workload) -> Result<ServerEnd, LoadError>,
 ) -> Result<Prepared, WorkError> {
     let (workload, placement) = placed(workload, Role::Server, address)?;
-    let end = kernel_bypass::server_over(prepare(&workload).map_err(traffic)?, &workload, address)?;
+    let end = prepare(&workload).map_err(traffic)?;
+    let (end, on_interface) = kernel_bypass::server_over(end, &workload, address)?;
     let ports = end.ports().to_vec();
-    let engine = Engine { end: Side::Server(end), events: path_events::of(&workload, Role::Server) };
+    let events = path_events::of(&workload, Role::Server);
+    let engine = Engine { end: Side::Server(end), on_interface, events };
     Ok(Prepared { end: Box::new(engine), ports, placement })
 }
 
@@ -61,8 +67,9 @@ pub(crate) fn client(workload: &Workload, server: &ServerAddress<'_>) -> Result<
     let ServerAddress { peer, ports, token, deadline, bind } = *server;
     let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer, bind))?;
     let end = netduel_load::prepare_bound_client(&workload, peer, ports, token, deadline, bind);
-    let end = kernel_bypass::client_over(end.map_err(traffic)?, &workload, peer, bind)?;
-    let engine = Engine { end: Side::Client(end), events: path_events::of(&workload, Role::Client) };
+    let (end, on_interface) = kernel_bypass::client_over(end.map_err(traffic)?, &workload, peer, bind)?;
+    let events = path_events::of(&workload, Role::Client);
+    let engine = Engine { end: Side::Client(end), on_interface, events };
     Ok(Prepared { end: Box::new(engine), ports: Vec::new(), placement })
 }
 
@@ -73,12 +80,12 @@ impl PreparedEnd for Engine {
         notify: Notify,
     ) -> Result<Box<dyn RunningEnd>, WorkError> {
         reading()?;
-        let Self { end, events } = *self;
+        let Self { end, on_interface, events } = *self;
         let running = match end {
             Side::Server(end) => end.start(notify),
             Side::Client(end) => end.start(notify),
         };
-        let mut started = Box::new(RunningEngine { running, events: None });
+        let mut started = Box::new(RunningEngine { running, on_interface, events: None });
         if events.is_empty() {
             return Ok(started);
         }
@@ -111,9 +118,10 @@ impl RunningEnd for RunningEngine {
     }
 
     fn result(self: Box<Self>, reading: Reading<'_>) -> Result<EndResult, WorkError> {
+        let Self { running, on_interface, events } = *self;
         // First, so that the interface is restored even if the traffic failed.
-        let made = self.events.map(EventThread::end);
-        let report = self.running.join().map_err(traffic);
+        let made = events.map(EventThread::end);
+        let report = running.join().map_err(traffic);
         // What is not restored outlasts the trial, however that went.
         made.as_ref().map_or(Ok(()), |(_, problems)| no_problems(problems))?;
         let mut report = report?;
@@ -121,7 +129,8 @@ impl RunningEnd for RunningEngine {
             failover.events = events;
         }
         reading()?;
-        Ok(EndResult { report, lingering: None })
+        let lingering = on_interface.map(|kept| Box::new(kept) as Box<dyn Lingering>);
+        Ok(EndResult { report, lingering })
     }
 
     fn abort(self: Box<Self>) -> Result<(), WorkError> {
@@ -129,6 +138,9 @@ impl RunningEnd for RunningEngine {
         let problems = self.events.map(EventThread::end).map(|(_, problems)| problems).unwrap_or_default();
         // The report of an aborted trial is of no use, but its threads must be gone before the next trial.
         drop(self.running.join());
+        if let Some(kept) = self.on_interface {
+            kept.remove();
+        }
         no_problems(&problems)
     }
 }

@@ -2,6 +2,7 @@
 //! protocol. Must not know the lab, the store or any report: an agent runs on hosts that have none of them.
 #![forbid(unsafe_code)]
 
+mod carrier;
 mod dpdk;
 mod dpdk_host;
 mod engine;

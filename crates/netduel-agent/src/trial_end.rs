@@ -37,7 +37,7 @@ pub trait RunningEnd {
     fn finish(&self);
     /// Whether [`Self::result`] would return without waiting for traffic.
     fn is_done(&self) -> bool;
-    /// Waits for the end of the traffic, has the counters read, and restores the resources of the end.
+    /// Waits for the end of the traffic, has the counters read, and restores the resources of the end that the other end does not need.
     ///
     /// # Errors
     /// When the traffic failed, or something could not be restored.
@@ -49,7 +49,7 @@ pub trait RunningEnd {
     fn abort(self: Box<Self>) -> Result<(), WorkError>;
 }
 
-/// What is left of an end whose trial is over, because the other end still needs it.
+/// What is left of an end whose trial is over: the other end still needs it, or its host has not been read yet.
 pub trait Lingering {
     /// Ends it.
     ///

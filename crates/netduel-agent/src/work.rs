@@ -219,6 +219,8 @@ impl Work for AgentWork {
     }
 
     fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError> {
+        // What the last trial has on an interface can be in the way of a change of it.
+        self.end_lingering()?;
         self.treatments.apply(treatments).map_err(environment)
     }
 

@@ -6,6 +6,7 @@
 
 pub mod az;
 pub mod deployment;
+pub mod resource;
 pub mod ssh_key;
 pub mod tags;
 pub mod template;

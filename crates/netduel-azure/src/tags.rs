@@ -1,7 +1,9 @@
 //! The tags of a bed's resource group: the only record of a bed. Pure.
 use std::collections::BTreeMap;
 
+use netduel_model::bed::BedType;
 use netduel_model::bed::money::Money;
+use netduel_model::word::word;
 
 /// The name of the bed. A group without it is not a bed.
 pub const BED: &str = "netduel";
@@ -9,6 +11,10 @@ pub const BED: &str = "netduel";
 const CREATED: &str = "netduel-created";
 /// The price of all VMs for an hour, for example `1.20 USD`.
 const PRICE: &str = "netduel-price";
+/// The type of the bed.
+const KIND: &str = "netduel-type";
+/// When the price was looked up, seconds since 1970-01-01T00:00:00Z.
+const PRICE_READ: &str = "netduel-price-read";
 /// The time of the daily shutdown, UTC, or `off`.
 const SHUTDOWN: &str = "netduel-shutdown";
 
@@ -21,8 +27,12 @@ pub struct Tags {
     pub created_unix_s: Option<u64>,
     /// The price of all VMs for an hour; `None` when it is unknown.
     pub price: Option<Money>,
+    /// When the price was looked up, seconds since 1970-01-01T00:00:00Z.
+    pub price_read_unix_s: Option<u64>,
     /// The time of the daily shutdown as the bed has it; `off` for none.
     pub shutdown: Option<String>,
+    /// The type of the bed; `None` when an earlier version created it.
+    pub kind: Option<BedType>,
 }
 
 impl Tags {
@@ -32,7 +42,9 @@ impl Tags {
             bed: tags.get(BED)?.clone(),
             created_unix_s: tags.get(CREATED).and_then(|text| text.parse().ok()),
             price: tags.get(PRICE).and_then(|text| text.parse().ok()),
+            price_read_unix_s: tags.get(PRICE_READ).and_then(|text| text.parse().ok()),
             shutdown: tags.get(SHUTDOWN).cloned(),
+            kind: tags.get(KIND).and_then(|text| BedType::ALL.into_iter().find(|kind| word(kind) == text)),
         })
     }
 
@@ -41,7 +53,9 @@ impl Tags {
         let mut pairs = BTreeMap::from([(BED, self.bed.clone())]);
         pairs.extend(self.created_unix_s.map(|seconds| (CREATED, seconds.to_string())));
         pairs.extend(self.price.as_ref().map(|price| (PRICE, price.to_string())));
+        pairs.extend(self.price_read_unix_s.map(|seconds| (PRICE_READ, seconds.to_string())));
         pairs.extend(self.shutdown.clone().map(|time| (SHUTDOWN, time)));
+        pairs.extend(self.kind.map(|kind| (KIND, word(&kind).to_owned())));
         pairs
     }
 }
@@ -56,13 +70,22 @@ mod tests {
             bed: "x".to_owned(),
             created_unix_s: Some(1_795_343_407),
             price: Some("1.25 EUR".parse().unwrap()),
+            price_read_unix_s: Some(1_795_343_400),
             shutdown: Some("19:00".to_owned()),
+            kind: Some(BedType::HotAdd),
         };
         let owned = |tags: &Tags| -> BTreeMap<String, String> {
             tags.pairs().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
         };
         assert_eq!(Tags::read(&owned(&tags)), Some(tags));
-        let bare = Tags { bed: "x".to_owned(), created_unix_s: None, price: None, shutdown: None };
+        let bare = Tags {
+            bed: "x".to_owned(),
+            created_unix_s: None,
+            price: None,
+            price_read_unix_s: None,
+            shutdown: None,
+            kind: None,
+        };
         assert_eq!(Tags::read(&owned(&bare)), Some(bare));
     }
 

@@ -1,4 +1,5 @@
-//! The comparisons, one line each. A new engine setting is a word in the text of a workload.
+//! The comparisons, one line each. A new engine setting is a word in the text of a workload. A TCP stream without a block has the default
+//! of its engine.
 use anyhow::{Result, bail};
 
 use crate::metric::{Kind, Metric};
@@ -54,30 +55,18 @@ const fn at_most(metric: Metric, value: f64) -> Target {
     Target { metric, bound: Bound::AtMost, value }
 }
 
-const LEAN: Ours =
-    ours("lean", r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"1 MiB","engine":"lean"}"#);
-const COPY: Ours =
-    ours("copy", r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"256 KiB","engine":"copy"}"#);
-const ZEROCOPY: Ours = ours(
-    "zerocopy",
-    r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"256 KiB","engine":"zerocopy"}"#,
-);
-const IO_URING: Ours = ours(
-    "io-uring",
-    r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"256 KiB","engine":"io-uring"}"#,
-);
-const LEAN_8: Ours = ours(
-    "lean, 8 streams",
-    r#"{"type":"tcp-stream","streams":8,"direction":"up","block":"1 MiB","engine":"lean"}"#,
-);
-const LEAN_1000: Ours = ours(
-    "lean, 1000 streams",
-    r#"{"type":"tcp-stream","streams":1000,"direction":"up","block":"1 MiB","engine":"lean"}"#,
-);
-const LEAN_10000: Ours = ours(
-    "lean, 10,000 streams",
-    r#"{"type":"tcp-stream","streams":10000,"direction":"up","block":"1 MiB","engine":"lean"}"#,
-);
+const LEAN: Ours = ours("lean", r#"{"type":"tcp-stream","streams":1,"direction":"up","engine":"lean"}"#);
+const COPY: Ours = ours("copy", r#"{"type":"tcp-stream","streams":1,"direction":"up","engine":"copy"}"#);
+const ZEROCOPY: Ours =
+    ours("zerocopy", r#"{"type":"tcp-stream","streams":1,"direction":"up","engine":"zerocopy"}"#);
+const IO_URING: Ours =
+    ours("io-uring", r#"{"type":"tcp-stream","streams":1,"direction":"up","engine":"io-uring"}"#);
+const LEAN_8: Ours =
+    ours("lean, 8 streams", r#"{"type":"tcp-stream","streams":8,"direction":"up","engine":"lean"}"#);
+const LEAN_1000: Ours =
+    ours("lean, 1000 streams", r#"{"type":"tcp-stream","streams":1000,"direction":"up","engine":"lean"}"#);
+const LEAN_10000: Ours =
+    ours("lean, 10,000 streams", r#"{"type":"tcp-stream","streams":10000,"direction":"up","engine":"lean"}"#);
 const BLOCK: Ours =
     ours("blocking, 14 B", r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"block"}"#);
 const SPIN: Ours = ours("spinning, 14 B", r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"spin"}"#);

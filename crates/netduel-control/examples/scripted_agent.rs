@@ -25,6 +25,11 @@ const OWN_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 7);
 /// The source address of a client that a server saw.
 const ARRIVED_FROM: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
+/// An interface with a MAC address. The one that ends with 2 has a virtual function beside it.
+fn nic(mac: &str) -> Interface {
+    Interface { name: format!("nic{mac}"), mac: Some(mac.to_owned()), ..Interface::default() }
+}
+
 /// Records a request.
 fn log(line: &str) {
     if let Some(path) = std::env::var_os("SCRIPT_LOG") {
@@ -132,11 +137,16 @@ impl Work for Script {
             netns,
             cores: 1,
             sysctls,
-            interfaces: vec![Interface {
-                name: "other0".to_owned(),
-                addresses: vec![OWN_ADDRESS.into()],
-                ..Interface::default()
-            }],
+            interfaces: vec![
+                Interface {
+                    name: "other0".to_owned(),
+                    addresses: vec![OWN_ADDRESS.into()],
+                    ..Interface::default()
+                },
+                nic("00:0d:3a:00:00:01"),
+                nic("00:0d:3a:00:00:02"),
+                nic("00:0d:3a:00:00:02"),
+            ],
             ..HostSnapshot::default()
         })
     }

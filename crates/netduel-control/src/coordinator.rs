@@ -1,6 +1,5 @@
 //! The coordinator: one linear loop that runs the blocks of a plan with agents. Clock, disk, terminal and processes are behind
 //! [`Surroundings`] and [`Agents`].
-mod arrival;
 mod blocked_port;
 mod conditions;
 mod conductor;
@@ -10,11 +9,13 @@ mod error;
 mod failover;
 mod host;
 mod probe;
+mod provider;
 mod restoring;
 mod search;
 mod surroundings;
 mod timing;
 mod trial;
+mod validity;
 
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
@@ -27,7 +28,8 @@ pub use conductor::traffic_ns;
 pub use describe::Described;
 pub use error::{PlanFault, RunError, RunErrorKind};
 pub use surroundings::{
-    Clock, KnownRun, Lab, Launcher, Listener, Policy, Store, StoreProblem, Surroundings, Tokens,
+    Clock, GuestCheck, HostChange, KnownRun, Lab, Launcher, Listener, NoProvider, Policy, Provider,
+    ProviderError, Store, StoreProblem, Surroundings, Tokens,
 };
 
 /// Starts an agent process for each host of a plan, collects the descriptions of the hosts in parallel, and ends the agents. `metadata`:

@@ -20,6 +20,17 @@ pub fn block(plan: &ResolvedPlan, seed: u64, block: u32) -> Vec<Slot> {
     for last in (1..slots.len()).rev() {
         slots.swap(last, below(&mut generator, last as u32 + 1) as usize);
     }
+    if plan.has_provider_treatments() {
+        // Switching a resource of the provider takes from seconds to minutes: the trials of an arm follow one another. The shuffle above
+        // gives the arms the order of their first slots, which is as random.
+        let mut arms: Vec<_> = Vec::new();
+        for slot in &slots {
+            if !arms.contains(&slot.arm) {
+                arms.push(slot.arm.clone());
+            }
+        }
+        slots.sort_by_key(|slot| arms.iter().position(|arm| *arm == slot.arm));
+    }
     for (position, slot) in slots.iter_mut().enumerate() {
         slot.position = position as u32;
     }

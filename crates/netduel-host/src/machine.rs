@@ -6,6 +6,33 @@ use netduel_model::snapshot::{Cache, HugePages, NumaNode, Processor};
 
 use crate::file::{cores_in, field, line, number, numbers_in, whole};
 
+/// Implementer, part and name of arm64 processors of servers, as `arch/arm64/include/asm/cputype.h` of the kernel lists them.
+const ARM_PARTS: [(u32, u32, &str); 9] = [
+    (0x41, 0xd0c, "Arm Neoverse N1"),
+    (0x41, 0xd40, "Arm Neoverse V1"),
+    (0x41, 0xd49, "Arm Neoverse N2"),
+    (0x41, 0xd4f, "Arm Neoverse V2"),
+    (0x41, 0xd8e, "Arm Neoverse N3"),
+    (0x41, 0xd84, "Arm Neoverse V3"),
+    (0x41, 0xd08, "Arm Cortex-A72"),
+    (0xc0, 0xac3, "AmpereOne"),
+    (0xc0, 0xac4, "AmpereOne A"),
+];
+
+/// The model of the first processor in the text of `/proc/cpuinfo`. The kernel has its name on x86, and two numbers on arm64.
+pub(crate) fn cpu_model(cpuinfo: &str) -> Option<String> {
+    if let Some(name) = field(cpuinfo, "model name") {
+        return Some(name.to_owned());
+    }
+    let hexadecimal = |name| u32::from_str_radix(field(cpuinfo, name)?.strip_prefix("0x")?, 16).ok();
+    let (implementer, part) = (hexadecimal("CPU implementer")?, hexadecimal("CPU part")?);
+    let known = ARM_PARTS.into_iter().find(|known| (known.0, known.1) == (implementer, part));
+    Some(known.map_or_else(
+        || format!("arm64 implementer {implementer:#x} part {part:#x}"),
+        |(_, _, name)| name.to_owned(),
+    ))
+}
+
 /// The processors. `allowed`: the cores that this process may run on, if they are known.
 pub(crate) fn processor(root: &Path, allowed: Option<&[u16]>) -> Option<Processor> {
     let folder = root.join("sys/devices/system/cpu");
@@ -116,6 +143,17 @@ fn huge_pages(folder: &Path) -> Vec<HugePages> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processor_of_arm64_is_named_by_its_part() {
+        let cpuinfo = |part: &str| {
+            format!("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: {part}\nCPU revision\t: 1\n")
+        };
+        assert_eq!(cpu_model(&cpuinfo("0xd0c")).as_deref(), Some("Arm Neoverse N1"));
+        assert_eq!(cpu_model(&cpuinfo("0x123")).as_deref(), Some("arm64 implementer 0x41 part 0x123"));
+        assert_eq!(cpu_model("model name\t: AMD EPYC\nCPU part\t: 0xd0c\n").as_deref(), Some("AMD EPYC"));
+        assert_eq!(cpu_model("processor\t: 0\n"), None);
+    }
 
     #[test]
     fn size_beyond_the_range_of_a_number_is_unknown() {

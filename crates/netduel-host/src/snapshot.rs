@@ -9,9 +9,9 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use crate::device::{Surroundings, device, shows_own_links};
 use crate::error::HostError;
-use crate::file::{field, line, whole};
+use crate::file::{line, whole};
 use crate::link::{Link, MtuRange, addresses, links, networks};
-use crate::machine::{memory, nodes, processor};
+use crate::machine::{cpu_model, memory, nodes, processor};
 use crate::netlink::RouteSocket;
 use crate::processor::core_count;
 use crate::queueing::disciplines;
@@ -123,9 +123,10 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
         machine: value("proc/sys/kernel/arch").or_else(machine),
         os: distribution(root),
         platform: platform::platform(root),
+        machine_uuid: value("sys/class/dmi/id/product_uuid"),
         boot_id: value("proc/sys/kernel/random/boot_id"),
         netns: namespace(root),
-        cpu_model: field(cpuinfo, "model name").map(str::to_owned),
+        cpu_model: cpu_model(cpuinfo),
         cores: cores(root),
         memory_bytes: memory(&root.join("proc/meminfo"), "MemTotal"),
         interfaces,

@@ -14,7 +14,8 @@ use crate::control::Control;
 use crate::datagram::{self, Kind};
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
-use crate::packets::BypassPath;
+use crate::packets::bypass::Bypass;
+use crate::packets::{Attachment, BypassPath};
 use crate::preflight;
 use crate::running::{Notify, Running};
 use crate::segmentation;
@@ -198,6 +199,11 @@ impl ClientEnd {
             self.supervisor.segmentation = Some((interface.to_owned(), is_segmented));
         }
         self
+    }
+
+    /// Keeps the programs and sockets of kernel bypass on their interface after the traffic; none when the workload uses the network stack.
+    pub fn attachment(&self) -> Option<Attachment> {
+        self.supervisor.raw.as_ref().and_then(Bypass::attachment)
     }
 
     /// Runs this end. `notify` is called once, when it is over.

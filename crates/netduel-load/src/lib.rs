@@ -72,7 +72,7 @@ mod workload;
 pub use client::{ClientEnd, prepare_bound_client, prepare_client};
 pub use end_markers::END_MARKERS;
 pub use error::{Cause, LoadError};
-pub use packets::{BypassPath, frame_payload};
+pub use packets::{Attachment, BypassPath, frame_payload};
 pub use port::{ControlHandler, Port};
 pub use port_probe::{OpenPorts, probe_ports};
 pub use preflight::check_ranges;

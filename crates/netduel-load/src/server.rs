@@ -12,7 +12,8 @@ use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
 use crate::free_port;
 use crate::listening;
-use crate::packets::BypassPath;
+use crate::packets::bypass::Bypass;
+use crate::packets::{Attachment, BypassPath};
 use crate::port::registry::Registration;
 use crate::preflight;
 use crate::running::{Notify, Running};
@@ -161,6 +162,11 @@ impl ServerEnd {
     pub fn with_bypass(mut self, path: &BypassPath) -> Result<Self, LoadError> {
         self.supervisor.open_bypass(path)?;
         Ok(self)
+    }
+
+    /// Keeps the programs and sockets of kernel bypass on their interface after the traffic; none when the workload uses the network stack.
+    pub fn attachment(&self) -> Option<Attachment> {
+        self.supervisor.raw.as_ref().and_then(Bypass::attachment)
     }
 
     /// Runs this end. `notify` is called once, when it is over.

@@ -228,13 +228,13 @@ pub(crate) fn send(
         sender.send_round_robin(worker, &mut flows, &mut outgoing);
     }
     let mut packets = None;
-    if let Outgoing::Xdp { sender, .. } = &mut outgoing {
+    if let Outgoing::Xdp { mut sender, .. } = outgoing {
         worker.errors.count_times(
             "AF_XDP send",
             "frames left in the interface's queue",
             sender.flush() as u64,
         );
-        packets = Some(sender.report(worker.pinned));
+        packets = Some(sender.into_report(worker.pinned));
     }
     if worker.control.sends_end_markers() {
         end_markers::send(|| flows.iter().map(|PacedFlow { flow, .. }| (&*flow.socket, flow.end_magic)));

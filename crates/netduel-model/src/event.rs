@@ -29,6 +29,13 @@ pub enum Event {
         /// Trials that need not be run because an earlier start did.
         trials_done: u32,
     },
+    /// Resources of the provider are being changed for the next trial, which takes from seconds to minutes.
+    ResourcesChanging {
+        /// The host whose machine it is.
+        host: HostName,
+        /// What, in words.
+        change: String,
+    },
     /// A trial begins.
     TrialStarted {
         /// Where in the schedule.

@@ -77,6 +77,8 @@ pub fn lacks(action: &TreatmentAction) -> Option<(&'static str, &'static str)> {
         | TreatmentAction::Queues { .. }
         | TreatmentAction::Rps { .. }
         | TreatmentAction::Xps { .. }
+        | TreatmentAction::AzureNic { .. }
+        | TreatmentAction::AzurePlacement { .. }
         | TreatmentAction::Command { .. } => None,
     }
 }

@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bed::RunBed;
 use crate::ids::{HostName, RunId};
 use crate::plan::ResolvedPlan;
+use crate::publication::Publication;
 use crate::snapshot::HostSnapshot;
 use crate::trial::Trial;
 use crate::warning::Warning;
+
+/// First line of the plan text of a quick test. Its command follows in a comment, then an empty line and the test as a plan file, which
+/// earlier versions did not store.
+pub const QUICK_TEST: &str = "# A quick test; repeat it with:";
 
 /// What is known of a run before its first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +41,9 @@ pub struct RunHeader {
     /// The absolute path of the report file of `--out`, which a resumed run writes again; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// The bed that has the hosts; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bed: Option<RunBed>,
 }
 
 /// What the command line adds to a plan: words about the run, and settings that it overrides. The resolved plan has the settings.
@@ -49,12 +58,25 @@ pub struct Annotations {
     /// Settings of the plan that were overridden, as `key=value`, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<String>,
+    /// What the author adds to reports beside the plan, and the image of the plan's logo.
+    #[serde(default, skip_serializing_if = "Publication::is_empty")]
+    pub publication: Publication,
+}
+
+impl RunHeader {
+    /// What the author adds to reports: the command line has precedence over the plan.
+    pub fn publication(&self) -> Publication {
+        self.annotations.publication.over(&self.plan.report)
+    }
 }
 
 impl Annotations {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.title.is_none() && self.notes.is_empty() && self.overrides.is_empty()
+        self.title.is_none()
+            && self.notes.is_empty()
+            && self.overrides.is_empty()
+            && self.publication.is_empty()
     }
 }
 

@@ -36,6 +36,9 @@ pub struct HostSnapshot {
     pub os: Option<String>,
     /// Hypervisor or cloud that DMI names.
     pub platform: Option<String>,
+    /// UUID of the machine by its firmware (DMI), as the kernel writes it; only root can read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_uuid: Option<String>,
     /// `/proc/sys/kernel/random/boot_id`: two agents with the same one share a machine.
     pub boot_id: Option<String>,
     /// Inode of the network namespace: two agents with the same one and the same boot share a network stack.
@@ -146,6 +149,18 @@ impl Interface {
 }
 
 impl HostSnapshot {
+    /// Whether a virtual function is beside the interface with a MAC address: a NIC and its virtual function share the address. `None` when no
+    /// interface has it.
+    pub fn has_function_beside(&self, mac: &str) -> Option<bool> {
+        let own = self
+            .interfaces
+            .iter()
+            .filter(|one| one.mac.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(mac)));
+        match own.count() {
+            0 => None,
+            count => Some(count > 1),
+        }
+    }
     /// Whether two agents run on one machine, so that CPU time must not be counted twice.
     pub fn same_machine(&self, other: &Self) -> bool {
         self.boot_id.is_some() && self.boot_id == other.boot_id

@@ -129,6 +129,13 @@ pub enum Warning {
         /// What changed.
         detail: String,
     },
+    /// A guest of a bed contradicts what the provider claims of a VM or NIC that an arm depends on, and the user let the run go on.
+    BedDisagrees {
+        /// The host.
+        host: HostName,
+        /// The contradictions.
+        detail: String,
+    },
     /// An arm names no interface, so the path of its bytes is not verified.
     ArmNotProven {
         /// The arm.
@@ -544,6 +551,10 @@ impl Warning {
                 "placement changed: from block {} on, host {host} was another machine or configuration: {detail}; trials before and after are not \
                  compared: repeat the run on hosts that do not change",
                 block.saturating_add(1)
+            ),
+            Self::BedDisagrees { host, detail } => format!(
+                "bed disagrees: host {host} is not as Azure claims: {detail}; the names of its arms may be wrong: correct the bed and repeat \
+                 the run"
             ),
             Self::ArmNotProven { arm } => format!(
                 "arm not proven: the arm {arm} names no interface, so the path of its bytes is not verified; set `expect_interface` or \

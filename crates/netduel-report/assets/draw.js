@@ -158,11 +158,20 @@
     const axis = values.length && (log || isSpread(middles, values)) ? logScale(values, unit) : null;
     const floor = axis ? axis.scale.domain[0] : -Infinity;
     const y = axis ? axis.scale : { zero: true, nice: true, label: unit, ticks: 5 };
-    const spanned = (name, x, textAnchor) => Plot.text(cut.filter((span) => span.name === name),
+    const spanned = (name, x, textAnchor) => Plot.text(clear.filter((span) => span.name === name),
       { x, text: "name", frameAnchor: "top", dy: axis ? 9 : -14, fill: "var(--quiet)", textAnchor, fontSize: 11 });
     const ends = all.map((own, line) => ({ line, last: own[own.length - 1] })).filter((end) => end.last)
       .map((end) => ({ line: end.line, arm: lines[end.line].arm, x: duration_s, y: Math.max(end.last[1], floor) }));
     const names = lines.map((line) => line.name), room = labelRoom(names, width);
+    // On a narrow page the names of two spans would touch: the more important ones stay.
+    const pixels = (width - 52 - room) / duration_s, taken = [];
+    const clear = ["load begins", "cool-down", "warm-up"].flatMap((name) => cut.filter((span) => span.name === name)).filter((span) => {
+      const length = span.name.length * CHARACTER + 8;
+      const left = span.name === "cool-down" ? span.to * pixels - length : span.from * pixels;
+      if (taken.some((other) => left < other + 84 && other < left + length)) return false;
+      taken.push(left);
+      return true;
+    });
     return Plot.plot({
       width, height, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
       x: { domain: [0, duration_s], label: "seconds after the start", ...BELOW, ticks: 6, tickSize: 0 },

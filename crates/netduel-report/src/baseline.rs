@@ -213,8 +213,14 @@ impl Baseline {
             plan_text: String::new(),
             seed,
             hosts: BTreeMap::new(),
-            annotations: Annotations { title: run.title, notes: run.notes, overrides: run.overrides },
+            annotations: Annotations {
+                title: run.title,
+                notes: run.notes,
+                overrides: run.overrides,
+                ..Annotations::default()
+            },
             report: None,
+            bed: None,
         };
         Ok(Self { header, analysis, facts: listed(content.facts) })
     }

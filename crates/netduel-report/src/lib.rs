@@ -22,11 +22,11 @@ pub mod markdown;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod prometheus;
-pub mod published;
 pub mod quick;
 mod rows;
 pub mod terminal;
 pub mod topology;
+mod total;
 pub mod words;
 
 use netduel_model::run::Run;

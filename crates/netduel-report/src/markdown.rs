@@ -7,13 +7,31 @@ use crate::words::plain;
 
 /// The page.
 pub fn page(document: &Document) -> String {
-    let mut lines = vec![format!("# {}", text(&document.title)), String::new()];
-    lines.push(format!("{}. {}", text(&document.source.join(", ")), text(&document.basis)));
+    let mut lines = head(document);
     for section in &document.sections {
         self::section(section, &mut lines);
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// Title, question, names and facts of the cover, and the basis.
+fn head(document: &Document) -> Vec<String> {
+    let cover = &document.cover;
+    let title = cover.title.as_ref().unwrap_or(&document.title);
+    let mut lines = vec![format!("# {}", text(title)), String::new()];
+    if cover.title.is_some() {
+        lines.extend([text(&document.title), String::new()]);
+    }
+    if !cover.by.is_empty() {
+        lines.extend([text(&cover.by.join(", ")), String::new()]);
+    }
+    if !cover.facts.is_empty() {
+        lines.extend(cover.facts.iter().map(|(name, fact)| format!("- {}: {}", text(name), text(fact))));
+        lines.push(String::new());
+    }
+    lines.push(format!("{}. {}", text(&document.source.join(", ")), text(&document.basis)));
+    lines
 }
 
 /// A section of pictures only has no lines.
@@ -38,6 +56,9 @@ fn block(block: &Block, lines: &mut Vec<String>) {
             .map(|headline| format!("- **{}**: {}", text(&headline.title), styled(&headline.text)))
             .collect(),
         Block::List(items) => items.iter().map(|item| format!("- {}", styled(item))).collect(),
+        Block::Numbered(items) => {
+            items.iter().zip(1_u32..).map(|(item, number)| format!("{number}. {}", styled(item))).collect()
+        }
         Block::Table(one) => table(one),
         Block::Verdicts(one) => verdicts(one),
         Block::Figure(figure) => match figure.data.as_ref().filter(|_| figure.in_text) {
@@ -119,8 +140,13 @@ fn styled(words: &Text) -> String {
     words
         .0
         .iter()
-        .map(|span| match span.style {
+        .map(|span| match &span.style {
             Style::Strong => format!("**{}**", text(&span.text)),
+            Style::Emphasis => format!("*{}*", text(&span.text)),
+            // The address has no space, quote, angle or backslash; a bracket would end it.
+            Style::Web(address) => {
+                format!("[{}]({})", text(&span.text), address.replace('(', "%28").replace(')', "%29"))
+            }
             Style::Plain | Style::Tone(_) | Style::Link(_) => text(&span.text),
         })
         .collect()

@@ -32,6 +32,8 @@ pub struct Ledger {
     setting: Rc<Setting>,
     /// The stored trials of all parts of the run.
     pub stored: Vec<Trial>,
+    /// How many of them earlier parts stored.
+    stored_before: usize,
     /// Whether the run exists.
     pub is_made: bool,
     /// How the run ended, by its last event.
@@ -85,6 +87,7 @@ impl Ledger {
         Self {
             setting,
             stored: Vec::new(),
+            stored_before: 0,
             is_made: false,
             end: None,
             stored_end: None,
@@ -111,6 +114,7 @@ impl Ledger {
 
     /// Begins a part.
     pub fn begin_part(&mut self) {
+        self.stored_before = self.stored.len();
         (self.first_block, self.attempt) = resume_point(&self.stored, self.per_block());
         let blocks = self.first_block..self.setting.plan.design.blocks_max;
         self.upcoming = blocks
@@ -124,10 +128,12 @@ impl Ledger {
         self.dropped.clear();
     }
 
-    /// Whether the last three trials of the arm of the last trial failed, which ends a run.
+    /// Whether the last three trials of an arm in this part failed, that of the last trial: by the rules of a run this ends it. Three
+    /// bearable faults, each at another host or at the coordinator, can do that; a coordinator counts only its own trials.
     pub fn has_failed_in_a_row(&self) -> bool {
-        let Some(last) = self.stored.last() else { return false };
-        let of_arm = self.stored.iter().rev().filter(|trial| trial.slot.arm == last.slot.arm);
+        let own = &self.stored[self.stored_before..];
+        let Some(last) = own.last() else { return false };
+        let of_arm = own.iter().rev().filter(|trial| trial.slot.arm == last.slot.arm);
         of_arm.take(3).filter(|trial| matches!(trial.validity, Validity::Failed { .. })).count() == 3
     }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use netduel_control::coordinator::{
-    Clock, KnownRun, Lab, Policy, RunError, Store, StoreProblem, Surroundings, run_over,
+    Clock, KnownRun, Lab, NoProvider, Policy, RunError, Store, StoreProblem, Surroundings, run_over,
 };
 use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError};
 use netduel_model::event::Event;
@@ -174,6 +174,7 @@ impl Handle {
             tokens: &mut || self.token(),
             store: &mut store,
             lab: &mut lab,
+            provider: &mut NoProvider,
             policy: &mut policy,
         };
         run_over(plan, surroundings, Box::new(self.clone()))

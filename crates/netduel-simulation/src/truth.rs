@@ -79,8 +79,10 @@ pub struct Truth {
     pub path: Option<LabPath>,
     /// Hosts with a stored warning about remaining treatments.
     pub warned: BTreeSet<HostName>,
-    /// The lowest number of an agent of this part of the run. Tasks of earlier ones have no faults: a crash during their clean-up would
-    /// start a guard, and a part begins when all guards have ended.
+    /// The lowest number of an agent of this part of the run. Tasks of agents of earlier parts, which still clean up, have no faults and
+    /// are not counted: faults name the nth task of this part, and a part begins when the guards of earlier ones have ended, so that a
+    /// crash of such an agent would start a guard that no part waits for. The faults of the earlier part strike such an agent until this
+    /// part begins.
     pub first_agent: AgentId,
     /// The faults of this part of the run.
     pub faults: Vec<Fault>,

@@ -7,6 +7,9 @@ use netduel_model::PROGRAM;
 use crate::format::FORMAT;
 use crate::removed::Fate;
 
+/// Longest file that is copied by way of memory, bytes: a run of a day has some hundred MB.
+pub const SIZE_MAX: u64 = 4 << 30;
+
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -81,6 +84,16 @@ pub enum StoreError {
     Exists {
         /// Its file.
         path: PathBuf,
+    },
+    /// The file of a run is too large to be copied by way of memory.
+    #[error(
+        "failed to copy {}: it has {bytes} bytes, and runs of up to {} are copied; copy its file with cp(1)", path.display(), SIZE_MAX
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
     },
     /// The file has a newer format.
     #[error(

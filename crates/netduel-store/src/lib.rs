@@ -4,6 +4,7 @@
 //! `docs/design/0007-plans-and-store.md` the reasons.
 #![forbid(unsafe_code)]
 
+mod change;
 pub mod checksum;
 mod disk_space;
 mod error;
@@ -16,7 +17,8 @@ mod store;
 mod upgrade;
 mod writer;
 
-pub use error::StoreError;
+pub use change::{Imported, Usage, bytes_of};
+pub use error::{SIZE_MAX, StoreError};
 pub use reader::{DamagedRecord, TornTail};
 pub use removed::Fate;
 pub use store::{Integrity, RunContents, RunSummary, Store};

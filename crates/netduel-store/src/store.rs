@@ -23,7 +23,7 @@ use crate::writer::{self, RunWriter};
 /// The name for the run that was started last.
 const LAST: &str = "last";
 /// End of the name of a file that becomes a run when its header is written.
-const DRAFT_END: &str = ".new";
+pub(crate) const DRAFT_END: &str = ".new";
 /// A draft that is younger may belong to a process that is about to lock it.
 const DRAFT_AGE_MIN: Duration = Duration::from_secs(60);
 /// Maximum number of runs that an error names.
@@ -126,7 +126,7 @@ impl Store {
 
     /// Removes the drafts of processes that were killed while they created a run. What cannot be removed is left:
     /// no draft is ever read.
-    fn remove_old_drafts(&self) {
+    pub(crate) fn remove_old_drafts(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
@@ -173,11 +173,8 @@ impl Store {
         let file = create_draft(&draft).map_err(|error| error.at_start(&path))?;
         writer::lock(&file, &draft)?;
         let mut writer = RunWriter::new(file, draft.clone(), 0, header);
-        let finished = writer.header(header).and_then(|()| rename_new(&draft, &path)).and_then(|()| {
-            File::open(&self.folder)
-                .and_then(|folder| folder.sync_all())
-                .map_err(|source| StoreError::of("make durable the store's folder", &self.folder, source))
-        });
+        let finished =
+            writer.header(header).and_then(|()| rename_new(&draft, &path)).and_then(|()| self.sync());
         if let Err(error) = finished {
             // Best effort: a remaining draft is never read, and the next run of this name reuses it.
             let _ = fs::remove_file(&draft);
@@ -185,6 +182,13 @@ impl Store {
         }
         writer.renamed(path);
         Ok(writer)
+    }
+
+    /// Makes names in the folder durable.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        File::open(&self.folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|source| StoreError::of("make durable the store's folder", &self.folder, source))
     }
 
     /// Reads the facts of a run that were known before its first trial. Its file is not changed.
@@ -284,7 +288,7 @@ impl Store {
     }
 
     /// The name of the run whose file this is, if it is one of this store.
-    fn id_at(&self, path: &Path) -> Option<RunId> {
+    pub(crate) fn id_at(&self, path: &Path) -> Option<RunId> {
         let id = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| RunId::new(stem).ok())?;
         (path == self.file_of(id.as_str())).then_some(id)
     }
@@ -330,7 +334,7 @@ impl Store {
     }
 
     /// The file of a run, from its name, a unique prefix, `last`, or a path.
-    fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
+    pub(crate) fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
         if wanted == LAST {
             let runs = self.list()?;
             // Where none can be read, the reason of one says more than that there is none.
@@ -397,7 +401,7 @@ impl Store {
         Ok(ids)
     }
 
-    fn file_of(&self, id: &str) -> PathBuf {
+    pub(crate) fn file_of(&self, id: &str) -> PathBuf {
         self.folder.join(format!("{id}.{EXTENSION}"))
     }
 }
@@ -415,7 +419,7 @@ fn outline(path: &Path) -> Result<RunContents, StoreError> {
 }
 
 /// Creates an empty draft that only this user can read: a run describes hosts and networks. A draft of a killed process is removed first; a draft that is being written is not.
-fn create_draft(draft: &Path) -> Result<File, StoreError> {
+pub(crate) fn create_draft(draft: &Path) -> Result<File, StoreError> {
     let create = || OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(draft);
     let created = match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -430,7 +434,7 @@ fn create_draft(draft: &Path) -> Result<File, StoreError> {
 }
 
 /// Renames a draft to its final name without replacing another run.
-fn rename_new(draft: &Path, path: &Path) -> Result<(), StoreError> {
+pub(crate) fn rename_new(draft: &Path, path: &Path) -> Result<(), StoreError> {
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         Err(Errno::EXIST) => Err(StoreError::Exists { path: path.to_owned() }),

@@ -2,11 +2,12 @@
 //! command to `calls` there. It makes no request.
 //!
 //! `answers.json` has for the first words of a command a list of answers; the first one that applies is given. An answer may have: `when`
-//! (applies only while this file exists), `create` and `remove` (files), `out`, `err`, `code`, and `hang` (never ends).
+//! (applies only while this file exists), `create` and `remove` (files), `run` (a command with its arguments), `out`, `err`, `code`, and `hang`
+//! (never ends).
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
@@ -31,6 +32,11 @@ fn main() -> io::Result<ExitCode> {
     }
     if let Some(file) = answer["remove"].as_str() {
         fs::remove_file(folder.join(file))?;
+    }
+    if let Some((program, arguments)) = answer["run"].as_array().and_then(|words| words.split_first()) {
+        let mut command = Command::new(program.as_str().expect("a program"));
+        command.args(arguments.iter().filter_map(Value::as_str)).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        assert!(command.status()?.success(), "{command:?}");
     }
     if answer["hang"] == true {
         loop {

@@ -20,13 +20,16 @@ use crate::exit::{Failure, Kind};
 use crate::gate;
 use crate::pipeline;
 use crate::program;
-use crate::report_file::{Destination, lines, refuse_page_on_a_terminal};
+use crate::redaction;
+use crate::report_file::{Destination, lines, no_pdf_on_standard_output, refuse_page_on_a_terminal};
 use crate::run_store::{open_store, store_failure};
 
 /// `netduel compare`.
 pub fn command(args: &CompareArgs) -> Result<(), Failure> {
+    redaction::begin(args.redact.redact);
     let format = if args.json { Some(Format::Json) } else { args.format };
-    let destination = args.out.as_ref().map(|out| Destination::of(out, format)).transpose()?;
+    let destination =
+        args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
     if let Some(format) = shown.filter(|format| !format.is_of_comparisons()) {
         return Err(no_table(format));
@@ -43,18 +46,27 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     if let Some(first) = sources.first() {
         gate::check(&args.gate, &first.header().plan, Sides::Runs)?;
     }
-    let sides: Vec<Side<'_>> = sources.iter().map(Source::side).collect();
-    let comparison = compare(&sides);
-    let decided = gate::decide(&args.gate, |condition| condition.of_runs(&comparison));
-    let checks = Checks { command, ..Checks::of_runs(&comparison, args.gate.rules()) };
+    // Conditions name arms and workloads as the user does.
+    let judged = compare(&sources.iter().map(Source::side).collect::<Vec<_>>());
+    let decided = gate::decide(&args.gate, |condition| condition.of_runs(&judged));
+    let redacted = if redaction::is_on() { redacted(&names, &sources)? } else { Vec::new() };
+    let seen = redaction::is_on().then(|| compare(&redacted.iter().map(Source::side).collect::<Vec<_>>()));
+    let checks = Checks { command, ..Checks::of_runs(&judged, args.gate.rules()) };
+    // The names are known by now.
+    let checks = checks.with_texts(redaction::text);
+    let comparison = seen.as_ref().unwrap_or(&judged);
     let announced = if shown == Some(Format::Github) { pipeline::summarize } else { pipeline::announce };
-    announced(&checks, &document::of_runs(&comparison), decided.as_ref());
+    announced(&checks, &document::of_runs(comparison), decided.as_ref());
     match destination {
         Some(destination) => {
-            destination.write(&render(&comparison, &checks, destination.format)?)?;
-            print(&format!("{}\n", destination.path.display()))?;
+            let text = match destination.format {
+                Format::Pdf => html::printed(&document::of_runs(comparison), destination.paper()),
+                format => render(comparison, &checks, format)?,
+            };
+            destination.write(&text)?;
+            print(&redaction::text(&format!("{}\n", destination.path.display())))?;
         }
-        None => print_as(&comparison, &checks, format.unwrap_or(Format::Text))?,
+        None => print_as(comparison, &checks, format.unwrap_or(Format::Text))?,
     }
     let passed = match decided {
         Err(failure) if failure.kind == Kind::Gate => return Err(failure),
@@ -124,10 +136,31 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
+/// The runs with pseudonyms. A baseline holds facts in forms in which names are not known as such.
+fn redacted(names: &[&String], sources: &[Source]) -> Result<Vec<Source>, Failure> {
+    let mut runs = Vec::new();
+    for (name, source) in names.iter().zip(sources) {
+        match source {
+            Source::Run(run) => runs.push(run.0.clone()),
+            Source::Baseline(_) => {
+                let text = format!("failed to redact {name}: a baseline keeps its names");
+                return Err(Failure::message(Kind::Usage, text).remedy(
+                    "compare the run file, or make the baseline of `netduel runs export RUN --redact`",
+                ));
+            }
+        }
+    }
+    let with_analysis = |run| {
+        let analysis = analyse_run(&run);
+        Source::Run(Box::new((run, analysis)))
+    };
+    Ok(redaction::runs(runs)?.into_iter().map(with_analysis).collect())
+}
+
 fn no_table(format: Format) -> Failure {
     let format = format.extension();
     Failure::message(Kind::Usage, format!("failed to make a table of a comparison: it has no format {format}"))
-        .remedy("use text, html, md, json, junit or github; `netduel report RUN` has the values of one run in every format")
+        .remedy("use text, html, pdf, md, json, junit or github; `netduel report RUN` has the values of one run in every format")
 }
 
 /// A run against itself is not two independent samples, and would look like evidence of no difference.
@@ -160,6 +193,7 @@ fn print_as(comparison: &RunComparison<'_>, checks: &Checks, format: Format) -> 
 fn render(comparison: &RunComparison<'_>, checks: &Checks, format: Format) -> Result<String, Failure> {
     let (width, colour) = page_layout();
     Ok(match format {
+        Format::Pdf => return Err(no_pdf_on_standard_output()),
         Format::Text => terminal::report(&document::of_runs(comparison), width, colour),
         Format::Html => html::page(&document::of_runs(comparison)),
         Format::Md => markdown::page(&document::of_runs(comparison)),

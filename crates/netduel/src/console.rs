@@ -3,12 +3,14 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netduel_report::json::error::ErrorDocument;
 use netduel_report::words;
 
 use crate::exit::{Failure, Kind};
 use crate::program;
+use crate::redaction;
 use netduel_model::pairing::without_strings;
 
 /// The first character of a control sequence.
@@ -51,12 +53,52 @@ pub fn print_lines(text: &str) -> Result<(), Failure> {
 /// Prints a message on standard error, without control characters and without pairing strings. On a terminal its lines are wrapped at spaces. A message that cannot be written, because
 /// its reader has gone or the disk is full, does not end the command: its result matters more.
 pub fn tell(text: &str) {
+    if let Some(held) = held().as_mut() {
+        return held.lines.push(text.to_owned());
+    }
     drop(writeln!(std::io::stderr(), "{}", message(text)));
+}
+
+/// Messages that wait until a display of the whole terminal has ended.
+#[derive(Default)]
+struct Held {
+    lines: Vec<String>,
+    /// Number of them that the display has taken.
+    shown: usize,
+}
+
+static HELD: Mutex<Option<Held>> = Mutex::new(None);
+
+fn held() -> MutexGuard<'static, Option<Held>> {
+    // A thread that panicked has left whole lines.
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Holds messages back from now on, for a display of the whole terminal.
+pub fn hold() {
+    held().get_or_insert_default();
+}
+
+/// The messages since the last call, for the display.
+pub fn take_shown() -> Vec<String> {
+    let mut held = held();
+    let Some(held) = held.as_mut() else { return Vec::new() };
+    let new = held.lines[held.shown..].iter().map(|line| redaction::text(&without_strings(line))).collect();
+    held.shown = held.lines.len();
+    new
+}
+
+/// Prints the messages that were held back; later ones are printed at once.
+pub fn release() {
+    let lines = held().take().map(|held| held.lines).unwrap_or_default();
+    for line in &lines {
+        tell(line);
+    }
 }
 
 /// A message as [`tell`] prints it, for a display that writes to standard error itself.
 pub fn message(text: &str) -> String {
-    broken(&plain_lines(&without_strings(text)), terminal_width(std::io::stderr()))
+    broken(&plain_lines(&redaction::text(&without_strings(text))), terminal_width(std::io::stderr()))
 }
 
 /// A text whose lines cannot control the terminal: plans, hosts and other programs have a part in it.

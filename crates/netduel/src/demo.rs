@@ -1,4 +1,5 @@
 //! `netduel demo`: a complete comparison in a local lab, with a report.
+use netduel_control::coordinator::NoProvider;
 use netduel_lab::Lab;
 use netduel_model::event::Event;
 use netduel_model::ids::WorkloadName;
@@ -16,9 +17,10 @@ use crate::cli::shared::GateArgs;
 use crate::console;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::figure::trial_value;
+use crate::redaction;
 use crate::report_file::Destination;
 use crate::run::{
-    Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure, stopped_before_trials,
+    Around, Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure, stopped_before_trials,
 };
 use crate::run_store::writable_store;
 use crate::ssh::SshHosts;
@@ -32,11 +34,13 @@ const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
 
 /// Runs the command.
 pub fn command(args: &DemoArgs) -> Result<(), Failure> {
+    redaction::begin(args.outcome.redact.redact);
     let out = Some(Destination::of(&args.out, None)?);
     let output = Output {
         out,
         json: args.outcome.json.json,
         quiet: args.outcome.quiet.quiet,
+        live: args.outcome.live,
         verbose: args.outcome.verbose,
         gate: GateArgs::default(),
     };
@@ -56,8 +60,10 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
         plan_text: PLAN.to_owned(),
         annotations: args.outcome.tags.annotations(&[]),
         report: output.report(),
+        bed: None,
     };
-    execute(&plan, source, store, lab, &output, SshHosts::default())
+    let around = Around { lab, ssh: SshHosts::default(), provider: Box::new(NoProvider) };
+    execute(&plan, source, store, around, &output)
 }
 
 /// The plan pins round trips to core 0. If this process may not run on core 0 (as in a container with other cores), they are
@@ -85,7 +91,7 @@ fn check_paths(
     let check = check_plan(plan)?;
     let mut failures = Vec::new();
     let system = System::new(&check, RunSource::Unstored, store, lab)?;
-    let (result, closed) = system.run(&mut PlanPolicy(&check), |event| {
+    let (result, closed) = system.run(&mut PlanPolicy::of(&check), |event| {
         if let Event::TrialFinished { trial } = event {
             let (good, line) = checked(&check, trial);
             tell(&line);

@@ -9,6 +9,8 @@ pub use netduel_agent::chain;
 
 use netduel_model::pairing::without_strings;
 
+use crate::redaction;
+
 /// The kinds of failure, each with its exit code. [`EXIT_STATUS`] has their meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -35,6 +37,7 @@ impl From<RunErrorKind> for Kind {
             RunErrorKind::Host => Self::Host,
             RunErrorKind::Store => Self::Store,
             RunErrorKind::Lab => Self::Lab,
+            RunErrorKind::Provider => Self::Bed,
             RunErrorKind::Internal => Self::Internal,
         }
     }
@@ -69,7 +72,8 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     ),
     (
         Kind::Bed as i32,
-        "a bed on Azure could not be created, found or deleted: Azure refused, or a resource group that is no bed has its name",
+        "a bed on Azure could not be created, found, used or deleted, or a NIC or VM of a treatment not be changed: Azure refused, a resource group that is no bed \
+         has its name, its VMs do not run, or its guests contradict what Azure claims",
     ),
     (Kind::Interrupted as i32, "interrupted (Ctrl-C, SIGTERM or SIGHUP); finished trials are kept"),
 ];
@@ -121,8 +125,9 @@ impl Failure {
     }
     /// The error of a JSON document.
     pub fn info(&self) -> ErrorInfo {
-        let message = without_strings(&self.to_string());
-        let root = self.error.chain().skip(1).last().map(|root| without_strings(&root.to_string()));
+        let shown = |text: String| redaction::text(&without_strings(&text));
+        let message = shown(self.to_string());
+        let root = self.error.chain().skip(1).last().map(|root| shown(root.to_string()));
         // An error without a source of its own is the message.
         let cause = root.filter(|root| !message.trim_start_matches(FAILED_TO).starts_with(root.as_str()));
         ErrorInfo { message, cause, exit_code: self.kind as i32 }

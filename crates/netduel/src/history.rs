@@ -40,7 +40,7 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
         .remedy("`netduel report RUN` lists them")
     })?;
     let Some(destination) = destination else { return print_as(&history, shown) };
-    destination.write(render(&history, shown)?)?;
+    destination.write(&render(&history, shown)?)?;
     print(&format!("{}\n", destination.path.display()))
 }
 

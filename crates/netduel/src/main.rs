@@ -17,12 +17,18 @@ mod lab;
 mod manual;
 mod named_namespace;
 mod output_file;
+mod pdf;
 mod pipeline;
 mod plan;
+mod png;
 mod program;
+mod provider;
+mod publication;
 mod quick;
+mod redaction;
 mod report_file;
 mod run;
+mod run_changes;
 mod run_store;
 mod serve;
 mod signal;
@@ -51,6 +57,8 @@ fn main() {
 /// The exit code of `run`; that of a bug when it panics.
 fn unless_panicked(run: impl FnOnce() -> i32 + UnwindSafe) -> i32 {
     std::panic::catch_unwind(run).unwrap_or_else(|_| {
+        // A display of the whole terminal is gone, and its messages would be lost.
+        console::release();
         // The panic is already on standard error.
         console::tell("netduel: this is a bug in netduel; report it with the message above");
         Kind::Internal as i32
@@ -134,8 +142,9 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Agent { bind, .. } => agent::command(bind.bind.clone())?,
         Command::Completions { shell } => manual::completions(*shell)?,
         Command::Man { folder } => manual::pages(folder)?,
-        Command::Complete { what } => manual::names(*what)?,
+        Command::Complete { what, plan } => manual::names(*what, plan.as_deref())?,
         Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
+        Command::AzureUndo(command) => provider::undo::command(command)?,
         Command::UndoGuard => return Ok(netduel_agent::treatment::guard_main()),
     }
     Ok(0)

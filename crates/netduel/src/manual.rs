@@ -4,6 +4,8 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
+use netduel_model::metric::Better;
+use netduel_model::plan::{Permissions, ResolvedPlan};
 
 use crate::cli::shared::StoreArgs;
 use crate::cli::{Cli, Completable};
@@ -13,21 +15,33 @@ use crate::output_file;
 use crate::quick::known;
 use crate::run_store::open_store;
 
-/// Wraps the generated bash completions, to complete names that are known on this machine only.
+/// Wrap the generated completions, to complete names that are known on this machine only.
 const BASH_NAMES: &str = include_str!("manual/names.bash");
+const ZSH_NAMES: &str = include_str!("manual/names.zsh");
+const FISH_NAMES: &str = include_str!("manual/names.fish");
 
 /// Prints the completions of a shell.
 pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "netduel", &mut text);
-    if shell == clap_complete::Shell::Bash {
-        text.extend_from_slice(BASH_NAMES.as_bytes());
-    }
-    print_exact(&String::from_utf8(text).kind(Kind::Internal)?)
+    let text = String::from_utf8(text).kind(Kind::Internal)?;
+    print_exact(&match shell {
+        clap_complete::Shell::Bash => text + BASH_NAMES,
+        clap_complete::Shell::Zsh => zsh_options(&text) + ZSH_NAMES,
+        clap_complete::Shell::Fish => text + FISH_NAMES,
+        _ => text,
+    })
+}
+
+/// The generated completions of zsh with their function under another name: zsh calls `_netduel` for `netduel`, and loads it from a file of
+/// this name, whose end then runs or registers it.
+fn zsh_options(text: &str) -> String {
+    let options = text.split("\nif [ \"$funcstack[1]\"").next().unwrap_or(text);
+    format!("{}\n", options.replace("\n_netduel() {", "\n_netduel_options() {"))
 }
 
 /// Prints names for the completions, one per line.
-pub fn names(what: Completable) -> Result<(), Failure> {
+pub fn names(what: Completable, plan: Option<&Path>) -> Result<(), Failure> {
     let names: Vec<String> = match what {
         Completable::Runs => {
             let runs = open_store(&StoreArgs { store: std::env::var_os("NETDUEL_STORE").map(Into::into) })?
@@ -36,8 +50,35 @@ pub fn names(what: Completable) -> Result<(), Failure> {
             std::iter::once("last".to_owned()).chain(runs.iter().map(|run| run.id.to_string())).collect()
         }
         Completable::Hosts => known::list()?.iter().map(ToString::to_string).collect(),
+        Completable::PlanHosts => plan_of(plan)?.hosts.keys().map(ToString::to_string).collect(),
+        Completable::Conditions => conditions(&plan_of(plan)?),
     };
     if names.is_empty() { Ok(()) } else { print(&(names.join("\n") + "\n")) }
+}
+
+/// The plan on the command line that is completed.
+fn plan_of(plan: Option<&Path>) -> Result<ResolvedPlan, Failure> {
+    let path = plan.ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
+    let every = Permissions { commands: true, every_sysctl: true };
+    crate::run::read_plan(path, &[], every).map(|(_, plan)| plan)
+}
+
+/// A condition for each metric of each arm but the baseline: a loss of 5 %, to be edited.
+fn conditions(plan: &ResolvedPlan) -> Vec<String> {
+    let mut conditions = Vec::new();
+    for arm in plan.arms.iter().skip(1) {
+        for metric in arm.workloads.iter().flat_map(|workload| &workload.metrics) {
+            let loss = match metric.better() {
+                Better::Higher => "< -5 %",
+                Better::Lower => "> 5 %",
+            };
+            let condition = format!("{} on {} {loss}", metric.key(), arm.name);
+            if !conditions.contains(&condition) {
+                conditions.push(condition);
+            }
+        }
+    }
+    conditions
 }
 
 /// Writes a man page for the program and for each command.
@@ -106,6 +147,14 @@ mod tests {
     fn every_page_has_examples_exit_status_and_the_version_of_the_program() {
         let folder = tempfile::tempdir().expect("a folder");
         write_pages(folder.path()).expect("written");
+        let footer = format!("\"{}\"", netduel_model::PROGRAM);
+        for entry in std::fs::read_dir(folder.path()).expect("a listing").flatten() {
+            let text = std::fs::read_to_string(entry.path()).expect("a page");
+            let heading = text.lines().find(|line| line.starts_with(".TH")).unwrap_or_default();
+            let has = |part: &str| assert!(text.contains(part), "{:?} has no {part}", entry.file_name());
+            assert!(heading.contains(&footer), "{heading}");
+            ["\n.SH EXAMPLES\n.nf\n", "\n.SH \"EXIT STATUS\"\n"].into_iter().for_each(has);
+        }
         let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a page");
         let tcp = page("netduel-tcp.1");
         assert!(tcp.contains(&format!("\"{}\"", netduel_model::PROGRAM)), "{tcp}");

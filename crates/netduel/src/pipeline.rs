@@ -12,6 +12,7 @@ use netduel_report::markdown;
 
 use crate::console::tell;
 use crate::exit::Failure;
+use crate::redaction;
 
 /// GitHub sets it to `true` in every step.
 const IN_GITHUB: &str = "GITHUB_ACTIONS";
@@ -38,6 +39,7 @@ pub fn summarize(checks: &Checks, document: &Document, decided: Result<&Option<S
         Ok(line) => line.clone(),
         Err(failure) => Some(failure.to_string()),
     };
+    let decision = decision.map(|text| redaction::text(&text));
     if let Err(error) = append(&path, &markdown::page(document), decision.as_deref(), &checks.command) {
         tell(&format!("warning: failed to write the step summary {}: {error}", path.display()));
     }

@@ -1,6 +1,7 @@
 //! `netduel plan`: check a plan, print the schema.
 use std::fmt::Write as _;
 
+use netduel_model::bed::{Bed, BedNetwork, RunBed};
 use netduel_model::data_ports::PortNeeds;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_report::json::plan::CheckedPlan;
@@ -9,8 +10,8 @@ use netduel_report::words;
 use crate::cli::PlanCommand;
 use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
-use crate::program;
 use crate::run::read_plan;
+use crate::{azure, program};
 
 /// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
 const AROUND_TRIAL_S: f64 = 0.1;
@@ -31,8 +32,12 @@ fn expected_time(plan: &ResolvedPlan) -> String {
 pub fn command(command: &PlanCommand) -> Result<(), Failure> {
     match command {
         PlanCommand::Schema => print_json(&netduel_model::plan::schema()),
-        PlanCommand::Check { plan, overrides, permissions, json } => {
+        PlanCommand::Check { plan, overrides, permissions, bed, json } => {
             let (_, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
+            let bed = bed.as_ref().map(|path| azure::read_bed(path)).transpose()?;
+            if let Some(bed) = &bed {
+                azure::check_fit(plan, &resolved, &RunBed::planned(bed))?;
+            }
             if json.json {
                 return print_json(&CheckedPlan::of(
                     &plan.display().to_string(),
@@ -42,10 +47,11 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             }
             let design = &resolved.design;
             print_lines(&format!(
-                "{} is a valid plan: {}\n{}{}{}  trials     {} in a block, {} to {} blocks, {}{}\n",
+                "{} is a valid plan: {}\n{}{}{}{}  trials     {} in a block, {} to {} blocks, {}{}\n",
                 plan.display(),
                 words::plain(&resolved.question),
                 contents(&resolved),
+                on_bed(&resolved, bed.as_ref()),
                 uses(&resolved),
                 ports(&resolved),
                 resolved.trials_per_block(),
@@ -70,6 +76,7 @@ fn contents(plan: &ResolvedPlan) -> String {
     for (index, arm) in plan.arms.iter().enumerate() {
         let title = if index == 0 { "arms" } else { "" };
         let mut parts = vec![format!("{} -> {}", arm.pair.client, arm.pair.server)];
+        parts.extend(arm.network.map(|network| format!("network {network}")));
         parts.extend(arm.treatments.iter().map(words::treatment));
         for (end, interface) in [("client", &arm.expect_client), ("server", &arm.expect_server)] {
             parts.extend(interface.as_ref().map(|name| format!("proven by {name} at the {end}")));
@@ -96,6 +103,27 @@ fn contents(plan: &ResolvedPlan) -> String {
         }
     }
     text
+}
+
+/// The VMs and networks that a plan uses, and what is not known of them before a run; empty for a plan without a bed.
+fn on_bed(plan: &ResolvedPlan, bed: Option<&Bed>) -> String {
+    let mut networks: Vec<BedNetwork> = plan.arms.iter().filter_map(|arm| arm.network).collect();
+    networks.sort_unstable();
+    networks.dedup();
+    let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
+    let vms: Vec<&str> = plan.vms().map(|(_, vm)| vm).collect();
+    if vms.is_empty() {
+        return String::new();
+    }
+    let known = match bed {
+        Some(bed) => format!("the bed {} has them", bed.name),
+        None => "whether a bed has them is not known without --bed BED.toml".to_owned(),
+    };
+    format!(
+        "  bed        {} in {}; {known}; addresses and the path that carries the bytes are known when `netduel azure run` runs the plan\n",
+        vms.join(", "),
+        networks.join(", ")
+    )
 }
 
 /// What a run does on each host besides traffic, a line for each thing.
@@ -197,6 +225,26 @@ mod tests {
             host.data_ports = DataPorts::new(5210, 5219);
         }
         assert_eq!(ports(&plan), "  ports      b: 5210-5219; its trials need 1 for TCP, 0 for UDP\n");
+    }
+
+    #[test]
+    fn plan_on_a_bed_says_what_is_not_known_of_it() {
+        let mut plan = resolved("treatments = [{ path = \"accelerated\" }]");
+        assert_eq!(on_bed(&plan, None), "");
+        for (host, vm) in plan.hosts.values_mut().zip(["vm1", "vm2"]) {
+            host.vm = Some(vm.to_owned());
+        }
+        for (arm, network) in plan.arms.iter_mut().zip([BedNetwork::Synthetic, BedNetwork::Accelerated]) {
+            arm.network = Some(network);
+        }
+        let text = on_bed(&plan, None);
+        assert!(
+            text.starts_with(
+                "  bed        vm1, vm2 in synthetic, accelerated; whether a bed has them is not known"
+            ),
+            "{text}"
+        );
+        assert!(contents(&plan).contains("network accelerated"), "{}", contents(&plan));
     }
 
     #[test]

@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 
 use netduel_model::run::Run;
 use netduel_report::analysis::Analysis;
-use netduel_report::checks::{Checks, Rules};
+use netduel_report::checks::Checks;
+use netduel_report::html::{self, Paper};
 use netduel_report::json::report::ReportDocument;
 use netduel_report::{document, github, junit, terminal};
 
+use crate::cli::publication::PrintingArgs;
 use crate::cli::stored::Format;
 use crate::console::{json, page_layout};
 use crate::exit::{Failure, Kind};
+use crate::pdf::{self, Browser};
 use crate::{output_file, program};
 
 /// Destination and format of a report.
@@ -20,6 +23,8 @@ pub struct Destination {
     pub path: PathBuf,
     /// The format.
     pub format: Format,
+    /// Paper and browser of a PDF.
+    pub printing: PrintingArgs,
 }
 
 impl Destination {
@@ -32,11 +37,12 @@ impl Destination {
         let is_folder = out.is_dir() || (is_like_a_folder && !out.exists());
         if is_folder {
             let format = format.unwrap_or(Format::Html);
-            return Ok(Self { path: out.join("report").with_extension(format.extension()), format });
+            let path = out.join("report").with_extension(format.extension());
+            return Ok(Self { path, format, printing: PrintingArgs::default() });
         }
         let of_extension = || out.extension()?.to_str().and_then(Format::of_extension);
         match format.or_else(of_extension) {
-            Some(format) => Ok(Self { path: out.to_owned(), format }),
+            Some(format) => Ok(Self { path: out.to_owned(), format, printing: PrintingArgs::default() }),
             None if is_like_a_folder => Err(Failure::message(
                 Kind::Usage,
                 format!("--out {}: it is not a folder, and its name has no extension", out.display()),
@@ -53,21 +59,49 @@ impl Destination {
         }
     }
 
+    /// The same with paper and browser of a PDF; refused for other formats.
+    pub fn printed(self, printing: &PrintingArgs) -> Result<Self, Failure> {
+        if self.format != Format::Pdf && *printing != PrintingArgs::default() {
+            let text = "--paper and --browser are options of a PDF";
+            return Err(Failure::message(Kind::Usage, text).remedy("write --format pdf, or leave them out"));
+        }
+        Ok(Self { printing: printing.clone(), ..self })
+    }
+
+    /// The paper of a PDF.
+    pub fn paper(&self) -> Paper {
+        self.printing.paper.map(Paper::from).unwrap_or_default()
+    }
+
     /// The absolute path of the file, for a run that another process may resume.
     pub fn absolute(&self) -> PathBuf {
         std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
     }
 
-    /// Replaces the report atomically; missing folders are created.
-    pub fn write(&self, content: impl AsRef<[u8]>) -> Result<(), Failure> {
+    /// Replaces the report atomically; missing folders are created. A browser prints the page of a PDF first.
+    pub fn write(&self, text: &str) -> Result<(), Failure> {
+        match self.format {
+            Format::Pdf => self.write_bytes(&pdf::print(text, &self.browser()?)?),
+            _ => self.write_bytes(text.as_bytes()),
+        }
+    }
+
+    fn write_bytes(&self, content: &[u8]) -> Result<(), Failure> {
         self.create_folder()?;
-        output_file::write(&self.path, content.as_ref()).map_err(|error| cannot_write(&self.path, error))
+        output_file::write(&self.path, content).map_err(|error| cannot_write(&self.path, error))
+    }
+
+    fn browser(&self) -> Result<Browser, Failure> {
+        Browser::find(self.printing.browser.as_deref())
     }
 
     /// Checks before a run that its report can be written. Whatever it creates, it removes.
     pub fn check(&self) -> Result<(), Failure> {
         if self.format == Format::Parquet {
             parquet::check()?;
+        }
+        if self.format == Format::Pdf {
+            self.browser()?;
         }
         let folders: Vec<&Path> = self.path.ancestors().skip(1).collect();
         let missing: Vec<&Path> = folders.into_iter().take_while(|folder| is_missing(folder)).collect();
@@ -92,33 +126,36 @@ impl Destination {
     }
 }
 
-/// Writes the report of a run, and returns its files.
+/// Writes the report of a run, and returns its files. `checks` are those of the run.
 pub fn write(
     run: &Run,
     analysis: &Analysis,
-    rules: Rules<'_>,
+    checks: &Checks,
     destination: &Destination,
 ) -> Result<Vec<PathBuf>, Failure> {
-    if destination.format == Format::Parquet {
-        return parquet::write(run, destination);
-    }
-    destination.write(render(run, analysis, rules, destination.format)?)?;
+    let text = match destination.format {
+        Format::Parquet => return parquet::write(run, destination),
+        // The page that a browser prints.
+        Format::Pdf => html::printed(&document::of_run(run, analysis), destination.paper()),
+        format => render(run, analysis, checks, format)?,
+    };
+    destination.write(&text)?;
     Ok(vec![destination.path.clone()])
 }
 
-/// The report of a run as text. Its checks fail by the rules.
-pub fn render(run: &Run, analysis: &Analysis, rules: Rules<'_>, format: Format) -> Result<String, Failure> {
-    let checks = || Checks::of_run(run, analysis, rules);
+/// The report of a run as text.
+pub fn render(run: &Run, analysis: &Analysis, checks: &Checks, format: Format) -> Result<String, Failure> {
     Ok(match format {
+        Format::Pdf => return Err(no_pdf_on_standard_output()),
         Format::Text => text(run, analysis),
-        Format::Html => netduel_report::html::page(&document::of_run(run, analysis)),
+        Format::Html => html::page(&document::of_run(run, analysis)),
         Format::Md => netduel_report::markdown::page(&document::of_run(run, analysis)),
         Format::Csv => netduel_report::csv::trials(run),
         Format::Parquet => return Err(no_text("netduel report RUN")),
         Format::Prometheus => netduel_report::prometheus::page(run, analysis),
         Format::Influx => netduel_report::influx::lines(run),
-        Format::Junit => junit::page(&checks()),
-        Format::Github => lines(&github::annotations(&checks())),
+        Format::Junit => junit::page(checks),
+        Format::Github => lines(&github::annotations(checks)),
         Format::Json => {
             let document = ReportDocument::of(run, analysis, &program::origin());
             json(&document)?
@@ -143,12 +180,20 @@ pub fn summary(run: &Run, analysis: &Analysis) -> String {
     terminal::summary(&document::of_run(run, analysis), width, colour)
 }
 
-/// A page of half a megabyte is unreadable on a terminal. `command` is the one that would print it.
+/// A PDF is no text.
+pub fn no_pdf_on_standard_output() -> Failure {
+    Failure::message(Kind::Usage, "a PDF is written to a file").remedy("name it: --out report.pdf")
+}
+
+/// A page of half a megabyte is unreadable on a terminal, and a PDF is no text. `command` is the one that would print it.
 pub fn refuse_page_on_a_terminal(
     format: Option<Format>,
     is_terminal: bool,
     command: &str,
 ) -> Result<(), Failure> {
+    if format == Some(Format::Pdf) {
+        return Err(no_pdf_on_standard_output());
+    }
     if format == Some(Format::Html) && is_terminal {
         return Err(Failure::message(Kind::Usage, "an HTML page is not printed to a terminal")
             .remedy(format!("write it to a file: {command} --out report.html")));
@@ -158,7 +203,7 @@ pub fn refuse_page_on_a_terminal(
 
 /// A format of files has no text to print. `command` is the one that would print it.
 pub fn refuse_files_as_text(format: Option<Format>, command: &str) -> Result<(), Failure> {
-    if format.is_some_and(Format::is_binary) { Err(no_text(command)) } else { Ok(()) }
+    if format.is_some_and(Format::is_several_files) { Err(no_text(command)) } else { Ok(()) }
 }
 
 fn no_text(command: &str) -> Failure {
@@ -169,7 +214,7 @@ fn no_text(command: &str) -> Failure {
 /// The files of the format Parquet.
 #[cfg(feature = "parquet")]
 mod parquet {
-    use super::{Destination, Failure, Format, Kind, PathBuf, Run};
+    use super::{Destination, Failure, Kind, PathBuf, Run};
 
     /// This program can write them.
     #[expect(clippy::unnecessary_wraps, reason = "a build without the feature cannot")]
@@ -184,9 +229,9 @@ mod parquet {
         let series = netduel_report::parquet::series(run).map_err(failed)?;
         let stem = destination.path.file_stem().unwrap_or_default().to_string_lossy();
         let path = destination.path.with_file_name(format!("{stem}-series.parquet"));
-        let beside = Destination { path, format: Format::Parquet };
-        destination.write(trials)?;
-        beside.write(series)?;
+        let beside = Destination { path, ..destination.clone() };
+        destination.write_bytes(&trials)?;
+        beside.write_bytes(&series)?;
         Ok(vec![destination.path.clone(), beside.path])
     }
 }
@@ -222,10 +267,14 @@ fn cannot_write(path: &Path, error: io::Error) -> Failure {
 mod tests {
     use super::*;
 
+    fn destination(path: &Path, format: Format) -> Destination {
+        Destination { path: path.to_owned(), format, printing: PrintingArgs::default() }
+    }
+
     #[test]
     fn check_leaves_no_file_and_no_folder() {
         let folder = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| Destination { path: folder.path().join(name), format: Format::Html };
+        let at = |name: &str| destination(&folder.path().join(name), Format::Html);
         at("a/b/report.html").check().expect("it can be written");
         at("report.html").check().expect("it can be written");
         assert_eq!(std::fs::read_dir(folder.path()).expect("a listing").count(), 0);
@@ -244,6 +293,7 @@ mod tests {
             (Some(Format::Html), false, false),
             (Some(Format::Md), true, false),
             (None, true, false),
+            (Some(Format::Pdf), false, true),
         ] {
             let result = refuse_page_on_a_terminal(format, is_terminal, "netduel report last");
             assert_eq!(result.is_err(), refused, "{format:?}");
@@ -263,10 +313,11 @@ mod tests {
             ("a/page.md", None, "a/page.md", Format::Md),
             ("page.html", Some(Format::Json), "page.html", Format::Json),
             ("page.any", Some(Format::Csv), "page.any", Format::Csv),
+            ("page.pdf", None, "page.pdf", Format::Pdf),
             (existing.to_str().expect("text"), None, page.to_str().expect("text"), Format::Html),
         ] {
             let destination = Destination::of(Path::new(out), format).expect("a destination");
-            assert_eq!(destination, Destination { path: path.into(), format: written }, "{out}");
+            assert_eq!(destination, self::destination(Path::new(path), written), "{out}");
         }
         let device = Destination::of(Path::new("/dev/null"), Some(Format::Md)).expect("a device");
         assert_eq!(device.path, Path::new("/dev/null"));
@@ -276,7 +327,7 @@ mod tests {
         std::fs::write(&file, "x").expect("written");
         let error = Destination::of(&file, None).expect_err("no format");
         assert!(error.to_string().contains("it is not a folder") && error.kind == Kind::Usage, "{error}");
-        let error = Destination::of(Path::new("report.pdf"), None).expect_err("no such format");
+        let error = Destination::of(Path::new("report.docx"), None).expect_err("no such format");
         assert!(error.to_string().contains(".html") && error.kind == Kind::Usage, "{error}");
     }
 }

@@ -3,6 +3,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
+use netduel_model::units::human_si;
 use netduel_report::analysis::Analysis;
 use netduel_report::checks::Checks;
 use netduel_report::document::verdicts::Sides;
@@ -11,8 +12,9 @@ use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocum
 use netduel_report::json::report::ReportDocument;
 use netduel_report::{baseline, document, words};
 use netduel_store::format::FORMAT;
-use netduel_store::{Integrity, RunSummary, Store, StoreError};
+use netduel_store::{RunSummary, Store};
 
+use crate::cli::publication::PrintingArgs;
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
 use crate::confirmation::confirmed;
 use crate::console::{json, print, print_exact, print_json, print_lines, tell};
@@ -20,22 +22,36 @@ use crate::exit::{Failure, Kind, OrFail as _};
 use crate::gate;
 use crate::pipeline;
 use crate::program;
+use crate::publication;
+use crate::redaction;
 use crate::report_file::{Destination, refuse_files_as_text, refuse_page_on_a_terminal, render, write};
+use crate::run_changes;
 use crate::run_store::{NextStep, open_store, store_failure};
 
 /// `netduel report`.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
+    redaction::begin(args.redact.redact);
     let format = if args.json { Some(Format::Json) } else { args.format };
-    let destination = args.out.as_ref().map(|out| Destination::of(out, format)).transpose()?;
+    let destination =
+        args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
     if destination.is_none() {
         let command = format!("netduel report {}", args.run);
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
         refuse_files_as_text(format, &command)?;
     }
     let store = open_store(&args.store)?;
-    let run = store.read(&args.run).map_err(store_failure)?;
+    let mut run = store.read(&args.run).map_err(store_failure)?;
     gate::check(&args.gate, &run.header.plan, Sides::Arms)?;
-    let analysis = netduel_report::analyse_run(&run);
+    let own = publication::of_options(&args.publication, args.title.as_ref())?;
+    run.header.annotations.publication = own.over(&run.header.annotations.publication);
+    publication::tell_adjustments(&own);
+    // Conditions name arms and workloads as the user does.
+    let judged = netduel_report::analyse_run(&run);
+    let decided = gate::decide(&args.gate, |condition| condition.of_run(&judged));
+    let checks = Checks::of_run(&run, &judged, args.gate.rules());
+    let run = redaction::run(run)?;
+    let analysis = if redaction::is_on() { netduel_report::analyse_run(&run) } else { judged };
+    let checks = checks.with_texts(redaction::text);
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
     if matches!(shown, Some(Format::Csv | Format::Prometheus | Format::Influx | Format::Parquet)) {
         // Its rows have no place for what the other formats say.
@@ -43,18 +59,16 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
             tell(&format!("warning: {warning}"));
         }
     }
-    let decided = gate::decide(&args.gate, |condition| condition.of_run(&analysis));
     if shown == Some(Format::Github) {
-        let checks = Checks::of_run(&run, &analysis, args.gate.rules());
         pipeline::summarize(&checks, &document::of_run(&run, &analysis), decided.as_ref());
     }
     match &destination {
         Some(destination) => {
-            for path in write(&run, &analysis, args.gate.rules(), destination)? {
-                print(&format!("{}\n", path.display()))?;
+            for path in write(&run, &analysis, &checks, destination)? {
+                print(&redaction::text(&format!("{}\n", path.display())))?;
             }
         }
-        None => print_report(args, &store, &run, &analysis, format.unwrap_or(Format::Text))?,
+        None => print_report(args, &store, (&run, &analysis, &checks), format.unwrap_or(Format::Text))?,
     }
     decided.map(|line| line.iter().for_each(|line| tell(line)))
 }
@@ -63,14 +77,13 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
 fn print_report(
     args: &ReportArgs,
     store: &Store,
-    run: &Run,
-    analysis: &Analysis,
+    (run, analysis, checks): (&Run, &Analysis, &Checks),
     format: Format,
 ) -> Result<(), Failure> {
     if format == Format::Json {
         return print_json(&ReportDocument::of(run, analysis, &program::origin()));
     }
-    let text = render(run, analysis, args.gate.rules(), format)?;
+    let text = render(run, analysis, checks, format)?;
     // A page has scripts of its own, and is refused on a terminal.
     if format == Format::Html {
         print_exact(&text)?;
@@ -82,7 +95,8 @@ fn print_report(
         let own = store.id_of(&args.run).ok();
         let in_use = own.as_ref().is_some_and(|id| store.is_in_use(id));
         let header = RunHeader { id: own.unwrap_or_else(|| run.header.id.clone()), ..run.header.clone() };
-        print_lines(&hint(state(run.end.as_ref(), in_use), &NextStep::of(&header)))?;
+        let hint = hint(state(run.end.as_ref(), in_use), &NextStep::of(&header));
+        print_lines(&redaction::text(&hint))?;
     }
     Ok(())
 }
@@ -92,7 +106,8 @@ fn baseline(store: &Store, name: &str, out: Option<&Path>) -> Result<(), Failure
     let run = store.read(name).map_err(store_failure)?;
     let document = baseline::document(&run, &netduel_report::analyse_run(&run), FORMAT, &program::origin());
     let Some(out) = out else { return print_json(&document) };
-    Destination { path: out.to_owned(), format: Format::Json }.write(&json(&document)?)?;
+    Destination { path: out.to_owned(), format: Format::Json, printing: PrintingArgs::default() }
+        .write(&json(&document)?)?;
     print(&format!("{}\n", out.display()))
 }
 
@@ -105,7 +120,7 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
         Some(RunsAction::Baseline { run, out, store }) => {
             return baseline(&open_store(store)?, run, out.as_deref());
         }
-        Some(RunsAction::Verify { runs, store }) => return verify(&open_store(store)?, runs),
+        Some(action) => return run_changes::command(action),
         None => {}
     }
     let store = open_store(&args.store)?;
@@ -119,54 +134,9 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
         return print(&format!("no run is stored in {folder}; make one with `netduel demo`\n"));
     }
     let lines: Vec<String> = runs.iter().map(lines).collect();
-    print_lines(&format!("{}Folder: {folder}\n", lines.concat()))
-}
-
-/// `netduel runs verify`: without names all runs of the store.
-fn verify(store: &Store, names: &[String]) -> Result<(), Failure> {
-    let names = match names {
-        [] => store.list().kind(Kind::Store)?.iter().map(|run| run.path.display().to_string()).collect(),
-        names => names.to_vec(),
-    };
-    let mut faulty = 0;
-    for name in &names {
-        let shown =
-            Path::new(name).file_stem().map_or_else(|| name.clone(), |stem| stem.display().to_string());
-        let text = match store.verify(name) {
-            Ok(found) => {
-                faulty += u32::from(!found.damaged.is_empty() || found.torn.is_some());
-                integrity(&found)
-            }
-            Err(
-                error @ (StoreError::Damaged { .. } | StoreError::NotARun { .. } | StoreError::Newer { .. }),
-            ) => {
-                faulty += 1;
-                error.to_string()
-            }
-            Err(error) => return Err(store_failure(error)),
-        };
-        print_lines(&format!("{}\n", words::plain(&format!("{shown}: {text}"))))?;
-    }
-    if faulty > 0 {
-        let runs = if faulty == 1 { "1 run is".to_owned() } else { format!("{faulty} runs are") };
-        return Err(Failure::message(Kind::Store, format!("{runs} damaged or cannot be read"))
-            .remedy("restore the files from copies, or repeat the runs"));
-    }
-    Ok(())
-}
-
-/// What is wrong with a run file, in words.
-fn integrity(found: &Integrity) -> String {
-    let trials = format!("{} trial{}", found.trials, if found.trials == 1 { "" } else { "s" });
-    let mut faults: Vec<String> = found.damaged.iter().map(ToString::to_string).collect();
-    faults.extend(found.torn.map(|torn| torn.to_string()));
-    match (faults.is_empty(), found.has_checksums) {
-        (false, _) => format!("damaged, {trials} can be read; {}", faults.join("; ")),
-        (true, true) => format!("sound, {trials}"),
-        (true, false) => {
-            format!("{trials}, readable; it is of an older version, whose records have no checksum")
-        }
-    }
+    let usage = runs.iter().filter_map(|run| store.usage(&run.id).ok());
+    let bytes = usage.map(|usage| usage.disk_bytes).fold(0, u64::saturating_add);
+    print_lines(&format!("{}Folder: {folder} ({})\n", lines.concat(), human_si(bytes as f64, "B")))
 }
 
 /// `netduel runs rm`: all names are resolved before the first run is deleted.

@@ -2,9 +2,10 @@
 use anyhow::Result;
 use netduel_test_support::requires_all;
 
+use crate::dist::{self, Quick};
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
-use crate::{exports, fuzz, guests, step, tidy, workspace};
+use crate::{fuzz, guests, step, tidy, workspace};
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,15 @@ enum Ending {
 impl From<bool> for Ending {
     fn from(passed: bool) -> Self {
         if passed { Self::Passed } else { Self::Failed }
+    }
+}
+
+impl From<Quick> for Ending {
+    fn from(quick: Quick) -> Self {
+        match quick {
+            Quick::Ended(passed) => Self::from(passed),
+            Quick::NotRun => Self::NotRun,
+        }
     }
 }
 
@@ -42,16 +52,19 @@ pub fn run() -> bool {
         step::succeeds(doc.env("RUSTDOCFLAGS", "-D warnings")).map(Ending::from)
     });
     timed(&mut rows, "licences", licences);
-    let mut tests = None;
+    let (mut tests, mut static_program) = (None, None);
     timed(&mut rows, "tests", || {
         let is_required = workspace::in_ci() || requires_all();
         let guests = guests::prepare_for_tests(is_required)?;
+        static_program = guests.program();
         let finished = TestRun::perform(&[], is_required, Display::Everything, &[guests.variable()])?;
         let ending = Ending::from(finished.passed());
         tests = Some(finished);
         Ok(ending)
     });
-    timed(&mut rows, "exports", parquet);
+    // After the tests, which install its compiler and build the static program.
+    timed(&mut rows, "other machine", || dist::compiles().map(Ending::from));
+    timed(&mut rows, "installation", || dist::packs(static_program.as_deref()).map(Ending::from));
     timed(&mut rows, "fuzzing", fuzzing);
     // Fails if `cargo run` is ambiguous, which is a command of the README; the tests run the demo itself.
     timed(&mut rows, "cargo run", || {
@@ -84,15 +97,6 @@ fn licences() -> Result<Ending> {
         return Ok(Ending::NotRun);
     }
     step::succeeds(&mut step::cargo(["deny", "--workspace", "check"])).map(Ending::from)
-}
-
-/// The feature `parquet` and its tests, which need packages of Python.
-fn parquet() -> Result<Ending> {
-    if !requires_all() && !workspace::in_ci() {
-        println!("the tests of Parquet files were not run: cargo xtask test exports");
-        return Ok(Ending::NotRun);
-    }
-    exports::test(&[]).map(Ending::from)
 }
 
 /// Only libFuzzer needs a C++ compiler; the tests have called every target with its corpus.

@@ -38,14 +38,14 @@ usage: cargo xtask <command>
     --busy        run it beside two busy loops
   test guests     prepare and run the tests in guests with real NIC drivers, and no others; takes ARGS, --repeat and --busy
   test azure      install the Azure CLI below target (730 MB) and run the tests with it; no part of `check` and `test`
-  test exports    install pandas below target (400 MB) and read Parquet files and the example notebook with it; part of `check`
+  test exports    install pandas below target (400 MB) and read Parquet files and the example notebook with it; not part of `check`
                   with REQUIRE_ALL=1, no part of `test`
   tidy            the rules of this workspace that no other tool knows
   fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
   bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
   guests          prepare such guests, or boot a scene of them: `cargo xtask guests --help`
-  dist            make the files for installation in target/dist, and check them; `cargo xtask dist --help`
+  dist [MACHINE]  make the files for installation in target/dist, and check them; `cargo xtask dist --help`
   setup           install the system packages that tests need (Debian, Ubuntu)
 
 REQUIRE_ALL=1 makes a failure of each skip.

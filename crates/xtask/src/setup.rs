@@ -11,8 +11,8 @@ use crate::{step, workspace};
 /// The list, relative to the root of the workspace.
 pub const PACKAGE_LIST: &str = "crates/xtask/debian-packages.txt";
 
-/// The word after the name of a package that starts a service.
-const SERVICE: &str = "service";
+/// The words after the name of a package that only CI installs: it starts a service, or is large for what few people change.
+const CI_ONLY: [&str; 2] = ["service", "ci"];
 
 /// A package of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Package {
     pub name: String,
     /// The tests that need it, and their purpose.
     pub reason: String,
-    /// Whether its installation starts a service of the machine: then only `REQUIRE_ALL=1` installs it.
-    pub starts_service: bool,
+    /// Whether only `REQUIRE_ALL=1` installs it, see [`CI_ONLY`].
+    pub is_ci_only: bool,
 }
 
 /// Installs missing packages. Silent when nothing is missing. Packages that cannot be installed are listed, and are an error only
@@ -32,7 +32,7 @@ pub fn run() -> Result<()> {
     let text =
         std::fs::read_to_string(&list).with_context(|| format!("failed to read {}", list.display()))?;
     let mut packages = parse(&text)?;
-    packages.retain(|package| !package.starts_service || requires_all());
+    packages.retain(|package| !package.is_ci_only || requires_all());
     let missing = missing_of(&packages);
     if missing.is_empty() {
         return Ok(());
@@ -60,7 +60,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Parses the list: one name per line, after it [`SERVICE`] where it applies, and the reason after `#`.
+/// Parses the list: one name per line, after it a word of [`CI_ONLY`] where one applies, and the reason after `#`.
 pub fn parse(text: &str) -> Result<Vec<Package>> {
     let mut packages = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -71,11 +71,11 @@ pub fn parse(text: &str) -> Result<Vec<Package>> {
         let Some((name, reason)) = line.split_once('#') else {
             bail!("{PACKAGE_LIST}:{}: say after `#` which tests need {line}", index + 1);
         };
-        let (name, starts_service) = match name.trim().split_once(' ') {
-            Some((name, word)) if word.trim() == SERVICE => (name, true),
+        let (name, is_ci_only) = match name.trim().split_once(' ') {
+            Some((name, word)) if CI_ONLY.contains(&word.trim()) => (name, true),
             _ => (name.trim(), false),
         };
-        packages.push(Package { name: name.to_owned(), reason: reason.trim().to_owned(), starts_service });
+        packages.push(Package { name: name.to_owned(), reason: reason.trim().to_owned(), is_ci_only });
     }
     Ok(packages)
 }
@@ -179,13 +179,18 @@ mod tests {
 
     #[test]
     fn a_package_has_a_name_and_a_reason() {
-        let packages = parse("# head\n\niperf3   # a peer\nsshd service # hosts\n").unwrap();
-        let package = |name: &str, reason: &str, starts_service: bool| Package {
+        let packages = parse("# head\n\niperf3   # a peer\nsshd service # hosts\nrpm ci # files\n").unwrap();
+        let package = |name: &str, reason: &str, is_ci_only: bool| Package {
             name: name.to_owned(),
             reason: reason.to_owned(),
-            starts_service,
+            is_ci_only,
         };
-        assert_eq!(packages, [package("iperf3", "a peer", false), package("sshd", "hosts", true)]);
+        let expected = [
+            package("iperf3", "a peer", false),
+            package("sshd", "hosts", true),
+            package("rpm", "files", true),
+        ];
+        assert_eq!(packages, expected);
     }
 
     #[test]
@@ -216,7 +221,7 @@ mod tests {
     #[test]
     fn unknown_package_counts_as_missing() {
         let package =
-            Package { name: "no-such-package-at-all".into(), reason: "test".into(), starts_service: false };
+            Package { name: "no-such-package-at-all".into(), reason: "test".into(), is_ci_only: false };
         assert_eq!(missing_of(std::slice::from_ref(&package)), [package]);
     }
 }

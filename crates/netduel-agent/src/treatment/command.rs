@@ -1,10 +1,12 @@
 //! A command of the user's, and the one that undoes it.
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
 use super::error::TreatmentError;
-use super::processes::{failed, run};
+use super::processes::{DEADLINE, failed, run, run_within};
 
 /// A command that was run, or was about to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,11 +15,20 @@ pub(super) struct CommandOriginal {
     undo: Vec<String>,
     /// The mark of both commands' processes.
     mark: String,
+    /// Limit of the undo, seconds, when it is another one than that of every command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    limit_s: Option<u64>,
+}
+
+impl CommandOriginal {
+    fn limit(&self) -> Duration {
+        self.limit_s.map_or(DEADLINE, Duration::from_secs)
+    }
 }
 
 impl Original for CommandOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        run(&self.undo, &self.mark)
+        run_within(&self.undo, &self.mark, self.limit())
     }
 
     fn what(&self) -> String {
@@ -40,21 +51,50 @@ pub(super) struct CommandChange {
     mark: String,
 }
 
+/// A change that the caller makes itself, with the command that undoes it.
+#[derive(Debug)]
+pub(super) struct HeldChange;
+
+impl Change for HeldChange {
+    fn make(&self) -> Result<(), TreatmentError> {
+        Ok(())
+    }
+
+    /// The caller reads it.
+    fn read_back(&self) -> Result<(), TreatmentError> {
+        Ok(())
+    }
+}
+
+/// The record of a change that the caller makes. `what` names it, as a list of words; `limit` is that of the undo.
+pub(super) fn hold(
+    what: &[String],
+    undo: &[String],
+    limit: Duration,
+) -> Result<(CommandOriginal, HeldChange), TreatmentError> {
+    let limit_s = Some(limit.as_secs());
+    Ok((CommandOriginal { command: what.to_vec(), undo: undo.to_vec(), mark: mark()?, limit_s }, HeldChange))
+}
+
+fn mark() -> Result<String, TreatmentError> {
+    let random = netduel_sys::random::bytes16()
+        .map_err(|cause| TreatmentError::Refused { doing: "draw a random mark".to_owned(), cause })?;
+    Ok(format!("{:032x}", u128::from_be_bytes(random)))
+}
+
 /// Nothing can be read beforehand; only the words are checked.
 pub(super) fn prepare(
     command: &[String],
     undo: &[String],
 ) -> Result<(CommandOriginal, CommandChange), TreatmentError> {
-    let random = netduel_sys::random::bytes16()
-        .map_err(|cause| TreatmentError::Refused { doing: "draw a random mark".to_owned(), cause })?;
-    let mark = format!("{:032x}", u128::from_be_bytes(random));
+    let mark = mark()?;
     for words in [command, undo] {
         if words.first().is_none_or(String::is_empty) {
             return Err(failed(words, "it names no program".to_owned(), String::new()));
         }
     }
     let change = CommandChange { command: command.to_vec(), mark: mark.clone() };
-    Ok((CommandOriginal { command: command.to_vec(), undo: undo.to_vec(), mark }, change))
+    Ok((CommandOriginal { command: command.to_vec(), undo: undo.to_vec(), mark, limit_s: None }, change))
 }
 
 impl Change for CommandChange {

@@ -2,7 +2,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netduel_host::LinkState;
 use netduel_model::failover::RETURN_DEADLINE_NS;
 use netduel_sys::ethtool::Ethtool;
 use rustix::io::Errno;
@@ -10,6 +9,7 @@ use rustix::net::netdevice::{index_to_name, name_to_index};
 use rustix::net::{AddressFamily, SocketType, socket};
 
 use super::error::TreatmentError;
+use crate::carrier::without_carrier;
 
 /// Longest wait for an interface that is removed or restored.
 pub(super) const RETURN_DEADLINE: Duration = Duration::from_nanos(RETURN_DEADLINE_NS);
@@ -50,27 +50,10 @@ fn name_of(index: u32) -> Result<Option<String>, TreatmentError> {
     }
 }
 
-/// The index of an interface that has carrier now.
-pub(super) fn link_with_carrier(interface: &str) -> Option<u32> {
-    let links = netduel_host::link_states().ok()?;
-    let link = links.into_iter().find(|link| link.name == interface)?;
-    (link.carrier == Some(true)).then_some(link.index)
-}
-
-/// Waits until interfaces that a driver restarted have carrier again: traffic would begin before it. One that is gone, or that was set down,
-/// is not waited for.
+/// Waits until interfaces that a driver restarted have carrier again.
 pub(super) fn wait_for_carrier(indices: &[u32]) -> Result<(), TreatmentError> {
-    if indices.is_empty() {
-        return Ok(());
-    }
-    let mut without = Vec::new();
-    let is_ready = |links: &[LinkState]| {
-        let waits =
-            |link: &&LinkState| indices.contains(&link.index) && link.up && link.carrier == Some(false);
-        without = links.iter().filter(waits).map(|link| link.name.clone()).collect();
-        without.is_empty()
-    };
-    if netduel_host::wait_for_links(RETURN_DEADLINE, is_ready)? {
+    let without = without_carrier(indices, RETURN_DEADLINE)?;
+    if without.is_empty() {
         return Ok(());
     }
     let doing = format!("wait for the carrier of {}", without.join(", "));

@@ -11,6 +11,9 @@ pub enum TreatmentError {
     /// The lab changes its path itself.
     #[error("change the path on a host: `path` belongs to the local lab and is set there, not by an agent")]
     PathIsTheLabs,
+    /// The coordinator changes the provider's resources itself.
+    #[error("change a NIC or VM of Azure on a host: the coordinator does this through `az`, not an agent")]
+    IsTheProviders,
     /// A quantity that no plan may have.
     #[error("apply \"{change}\": {out}")]
     OutOfRange {

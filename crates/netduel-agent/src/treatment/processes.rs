@@ -37,7 +37,8 @@ pub(super) fn run(words: &[String], mark: &str) -> Result<(), TreatmentError> {
     run_within(words, mark, DEADLINE)
 }
 
-fn run_within(words: &[String], mark: &str, deadline: Duration) -> Result<(), TreatmentError> {
+/// As [`run`], within another deadline.
+pub(super) fn run_within(words: &[String], mark: &str, deadline: Duration) -> Result<(), TreatmentError> {
     let with = |how: String| failed(words, how, String::new());
     let (program, arguments) = words.split_first().ok_or_else(|| with("it names no program".to_owned()))?;
     let stderr = bounded_file().map_err(|cause| with(format!("no memory for its messages: {cause}")))?;

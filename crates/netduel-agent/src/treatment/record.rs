@@ -87,6 +87,7 @@ pub(super) fn treatment(action: &TreatmentAction, roots: &Roots) -> Result<Ready
     }
     match action {
         Action::Path { .. } => Err(TreatmentError::PathIsTheLabs),
+        Action::AzureNic { .. } | Action::AzurePlacement { .. } => Err(TreatmentError::IsTheProviders),
         Action::Offload { interface, feature, enabled } => {
             ready(offload::prepare(interface, feature, *enabled))
         }

@@ -1,11 +1,13 @@
 //! The changes that an agent has made and not yet undone. The core knows no kind of treatment: it makes a change, and keeps its
 //! record with the guard first.
 use std::path::PathBuf;
+use std::time::Duration;
 
 use netduel_model::plan::TreatmentAction;
 
 use super::change::Change;
-use super::device::{link_with_carrier, wait_for_carrier};
+use super::command;
+use super::device::wait_for_carrier;
 use super::error::TreatmentError;
 use super::journal;
 use super::lifeline::{GuardCommand, Lifeline};
@@ -13,6 +15,7 @@ use super::protocol::Request;
 use super::record::{self, Ready, Record};
 use super::resource::HostResource;
 use super::roots::Roots;
+use crate::carrier::interface_with_carrier;
 
 /// A change that is in force, or may be.
 struct Applied {
@@ -74,6 +77,16 @@ impl Treatments {
         self.apply_each(resources, |resource, _| record::resource(resource))
     }
 
+    /// Keeps the undo of a change that the caller makes itself, after this: a command of `undo`, which runs when this is dropped, or by the
+    /// guard when this process is gone. `what` names the change; `limit` is that of the undo.
+    ///
+    /// # Errors
+    /// When there is no guard; the change must not be made then.
+    pub fn hold(&mut self, what: &[String], undo: &[String], limit: Duration) -> Result<(), TreatmentError> {
+        let (original, change) = command::hold(what, undo, limit)?;
+        self.apply_one(original.into(), Box::new(change))
+    }
+
     fn apply_each<T>(
         &mut self,
         all: &[T],
@@ -105,7 +118,7 @@ impl Treatments {
         let is_command = undo.mark().is_some();
         self.keep(id, &Request::Keep { id, undo: undo.clone(), running: is_command })?;
         // It is on the list before it is made: a change that fails half-way is undone, too.
-        let restarted = change.restarts().and_then(link_with_carrier);
+        let restarted = change.restarts().and_then(interface_with_carrier);
         self.applied.push(Applied { id, undo, change, restarted });
         self.applied.last().map_or(Ok(()), |applied| applied.change.make())?;
         if is_command {

@@ -237,16 +237,26 @@ fn an_end_goes_through_its_trial_without_the_agent_knowing_what_it_is() {
 }
 
 #[test]
-fn what_lingers_of_a_trial_ends_before_the_next_is_prepared_and_with_the_agent() {
+fn what_lingers_of_a_trial_ends_before_the_next_or_a_treatment_and_with_the_agent() {
     let script = Script { lingers: true, ..Script::default() };
     let mut coordinator = Coordinator::new(script.clone());
+    let trial = ["prepare", "start", "finish", "result", "gone"];
+    let mut expected = Vec::new();
     for _ in 0..2 {
         coordinator.prepare();
         coordinator.ask(&ToAgent::Start);
         coordinator.ask(&ToAgent::Finish);
+        expected.extend(trial);
+        expected.push("end lingering");
     }
-    let trial = ["prepare", "start", "finish", "result", "gone"];
-    assert_eq!(script.steps(), [&trial[..], &["end lingering"], &trial[..]].concat());
+    // The last one's stays until the next change.
+    assert_eq!(script.steps(), expected[..expected.len() - 1]);
+    assert_eq!(coordinator.ask(&ToAgent::Apply { treatments: Vec::new() }), FromAgent::Applied);
+    assert_eq!(script.steps(), ["end lingering"]);
+    coordinator.prepare();
+    coordinator.ask(&ToAgent::Start);
+    coordinator.ask(&ToAgent::Finish);
+    assert_eq!(script.steps(), trial);
     coordinator.part();
     assert_eq!(script.steps(), ["end lingering"]);
 }

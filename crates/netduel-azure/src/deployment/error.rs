@@ -127,6 +127,27 @@ pub enum BedError {
     /// The user interrupted it.
     #[error("interrupted; Azure continues the deployment")]
     Interrupted,
+    /// The user interrupted a start of VMs.
+    #[error("interrupted; Azure continues to start the VMs")]
+    StartInterrupted,
+    /// VMs did not start in time.
+    #[error(
+        "the VMs of the bed {bed} did not run within {minutes} min; `az vm list --show-details` shows their states"
+    )]
+    NotStarted {
+        /// Name of the bed.
+        bed: String,
+        /// The limit.
+        minutes: u64,
+    },
+    /// VMs that a run needs do not run.
+    #[error("the bed {bed} does not run: {}", states(.vms))]
+    Stopped {
+        /// Name of the bed.
+        bed: String,
+        /// Its VMs that do not run, each with the state that Azure names.
+        vms: Vec<(String, String)>,
+    },
 }
 
 /// A resource that could not be created.
@@ -136,6 +157,12 @@ pub struct Failure {
     pub resource: String,
     /// Why.
     pub cause: Cause,
+}
+
+/// `vm1 is deallocated, vm2 is stopped`.
+fn states(vms: &[(String, String)]) -> String {
+    let one = |(vm, state): &(String, String)| format!("{vm} is {}", state.trim_start_matches("VM "));
+    vms.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// A line for each resource; a cause that several have stands there once.

@@ -1,7 +1,9 @@
-//! What is done with a bed: checked and created (`up`), watched (`progress`), found and deleted (`groups`). Nothing is printed, and no clock is
+//! What is done with a bed: checked and created (`up`), watched (`progress`), found and deleted (`groups`), looked at and started
+//! (`inventory`). Nothing is printed, and no clock is
 //! read: the caller hands in the time.
 mod error;
 pub mod groups;
+pub mod inventory;
 mod price;
 pub mod progress;
 mod sku;
@@ -9,5 +11,7 @@ mod subscription;
 pub mod up;
 
 pub use error::{BedError, Failure};
+pub use inventory::Inventory;
+pub use price::{DatedPrice, currency};
 pub use progress::{Host, HostNic, State, Step};
 pub use subscription::Subscription;

@@ -9,6 +9,20 @@ const API: &str = "https://prices.azure.com/api/retail/prices?api-version=2023-0
 /// The currency of a bed without a budget.
 const CURRENCY: &str = "USD";
 
+/// A price and its date.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatedPrice {
+    /// One VM for an hour.
+    pub of_vm: Money,
+    /// When it was looked up, seconds since 1970-01-01T00:00:00Z.
+    pub read_unix_s: u64,
+}
+
+/// The currency in which the prices of a bed are shown.
+pub fn currency(bed: &Bed) -> &str {
+    bed.budget.as_ref().map_or(CURRENCY, |budget| budget.currency.as_str())
+}
+
 #[derive(Debug, Deserialize)]
 struct Prices {
     #[serde(rename = "Items", default, deserialize_with = "or_default")]
@@ -36,7 +50,7 @@ struct Price {
 /// # Errors
 /// When the user interrupts, or `az` cannot be started.
 pub fn of_vm(az: &mut dyn Az, bed: &Bed) -> Result<Option<Money>, CallError> {
-    let currency = bed.budget.as_ref().map_or(CURRENCY, |budget| budget.currency.as_str());
+    let currency = currency(bed);
     // Region, size and currency were checked: they have plain letters and digits only.
     let url = format!(
         "{API}&currencyCode='{currency}'&$filter=serviceName eq 'Virtual Machines' and armRegionName eq '{}' and armSkuName eq '{}'",

@@ -7,9 +7,10 @@ use netduel_model::bed::{Bed, Layout};
 
 use super::error::BedError;
 use super::groups::{self, Group};
+use super::price::{self, DatedPrice};
 use super::progress::NAME;
 use super::subscription::Subscription;
-use super::{price, progress, sku};
+use super::{progress, sku};
 use crate::az::cause::Cause;
 use crate::az::{Az, CALL_LIMIT, CallError};
 use crate::tags::Tags;
@@ -28,6 +29,8 @@ pub struct Prepared {
     pub tags: Tags,
     /// Whether a part of it exists already.
     pub exists: bool,
+    /// The price of a VM; `None` when it is unknown.
+    pub price: Option<DatedPrice>,
 }
 
 /// Checks everything that can be checked before anything is created. `unix_s` is the time, seconds since 1970-01-01T00:00:00Z.
@@ -35,6 +38,19 @@ pub struct Prepared {
 /// # Errors
 /// [`BedError`] with the first reason why the bed cannot be created.
 pub fn prepare(az: &mut dyn Az, bed: &Bed, unix_s: u64) -> Result<Prepared, BedError> {
+    prepare_with(az, bed, unix_s, None)
+}
+
+/// As [`prepare`], with an earlier price of the same size, region and currency, for the case that prices cannot be looked up.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_with(
+    az: &mut dyn Az,
+    bed: &Bed,
+    unix_s: u64,
+    earlier: Option<DatedPrice>,
+) -> Result<Prepared, BedError> {
     let subscription = Subscription::find(az, bed.subscription.as_deref())?;
     let existing = groups::find(az, &bed.name, &subscription)?;
     if let Some(Group { location, .. }) = existing.as_ref().filter(|group| group.location != bed.region) {
@@ -47,16 +63,20 @@ pub fn prepare(az: &mut dyn Az, bed: &Bed, unix_s: u64) -> Result<Prepared, BedE
         // The VMs of an existing bed are in use already.
         sku::check_quota(az, bed, &layout, &subscription, &family)?;
     }
-    let price = price::of_vm(az, bed)?.map(|price| price.times(layout.vms.len() as f64));
+    let now = price::of_vm(az, bed)?.map(|of_vm| DatedPrice { of_vm, read_unix_s: unix_s });
+    let dated = now.or(earlier);
+    let price = dated.as_ref().map(|price| price.of_vm.times(layout.vms.len() as f64));
     check_budget(bed, price.as_ref(), unix_s)?;
     let created = existing.as_ref().and_then(Group::bed).and_then(|tags| tags.created_unix_s);
     let tags = Tags {
         bed: bed.name.clone(),
         created_unix_s: Some(created.unwrap_or(unix_s)),
         price,
+        price_read_unix_s: dated.as_ref().map(|price| price.read_unix_s),
         shutdown: Some(bed.shutdown.map_or_else(|| "off".to_owned(), |time| time.to_string())),
+        kind: Some(bed.kind),
     };
-    Ok(Prepared { subscription, tags, exists: existing.is_some() })
+    Ok(Prepared { subscription, tags, exists: existing.is_some(), price: dated })
 }
 
 /// Checks the cost until the next shutdown. `price` is that of all VMs for an hour.

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod down;
 mod fake;
+mod inventory;
 mod prepare;
+mod resource;
 mod template;
 mod watch;
 

@@ -50,7 +50,13 @@ fn bed_that_can_be_created_has_tags_with_time_price_and_shutdown() {
         prepared.tags.pairs().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(
         tags,
-        ["netduel=x", "netduel-created=1795343407", "netduel-price=0.50 USD", "netduel-shutdown=19:00"]
+        [
+            "netduel=x",
+            "netduel-created=1795343407",
+            "netduel-price=0.50 USD",
+            "netduel-shutdown=19:00",
+            "netduel-type=two-nic"
+        ]
     );
 }
 

@@ -258,7 +258,14 @@ fn ssh_is_open_to_the_prefixes_of_the_parameters_only() {
 #[test]
 fn parameters_are_those_that_the_template_declares() {
     let key = PublicKey::parse("ssh-ed25519 AAAA me@here").unwrap();
-    let tags = Tags { bed: "x".to_owned(), created_unix_s: Some(7), price: None, shutdown: None };
+    let tags = Tags {
+        bed: "x".to_owned(),
+        created_unix_s: Some(7),
+        price: None,
+        price_read_unix_s: None,
+        shutdown: None,
+        kind: None,
+    };
     let bed = bed("ssh_from = [\"192.0.2.1/32\"]");
     let document = deployment_parameters(&key, &bed.ssh_from, &tags);
     let values = document["parameters"].as_object().unwrap();

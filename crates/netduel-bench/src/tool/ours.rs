@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use netduel_model::sample::{EndReport, HistogramRecord};
 use netduel_model::units::Nanos;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{TcpEngine, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
 use rustix::process::Signal;
@@ -31,7 +31,13 @@ pub struct Ours {
 
 /// A workload with this traffic and duration in seconds.
 pub fn workload(traffic: &str, seconds: u32) -> Result<Value> {
-    let traffic: Value = serde_json::from_str(traffic).context("the traffic of a case is not JSON")?;
+    let mut traffic: Value = serde_json::from_str(traffic).context("the traffic of a case is not JSON")?;
+    // The ratios are those of an engine as a user gets it: the default block is in the model.
+    if traffic["type"] == "tcp-stream" && traffic["block"].is_null() {
+        let engine: TcpEngine = serde_json::from_value(traffic["engine"].clone())
+            .context("a TCP stream of a case names no engine")?;
+        traffic["block"] = json!(engine.default_block());
+    }
     let duration = Nanos(u64::from(seconds) * 1_000_000_000);
     Ok(json!({
         "name": "peers",

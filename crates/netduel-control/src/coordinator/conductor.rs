@@ -7,19 +7,22 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Slot, Trial, Validity};
+use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
 use super::conditions;
 use super::conversation::Hosts;
 use super::error::{PlanFault, RunError, TrialError};
-use super::surroundings::{Lab, Policy, Store, Surroundings, Tokens};
-use super::timing::agent_limits;
+use super::surroundings::{Lab, Policy, Provider, Store, StoreProblem, Surroundings, Tokens};
+use super::timing::{PAUSE_MAX_NS, agent_limits};
 use crate::launcher::Agents;
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent, TrialNumber};
 use crate::schedule;
 
 /// Consecutive failed trials of one arm that end the run.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
+/// Time between two looks at whether a run is paused.
+const PAUSE_LOOK: Nanos = Nanos::from_millis(100);
 /// A comparison needs two arms.
 const ARMS_MIN: usize = 2;
 
@@ -29,6 +32,9 @@ pub(super) struct Conductor<'a> {
     pub(super) tokens: &'a mut Tokens<'a>,
     pub(super) lab: &'a mut dyn Lab,
     store: &'a mut dyn Store,
+    pub(super) provider: &'a mut dyn Provider,
+    /// Hosts whose guests did not show a change that was made while their machines ran.
+    pub(super) stops: BTreeSet<HostName>,
     pub(super) policy: &'a mut dyn Policy,
     pub(super) trial_number: TrialNumber,
     names: BTreeSet<HostName>,
@@ -42,6 +48,8 @@ pub(super) struct Conductor<'a> {
     run: Option<RunId>,
     /// Budget that a resumed run used before it was resumed, nanoseconds.
     used_before_ns: u64,
+    /// Time for which the user paused the run, nanoseconds.
+    paused_ns: u64,
 }
 
 impl<'a> Conductor<'a> {
@@ -50,7 +58,7 @@ impl<'a> Conductor<'a> {
         surroundings: Surroundings<'a>,
         agents: Box<dyn Agents + 'a>,
     ) -> Self {
-        let Surroundings { clock, launcher, listener, tokens, store, lab, policy } = surroundings;
+        let Surroundings { clock, launcher, listener, tokens, store, lab, provider, policy } = surroundings;
         let limits = agent_limits(plan, policy.progress_interval());
         let pairs = plan.arms.iter().map(|arm| &arm.pair);
         Self {
@@ -58,6 +66,8 @@ impl<'a> Conductor<'a> {
             tokens,
             lab,
             store,
+            provider,
+            stops: BTreeSet::new(),
             policy,
             trial_number: 0,
             names: pairs.flat_map(|pair| [pair.client.clone(), pair.server.clone()]).collect(),
@@ -68,6 +78,7 @@ impl<'a> Conductor<'a> {
             trials: Vec::new(),
             run: None,
             used_before_ns: 0,
+            paused_ns: 0,
         }
     }
 
@@ -94,6 +105,9 @@ impl<'a> Conductor<'a> {
     pub(super) fn run_and_close(mut self) -> Result<RunEnd, RunError> {
         let result = self.run();
         self.hosts.end_all();
+        for (host, problem) in self.provider.restore() {
+            self.hosts.not_undone(&host, vec![problem]);
+        }
         self.warn();
         let end = match &result {
             Ok(end) => end.clone(),
@@ -131,7 +145,7 @@ impl<'a> Conductor<'a> {
         } else {
             self.warn_of_shared_machines(&snapshots);
         }
-        let (first_block, attempt) = self.resume_point(known.trials);
+        let (first_block, attempt) = self.resume_point(known.trials)?;
         self.snapshots = snapshots;
         // A guard may have been restoring a host when it was described. The lock waits for it.
         if self.policy.locks_hosts() {
@@ -151,8 +165,8 @@ impl<'a> Conductor<'a> {
         }
         self.tell(Event::RunStarted {
             id: known.id,
-            trials_max: self.hosts.plan.design.blocks_max * per_block,
-            trials_done: first_block * per_block,
+            trials_max: self.hosts.plan.design.blocks_max.saturating_mul(per_block),
+            trials_done: first_block.saturating_mul(per_block),
         });
         self.blocks(known.seed, first_block, attempt)
     }
@@ -168,7 +182,10 @@ impl<'a> Conductor<'a> {
     }
 
     /// Where a resumed run continues: the first incomplete block, and the number of the next attempt at it.
-    fn resume_point(&mut self, done: Vec<Trial>) -> (u32, u32) {
+    ///
+    /// # Errors
+    /// When no number is left for that attempt. Only a run file that was changed by hand has such a number.
+    fn resume_point(&mut self, done: Vec<Trial>) -> Result<(u32, u32), StoreProblem> {
         self.used_before_ns = traffic_ns(self.hosts.plan, &done);
         let per_block = self.hosts.plan.trials_per_block() as usize;
         let (mut block, mut attempt) = (0, 0);
@@ -176,14 +193,19 @@ impl<'a> Conductor<'a> {
             let own: Vec<&Trial> = done.iter().filter(|trial| trial.slot.block == block).collect();
             let Some(highest) = own.iter().map(|trial| trial.attempt).max() else { break };
             if own.iter().filter(|trial| trial.attempt == highest).count() < per_block {
-                attempt = highest + 1;
+                attempt = highest.checked_add(1).ok_or_else(|| StoreProblem {
+                    message: format!(
+                        "block {} of the run file has attempt {highest}, the largest number: the file was changed; start a new run",
+                        u64::from(block) + 1
+                    ),
+                })?;
                 break;
             }
             block += 1;
         }
         // Trials of the incomplete block will be superseded, so they must not decide whether to stop.
         self.trials = done.into_iter().filter(|trial| trial.slot.block < block).collect();
-        (block, attempt)
+        Ok((block, attempt))
     }
 
     fn blocks(&mut self, seed: u64, first_block: u32, mut attempt: u32) -> Result<RunEnd, RunError> {
@@ -196,7 +218,7 @@ impl<'a> Conductor<'a> {
             {
                 return Ok(end);
             }
-            let own_ns = self.hosts.clock.now_ns().saturating_sub(started_ns);
+            let own_ns = self.hosts.clock.now_ns().saturating_sub(started_ns).saturating_sub(self.paused_ns);
             let is_used =
                 design.budget.is_some_and(|budget| used_before_ns.saturating_add(own_ns) >= budget.0);
             // A block that was interrupted is always repeated: it began within the budget.
@@ -206,6 +228,7 @@ impl<'a> Conductor<'a> {
             let slots = schedule::block(self.hosts.plan, seed, block);
             let last = slots.len().saturating_sub(1);
             for (index, slot) in slots.into_iter().enumerate() {
+                self.wait_while_paused();
                 if self.hosts.clock.interrupted() {
                     return Ok(RunEnd::Interrupted);
                 }
@@ -221,6 +244,17 @@ impl<'a> Conductor<'a> {
             Some(end) => Ok(end),
             None => Ok(RunEnd::BlockLimitReached),
         }
+    }
+
+    /// Waits while the user pauses the run: no longer than agents wait for a request.
+    fn wait_while_paused(&mut self) {
+        let clock = self.hosts.clock;
+        let started_ns = clock.now_ns();
+        let waited_ns = || clock.now_ns().saturating_sub(started_ns);
+        while self.policy.is_paused() && waited_ns() < PAUSE_MAX_NS && !clock.interrupted() {
+            clock.wait(PAUSE_LOOK);
+        }
+        self.paused_ns = self.paused_ns.saturating_add(waited_ns());
     }
 
     /// Runs and stores the trial of a slot. The inner error ends the run.

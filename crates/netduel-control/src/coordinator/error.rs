@@ -144,6 +144,14 @@ pub enum RunError {
     /// The plan's lab failed, on the coordinator's machine.
     #[error("{0}")]
     Lab(String),
+    /// The provider did not change a resource.
+    #[error("failed to change the resources of {host}: {reason}")]
+    Provider {
+        /// The host, or all of them.
+        host: String,
+        /// Why.
+        reason: String,
+    },
     /// The coordinator's machine has no secret for a trial.
     #[error("{0}")]
     Token(String),
@@ -195,6 +203,8 @@ pub enum RunErrorKind {
     Store,
     /// The plan's lab failed.
     Lab,
+    /// The provider of the machines did not change a resource.
+    Provider,
     /// A bug.
     Internal,
 }
@@ -219,6 +229,7 @@ impl RunError {
             Self::Store(_) => RunErrorKind::Store,
             Self::Plan(_) => RunErrorKind::Usage,
             Self::Lab(_) => RunErrorKind::Lab,
+            Self::Provider { .. } => RunErrorKind::Provider,
             Self::Launch(LaunchError::Exhausted { .. }) | Self::NoLauncher { .. } | Self::Token(_) => {
                 RunErrorKind::Environment
             }

@@ -9,35 +9,38 @@ use netduel_model::plan::{Arm, Host, Launch, Pair, ResolvedPlan, TreatmentAction
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
-use netduel_model::workload::Family;
 
 use super::blocked_port::{BlockedPort, BlockedPorts};
 use super::conductor::Conductor;
-use super::error::{RunError, TrialError};
+use super::error::{PlanFault, RunError, TrialError};
+use super::trial::address;
 use crate::protocol::{FailureKind, FromAgent, STEP_TIMEOUT_NS, ToAgent};
 
 /// Timeout of a port, nanoseconds: TCP sends a SYN after 0, 1 and 3 s.
 const PORT_TIMEOUT_NS: u64 = 5_000_000_000;
 
-/// One probe: a client, its server, and whether by IPv4.
-type Route = (HostName, HostName, bool);
+/// One probe: a client, its server, and the address of the server.
+type Route = (HostName, HostName, IpAddr);
 
-/// The probes of a plan: what the trials of each pair need in each family.
-fn probes(plan: &ResolvedPlan) -> BTreeMap<Route, PortNeeds> {
+/// The probes of a plan: what the trials of each pair need at each address.
+///
+/// # Errors
+/// When a server has no address of a family.
+fn probes(plan: &ResolvedPlan) -> Result<BTreeMap<Route, PortNeeds>, PlanFault> {
     let mut probes = BTreeMap::new();
     for arm in plan.arms.iter().filter(|arm| is_probed(plan, arm)) {
         let Pair { client, server } = &arm.pair;
         for workload in &arm.workloads {
             let needs = workload.traffic.facts().sockets.port_needs();
             if needs.count() > 0 {
-                let is_ipv4 = workload.family == Family::Ipv4;
+                let address = address(plan, arm, workload.family)?;
                 let probe: &mut PortNeeds =
-                    probes.entry((client.clone(), server.clone(), is_ipv4)).or_default();
+                    probes.entry((client.clone(), server.clone(), address)).or_default();
                 *probe = probe.max(needs);
             }
         }
     }
-    probes
+    Ok(probes)
 }
 
 /// Guests of the lab have paths that are treatments, and a paired server listens already. A command may open a firewall or add an
@@ -71,11 +74,9 @@ impl Conductor<'_> {
     }
 
     fn probe_pairs(&mut self, found: &mut Vec<Warning>) -> Result<(), TrialError> {
-        let probes = probes(self.hosts.plan);
-        for ((client, server, is_ipv4), needs) in &probes {
-            let (client, server) = (client.clone(), server.clone());
-            let family = if *is_ipv4 { Family::Ipv4 } else { Family::Ipv6 };
-            let address = self.address(&server, family)?;
+        let probes = probes(self.hosts.plan)?;
+        for ((client, server, address), needs) in &probes {
+            let (client, server, address) = (client.clone(), server.clone(), *address);
             let (probed, sources) = self.probe(&client, &server, address, *needs)?;
             // Most firewalls that block one protocol block the other, and one error is to have the rules for both.
             let of_each = [PortProtocol::Tcp, PortProtocol::Udp].into_iter();
@@ -209,8 +210,7 @@ mod tests {
     const WORKLOADS: &str = "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\n\
                              [[workloads]]\nname = \"flows\"\ntype = \"udp-stream\"\nrate = \"1 Mbit/s\"\nflows = 4\nfamily = \"ipv6\"\n";
 
-    /// The probes of a plan with these arms, as text.
-    fn probes_of(arms: &str) -> Vec<String> {
+    fn plan_of(arms: &str) -> ResolvedPlan {
         let host = |name: &str, number: u32| {
             format!(
                 "[hosts.{name}]\nlaunch = \"netns\"\nnetns = \"{name}\"\naddresses = [\"192.0.2.{number}\", \"2001:db8::{number}\"]\n"
@@ -221,12 +221,17 @@ mod tests {
             host("a", 1),
             host("b", 2)
         );
-        let plan = parse(&text, "plan.toml").unwrap_or_else(|errors| panic!("{errors}"));
-        let of = |((client, server, is_ipv4), needs): (&Route, &PortNeeds)| {
-            let family = if *is_ipv4 { 4 } else { 6 };
+        parse(&text, "plan.toml").unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    /// The probes of a plan with these arms, as text.
+    fn probes_of(arms: &str) -> Vec<String> {
+        let plan = plan_of(arms);
+        let of = |((client, server, address), needs): (&Route, &PortNeeds)| {
+            let family = if address.is_ipv4() { 4 } else { 6 };
             format!("{client} {server} IPv{family} tcp {} udp {}", u8::from(needs.tcp), needs.udp)
         };
-        probes(&plan).iter().map(of).collect()
+        probes(&plan).expect("each server has addresses").iter().map(of).collect()
     }
 
     fn arm(name: &str, client: &str, server: &str, more: &str) -> String {
@@ -238,7 +243,7 @@ mod tests {
         let more = "set = { flows = 7 }";
         let arms = [arm("one", "a", "b", ""), arm("same", "a", "b", more), arm("back", "b", "a", "")];
         let expected =
-            ["a b IPv6 tcp 0 udp 7", "a b IPv4 tcp 1 udp 0", "b a IPv6 tcp 0 udp 4", "b a IPv4 tcp 1 udp 0"];
+            ["a b IPv4 tcp 1 udp 0", "a b IPv6 tcp 0 udp 7", "b a IPv4 tcp 1 udp 0", "b a IPv6 tcp 0 udp 4"];
         assert_eq!(probes_of(&arms.concat()), expected);
     }
 
@@ -246,7 +251,17 @@ mod tests {
     fn arms_with_commands_are_not_probed() {
         let command = "treatments = [{ on = \"server\", command = [\"true\"], undo = [\"true\"] }]";
         let arms = [arm("one", "a", "b", command), arm("back", "b", "a", "")];
-        assert_eq!(probes_of(&arms.concat()), ["b a IPv6 tcp 0 udp 4", "b a IPv4 tcp 1 udp 0"]);
+        assert_eq!(probes_of(&arms.concat()), ["b a IPv4 tcp 1 udp 0", "b a IPv6 tcp 0 udp 4"]);
+    }
+
+    #[test]
+    fn each_network_of_a_server_is_probed() {
+        let arms = [arm("one", "a", "b", ""), arm("two", "a", "b", "")];
+        let mut plan = plan_of(&arms.concat());
+        plan.arms[1].server_addresses = vec!["198.51.100.2".parse().unwrap(), "2001:db8::2".parse().unwrap()];
+        let probes = probes(&plan).expect("each server has addresses");
+        let probed: Vec<String> = probes.keys().map(|(_, _, address)| address.to_string()).collect();
+        assert_eq!(probed, ["192.0.2.2", "198.51.100.2", "2001:db8::2"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{ArmName, HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{Host, Pair};
+use netduel_model::plan::{Host, Pair, TreatmentAction};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
@@ -36,6 +36,8 @@ pub struct Surroundings<'a> {
     pub store: &'a mut dyn Store,
     /// The plan's lab.
     pub lab: &'a mut dyn Lab,
+    /// The provider of the hosts' machines.
+    pub provider: &'a mut dyn Provider,
     /// The policy of this kind of run.
     pub policy: &'a mut dyn Policy,
 }
@@ -69,6 +71,10 @@ pub trait Policy {
     /// Problems of the hosts that would waste trials, each a sentence for the user.
     fn problems(&mut self, _hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
         Vec::new()
+    }
+    /// Whether the next trial is to wait: asked before each trial, and again while it waits, for at most some minutes.
+    fn is_paused(&mut self) -> bool {
+        false
     }
     /// Called when a trial has failed, with the kind of its failure and the host that refused it, if one did.
     fn trial_failed(&mut self, _kind: RunErrorKind, _host: Option<&HostName>) {}
@@ -105,6 +111,94 @@ pub trait Lab {
     fn begin_events(&mut self, pair: &Pair, events: &[PathEvent]) -> Result<(), String>;
     /// Ends the events of [`Self::begin_events`] and restores the path. Returns the events; absent when none were started.
     fn end_events(&mut self) -> Result<Option<LabEvents>, String>;
+}
+
+/// The provider of the hosts' machines, whose resources treatments change from this machine.
+pub trait Provider {
+    /// What has to change so that the resources are as an arm wants them; those that it does not name return to their original state. By host,
+    /// in the order in which it is to be done.
+    fn pending(&mut self, wanted: &[(HostName, TreatmentAction)]) -> Result<Vec<HostChange>, ProviderError>;
+    /// Makes the changes of a host while its machine runs. Returns what its guest must show then.
+    fn change(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError>;
+    /// Stops the machine of a host, makes its changes, and starts it. Returns what its guest must show then.
+    fn change_stopped(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError>;
+    /// Whether machines may be stopped.
+    fn may_stop(&self) -> bool;
+    /// How long a guest may take to show a change, and a machine to be reachable again after its start.
+    fn patience(&self) -> (Nanos, Nanos);
+    /// Returns every resource to its original state. What could not be, with its host.
+    fn restore(&mut self) -> Vec<(HostName, String)>;
+}
+
+/// Changes of the resources of one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostChange {
+    /// The host.
+    pub host: HostName,
+    /// What is changed, in words.
+    pub words: String,
+    /// Whether its machine must be stopped for them.
+    pub needs_stop: bool,
+}
+
+/// What a guest must show of a NIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuestCheck {
+    /// The NIC, as the provider names it.
+    pub nic: String,
+    /// Its MAC address, lower case with colons.
+    pub mac: String,
+    /// Whether it has a virtual function.
+    pub has_vf: bool,
+}
+
+/// Why the provider did not do it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// The user interrupted it.
+    #[error("interrupted")]
+    Interrupted,
+    /// It is refused while the machine runs.
+    #[error("{0}")]
+    WhileRunning(String),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// For plans that change no resource of a provider.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoProvider;
+
+impl Provider for NoProvider {
+    fn pending(&mut self, wanted: &[(HostName, TreatmentAction)]) -> Result<Vec<HostChange>, ProviderError> {
+        match wanted.first() {
+            None => Ok(Vec::new()),
+            Some((_, action)) => {
+                Err(ProviderError::Failed(format!("{} is not available in this kind of run", action.words())))
+            }
+        }
+    }
+
+    fn change(&mut self, _: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
+        Ok(Vec::new())
+    }
+
+    fn change_stopped(&mut self, _: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
+        Ok(Vec::new())
+    }
+
+    fn may_stop(&self) -> bool {
+        false
+    }
+
+    fn patience(&self) -> (Nanos, Nanos) {
+        (Nanos(0), Nanos(0))
+    }
+
+    fn restore(&mut self) -> Vec<(HostName, String)> {
+        Vec::new()
+    }
 }
 
 /// A created or reopened run.

@@ -13,23 +13,30 @@ pub(super) const DONE_MARGIN_NS: u64 = 15_000_000_000;
 
 /// The longest time of a trial beside its traffic, when every step ends just before its deadline, nanoseconds.
 const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
-/// The longest time between two trials, nanoseconds: restarts, storing, judging.
-const PAUSE_MAX_NS: u64 = 600_000_000_000;
+/// The longest time between two trials, nanoseconds: restarts, storing, judging, and the same time once more for a pause of the user.
+pub(super) const PAUSE_MAX_NS: u64 = 600_000_000_000;
+
+/// The longest time in which the provider changes the resources of an arm: both machines are stopped and started, nanoseconds.
+const PROVIDER_MAX_NS: u64 = 2_400_000_000_000;
+/// The longest time of a message, nanoseconds: a longer one is no quantity to its reader. 285 years.
+const TIME_MAX_NS: u64 = 9_000_000_000_000_000_000;
 
 /// When agents abandon their coordinator: later than any plan needs. A host may be idle for almost two blocks, when its arm comes first in
 /// one and last in the next.
 pub(super) fn agent_limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
     let of_arm = |arm: &Arm| {
         // Applied and undone at both ends.
-        let treatments_ns = 4 * arm_timeout_ns(arm);
+        let has_provider = arm.treatments.iter().any(|treatment| treatment.action.is_of_provider());
+        let treatments_ns = 4 * arm_timeout_ns(arm) + if has_provider { 2 * PROVIDER_MAX_NS } else { 0 };
         let of_trial = |workload: &Workload| workload.timing.duration.0.saturating_add(TRIAL_MARGIN_NS);
         let trials = arm.workloads.iter().map(of_trial).map(|time_ns| time_ns.saturating_add(treatments_ns));
         trials.fold(0, u64::saturating_add)
     };
     let block_ns = plan.arms.iter().map(of_arm).fold(0, u64::saturating_add);
-    let idle_ns = block_ns.saturating_mul(2).saturating_add(PAUSE_MAX_NS);
+    let idle_ns = block_ns.saturating_mul(2).saturating_add(2 * PAUSE_MAX_NS);
     let blocks_ns = block_ns.saturating_mul(u64::from(plan.design.blocks_max));
-    Limits { total: Nanos(blocks_ns.saturating_add(idle_ns)), idle: Nanos(idle_ns), progress }
+    let total_ns = blocks_ns.saturating_add(idle_ns).min(TIME_MAX_NS);
+    Limits { total: Nanos(total_ns), idle: Nanos(idle_ns.min(TIME_MAX_NS)), progress }
 }
 
 /// Timeout of treatments, or of undoing them. Applying one may wait for an interface or a command, and undoing it, when another fails,

@@ -1,6 +1,6 @@
 //! One trial with two agents: treatments, sockets, start, the two results, and the undoing of all changes.
 use netduel_model::event::Event;
-use netduel_model::ids::{HostName, Token};
+use netduel_model::ids::Token;
 use netduel_model::link_event::LinkEvent;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::trial::{OwnTraffic, PathFailure, PathProof, Slot, Trial, TrialEnd, Validity};
@@ -10,7 +10,7 @@ use netduel_model::workload::{Family, Role, Workload};
 use super::conductor::Conductor;
 use super::error::{PlanFault, RunError, TrialError};
 use super::timing::{CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, return_ns, treatment_timeout_ns};
-use super::{arrival, failover};
+use super::{failover, validity};
 use crate::peer::AgentEvent;
 use crate::protocol::{FailureKind, FromAgent, STEP_TIMEOUT_NS, ToAgent};
 
@@ -51,8 +51,8 @@ impl Conductor<'_> {
                 } else {
                     failover::judge(self.hosts.plan, arm, workload, &mut trial, [&client, &server]);
                 }
-                arrival::judge(workload, &mut trial, [&client, &server]);
-                arrival::judge_round_trips(&mut trial, &client);
+                validity::judge_packets(workload, &mut trial, [&client, &server]);
+                validity::judge_round_trips(&mut trial, &client);
                 trial.client = Some(client);
                 trial.server = Some(server);
                 // The loss of an agent while it undoes changes does not invalidate the results.
@@ -93,6 +93,7 @@ impl Conductor<'_> {
     }
 
     fn treat(&mut self, arm: &Arm) -> Result<(), TrialError> {
+        self.settle(arm)?;
         for treatment in &arm.treatments {
             if let TreatmentAction::Path { path } = &treatment.action {
                 self.lab.set_path(*path).map_err(RunError::Lab)?;
@@ -138,7 +139,7 @@ impl Conductor<'_> {
 
     fn prepare(&mut self, arm: &Arm, workload: &Workload, token: Token) -> Result<(), TrialError> {
         let (client, server) = (&arm.pair.client, &arm.pair.server);
-        let address = self.address(server, workload.family)?;
+        let address = address(self.hosts.plan, arm, workload.family)?;
         self.trial_number += 1;
         let trial = self.trial_number;
         let ports = self.hosts.plan.hosts.get(server).and_then(|host| host.data_ports);
@@ -153,16 +154,6 @@ impl Conductor<'_> {
         let message = ToAgent::PrepareClient { trial, workload, peer: address, ports, token, deadline };
         self.hosts.ask(client, &message, CONNECT_TIMEOUT_NS + STEP_TIMEOUT_NS)?;
         Ok(())
-    }
-
-    pub(super) fn address(&self, host: &HostName, family: Family) -> Result<std::net::IpAddr, PlanFault> {
-        let addresses =
-            self.hosts.plan.hosts.get(host).map(|host| host.addresses.as_slice()).unwrap_or_default();
-        addresses
-            .iter()
-            .find(|address| address.is_ipv4() == (family == Family::Ipv4))
-            .copied()
-            .ok_or_else(|| PlanFault::NoAddress { host: host.clone(), family })
     }
 
     fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], TrialError> {
@@ -214,6 +205,12 @@ impl Conductor<'_> {
             }
         }
     }
+}
+
+/// The address at which the server of an arm listens.
+pub(super) fn address(plan: &ResolvedPlan, arm: &Arm, family: Family) -> Result<std::net::IpAddr, PlanFault> {
+    let host = &arm.pair.server;
+    plan.server_address(arm, family).ok_or_else(|| PlanFault::NoAddress { host: host.clone(), family })
 }
 
 /// Both ends, beginning with `first`.

@@ -285,6 +285,23 @@ fn resumed_run_counts_the_traffic_of_its_earlier_trials_against_the_budget() {
 }
 
 #[test]
+fn numbers_of_a_changed_run_file_may_be_the_largest() {
+    let mut endless = plan(FOUR_TRIALS);
+    endless.design.blocks_max = u32::MAX;
+    endless.design.budget = Some(Nanos(0));
+    assert_eq!(run(&endless, &mut Script::default()).unwrap(), RunEnd::BudgetReached);
+
+    let mut whole = Script::default();
+    run(&plan(FOUR_TRIALS), &mut whole).unwrap();
+    let mut interrupted = whole.stored[0].clone();
+    interrupted.attempt = u32::MAX;
+    let mut resumed = Script { done_before: vec![interrupted], ..Script::default() };
+    let error = run(&plan(FOUR_TRIALS), &mut resumed).unwrap_err().to_string();
+    assert!(error.contains("block 1 of the run file has attempt 4294967295"), "{error}");
+    assert!(resumed.stored.is_empty());
+}
+
+#[test]
 fn run_ends_when_another_program_changes_a_host_and_its_block_is_repeated() {
     let mut changed = Script::default().host("b", &["sack-off-later"]);
     let error = run(&plan(FOUR_TRIALS), &mut changed).unwrap_err();

@@ -5,6 +5,7 @@ mod golden;
 mod launching;
 mod messages;
 mod ports;
+mod providing;
 mod restoring;
 mod searching;
 mod serving;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use netduel_control::coordinator::{
-    self, Clock, Described, KnownRun, Lab, Policy, RunError, Store, StoreProblem, Surroundings,
+    self, Clock, Described, GuestCheck, HostChange, KnownRun, Lab, Policy, Provider, ProviderError, RunError,
+    Store, StoreProblem, Surroundings,
 };
 use netduel_control::launcher::{Agents, Processes};
 use netduel_control::protocol::Limits;
@@ -13,7 +14,7 @@ use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{ArmName, HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{Host, Pair, ResolvedPlan, parse};
+use netduel_model::plan::{Host, Pair, ResolvedPlan, TreatmentAction, parse};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
@@ -97,6 +98,19 @@ pub struct Script {
     pub store_fails_at: Option<usize>,
     pub reserve_fails_at: Option<usize>,
     pub now_ns: u64,
+    /// Whether waits take their time.
+    pub waits: bool,
+    /// What the provider was asked to do, in order: `HOST: live CHANGE` and the like.
+    pub provided: Vec<String>,
+    /// What the provider requires of the guests after a change while the machine runs, and with it stopped.
+    pub required: [Vec<GuestCheck>; 2],
+    /// The state that each host's NIC has by the provider.
+    pub switched: BTreeMap<HostName, bool>,
+    pub may_stop: bool,
+    /// The provider refuses changes while machines run.
+    pub refuses_live: bool,
+    /// What the provider cannot restore.
+    pub unrestored: Vec<(HostName, String)>,
     /// Time that passes with each reading of the clock after a host is ready. Before, processes start, which takes an unknown time.
     pub step_ns: u64,
     /// Time that passes with each report of live figures.
@@ -159,6 +173,7 @@ pub fn run_over(
 ) -> Result<RunEnd, RunError> {
     let handle = Handle(Rc::new(RefCell::new(script)));
     let [mut store, mut lab, mut policy] = [handle.clone(), handle.clone(), handle.clone()];
+    let mut provider = handle.clone();
     let surroundings = Surroundings {
         clock: &handle,
         launcher: &mut |name, _| Ok(handle.0.borrow().argv(name)),
@@ -166,6 +181,7 @@ pub fn run_over(
         tokens: &mut || Ok(handle.0.borrow_mut().token()),
         store: &mut store,
         lab: &mut lab,
+        provider: &mut provider,
         policy: &mut policy,
     };
     coordinator::run_over(plan, surroundings, agents)
@@ -194,7 +210,10 @@ impl Clock for Handle<'_> {
     fn unix_ms(&self) -> u64 {
         1_795_257_903_000
     }
-    fn wait(&self, _: Nanos) {}
+    fn wait(&self, time: Nanos) {
+        let script = &mut **self.0.borrow_mut();
+        script.now_ns += if script.waits { time.0 } else { 0 };
+    }
     fn interrupted(&self) -> bool {
         let script = self.0.borrow();
         let count = |is_of: fn(&Event) -> bool| script.events.iter().filter(|event| is_of(event)).count();
@@ -214,6 +233,44 @@ impl Lab for Handle<'_> {
     }
     fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
         Ok(None)
+    }
+}
+
+impl Provider for Handle<'_> {
+    fn pending(&mut self, wanted: &[(HostName, TreatmentAction)]) -> Result<Vec<HostChange>, ProviderError> {
+        let script = &mut **self.0.borrow_mut();
+        let mut changes = Vec::new();
+        for (host, action) in wanted {
+            let TreatmentAction::AzureNic { accelerated, .. } = action else { continue };
+            if script.switched.insert(host.clone(), *accelerated) != Some(*accelerated) {
+                changes.push(HostChange { host: host.clone(), words: action.words(), needs_stop: false });
+            }
+        }
+        Ok(changes)
+    }
+    fn change(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
+        let script = &mut **self.0.borrow_mut();
+        script.provided.push(format!("live: {}", change.words));
+        if script.refuses_live {
+            return Err(ProviderError::WhileRunning("not while it runs".to_owned()));
+        }
+        Ok(script.required[0].clone())
+    }
+    fn change_stopped(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
+        let script = &mut **self.0.borrow_mut();
+        script.provided.push(format!("stopped: {}", change.words));
+        Ok(script.required[1].clone())
+    }
+    fn may_stop(&self) -> bool {
+        self.0.borrow().may_stop
+    }
+    fn patience(&self) -> (Nanos, Nanos) {
+        (Nanos(3_000_000_000), Nanos(3_000_000_000))
+    }
+    fn restore(&mut self) -> Vec<(HostName, String)> {
+        let script = &mut **self.0.borrow_mut();
+        script.provided.push("restore".to_owned());
+        script.unrestored.clone()
     }
 }
 

@@ -43,7 +43,7 @@ impl HugePages {
 
     /// Number of free pages required for this memory, MiB.
     pub fn needed(mib: u64) -> u64 {
-        (mib * 1024).div_ceil(PAGE_KIB)
+        mib.div_ceil(PAGE_KIB / 1024)
     }
 }
 
@@ -67,6 +67,7 @@ mod tests {
         assert_eq!((node.total, node.free), (512, 100));
         // 201 MiB are 100.5 pages.
         assert_eq!([200, 201].map(HugePages::needed), [100, 101]);
+        assert_eq!(HugePages::needed(u64::MAX), u64::MAX / 2 + 1);
         assert_eq!(HugePages::read(sys.path(), None).unwrap().free, 1000);
         assert_eq!(HugePages::read(sys.path(), Some(0)).unwrap_err().kind(), io::ErrorKind::NotFound);
     }

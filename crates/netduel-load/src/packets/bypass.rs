@@ -7,6 +7,7 @@ use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::snapshot::XdpFeature;
 use netduel_model::workload::Role;
 
+use super::attachment::Attachment;
 use super::bypass_path::BypassPath;
 use super::frame::Template;
 use super::receiver::{self, BypassError, XdpCounter, XdpReceiver};
@@ -54,13 +55,13 @@ impl Bypass {
                 let threads = thread_count::of(flows as usize, pins) as u32;
                 let queues =
                     queue_limit(packets, path)?.unwrap_or(path.queues.min(threads)).clamp(1, flows.max(1));
-                let program = if path.lacks(XdpFeature::XskZerocopy) || path.xdp.is_none() {
-                    None
+                let attachment = if path.lacks(XdpFeature::XskZerocopy) || path.xdp.is_none() {
+                    Attachment::default()
                 } else {
-                    Some(Arc::new(programs::attach_pass_program(path).map_err(failed)?))
+                    programs::attach_pass_program(path).map_err(failed)?
                 };
                 let open = |queue| {
-                    XdpSender::open(path, queue, program.clone())
+                    XdpSender::open(path, queue, attachment.clone())
                         .map_err(|error| failed(("open an AF_XDP socket", error)))
                 };
                 Ok(Self::Senders((0..queues).map(open).collect::<Result<_, _>>()?))
@@ -74,6 +75,17 @@ impl Bypass {
                 let receiver = XdpReceiver::open(path, &magics(), packets.busy_poll).map_err(failed)?;
                 Ok(Self::Receiver(receiver, threads))
             }
+        }
+    }
+
+    /// What keeps its programs and sockets on the interface; none of the kernel's generator.
+    pub(crate) fn attachment(&self) -> Option<Attachment> {
+        match self {
+            // All of them have the same.
+            Self::Senders(senders) => senders.first().map(XdpSender::attachment),
+            Self::KernelGenerator(_) => None,
+            Self::Receiver(receiver, _) => Some(receiver.attachment()),
+            Self::Counter(counter) => Some(counter.attachment()),
         }
     }
 

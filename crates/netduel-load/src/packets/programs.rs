@@ -7,6 +7,7 @@ use netduel_sys::bpf::{
     Program, ProgramKind, Register, SocketMap, Width,
 };
 
+use super::attachment::{AttachedProgram, Attachment};
 use super::bypass_path::BypassPath;
 
 /// Return codes of an XDP program: `enum xdp_action` (include/uapi/linux/bpf.h).
@@ -64,12 +65,14 @@ pub(crate) fn redirect_program(flows: &HashMap, sockets: &SocketMap) -> Result<P
 }
 
 /// Attaches a program that passes every packet: some drivers serve AF_XDP sockets only with a program on the interface.
-pub(crate) fn attach_pass_program(path: &BypassPath) -> Result<Link, (&'static str, io::Error)> {
+pub(crate) fn attach_pass_program(path: &BypassPath) -> Result<Attachment, (&'static str, io::Error)> {
     let mut code = Code::new();
     code.exit_with(XDP_PASS);
     let program = Program::load(ProgramKind::Xdp, "netduel_pass", &code)
         .map_err(|error| ("load an XDP program", error.source))?;
-    Link::attach(&program, Attach::Xdp, path.index).map_err(|error| ("attach an XDP program", error))
+    let link =
+        Link::attach(&program, Attach::Xdp, path.index).map_err(|error| ("attach an XDP program", error))?;
+    Ok(Attachment::of_program(AttachedProgram::new(link, None)))
 }
 
 /// Counts the datagrams of the trial per flow and core, and drops them.

@@ -1,14 +1,14 @@
 //! Receiving with kernel bypass: AF_XDP with busy-polling threads, or an XDP program that counts and drops.
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 
 use netduel_model::packet_path::{PacketReport, QueuePackets, XdpMode};
 use netduel_model::workload::Wait;
-use netduel_sys::bpf::{Attach, HashMap, Link, PerCoreArray, SocketMap};
+use netduel_sys::bpf::{Attach, Link, PerCoreArray, SocketMap};
 use netduel_sys::xdp::{Settings, XdpSocket};
 use netduel_sys::{clock, error_name};
 
+use super::attachment::{AttachedProgram, Attachment};
 use super::bypass_path::BypassPath;
 use super::{frame, programs};
 use crate::counted::Counted;
@@ -28,32 +28,23 @@ const QUIET_NS: u64 = 50_000_000;
 /// How often the counts are read, nanoseconds.
 const READ_NS: u64 = 10_000_000;
 
-/// The attached program and its map; dropping them detaches it.
-#[derive(Debug)]
-struct Attached {
-    #[expect(dead_code, reason = "held for its end alone")]
-    link: Link,
-    #[expect(dead_code, reason = "held as long as its program")]
-    flows: HashMap,
-}
-
 /// The sockets of all queues.
 #[derive(Debug)]
 pub(crate) struct XdpReceiver {
     queues: Vec<XdpSocket>,
     interface: String,
     mode: Option<XdpMode>,
-    attached: Attached,
+    attachment: Attachment,
     busy_poll: bool,
 }
 
-/// The queues of one thread. The program stays attached until the last thread drops its part.
+/// The queues of one thread.
 pub(crate) struct XdpReceiverQueues {
     /// Queue numbers and sockets.
     queues: Vec<(u32, XdpSocket)>,
     interface: String,
     mode: Option<XdpMode>,
-    attached: Arc<Attached>,
+    attachment: Attachment,
     busy_poll: bool,
 }
 
@@ -63,8 +54,7 @@ pub(crate) struct XdpCounter {
     counts: PerCoreArray,
     interface: String,
     mode: Option<XdpMode>,
-    #[expect(dead_code, reason = "held for its end alone")]
-    attached: Attached,
+    attachment: Attachment,
 }
 
 /// A failed operation and its error.
@@ -91,19 +81,24 @@ impl XdpReceiver {
         let flows = programs::flow_map(magics).map_err(failed("make a map of flows"))?;
         let program = programs::redirect_program(&flows, &map).map_err(load_failed)?;
         let link = Link::attach(&program, Attach::Xdp, path.index).map_err(failed(ATTACH))?;
+        let attachment = Attachment::of_program(AttachedProgram::new(link, Some(flows)));
         let interface = path.interface.clone();
-        Ok(Self { queues, interface, mode: path.mode(), attached: Attached { link, flows }, busy_poll })
+        Ok(Self { queues, interface, mode: path.mode(), attachment, busy_poll })
+    }
+
+    /// Keeps the program and the sockets on the interface.
+    pub(crate) fn attachment(&self) -> Attachment {
+        self.attachment.clone()
     }
 
     /// Distributes the queues over at most `threads` threads.
     pub(crate) fn split(self, threads: usize) -> Vec<XdpReceiverQueues> {
         let threads = threads.clamp(1, self.queues.len());
-        let attached = Arc::new(self.attached);
         let part = || XdpReceiverQueues {
             queues: Vec::new(),
             interface: self.interface.clone(),
             mode: self.mode,
-            attached: Arc::clone(&attached),
+            attachment: self.attachment.clone(),
             busy_poll: self.busy_poll,
         };
         let mut parts: Vec<XdpReceiverQueues> = (0..threads).map(|_| part()).collect();
@@ -122,8 +117,14 @@ impl XdpCounter {
         let flows = programs::flow_map(magics).map_err(failed("make a map of flows"))?;
         let program = programs::count_program(&flows, &counts).map_err(load_failed)?;
         let link = Link::attach(&program, Attach::Xdp, path.index).map_err(failed(ATTACH))?;
+        let attachment = Attachment::of_program(AttachedProgram::new(link, Some(flows)));
         let interface = path.interface.clone();
-        Ok(Self { counts, interface, mode: path.mode(), attached: Attached { link, flows } })
+        Ok(Self { counts, interface, mode: path.mode(), attachment })
+    }
+
+    /// Keeps the program on the interface.
+    pub(crate) fn attachment(&self) -> Attachment {
+        self.attachment.clone()
     }
 }
 
@@ -142,7 +143,7 @@ fn load_failed(error: netduel_sys::bpf::LoadError) -> BypassError {
 
 /// Receives on some queues until the peer is done and no datagram is in flight.
 pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u64], size: usize) -> Counted {
-    let XdpReceiverQueues { mut queues, interface, mode, attached, busy_poll } = part;
+    let XdpReceiverQueues { mut queues, interface, mode, attachment, busy_poll } = part;
     let streams: BTreeMap<u64, usize> =
         magics.iter().enumerate().map(|(stream, magic)| (*magic, stream)).collect();
     let mut counts: Vec<FlowCount> = (0..magics.len()).map(|stream| FlowCount::new(stream, 0)).collect();
@@ -185,12 +186,10 @@ pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u6
         }
         worker.spin();
     }
-    // The last thread detaches the program before it closes its sockets.
-    drop(attached);
     let mut report = PacketReport { interface, zero_copy: Some(true), mode, ..PacketReport::default() };
     let core = worker.pinned;
-    for ((queue, socket), packets) in queues.iter().zip(taken_of) {
-        report.queues.push(QueuePackets { queue: Some(*queue), core, packets });
+    for ((queue, socket), packets) in queues.into_iter().zip(taken_of) {
+        report.queues.push(QueuePackets { queue: Some(queue), core, packets });
         report.zero_copy = Some(report.zero_copy == Some(true) && socket.is_zero_copy());
         match socket.counters() {
             Ok(counters) => {
@@ -202,6 +201,7 @@ pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u6
             }
             Err(error) => worker.errors.count("getsockopt XDP_STATISTICS", &error),
         }
+        attachment.keep(socket);
     }
     counts.retain(FlowCount::has_any);
     Counted::ReceivedDatagrams { flows: counts, packets: Some(report) }

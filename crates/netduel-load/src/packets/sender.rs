@@ -1,13 +1,12 @@
 //! Sending by AF_XDP: one socket for each thread, each on a queue of its own.
 use std::io;
 use std::net::UdpSocket;
-use std::sync::Arc;
 
 use netduel_model::packet_path::{PacketReport, QueuePackets};
-use netduel_sys::bpf::Link;
 use netduel_sys::xdp::{Settings, XdpSocket, ZeroCopy};
 use netduel_sys::{clock, error_name};
 
+use super::attachment::Attachment;
 use super::bypass_path::BypassPath;
 use super::frame::Template;
 
@@ -30,21 +29,20 @@ pub(crate) struct XdpSender {
     refused: u64,
     /// The error of a call whose frames were submitted already.
     failed: Option<io::Error>,
-    #[expect(dead_code, reason = "held for its end alone")]
-    /// The XDP program that lets a driver serve this queue with zero copy.
-    program: Option<Arc<Link>>,
+    attachment: Attachment,
 }
 
 impl XdpSender {
-    /// Opens a socket on a queue of the interface; with zero copy when a program on the interface allows it.
-    pub(crate) fn open(path: &BypassPath, queue: u32, program: Option<Arc<Link>>) -> io::Result<Self> {
+    /// Opens a socket on a queue of the interface; with zero copy when the attachment is a program, which allows it.
+    pub(crate) fn open(path: &BypassPath, queue: u32, attachment: Attachment) -> io::Result<Self> {
+        let may_share = attachment.has_program();
         // A zero-copy queue also receives into the frames of its socket.
         let settings = Settings {
             interface: path.index,
             queue,
             send_frames: FRAMES,
-            receive_frames: if program.is_some() { FRAMES } else { 0 },
-            zero_copy: if program.is_some() { ZeroCopy::Auto } else { ZeroCopy::Never },
+            receive_frames: if may_share { FRAMES } else { 0 },
+            zero_copy: if may_share { ZeroCopy::Auto } else { ZeroCopy::Never },
             ..Settings::default()
         };
         let socket = XdpSocket::open(&settings)?;
@@ -57,7 +55,7 @@ impl XdpSender {
             _ => socket,
         };
         let path = path.clone();
-        Ok(Self { socket, path, templates: Vec::new(), queue, sent: 0, refused: 0, failed: None, program })
+        Ok(Self { socket, path, templates: Vec::new(), queue, sent: 0, refused: 0, failed: None, attachment })
     }
 
     /// Prepares the frames that this flow's socket would send.
@@ -113,14 +111,21 @@ impl XdpSender {
         &self.path.interface
     }
 
-    /// The report of the frames.
-    pub(crate) fn report(&self, core: Option<u16>) -> PacketReport {
+    /// Keeps the program and the socket on the interface.
+    pub(crate) fn attachment(&self) -> Attachment {
+        self.attachment.clone()
+    }
+
+    /// The report of the frames. The socket stays on the interface as long as its attachment.
+    pub(crate) fn into_report(self, core: Option<u16>) -> PacketReport {
         let queue = QueuePackets { queue: Some(self.queue), core, packets: self.sent };
         let dropped = ("dropped by the sender's interface".to_owned(), self.refused);
+        let zero_copy = Some(self.socket.is_zero_copy());
+        self.attachment.keep(self.socket);
         PacketReport {
-            interface: self.path.interface.clone(),
+            interface: self.path.interface,
             queues: vec![queue],
-            zero_copy: Some(self.socket.is_zero_copy()),
+            zero_copy,
             segmentation: None,
             mode: None,
             drops: Some(dropped).filter(|(_, count)| *count > 0).into_iter().collect(),

@@ -8,6 +8,7 @@ use netduel_model::workload::Wait;
 use netduel_sys::clock;
 use netduel_sys::socket::{self, Waiting};
 
+use super::loss::{Call, Drain};
 use super::settings::Settings;
 use super::transport::{Received, Requests, Responses};
 use crate::recorder::{Recorder, Trip};
@@ -110,6 +111,7 @@ pub(super) fn run<Q: Requests, R: Responses>(
     let end_ns = worker.control.started_ns().saturating_add(settings.timing.duration.0);
     let size = settings.size as u64;
     let mut table = RequestTable::new(settings.outstanding);
+    let mut drain = Drain::default();
     loop {
         let sent = send_ready(worker, &mut table, requests, &mut recorder, size, end_ns);
         if sent == Sent::Broken || (table.outstanding_count == 0 && table.waiting.is_empty()) {
@@ -126,6 +128,7 @@ pub(super) fn run<Q: Requests, R: Responses>(
             (Wait::Spin, _) => Waiting::Never,
         };
         let mut belated = 0;
+        let timeout = lost_after_ns.map(|limit| (limit, clock::monotonic_ns()));
         let result = responses.receive(waiting, |number, is_stamped| {
             let now = clock::monotonic_ns();
             let Some(sent_ns) = table.answer(number) else {
@@ -140,17 +143,14 @@ pub(super) fn run<Q: Requests, R: Responses>(
         for _ in 0..belated {
             worker.errors.count_event("recv", "response after its timeout");
         }
-        let is_empty = matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        let call = timeout.map(|(limit, began_ns)| (limit, Call::new(began_ns, &result)));
         if !can_continue::<R>(worker, result) {
             break;
         }
-        if let Some(limit) = lost_after_ns {
-            // After a standstill of this process, responses that came in time wait in the socket: a request is lost only when the
-            // socket is empty. A flood of other messages must not keep the trial from its end.
-            let now = clock::monotonic_ns();
-            if is_empty || now > end_ns.saturating_add(limit) {
-                recorder.timeouts += table.give_up(now, limit);
-            }
+        if let Some((limit, call)) = call
+            && (drain.is_over(call, end_ns.saturating_add(limit)) || call.is_empty)
+        {
+            recorder.timeouts += table.give_up(call.began_ns, limit);
         }
     }
     recorder.timeouts += table.outstanding_count as u64;
@@ -234,91 +234,5 @@ pub(super) fn can_continue<R: Responses>(worker: &mut Worker, result: io::Result
             }
             !R::is_final(&error) && !worker.control.is_aborted()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::fd::{AsFd, BorrowedFd};
-    use std::os::unix::net::UnixDatagram;
-    use std::sync::{Arc, Mutex};
-
-    use netduel_model::stamps::StampReport;
-    use netduel_model::units::Nanos;
-    use netduel_model::workload::Timing;
-
-    use super::*;
-    use crate::control::Control;
-
-    /// Requests of the fakes. More than are outstanding, so that answered ones get successors.
-    const REQUESTS: u64 = 12;
-    const OUTSTANDING: usize = 4;
-
-    /// A server whose responses all wait in the socket, in order.
-    #[derive(Default)]
-    struct Socket {
-        responses: Mutex<VecDeque<u64>>,
-        control: Mutex<Option<Arc<Control>>>,
-    }
-
-    impl Requests for Arc<Socket> {
-        fn send(&mut self, number: u64, _: u64, _: Waiting) -> io::Result<()> {
-            self.responses.lock().unwrap().push_back(number);
-            if number + 1 == REQUESTS {
-                self.control.lock().unwrap().as_ref().unwrap().finish();
-            }
-            Ok(())
-        }
-        fn end(&mut self) {}
-    }
-
-    /// Each call finds the client after a stall that is longer than the timeout, and receives one response.
-    struct AfterStalls(Arc<Socket>, UnixDatagram);
-
-    impl Responses for AfterStalls {
-        fn receive(
-            &mut self,
-            _: Waiting,
-            mut answered: impl FnMut(u64, bool) -> Option<Trip>,
-        ) -> io::Result<Received> {
-            let next = self.0.responses.lock().unwrap().pop_front();
-            next.map(|number| answered(number, false)).ok_or(io::ErrorKind::WouldBlock)?;
-            Ok(Received::Some)
-        }
-        fn is_final(_: &io::Error) -> bool {
-            true
-        }
-        fn descriptor(&self) -> BorrowedFd<'_> {
-            self.1.as_fd()
-        }
-        fn begin(&mut self, _: &mut Worker) {}
-        fn finish(self, _: &mut Worker) -> Option<StampReport> {
-            None
-        }
-    }
-
-    #[test]
-    fn responses_that_wait_in_the_socket_after_a_stall_are_not_lost() {
-        let socket = Arc::new(Socket::default());
-        let control = Arc::new(Control::new((1, 1), false, Vec::new(), Arc::default()));
-        *socket.control.lock().unwrap() = Some(Arc::clone(&control));
-        control.begin();
-        let timing = Timing { duration: Nanos(3_600_000_000_000), warmup: Nanos(0), cooldown: Nanos(0) };
-        let settings = Settings {
-            size: 64,
-            outstanding: OUTSTANDING,
-            wait: Wait::Block,
-            rate: None,
-            timing,
-            idle: None,
-            // Every request is older than its timeout when its response is read.
-            lost_after_ns: 0,
-            timestamps: false,
-        };
-        let recorder = Recorder::new(control.started_ns(), timing, false);
-        let mut worker = Worker::new(control, 0);
-        let mut responses = AfterStalls(Arc::clone(&socket), UnixDatagram::unbound().unwrap());
-        let report = run(&mut worker, settings, Some(0), recorder, &mut socket.clone(), &mut responses);
-        assert_eq!((report.requests, report.responses, report.timeouts), (REQUESTS, REQUESTS, 0));
     }
 }

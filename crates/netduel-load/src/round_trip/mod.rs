@@ -18,8 +18,11 @@ use timestamps::StampedResponder;
 use transport::{ReceiveStamps, SendStamps, TcpRequests, TcpResponses, UdpRequests, UdpResponses};
 use unstamped::Unstamped;
 
+#[cfg(test)]
+mod after_stall;
 mod busy_polling;
 mod closed_loop;
+mod loss;
 mod open_loop;
 mod responder;
 mod settings;

@@ -13,6 +13,7 @@ use netduel_sys::clock;
 use netduel_sys::socket::Waiting;
 
 use super::closed_loop::can_continue;
+use super::loss::{Call, Drain};
 use super::settings::Settings;
 use super::transport::{Received, Requests, Responses};
 use crate::pacing::Schedule;
@@ -50,10 +51,10 @@ impl Open {
         recorder.with_idle(self.settings.idle).shown_live(&worker.control.live_latency)
     }
 
-    /// Whether all requests are answered or lost.
-    fn is_over(&self, requests: u64, responses: u64, ended_ns: u64) -> bool {
-        responses >= requests
-            || self.lost_after_ns.is_some_and(|limit| clock::monotonic_ns() > ended_ns.saturating_add(limit))
+    /// Whether all requests are answered or lost, after a receive call. The last one left at `ended_ns`.
+    fn is_over(&self, requests: u64, responses: u64, ended_ns: u64, drain: &mut Drain, call: Call) -> bool {
+        let deadline_ns = self.lost_after_ns.map(|limit| ended_ns.saturating_add(limit));
+        responses >= requests || deadline_ns.is_some_and(|deadline_ns| drain.is_over(call, deadline_ns))
     }
 }
 
@@ -149,11 +150,15 @@ pub(super) fn receive<R: Responses>(
     responses: &mut R,
 ) -> RoundTripReport {
     let mut recorder = open.recorder(worker);
+    let mut drain = Drain::default();
     loop {
+        // Nothing is lost over TCP, and no call reads the clock for it.
+        let began_ns = open.lost_after_ns.map_or(0, |_| clock::monotonic_ns());
         let result = receive_once(worker, &open, &mut recorder, responses, Waiting::Block);
+        let call = Call::new(began_ns, &result);
         let ended_ns = shared.ended_ns.load(SeqCst);
         let requests = shared.requests.load(SeqCst);
-        if ended_ns != 0 && open.is_over(requests, recorder.responses, ended_ns) {
+        if ended_ns != 0 && open.is_over(requests, recorder.responses, ended_ns, &mut drain, call) {
             break;
         }
         if !can_continue::<R>(worker, result) {
@@ -204,6 +209,7 @@ pub(super) fn spin<Q: Requests, R: Responses>(
     let mut number = 0;
     let mut due = open.schedule.due_ns(0);
     let mut ended_ns = None;
+    let mut drain = Drain::default();
     loop {
         let now = clock::monotonic_ns();
         if ended_ns.is_none() && (due.min(now) >= end_ns || !worker.control.is_running()) {
@@ -229,7 +235,8 @@ pub(super) fn spin<Q: Requests, R: Responses>(
             }
         }
         let result = receive_once(worker, &open, &mut recorder, responses, Waiting::Never);
-        if ended_ns.is_some_and(|ended| open.is_over(number, recorder.responses, ended))
+        let call = Call::new(now, &result);
+        if ended_ns.is_some_and(|ended| open.is_over(number, recorder.responses, ended, &mut drain, call))
             || !can_continue::<R>(worker, result)
         {
             break;

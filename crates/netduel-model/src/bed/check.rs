@@ -17,6 +17,8 @@ const NAME_LEN_MAX: usize = 24;
 /// Longest name of a region, and of a subscription.
 const REGION_LEN_MAX: usize = 40;
 const SUBSCRIPTION_LEN_MAX: usize = 64;
+/// Longest name of a NIC; those of VMs and groups are not shorter where netduel uses them.
+const RESOURCE_LEN_MAX: usize = 80;
 /// Azure numbers the zones of a region from 1.
 pub(super) const ZONE_MAX: u32 = 3;
 /// One subnet for a test network, or one for each of its ends.
@@ -81,6 +83,13 @@ pub fn is_name(text: &str) -> bool {
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && !text.ends_with('-')
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// Whether a text is the name of a NIC, VM or group of Azure, and no option of a program.
+pub fn is_resource(text: &str) -> bool {
+    (1..=RESOURCE_LEN_MAX).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 /// Whether a text is the id of a subscription, or a name that can be an argument.

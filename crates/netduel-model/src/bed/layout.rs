@@ -1,10 +1,12 @@
 //! A bed as VMs, NICs and subnets: the only place where a type of bed becomes resources. Pure; the provider's formats are elsewhere.
 use std::fmt;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::resolved::Bed;
 use super::spec::{BedType, Families};
+use crate::plan::value::choices;
 use crate::word::word;
 
 /// The first two bytes of the bed's IPv4 addresses, and the prefix of its IPv6 addresses. The network reaches the bed alone.
@@ -34,16 +36,47 @@ impl fmt::Display for NicUse {
 }
 
 impl NicUse {
+    /// All uses.
+    const ALL: [Self; 5] = [Self::Management, Self::Synthetic, Self::Accelerated, Self::Test, Self::Spare];
+
     /// The network that NICs of this use are in.
-    fn network(self) -> &'static str {
+    pub fn network(self) -> BedNetwork {
         match self {
-            Self::Management => "management",
-            Self::Synthetic => "synthetic",
-            Self::Accelerated => "accelerated",
-            Self::Test | Self::Spare => "test",
+            Self::Management => BedNetwork::Management,
+            Self::Synthetic => BedNetwork::Synthetic,
+            Self::Accelerated => BedNetwork::Accelerated,
+            Self::Test | Self::Spare => BedNetwork::Test,
         }
     }
+
+    /// The use of the NIC with this name; `None` for a NIC that netduel did not name.
+    pub fn of_nic(name: &str) -> Option<Self> {
+        let (_, used_for) = name.rsplit_once('-')?;
+        Self::ALL.into_iter().find(|one| word(one) == used_for)
+    }
 }
+
+/// A network of a bed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BedNetwork {
+    /// That of ssh, where the size has NICs enough for one of its own.
+    Management,
+    /// That of the NICs without accelerated networking (`two-nic`).
+    Synthetic,
+    /// That of the NICs with accelerated networking (`two-nic`).
+    Accelerated,
+    /// That of the only NICs for tests (all other types of bed).
+    Test,
+}
+
+impl fmt::Display for BedNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(word(self))
+    }
+}
+
+choices!(BedNetwork);
 
 /// The end of a trial that a VM is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +212,7 @@ impl Layout {
 
 /// The name of the subnet of a NIC, which is added when it is the first one in it.
 fn subnet_of(bed: &Bed, used_for: NicUse, end: End, subnets: &mut Vec<Subnet>) -> String {
-    let network = used_for.network();
+    let network = word(&used_for.network());
     let is_split = bed.subnets == 2 && used_for != NicUse::Management;
     let name = match end {
         _ if !is_split => network.to_owned(),
@@ -276,6 +309,17 @@ mod tests {
             ["management 10.77.0.0/24", "test-client 10.77.1.0/24", "test-server 10.77.2.0/24"]
         );
         assert!(two.nics().all(|nic| two.subnets.iter().any(|subnet| subnet.name == nic.subnet)));
+    }
+
+    #[test]
+    fn use_of_a_nic_is_read_from_its_name() {
+        for bed in BedType::ALL {
+            let bed = layout(&format!("size = \"Standard_DS4_v2\"\ntype = \"{}\"", word(&bed)));
+            for nic in bed.nics() {
+                assert_eq!(NicUse::of_nic(&nic.name), Some(nic.used_for), "{}", nic.name);
+            }
+        }
+        assert_eq!(["vm1", "vm1-", "mine"].map(NicUse::of_nic), [None; 3]);
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Beds: what a user writes about the VMs that netduel deploys (`spec`), whether it makes sense (`check`), what is deployed (`resolved`), and
-//! its VMs, NICs and subnets (`layout`). Nothing here knows the provider's formats or opens a file.
+//! its VMs, NICs and subnets (`layout`); and what a run records of its bed (`recorded`). Nothing here knows the provider's formats or opens a file.
 mod check;
 pub mod layout;
 pub mod money;
 pub mod prefix;
+pub mod recorded;
 pub mod resolved;
 mod schema;
 pub mod shutdown;
 pub mod spec;
 
-pub use check::{is_name, is_subscription};
-pub use layout::Layout;
+pub use check::{is_name, is_resource, is_subscription};
+pub use layout::{BedNetwork, Layout};
+pub use recorded::{BedNic, BedVm, RunBed, SeenNic, SeenVf, VfUse, VmFacts};
 pub use resolved::Bed;
 pub use schema::schema;
 pub use spec::{BedSpec, BedType, Families, Image, Placement};

@@ -2,11 +2,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Largest amount, so that an amount has no rounding.
 const AMOUNT_MAX: f64 = 1_000_000.0;
 
 /// An amount in a currency.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Money {
     /// The amount, in whole units of the currency.
     pub amount: f64,

@@ -2,6 +2,7 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 use toml::de::DeValue;
 
 use super::problem::Problems;
@@ -38,6 +39,15 @@ impl Value for CoresSpec {
                 problems.add(path, found(raw), "a list of cores, for example [0, 2], or \"auto\" is needed");
                 None
             }
+        }
+    }
+}
+
+impl Serialize for CoresSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => serializer.serialize_str(AUTO),
+            Self::List(cores) => cores.serialize(serializer),
         }
     }
 }

@@ -5,6 +5,7 @@ mod check;
 mod cores;
 mod limits;
 pub mod offload;
+pub mod on_bed;
 pub mod permissions;
 pub(crate) mod problem;
 pub mod resolved;
@@ -73,6 +74,13 @@ pub fn check(spec: &PlanSpec, source: &str) -> Result<ResolvedPlan, PlanErrors> 
     judged(spec, Permissions::default(), Problems::new(""), source)
 }
 
+/// A plan that a program made as the text of a plan file, which [`parse`] reads back. Absent when a number exceeds the range of TOML,
+/// 2^63 - 1.
+pub fn text_of(spec: &PlanSpec) -> Option<String> {
+    // A table has its values before its tables, as TOML requires.
+    toml::Table::try_from(spec).ok().and_then(|table| toml::to_string(&table).ok())
+}
+
 fn judged(
     spec: &PlanSpec,
     permissions: Permissions,
@@ -82,5 +90,39 @@ fn judged(
     match check::resolve(spec, permissions, &mut problems) {
         Some(plan) if problems.len() == 0 => Ok(plan),
         _ => Err(problems.into_errors(file)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_plan_is_read_as_the_same_plan() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let read = |text: &str| {
+                let mut problems = Problems::new(text);
+                let spec = shape::read_text::<PlanSpec>(text, &mut problems).unwrap();
+                assert_eq!(problems.len(), 0, "{}: {text}", path.display());
+                spec
+            };
+            let spec = read(&text);
+            assert_eq!(read(&text_of(&spec).unwrap()), spec, "{}", path.display());
+            count += 1;
+        }
+        assert!(count > 10, "{count}");
+    }
+
+    #[test]
+    fn number_beyond_the_range_of_toml_is_not_written() {
+        let mut spec = PlanSpec { name: Some("p".to_owned()), ..PlanSpec::default() };
+        spec.design = Some(spec::DesignSpec { seed: Some(i64::MAX as u64), ..spec::DesignSpec::default() });
+        assert!(text_of(&spec).unwrap().contains("seed = 9223372036854775807"));
+        spec.design = Some(spec::DesignSpec { seed: Some(u64::MAX), ..spec::DesignSpec::default() });
+        assert_eq!(text_of(&spec), None);
     }
 }

@@ -5,14 +5,16 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bed::BedNetwork;
 use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::plan::blocks::{blocks_needed, guarded};
 use crate::plan::offload;
 use crate::plan::spec::{LabPath, PathKind, Side};
 use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
+use crate::publication::Publication;
 use crate::units::{BitRate, Nanos, Percent};
-use crate::workload::{Role, Workload};
+use crate::workload::{Family, Role, Workload};
 
 /// A checked plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +23,12 @@ pub struct ResolvedPlan {
     pub name: String,
     /// The question in one sentence.
     pub question: String,
+    /// The publication whose figures the report shows in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<String>,
+    /// What the author adds to reports.
+    #[serde(default, skip_serializing_if = "Publication::is_empty")]
+    pub report: Publication,
     /// The lab that is built for the run.
     pub lab: Option<Lab>,
     /// The hosts.
@@ -81,6 +89,9 @@ pub struct Host {
     /// What it can send at most, Mbit/s, as the plan says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_mbps: Option<u32>,
+    /// The VM of a bed that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<String>,
 }
 
 /// How an agent is started.
@@ -111,13 +122,23 @@ pub enum Launch {
         /// HOST:PORT.
         address: String,
     },
+    /// By ssh to a VM of a bed that is not known yet. A run has [`Launch::Ssh`] in its place.
+    Bed {
+        /// The VM.
+        vm: String,
+        /// Whether the agent runs as root by `sudo -n`.
+        sudo: bool,
+        /// The folder of the program on the host; `~/.cache/netduel` when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
+    },
 }
 
 impl Launch {
     /// Whether the connection to the agent may use an interface of its host: a command may be ssh.
     pub fn uses_network(&self) -> bool {
         match self {
-            Self::Command { .. } | Self::Ssh(_) | Self::Paired { .. } => true,
+            Self::Command { .. } | Self::Ssh(_) | Self::Paired { .. } | Self::Bed { .. } => true,
             Self::Local | Self::Lab { .. } | Self::Netns { .. } => false,
         }
     }
@@ -139,6 +160,9 @@ pub struct SshHost {
     /// The folder of the program on the host; `~/.cache/netduel` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+    /// The bed that has the host: its host keys are kept beside the files of the bed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bed: Option<String>,
 }
 
 impl SshHost {
@@ -147,7 +171,7 @@ impl SshHost {
 
     /// With the settings of the user's ssh configuration.
     pub fn of(host: &str) -> Self {
-        Self { host: host.to_owned(), user: None, port: None, sudo: false, folder: None }
+        Self { host: host.to_owned(), user: None, port: None, sudo: false, folder: None, bed: None }
     }
 
     /// The folder of the program on the host.
@@ -180,6 +204,12 @@ pub struct Arm {
     /// The path that must carry the bytes at both ends, whatever its interfaces are called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_path: Option<PathKind>,
+    /// The network of the bed that carries its traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<BedNetwork>,
+    /// The addresses of the server in that network; those of the host when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_addresses: Vec<IpAddr>,
     /// Maximum rate of the pair, Mbit/s, as the plan states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_mbps: Option<u32>,
@@ -195,11 +225,21 @@ impl Arm {
             Role::Server => self.expect_server.as_deref(),
         }
     }
-    /// The treatments that the agent of a role applies. The lab applies paths.
+    /// The treatments that the agent of a role applies. The lab applies paths, the coordinator those of the provider.
     pub fn agent_treatments(&self, role: Role) -> Vec<TreatmentAction> {
-        let is_of_agent = |action: &&TreatmentAction| !matches!(action, TreatmentAction::Path { .. });
+        let is_of_agent = |action: &&TreatmentAction| {
+            !matches!(action, TreatmentAction::Path { .. }) && !action.is_of_provider()
+        };
         let own = self.treatments.iter().filter(|treatment| treatment.on.includes(role));
         own.map(|treatment| &treatment.action).filter(is_of_agent).cloned().collect()
+    }
+    /// The treatments of the provider's resources, each with the host whose machine it changes.
+    pub fn provider_treatments(&self) -> Vec<(HostName, TreatmentAction)> {
+        let of = |treatment: &Treatment| {
+            let role = if treatment.on.includes(Role::Client) { Role::Client } else { Role::Server };
+            (self.pair.host(role).clone(), treatment.action.clone())
+        };
+        self.treatments.iter().filter(|treatment| treatment.action.is_of_provider()).map(of).collect()
     }
     /// Whether anything proves which way its bytes go.
     pub fn is_proven(&self) -> bool {
@@ -334,6 +374,26 @@ pub enum TreatmentAction {
         /// Cores; never off.
         cores: CoreChoice,
     },
+    /// Accelerated networking of an Azure NIC; done by the coordinator.
+    AzureNic {
+        /// The NIC.
+        nic: String,
+        /// Its resource group; that of the bed when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resource_group: Option<String>,
+        /// Wanted state.
+        accelerated: bool,
+    },
+    /// The proximity placement group of an Azure VM; done by the coordinator.
+    AzurePlacement {
+        /// The VM.
+        vm: String,
+        /// The group that it joins.
+        group: String,
+        /// The resource group of both; that of the bed when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resource_group: Option<String>,
+    },
     /// A command and the one that undoes it.
     Command {
         /// Makes the change.
@@ -347,7 +407,11 @@ impl TreatmentAction {
     /// The interface that is changed, when it is one.
     pub fn interface(&self) -> Option<&str> {
         match self {
-            Self::Path { .. } | Self::Sysctl { .. } | Self::Command { .. } => None,
+            Self::Path { .. }
+            | Self::Sysctl { .. }
+            | Self::AzureNic { .. }
+            | Self::AzurePlacement { .. }
+            | Self::Command { .. } => None,
             Self::Offload { interface, .. }
             | Self::Mtu { interface, .. }
             | Self::Vf { interface }
@@ -379,8 +443,32 @@ impl TreatmentAction {
             Self::Rps { interface, .. } => format!("RPS of {interface}"),
             Self::Xps { interface, .. } => format!("XPS of {interface}"),
             Self::IrqAffinity { interface, .. } => format!("the interrupts of {interface}"),
+            Self::AzureNic { nic, .. } => format!("accelerated networking of {nic}"),
+            Self::AzurePlacement { vm, .. } => format!("the placement of {vm}"),
             Self::Command { .. } => return None,
         })
+    }
+
+    /// The resource group of a treatment of the provider, where it has one.
+    pub fn resource_group(&self) -> Option<&str> {
+        match self {
+            Self::AzureNic { resource_group, .. } | Self::AzurePlacement { resource_group, .. } => {
+                resource_group.as_deref()
+            }
+            _ => None,
+        }
+    }
+
+    /// Sets the resource group of a treatment of the provider that has none.
+    pub(super) fn set_resource_group(&mut self, group: &str) {
+        if let Self::AzureNic { resource_group, .. } | Self::AzurePlacement { resource_group, .. } = self {
+            resource_group.get_or_insert_with(|| group.to_owned());
+        }
+    }
+
+    /// Whether the coordinator makes it, by the provider's interface.
+    pub fn is_of_provider(&self) -> bool {
+        matches!(self, Self::AzureNic { .. } | Self::AzurePlacement { .. })
     }
 
     /// Whether both change the same thing, or a part of it. A command may change anything, and overlaps nothing.
@@ -457,6 +545,17 @@ impl ResolvedPlan {
     /// The arm of the given name.
     pub fn arm(&self, name: &ArmName) -> Option<&Arm> {
         self.arms.iter().find(|arm| &arm.name == name)
+    }
+    /// The address at which the client of an arm reaches its server.
+    pub fn server_address(&self, arm: &Arm, family: Family) -> Option<IpAddr> {
+        let of_host = || self.hosts.get(&arm.pair.server).map(|host| host.addresses.as_slice());
+        let addresses =
+            Some(arm.server_addresses.as_slice()).filter(|own| !own.is_empty()).or_else(of_host)?;
+        addresses.iter().find(|address| address.is_ipv4() == (family == Family::Ipv4)).copied()
+    }
+    /// Whether an arm changes resources of the provider.
+    pub fn has_provider_treatments(&self) -> bool {
+        self.arms.iter().flat_map(|arm| &arm.treatments).any(|treatment| treatment.action.is_of_provider())
     }
     /// Trials in one block.
     pub fn trials_per_block(&self) -> u32 {

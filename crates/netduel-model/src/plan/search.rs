@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-
+use serde::Serialize;
 use toml::de::DeValue;
 
 use crate::plan::problem::Problems;
@@ -14,7 +14,8 @@ use crate::search::SearchPreset;
 use crate::units::{Nanos, Percent};
 
 /// The goals of a search, as the plan writes them: by name, or as tables.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum SearchSpec {
     /// Named goals.
     Presets(Vec<SearchPreset>),

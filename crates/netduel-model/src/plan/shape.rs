@@ -1,4 +1,4 @@
-//! Tables with a fixed set of keys: one declaration gives the Rust type, the reader, the list of keys and the JSON Schema.
+//! Tables with a fixed set of keys: one declaration gives the Rust type, the reader, the writer, the list of keys and the JSON Schema.
 use schemars::{Schema, SchemaGenerator, json_schema};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -105,7 +105,7 @@ pub(crate) fn shape_schema<S: Shape>(generator: &mut SchemaGenerator, doc: &[&st
     })
 }
 
-/// Declares a table. `required` and `optional` say whether the key must be written; a field is `None` when the key is
+/// Declares a table. Its values implement serde's `Serialize` as a plan writes them. `required` and `optional` say whether the key must be written; a field is `None` when the key is
 /// absent or could not be read. `flat`, behind the braces, takes the
 /// keys of another table into this one.
 macro_rules! shape {
@@ -174,6 +174,17 @@ macro_rules! shape {
                 }
             }
 
+            /// Writes the keys that are given into a table.
+            pub(crate) fn write_keys<M: serde::ser::SerializeMap>(&self, table: &mut M) -> Result<(), M::Error> {
+                $(
+                    if let Some(value) = &self.$field {
+                        table.serialize_entry(shape!(@name $field $($name)?), value)?;
+                    }
+                )*
+                $(self.$flat.write_keys(table)?;)?
+                Ok(())
+            }
+
             /// The keys of this table that are written and readable, keys of a flattened table left out.
             pub fn given(&self) -> Vec<&'static str> {
                 let mut given = Vec::new();
@@ -189,6 +200,15 @@ macro_rules! shape {
                 problems: &mut $crate::plan::problem::Problems<'_>,
             ) -> Option<Self> {
                 Some($crate::plan::shape::read_shape(raw, path, problems))
+            }
+        }
+
+        /// As it is read: the keys that are given, in their order.
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut table = serializer.serialize_map(None)?;
+                self.write_keys(&mut table)?;
+                serde::ser::SerializeMap::end(table)
             }
         }
 

@@ -13,6 +13,7 @@ pub use super::settings::{DpdkSpec, EventSpec, SettingsSpec};
 use super::shape::shape;
 use super::tuning::{PciState, Ring, VfState};
 use super::value::choices;
+use crate::bed::BedNetwork;
 use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
@@ -29,6 +30,12 @@ shape! {
         required name: String,
         /// The question in one sentence; every report begins with it.
         required question: String,
+        /// A publication whose figures the report shows beside the results, also where they are of another machine size: `azure-stress-2018`,
+        /// `azure-latency-test`, `azure-dpdk-2025`, `azure-dual-stack` or `linux-hyper-v`. Default: the published figures of the machine
+        /// size of the hosts, if there are any.
+        optional published: String,
+        /// Words of the author for a report that is published.
+        optional report: ReportSpec,
         /// A local lab that is built for the run and removed after it.
         optional lab: LabSpec,
         /// The hosts, by name. Names of hosts, arms and workloads follow the rules of `name`.
@@ -39,6 +46,28 @@ shape! {
         required workloads: Vec<WorkloadSpec>,
         /// The design of the comparison.
         optional design: DesignSpec,
+    }
+}
+
+shape! {
+    /// What the author adds to reports. It changes no result. The options of `netduel run` and `netduel report` have precedence.
+    pub struct ReportSpec {
+        /// Title of the report. Default: `--title` of the run, or the question of the plan.
+        optional title: String,
+        /// The author, for the cover.
+        optional author: String,
+        /// The author's organization, for the cover.
+        optional organization: String,
+        /// The purpose of the report, one paragraph.
+        optional purpose: String,
+        /// The readers that the report is for, and what they should know.
+        optional audience: String,
+        /// The author's commentary, Markdown: headings, paragraphs, lists, code, emphasis and links. HTML is shown as text.
+        optional commentary: String,
+        /// A PNG file of at most 128 KiB, relative to the folder of the plan. It is stored with the run.
+        optional logo: String,
+        /// The accent colour, for example `"#0b5fa5"`. Where its contrast with the page is below 4.5 it is adjusted, which netduel says.
+        optional accent: String,
     }
 }
 
@@ -73,8 +102,11 @@ impl LabSpec {
 shape! {
     /// A host: a machine or a network namespace that runs an agent.
     pub struct HostSpec {
-        /// How netduel starts the agent of this host.
-        required launch: LaunchKind,
+        /// How netduel starts the agent of this host. A host has either this key or `bed`.
+        optional launch: LaunchKind,
+        /// The VM of an Azure bed that this host is, for example `"vm1"`. `netduel azure run` knows its address, its size and the
+        /// addresses of its data, and reaches it by ssh.
+        optional bed: String,
         /// For `launch = "lab"`: the guest of the lab, `a` or `b`. Default: the name of the host.
         optional guest: String,
         /// For `launch = "netns"`: the named network namespace (`ip netns`).
@@ -88,16 +120,17 @@ shape! {
         optional user: String,
         /// For `launch = "ssh"`: the port of the ssh server. Default: as your ssh configuration says.
         optional port: u16,
-        /// For `launch = "ssh"`: whether the agent runs as root by `sudo -n`, which never asks for a password. Default `false`.
+        /// For `launch = "ssh"` and `bed`: whether the agent runs as root by `sudo -n`, which never asks for a password. Default `false`;
+        /// with `bed` it is `true`.
         optional sudo: bool,
-        /// For `launch = "ssh"`: the folder on the host into which netduel copies its program, absolute or beginning with `~/`. Default
+        /// For `launch = "ssh"` and `bed`: the folder on the host into which netduel copies its program, absolute or beginning with `~/`. Default
         /// `~/.cache/netduel`.
         optional folder: String,
         /// For `launch = "paired"`: the address of `netduel serve`, as HOST or HOST:PORT of the pairing (default port 5210). A plan
         /// does not contain the secret; `netduel pair STRING` stores it on this machine.
         optional serve: String,
         /// Addresses at which the other hosts reach this host. A server needs one of each IP version that a workload uses. Lab
-        /// guests have the addresses of the lab (IPv4 and IPv6); do not write any for them.
+        /// guests have the addresses of the lab (IPv4 and IPv6), VMs of a bed those of the bed; do not write any for them.
         optional addresses: Vec<IpAddr>,
         /// The ports on which this host listens for data as a server, TCP and UDP: one, `"5210"`, or a range, `"5210-5219"`. A firewall
         /// rule can be written for them. TCP needs one port, UDP one for each flow; the same numbers serve both. Not for
@@ -151,6 +184,9 @@ shape! {
         /// NIC, `synthetic` is the synthetic NIC itself. Use it for accelerated networking of a cloud, where the VF can return under
         /// another name. Default: no proof of path.
         optional expect_path: PathKind,
+        /// The network of the bed that carries the traffic, for hosts with `bed`. The address of the server follows from it, and the
+        /// path that must carry the bytes, unless the arm has `expect_interface` or `expect_path`. Default `test`.
+        optional network: BedNetwork,
         /// Bandwidth limit of the pair, Mbit/s; overrides `expect_mbps` and `size` of the hosts. Results show the
         /// share of the limit. Default: the lower limit of the two hosts.
         optional expect_mbps: u32,
@@ -179,7 +215,8 @@ shape! {
 
 shape! {
     /// A change. Exactly one of `path`, `offload`, `mtu`, `sysctl`, `vf`, `pci`, `queues`, `rss`, `ring`, `coalesce`, `rps`, `xps`,
-    /// `irq_affinity` and `command` is required. All except `path`, `sysctl` and `command` need `interface`.
+    /// `irq_affinity`, `azure-nic`, `azure-placement` and `command` is required. All except `path`, `sysctl`, `azure-nic`, `azure-placement` and
+    /// `command` need `interface`.
     pub struct TreatmentSpec {
         /// The path of the lab that both guests use. Both hosts must be lab guests.
         optional path: LabPath,
@@ -215,6 +252,20 @@ shape! {
         /// The cores that handle the interrupts of the interface: `spread` assigns the cores to the interrupts in turn, a list such as
         /// `0-3` applies to every interrupt. Refused while irqbalance runs, because it would move the interrupts again.
         optional irq_affinity: String,
+        /// The name of an Azure NIC whose accelerated networking is switched; needs `accelerated` and `on`. netduel switches it from this
+        /// machine through your own `az` while the VM runs, and verifies in the VM that the virtual function came or went. With
+        /// `--allow-deallocate` it stops the VM, switches the NIC and starts the VM where that has no effect. Consecutive trials that
+        /// want the same state share it; the original state returns at the end of the run.
+        optional azure_nic as "azure-nic": String,
+        /// The name of a proximity placement group that a VM joins; needs `vm` and `on`. The VM is stopped for it, so the run needs
+        /// `--allow-deallocate`. The VM leaves the group as `azure-nic` returns to its state.
+        optional azure_placement as "azure-placement": String,
+        /// For `azure-nic`: whether accelerated networking is on.
+        optional accelerated: bool,
+        /// For `azure-placement`: the name of the VM.
+        optional vm: String,
+        /// For `azure-nic` and `azure-placement`: the resource group. Default: that of the bed, for hosts with `bed`.
+        optional resource_group as "resource-group": String,
         /// A command that applies the change, as a list of arguments without a shell; needs `undo`.
         optional command: Vec<String>,
         /// The hosts that are changed. Default: both. Not for `path`, which always applies to both.

@@ -37,6 +37,10 @@ impl TreatmentAction {
             Self::IrqAffinity { interface, cores } => {
                 format!("interrupts of {interface} served {}", core_words(cores))
             }
+            Self::AzureNic { nic, accelerated, .. } => {
+                format!("accelerated networking of {nic} {}", if *accelerated { "on" } else { "off" })
+            }
+            Self::AzurePlacement { vm, group, .. } => format!("{vm} in the proximity group {group}"),
             Self::Command { command, .. } => format!("`{}`", command.join(" ")),
         }
     }

@@ -52,7 +52,8 @@ impl HostUses<'_> {
             | Launch::Lab { .. }
             | Launch::Netns { .. }
             | Launch::Ssh(_)
-            | Launch::Paired { .. } => None,
+            | Launch::Paired { .. }
+            | Launch::Bed { .. } => None,
         }
     }
 }

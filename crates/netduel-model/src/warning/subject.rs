@@ -59,6 +59,7 @@ impl Warning {
             | Self::ConcurrentTests { host, .. }
             | Self::ClockStep { host, .. }
             | Self::PlacementChanged { host, .. }
+            | Self::BedDisagrees { host, .. }
             | Self::SettingsRestored { host, .. }
             | Self::UndoFailed { host, .. } => Subject { hosts: vec![host], ..none() },
             Self::RecordsDamaged { .. } | Self::RecordIncomplete { .. } => none(),

@@ -62,8 +62,9 @@ fn every_plan_of_the_guide_is_valid() {
 }
 
 /// The tables of a plan with their titles, in the order in which an author meets them; `None`: the whole document.
-const TABLES: [(&str, Option<&str>); 12] = [
+const TABLES: [(&str, Option<&str>); 13] = [
     ("The plan itself", None),
+    ("`[report]`", Some("ReportSpec")),
     ("`[lab]`", Some("LabSpec")),
     ("`[hosts.NAME]`", Some("HostSpec")),
     ("`[[arms]]`", Some("ArmSpec")),

@@ -275,6 +275,62 @@ fn key_of_ssh_belongs_to_no_other_launcher() {
     }
 }
 
+/// The problems of a plan on a bed with these keys of its server and of its arm.
+fn bed_problems(server: &str, arm: &str) -> String {
+    let text = format!(
+        "name = \"bed\"\nquestion = \"Which?\"\n[hosts.a]\nbed = \"vm1\"\n[hosts.b]\n{server}\n\
+         [[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n{arm}\n\
+         [[workloads]]\nname = \"load\"\ntype = \"tcp-stream\"\n[design]\naa = true\n"
+    );
+    parse(&text, "p").err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn vm_of_a_bed_has_only_keys_that_the_bed_does_not_answer() {
+    let vm = "bed = \"vm2\"";
+    for keys in ["", "sudo = false\nfolder = \"~/x\"\ndata_ports = \"5210\"\nexpect_mbps = 900"] {
+        assert_eq!(bed_problems(&format!("{vm}\n{keys}"), "network = \"accelerated\""), "");
+    }
+    for key in [
+        "launch = \"ssh\"",
+        "host = \"x\"",
+        "user = \"x\"",
+        "addresses = [\"10.0.0.1\"]",
+        "size = \"Standard_DS4_v2\"",
+    ] {
+        let problems = bed_problems(&format!("{vm}\n{key}"), "");
+        assert!(problems.contains("is written for a VM of a bed, and the bed knows it"), "{key}: {problems}");
+    }
+    for name in ["", "VM2", "-x", "a b", "vm2;x"] {
+        let problems = bed_problems(&format!("bed = {name:?}"), "");
+        assert!(
+            problems.contains("hosts.b.bed: ") && problems.contains("is not the name of a VM"),
+            "{name}: {problems}"
+        );
+    }
+    let none = bed_problems("", "");
+    assert!(
+        none.contains("hosts.b.launch: is missing, and so is `bed`") && none.contains("bed = \"vm1\""),
+        "{none}"
+    );
+}
+
+#[test]
+fn both_ends_of_an_arm_are_in_one_bed_and_are_two_vms() {
+    let local = "launch = \"local\"\naddresses = [\"10.0.0.1\"]";
+    let problems = bed_problems(local, "");
+    assert!(problems.contains("arms[0].client: is a VM of a bed, and the other host is not"), "{problems}");
+    let problems = bed_problems(local, "network = \"test\"");
+    assert!(problems.contains("arms[0].network: is \"test\", a network of a bed, but a host"), "{problems}");
+    let problems = bed_problems("bed = \"vm1\"", "");
+    assert!(problems.contains("is \"b\", which like client \"a\" is vm1 of the bed"), "{problems}");
+    let problems = bed_problems("bed = \"vm2\"", "network = \"fast\"");
+    assert!(
+        problems.contains("arms[0].network: is the text \"fast\"") && problems.contains("`accelerated`"),
+        "{problems}"
+    );
+}
+
 /// The problems of a plan whose server has these keys in addition, and this workload alone.
 fn data_port_problems(keys: &str, workload: &str) -> String {
     let text = format!(

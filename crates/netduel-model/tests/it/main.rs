@@ -7,6 +7,7 @@ mod guide;
 mod invalid;
 mod mutated;
 mod permissions;
+mod provider;
 mod resolved;
 mod shipped;
 mod sizes;

@@ -2,6 +2,7 @@
 use netduel_model::lab;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction, parse};
+use netduel_model::published;
 use netduel_model::units::{Bytes, Nanos, Percent};
 use netduel_model::workload::{Family, Role, TcpStream, Traffic, Wait};
 
@@ -134,4 +135,75 @@ fn the_other_plans_differ_in_the_one_thing_that_they_ask_about() {
         })
         .collect();
     assert_eq!(by_streams, [1, 2, 4, 8, 16]);
+}
+
+/// The publication that each plan of an article names, and the arms that it compares.
+const ARTICLES: [(&str, &str, &[&str]); 6] = [
+    ("azure-throughput", "azure-stress-2018", &["synthetic", "accelerated"]),
+    ("azure-latency", "azure-latency-test", &["synthetic", "accelerated", "accelerated-near"]),
+    ("azure-dpdk", "azure-dpdk-2025", &["8-queues", "4-queues", "16-queues"]),
+    (
+        "azure-dual-stack",
+        "azure-dual-stack",
+        &["synthetic-ipv6", "accelerated-ipv6", "synthetic-ipv4", "accelerated-ipv4"],
+    ),
+    (
+        "azure-linux",
+        "linux-hyper-v",
+        &["default", "one-queue", "four-queues", "no-large-send", "no-checksums", "accelerated"],
+    ),
+    ("azure-linux-hot-add", "linux-hyper-v", &["removed", "down"]),
+];
+
+#[test]
+fn plans_of_the_articles_name_their_publication_and_its_comparison() {
+    for (name, publication, arms) in ARTICLES {
+        let plan = plan(name);
+        assert_eq!(plan.published.as_deref(), Some(publication));
+        assert!(published::publication_named(publication).is_some());
+        let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
+        assert_eq!(names, arms, "{name}");
+        assert!(plan.too_few_blocks().is_none(), "{name} can prove a difference");
+    }
+    // Every publication with figures is repeated by a plan.
+    for publication in published::publications() {
+        assert!(ARTICLES.iter().any(|(_, id, _)| *id == publication.id), "{}", publication.id);
+    }
+}
+
+#[test]
+fn plans_of_the_articles_have_the_traffic_of_the_published_figures() {
+    let of = |publication: &str| -> Vec<Arm> {
+        let named = ARTICLES.iter().filter(|(_, id, _)| *id == publication);
+        named.flat_map(|(name, ..)| plan(name).arms).collect()
+    };
+    for figure in published::figures() {
+        let arms = of(&figure.publication.id);
+        let has = arms.iter().flat_map(|arm| &arm.workloads).any(|workload| {
+            let streams = match &workload.traffic {
+                Traffic::TcpStream(stream) => Some(stream.streams),
+                Traffic::UdpStream(stream) => Some(stream.flows),
+                _ => None,
+            };
+            workload.traffic.kind() == figure.workload
+                && figure.family.is_none_or(|family| family == workload.family)
+                && figure.streams.is_none_or(|wanted| streams == Some(wanted))
+        });
+        assert!(has, "no plan repeats {figure:?}");
+    }
+}
+
+#[test]
+fn the_latency_plan_switches_both_ends_and_expects_the_path_of_the_switch() {
+    use netduel_model::plan::spec::PathKind;
+    let latency = plan("azure-latency");
+    let expected: Vec<_> = latency.arms.iter().map(|arm| arm.expect_path).collect();
+    assert_eq!(expected, [Some(PathKind::Synthetic), Some(PathKind::Vf), Some(PathKind::Vf)]);
+    for arm in &latency.arms {
+        assert!(
+            arm.agent_treatments(Role::Client).is_empty() && arm.agent_treatments(Role::Server).is_empty()
+        );
+        assert!(arm.provider_treatments().len() >= 2);
+    }
+    assert!(latency.has_provider_treatments() && !plan("azure-throughput").has_provider_treatments());
 }

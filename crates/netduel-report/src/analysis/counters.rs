@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{datagrams, figures, machine};
+use crate::total::{Total, total_of_known};
 use crate::words::significant;
 
 /// Median and range over the trials of one arm.
@@ -248,13 +249,13 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
         CounterKind::SocketDrops => {
             let ways = datagrams::of_trial(workload, trial, shared_machine);
             let sent: u64 = ways.iter().map(|way| way.sent).fold(0, u64::saturating_add);
-            let drops: Option<u64> = ways.iter().map(|way| way.lost.map(|lost| lost.at_socket)).sum();
+            let drops = total_of_known(ways.iter().map(|way| way.lost.map(|lost| lost.at_socket)));
             drops? as f64 / sent as f64
         }
         CounterKind::Reordered => {
             let reports = figures::datagrams(trial);
             let unique: u64 = reports.iter().map(|(_, report)| report.unique).fold(0, u64::saturating_add);
-            reports.iter().map(|(_, report)| report.reordered).sum::<u64>() as f64 / unique as f64
+            reports.iter().map(|(_, report)| report.reordered).total() as f64 / unique as f64
         }
     };
     value.is_finite().then_some(value)

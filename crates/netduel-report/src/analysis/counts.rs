@@ -52,7 +52,7 @@ impl Range {
 
 /// Traffic in one direction, as counted by both programs.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct DirectionCounts {
     /// Bytes that the sender's program sent.
     sent: f64,
     /// Bytes that the receiver's program received.
@@ -67,7 +67,7 @@ struct Way {
     headers: (f64, f64),
 }
 
-impl Way {
+impl DirectionCounts {
     /// From `sender` to `receiver`; absent without traffic in this direction, or for traffic of unknown shape.
     fn of(workload: &Workload, sender: &EndReport, receiver: &EndReport) -> Option<Self> {
         let (sent, received) = (sender.sent.as_ref()?, receiver.received.as_ref()?);
@@ -234,10 +234,12 @@ fn at_end(arm: &Arm, workload: &Workload, trial: &Trial, role: Role) -> Option<D
     let (client, server) = (&trial.client.as_ref()?.report, &trial.server.as_ref()?.report);
     let (own, other) = if role == Role::Client { (client, server) } else { (server, client) };
     let interfaces = &trial.end(role)?.observation.interfaces;
-    let ways =
-        [(Place::Sender, Way::of(workload, own, other)), (Place::Receiver, Way::of(workload, other, own))];
+    let ways = [
+        (Place::Sender, DirectionCounts::of(workload, own, other)),
+        (Place::Receiver, DirectionCounts::of(workload, other, own)),
+    ];
     let expected = arm.expected(role);
-    let judge = |(place, way): &(Place, Option<Way>)| {
+    let judge = |(place, way): &(Place, Option<DirectionCounts>)| {
         let back = ways.iter().find(|(other, _)| other != place).and_then(|(_, way)| *way);
         judge(interfaces, expected, *place, way.as_ref()?, back, workload)
     };
@@ -249,8 +251,8 @@ fn judge(
     interfaces: &[InterfaceDelta],
     expected: Option<&str>,
     place: Place,
-    way: &Way,
-    back: Option<Way>,
+    way: &DirectionCounts,
+    back: Option<DirectionCounts>,
     workload: &Workload,
 ) -> Option<Disagreement> {
     let known = |interface: &&InterfaceDelta| expected.is_none_or(|name| name == interface.name);
@@ -263,7 +265,12 @@ fn judge(
         // Loopback receives what it sends.
         let range = if interface.name == LOOPBACK {
             // Traffic of a host to itself is sent and received by the same interface.
-            nearest(place, &way.without_link_header(), back.map(Way::without_link_header), &counted)
+            nearest(
+                place,
+                &way.without_link_header(),
+                back.map(DirectionCounts::without_link_header),
+                &counted,
+            )
         } else {
             nearest(place, way, None, &counted)
         };
@@ -300,7 +307,12 @@ fn judge(
 }
 
 /// The range nearest to the counter: with the interface's own number of packets, or with that on the wire.
-fn nearest(place: Place, way: &Way, back: Option<Way>, counted: &Counted<'_>) -> Range {
+fn nearest(
+    place: Place,
+    way: &DirectionCounts,
+    back: Option<DirectionCounts>,
+    counted: &Counted<'_>,
+) -> Range {
     let with = |packets: f64, back_packets: f64| {
         let there = way.at(place, packets);
         let back = back.map_or(Range { min: 0.0, max: 0.0 }, |back| back.at(Place::Sender, back_packets));
@@ -311,12 +323,18 @@ fn nearest(place: Place, way: &Way, back: Option<Way>, counted: &Counted<'_>) ->
     if own.distance(counted.bytes) <= on_wire.distance(counted.bytes) { own } else { on_wire }
 }
 
-fn cause(place: Place, way: &Way, workload: &Workload, counted: f64, range: Range) -> CountsCause {
+fn cause(
+    place: Place,
+    way: &DirectionCounts,
+    workload: &Workload,
+    counted: f64,
+    range: Range,
+) -> CountsCause {
     if counted < range.min {
         return CountsCause::NotCounted;
     }
     let is_udp = matches!(workload.traffic.facts().wire, Wire::Datagrams { .. });
-    let all_came = Way { arrived: way.left, ..*way };
+    let all_came = DirectionCounts { arrived: way.left, ..*way };
     if is_udp && place == Place::Receiver && all_came.at(place, way.packets).distance(counted) <= 0.0 {
         return CountsCause::DroppedAfterInterface;
     }

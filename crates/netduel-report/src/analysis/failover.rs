@@ -11,6 +11,7 @@ use netduel_model::workload::{Facts, Role, Workload};
 
 pub use super::dip::Dip;
 use super::dip::dip;
+use crate::total::{self, Total};
 
 /// Maximum time between an event and the start of an outage that belongs to it.
 pub(super) const REACH_NS: i64 = 500_000_000;
@@ -132,7 +133,7 @@ impl<'a> Timed<'a> {
 }
 
 /// One direction of one trial.
-struct Way<'a> {
+struct DirectionProbes<'a> {
     rate: PerSecond,
     sent: u64,
     receiver: &'a FailoverReport,
@@ -185,7 +186,11 @@ fn clock_lead(client: &FailoverReport, server: &FailoverReport, shared: bool) ->
 }
 
 /// Both directions of a trial; absent when its records are incomplete.
-fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([Way<'a>; 2], f64)> {
+fn ways<'a>(
+    workload: &'a Workload,
+    trial: &'a Trial,
+    shared: bool,
+) -> Option<([DirectionProbes<'a>; 2], f64)> {
     let rate = workload.traffic.facts().probes?;
     let report = |role: Role| trial.end(role)?.report.failover.as_ref();
     let (client, server) = (report(Role::Client)?, report(Role::Server)?);
@@ -229,7 +234,7 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
         let lead_ns = if receiver == Role::Server { lead } else { lead.wrapping_neg() };
         let spans = spans.collect();
         let (firsts, copies) = first_and_duplicate_arrivals(report);
-        Way { rate, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
+        DirectionProbes { rate, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
     };
     Some(([way(Role::Server, client.probes_sent), way(Role::Client, server.probes_sent)], error))
 }
@@ -249,7 +254,7 @@ fn first_and_duplicate_arrivals(report: &FailoverReport) -> (Vec<(ProbeArrival, 
     (firsts, copies)
 }
 
-impl Way<'_> {
+impl DirectionProbes<'_> {
     fn pace_ns(&self) -> i64 {
         (1_000_000_000 / self.rate.0.max(1)).cast_signed()
     }
@@ -329,7 +334,7 @@ impl Way<'_> {
             |index: usize| self.spans.get(index).map_or(i64::MAX, |(span, _)| span.began - IN_FLIGHT_NS);
         let here = starts(index)..starts(index + 1);
         let lost =
-            self.missing().iter().filter(|(when, _)| here.contains(when)).map(|(_, count)| count).sum();
+            self.missing().iter().filter(|(when, _)| here.contains(when)).map(|(_, count)| count).total();
         let (from, to) = (span.began.saturating_sub(AROUND_NS).max(span.from), span.began);
         let baseline =
             self.gaps().filter(|gap| gap.began >= from && gap.ended <= to).map(|gap| gap.excess).max();
@@ -377,7 +382,7 @@ pub(super) fn outage(workload: &Workload, trial: &Trial, shared: bool) -> Option
 
 /// Lost probes of a trial.
 pub(super) fn lost(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
-    Some(ways(workload, trial, shared)?.0.iter().map(Way::lost).sum::<u64>() as f64)
+    Some(ways(workload, trial, shared)?.0.iter().map(DirectionProbes::lost).total() as f64)
 }
 
 /// The longest recovery of a trial, nanoseconds, and whether the streams recovered before the next event or the end; otherwise it
@@ -419,8 +424,8 @@ pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Op
         arm.clock_error_ns = arm.clock_error_ns.max(error);
         let mut line = Line::default();
         for (number, way) in ways.iter().enumerate() {
-            arm.probes[number].0 += way.sent;
-            arm.probes[number].1 += way.lost();
+            total::add(&mut arm.probes[number].0, way.sent);
+            total::add(&mut arm.probes[number].1, way.lost());
             for (index, (span, record)) in way.spans.iter().enumerate() {
                 let Some(event) = arm.events.get_mut(record.index as usize) else { continue };
                 if number == 0 {
@@ -457,7 +462,7 @@ impl DirectionFigures {
 }
 
 /// Adds a direction to the time series of a trial.
-fn draw(line: &mut Line, number: usize, way: &Way<'_>, duration: i64) {
+fn draw(line: &mut Line, number: usize, way: &DirectionProbes<'_>, duration: i64) {
     let width = (duration / POINTS_MAX).max(POINT_NS);
     let bins = (duration / width).max(1) as usize;
     let bin =

@@ -124,7 +124,7 @@ pub(super) fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {
 /// Round trips that began in the steady window, stamped ones included.
 fn round_trip_count(trial: &Trial) -> Option<u64> {
     let stamped = trial.client.as_ref()?.report.stamps.as_ref().map_or(0, |stamps| stamps.stamped);
-    Some(round_trips(trial)?.histogram.count + stamped)
+    Some(round_trips(trial)?.histogram.count.saturating_add(stamped))
 }
 
 /// The histograms hold every round trip that began in the steady window, so their counts over its length are the rate. Requests of an

@@ -2,6 +2,9 @@
 //!
 //! Only trials of the same arm are compared, because an arm may change its host on purpose (queues, a removed VF). Each change
 //! starts a new span of the arm; two arms are paired in a block only when both are in the same span.
+//!
+//! A plan whose treatments switch NICs and VMs of the provider may stop VMs, which start on other hosts: the place of a VM is then a draw that
+//! belongs to its arm, as noise does, and all blocks are pairs. The changes are reported all the same.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
@@ -24,6 +27,7 @@ impl Spans {
         let mut trials = counting.to_vec();
         trials.sort_by_key(|trial| (trial.slot.block, trial.slot.position));
         let mut all = Self::default();
+        let is_own_doing = plan.has_provider_treatments();
         for arm in &plan.arms {
             let mut known: [Option<HostIdentity>; 2] = [None, None];
             let mut span = 0;
@@ -41,7 +45,7 @@ impl Spans {
                     }
                 }
                 let key = (arm.name.clone(), trial.slot.workload.clone(), trial.slot.block);
-                all.spans.insert(key, span);
+                all.spans.insert(key, if is_own_doing { 0 } else { span });
             }
         }
         all

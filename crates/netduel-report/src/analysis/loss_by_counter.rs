@@ -7,6 +7,7 @@ use netduel_model::workload::Role;
 
 use super::DatagramDirection;
 use super::packets::{interface_of, opposite};
+use crate::total::{self, Total};
 
 /// Lost packets of one counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,10 +47,10 @@ pub(super) fn of_trials(
             let count = count.min(left);
             left -= count;
             if count > 0 {
-                *places.entry((place, end)).or_default() += count;
+                total::add(places.entry((place, end)).or_default(), count);
             }
         }
-        unnamed += left;
+        total::add(&mut unnamed, left);
     }
     let counted = |((place, end), packets)| LostPackets { place: Some(place), end: Some(end), packets };
     let mut all: Vec<LostPackets> = places.into_iter().map(counted).collect();
@@ -67,7 +68,7 @@ fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -
     let ring_drops = |end: &netduel_model::trial::TrialEnd| {
         end.report.packets.as_ref().map(|packets| packets.drops.clone()).unwrap_or_default()
     };
-    let own: u64 = ring_drops(receiver).values().sum();
+    let own: u64 = ring_drops(receiver).values().total();
     let mut named: Vec<(String, Role, u64)> = ring_drops(receiver)
         .into_iter()
         .map(|(counter, count)| (format!("{counter} at the receiver"), to, count))
@@ -87,13 +88,13 @@ fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -
     if let Some(interface) = &leaving {
         // Packets that the qdisc refused with an error to the sender were sent later.
         named.push((format!("{QDISC}{} at the sender", interface.name), from, queue.saturating_sub(refused)));
-        let at_ring: u64 = ring_drops(sender).values().sum();
+        let at_ring: u64 = ring_drops(sender).values().total();
         named.push((format!("{} at the sender", interface.name), from, sent.saturating_sub(at_ring)));
     }
     if let Some(interface) = &coming {
         let received = interface.rx_dropped.saturating_add(interface.rx_errors);
         // A veth counts drops at its peer on both ends, and drops at a full ring as its own.
-        let counted = own + if shared { sent } else { 0 };
+        let counted = own.saturating_add(if shared { sent } else { 0 });
         named.push((format!("{} at the receiver", interface.name), to, received.saturating_sub(counted)));
         let ingress = interface.ingress_dropped.unwrap_or(0);
         named.push((format!("the ingress filter of {} at the receiver", interface.name), to, ingress));

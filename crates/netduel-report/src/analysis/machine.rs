@@ -96,7 +96,10 @@ impl Machines {
             let with_boot_id = snapshots.filter(|(a, b)| a.boot_id.is_some() && b.boot_id.is_some());
             let here = |name: &HostName| {
                 plan.hosts.get(name).is_some_and(|host| {
-                    !matches!(host.launch, Launch::Command { .. } | Launch::Ssh(_) | Launch::Paired { .. })
+                    !matches!(
+                        host.launch,
+                        Launch::Command { .. } | Launch::Ssh(_) | Launch::Paired { .. } | Launch::Bed { .. }
+                    )
                 })
             };
             let one = client == server

@@ -96,9 +96,10 @@ pub fn analyse(
         workload.explanation = explanation::sentences(workload);
     }
     let mut all_warnings = warnings::of_the_run(warnings);
-    for derived in
-        spans.warnings().into_iter().chain(warnings::derive(plan, &counting, &workloads, &machines))
-    {
+    let of_bed = header.map(warnings::of_the_bed).unwrap_or_default();
+    let of_trials =
+        spans.warnings().into_iter().chain(warnings::derive(plan, &counting, &workloads, &machines));
+    for derived in of_bed.into_iter().chain(of_trials) {
         if !all_warnings.iter().any(|known| warnings::same_subject(known, &derived)) {
             all_warnings.push(derived);
         }
@@ -111,7 +112,11 @@ pub fn analyse(
         sweeps: sweep::of_run(plan, &workloads),
         workloads,
         warnings: all_warnings,
-        inspection: header.map(|header| Inspection::of_plan(plan, &header.hosts)).unwrap_or_default(),
+        inspection: header
+            .map(|header| {
+                Inspection::of_plan(plan, &header.hosts).with_bed(header.bed.as_ref(), plan, &header.hosts)
+            })
+            .unwrap_or_default(),
         end: end.cloned(),
     }
 }

@@ -18,6 +18,7 @@ use super::machine::Machine;
 use super::queues::QueueUse;
 use super::spread::{self, PacketSpread};
 use super::{DatagramDirection, SeriesPoint, figures, loss_by_counter, series};
+use crate::total::{Total, total_of_known};
 
 /// Preamble with start delimiter (8 bytes) and minimum inter-frame gap (12 bytes), which each Ethernet frame occupies on the wire
 /// (IEEE 802.3).
@@ -140,7 +141,7 @@ fn one_direction(
     let flows = workload.traffic.facts().flows.map_or(1, |udp| udp.flows);
     let sent = |trial: &Trial| trial.end(sender).and_then(|end| end.report.sent.clone());
     let received = |trial: &Trial| trial.end(receiver).and_then(|end| end.report.received.clone());
-    let sum = |of: fn(&DatagramDirection) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();
+    let sum = |of: fn(&DatagramDirection) -> u64| ways.iter().map(|way| of(way)).total();
     let rates_received = rates(workload, trials, received);
     ArmPackets {
         path: path.clone(),
@@ -152,11 +153,10 @@ fn one_direction(
         received_count: sum(|way| way.received),
         interface_sent: on_interface(ways, |way| (way.sent, &way.packets_sent)),
         interface_received: on_interface(ways, |way| (way.received, &way.packets_received)),
-        back_pressure: ways.iter().map(|way| way.refused).sum::<Option<u64>>(),
-        device_rejected: trials
-            .iter()
-            .map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.tx_dropped))
-            .sum(),
+        back_pressure: total_of_known(ways.iter().map(|way| way.refused)),
+        device_rejected: total_of_known(
+            trials.iter().map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.tx_dropped)),
+        ),
         lost: loss_by_counter::of_trials(trials, ways, around.shared),
         line: rates_received.and_then(|rates| line(path, sender, trials, rates.median, around)),
         sent_series: course(workload, trials, sent),
@@ -189,7 +189,7 @@ fn on_interface(
             seen.as_ref().filter(|seen| seen.packets >= own / 2)
         })
         .collect::<Option<_>>()?;
-    Some((seen.first()?.interface.clone(), seen.iter().map(|seen| seen.packets).sum()))
+    Some((seen.first()?.interface.clone(), seen.iter().map(|seen| seen.packets).total()))
 }
 
 fn samples(flow: &Flow) -> Vec<(u64, u64, u64)> {

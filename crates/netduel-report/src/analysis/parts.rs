@@ -5,6 +5,7 @@ use netduel_model::workload::Traffic;
 use netduel_stats::histogram::Histogram;
 
 use super::figures;
+use crate::total::Total;
 
 /// One part of the round trips on one arm.
 #[derive(Debug, Clone)]
@@ -83,7 +84,7 @@ pub(super) fn probes_lost(traffic: &Traffic, trials: &[&Trial]) -> Option<(u64, 
     traffic.facts().load_begins?;
     let reports: Vec<_> = trials.iter().filter_map(|trial| figures::round_trips(trial)).collect();
     let sum = |of: fn(&netduel_model::sample::RoundTripReport) -> u64| {
-        reports.iter().map(|report| of(report)).sum()
+        reports.iter().map(|report| of(report)).total()
     };
     (!reports.is_empty()).then(|| (sum(|report| report.timeouts), sum(|report| report.requests)))
 }

@@ -1,6 +1,7 @@
 //! Interfaces that carried the bytes of an arm at each end, over its trials.
 use std::collections::BTreeMap;
 
+use crate::total;
 use netduel_model::lab;
 use netduel_model::plan::spec::{PathKind, Side};
 use netduel_model::plan::{Arm, Launch, ResolvedPlan};
@@ -64,7 +65,7 @@ fn at_end(
                 share_min = Some(share_min.map_or(share, |least| least.min(share)));
             }
             for (name, bytes) in &proof.bytes {
-                *sums.entry(name).or_default() += bytes;
+                total::add(sums.entry(name).or_default(), *bytes);
             }
         }
     }

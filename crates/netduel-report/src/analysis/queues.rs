@@ -1,6 +1,7 @@
 //! Packets by queue, from driver counters.
 use std::collections::BTreeMap;
 
+use crate::total;
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::plan::Arm;
 use netduel_model::trial::Trial;
@@ -31,7 +32,8 @@ fn by_queue(counters: &BTreeMap<String, i64>, direction: &str) -> ByQueue {
     for (name, change) in counters {
         let Some((queue, is_express)) = queue_of(name, direction) else { continue };
         let packets = u64::try_from(*change).unwrap_or(0);
-        *if is_express { &mut express } else { &mut plain }.entry(queue).or_default() += packets;
+        let queues = if is_express { &mut express } else { &mut plain };
+        total::add(queues.entry(queue).or_default(), packets);
     }
     // Drivers that count both include XDP packets in the total.
     if plain.is_empty() { express } else { plain }
@@ -106,7 +108,7 @@ fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<QueueUse> {
 
 fn add(all: &mut ByQueue, more: ByQueue) {
     for (key, packets) in more {
-        *all.entry(key).or_default() += packets;
+        total::add(all.entry(key).or_default(), packets);
     }
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::packets::{Surroundings, interface_of};
 use super::queues::PACKETS_MIN;
+use crate::total::{self, Total};
 
 /// A queue or core with at least this multiple of its even share makes a distribution uneven. Hashing of few flows on hardware
 /// stays below it: receive queues of a 200 Gbit/s NIC differ by 4 %.
@@ -89,7 +90,7 @@ impl PacketSpread {
 
 /// `expected`: the number of queues or cores in use, when it is known.
 fn uneven<K: Ord + Copy>(packets: &BTreeMap<K, u64>, expected: Option<u32>) -> Option<Uneven<K>> {
-    let all: u64 = packets.values().sum();
+    let all: u64 = packets.values().total();
     let (most, count) = packets.iter().max_by_key(|(_, count)| **count)?;
     let several = expected.map_or(packets.len(), |expected| packets.len().min(expected as usize)).max(1);
     let (share, even) = (*count as f64 / all.max(1) as f64, 1.0 / several as f64);
@@ -113,10 +114,10 @@ pub(super) fn at_end(
     let (mut queues, mut cores) = (BTreeMap::new(), BTreeMap::new());
     for one in ends.iter().filter_map(|end| end.report.packets.as_ref()).flat_map(|report| &report.queues) {
         if let Some(queue) = one.queue {
-            *queues.entry(queue).or_default() += one.packets;
+            total::add(queues.entry(queue).or_default(), one.packets);
         }
         if let Some(core) = one.core {
-            *cores.entry(core).or_default() += one.packets;
+            total::add(cores.entry(core).or_default(), one.packets);
         }
     }
     let name = around.arm.pair.host(role);

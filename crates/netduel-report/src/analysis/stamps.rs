@@ -1,6 +1,7 @@
 //! Timestamped round trips of an arm, over all trials: their parts, one-way delays, and the cost of timestamps.
 use std::collections::BTreeMap;
 
+use crate::total::{self, Total};
 use netduel_model::sample::HistogramRecord;
 use netduel_model::stamps::{Clocks, MissingStamps, Part, PartRecord, StampLevel, StampReport};
 use netduel_model::trial::Trial;
@@ -112,16 +113,16 @@ pub(super) fn of(trials: &[&Trial]) -> Option<Stamps> {
         one_way: one_way(reports(true)),
     };
     for report in reports(true) {
-        stamps.stamped += report.stamped;
-        stamps.complete += report.complete;
+        total::add(&mut stamps.stamped, report.stamped);
+        total::add(&mut stamps.complete, report.complete);
     }
     for report in reports(true).chain(reports(false)) {
-        stamps.inconsistent += report.inconsistent;
-        stamps.clock_steps += report.clock_steps;
-        stamps.missing.client_transmit += report.missing.client_transmit;
-        stamps.missing.client_receive += report.missing.client_receive;
-        stamps.missing.server_receive += report.missing.server_receive;
-        stamps.missing.server_transmit += report.missing.server_transmit;
+        total::add(&mut stamps.inconsistent, report.inconsistent);
+        total::add(&mut stamps.clock_steps, report.clock_steps);
+        total::add(&mut stamps.missing.client_transmit, report.missing.client_transmit);
+        total::add(&mut stamps.missing.client_receive, report.missing.client_receive);
+        total::add(&mut stamps.missing.server_receive, report.missing.server_receive);
+        total::add(&mut stamps.missing.server_transmit, report.missing.server_transmit);
     }
     let levels = merged_levels(reports(true).flat_map(|report| &report.levels));
     let kinds: Vec<Part> = stamps.parts.iter().map(|(part, _)| *part).collect();
@@ -154,9 +155,9 @@ fn merged_levels<'a>(levels: impl Iterator<Item = &'a StampLevel>) -> BTreeMap<u
     let mut all: BTreeMap<u64, (u64, Vec<u64>)> = BTreeMap::new();
     for level in levels {
         let known = all.entry(level.round_trip_max_ns).or_insert_with(|| (0, vec![0; level.sums_ns.len()]));
-        known.0 += level.count;
+        total::add(&mut known.0, level.count);
         for (sum, more) in known.1.iter_mut().zip(&level.sums_ns) {
-            *sum += more;
+            total::add(sum, *more);
         }
     }
     all
@@ -168,7 +169,7 @@ fn composition(
     kinds: &[Part],
     (from, to): (f64, f64),
 ) -> Option<Composition> {
-    let total: u64 = levels.values().map(|(count, _)| count).sum();
+    let total: u64 = levels.values().map(|(count, _)| count).total();
     let (from, to) = (total as f64 * from, total as f64 * to);
     let mut means = vec![0.0; kinds.len()];
     let (mut below, mut counted) = (0.0, 0.0);
@@ -214,7 +215,7 @@ fn one_way<'a>(reports: impl Iterator<Item = &'a StampReport>) -> Option<OneWay>
         down: merged(all.iter().map(|one| &one.down))?,
         error_ns: all.iter().map(|one| one.error_ns).max()?,
         clocks: all.iter().map(|one| one.clocks).max()?,
-        negative: all.iter().map(|one| one.negative).sum(),
+        negative: all.iter().map(|one| one.negative).total(),
     })
 }
 

@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 use netduel_model::ids::HostName;
 use netduel_model::metric::Scale;
 use netduel_model::plan::{Arm, ResolvedPlan};
+use netduel_model::run::RunHeader;
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX, Warning};
 use netduel_model::workload::{Role, Transaction};
 use netduel_stats::{doubt, summary};
 
+use crate::findings::{Severity, of_bed};
+
 use super::contention::{others_share, stolen_share};
 use super::machine::{Machine, Machines};
 use super::{
     ArmAnalysis, ArmValues, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series,
 };
+use crate::total::{self, Total};
 
 /// A wall clock that deviated further from the monotonic clock was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
@@ -33,7 +37,7 @@ pub(super) fn derive(
     for arm in &plan.arms {
         let of_arm: Vec<&Trial> =
             counting.iter().copied().filter(|trial| trial.slot.arm == arm.name).collect();
-        warnings.extend(left_out(arm, &of_arm));
+        warnings.extend(excluded(arm, &of_arm));
         if !arm.is_proven() {
             warnings.push(Warning::ArmNotProven { arm: arm.name.clone() });
         }
@@ -92,6 +96,16 @@ pub(super) fn of_the_run(stored: &[Warning]) -> Vec<Warning> {
     merged
 }
 
+/// What guests of a bed contradict although an arm depends on it: the run went on all the same. One warning for each host.
+pub(super) fn of_the_bed(header: &RunHeader) -> Vec<Warning> {
+    let mut by_host: BTreeMap<HostName, Vec<String>> = BTreeMap::new();
+    let found = header.bed.iter().flat_map(|bed| of_bed(bed, &header.plan, &header.hosts));
+    for found in found.filter(|found| found.is_of_arm && found.finding.severity == Severity::Problem) {
+        by_host.entry(found.host).or_default().push(found.finding.what);
+    }
+    by_host.into_iter().map(|(host, what)| Warning::BedDisagrees { host, detail: what.join(", ") }).collect()
+}
+
 /// Whether two warnings have the same kind and subject; figures may differ.
 pub(super) fn same_subject(a: &Warning, b: &Warning) -> bool {
     let subject = |warning: &Warning| {
@@ -102,7 +116,7 @@ pub(super) fn same_subject(a: &Warning, b: &Warning) -> bool {
     subject(a) == subject(b)
 }
 
-fn left_out(arm: &Arm, trials: &[&Trial]) -> Vec<Warning> {
+fn excluded(arm: &Arm, trials: &[&Trial]) -> Vec<Warning> {
     let reasons = |wrong_path: bool| -> Vec<&String> {
         trials
             .iter()
@@ -223,13 +237,13 @@ fn zero_copy(trials: &[&Trial]) -> ZeroCopyReport {
 fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let lost = || arm.datagrams.iter().filter_map(|way| way.lost);
-    let drops: u64 = lost().map(|lost| lost.at_socket).sum();
+    let drops: u64 = lost().map(|lost| lost.at_socket).total();
     if drops > 0 {
         warnings.push(Warning::ReceiverOverrun {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
             datagrams: drops,
-            lost: Some(lost().map(|lost| lost.all).sum()),
+            lost: Some(lost().map(|lost| lost.all).total()),
         });
     }
     if let Some(datagrams_per_packet) = datagrams::not_packets(&arm.datagrams) {
@@ -279,10 +293,10 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
         let of_trips = || figures::round_trips(trial)?.parts.as_ref();
         let under_load = || Some(&trial.client.as_ref()?.report.under_load.as_ref()?.foreign);
         let Some(parts) = of_trips().or_else(under_load) else { continue };
-        failed += parts.failed;
-        attempted += parts.attempted;
+        total::add(&mut failed, parts.failed);
+        total::add(&mut attempted, parts.attempted);
         for error in trial.client.iter().flat_map(|end| &end.report.errors) {
-            *causes.entry(format!("{}: {}", error.call, error.error)).or_default() += error.count;
+            total::add(causes.entry(format!("{}: {}", error.call, error.error)).or_default(), error.count);
         }
     }
     let mut causes: Vec<(String, u64)> = causes.into_iter().collect();

@@ -6,12 +6,15 @@ use crate::findings::Finding;
 use crate::words::tone::Tone;
 
 use super::chart::Figure;
+use super::cover::Cover;
 use super::table::Table;
 use super::verdicts::Verdicts;
 
 /// A report.
 #[derive(Debug, Clone)]
 pub struct Document {
+    /// What a file shows before its sections.
+    pub cover: Cover,
     /// The question of the plan.
     pub title: String,
     /// Name, date and program of the run.
@@ -61,6 +64,8 @@ pub enum Block {
     Headlines(Vec<Headline>),
     /// A bulleted list.
     List(Vec<Text>),
+    /// A numbered list.
+    Numbered(Vec<Text>),
     /// A table.
     Table(Table),
     /// Comparisons of arms.
@@ -117,10 +122,14 @@ pub enum Style {
     Plain,
     /// Strong.
     Strong,
+    /// Stress in a text of the author.
+    Emphasis,
     /// A verdict.
     Tone(Tone),
     /// A link to a section.
     Link(&'static str),
+    /// A link to an address on the web, which begins with `https://` or `http://`.
+    Web(String),
 }
 
 impl Text {

@@ -29,10 +29,14 @@ pub enum Chart {
     Bars(Bars),
     /// Lines over a common time axis with marked events.
     Timeline(Timeline),
+    /// Bars with intervals by arm, a group for each metric.
+    Levels(Levels),
     /// Steps of a search in chronological order by rate, on a logarithmic axis.
     Steps(Steps),
     /// Interfaces, queues and cores of a host.
     Host(HostDrawing),
+    /// Networks, VMs and NICs of a bed.
+    Bed(BedDrawing),
 }
 
 /// A plot with axes.
@@ -121,6 +125,45 @@ pub enum Paint {
     Between,
     /// Waiting.
     Waiting,
+}
+
+/// Bars with intervals by arm.
+#[derive(Debug, Clone, Default)]
+pub struct Levels {
+    /// The metrics.
+    pub groups: Vec<LevelGroup>,
+}
+
+/// A metric with a bar for each arm.
+#[derive(Debug, Clone)]
+pub struct LevelGroup {
+    /// The metric.
+    pub title: String,
+    /// Which direction is better.
+    pub note: String,
+    /// Whether the axis is logarithmic; a linear one begins at 0.
+    pub is_logarithmic: bool,
+    /// Round values for the axis with their words.
+    pub ticks: Vec<(f64, String)>,
+    /// The arms, baseline first.
+    pub bars: Vec<Level>,
+}
+
+/// The value of an arm.
+#[derive(Debug, Clone)]
+pub struct Level {
+    /// Number of the arm, which selects its colour.
+    pub arm: usize,
+    /// The arm.
+    pub name: String,
+    /// The median; absent without a valid trial.
+    pub value: Option<f64>,
+    /// The ends of the interval; absent for a single trial.
+    pub range: Option<(f64, f64)>,
+    /// The median in words.
+    pub label: String,
+    /// The interval in words.
+    pub detail: String,
 }
 
 /// Points of a line: seconds and values.
@@ -245,4 +288,57 @@ pub struct DrawnInterface {
     pub queues: u32,
     /// The queues that each core serves.
     pub queues_by_core: Vec<(u16, Vec<u32>)>,
+}
+
+/// A bed: its VMs, the subnets that cross them, and the NICs where they meet.
+#[derive(Debug, Clone)]
+pub struct BedDrawing {
+    /// The bed.
+    pub name: String,
+    /// What the whole is.
+    pub title: String,
+    /// VMs that stand side by side, from top to bottom.
+    pub rows: Vec<VmRow>,
+}
+
+/// VMs that stand side by side, and their subnets.
+#[derive(Debug, Clone)]
+pub struct VmRow {
+    /// The VMs from left to right.
+    pub vms: Vec<DrawnVm>,
+    /// The subnets from top to bottom.
+    pub bands: Vec<DrawnBand>,
+}
+
+/// A VM.
+#[derive(Debug, Clone)]
+pub struct DrawnVm {
+    /// Its name.
+    pub name: String,
+    /// Size, zone, placement, physical host.
+    pub lines: Vec<String>,
+}
+
+/// A subnet.
+#[derive(Debug, Clone)]
+pub struct DrawnBand {
+    /// Its name.
+    pub title: String,
+    /// The NICs of each VM in it.
+    pub nics: Vec<Vec<DrawnNic>>,
+}
+
+/// A NIC.
+#[derive(Debug, Clone)]
+pub struct DrawnNic {
+    /// Its name.
+    pub name: String,
+    /// Addresses, and what the provider claims.
+    pub lines: Vec<String>,
+    /// What the guest shows, and whether it agrees with the provider; absent for a guest that was not inspected.
+    pub guest: Option<(String, bool)>,
+    /// Whether accelerated networking is on, as the provider claims.
+    pub is_accelerated: bool,
+    /// Whether it is attached to its VM.
+    pub is_attached: bool,
 }

@@ -1,6 +1,7 @@
 //! The document of a comparison of runs: the runs, what differs between them, the verdicts, and what is not compared.
 use super::block::{Block, Document, FactGroup, Scope, Section, list, titled_list};
 use super::chart::Figure;
+use super::cover::Cover;
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
 use super::{metric_plots, workload};
@@ -34,6 +35,7 @@ pub fn of_runs(comparison: &RunComparison<'_>) -> Document {
     sections.push(section("counted", "Method", Scope::Reference, method(comparison)));
     let runs = comparison.runs.iter().map(|one| format!("{} {}", one.label, one.header.id));
     Document {
+        cover: Cover::default(),
         title: texts::title(comparison),
         source: runs.chain([netduel_model::PROGRAM.to_owned()]).collect(),
         basis: format!("{}. {}", texts::verdict_count(comparison), texts::run_basis(comparison)),
@@ -175,7 +177,7 @@ fn warnings(comparison: &RunComparison<'_>) -> Vec<Block> {
 
 /// The pictures of a subject with all runs in one plot. Absent when not every run has it, because a picture knows a run by its place.
 fn figures(comparison: &RunComparison<'_>, place: usize, subject: &Subject) -> Option<Section> {
-    let by_block = subject.workload.judged.iter().filter(|metric| workload::is_shown(metric));
+    let by_block = subject.workload.judged.iter().filter(|metric| metric_plots::is_shown(metric));
     let by_block = by_block.map(|metric| metric_plots::by_block_of_runs(&subject.workload, metric));
     let figures = by_block.chain(workload::over_trials(&subject.workload)).map(with_runs_for_arms);
     let blocks: Vec<Block> = figures.map(|figure| Block::Figure(Box::new(figure))).collect();

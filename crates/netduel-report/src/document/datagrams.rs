@@ -5,6 +5,7 @@ use netduel_model::workload::Role;
 use super::block::{Block, list};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{DatagramDirection, Lost, Packets, WorkloadAnalysis};
+use crate::total::Total;
 use crate::words;
 
 /// The section of a workload; empty for traffic without datagrams.
@@ -58,12 +59,12 @@ fn losses(workload: &WorkloadAnalysis) -> Table {
 }
 
 fn totals(arm: &str, sender: Role, ways: &[&DatagramDirection]) -> Vec<Cell> {
-    let sum = |of: fn(&DatagramDirection) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();
+    let sum = |of: fn(&DatagramDirection) -> u64| ways.iter().map(|way| of(way)).total();
     let lost: Option<Vec<Lost>> = ways.iter().map(|way| way.lost).collect();
     let part = |of: fn(&Lost) -> u64| {
-        lost.as_ref().map_or(Cell::Absent, |lost| Cell::Count(lost.iter().map(of).sum()))
+        lost.as_ref().map_or(Cell::Absent, |lost| Cell::Count(lost.iter().map(of).total()))
     };
-    let all = lost.as_ref().map(|lost| lost.iter().map(|lost| lost.all).sum::<u64>());
+    let all = lost.as_ref().map(|lost| lost.iter().map(|lost| lost.all).total());
     let sent = sum(|way| way.sent);
     vec![
         arm.into(),

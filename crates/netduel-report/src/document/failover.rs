@@ -189,7 +189,7 @@ fn path_rows(table: &mut Table, arm: &str, failover: &ArmFailover) {
 /// Totals and errors of an arm.
 fn notes(notes: &mut Vec<String>, arm: &str, failover: &ArmFailover) {
     let [(up, up_lost), (down, down_lost)] = failover.probes;
-    if up + down > 0 {
+    if up > 0 || down > 0 {
         notes.push(format!(
             "{arm}: {up_lost} of {up} probes lost client to server, {down_lost} of {down} server to client"
         ));
@@ -255,7 +255,7 @@ fn figure(arm: &ArmAnalysis, tops: [f64; 3]) -> Option<Figure> {
     };
     (trials > 0).then(|| Figure {
         title: arm.arm.to_string(),
-        reading: format!("{lines} Gaps exclude the probe interval. Dotted: events."),
+        reading: format!("{lines} Gaps exclude the probe interval. Dotted lines: the numbered events."),
         alternative: format!(
             "{}: probes, delay and throughput over {seconds} s of {counted} with the events",
             arm.arm

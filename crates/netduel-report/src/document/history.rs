@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::block::{Block, Document, FactGroup, Scope, Section, titled_list};
 use super::chart::{Chart, Figure, Plot};
+use super::cover::Cover;
 use super::scale::{Scaled, number, scaled, scaled_packets};
 use super::table::{Cell, Column, Table};
 use crate::history::{History, LEVEL, LevelChange, PastRun, Series};
@@ -32,6 +33,7 @@ pub fn of_history(history: &History) -> Document {
     Document {
         title: format!("History of {}: {}", history.plan, history.question),
         source: vec![netduel_model::PROGRAM.to_owned()],
+        cover: Cover::default(),
         basis: basis(history),
         arms: Vec::new(),
         sections,

@@ -13,6 +13,8 @@ use crate::words;
 
 /// Maximum number of bins on a rate axis when arms differ much.
 const RATE_BINS_MAX: usize = 200;
+/// Bins that the arm with the least spread fills at least, where the maximum number of bins allows it.
+const RATE_BINS_LEAST: f64 = 5.0;
 /// Arms whose medians differ by more than this factor get a logarithmic axis: on a linear one the lower ones fill a single bin.
 const RATES_FAR: f64 = 10.0;
 /// The lower end of a logarithmic axis: the lowest median divided by this.
@@ -84,6 +86,12 @@ fn block_table(metric: &MetricAnalysis, scale: Scaled) -> Table {
         .map(|(block, values)| [vec![Cell::Text(block.saturating_add(1).to_string())], values].concat())
         .collect();
     table
+}
+
+/// Whether a metric has a picture: one that is 0 in all trials needs none.
+pub(super) fn is_shown(metric: &MetricAnalysis) -> bool {
+    let mut values = metric.arms.iter().flat_map(|arm| &arm.values).peekable();
+    values.peek().is_none() || values.any(|(_, value)| *value != 0.0)
 }
 
 pub(super) fn capital(text: &str) -> String {
@@ -178,17 +186,16 @@ fn densities(workload: &WorkloadAnalysis, scale: Scaled) -> Option<Value> {
         Some((places.iter().copied().reduce(f64::min)?, places.iter().copied().reduce(f64::max)?))
     };
     let (low, high) = range(&workload.arms.iter().flat_map(places).collect::<Vec<_>>())?;
-    // The bin width suits the number of samples of the most variable arm, but is wide enough for the maximum number of bins.
-    let width = workload
-        .arms
-        .iter()
-        .filter_map(|arm| {
-            let (low, high) = range(&places(arm))?;
-            Some((high - low) / (arm.intervals.len() as f64).sqrt().clamp(6.0, 30.0))
-        })
-        .fold((high - low) / RATE_BINS_MAX as f64, f64::max)
-        .max(high.abs() * 1e-6)
-        .max(1e-9);
+    let spans = workload.arms.iter().filter_map(|arm| {
+        let (low, high) = range(&places(arm))?;
+        Some((high - low, arm.intervals.len() as f64))
+    });
+    // The bin width suits the number of samples of the most variable arm, as long as the arm that varies least fills several bins: in one
+    // bin it would be a block of 100 %. It is wide enough for the maximum number of bins.
+    let suits = spans.clone().map(|(span, count)| span / count.sqrt().clamp(6.0, 30.0)).fold(0.0, f64::max);
+    let least = spans.map(|(span, _)| span / RATE_BINS_LEAST).filter(|width| *width > 0.0);
+    let width =
+        least.fold(suits, f64::min).max((high - low) / RATE_BINS_MAX as f64).max(high.abs() * 1e-6).max(1e-9);
     let arms = workload.arms.iter().map(|arm| {
         let mut counts = vec![0_u32; RATE_BINS_MAX + 1];
         for place in places(arm) {

@@ -1,6 +1,5 @@
-//! Packets: both ends of each arm, and the sections of a packet report (environment, test, results, commentary).
+//! Packets: both ends of each arm, and the section of a packet report (test, results).
 use netduel_model::metric::Metric;
-use netduel_model::run::Run;
 use netduel_stats::summary;
 
 use super::block::{Block, FactGroup, Scope, Section, list};
@@ -48,7 +47,7 @@ fn rows(arm: &str, way: &ArmPackets) -> [Vec<Cell>; 2] {
 }
 
 /// The page of a packet report; absent for a run without packets.
-pub(super) fn page(run: &Run, analysis: &Analysis) -> Option<Section> {
+pub(super) fn page(analysis: &Analysis) -> Option<Section> {
     let is_of_packets =
         |workload: &&WorkloadAnalysis| workload.arms.iter().any(|arm| !arm.packets.is_empty());
     let workloads: Vec<&WorkloadAnalysis> = analysis.workloads.iter().filter(is_of_packets).collect();
@@ -56,8 +55,7 @@ pub(super) fn page(run: &Run, analysis: &Analysis) -> Option<Section> {
         return None;
     }
     let size = words::common_size(analysis);
-    let mut blocks = vec![Block::Heading("Environment".to_owned()), Block::Table(environment(run, analysis))];
-    blocks.push(Block::Heading("Test".to_owned()));
+    let mut blocks = vec![Block::Heading("Test".to_owned())];
     let tests = workloads.iter().map(|workload| FactGroup {
         rows: vec![(workload.name.to_string(), words::test_description(workload).join(" "))],
         ..FactGroup::default()
@@ -78,26 +76,8 @@ pub(super) fn page(run: &Run, analysis: &Analysis) -> Option<Section> {
         blocks.push(list(sentences));
     }
     blocks.extend(analysis.sweeps.iter().map(|one| Block::Figure(Box::new(sweep::figure(one, analysis)))));
-    let commentary = words::packets_commentary(analysis);
-    if !commentary.is_empty() {
-        blocks.extend([Block::Heading("Commentary".to_owned()), list(commentary)]);
-    }
     let (anchor, title) = ("packets".to_owned(), "Packets per second".to_owned());
     Some(Section { anchor, title, scope: Scope::Reference, blocks })
-}
-
-fn environment(run: &Run, analysis: &Analysis) -> Table {
-    let hosts = words::environment_hosts(analysis);
-    let program = run.header.program.trim_start_matches("netduel ").to_owned();
-    let programs = vec![Cell::Text(program); hosts.len()];
-    let mut table =
-        Table::new([Column::key("")].into_iter().chain(hosts.into_iter().map(Column::text)).collect());
-    for (title, cells) in words::environment(analysis) {
-        let cells = cells.into_iter().map(|cell| cell.map_or(Cell::Absent, Cell::Text));
-        table.rows.push([Cell::from(title)].into_iter().chain(cells).collect());
-    }
-    table.rows.push([Cell::from("netduel")].into_iter().chain(programs).collect());
-    table
 }
 
 fn results(workloads: &[&WorkloadAnalysis]) -> Table {

@@ -9,6 +9,7 @@ use super::block::{Block, Scope, Section, list};
 use super::chart::{Bar, Bars, Chart, Figure, Paint, Segment};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{Analysis, PathShares};
+use crate::total::{self, Total};
 use crate::words;
 
 /// The section.
@@ -53,9 +54,9 @@ fn bar(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<Bar> {
     let first = paths.first()?;
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, bytes) in paths.iter().flat_map(|path| &path.bytes) {
-        *sums.entry(name).or_default() += bytes;
+        total::add(sums.entry(name).or_default(), *bytes);
     }
-    let total = sums.values().sum::<u64>().max(1) as f64;
+    let total = sums.values().total().max(1) as f64;
     let mut interfaces: Vec<(&str, u64)> = sums.into_iter().collect();
     interfaces.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let segment = |(name, bytes): (&str, u64)| {

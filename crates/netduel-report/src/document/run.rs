@@ -6,7 +6,9 @@ use netduel_model::run::{Run, RunEnd};
 use super::block::{Block, Document, FactGroup, Headline, Scope, Section, Style, Text, list};
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
-use super::{counters, hosts, packets, path, workload};
+use super::{
+    bed, counters, environment, front, hosts, packets, path, published, reader, reproduction, workload,
+};
 use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::findings::Severity;
 use crate::words::{self, Tone};
@@ -17,22 +19,35 @@ const FOLDED_FROM: usize = 3;
 /// The report of a run.
 pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     let header = &run.header;
-    let mut sections = vec![result(analysis)];
-    sections.extend(packets::page(run, analysis));
+    let author = header.publication();
+    // A single trial is its own summary.
+    let is_single = is_single_trial(&analysis.plan);
+    let summary = reader::summary(analysis, noted(analysis)).filter(|_| !is_single);
+    let mut sections: Vec<Section> = summary.into_iter().collect();
+    sections.push(result(analysis));
+    sections.extend(reader::purpose(&author));
+    sections.extend(packets::page(analysis));
     sections.extend(
         analysis.workloads.iter().enumerate().map(|(number, one)| workload::section(analysis, number, one)),
     );
+    sections.extend(published::section(run, analysis));
     sections.extend(treatments(analysis));
     sections.push(path::section(analysis));
     sections.push(warnings(analysis, words::has_plan_file(run)));
+    sections.extend(bed::section(run, analysis));
+    sections.extend(reader::commentary(analysis, &author));
+    sections.extend(environment::section(run, analysis));
     sections.push(hosts::section(run, &analysis.inspection));
-    sections.push(reproduction(run));
     sections.push(method(analysis));
+    sections.push(reproduction::reproduction(run));
+    sections.extend(reader::references(analysis));
+    sections.push(reproduction::appendix(run));
     let when = words::date(header.started_unix_ms);
     let source =
         header.annotations.title.iter().cloned().chain([header.id.to_string(), when, header.program.clone()]);
     let source = source.collect();
     Document {
+        cover: front::cover(run, analysis, &author),
         title: words::question(&analysis.plan),
         source,
         basis: basis(analysis),
@@ -141,11 +156,9 @@ fn folded<'a>(
     groups.into_iter().map(headline).collect()
 }
 
-/// The number of warnings and findings with links, so that readers of the result see them; absent without any.
-fn attention(analysis: &Analysis) -> Option<Text> {
-    let sentences = words::warning_sentences(analysis);
-    let count = sentences.len();
-    let is_marked = sentences.iter().any(|sentence| sentence.number.is_some());
+/// The number of warnings and findings with links; absent without any.
+fn noted(analysis: &Analysis) -> Option<Text> {
+    let count = words::warning_sentences(analysis).len();
     let problems = analysis.inspection.lines(Severity::Warning).len();
     let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let warnings = (count > 0).then(|| (counted(count, "warning"), "warnings"));
@@ -157,10 +170,16 @@ fn attention(analysis: &Analysis) -> Option<Text> {
             .and(if index == 0 { "" } else { ", " }, Style::Plain)
             .and(words.clone(), Style::Link(anchor));
     }
+    (!parts.is_empty()).then_some(text)
+}
+
+/// What readers of the result must not miss; absent without a warning or finding.
+fn attention(analysis: &Analysis) -> Option<Text> {
+    let is_marked = words::warning_sentences(analysis).iter().any(|sentence| sentence.number.is_some());
     let what = if analysis.plan.arms.len() > 1 { "verdicts" } else { "values" };
     let legend =
         if is_marked { format!(" (*N marks the {what} that warning *N concerns):") } else { ":".to_owned() };
-    (!parts.is_empty()).then(|| text.and(legend, Style::Plain))
+    noted(analysis).map(|text| text.and(legend, Style::Plain))
 }
 
 /// The values of a run of one arm: a table for each workload, with the marks of the warnings about each.
@@ -292,42 +311,16 @@ fn warnings(analysis: &Analysis, has_plan_file: bool) -> Section {
     section("warnings", "Warnings", Scope::Detail, blocks)
 }
 
-/// The commands, plan and settings that repeat the run.
-fn reproduction(run: &Run) -> Section {
-    let resolved = serde_json::to_string_pretty(&run.header.plan).unwrap_or_default();
-    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    let arms = run.header.plan.arms.iter().enumerate().map(|(index, arm)| {
-        let baseline = if index == 0 { " (baseline)" } else { "" };
-        let treatments: Vec<String> =
-            arm.treatments.iter().map(|treatment| format!(", {}", words::treatment(treatment))).collect();
-        let pair = format!("{} to {}{}", arm.pair.client, arm.pair.server, treatments.concat());
-        (format!("{}{baseline}", arm.name), pair)
-    });
-    let annotations = &run.header.annotations;
-    let notes = annotations.notes.iter().map(|(key, note)| (key.clone(), note.clone()));
-    let overrides = annotations.overrides.iter().map(|setting| ("override".to_owned(), setting.clone()));
-    let rows = notes.chain(overrides).chain(arms).collect();
-    let mut blocks = vec![
-        Block::Code(words::commands(run)),
-        Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }]),
-    ];
-    if words::has_plan_file(run) {
-        let plan = Block::Code(lines(&run.header.plan_text));
-        blocks.extend([Block::Heading("Plan".to_owned()), plan]);
-    }
-    blocks.push(Block::Folded(
-        "Resolved plan, as stored in the run file (JSON)".to_owned(),
-        vec![
-            Block::Reading("The settings that this run used. What is null or absent was not set.".to_owned()),
-            Block::Code(lines(&resolved)),
-        ],
-    ));
-    section("reproduce", "Reproduction", Scope::Reference, blocks)
-}
-
 /// The rules of counting.
 fn method(analysis: &Analysis) -> Section {
     let rows = words::rules(&analysis.plan).into_iter().map(|(name, rule)| (name.to_owned(), rule));
     let facts = FactGroup { rows: rows.collect(), ..FactGroup::default() };
-    section("counted", "Method", Scope::Reference, vec![Block::Facts(vec![facts])])
+    let rules = Block::Facts(vec![facts]);
+    let blocks = if is_single_trial(&analysis.plan) {
+        vec![rules]
+    } else {
+        let paragraphs = words::method(&analysis.plan).into_iter().map(|text| Block::Paragraph(text.into()));
+        paragraphs.chain([Block::Heading("Rules of counting".to_owned()), rules]).collect()
+    };
+    section("counted", "Method", Scope::Reference, blocks)
 }

@@ -61,7 +61,7 @@ fn table(sweep: &Sweep, what: &str, scale: Scaled) -> Table {
 /// Published rates for the machine size of a run: frame size, bytes, and packets per second received.
 fn published(sweep: &Sweep, analysis: &Analysis) -> Option<(u32, f64)> {
     let size = crate::words::common_size(analysis)?;
-    let figures = crate::published::of_size(&size);
+    let figures = netduel_model::published::packets_of_size(&size);
     let figure =
         figures.iter().find(|figure| sweep.points.iter().any(|point| point.frame == figure.frame))?;
     Some((figure.frame, figure.receiver_pps))

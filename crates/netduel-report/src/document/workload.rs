@@ -3,15 +3,16 @@ use super::block::{Block, Scope, Section, titled_list};
 use super::chart::Figure;
 use super::table::{Cell, Column, Table};
 use super::{
-    core_plots, counters, datagrams, failover, latency_plots, metric_plots, packets, search, stamps,
+    core_plots, counters, datagrams, failover, latency_plots, levels, metric_plots, packets, search, stamps,
     time_plots,
 };
-use crate::analysis::{Analysis, ArmAnalysis, ArmLimit, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmAnalysis, ArmLimit, WorkloadAnalysis};
 use crate::words;
 
 /// The section of the workload with that number.
 pub(super) fn section(analysis: &Analysis, number: usize, workload: &WorkloadAnalysis) -> Section {
     let mut blocks = settings(workload);
+    blocks.extend(levels::of_workload(analysis, workload).map(|figure| Block::Figure(Box::new(figure))));
     blocks.extend(bottleneck(workload));
     blocks.extend(counters::blocks(workload));
     blocks.extend(stamps::blocks(workload));
@@ -118,19 +119,13 @@ fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
     let mut figures: Vec<Figure> = workload
         .judged
         .iter()
-        .filter(|metric| is_shown(metric))
+        .filter(|metric| metric_plots::is_shown(metric))
         .map(|metric| metric_plots::by_block(workload, metric))
         .collect();
     figures.extend(over_trials(workload));
     figures.extend(latency_plots::parts(workload));
     figures.extend(core_plots::by_machine(workload));
     figures
-}
-
-/// Whether a metric has a picture: one that is 0 in all trials needs none.
-pub(super) fn is_shown(metric: &MetricAnalysis) -> bool {
-    let mut values = metric.arms.iter().flat_map(|arm| &arm.values).peekable();
-    values.peek().is_none() || values.any(|(_, value)| *value != 0.0)
 }
 
 /// The course of a trial and the distribution of its samples, each over all valid trials of an arm.

@@ -3,6 +3,7 @@
 use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use super::finding::{Finding, Severity};
+use crate::total::Total;
 
 /// Fewer refused packets since the load of the driver can come from its start.
 const REFUSED_MIN: u64 = 1000;
@@ -65,7 +66,7 @@ fn limited(interface: &Interface) -> Option<Finding> {
 fn refused(interface: &Interface) -> Option<Finding> {
     let ours = |name: &str| REFUSED.contains(&name);
     let all: u64 =
-        interface.device.counters.iter().filter(|(name, _)| ours(name)).map(|(_, count)| count).sum();
+        interface.device.counters.iter().filter(|(name, _)| ours(name)).map(|(_, count)| count).total();
     let counted = counted(interface, ours).filter(|_| all >= REFUSED_MIN)?;
     let name = &interface.name;
     Some(

@@ -3,6 +3,7 @@
 //! A fact that is missing in a snapshot causes no finding, but a host of which no fact could be read has one. Nothing here changes a host; the commands are for a person to read
 //! and to run.
 mod acceleration;
+mod bed;
 mod counters;
 mod drivers;
 mod finding;
@@ -16,6 +17,7 @@ mod size;
 use netduel_model::snapshot::HostSnapshot;
 
 pub use acceleration::{Acceleration, accelerations};
+pub use bed::{BedFinding, of_bed, see_bed};
 pub(crate) use counters::is_limit;
 pub use finding::{Finding, Severity};
 pub use machine::HostContext;

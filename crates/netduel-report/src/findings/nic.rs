@@ -95,7 +95,7 @@ pub(super) fn data_interface<'a>(
 }
 
 /// The length of the longest prefix of an interface's networks that contains the peer, as the kernel's routes of these networks do.
-fn prefix_to(interface: &Interface, peer: IpAddr) -> Option<u8> {
+pub(super) fn prefix_to(interface: &Interface, peer: IpAddr) -> Option<u8> {
     let networks = interface.addresses.iter().zip(&interface.prefix_lengths);
     networks.filter(|(own, length)| is_in_network(**own, **length, peer)).map(|(_, length)| *length).max()
 }

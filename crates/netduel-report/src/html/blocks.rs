@@ -7,11 +7,12 @@ use crate::document::table::{Cell, Column, ColumnKind, Table};
 use crate::findings::Finding;
 use crate::words::plain;
 
-use super::figures::{self, Plots};
+use super::figures;
+use super::state::Page;
 use super::verdicts;
 
 /// A sequence of blocks. Consecutive plots share a grid, two side by side if there is room.
-pub(super) fn all(blocks: &[Block], plots: &mut Plots) -> Markup {
+pub(super) fn all(blocks: &[Block], page: &mut Page) -> Markup {
     let is_plot = |block: &Block| match block {
         Block::Figure(figure) => matches!(figure.chart, Chart::Plot(..)),
         _ => false,
@@ -19,7 +20,7 @@ pub(super) fn all(blocks: &[Block], plots: &mut Plots) -> Markup {
     let groups: Vec<Markup> = blocks
         .chunk_by(|one, next| is_plot(one) == is_plot(next))
         .map(|group| {
-            let parts: Vec<Markup> = group.iter().map(|block| self::block(block, plots)).collect();
+            let parts: Vec<Markup> = group.iter().map(|block| self::block(block, page)).collect();
             let is_grid = group.first().is_some_and(is_plot);
             html! {
                 @if is_grid { div.charts { @for part in &parts { (part) } } }
@@ -30,44 +31,52 @@ pub(super) fn all(blocks: &[Block], plots: &mut Plots) -> Markup {
     html! { @for group in &groups { (group) } }
 }
 
-fn block(block: &Block, plots: &mut Plots) -> Markup {
+fn block(block: &Block, page: &mut Page) -> Markup {
     match block {
         Block::Heading(title) => html! { h3 { (plain(title)) } },
-        Block::Paragraph(text) => html! { p { (styled(text)) } },
+        Block::Paragraph(text) => html! { p { (styled(text, page)) } },
         Block::Reading(text) => html! { p.reading { (prose(text)) } },
-        Block::Headlines(all) => html! { div.answers { @for one in all { (headline(one)) } } },
-        Block::List(items) => html! { ul { @for item in items { li { (styled(item)) } } } },
+        Block::Headlines(all) => html! { div.answers { @for one in all { (headline(one, page)) } } },
+        Block::List(items) => html! { ul { @for item in items { li { (styled(item, page)) } } } },
+        Block::Numbered(items) => html! { ol { @for item in items { li { (styled(item, page)) } } } },
         Block::Table(one) => table(one),
         Block::Verdicts(one) => verdicts::table(one),
-        Block::Figure(figure) => figures::figure(figure, plots),
+        Block::Figure(figure) => figures::figure(figure, page),
         Block::Facts(groups) => html! { @for group in groups { (facts(group)) } },
         Block::Findings(all) => html! { ul.findings { @for one in all { (finding(one)) } } },
         Block::Code(lines) => html! { pre { code { @for line in lines { (plain(line)) "\n" } } } },
         Block::Folded(title, blocks) => {
-            let inner = all(blocks, plots);
-            html! { details { summary { (plain(title)) } (inner) } }
+            let inner = all(blocks, page);
+            html! {
+                @if page.is_paper { h3 { (plain(title)) } (inner) } @else { details { summary { (plain(title)) } (inner) } }
+            }
         }
     }
 }
 
-fn headline(headline: &Headline) -> Markup {
+fn headline(headline: &Headline, page: &mut Page) -> Markup {
     html! {
         div.answer {
             p.workload { (plain(&headline.title)) }
-            p.sentence { (styled(&headline.text)) }
+            p.sentence { (styled(&headline.text, page)) }
         }
     }
 }
 
 /// Text with its emphasis.
-pub(super) fn styled(text: &Text) -> Markup {
+pub(super) fn styled(text: &Text, page: &mut Page) -> Markup {
     html! {
         @for span in &text.0 {
             @match &span.style {
                 Style::Plain => (prose(&span.text)),
                 Style::Strong => b { (plain(&span.text)) },
+                Style::Emphasis => em { (prose(&span.text)) },
                 Style::Tone(tone) => strong class=(tone.word()) { (verdicts::unbroken(&plain(&span.text))) },
                 Style::Link(anchor) => a href={ "#" (anchor) } { (plain(&span.text)) },
+                Style::Web(address) => {
+                    a href=(address) rel="noopener noreferrer" { (plain(&span.text)) }
+                    @if page.is_paper { sup { (page.link(address)) } }
+                },
             }
         }
     }

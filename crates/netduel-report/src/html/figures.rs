@@ -1,34 +1,20 @@
 //! Figures: containers for plots of the script, bars drawn here, and the table of the numbers below each.
 use maud::{Markup, html};
-use serde_json::{Value, json};
 
 use crate::document::chart::{Bar, Bars, Chart, Figure, Paint};
 use crate::words::plain;
 
-use super::{blocks, drawing, steps, timeline};
+use super::state::Page;
+use super::{bed_drawing, drawing, levels, steps, timeline};
 
 /// A segment narrower than this share of the page has no room for its number.
 const LABEL_SHARE_MIN: f64 = 0.07;
 
-/// The data of all plots of a page, in the order of their containers.
-#[derive(Debug, Default)]
-pub(super) struct Plots(Vec<Value>);
-
-impl Plots {
-    /// Everything the script draws, as the text of a JSON script element. Every `<` is escaped, so that no text can end the
-    /// element; the line separators that JavaScript once refused in strings are escaped too.
-    pub(super) fn embedded(&self, arms: &[String]) -> String {
-        let data = json!({ "arms": arms, "plots": self.0 });
-        data.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
-    }
-}
-
 /// A figure with its text and its numbers.
-pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
+pub(super) fn figure(figure: &Figure, page: &mut Page) -> Markup {
     let (drawn, kind) = match &figure.chart {
         Chart::Plot(plot) => {
-            plots.0.push(plot.data.clone());
-            let place = plots.0.len() - 1;
+            let place = page.plot(&plot.data);
             let label = plain(&figure.alternative);
             (
                 html! { div.plot role="img" aria-label=(label) data-chart=(plot.kind) data-plot=(place) {} },
@@ -37,8 +23,10 @@ pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
         }
         Chart::Bars(bars) => (self::bars(bars), "stacks"),
         Chart::Timeline(one) => (timeline::picture(one, &figure.alternative), "timeline"),
+        Chart::Levels(one) => (levels::picture(one, &figure.alternative), "levels"),
         Chart::Steps(one) => (steps::picture(one, &figure.alternative), "steps"),
         Chart::Host(host) => (drawing::drawing(host), "host"),
+        Chart::Bed(bed) => (bed_drawing::drawing(bed), "host"),
     };
     let plot = if let Chart::Plot(plot) = &figure.chart { Some(plot) } else { None };
     // A tall plot stands beside several others.
@@ -51,7 +39,7 @@ pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
                 @if let Some(plot) = plot && !plot.legend.is_empty() { span.legend { (legend(&plot.legend)) } }
             }
             (drawn)
-            @if let Some(table) = &figure.data { details { summary { "Data" } (blocks::table(table)) } }
+            @if let Some(table) = &figure.data { (page.numbers(&figure.title, table)) }
         }
     }
 }

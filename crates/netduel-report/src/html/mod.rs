@@ -3,11 +3,16 @@
 //! maud escapes every text of a plan, host or error. The chart data are in a script element of type JSON with every `<` escaped.
 //! A content security policy allows exactly the three scripts of this crate by their hash, so a mistake in escaping runs nothing
 //! and loads nothing. Without JavaScript, all verdicts, tables and intervals remain.
+mod bed_drawing;
 mod blocks;
+mod cover;
 mod drawing;
 mod figures;
 mod intervals;
+mod levels;
+mod paper;
 mod policy;
+mod state;
 mod steps;
 mod timeline;
 mod verdicts;
@@ -17,7 +22,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::document::block::{Document, Section};
 use crate::words::plain;
 
-use figures::Plots;
+pub use paper::Paper;
+pub use policy::base64;
+use state::Page;
 
 /// Observable Plot, the chart library.
 const PLOT: &str = include_str!("../../assets/plot.umd.min.js");
@@ -34,36 +41,54 @@ const STYLE: &str = include_str!("../../assets/style.css");
 
 /// The page of a report.
 pub fn page(document: &Document) -> String {
+    whole(document, None)
+}
+
+/// The page of a report for a browser that prints it: nothing is folded, the numbers of the charts follow at the end, links have their
+/// addresses in footnotes.
+pub fn printed(document: &Document, paper: Paper) -> String {
+    whole(document, Some(paper))
+}
+
+fn whole(document: &Document, paper: Option<Paper>) -> String {
     let scripts = [
         DRAW.to_owned(),
         format!("/*!\nD3\n{D3_LICENSE}*/\n{D3}"),
         format!("/*!\nObservable Plot\n{PLOT_LICENSE}*/\n{PLOT}"),
     ];
-    let security = policy::content_security_policy(&scripts);
-    let mut plots = Plots::default();
-    let sections: Vec<Markup> =
-        document.sections.iter().map(|section| self::section(section, &mut plots)).collect();
+    let security = policy::content_security_policy(&scripts, document.cover.logo.is_some());
+    let mut page = if paper.is_some() { Page::of_paper() } else { Page::default() };
+    let mut sections: Vec<Markup> =
+        document.sections.iter().map(|section| self::section(section, &mut page)).collect();
+    sections.push(page.appendix());
     let program = document.source.last().map(String::as_str).unwrap_or_default();
+    let accent = cover::accent(document.cover.accent.as_ref());
+    let title = document.cover.title.as_ref().unwrap_or(&document.title);
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html.paged[paper.is_some()] lang="en" {
             head {
                 meta charset="utf-8";
                 meta http-equiv="Content-Security-Policy" content=(security);
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
+                meta name="color-scheme" content=(if paper.is_some() { "light" } else { "light dark" });
                 meta name="generator" content=(plain(program));
-                title { (plain(&document.title)) " - netduel" }
-                style { (PreEscaped(STYLE)) (PreEscaped(running_head(document))) }
+                @if let Some(author) = document.cover.by.first() { meta name="author" content=(plain(author)); }
+                title { (plain(title)) " - netduel" }
+                style {
+                    (PreEscaped(STYLE)) (PreEscaped(accent))
+                    @if let Some(paper) = paper { (PreEscaped(paper::STYLE)) (PreEscaped(paper::rules(document, paper))) }
+                    @else { (PreEscaped(paper::running_head(document))) }
+                }
                 noscript { style { ".plot { display: none }" } }
             }
             body {
                 main {
-                    (head(document))
+                    (cover::head(document))
                     @for section in &sections { (section) }
                 }
-                (foot(document))
-                script id="chart-data" type="application/json" { (PreEscaped(plots.embedded(&document.arms))) }
+                (foot(document, paper.is_some()))
+                script id="chart-data" type="application/json" { (PreEscaped(page.embedded(&document.arms))) }
                 @for script in &scripts { script { (PreEscaped(script)) } }
             }
         }
@@ -71,65 +96,27 @@ pub fn page(document: &Document) -> String {
     .into_string()
 }
 
-/// The style of the head of each printed page: title, name and date of the run.
-fn running_head(document: &Document) -> String {
-    let run = document.source.split_last().map_or(&[][..], |(_, run)| run).join(", ");
-    format!("@page {{ @top-left {{ content: {}; font-size: 8pt; }} }}", quoted(&plain(&run)))
-}
-
-/// A string of CSS. Every character that could end the string or the element is written as its number.
-fn quoted(text: &str) -> String {
-    let character = |c: char| match c {
-        ' ' | '-' | ',' | '.' | ':' | '_' => c.to_string(),
-        c if c.is_alphanumeric() => c.to_string(),
-        c => format!("\\{:x} ", u32::from(c)),
-    };
-    format!("\"{}\"", text.chars().map(character).collect::<String>())
-}
-
-fn head(document: &Document) -> Markup {
-    let contents = document.sections.iter().skip(1);
-    html! {
-        header {
-            p.run { (plain(&document.source.join(" · "))) }
-            h1 { (plain(&document.title)) }
-            p.basis { (plain(&document.basis)) }
-            nav.contents aria-label="Contents" {
-                @for section in contents { a href={ "#" (section.anchor) } { (plain(&section.title)) } " " }
-            }
-            noscript { p.note { "Charts need JavaScript. The table below each chart has its numbers." } }
-        }
-    }
-}
-
-fn section(section: &Section, plots: &mut Plots) -> Markup {
-    let blocks = blocks::all(&section.blocks, plots);
+fn section(section: &Section, page: &mut Page) -> Markup {
+    page.section.clone_from(&section.title);
+    let blocks = blocks::all(&section.blocks, page);
     html! {
         section id=(section.anchor) {
             h2 { (plain(&section.title)) }
             (blocks)
+            (page.footnotes())
         }
     }
 }
 
-fn foot(document: &Document) -> Markup {
+fn foot(document: &Document, is_paper: bool) -> Markup {
     html! {
         footer {
             p {
                 (plain(&document.source.join(", "))) ". Charts: Observable Plot and D3, ISC licence, inlined; this file loads nothing."
             }
-            p.paper { "Printed without the folded parts: the data of the charts, the ranges of the counters, the resolved plan. The page has them." }
+            @if !is_paper {
+                p.paper { "Printed without the folded parts: the data of the charts, the ranges of the counters, the resolved plan. The page has them, and so has the PDF of `netduel report --format pdf`." }
+            }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn running_head_cannot_end_its_string_or_the_style() {
-        assert_eq!(quoted("demo-1, 10:30"), "\"demo-1, 10:30\"");
-        assert_eq!(quoted("a\"; }</style>\\"), "\"a\\22 \\3b  \\7d \\3c \\2f style\\3e \\5c \"");
     }
 }

@@ -16,11 +16,8 @@ const FLOOR: f64 = HEIGHT - 6.0;
 const CEILING: f64 = 22.0;
 /// Width of the axis labels beside the panels, CSS pixels.
 const SCALE: f64 = 72.0;
-/// Height and mean width of a character with its spacing, CSS pixels.
+/// Height of a character with its spacing, CSS pixels.
 const LETTER_HEIGHT: f64 = 15.0;
-const LETTER_WIDTH: f64 = 7.5;
-/// Width of the panels on a narrow page, CSS pixels.
-const NARROW: f64 = 280.0;
 /// Width of the lines before they are stretched.
 const ACROSS: f64 = 1000.0;
 /// Maximum number of trials drawn as individual lines.
@@ -49,16 +46,21 @@ fn rules(panel: &Panel) -> Vec<f64> {
     values.into_iter().step_by(every).collect()
 }
 
-/// The row of each event name, 0 or 1: row 1 if names would overlap on a narrow page.
-fn levels(marks: &[(f64, &String)]) -> Vec<usize> {
-    let half = |name: &str| name.chars().count() as f64 * LETTER_WIDTH / 2.0 / NARROW;
-    let mut ends = [f64::NEG_INFINITY; 2];
-    let level = |(at, name): &(f64, &String)| {
-        let level = usize::from(at - half(name) < ends[0]);
-        ends[level] = at + half(name) + LETTER_WIDTH / NARROW;
-        level
-    };
-    marks.iter().map(level).collect()
+/// A number of an event within this distance of the one before it stands for both, share of the axis on a narrow page.
+const MARKS_APART: f64 = 0.06;
+
+/// The events in the order of time with the numbers that are drawn: all at one height, those too near to each other as a range, `2-3`.
+fn numbered(marks: &[(f64, &String)]) -> Vec<(f64, String)> {
+    let mut drawn: Vec<(f64, usize, usize)> = Vec::new();
+    for (index, (at, _)) in marks.iter().enumerate() {
+        match drawn.last_mut() {
+            Some((from, _, last)) if at - *from < MARKS_APART => *last = index + 1,
+            _ => drawn.push((*at, index + 1, index + 1)),
+        }
+    }
+    let words =
+        |first: usize, last: usize| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    drawn.into_iter().map(|(at, first, last)| (at, words(first, last))).collect()
 }
 
 /// The timeline: panels, and the axis labels beside them.
@@ -67,18 +69,23 @@ pub(super) fn picture(timeline: &Timeline, label: &str) -> Markup {
     let mut marks: Vec<(f64, &String)> =
         timeline.marks.iter().map(|(at, name)| (at / seconds, name)).collect();
     marks.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let levels = levels(&marks);
-    let head = if levels.contains(&1) { 2.0 * LETTER_HEIGHT + 8.0 } else { LETTER_HEIGHT + 8.0 };
+    let head = LETTER_HEIGHT + 8.0;
     let bottom = head + HEIGHT * panels.len() as f64;
     let top_of = |index: usize| head + HEIGHT * index as f64;
     html! {
         p.lines { span.up { (lines[0]) } ", " span.down { (lines[1]) } }
+        @if !marks.is_empty() {
+            p.events {
+                @for (index, (at, name)) in marks.iter().enumerate() {
+                    span { b { (index + 1) } " " (plain(name)) " at " (crate::words::failover::seconds(at * seconds)) } " "
+                }
+            }
+        }
         div.frame {
             svg width="100%" height=(bottom + 22.0) role="img" aria-label=(plain(label)) {
-                @for ((at, name), level) in marks.iter().zip(levels) {
-                    line.mark x1=(percent(*at)) x2=(percent(*at)) y1=(head - 4.0) y2=(bottom) {}
-                    text.mark x=(percent(*at)) y=(12.0 + LETTER_HEIGHT * level as f64)
-                        text-anchor=(if *at > 0.85 { "end" } else if *at < 0.15 { "start" } else { "middle" }) { (plain(name)) }
+                @for (at, _) in &marks { line.mark x1=(percent(*at)) x2=(percent(*at)) y1=(head - 4.0) y2=(bottom) {} }
+                @for (at, number) in numbered(&marks) {
+                    text.mark x=(percent(at)) y="12" text-anchor=(if at > 0.97 { "end" } else if at < 0.03 { "start" } else { "middle" }) { (number) }
                 }
                 @for (index, panel) in panels.iter().enumerate() { (drawn(panel, *seconds, top_of(index))) }
                 @for tick in 0..=4 {
@@ -98,8 +105,10 @@ pub(super) fn picture(timeline: &Timeline, label: &str) -> Markup {
 
 /// The axis labels of a panel.
 fn scale(panel: &Panel, y: f64) -> Markup {
+    let foot = panel.foot.map_or_else(|| "0".to_owned(), |foot| format!("≤ {}", (panel.human)(foot)));
     html! {
-        @for value in rules(panel) {
+        text.rule x="6" y=(format!("{:.1}", y + FLOOR + 4.0)) { (foot) }
+        @for value in rules(panel).into_iter().filter(|value| height(panel, *value) * (FLOOR - CEILING) >= LETTER_HEIGHT) {
             text.rule x="6" y=(format!("{:.1}", y + FLOOR - height(panel, value) * (FLOOR - CEILING) + 4.0)) { ((panel.human)(value)) }
         }
     }
@@ -141,4 +150,20 @@ fn drawn(panel: &Panel, seconds: f64, y: f64) -> Markup {
 
 fn percent(share: f64) -> String {
     format!("{:.2}%", share.clamp(0.0, 1.0) * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_near_events_are_drawn_as_a_range() {
+        let name = "remove".to_owned();
+        let at = |places: &[f64]| {
+            let marks: Vec<(f64, &String)> = places.iter().map(|at| (*at, &name)).collect();
+            numbered(&marks).into_iter().map(|(_, words)| words).collect::<Vec<_>>()
+        };
+        assert_eq!(at(&[0.1, 0.5, 0.9]), ["1", "2", "3"]);
+        assert_eq!(at(&[0.1, 0.12, 0.15, 0.9]), ["1-3", "4"]);
+    }
 }

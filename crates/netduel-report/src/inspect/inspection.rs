@@ -1,12 +1,13 @@
 //! The result of an inspection: facts and findings of hosts.
 use std::collections::BTreeMap;
 
+use netduel_model::bed::RunBed;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Launch, Pair, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::workload::Role;
 
-use crate::findings::{Finding, HostContext, PairContext, Severity, of_host, of_pair};
+use crate::findings::{Finding, HostContext, PairContext, Severity, of_bed, of_host, of_pair};
 use crate::words;
 
 /// A host with its findings.
@@ -71,6 +72,23 @@ impl Inspection {
             pairs: pairs.into_iter().filter_map(|pair| of_arm(plan, pair, hosts)).collect(),
             failed: Vec::new(),
         }
+    }
+
+    /// With the findings about the bed of the hosts, if there is one.
+    #[must_use]
+    pub fn with_bed(
+        mut self,
+        bed: Option<&RunBed>,
+        plan: &ResolvedPlan,
+        hosts: &BTreeMap<HostName, HostSnapshot>,
+    ) -> Self {
+        for found in bed.into_iter().flat_map(|bed| of_bed(bed, plan, hosts)) {
+            if let Some(host) = self.hosts.iter_mut().find(|host| host.name == found.host.as_str()) {
+                host.findings.push(found.finding);
+                host.findings.sort_by_key(|finding| finding.severity);
+            }
+        }
+        self
     }
 
     /// From hosts on the command line; the first is compared with each of the others.
@@ -168,7 +186,10 @@ fn of_arm(
     let ends = [&pair.client, &pair.server];
     let on_this_machine = |name: &&HostName| {
         plan.hosts.get(*name).is_some_and(|host| {
-            !matches!(host.launch, Launch::Command { .. } | Launch::Ssh(_) | Launch::Paired { .. })
+            !matches!(
+                host.launch,
+                Launch::Command { .. } | Launch::Ssh(_) | Launch::Paired { .. } | Launch::Bed { .. }
+            )
         })
     };
     let context = PairContext {

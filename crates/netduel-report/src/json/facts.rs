@@ -365,7 +365,7 @@ impl Processor {
         Self {
             sockets: processor.sockets,
             physical_cores: processor.physical_cores.clone(),
-            max_hz: processor.max_khz.map(|khz| khz * 1000),
+            max_hz: processor.max_khz.map(|khz| khz.saturating_mul(1000)),
             governor: processor.governor.clone(),
             caches: processor.caches.iter().map(cache).collect(),
             allowed: processor.allowed.clone(),
@@ -377,7 +377,7 @@ impl Processor {
 impl Node {
     fn of(node: &snapshot::NumaNode) -> Self {
         let pages = |pages: &snapshot::HugePages| HugePages {
-            page_bytes: pages.size_kib * 1024,
+            page_bytes: pages.size_kib.saturating_mul(1024),
             total: pages.total,
             free: pages.free,
         };

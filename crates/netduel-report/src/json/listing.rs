@@ -150,6 +150,114 @@ impl Document for RemovedRuns {
     const RELEASED: u32 = 0;
 }
 
+/// A changed or copied run: `netduel runs tag`, `rename`, `export` and `import` with `--json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ChangedRun {
+    /// The first keys of every document.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// What the command did.
+    pub action: RunAction,
+    /// Name of the run in the store, after the command.
+    pub id: String,
+    /// Its former name; null unless it was renamed.
+    pub former_id: Option<String>,
+    /// The exported file, or the file that was imported; null for other actions.
+    pub file: Option<String>,
+    /// Title of the run after `tagged`; null for other actions and without one.
+    pub title: Option<String>,
+    /// Notes of the run after `tagged`; empty for other actions.
+    pub notes: Vec<Note>,
+    /// Whether the store had the imported run before, so that nothing changed; null for other actions.
+    pub was_there: Option<bool>,
+}
+
+impl Document for ChangedRun {
+    const NAME: &'static str = "netduel.runs_changed";
+    const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
+}
+
+/// What a command did with a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunAction {
+    /// Changed its title or notes.
+    Tagged,
+    /// Gave it another name.
+    Renamed,
+    /// Wrote it to a file.
+    Exported,
+    /// Copied a file into the store.
+    Imported,
+}
+
+/// Disk space of stored runs: `netduel runs du --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunsUsage {
+    /// The first keys of every document.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// Folder of the store.
+    pub folder: String,
+    /// The runs, the largest first.
+    pub runs: Vec<RunUsage>,
+    /// Space that all of them occupy, bytes.
+    pub disk_bytes: u64,
+    /// Free space of the file system for this user, bytes; null when it is unknown.
+    pub free_bytes: Option<u64>,
+}
+
+impl Document for RunsUsage {
+    const NAME: &'static str = "netduel.runs_usage";
+    const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
+}
+
+/// Disk space of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunUsage {
+    /// Name of the run.
+    pub id: String,
+    /// Length of its file, bytes.
+    pub bytes: u64,
+    /// Space that the file occupies, bytes.
+    pub disk_bytes: u64,
+}
+
+/// Checked run files: `netduel runs verify --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct VerifiedRuns {
+    /// The first keys of every document.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// The runs, in the order of the listing or of the command line.
+    pub runs: Vec<VerifiedRun>,
+}
+
+impl Document for VerifiedRuns {
+    const NAME: &'static str = "netduel.runs_verified";
+    const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
+}
+
+/// A checked run file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct VerifiedRun {
+    /// Name of the run, or of its file.
+    pub id: String,
+    /// Whether every record can be read and has its checksum, as far as the format has checksums.
+    pub is_sound: bool,
+    /// The finding in words.
+    pub text: String,
+    /// Trials that can be read; null when the file cannot be read.
+    pub trials: Option<u64>,
+    /// Lines of damaged records, from 1.
+    pub damaged_lines: Vec<u64>,
+    /// Whether the last record is incomplete; null when the file cannot be read.
+    pub torn: Option<bool>,
+}
+
 /// Pairings: `netduel pair --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Pairings {

@@ -1,6 +1,7 @@
 //! A resolved plan in JSON: what a run does, with every default written out.
 use std::net::IpAddr;
 
+use netduel_model::bed::BedNetwork;
 use netduel_model::metric::Metric;
 use netduel_model::plan::spec::{LabPath, PathKind, Side};
 use netduel_model::plan::{self, Launch, ResolvedPlan};
@@ -103,6 +104,8 @@ pub struct Plan {
     pub name: String,
     /// The question in one sentence.
     pub question: String,
+    /// Publication whose figures the report shows in any case; null for those of the machine size only.
+    pub published: Option<String>,
     /// The lab that is built for the run; null without one.
     pub lab: Option<PlanLab>,
     /// The hosts.
@@ -143,6 +146,8 @@ pub struct PlanHost {
     pub size: Option<String>,
     /// Highest rate that the host can send, as the plan says; null when it says nothing.
     pub expected_bps: Option<u64>,
+    /// VM of a bed that the host is; null without a bed, and before a run.
+    pub vm: Option<String>,
 }
 
 /// How an agent is started.
@@ -184,6 +189,15 @@ pub enum HostLaunch {
         /// Host and port.
         server: String,
     },
+    /// By ssh on a VM of a bed that is not known; a run has `ssh` in its place.
+    Bed {
+        /// The VM.
+        vm: String,
+        /// Whether the agent runs as root by `sudo -n`.
+        sudo: bool,
+        /// Folder on the host for the program.
+        folder: String,
+    },
 }
 
 /// An arm of a plan.
@@ -203,6 +217,8 @@ pub struct PlanArm {
     pub expected_interface_server: Option<String>,
     /// Path that must carry the bytes at both ends; null for none in particular.
     pub expected_path: Option<PathKind>,
+    /// Network of the bed that carries the traffic; null without a bed.
+    pub network: Option<BedNetwork>,
     /// Highest rate of the pair, as the plan says; null when it says nothing.
     pub expected_bps: Option<u64>,
     /// The workloads as this arm runs them, in the order of the plan.
@@ -251,6 +267,7 @@ impl Plan {
         Self {
             name: plan.name.clone(),
             question: plan.question.clone(),
+            published: plan.published.clone(),
             lab: plan.lab.as_ref().map(PlanLab::of),
             hosts: plan.hosts.iter().map(|(name, host)| PlanHost::of(name.as_str(), host)).collect(),
             arms: plan.arms.iter().map(PlanArm::of).collect(),
@@ -301,6 +318,11 @@ impl HostLaunch {
                 folder: ssh.folder().to_owned(),
             },
             Launch::Paired { address } => Self::Paired { server: address.clone() },
+            Launch::Bed { vm, sudo, folder } => Self::Bed {
+                vm: vm.clone(),
+                sudo: *sudo,
+                folder: folder.as_deref().unwrap_or(plan::SshHost::FOLDER).to_owned(),
+            },
         }
     }
 }
@@ -314,6 +336,7 @@ impl PlanHost {
             data_ports: host.data_ports.map(|ports| ports.to_string()),
             size: host.size.clone(),
             expected_bps: host.expect_mbps.map(|mbps| u64::from(mbps) * BITS_PER_MEGABIT),
+            vm: host.vm.clone(),
         }
     }
 }
@@ -328,6 +351,7 @@ impl PlanArm {
             expected_interface_client: arm.expect_client.clone(),
             expected_interface_server: arm.expect_server.clone(),
             expected_path: arm.expect_path,
+            network: arm.network,
             expected_bps: arm.expect_mbps.map(|mbps| u64::from(mbps) * BITS_PER_MEGABIT),
             workloads: arm.workloads.iter().map(Workload::of).collect(),
         }

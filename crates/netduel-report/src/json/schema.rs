@@ -10,7 +10,7 @@ use super::error::ErrorDocument;
 use super::history::HistoryDocument;
 use super::inspect::InspectDocument;
 use super::lab::LabsDocument;
-use super::listing::{Pairings, RemovedRuns, RunsDocument};
+use super::listing::{ChangedRun, Pairings, RemovedRuns, RunsDocument, RunsUsage, VerifiedRuns};
 use super::plan::CheckedPlan;
 use super::quick::{QuickDocument, QuickEvent};
 use super::report::ReportDocument;
@@ -56,6 +56,9 @@ pub const DOCUMENTS: &[DocumentType] = &[
     DocumentType::of::<CheckedPlan>(),
     DocumentType::of::<RunsDocument>(),
     DocumentType::of::<RemovedRuns>(),
+    DocumentType::of::<ChangedRun>(),
+    DocumentType::of::<RunsUsage>(),
+    DocumentType::of::<VerifiedRuns>(),
     DocumentType::of::<LabsDocument>(),
     DocumentType::of::<CheckedBed>(),
     DocumentType::of::<BedsDocument>(),

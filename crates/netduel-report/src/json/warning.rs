@@ -100,6 +100,8 @@ kinds! {
     PathChanged,
     /// A host was moved, restarted, or has another NIC.
     PlacementChanged,
+    /// A guest contradicts what the provider of its bed claims.
+    BedDisagrees,
     /// The arm names no interface, so nothing proves its path.
     ArmNotProven,
     /// Throughput is flat at a limit with CPU to spare.

@@ -11,6 +11,7 @@ use netduel_stats::histogram::Histogram;
 use crate::analysis::{self, DatagramDirection, Expected, Limit, Lost, value_of};
 use crate::document::block::{Block, FactGroup};
 use crate::document::stamps;
+use crate::total::Total;
 
 use super::{packets, streams};
 use crate::{terminal, words};
@@ -320,12 +321,12 @@ fn receive_buffer(trial: &Trial) -> Option<String> {
 /// Exact loss by location, and the packets per datagram when these differ.
 fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     let ways = analysis::datagrams_of(input.workload, input.trial, input.shared_machine);
-    let sum = |of: fn(&DatagramDirection) -> u64| -> u64 { ways.iter().map(of).sum() };
+    let sum = |of: fn(&DatagramDirection) -> u64| -> u64 { ways.iter().map(of).total() };
     let sent = sum(|way| way.sent);
     if sent == 0 {
         return Vec::new();
     }
-    let part = |of: fn(Lost) -> u64| -> u64 { ways.iter().filter_map(|way| way.lost).map(of).sum() };
+    let part = |of: fn(Lost) -> u64| -> u64 { ways.iter().filter_map(|way| way.lost).map(of).total() };
     let lost = part(|lost| lost.all);
     let mut words = format!("{sent} sent, {lost} lost ({})", words::percent(lost as f64 / sent as f64));
     if lost > 0 {
@@ -414,7 +415,7 @@ fn connections(client: &TrialEnd) -> Option<String> {
     }
     let rate = histogram.count() as f64 / (report.elapsed_ns.max(1) as f64 / 1e9);
     let late: u64 =
-        report.connect.pairs.iter().filter(|(ns, _)| *ns >= SYN_RETRY_NS).map(|(_, count)| count).sum();
+        report.connect.pairs.iter().filter(|(ns, _)| *ns >= SYN_RETRY_NS).map(|(_, count)| count).total();
     let late = match late {
         0 => String::new(),
         late => format!("; {late} took 1 s or more: a SYN was lost, or the accept queue was full"),
@@ -454,7 +455,8 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
         );
     }
     let used = |end: &TrialEnd| {
-        let busy: u64 = end.observation.cores.iter().map(netduel_model::observation::CoreTime::busy_ns).sum();
+        let busy: u64 =
+            end.observation.cores.iter().map(netduel_model::observation::CoreTime::busy_ns).total();
         let cores = end.observation.cores.len();
         (cores > 0).then(|| {
             let used = busy as f64 / end.observation.wall_ns.max(1) as f64;

@@ -36,6 +36,9 @@ pub fn block(page: &mut Page, block: &Block, detail: Detail) {
         }
         Block::Reading(text) => page.paragraph("  ", &plain(text)),
         Block::List(items) => items.iter().for_each(|text| item(page, text)),
+        Block::Numbered(items) => {
+            items.iter().zip(1_u32..).for_each(|(text, number)| numbered(page, number, text))
+        }
         Block::Table(one) => table(page, one),
         Block::Verdicts(one) => verdicts(page, one, detail),
         Block::Figure(figure) => {
@@ -56,6 +59,11 @@ pub fn block(page: &mut Page, block: &Block, detail: Detail) {
 fn item(page: &mut Page, text: &Text) {
     let text = page.styled(text);
     page.wrapped("  - ", "    ", &text);
+}
+
+fn numbered(page: &mut Page, number: u32, text: &Text) {
+    let text = page.styled(text);
+    page.wrapped(&format!("  {number}. "), "     ", &text);
 }
 
 /// A table, or a sentence for each row if the table does not fit.

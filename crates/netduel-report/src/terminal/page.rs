@@ -87,7 +87,9 @@ impl Page {
     /// Text with its emphasis.
     pub fn styled(&self, text: &Text) -> String {
         let span = |text: &str, style: &Style| match style {
-            Style::Plain | Style::Link(_) => text.to_owned(),
+            Style::Plain | Style::Emphasis | Style::Link(_) => text.to_owned(),
+            Style::Web(address) if address == text => text.to_owned(),
+            Style::Web(address) => format!("{text} ({})", plain(address)),
             Style::Strong => self.bold(text),
             Style::Tone(tone) => self.toned(*tone, text),
         };

@@ -9,6 +9,7 @@ use netduel_stats::summary;
 use super::metric::packet_rate;
 use super::text::plain;
 use crate::analysis::{ArmAnalysis, DatagramDirection, Packets, WorkloadAnalysis, not_packets};
+use crate::total::{self, Total};
 
 /// A sentence for each arm and direction of a workload, all valid trials together; none for other traffic.
 pub fn datagrams(workload: &WorkloadAnalysis) -> Vec<String> {
@@ -55,7 +56,7 @@ pub fn direction(sender: Role) -> &'static str {
 }
 
 fn total(ways: &[&DatagramDirection], of: impl Fn(&DatagramDirection) -> u64) -> u64 {
-    ways.iter().map(|way| of(way)).sum()
+    ways.iter().map(|way| of(way)).total()
 }
 
 /// Duplicate and reordered ones; absent without any.
@@ -137,7 +138,7 @@ fn errors(ways: &[&DatagramDirection]) -> Option<String> {
     for way in ways {
         for (end, errors) in [("sender", &way.errors[0]), ("receiver", &way.errors[1])] {
             for error in errors {
-                *counts.entry((end, &error.call, &error.error)).or_default() += error.count;
+                total::add(counts.entry((end, &error.call, &error.error)).or_default(), error.count);
             }
         }
     }

@@ -1,11 +1,11 @@
-//! The environment of a packet test: size, processor and its layout, memory, interfaces, versions.
+//! The environment of a test: size, place, processor and its layout, memory, interfaces, versions.
 use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::size;
 use netduel_model::snapshot::{HostSnapshot, Interface, LOOPBACK, Processor};
 use netduel_model::units::{human_bit_rate, plural};
-use netduel_model::workload::UdpStream;
+use netduel_model::workload::{Role, UdpStream};
 
-use super::host::{bytes, interface as interface_words};
+use super::host::{bytes, interface as interface_words, place};
 use super::metric::packet_rate;
 use super::text::{plain, ranges, shell_word};
 use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
@@ -34,6 +34,16 @@ fn size_of(analysis: &Analysis, name: &str, host: &HostSnapshot) -> Option<Strin
         .or_else(|| host.cloud.as_ref().and_then(|cloud| cloud.size.clone()))
 }
 
+/// The sizes of the hosts, each once, in the order of the hosts.
+pub fn sizes(analysis: &Analysis) -> Vec<String> {
+    let hosts = analysis.inspection.hosts.iter();
+    let mut sizes: Vec<String> =
+        hosts.filter_map(|host| size_of(analysis, &host.name, &host.snapshot)).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    sizes.retain(|size| seen.insert(size.clone()));
+    sizes
+}
+
 /// The environment: a row for each fact that is known of at least one host.
 pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
     let hosts = &analysis.inspection.hosts;
@@ -51,11 +61,13 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
                     .map(|size| format!("{} ({})", human_bit_rate(size.rate().0 as f64), size.source()))
             }),
         ),
+        ("Region", of(&|_, host| place(host.cloud.as_ref()?))),
+        ("Placement", of(&|_, host| host.cloud.as_ref()?.placement.clone())),
         ("Maximum NICs of the size", of(&|name, host| known(name, host).map(|size| size.nics.to_string()))),
         ("Cores online", of(&|_, host| (host.cores > 0).then(|| host.cores.to_string()))),
         ("Memory", of(&|_, host| host.memory_bytes.map(bytes))),
         ("NICs", of(&|_, host| nics(host))),
-        ("Packet interface", of(&|name, host| interfaces(host, &used(name), interface_words))),
+        ("Data interface", of(&|name, host| interfaces(host, &used(name), interface_words))),
         (
             "Queues of the interface",
             of(&|name, host| {
@@ -72,6 +84,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
                 })
             }),
         ),
+        ("Driver of the interface", of(&|name, host| interfaces(host, &used(name), driver))),
         ("Architecture", of(&|_, host| host.machine.clone())),
         ("CPU model", of(&|_, host| host.cpu_model.clone())),
         ("Sockets", of(&|_, host| host.processor.as_ref()?.sockets.map(|sockets| sockets.to_string()))),
@@ -89,10 +102,22 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
     rows.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
 }
 
-/// Interfaces that a host used for packets, over all arms.
+/// Driver and firmware of an interface; empty when unknown.
+fn driver(interface: &Interface) -> String {
+    let firmware = interface.device.firmware.as_ref().filter(|firmware| !firmware.is_empty());
+    let firmware = firmware.map(|firmware| format!("firmware {firmware}"));
+    [interface.driver.clone(), firmware].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Interfaces that a host used for data, over all arms: those of packets, and those that an arm expects.
 fn used_interfaces(analysis: &Analysis, host: &str) -> Vec<String> {
     let mut names: Vec<String> =
         ends(analysis).filter(|end| end.host == host).map(|end| end.interface.clone()).collect();
+    for arm in &analysis.plan.arms {
+        let of_host =
+            [Role::Client, Role::Server].into_iter().filter(|role| arm.pair.host(*role).as_str() == host);
+        names.extend(of_host.filter_map(|role| arm.expected(role)).map(str::to_owned));
+    }
     names.sort_unstable();
     names.dedup();
     names
@@ -187,7 +212,7 @@ fn huge_pages(host: &HostSnapshot) -> Option<String> {
     let known: Vec<String> = pages
         .filter(|(_, pages)| pages.total > 0)
         .map(|(node, pages)| {
-            format!("node{}: {} of {}", node.number, pages.total, bytes(pages.size_kib * 1024))
+            format!("node{}: {} of {}", node.number, pages.total, bytes(pages.size_kib.saturating_mul(1024)))
         })
         .collect();
     (!known.is_empty()).then(|| known.join("; "))

@@ -112,7 +112,12 @@ pub fn node_title(node: &NumaNode, is_only: bool) -> String {
 /// One node: `node 0: cores 0-3, 32.0 GiB, 512 huge pages of 2 MiB (510 free)`.
 pub fn node(node: &NumaNode) -> String {
     let pages = node.huge_pages.iter().filter(|pages| pages.total > 0).map(|pages| {
-        Some(format!("{} huge pages of {} ({} free)", pages.total, bytes(pages.size_kib * 1024), pages.free))
+        Some(format!(
+            "{} huge pages of {} ({} free)",
+            pages.total,
+            bytes(pages.size_kib.saturating_mul(1024)),
+            pages.free
+        ))
     });
     let facts = [
         (!node.cores.is_empty()).then(|| format!("cores {}", ranges(node.cores.iter().copied()))),

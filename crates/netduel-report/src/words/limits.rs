@@ -6,6 +6,7 @@ use netduel_stats::summary;
 
 use super::text::{end_and_host, percent};
 use crate::analysis::{ArmAnalysis, Machine, QueueUse, WorkloadAnalysis};
+use crate::total::Total;
 
 /// The share of a known limit that each arm reached; empty where no limit is known.
 pub fn limit_shares(workload: &WorkloadAnalysis) -> Vec<String> {
@@ -70,7 +71,7 @@ pub fn packets_by_core(workload: &WorkloadAnalysis) -> Vec<[String; 3]> {
 /// The busiest entries and their shares: `0 (61 %), 1 (39 %)`; absent without packets.
 pub(super) fn spread<K: Ord + Copy + std::fmt::Display>(packets: &BTreeMap<K, u64>) -> Option<String> {
     const SHOWN_MAX: usize = 8;
-    let all: u64 = packets.values().sum();
+    let all: u64 = packets.values().total();
     let mut by_packets: Vec<(K, u64)> = packets.iter().map(|(key, packets)| (*key, *packets)).collect();
     by_packets.sort_by_key(|(key, packets)| (std::cmp::Reverse(*packets), *key));
     by_packets.retain(|(_, packets)| *packets > 0);

@@ -7,9 +7,11 @@ pub mod failover;
 mod host;
 mod limits;
 mod measure;
+mod method;
 pub(crate) mod metric;
 mod packets;
 mod placements;
+mod reproduce;
 mod run;
 pub mod search;
 pub(crate) mod text;
@@ -22,19 +24,21 @@ mod warnings;
 pub use answer::{answer, is_inconclusive};
 pub use datagrams::{datagrams, datagrams_title, direction};
 pub use environment::{
-    EnvironmentRow, common_size, environment, environment_hosts, test_description, testpmd_commands,
+    EnvironmentRow, common_size, environment, environment_hosts, sizes, test_description, testpmd_commands,
 };
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
 pub use measure::{measure, value};
+pub use method::method;
 pub use metric::{PPS, metric_value, metric_value_or_bound, packet_rate};
 pub use netduel_model::units::plural;
 pub(crate) use packets::{of_way as packets_of_way, rule as packets_rule};
 pub use packets::{packets_commentary, published};
 pub use placements::{placement, placements};
+pub use reproduce::{ArmCommands, WorkloadCommands, commands_of_tests, preparation, settings_of_arms};
 pub use run::{
-    commands, end, ended, has_plan_file, load_effects, parts_title, proofs, question, rules, stalled_trials,
-    too_few_blocks, trials, workload, workload_of_arms, zero_copy,
+    commands, end, ended, has_plan_file, load_effects, parts_title, proofs, question, quick_test_as_plan,
+    rules, stalled_trials, too_few_blocks, trials, workload, workload_of_arms, zero_copy,
 };
 pub(crate) use text::ranges;
 pub use text::{

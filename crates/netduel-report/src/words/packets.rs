@@ -1,4 +1,5 @@
 //! Texts about packets: loss by location, queue and CPU distribution, commentary.
+use netduel_model::published;
 use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
 use netduel_model::workload::{Role, Workload};
@@ -9,7 +10,7 @@ use super::text::{end_and_host, percent};
 use crate::analysis::{
     Analysis, ArmAnalysis, ArmPackets, LostPackets, PacketSpread, WorkloadAnalysis, opposite,
 };
-use crate::published;
+use crate::total::Total;
 
 /// With a smaller share of lost packets the sender, not the path, is the limit.
 const LOSS_OF_CAPACITY: f64 = 0.001;
@@ -162,9 +163,9 @@ fn remarks(end: &PacketSpread) -> Vec<String> {
 fn capacity_of(way: &ArmPackets) -> Option<String> {
     way.loss().filter(|loss| *loss >= LOSS_OF_CAPACITY)?;
     let lost = way.lost.as_ref()?;
-    let all: u64 = lost.iter().map(|lost| lost.packets).sum();
+    let all: u64 = lost.iter().map(|lost| lost.packets).total();
     let dropped_by = |end: Option<Role>| -> u64 {
-        lost.iter().filter(|lost| lost.end == end).map(|lost| lost.packets).sum()
+        lost.iter().filter(|lost| lost.end == end).map(|lost| lost.packets).total()
     };
     let parts = [None, Some(way.sender), Some(opposite(way.sender))].map(|end| (end, dropped_by(end)));
     let (end, packets) = parts.into_iter().max_by_key(|(_, packets)| *packets)?;
@@ -250,7 +251,7 @@ pub fn packets_commentary(analysis: &Analysis) -> Vec<String> {
 /// Rates published for the same machine size beside the measured ones; empty where none is known.
 pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String> {
     let Some(size) = size else { return Vec::new() };
-    let figures = published::of_size(size);
+    let figures = published::packets_of_size(size);
     let mut sentences = Vec::new();
     for arm in &workload.arms {
         for (way, figure) in arm.packets.iter().flat_map(|way| figures.iter().map(move |one| (way, one))) {
@@ -264,7 +265,7 @@ pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String>
                 percent(received.median / figure.receiver_pps),
                 packet_rate(figure.receiver_pps),
                 figure.size,
-                figure.source,
+                figure.publication.source(),
                 packet_rate(figure.sender_pps),
                 figure.conditions
             ));

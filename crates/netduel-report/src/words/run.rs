@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use netduel_model::ids::ArmName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
-use netduel_model::run::{Run, RunEnd};
+use netduel_model::run::{QUICK_TEST, Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
@@ -251,9 +251,22 @@ fn least_share(share: f64) -> String {
     if text.starts_with("more than") { text } else { format!("at least {text}") }
 }
 
-/// Whether a run has a plan file, as `netduel run` reads it. The plan text of a quick test is a comment.
+/// Whether a run was made from a plan file. A quick test was not.
 pub fn has_plan_file(run: &Run) -> bool {
-    run.header.plan_text.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#'))
+    let text = &run.header.plan_text;
+    !text.starts_with(QUICK_TEST) && has_keys(text)
+}
+
+/// A quick test as the plan file that was stored with it; absent for other runs, and for quick tests of earlier versions.
+pub fn quick_test_as_plan(run: &Run) -> Option<&str> {
+    let text = run.header.plan_text.strip_prefix(QUICK_TEST).filter(|text| has_keys(text))?;
+    // The line of the command and an empty one precede it.
+    text.split_once("\n\n").map(|(_, plan)| plan)
+}
+
+/// Whether the text of a plan is more than comments.
+fn has_keys(text: &str) -> bool {
+    text.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
 /// The commands that repeat the run, one per line, with the seed of the order. A quick test is repeated by its own command. No line contains a line break from the plan,
@@ -264,7 +277,7 @@ pub fn commands(run: &Run) -> Vec<String> {
         return vec![plain(&own)];
     }
     let plan = format!("{}.toml", run.header.plan.name);
-    let mut lines = vec![format!("# save the plan below as {plan}")];
+    let mut lines = vec![format!("# save the plan of the appendix as {plan}")];
     if run.header.plan.design.seed != Some(run.header.seed) {
         lines.push(format!("# for the same order write seed = {} under [design]", run.header.seed));
     }

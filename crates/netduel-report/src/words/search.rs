@@ -7,6 +7,7 @@ use netduel_stats::summary;
 
 use super::text::{percent, percent_exact, plain};
 use crate::analysis::{ArmSearch, WorkloadAnalysis};
+use crate::total::Total;
 
 /// The heading of searches.
 pub const TITLE: &str = "Rate search";
@@ -115,7 +116,7 @@ pub fn found(result: &SearchResult) -> String {
 
 /// Number and time of the trials of a search: `17 trials in 24 s`.
 pub fn cost(report: &SearchReport) -> String {
-    let spent_ns: u64 = report.steps.iter().map(|step| step.output.effective_duration_ns).sum();
+    let spent_ns: u64 = report.steps.iter().map(|step| step.output.effective_duration_ns).total();
     let trials = report.steps.len();
     let plural = if trials == 1 { "" } else { "s" };
     let end = match report.end {
@@ -228,7 +229,7 @@ fn costs(search: &ArmSearch) -> String {
     }
     let steps: usize = search.trials.iter().map(|(_, report)| report.steps.len()).sum();
     let all = search.trials.iter().flat_map(|(_, report)| &report.steps);
-    let spent_ns: u64 = all.map(|step| step.output.effective_duration_ns).sum();
+    let spent_ns: u64 = all.map(|step| step.output.effective_duration_ns).total();
     let searches = search.trials.len();
     format!(
         "{searches} searches, on average {:.0} trials in {}",

@@ -15,6 +15,11 @@ pub fn launch(launch: &Launch) -> String {
         Launch::Command { prefix } => format!("reached by `{}`", shell_line(prefix)),
         Launch::Ssh(ssh) => ssh_launch(ssh),
         Launch::Paired { address } => format!("the server at {address}, which is paired"),
+        Launch::Bed { vm, sudo, folder } => format!(
+            "{vm} of a bed, reached by ssh{}; netduel is copied into {} there",
+            if *sudo { " as root by `sudo -n`" } else { "" },
+            folder.as_deref().unwrap_or(SshHost::FOLDER)
+        ),
     }
 }
 

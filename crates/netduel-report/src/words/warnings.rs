@@ -10,6 +10,7 @@ use netduel_model::workload::WorkUnit;
 use super::metric::{metric_value, packet_rate};
 use super::{percent, times};
 use crate::analysis::{Analysis, WorkloadAnalysis, warnings_about};
+use crate::total::Total;
 
 /// A warning for readers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,7 +194,7 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
 fn of_sent(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> Option<String> {
     let workload = analysis.workloads.iter().find(|one| one.name == *workload)?;
     let arm = workload.arms.iter().find(|one| one.arm == *arm)?;
-    Some(format!(" of {} sent", arm.datagrams.iter().map(|way| way.sent).sum::<u64>()))
+    Some(format!(" of {} sent", arm.datagrams.iter().map(|way| way.sent).total()))
 }
 
 /// Whether the packets of an arm arrive at sockets; otherwise at the ring of a kernel bypass.

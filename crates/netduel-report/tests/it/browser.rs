@@ -9,10 +9,10 @@ use netduel_report::{analyse_run, document, html};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
-use crate::{hostile, hosts, packets};
+use crate::{bed, hostile, hosts, packets};
 
 /// A browser that can print the document after its scripts ran.
-fn chromium() -> Option<&'static str> {
+pub fn chromium() -> Option<&'static str> {
     ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
         let version =
             Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -48,7 +48,7 @@ fn widths(browser: &str, run: &Run, frame: u32) -> [u32; 3] {
 }
 
 /// The value of a script's expression about the root element of a page in a frame of this width.
-fn in_a_frame(browser: &str, page: &str, frame: u32, expression: &str) -> String {
+pub fn in_a_frame(browser: &str, page: &str, frame: u32, expression: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("report.html"), page).unwrap();
     let outer = directory.path().join("outer.html");
@@ -269,4 +269,13 @@ fn run_without_figures_draws_nothing_without_errors() {
     let Some(dom) = rendered(&run) else { return };
     assert_eq!(root_attribute(&dom, "data-errors"), "");
     assert!(dom.contains("No valid trial has this figure."));
+}
+
+#[test]
+fn drawing_of_a_bed_fits_a_phone() {
+    let Some(browser) = chromium() else {
+        return netduel_test_support::skip("no chromium to render the page");
+    };
+    let [window, page, _] = widths(browser, &bed::run(), 390);
+    assert!(page <= window, "the page is {page} wide in a window of {window}");
 }

@@ -146,6 +146,7 @@ pub fn build(recipe: &Recipe) -> Run {
         hosts: ["a", "b"].iter().map(|name| (name.parse().unwrap(), host(name, recipe))).collect(),
         annotations: Annotations::default(),
         report: None,
+        bed: None,
     };
     Run { header, trials, warnings, end: recipe.end.clone() }
 }
@@ -272,6 +273,8 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
         expect_client: Some(format!("{}{}", PATHS[index], recipe.text)),
         expect_server: Some(format!("{}{}", PATHS[index], recipe.text)),
         expect_path: None,
+        network: None,
+        server_addresses: Vec::new(),
         expect_mbps: None,
         workloads: recipe.workloads.iter().map(|name| workload(name)).collect(),
     };
@@ -284,12 +287,15 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
                 data_ports: None,
                 size: None,
                 expect_mbps: None,
+                vm: None,
             },
         )
     };
     ResolvedPlan {
+        published: None,
         name: format!("demo{}", recipe.text),
         question: recipe.question.clone(),
+        report: netduel_model::publication::Publication::default(),
         lab: None,
         hosts: BTreeMap::from([guest("a"), guest("b")]),
         arms: vec![arm(0), arm(1)],

@@ -1,6 +1,6 @@
 //! What a reader must see of a doubtful or special run: outliers below the median, an A/A run, a flat rate, transactions, a dropped arm.
 use netduel_model::metric::Metric;
-use netduel_model::run::{Run, RunEnd};
+use netduel_model::run::{QUICK_TEST, Run, RunEnd};
 use netduel_model::units::BitRate;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Traffic, UdpStream};
@@ -107,7 +107,7 @@ fn stored_quick_test_has_no_words_of_comparisons() {
     for (format, text) in [
         ("terminal", terminal::report(&document, 120, false)),
         ("closing lines", terminal::summary(&document, 80, false)),
-        ("markdown", markdown::page(&document).split("## Reproduction").next().unwrap().to_owned()),
+        ("markdown", markdown::page(&document).split("## Method").next().unwrap().to_owned()),
         ("html", shown),
     ] {
         for absent in ["Stopped:", "Verdict", "verdict", "quartiles", "(n 1)", "1 block"] {
@@ -130,6 +130,20 @@ fn warnings_of_a_quick_test_say_whose_keys_they_name() {
     assert!(!has_note(&run));
     run.header.plan_text = "# netduel tcp far\n".to_owned();
     assert!(has_note(&run));
+}
+
+#[test]
+fn stored_quick_test_is_reproduced_by_its_command_and_as_a_plan() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 1, ..Recipe::default() });
+    run.header.command = vec!["netduel".to_owned(), "tcp".to_owned(), "far".to_owned()];
+    run.header.plan_text = format!("{QUICK_TEST}\n# netduel tcp far\n\nname = \"quick-tcp-stream\"\n");
+    let page = markdown::page(&document(&run));
+    assert!(page.contains("name = \"quick-tcp-stream\"") && !page.contains("save the plan below"), "{page}");
+    assert!(page.contains("add a second arm and remove `aa`"), "{page}");
+    // Earlier versions stored the command alone.
+    run.header.plan_text = format!("{QUICK_TEST}\n# netduel tcp far\n");
+    let page = markdown::page(&document(&run));
+    assert!(page.contains("netduel tcp far") && !page.contains("add a second arm"), "{page}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 use std::collections::BTreeMap;
 
 use netduel_model::observation::{CoreTime, HostIdentity, NicIdentity, Observation};
+use netduel_model::plan::spec::Side;
+use netduel_model::plan::{Treatment, TreatmentAction};
 use netduel_model::run::Run;
 use netduel_model::sample::TcpInfo;
 use netduel_model::snapshot::Cloud;
@@ -69,6 +71,32 @@ fn identity_change_within_a_block_breaks_the_pair() {
         }
     }
     assert_eq!(placement(&run), (8, Vec::new()));
+}
+
+#[test]
+fn hosts_that_the_run_itself_restarts_stay_paired_and_are_reported() {
+    let mut run = bulk(8, 3.0);
+    for trial in &mut run.trials {
+        // The arm that stops the VMs is first in one block and last in the next.
+        let boot =
+            format!("boot {}", trial.slot.block / 2 + u32::from(trial.slot.arm.as_str() == "accelerated"));
+        for seen in observations(trial) {
+            seen.identity = Some(on(&boot, "15b3:101a", 4));
+        }
+    }
+    let (_, by_others) = placement(&run);
+    run.header.plan.arms[1].treatments = vec![Treatment {
+        action: TreatmentAction::AzurePlacement {
+            vm: "vm1".to_owned(),
+            group: "near".to_owned(),
+            resource_group: None,
+        },
+        on: Side::Client,
+    }];
+    let (pairs, warnings) = placement(&run);
+    assert_eq!(pairs, 8);
+    assert!(!warnings.is_empty());
+    assert_eq!(warnings, by_others);
 }
 
 #[test]
@@ -314,6 +342,41 @@ fn closed_loop_is_latency_bound_only_while_its_threads_get_cores() {
     assert_eq!(closed_loop(20, true).cause, Cause::CpuContention);
     assert_ne!(closed_loop(20, false).cause, Cause::RoundTrip);
     assert_ne!(closed_loop(20, false).cause, Cause::CpuContention);
+}
+
+#[test]
+fn core_of_an_end_of_round_trips_is_that_of_the_client_or_the_server() {
+    use netduel_model::sample::ThreadUse;
+    let waited = |name: &'static str, [client, server]: [u64; 2]| {
+        let mut run = build(&Recipe { workloads: vec![name], blocks: 1, ..Recipe::default() });
+        let workload = run.header.plan.arms[0].workloads[0].clone();
+        let trial = &mut run.trials[0];
+        for (end, percent) in [(&mut trial.client, client), (&mut trial.server, server)] {
+            let end = end.as_mut().unwrap();
+            let part = end.observation.wall_ns / 100;
+            end.report.thread_use =
+                Some(ThreadUse { threads: 1, run_ns: part * 10, run_delay_ns: part * percent });
+            end.report.streams.iter_mut().for_each(|stream| stream.core = None);
+            // Half of each core is idle, and the other half is netduel's.
+            end.observation.process.user_ns = part * 50 * end.observation.cores.len() as u64;
+            for core in &mut end.observation.cores {
+                *core = CoreTime {
+                    core: core.core,
+                    user_ns: part * 50,
+                    idle_ns: part * 50,
+                    ..CoreTime::default()
+                };
+            }
+        }
+        let limit = limit_of(&workload, trial, false, None).unwrap();
+        (limit.cause, limit.cause.words())
+    };
+    for name in ["rr", "crr"] {
+        assert_eq!(waited(name, [80, 0]), (Cause::ClientCore, "the client's core"), "{name}");
+        assert_eq!(waited(name, [0, 80]), (Cause::ServerCore, "the server's core"), "{name}");
+    }
+    assert_eq!(waited("bulk", [80, 0]), (Cause::SenderCore, "the sender's core"));
+    assert_eq!(waited("bulk", [0, 80]), (Cause::ReceiverCore, "the receiver's core"));
 }
 
 #[test]

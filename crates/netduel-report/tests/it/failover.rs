@@ -103,6 +103,24 @@ fn stored(plan: ResolvedPlan, trials: Vec<Trial>) -> Run {
     run
 }
 
+/// A run with outages in both arms, and trials that differ, for the page.
+pub fn shown() -> Run {
+    let arms = |block: u32| {
+        let rate = move |step: u64| {
+            if (100..110).contains(&step) { 0 } else { 20_000_000 + u64::from(block) * 900_000 }
+        };
+        let arms = [
+            trial("surprise", probes(1000..1012 + u64::from(block) * 3), probes(0..0), rate),
+            trial("carrier", probes(1000..1450), probes(1000..1400), rate),
+        ];
+        arms.map(|mut trial| {
+            trial.slot.block = block;
+            trial
+        })
+    };
+    stored(plan(), (0..8).flat_map(arms).collect())
+}
+
 fn value(metric: Metric, trial: &Trial) -> Option<f64> {
     value_of(metric, &plan().arms[0].workloads[0], trial, true)
 }

@@ -47,7 +47,8 @@ fn markdown_escapes_html_links_and_table_rows() {
     let page = markdown::page(&document(&run));
     let commands: Vec<&str> = page.lines().filter(|line| !line.starts_with("    ")).collect();
     assert!(
-        commands.iter().all(|line| !line.contains("<img") && !line.replace("\\]", "").contains("](")),
+        commands.iter().all(|line| !line.contains("<img")
+            && !line.replace("\\]", "").replace("](https://www.rfc-editor.org/rfc/", "").contains("](")),
         "{page}"
     );
     // Every row of a table has as many cells as its header.

@@ -1,6 +1,9 @@
 //! No output contains a non-number (NaN, infinity), whatever the records contain.
+use std::collections::BTreeMap;
+
 use netduel_model::run::Run;
 use netduel_model::sample::HistogramRecord;
+use netduel_model::trial::Trial;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 use proptest::prelude::*;
 use serde::Serialize;
@@ -153,6 +156,59 @@ fn times_counts_and_blocks_may_be_the_largest_numbers() {
             assert!(!terminal::report(&document, 100, false).is_empty());
             assert!(!csv::trials(&run).is_empty());
             json::report(&run);
+        }
+    }
+}
+
+/// The places of all numbers of a record by their key, which the ends, cores, queues and streams have in common.
+fn numbers_by_key(value: &Value, at: &str, key: &str, found: &mut BTreeMap<String, Vec<String>>) {
+    match value {
+        Value::Number(_) => found.entry(key.to_owned()).or_default().push(at.to_owned()),
+        Value::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                numbers_by_key(value, &format!("{at}/{index}"), key, found);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let at = format!("{at}/{}", key.replace('/', "~1"));
+                numbers_by_key(value, &at, key, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The trials with the largest number that all of these places take.
+fn with_largest(trials: &[Trial], places: &[String]) -> Vec<Trial> {
+    let value = serde_json::to_value(trials).unwrap();
+    let of = |largest: u64| {
+        let mut value = value.clone();
+        places.iter().for_each(|at| *value.pointer_mut(at).unwrap() = largest.into());
+        serde_json::from_value(value).ok()
+    };
+    let types = [u64::MAX, i64::MAX as u64, u32::MAX.into(), u16::MAX.into(), u8::MAX.into()];
+    types.into_iter().find_map(of).unwrap_or_else(|| panic!("{places:?} take no number"))
+}
+
+/// What a report adds up over trials, ends, cores, queues or streams may be the largest number in each of them.
+#[test]
+fn sums_of_the_largest_numbers_are_reported() {
+    let runs = ["bulk", "open", "udp", "crr", "load"]
+        .map(|kind| build(&Recipe { blocks: 2, workloads: vec![kind], ..Recipe::default() }));
+    let stamped = crate::stamps::run([true, true], |_| {});
+    for mut run in runs.into_iter().chain([stamped]) {
+        // Two trials of each arm.
+        run.trials.truncate(4);
+        let mut places = BTreeMap::new();
+        numbers_by_key(&serde_json::to_value(&run.trials).unwrap(), "", "", &mut places);
+        // The order of the trials is not a count.
+        places.retain(|key, _| !["block", "position", "attempt"].contains(&key.as_str()));
+        assert!(places.len() > 20, "{places:?}");
+        for (key, places) in &places {
+            let run = Run { trials: with_largest(&run.trials, places), ..run.clone() };
+            assert!(!terminal::report(&document(&run), 100, false).is_empty(), "{key}");
+            assert!(!csv::trials(&run).is_empty(), "{key}");
         }
     }
 }

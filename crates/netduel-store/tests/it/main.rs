@@ -2,6 +2,7 @@
 //! formats.
 #![forbid(unsafe_code)]
 mod bounds;
+mod change;
 mod child;
 mod death;
 mod finding;

@@ -125,6 +125,7 @@ pub fn header(name: &str) -> RunHeader {
         hosts: BTreeMap::from([(host("a"), snapshot())]),
         annotations: Annotations::default(),
         report: None,
+        bed: None,
     }
 }
 

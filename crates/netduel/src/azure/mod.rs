@@ -1,4 +1,8 @@
 //! `netduel azure`: beds on Azure through the user's own `az`. Templates, calls and their errors are in `netduel-azure`.
+mod deployed;
+pub mod old;
+mod prices;
+mod run;
 mod shown;
 mod up;
 
@@ -10,16 +14,18 @@ use netduel_azure::az::cause::Cause;
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::az::{Az, CallError};
 use netduel_azure::deployment::{BedError, Subscription, groups};
-use netduel_azure::tags::Tags;
 use netduel_azure::template;
-use netduel_model::bed::{self, Bed};
+use netduel_model::bed::{self, Bed, RunBed};
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::on_bed::BedFault;
 use netduel_report::json::bed::{BedsDocument, CheckedBed, DeployedBed};
 use netduel_report::json::envelope::Document as _;
 
 use crate::cli::azure::{AzureCommand, BedArg};
 use crate::confirmation::confirmed;
-use crate::console::{print, print_exact, print_json, print_lines, tell};
+use crate::console::{print, print_exact, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::ssh::known_hosts_of_bed;
 use crate::{program, signal};
 
 /// Longest bed file, bytes: a hundred times that of one with every key.
@@ -45,6 +51,7 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
             };
             down(&name, subscription.as_deref(), Deletion { yes: *yes, waits: !no_wait }, json.json)
         }
+        AzureCommand::Run(args) => run::command(args),
         AzureCommand::List { subscription, json } => list(subscription.subscription.as_deref(), json.json),
     }
 }
@@ -68,7 +75,9 @@ fn failed(doing: &str, error: BedError) -> Failure {
 /// The exit code of an error.
 fn kind(error: &BedError) -> Kind {
     match error {
-        BedError::Interrupted | BedError::Call(CallError::Interrupted { .. }) => Kind::Interrupted,
+        BedError::Interrupted
+        | BedError::StartInterrupted
+        | BedError::Call(CallError::Interrupted { .. }) => Kind::Interrupted,
         BedError::Version { .. }
         | BedError::Call(
             CallError::Start { .. }
@@ -95,9 +104,20 @@ fn read_text(what: &str, path: &Path, limit: usize) -> Result<String, Failure> {
 }
 
 /// Reads and checks a bed.
-fn read_bed(path: &Path) -> Result<Bed, Failure> {
+pub fn read_bed(path: &Path) -> Result<Bed, Failure> {
     let text = read_text("bed", path, BED_LEN_MAX)?;
     bed::parse(&text, &path.display().to_string()).kind(Kind::Usage)
+}
+
+/// Refuses a plan that needs what a bed does not have.
+pub fn check_fit(path: &Path, plan: &ResolvedPlan, bed: &RunBed) -> Result<(), Failure> {
+    plan.fits_bed(bed).map_err(|faults| misfit(path, &faults))
+}
+
+/// What a plan needs and the bed does not have.
+fn misfit(path: &Path, faults: &[BedFault]) -> Failure {
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    Failure::message(Kind::Usage, format!("{} does not fit the bed: {}", path.display(), lines.join("; ")))
 }
 
 fn check(path: &Path, json: bool) -> Result<(), Failure> {
@@ -106,7 +126,7 @@ fn check(path: &Path, json: bool) -> Result<(), Failure> {
     if json {
         return print_json(&CheckedBed::of(&file, &bed, &program::origin()));
     }
-    print_lines(&shown::checked(&file, &bed))
+    print_lines(&shown::checked(&file, &bed, prices::known(&bed).as_ref()))
 }
 
 /// How a bed is deleted.
@@ -121,6 +141,7 @@ fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Res
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
     let subscription = Subscription::find(az, wanted).map_err(|error| failed(&doing, error))?;
+    old::warn(az, &subscription, Some(name), now_unix_s());
     let found = groups::find(az, name, &subscription).map_err(|error| failed(&doing, error))?;
     let Some(group) = found else {
         let (bed, subscription) = (name.to_owned(), subscription.name);
@@ -142,6 +163,7 @@ fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Res
             _ => failure,
         }
     })?;
+    forget_host_keys(name);
     if json {
         return print_beds(Vec::new(), vec![name.to_owned()]);
     }
@@ -149,6 +171,14 @@ fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Res
         return print(&format!("the bed {name} is deleted\n"));
     }
     print(&format!("Azure deletes the bed {name}; `netduel azure list` shows it until it is gone\n"))
+}
+
+/// Removes the host keys of a bed: the next one of this name has others.
+fn forget_host_keys(bed: &str) {
+    if let Ok(file) = known_hosts_of_bed(bed) {
+        // There is none before the first run on the bed.
+        drop(std::fs::remove_file(file));
+    }
 }
 
 fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
@@ -167,18 +197,8 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     let lines: Vec<String> =
         beds.iter().map(|(group, tags)| shown::listed(&group.location, tags, now)).collect();
     print_lines(&lines.concat())?;
-    for tags in beds.iter().map(|(_, tags)| tags).filter(|tags| is_old(tags, now)) {
-        let name = &tags.bed;
-        tell(&format!(
-            "warning: the bed {name} is older than a day; delete it with `netduel azure down {name}`"
-        ));
-    }
+    old::warn_of(beds.iter().map(|(_, tags)| tags), now);
     Ok(())
-}
-
-/// Whether a bed is older than a day, in which every shutdown has come once.
-fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
-    tags.created_unix_s.is_some_and(|created| now_unix_s.saturating_sub(created) > 24 * 60 * 60)
 }
 
 fn print_beds(beds: Vec<DeployedBed>, removed: Vec<String>) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use netduel_azure::deployment::Host;
+use netduel_azure::deployment::{DatedPrice, Host};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::layout::{End, Nic, NicUse};
 use netduel_model::bed::money::Money;
@@ -16,7 +16,7 @@ use netduel_report::json::envelope::iso_8601;
 const HOUR_S: f64 = 3600.0;
 
 /// A checked bed.
-pub fn checked(file: &str, bed: &Bed) -> String {
+pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>) -> String {
     let (layout, size) = (Layout::of(bed), bed.size);
     let zone = bed.zone.map(|zone| format!(", zone {zone}")).unwrap_or_default();
     let rate = human_bit_rate(size.rate().0 as f64);
@@ -58,7 +58,17 @@ pub fn checked(file: &str, bed: &Bed) -> String {
     if let Some(budget) = &bed.budget {
         let _ = writeln!(text, "  budget     at most {budget} until the next shutdown");
     }
-    text.push_str("  price      `netduel azure up` looks it up before anything is created\n");
+    let _ = match price {
+        Some(DatedPrice { of_vm, read_unix_s }) => writeln!(
+            text,
+            "  price      {} an hour for all VMs, as of {}; `netduel azure up` looks it up again",
+            of_vm.times(layout.vms.len() as f64),
+            iso_8601(read_unix_s.saturating_mul(1000)).chars().take(10).collect::<String>()
+        ),
+        None => {
+            writeln!(text, "  price      unknown; `netduel azure up` looks it up before anything is created")
+        }
+    };
     text
 }
 
@@ -189,7 +199,9 @@ mod tests {
             bed: "x".to_owned(),
             created_unix_s: Some(1_795_343_407),
             price: price.map(|price| price.parse().expect("a price")),
+            price_read_unix_s: None,
             shutdown: Some("19:00".to_owned()),
+            kind: None,
         }
     }
 
@@ -213,7 +225,11 @@ mod tests {
     fn checked_bed_shows_size_quota_and_nics() {
         let text = "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\nbudget = \"20 EUR\"\n";
         let bed = netduel_model::bed::parse(text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
-        let text = checked("x.toml", &bed);
+        let price = DatedPrice { of_vm: "0.5 EUR".parse().expect("a price"), read_unix_s: 1_795_343_407 };
+        let text = checked("x.toml", &bed, Some(&price));
+        assert!(text.contains("  price      1.00 EUR an hour for all VMs, as of 2026-11-22; "), "{text}");
+        let text = checked("x.toml", &bed, None);
+        assert!(text.contains("  price      unknown; "), "{text}");
         for part in [
             "x.toml is a valid bed: two-nic in westeurope\n",
             "Standard_DS4_v2: 8 vCPUs, 8 NICs at most, 6.00 Gbit/s for all NICs (dsv2-series of 2024-07-29)",

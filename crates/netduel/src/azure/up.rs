@@ -2,14 +2,14 @@
 use std::path::{Path, PathBuf};
 
 use netduel_azure::az::Az;
-use netduel_azure::deployment::up::{Prepared, create, prepare};
+use netduel_azure::deployment::up::{Prepared, create, prepare_with};
 use netduel_azure::deployment::{BedError, Host, State, Step, progress};
 use netduel_azure::ssh_key::{PublicKey, TEXT_LEN_MAX};
 use netduel_azure::template;
 use netduel_model::bed::Bed;
 use netduel_model::bed::prefix::Prefix;
 
-use super::{az, failed, now_unix_s, print_beds, read_bed, read_text, shown};
+use super::{az, failed, forget_host_keys, now_unix_s, old, prices, print_beds, read_bed, read_text, shown};
 use crate::console::{print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
@@ -29,8 +29,14 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
     let doing = format!("create the bed {}", bed.name);
-    let prepared = prepare(az, &bed, now_unix_s()).map_err(|error| failed(&doing, error))?;
+    let prepared =
+        prepare_with(az, &bed, now_unix_s(), prices::known(&bed)).map_err(|error| failed(&doing, error))?;
+    prepared.price.iter().for_each(|price| prices::keep(&bed, price));
+    old::warn(az, &prepared.subscription, None, now_unix_s());
     announce(&bed, &prepared);
+    if !prepared.exists {
+        forget_host_keys(&bed.name);
+    }
     let files = Files::write(&bed, &prepared, &key, prefixes)?;
     let created = created(az, &bed, &prepared, &files);
     let hosts = created.map_err(|error| with_remains(failed(&doing, error), &bed, path))?;

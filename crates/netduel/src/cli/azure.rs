@@ -5,7 +5,8 @@ use clap::{Args, Subcommand};
 use netduel_model::bed::prefix::Prefix;
 use netduel_model::bed::{is_name, is_subscription};
 
-use super::shared::JsonArgs;
+use super::run::OutcomeArgs;
+use super::shared::{GateArgs, JsonArgs, OverrideArgs, PermissionArgs, RemoteProgramArgs};
 
 /// Which subscription, for commands without a bed file.
 #[derive(Debug, Clone, Args)]
@@ -82,6 +83,14 @@ pub enum AzureCommand {
         #[command(flatten)]
         json: JsonArgs,
     },
+    /// Run plans on a deployed bed, one after the other. Their hosts are VMs of it: `[hosts.client] bed = "vm1"`.
+    ///
+    /// Finds the bed by its tag, waits until cloud-init has ended in the VMs, and compares what Azure claims of them with what they show before
+    /// each plan runs. A contradiction that an arm depends on, for example a NIC that is accelerated and has no virtual function, stops the run.
+    #[command(
+        after_help = "Examples:\n  netduel azure run my.toml --out report\n  netduel azure run one.toml other.toml --bed two-nic --start"
+    )]
+    Run(Box<AzureRunArgs>),
     /// List the beds of a subscription with age and cost.
     #[command(after_help = "Example:\n  netduel azure list")]
     List {
@@ -91,7 +100,44 @@ pub enum AzureCommand {
         json: JsonArgs,
     },
     /// Print the JSON Schema of beds, for editors that check while one types.
+    #[command(after_help = "Example:\n  netduel azure schema > bed-file.schema.json")]
     Schema,
+}
+
+/// `netduel azure run`.
+#[derive(Debug, Args)]
+pub struct AzureRunArgs {
+    /// The plans, TOML files.
+    #[arg(required = true, value_name = "PLAN.toml")]
+    pub plans: Vec<PathBuf>,
+    /// The bed: its name, or its file (NAME.toml) [default: the only bed of the subscription]
+    #[arg(long, value_name = "BED", value_parser = bed)]
+    pub bed: Option<BedArg>,
+    #[command(flatten)]
+    pub subscription: SubscriptionArgs,
+    /// Start VMs that do not run, for example after the daily shutdown. They cost money again.
+    #[arg(long)]
+    pub start: bool,
+    /// Run although a guest contradicts what Azure claims of a NIC that an arm depends on; the report has a warning.
+    #[arg(long)]
+    pub allow_disagreement: bool,
+    /// Let treatments stop (deallocate) VMs: `azure-nic` where a switch has no effect while the VM runs, and `azure-placement`.
+    #[arg(long)]
+    pub allow_deallocate: bool,
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
+    #[command(flatten)]
+    pub permissions: PermissionArgs,
+    #[command(flatten)]
+    pub remote_program: RemoteProgramArgs,
+    /// Write report.html into this folder; with several plans, into a folder there for each, by the name of the plan. With one plan, a name that
+    /// ends with .html, .md, .json, .csv or .txt is the file to write.
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub gate: GateArgs,
+    #[command(flatten)]
+    pub outcome: OutcomeArgs,
 }
 
 fn subscription(text: &str) -> Result<String, String> {

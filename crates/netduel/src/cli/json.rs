@@ -31,6 +31,7 @@ pub fn prints_document(command: &Command) -> bool {
             | AzureCommand::Up { json, .. }
             | AzureCommand::Down { json, .. }
             | AzureCommand::List { json, .. } => json.json,
+            AzureCommand::Run(args) => args.outcome.json.json,
             AzureCommand::Template { .. } | AzureCommand::Schema => false,
         },
         // Its result is a stream of documents; if it cannot start, the error is the only one.
@@ -39,9 +40,16 @@ pub fn prints_document(command: &Command) -> bool {
         Command::Compare(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
         Command::History(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
         Command::Runs(args) => match &args.action {
-            Some(RunsAction::Rm { json, .. }) => json.json,
+            Some(
+                RunsAction::Rm { json, .. }
+                | RunsAction::Verify { json, .. }
+                | RunsAction::Tag { json, .. }
+                | RunsAction::Rename { json, .. }
+                | RunsAction::Export { json, .. }
+                | RunsAction::Import { json, .. }
+                | RunsAction::Du { json, .. },
+            ) => json.json,
             Some(RunsAction::Baseline { out, .. }) => out.is_none(),
-            Some(RunsAction::Verify { .. }) => false,
             None => args.json.json,
         },
         Command::Plan(PlanCommand::Schema)
@@ -51,7 +59,8 @@ pub fn prints_document(command: &Command) -> bool {
         | Command::Complete { .. }
         | Command::Link { .. }
         | Command::LabKeeper { .. }
-        | Command::UndoGuard => false,
+        | Command::UndoGuard
+        | Command::AzureUndo(_) => false,
     }
 }
 
@@ -84,10 +93,14 @@ mod tests {
             ("tcp far --json-stream", false),
             ("runs --json", true),
             ("runs rm last -J", true),
+            ("runs verify -J", true),
+            ("runs export last --json", true),
+            ("runs du", false),
             ("lab down -J", true),
             ("lab exec a -- ip -J link", false),
             ("azure check x.toml --json", true),
             ("azure down x --yes -J", true),
+            ("azure run x.toml --json", true),
             ("azure template x.toml", false),
             ("report last --format json", true),
             ("report last --json --out x.json", false),

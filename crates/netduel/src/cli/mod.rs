@@ -5,6 +5,7 @@ pub mod json;
 pub mod keyword;
 pub mod lab;
 pub mod pair;
+pub mod publication;
 pub mod range;
 pub mod run;
 pub mod shared;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::inspect::args::InspectArgs;
+use crate::provider::undo::UndoCommand;
 use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use crate::serve::args::ServeArgs;
 use azure::AzureCommand;
@@ -138,7 +140,7 @@ pub enum Command {
         subcommand,
         after_help = "Examples:\n  netduel azure check beds/two-nic.toml                       no network needed\n  \
         netduel azure up beds/two-nic.toml --ssh-from 192.0.2.1/32  your address as Azure sees it\n  \
-        netduel azure list\n  netduel azure down two-nic"
+        netduel azure run my.toml --out report\n  netduel azure list\n  netduel azure down two-nic"
     )]
     Azure(AzureCommand),
     /// Print or write the report of a stored run: text, html, md, json or csv.
@@ -180,9 +182,11 @@ pub enum Command {
         #[arg(long, hide = true)]
         checksum: bool,
     },
-    /// Print shell completions; those of bash also complete names of runs and of paired hosts.
+    /// Print shell completions. Those of bash, zsh and fish also complete names of runs and paired hosts, and hosts and arms of plans.
     #[command(
-        after_help = "Example:\n  netduel completions bash > ~/.local/share/bash-completion/completions/netduel"
+        after_help = "Examples:\n  netduel completions bash > ~/.local/share/bash-completion/completions/netduel\n  \
+        netduel completions zsh > ~/.zfunc/_netduel              with fpath+=~/.zfunc before compinit in .zshrc\n  \
+        netduel completions fish > ~/.config/fish/completions/netduel.fish"
     )]
     Completions {
         /// The shell.
@@ -199,6 +203,8 @@ pub enum Command {
     Complete {
         /// Which names.
         what: Completable,
+        /// The plan that has them.
+        plan: Option<PathBuf>,
     },
     /// Carries an agent's conversation to a paired `netduel serve`; started by runs.
     #[command(hide = true)]
@@ -218,6 +224,9 @@ pub enum Command {
     /// Undoes an agent's treatments when the agent is gone; started by agents.
     #[command(hide = true, name = "undo-guard")]
     UndoGuard,
+    /// Returns a resource of Azure to its original state; started by runs and guards.
+    #[command(subcommand, hide = true, name = "azure-undo")]
+    AzureUndo(UndoCommand),
 }
 
 impl Command {
@@ -243,6 +252,10 @@ pub enum Completable {
     Runs,
     /// Paired hosts.
     Hosts,
+    /// Hosts of a plan.
+    PlanHosts,
+    /// Conditions for `--fail-if`, one for each metric and arm of a plan.
+    Conditions,
 }
 
 /// `netduel plan`.
@@ -258,10 +271,14 @@ pub enum PlanCommand {
         overrides: OverrideArgs,
         #[command(flatten)]
         permissions: PermissionArgs,
+        /// Check also whether this bed has the VMs and networks that the plan uses. Nothing is deployed or looked up.
+        #[arg(long, value_name = "BED.toml")]
+        bed: Option<PathBuf>,
         #[command(flatten)]
         json: JsonArgs,
     },
     /// Print the JSON Schema of plans, for editors that check while one types.
+    #[command(after_help = "Example:\n  netduel plan schema > plan-file.schema.json")]
     Schema,
 }
 

@@ -3,9 +3,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::publication::{PrintingArgs, PublicationArgs};
 use super::range::whole;
 use super::shared::{
-    GateArgs, JsonArgs, OverrideArgs, PermissionArgs, QuietArgs, RemoteProgramArgs, StoreArgs, TagArgs,
+    GateArgs, JsonArgs, LiveArgs, OverrideArgs, PermissionArgs, QuietArgs, RedactArgs, RemoteProgramArgs,
+    StoreArgs, TagArgs,
 };
 
 /// What is printed and stored of a run.
@@ -18,6 +20,10 @@ pub struct OutcomeArgs {
     pub json: JsonArgs,
     #[command(flatten)]
     pub quiet: QuietArgs,
+    #[command(flatten)]
+    pub live: LiveArgs,
+    #[command(flatten)]
+    pub redact: RedactArgs,
     #[command(flatten)]
     pub tags: TagArgs,
     #[command(flatten)]
@@ -42,7 +48,7 @@ pub struct RunArgs {
     #[arg(required_unless_present = "resume", conflicts_with = "resume", value_name = "PLAN.toml")]
     pub plan: Option<PathBuf>,
     /// Resume this run: its name, the beginning of its name, or `last`.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["aa", "seed", "set", "title", "notes"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["aa", "seed", "set", "title", "notes", "author", "organization", "purpose", "audience", "commentary", "logo", "accent"])]
     pub resume: Option<String>,
     /// Run the plan's baseline against a copy of itself.
     #[arg(long)]
@@ -54,13 +60,21 @@ pub struct RunArgs {
     pub overrides: OverrideArgs,
     #[command(flatten)]
     pub permissions: PermissionArgs,
+    /// Let treatments of Azure's NICs and VMs stop (deallocate) a VM: `azure-nic` where a switch has no effect while the VM runs, and
+    /// `azure-placement`. The VM may start on another physical host.
+    #[arg(long)]
+    pub allow_deallocate: bool,
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
-    /// Write report.html into this folder. A name with the extension of a format (.html, .md, .json, .xml for JUnit ...) is the file to write.
+    /// Write report.html into this folder. A name with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to write.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub gate: GateArgs,
     #[command(flatten)]
     pub outcome: OutcomeArgs,
+    #[command(flatten)]
+    pub publication: PublicationArgs,
+    #[command(flatten)]
+    pub printing: PrintingArgs,
 }

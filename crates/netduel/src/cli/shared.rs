@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use netduel_model::plan::Permissions;
+use netduel_model::publication::Publication;
 use netduel_model::run::Annotations;
 use netduel_report::checks::Rules;
 use netduel_report::gate::Condition;
@@ -51,6 +52,25 @@ impl GateArgs {
     pub fn rules(&self) -> Rules<'_> {
         Rules { conditions: &self.fail_if, strict: self.strict }
     }
+}
+
+/// The live view.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct LiveArgs {
+    /// Show the run on the whole terminal while it works; keys: ? [default: on a terminal of at least 100 columns and 30 lines]
+    #[arg(long)]
+    pub live: bool,
+    /// Print progress in lines, also on a large terminal.
+    #[arg(long, conflicts_with = "live")]
+    pub no_live: bool,
+}
+
+/// Pseudonyms.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct RedactArgs {
+    /// Replace names of hosts and users, addresses, MACs, UUIDs and home folders by pseudonyms in everything that is printed and written.
+    #[arg(long)]
+    pub redact: bool,
 }
 
 /// No progress.
@@ -116,6 +136,7 @@ impl TagArgs {
             title: self.title.clone(),
             notes: self.notes.iter().cloned().collect(),
             overrides: overrides.to_vec(),
+            publication: Publication::default(),
         }
     }
 }

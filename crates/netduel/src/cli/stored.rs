@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
-use netduel_model::ids::{ArmName, WorkloadName};
+use netduel_model::ids::{ArmName, RunId, WorkloadName};
 use netduel_model::metric::Metric;
 
-use super::shared::{GateArgs, JsonArgs, StoreArgs, note};
+use super::publication::{PrintingArgs, PublicationArgs, text_of_report};
+use super::shared::{GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs, note};
 
 /// `netduel report`.
 #[derive(Debug, Args)]
@@ -23,6 +24,15 @@ pub struct ReportArgs {
     /// The same as `--format json`.
     #[arg(short = 'J', long, conflicts_with = "format")]
     pub json: bool,
+    /// Title of the report [default: of the run, else the question]
+    #[arg(long, value_name = "TEXT", value_parser = text_of_report)]
+    pub title: Option<String>,
+    #[command(flatten)]
+    pub publication: PublicationArgs,
+    #[command(flatten)]
+    pub printing: PrintingArgs,
+    #[command(flatten)]
+    pub redact: RedactArgs,
     #[command(flatten)]
     pub gate: GateArgs,
     #[command(flatten)]
@@ -48,7 +58,11 @@ pub struct CompareArgs {
     #[arg(short = 'J', long, conflicts_with = "format")]
     pub json: bool,
     #[command(flatten)]
+    pub printing: PrintingArgs,
+    #[command(flatten)]
     pub gate: GateArgs,
+    #[command(flatten)]
+    pub redact: RedactArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -112,6 +126,8 @@ pub enum Format {
     Text,
     /// One self-contained page with charts.
     Html,
+    /// The page with charts, printed by an installed Chromium, Chrome or Edge; to a file only.
+    Pdf,
     /// Markdown.
     Md,
     /// One JSON document.
@@ -138,6 +154,7 @@ impl Format {
         match self {
             Self::Text | Self::Github => "txt",
             Self::Html => "html",
+            Self::Pdf => "pdf",
             Self::Md => "md",
             Self::Json => "json",
             Self::Csv => "csv",
@@ -169,15 +186,15 @@ impl Format {
         matches!(self, Self::Text | Self::Html | Self::Md | Self::Json)
     }
 
-    /// Whether it is no text, and is written to files only.
-    pub fn is_binary(self) -> bool {
+    /// Whether it is several files, which are never one text.
+    pub fn is_several_files(self) -> bool {
         self == Self::Parquet
     }
 
     /// Whether a comparison of runs has it: the others are values of the trials of one run.
     pub fn is_of_comparisons(self) -> bool {
         match self {
-            Self::Text | Self::Html | Self::Md | Self::Json | Self::Junit | Self::Github => true,
+            Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json | Self::Junit | Self::Github => true,
             Self::Csv | Self::Prometheus | Self::Influx | Self::Parquet => false,
         }
     }
@@ -235,6 +252,81 @@ pub enum RunsAction {
         /// The runs: names, beginnings of names, `last`, or paths of files [default: all of the store].
         #[arg(value_name = "RUN")]
         runs: Vec<String>,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Change the title and the notes of a run. Its trials stay as they are.
+    #[command(
+        after_help = "Examples:\n  netduel runs tag last --title \"after the driver update\" --note kernel=6.8\n  netduel runs tag last --unset kernel --no-title"
+    )]
+    Tag {
+        /// The run: its name, the beginning of its name, or `last`.
+        run: String,
+        #[command(flatten)]
+        tags: TagArgs,
+        /// Remove the title.
+        #[arg(long, conflicts_with = "title")]
+        no_title: bool,
+        /// Remove the note with this key; may be repeated.
+        #[arg(long, value_name = "KEY")]
+        unset: Vec<String>,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Give a run another name.
+    #[command(after_help = "Example:\n  netduel runs rename last before-the-update")]
+    Rename {
+        /// The run: its name, the beginning of its name, or `last`.
+        run: String,
+        /// The new name: 1 to 40 of a-z A-Z 0-9 . _ -
+        #[arg(value_name = "NAME")]
+        to: RunId,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Write a run to one file, for another machine or person. `netduel report FILE` opens it, `netduel runs import FILE` stores it.
+    #[command(
+        after_help = "Examples:\n  netduel runs export last\n  netduel runs export last --out for-the-vendor.netduel --redact"
+    )]
+    Export {
+        /// The run: its name, the beginning of its name, a file, or `last`.
+        run: String,
+        /// The file [default: RUN.netduel in this folder]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        #[command(flatten)]
+        redact: RedactArgs,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Copy the file of a run into the store. A run of the same name is not replaced.
+    #[command(
+        after_help = "Examples:\n  netduel runs import ./from-a-colleague.netduel\n  netduel runs import ./from-a-colleague.netduel --name theirs"
+    )]
+    Import {
+        /// The file.
+        file: PathBuf,
+        /// Its name in the store [default: the name that the run has]
+        #[arg(long, value_name = "NAME")]
+        name: Option<RunId>,
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Show the disk space of the stored runs, the largest first.
+    #[command(after_help = "Examples:\n  netduel runs du\n  netduel runs du --json | jq '.disk_bytes'")]
+    Du {
+        #[command(flatten)]
+        json: JsonArgs,
         #[command(flatten)]
         store: StoreArgs,
     },

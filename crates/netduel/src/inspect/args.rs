@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use netduel_report::findings::Severity;
 
-use crate::cli::shared::{JsonArgs, RemoteProgramArgs};
+use crate::cli::shared::{JsonArgs, RedactArgs, RemoteProgramArgs};
 
 /// `netduel inspect`.
 #[derive(Debug, Args)]
@@ -23,6 +23,8 @@ pub struct InspectArgs {
     pub remote_program: RemoteProgramArgs,
     #[command(flatten)]
     pub json: JsonArgs,
+    #[command(flatten)]
+    pub redact: RedactArgs,
     /// Do not query the cloud's metadata service.
     #[arg(long)]
     pub no_metadata: bool,

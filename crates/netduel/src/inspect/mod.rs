@@ -10,6 +10,7 @@ use netduel_lab::Lab;
 use netduel_model::event::Event;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Design, Host, Launch, Permissions, ResolvedPlan};
+use netduel_model::publication::Publication;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::Percent;
 use netduel_report::findings::Severity;
@@ -19,12 +20,14 @@ use netduel_report::json::inspect::InspectDocument;
 use crate::console::{page_layout, print, print_json};
 use crate::exit::{Failure, Kind, chain};
 use crate::program;
+use crate::redaction;
 use crate::run::{SystemClock, agent_argv, build_lab, read_plan, remove_lab};
 use crate::ssh::{OnFailure, SshHosts};
 use args::InspectArgs;
 
 /// Runs the command.
 pub fn command(args: &InspectArgs) -> Result<(), Failure> {
+    redaction::begin(args.redact.redact);
     let (inspection, failed) = match &args.plan {
         Some(path) => of_plan(path, args)?,
         None if args.hosts.is_empty() => (of_this_host(args)?, None),
@@ -66,6 +69,7 @@ fn counted(inspection: &Inspection) -> String {
 fn of_this_host(args: &InspectArgs) -> Result<Inspection, Failure> {
     let snapshot = netduel_agent::snapshot(!args.no_metadata)
         .map_err(|error| Failure::caused(Kind::Environment, format!("failed to {}", chain(&error)), error))?;
+    let snapshot = redaction::value(snapshot)?;
     let name = snapshot.hostname.clone().unwrap_or_else(|| "this host".to_owned());
     Ok(Inspection::of_hosts(vec![(name, snapshot)]))
 }
@@ -100,8 +104,30 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspected, Failure> {
         .collect();
     let Asked { hosts, failed, kind } = describe_hosts(&plan, &argv, &str::to_owned, !args.no_metadata)?;
     remove_lab(lab);
-    let failed = failed.into_iter().map(|(name, reason)| (name.to_string(), reason)).collect();
+    redaction::learn(&plan)?;
+    let (hosts, plan) = (redaction::value(hosts)?, redaction::value(plan)?);
+    let failed = failed.into_iter().map(|(name, reason)| (name.to_string(), reason));
+    let failed = failed.map(|(name, reason)| (redaction::host(&name), redaction::text(&reason))).collect();
     Ok((Inspection { failed, ..Inspection::of_plan(&plan, &hosts) }, kind))
+}
+
+/// The hosts of a plan without a lab as they are now.
+///
+/// # Errors
+/// The first host that cannot be inspected.
+pub fn snapshots(
+    plan: &ResolvedPlan,
+    ssh: &mut SshHosts,
+) -> Result<BTreeMap<HostName, HostSnapshot>, Failure> {
+    let argv =
+        plan.hosts.iter().map(|(name, host)| (name.clone(), agent_argv(name, host, None, ssh))).collect();
+    let Asked { hosts, failed, kind } = describe_hosts(plan, &argv, &str::to_owned, true)?;
+    match failed.into_iter().next().zip(kind) {
+        Some(((host, reason), kind)) => {
+            Err(Failure::message(kind, format!("{host} could not be inspected: {reason}")))
+        }
+        None => Ok(hosts),
+    }
 }
 
 /// Hosts from the command line.
@@ -117,6 +143,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
                 data_ports: None,
                 size: None,
                 expect_mbps: None,
+                vm: None,
             },
         )
     });
@@ -130,17 +157,23 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
         targets.iter().fold(text.to_owned(), |text, (name, target)| text.replace(name.as_str(), &target.word))
     };
     let Asked { hosts, failed, kind } = describe_hosts(&plan, &argv, &in_arguments, !args.no_metadata)?;
-    let word = |name: &HostName| targets.get(name).map(|target| target.word.clone()).unwrap_or_default();
-    let hosts = hosts.into_iter().map(|(name, snapshot)| (word(&name), snapshot)).collect();
-    let failed = failed.into_iter().map(|(name, reason)| (word(&name), reason)).collect();
+    let word =
+        |name: &HostName| targets.get(name).map(|target| redaction::host(&target.word)).unwrap_or_default();
+    let hosts: Vec<(String, HostSnapshot)> =
+        hosts.into_iter().map(|(name, snapshot)| (word(&name), snapshot)).collect();
+    let failed: Vec<(String, String)> =
+        failed.into_iter().map(|(name, reason)| (word(&name), redaction::text(&reason))).collect();
+    let hosts = redaction::value(hosts)?;
     Ok((Inspection { failed, ..Inspection::of_hosts(hosts) }, kind))
 }
 
 /// A plan with hosts only.
 fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
     ResolvedPlan {
+        published: None,
         name: "inspect".to_owned(),
         question: String::new(),
+        report: Publication::default(),
         lab: None,
         hosts,
         arms: Vec::new(),

@@ -68,6 +68,9 @@ pub struct CommonArgs {
     pub json_stream: bool,
     #[command(flatten)]
     pub quiet: QuietArgs,
+    /// Show the test on the whole terminal while it runs; its lines and its result are printed at the end.
+    #[arg(long, conflicts_with_all = ["json", "json_stream", "quiet"])]
+    pub live: bool,
     /// Store the test as a run, for `netduel report`.
     #[arg(long)]
     pub save: bool,

@@ -12,6 +12,8 @@ mod prompt;
 #[cfg(test)]
 mod ranges;
 mod reach;
+#[cfg(test)]
+mod reproduced;
 pub mod string_input;
 pub mod tls;
 pub mod values;
@@ -32,7 +34,7 @@ use netduel_report::quick::SummaryInput;
 use crate::console::{page_layout, print, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::program;
-use crate::run::{RunSource, System, run_failure};
+use crate::run::{Live, RunSource, System, run_failure};
 use crate::run_store::{open_store, writable_store};
 use args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use output::{Format, Output};
@@ -182,9 +184,8 @@ fn execute(
 ) -> Result<Done, Failure> {
     output.borrow().begin(workload, (&server.words(), test.rate_per_stream))?;
     let source = if common.save {
-        // A quick test has no plan text: its command line repeats it.
-        let plan_text = format!("# A quick test; repeat it with:\n# {}\n", program::command_line().join(" "));
-        RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None }
+        let plan_text = test.plan_text(common, &server.at, server.address, &program::command_line())?;
+        RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None, bed: None }
     } else {
         RunSource::Unstored
     };
@@ -196,7 +197,22 @@ fn execute(
     }
     let progress = if common.interval == Nanos(0) { Nanos(1_000_000_000) } else { common.interval };
     let mut policy = QuickPolicy { plan, progress, failure: None };
-    let (result, closed) = system.run(&mut policy, |event| output.borrow_mut().event(event));
+    let live = if common.live { Live::open_for_test(plan) } else { None };
+    let mut kept = Vec::new();
+    let (result, closed) = system.run(&mut policy, |event| match &live {
+        Some(live) => {
+            live.event(event);
+            kept.push(event.clone());
+        }
+        None => output.borrow_mut().event(event),
+    });
+    if let Some(live) = live {
+        live.close();
+        // Its lines, on the terminal that it had.
+        for event in &kept {
+            output.borrow_mut().event(event);
+        }
+    }
     let hosts = &closed.hosts;
     match (&closed.trial, result) {
         (_, Ok(RunEnd::Interrupted)) => Err(Failure::message(Kind::Interrupted, output.borrow().stopped())),

@@ -8,8 +8,10 @@ use netduel_model::plan::spec::{
     ArmSpec, DesignSpec, HostSpec, LaunchKind, PlanSpec, SearchSpec, SettingsSpec, WorkloadSpec, WorkloadType,
 };
 use netduel_model::plan::{self, ResolvedPlan};
+use netduel_model::run::QUICK_TEST;
 use netduel_model::units::{BitRate, Nanos};
 use netduel_model::workload::{Direction, Family};
+use netduel_report::words;
 
 use super::args::{
     BulkArgs, CommonArgs, CrrArgs, PpsArgs, RequestArgs, RrArgs, TcpArgs, UdpArgs, WayArgs, WindowArgs,
@@ -149,6 +151,18 @@ impl Test {
         Ok(plan)
     }
 
+    /// The text that is stored as the plan of this test: the command that repeats it, and the test as a plan file.
+    pub fn plan_text(
+        &self,
+        common: &CommonArgs,
+        at: &str,
+        address: IpAddr,
+        command: &[String],
+    ) -> Result<String, Failure> {
+        let file = plan::text_of(&self.spec(common, at, address)?).unwrap_or_default();
+        Ok(format!("{QUICK_TEST}\n# {}\n\n{file}", words::plain(&command.join(" "))))
+    }
+
     fn spec(&self, common: &CommonArgs, at: &str, address: IpAddr) -> Result<PlanSpec, Failure> {
         let host = |launch| HostSpec { launch: Some(launch), ..HostSpec::default() };
         let server = HostSpec {
@@ -263,6 +277,25 @@ mod tests {
         assert_eq!(timing("tcp far -t 10"), ["10 s", "1 s", "500 ms"]);
         assert_eq!(timing("tcp far -t 10 -O 2"), ["12 s", "2 s", "0 ns"]);
         assert_eq!(timing("tcp far -n 1M"), ["10 s", "0 ns", "0 ns"]);
+    }
+
+    #[test]
+    fn stored_text_is_a_plan_file_of_the_same_workload() {
+        for words in [
+            "tcp far",
+            "tcp far -u -b 10M -P 3 -R",
+            "tcp far -P 8 -n 1G --engine copy --pin-client 0,2 -C cubic",
+        ] {
+            let (test, common) = tcp(words);
+            let command = [words.to_owned()];
+            let text = test.plan_text(&common, "far:5210", ANY_IPV4, &command).expect("it is a plan");
+            assert!(text.starts_with(&format!("{QUICK_TEST}\n# {words}\n")), "{text}");
+            let read = plan::parse(&text, "quick.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let own = test.plan(&common, "far:5210", ANY_IPV4).expect("it is a plan");
+            assert_eq!(read.arms[0].workloads, own.arms[0].workloads, "{text}");
+            assert_eq!(read.hosts, own.hosts, "{text}");
+            assert!(read.design.aa, "{text}");
+        }
     }
 
     #[test]

@@ -1,18 +1,21 @@
 //! `netduel run`: runs a plan from a file, or resumes a stored run.
 mod estimate;
 mod lines;
+mod live;
 mod outcome;
 mod path_events;
 mod progress;
+mod rate;
 mod surroundings;
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use netduel_control::coordinator::Provider;
 use netduel_lab::Lab;
 use netduel_model::plan::{self, Permissions, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
-use netduel_model::run::RunHeader;
+use netduel_model::run::{Annotations, RunHeader};
 use netduel_report::document::verdicts::Sides;
 use netduel_store::Store;
 
@@ -20,35 +23,42 @@ use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
 use crate::gate;
+use crate::provider::{self, Home};
+use crate::publication;
+use crate::redaction;
 use crate::report_file::Destination;
 use crate::run_store::{NextStep, open_store, store_failure, writable_store};
 use crate::signal;
 use crate::ssh::SshHosts;
 
+pub use live::Live;
 use outcome::finish;
 pub use outcome::{Output, run_failure, stopped_before_trials};
-use progress::Progress;
+use progress::{Display, Progress};
 pub use surroundings::{
-    PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab,
+    PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab, ssh_hosts,
 };
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
+    redaction::begin(args.outcome.redact.redact);
     let permissions = args.permissions.permissions();
     let store = match &args.resume {
         // A store without the run is not created.
         Some(_) => open_store(&args.outcome.store)?,
         None => writable_store(&args.outcome.store)?,
     };
-    let out = args.out.as_ref().map(|out| Destination::of(out, None)).transpose()?;
+    let out = args.out.as_ref().map(|out| Destination::of(out, None)?.printed(&args.printing)).transpose()?;
     let mut output = Output {
         out,
         json: args.outcome.json.json,
         quiet: args.outcome.quiet.quiet,
+        live: args.outcome.live,
         verbose: args.outcome.verbose,
         gate: args.gate.clone(),
     };
     let ssh = SshHosts::new(&args.remote_program.remote_program, output.quiet);
+    let provider = |plan: &ResolvedPlan| provider::of(plan, args.allow_deallocate, Home::default());
     if let Some(name) = &args.resume {
         let id = store.id_of(name).map_err(store_failure)?;
         // A refused run stays as it is.
@@ -60,12 +70,15 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
         if let (None, Some(report)) = (&output.out, &run.header.report) {
-            output.out = Some(Destination::of(Path::new(report), None)?);
+            output.out = Some(Destination::of(Path::new(report), None)?.printed(&args.printing)?);
         }
         output.check()?;
+        redaction::learn(&run.header)?;
         let plan = run.header.plan.clone();
+        let provider = provider(&plan)?;
         let lab = announced_lab(&plan, output.quiet)?;
-        return execute(&plan, RunSource::Resumed(Box::new((run, writer))), store, lab, &output, ssh);
+        let source = RunSource::Resumed(Box::new((run, writer)));
+        return execute(&plan, source, store, Around { lab, ssh, provider }, &output);
     }
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
     let (text, mut plan) = read_plan(path, &args.overrides.set, permissions)?;
@@ -75,16 +88,31 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     if args.seed.is_some() {
         plan.design.seed = args.seed;
     }
+    redaction::learn(&plan)?;
     gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
+    let provider = provider(&plan)?;
+    let own = publication::of_run(&args.publication, &plan, path)?;
+    let annotations = args.outcome.tags.annotations(&args.overrides.set);
     crate::plan::warn_of_few_blocks(&plan);
     let lab = announced_lab(&plan, output.quiet)?;
     let source = RunSource::New {
         plan_text: text,
-        annotations: args.outcome.tags.annotations(&args.overrides.set),
+        annotations: Annotations { publication: own, ..annotations },
         report: output.report(),
+        bed: None,
     };
-    execute(&plan, source, store, lab, &output, ssh)
+    execute(&plan, source, store, Around { lab, ssh, provider }, &output)
+}
+
+/// What a run has around it on this machine.
+pub struct Around {
+    /// The lab of the plan.
+    pub lab: Option<Lab>,
+    /// Hosts that are reached by ssh.
+    pub ssh: SshHosts,
+    /// The provider of the hosts' machines.
+    pub provider: Box<dyn Provider>,
 }
 
 /// Builds the plan's lab, if it has one, and tells what was built.
@@ -173,15 +201,27 @@ pub fn execute(
     plan: &ResolvedPlan,
     source: RunSource,
     store: Store,
-    lab: Option<Lab>,
+    around: Around,
     output: &Output,
-    ssh: SshHosts,
 ) -> Result<(), Failure> {
-    let mut progress = Progress::new(plan, source.earlier_trials(), output.quiet);
-    let mut system = System::new(plan, source, store, lab)?;
-    system.ssh = ssh;
-    let (result, closed) = system.run(&mut PlanPolicy(plan), |event| progress.event(event));
+    let earlier = source.earlier_trials();
+    let mut system = System::new(plan, source, store, around.lab)?;
+    system.ssh = around.ssh;
+    system.provider = around.provider;
+    let live = Live::open(output.live, output.quiet, plan, &earlier);
+    let display = if live.is_some() { Display::Elsewhere } else { Display::of_stderr(output.quiet) };
+    let mut progress = Progress::new(plan, earlier, output.quiet, display);
+    let mut policy = PlanPolicy { plan, controls: live.as_ref().map(Live::controls).unwrap_or_default() };
+    let (result, closed) = system.run(&mut policy, |event| {
+        progress.event(event);
+        if let Some(live) = &live {
+            live.event(event);
+        }
+    });
     progress.close();
+    if let Some(live) = live {
+        live.close();
+    }
     // The results first: nothing of them depends on the end of the lab.
     let finished = finish(result, &closed.store, closed.id.as_ref(), output);
     remove_lab(closed.lab);

@@ -11,12 +11,13 @@ use netduel_report::document;
 use netduel_report::json::report::ReportDocument;
 use netduel_store::Store;
 
-use crate::cli::shared::GateArgs;
+use crate::cli::shared::{GateArgs, LiveArgs};
 use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
 use crate::pipeline;
 use crate::program;
+use crate::redaction;
 use crate::report_file::{Destination, summary, text, write};
 use crate::run_store::resume_command;
 
@@ -28,6 +29,8 @@ pub struct Output {
     pub json: bool,
     /// No progress.
     pub quiet: bool,
+    /// Whether the run is shown on the whole terminal.
+    pub live: LiveArgs,
     /// The whole report on standard output, not only the verdicts.
     pub verbose: bool,
     /// Conditions under which the run fails.
@@ -70,7 +73,7 @@ pub fn finish(
         tell("No trial was finished.");
         Ok(())
     } else {
-        show(&run, &analysis, output)
+        with_pseudonyms(&run, &analysis, output, |run, analysis, checks| show(run, analysis, checks, output))
     };
     // The resumed run writes the same report, whose path is in the run.
     let resume = resume_command(id);
@@ -109,8 +112,10 @@ pub fn finish(
 /// Whether a complete run passes: its conditions, and data in every comparison. A proven loss matters more than missing data.
 fn judge(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
     let decided = gate::decide(&output.gate, |condition| condition.of_run(analysis));
-    let checks = Checks::of_run(run, analysis, output.gate.rules());
-    pipeline::announce(&checks, &document::of_run(run, analysis), decided.as_ref());
+    with_pseudonyms(run, analysis, output, |run, analysis, checks| {
+        pipeline::announce(checks, &document::of_run(run, analysis), decided.as_ref());
+        Ok(())
+    })?;
     let passed = match decided {
         Err(failure) if failure.kind == Kind::Gate => return Err(failure),
         other => other,
@@ -133,7 +138,22 @@ fn is_dropped(run: &Run, arm: &ArmName) -> bool {
         .any(|warning| matches!(warning, Warning::ArmDropped { arm: dropped, .. } if dropped == arm))
 }
 
-fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
+/// Shows the run, with pseudonyms when the user wants them. What judges the run has its names.
+fn with_pseudonyms(
+    run: &Run,
+    analysis: &Analysis,
+    output: &Output,
+    show: impl FnOnce(&Run, &Analysis, &Checks) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let checks = Checks::of_run(run, analysis, output.gate.rules());
+    if !redaction::is_on() {
+        return show(run, analysis, &checks);
+    }
+    let seen = redaction::run(run.clone())?;
+    show(&seen, &netduel_report::analyse_run(&seen), &checks.with_texts(redaction::text))
+}
+
+fn show(run: &Run, analysis: &Analysis, checks: &Checks, output: &Output) -> Result<(), Failure> {
     let printed = if output.json {
         print_json(&ReportDocument::of(run, analysis, &program::origin()))
     } else {
@@ -141,7 +161,7 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
     };
     if let Some(destination) = &output.out {
         // Also when the standard output is full.
-        write(run, analysis, output.gate.rules(), destination).map_err(|failure| {
+        write(run, analysis, checks, destination).map_err(|failure| {
             // The run is finished and stored: only its report is missing.
             let id = &run.header.id;
             failure.remedy(format!(
@@ -162,7 +182,7 @@ fn say(json: bool, line: &str) -> Result<(), Failure> {
         tell(line);
         return Ok(());
     }
-    print_lines(&format!("{line}\n"))
+    print_lines(&redaction::text(&format!("{line}\n")))
 }
 
 /// A signal came before the first trial.

@@ -13,7 +13,6 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
-use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::{Role, WorkUnit};
 use netduel_report::analysis::ArmValues;
 use netduel_report::words;
@@ -21,6 +20,7 @@ use netduel_sys::clock::monotonic_ns;
 
 use super::estimate::Estimate;
 use super::lines::{Standing, fit, run_line};
+use super::rate::{LiveRate, Rate};
 use crate::console::{has_control_sequences, message, tell};
 use crate::figure::trial_value;
 
@@ -30,14 +30,11 @@ const WIDTH_DEFAULT: usize = 80;
 /// Interval at which the bars are redrawn without an event.
 const TICK: Duration = Duration::from_millis(500);
 
-/// A live rate is over at least so many seconds: half of the interval between the figures of an agent.
-const LIVE_MIN_S: f64 = 0.25;
-/// No live rate begins in this last share of a trial.
-const LIVE_REST_SHARE: f64 = 0.1;
-
 /// Shows the trial in flight, the progress of the run, and the current medians.
 pub struct Progress {
     bars: Option<Bars>,
+    /// Whether each trial is printed as a line.
+    has_trial_lines: bool,
     /// Warnings and failures only.
     quiet: bool,
     plan: ResolvedPlan,
@@ -47,15 +44,31 @@ pub struct Progress {
     total: u32,
     estimate: Option<Estimate>,
     figures: BTreeMap<(WorkloadName, ArmName), ArmValues>,
-    previous: LiveFigures,
-    /// Payload of a packet of the trial in flight, bytes, for packet workloads.
-    packet_bytes: Option<u64>,
-    /// Duration of the trial in flight, nanoseconds.
-    duration_ns: u64,
+    /// The rate of the trial in flight.
+    rate: LiveRate,
     /// Columns of the longest names of workloads and arms.
     widths: (usize, usize),
     /// Block, workload and arm of the trial in flight.
     trial: String,
+}
+
+/// Where the trial in flight is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Display {
+    /// In bars below the lines.
+    Bars,
+    /// Nowhere: a line is printed for each finished trial.
+    Lines,
+    /// In the live view.
+    Elsewhere,
+}
+
+impl Display {
+    /// Bars when standard error is a terminal that moves its cursor.
+    pub fn of_stderr(quiet: bool) -> Self {
+        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr()) && has_control_sequences();
+        if terminal && !quiet { Self::Bars } else { Self::Lines }
+    }
 }
 
 struct Bars {
@@ -93,11 +106,11 @@ impl Bars {
 }
 
 impl Progress {
-    /// For a run of this plan with these stored trials. Bars are drawn when standard error is a terminal that moves its cursor.
-    pub fn new(plan: &ResolvedPlan, earlier: Vec<Trial>, quiet: bool) -> Self {
-        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr()) && has_control_sequences();
+    /// For a run of this plan with these stored trials.
+    pub fn new(plan: &ResolvedPlan, earlier: Vec<Trial>, quiet: bool, display: Display) -> Self {
         Self {
-            bars: (terminal && !quiet).then(Bars::new),
+            bars: (display == Display::Bars).then(Bars::new),
+            has_trial_lines: display == Display::Lines,
             quiet,
             plan: plan.clone(),
             earlier,
@@ -105,9 +118,7 @@ impl Progress {
             total: 0,
             estimate: None,
             figures: BTreeMap::new(),
-            previous: LiveFigures::default(),
-            packet_bytes: None,
-            duration_ns: 0,
+            rate: LiveRate::default(),
             widths: (
                 plan.workloads.iter().map(|name| name.as_str().len()).max().unwrap_or(0),
                 plan.arms.iter().map(|arm| arm.name.as_str().len()).max().unwrap_or(0),
@@ -121,6 +132,7 @@ impl Progress {
         match event {
             Event::HostReady { host } => self.line(&format!("host {host} is ready")),
             Event::ProblemFound { text } => self.important(text),
+            Event::ResourcesChanging { host, change } => self.line(&format!("changing {change} ({host})")),
             Event::RunStarted { id, trials_max, trials_done } => {
                 let again = self.words_of_earlier(*trials_done);
                 self.run_started(*trials_max, *trials_done);
@@ -131,13 +143,13 @@ impl Progress {
             Event::TrialStarted { slot, .. } => self.trial_started(slot),
             Event::TrialProgress { role, figures } => self.trial_progress(*role, *figures),
             Event::SearchTries { input } => {
-                self.previous = LiveFigures::default();
+                self.rate.restart();
                 self.now(&words::search::tries(input));
             }
             Event::SearchTried { step } => {
                 let tried = words::search::tried(step);
                 self.now(&tried);
-                if self.bars.is_none() {
+                if self.has_trial_lines {
                     self.line(&format!("  {tried}"));
                 }
             }
@@ -207,10 +219,9 @@ impl Progress {
     }
 
     fn trial_started(&mut self, slot: &Slot) {
-        self.previous = LiveFigures::default();
         let workload = self.plan.arm(&slot.arm).and_then(|arm| arm.workload(&slot.workload));
-        self.packet_bytes = workload.and_then(|workload| workload.traffic.facts().packet_bytes());
-        self.duration_ns = workload.map_or(0, |workload| workload.timing.duration.0);
+        let packet_bytes = workload.and_then(|workload| workload.traffic.facts().packet_bytes());
+        self.rate = LiveRate::new(packet_bytes, workload.map_or(0, |workload| workload.timing.duration.0));
         self.trial = format!("block {}: {} over {}", slot.block + 1, slot.workload, slot.arm);
         self.now("");
     }
@@ -219,28 +230,13 @@ impl Progress {
         if self.bars.is_none() {
             return;
         }
-        let seconds = figures.elapsed_ns.saturating_sub(self.previous.elapsed_ns) as f64 / 1e9;
-        let bytes = figures.received_bytes.max(figures.sent_bytes);
-        // What comes at the end of a trial is of a short time, or of a time in which buffers drain: no rate of the path.
-        let is_rest = seconds < LIVE_MIN_S
-            || self.previous.elapsed_ns as f64 > self.duration_ns as f64 * (1.0 - LIVE_REST_SHARE);
-        if role == Role::Client && !is_rest {
-            let rate =
-                bytes.saturating_sub(self.previous.received_bytes.max(self.previous.sent_bytes)) as f64;
-            let messages = figures.messages.saturating_sub(self.previous.messages) as f64;
-            let text = if let Some(packet) = self.packet_bytes {
-                words::packet_rate(rate / packet as f64 / seconds)
-            } else if messages > 0.0 {
-                human_si(messages / seconds, "/s")
-            } else if rate > 0.0 {
-                human_bit_rate(rate * 8.0 / seconds)
-            } else {
-                // A round-trip trial counts no bytes, and may not have a response yet.
-                String::new()
-            };
+        if role == Role::Client
+            && let Some(rate) = self.rate.next(figures)
+        {
+            // A round-trip trial counts no bytes, and may not have a response yet.
+            let text = if rate == Rate::Bits(0.0) { String::new() } else { rate.words() };
             self.now(&text);
             self.show_run();
-            self.previous = figures;
         }
     }
 
@@ -252,7 +248,7 @@ impl Progress {
     }
 
     fn trial_finished(&mut self, trial: &Trial) {
-        self.done += 1;
+        self.done = self.done.saturating_add(1);
         let slot = &trial.slot;
         let metric = self.headline_metric(&slot.workload, &slot.arm);
         let value = metric.and_then(|metric| trial_value(&self.plan, trial, metric));
@@ -272,7 +268,7 @@ impl Progress {
             (Validity::Failed { reason }, ..) => format!("failed: {reason}"),
         };
         let (workload, arm) = self.widths;
-        if self.bars.is_none() || !trial.is_valid() {
+        if self.has_trial_lines || !trial.is_valid() {
             self.line(&format!(
                 "trial {:>3}/{}  block {:>2}  {:<workload$} {:<arm$}  {outcome}",
                 self.done,
@@ -374,7 +370,7 @@ mod tests {
         // Block 0 has two attempts, block 1 is complete, block 2 was interrupted and will be repeated.
         let earlier = vec![of(0, 0), of(0, 1), of(1, 0), of(2, 0)];
         let per_block = plan.trials_per_block();
-        let mut progress = Progress::new(plan, earlier, true);
+        let mut progress = Progress::new(plan, earlier, true, Display::Lines);
         progress.event(&Event::RunStarted {
             id: RunId::new("x").expect("a name"),
             trials_max: 10 * per_block,

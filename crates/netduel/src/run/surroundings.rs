@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use netduel_control::coordinator::{
-    self, Clock, KnownRun, Lab, Policy, RunError, Store, StoreProblem, Surroundings,
+    self, Clock, KnownRun, Lab, NoProvider, Policy, Provider, RunError, Store, StoreProblem, Surroundings,
 };
 use netduel_lab::Lifetime;
+use netduel_model::bed::RunBed;
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{ArmName, HostName, LabName, RunId, Token};
@@ -24,6 +25,7 @@ use netduel_report::inspect::Inspection;
 use netduel_store::{RunWriter, StoreError};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
+use crate::run::live::Controls;
 use crate::run::outcome::stopped_before_trials;
 use crate::run::path_events::PathEvents;
 use crate::ssh::{NotPrepared, OnFailure, SshHosts};
@@ -39,6 +41,8 @@ pub enum RunSource {
         annotations: Annotations,
         /// The report file, an absolute path.
         report: Option<PathBuf>,
+        /// The bed that has the hosts.
+        bed: Option<Box<RunBed>>,
     },
     /// A stored run to resume.
     Resumed(Box<(Run, RunWriter)>),
@@ -80,6 +84,8 @@ pub struct System {
     pub agent_arguments: Vec<String>,
     /// Hosts that are reached by ssh.
     pub ssh: SshHosts,
+    /// The provider of the hosts' machines.
+    pub provider: Box<dyn Provider>,
 }
 
 impl System {
@@ -108,6 +114,7 @@ impl System {
             lab,
             agent_arguments: Vec::new(),
             ssh: SshHosts::default(),
+            provider: Box::new(NoProvider),
         })
     }
 
@@ -136,6 +143,7 @@ impl System {
             tokens: &mut token,
             store: &mut self.file,
             lab: &mut self.lab,
+            provider: &mut *self.provider,
             policy,
         };
         let result = coordinator::run(&self.plan, surroundings);
@@ -149,7 +157,7 @@ impl System {
 }
 
 /// The hosts of a plan's arms that are reached by ssh.
-fn ssh_hosts(plan: &ResolvedPlan) -> BTreeMap<&HostName, &SshHost> {
+pub fn ssh_hosts(plan: &ResolvedPlan) -> BTreeMap<&HostName, &SshHost> {
     let names = plan.arms.iter().flat_map(|arm| [&arm.pair.client, &arm.pair.server]);
     let by_ssh = |name| match &plan.hosts.get(name)?.launch {
         Launch::Ssh(ssh) => Some((name, ssh)),
@@ -224,6 +232,11 @@ pub fn agent_argv(
         }
         Launch::Ssh(host) => return ssh.argv(name, host),
         Launch::Paired { address } => return Ok(vec![program, "link".to_owned(), address.clone()]),
+        Launch::Bed { vm, .. } => {
+            return Err(format!(
+                "it is {vm} of a bed, and no bed was named; run the plan with `netduel azure run`"
+            ));
+        }
     };
     Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
 }
@@ -261,15 +274,31 @@ impl Clock for SystemClock {
 }
 
 /// The policy of a run of a plan: its hosts are inspected, and it stops when every interval is as narrow as the plan requires.
-pub struct PlanPolicy<'a>(pub &'a ResolvedPlan);
+pub struct PlanPolicy<'a> {
+    /// The plan.
+    pub plan: &'a ResolvedPlan,
+    /// What the user asks of the run.
+    pub controls: Controls,
+}
+
+impl<'a> PlanPolicy<'a> {
+    /// Without a user.
+    pub fn of(plan: &'a ResolvedPlan) -> Self {
+        Self { plan, controls: Controls::default() }
+    }
+}
 
 impl Policy for PlanPolicy<'_> {
     fn problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
-        host_problems(self.0, hosts)
+        host_problems(self.plan, hosts)
+    }
+
+    fn is_paused(&mut self) -> bool {
+        self.controls.is_paused()
     }
 
     fn stop_after_block(&mut self, trials: &[Trial], dropped: &BTreeMap<ArmName, String>) -> Option<RunEnd> {
-        let analysis = analysis::analyse(self.0, None, trials, &[], None);
+        let analysis = analysis::analyse(self.plan, None, trials, &[], None);
         analysis.precise_enough(|arm| dropped.contains_key(arm)).then_some(RunEnd::PrecisionReached)
     }
 }
@@ -323,7 +352,7 @@ impl RunFile {
     fn header(
         &self,
         (id, seed, started_unix_ms): (RunId, u64, u64),
-        (plan_text, annotations, report): (String, Annotations, Option<PathBuf>),
+        (plan_text, annotations, report, bed): (String, Annotations, Option<PathBuf>, Option<RunBed>),
     ) -> RunHeader {
         RunHeader {
             id,
@@ -337,6 +366,7 @@ impl RunFile {
             annotations,
             // Another name would be another file: without it the resumed run needs --out again.
             report: report.and_then(|path| path.to_str().map(str::to_owned)),
+            bed,
         }
     }
 }
@@ -347,12 +377,15 @@ impl Store for RunFile {
         self.hosts.clone_from(hosts);
         let source = std::mem::replace(&mut self.source, RunSource::Unstored);
         let known = match source {
-            RunSource::New { plan_text, annotations, report } => {
+            RunSource::New { plan_text, annotations, report, bed } => {
                 let seed = self.plan.design.seed.map_or_else(random_u64, Ok).map_err(problem)?;
                 let suffix = random_u64().map_err(problem)? as u16;
                 let unix_ms = netduel_sys::clock::realtime_ns() / 1_000_000;
                 let id = self.store.new_id(&self.plan.name, unix_ms, suffix);
-                let header = self.header((id.clone(), seed, unix_ms), (plan_text, annotations, report));
+                let header = self.header(
+                    (id.clone(), seed, unix_ms),
+                    (plan_text, annotations, report, bed.map(|bed| *bed)),
+                );
                 self.writer = Some(self.store.create(&header).map_err(store_problem)?);
                 new_run(id, seed)
             }

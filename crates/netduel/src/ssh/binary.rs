@@ -42,18 +42,28 @@ impl Binary {
     }
 }
 
-/// This program, and those of the command line.
-#[derive(Debug, Default)]
+/// This program, those of the command line, and those that are installed with this one.
+#[derive(Debug)]
 pub struct Binaries {
     others: Vec<PathBuf>,
-    /// Read once, by the first host that needs one.
+    /// The folder of this program; `None` when the kernel does not name it.
+    folder: Option<PathBuf>,
+    /// Read once, by the first host that needs one: those of the command line, and this program.
     read: Mutex<Option<Vec<Binary>>>,
+}
+
+impl Default for Binaries {
+    fn default() -> Self {
+        Self::new(&[])
+    }
 }
 
 impl Binaries {
     /// The programs of the command line come first.
     pub fn new(others: &[PathBuf]) -> Self {
-        Self { others: others.to_vec(), read: Mutex::new(None) }
+        let own = std::env::current_exe().ok();
+        let folder = own.and_then(|own| own.parent().map(Path::to_owned));
+        Self { others: others.to_vec(), folder, read: Mutex::new(None) }
     }
 
     /// The program for a host, by what `uname -sm` printed there.
@@ -64,19 +74,52 @@ impl Binaries {
             let all = self.others.iter().chain([&own]).map(|path| Binary::read(path));
             *read = Some(all.collect::<Result<_, _>>()?);
         }
+        let known = read.get_or_insert_default();
         let mut words = uname.split_whitespace();
         let (kernel, machine) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         if kernel != "Linux" {
             return Err(Obstacle::Kernel { host: host.to_owned(), kernel: kernel.to_owned() });
         }
-        read.iter().flatten().find(|binary| binary.machine == Some(machine)).cloned().ok_or_else(|| {
-            Obstacle::Machine {
+        if let Some(binary) = known.iter().find(|binary| binary.machine == Some(machine)) {
+            return Ok(binary.clone());
+        }
+        let places = self.folder.as_deref().map(|folder| places(folder, machine)).unwrap_or_default();
+        let Some(path) = places.iter().find(|path| path.is_file()) else {
+            return Err(Obstacle::Machine {
                 host: host.to_owned(),
                 machine: machine.to_owned(),
                 own: std::env::consts::ARCH,
-            }
-        })
+                place: places.first().cloned(),
+            });
+        };
+        let binary = Binary::read(path)?;
+        if binary.machine != Some(machine) {
+            return Err(Obstacle::Misplaced { path: path.clone(), machine: machine.to_owned() });
+        }
+        known.push(binary.clone());
+        Ok(binary)
     }
+}
+
+/// Where the program for another machine is looked for, by the folder of this one: beside it, in the archive of that machine where both are
+/// unpacked side by side, and in the folder of libraries of an installation.
+fn places(folder: &Path, machine: &str) -> Vec<PathBuf> {
+    // A host chose the name; it must not lead elsewhere.
+    if !machine.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return Vec::new();
+    }
+    let (name, around) = (format!("netduel-{machine}"), folder.parent().unwrap_or(folder));
+    let archive = format!("netduel-{}-{machine}", env!("CARGO_PKG_VERSION"));
+    let mut places = vec![
+        folder.join(&name),
+        around.join("lib/netduel").join(&name),
+        around.join(archive).join("netduel"),
+    ];
+    // The first one is the remedy of an error: programs of another processor do not belong in a search path.
+    if folder.ends_with("bin") {
+        places.swap(0, 1);
+    }
+    places
 }
 
 /// The path of a program for messages.
@@ -169,6 +212,43 @@ mod tests {
         assert!(text.contains("sparc64") && text.contains("--remote-program"), "{text}");
         let text = binaries.for_machine("Darwin arm64", "h").unwrap_err().to_string();
         assert!(text.contains("Darwin") && text.contains("Linux only"), "{text}");
+    }
+
+    /// This program as one for another machine, which no host here can start.
+    fn program_for(machine: u8) -> Vec<u8> {
+        let mut elf = std::fs::read("/proc/self/exe").expect("it is readable");
+        elf[18..20].copy_from_slice(&[machine, 0]);
+        elf
+    }
+
+    #[test]
+    fn program_for_another_machine_is_found_where_it_is_installed() {
+        let root = tempfile::tempdir().expect("a folder");
+        for (bin, place) in [
+            ("bin", "bin/netduel-riscv64".to_owned()),
+            ("usr/bin", "usr/lib/netduel/netduel-riscv64".to_owned()),
+            ("x/netduel-x", format!("x/netduel-{}-riscv64/netduel", env!("CARGO_PKG_VERSION"))),
+        ] {
+            let (folder, place) = (root.path().join(bin), root.path().join(place));
+            let binaries = Binaries { folder: Some(folder), ..Binaries::new(&[]) };
+            let missing = binaries.for_machine("Linux riscv64", "h").unwrap_err().to_string();
+            assert!(missing.contains("--remote-program"), "{missing}");
+            std::fs::create_dir_all(place.parent().expect("a folder")).expect("it is made");
+            std::fs::write(&place, program_for(243)).expect("it is written");
+            let found = binaries.for_machine("Linux riscv64", "h").expect("it is there");
+            assert_eq!((found.path, found.machine), (place, Some("riscv64")));
+        }
+    }
+
+    #[test]
+    fn misplaced_program_is_named_and_a_host_chooses_no_path() {
+        let root = tempfile::tempdir().expect("a folder");
+        let binaries = Binaries { folder: Some(root.path().to_owned()), ..Binaries::new(&[]) };
+        let place = root.path().join("netduel-riscv64");
+        std::fs::write(&place, program_for(22)).expect("it is written");
+        let text = binaries.for_machine("Linux riscv64", "h").unwrap_err().to_string();
+        assert!(text.contains(&place.display().to_string()) && text.contains("not for riscv64"), "{text}");
+        assert_eq!(places(root.path(), "x/../../riscv64"), [PathBuf::new(); 0]);
     }
 
     #[test]

@@ -14,6 +14,8 @@ use netduel_sys::clock::monotonic_ns;
 use super::obstacle::{self, Obstacle};
 use super::scripts;
 use super::stop::Stop;
+use crate::exit::Failure;
+use crate::program;
 
 /// Timeout of a connection by ssh itself, seconds.
 const CONNECT_TIMEOUT: &str = "ConnectTimeout=20";
@@ -39,8 +41,8 @@ pub struct Master {
     ssh: SshHost,
 }
 
-/// The options of every ssh process. The rest is the user's configuration.
-fn options() -> impl Iterator<Item = String> {
+/// The options of every ssh process to a host. The rest is the user's configuration.
+fn options(ssh: &SshHost) -> impl Iterator<Item = String> + use<> {
     let settings = [
         "BatchMode=yes",
         // A host gets no way back to this machine, and no use of its keys.
@@ -50,9 +52,28 @@ fn options() -> impl Iterator<Item = String> {
         "PermitLocalCommand=no",
         "RemoteCommand=none",
     ];
-    ["-T".to_owned()]
-        .into_iter()
-        .chain(settings.into_iter().flat_map(|one| ["-o".to_owned(), one.to_owned()]))
+    ["-T".to_owned()].into_iter().chain(
+        settings.map(str::to_owned).into_iter().chain(host_keys(ssh)).flat_map(|one| ["-o".to_owned(), one]),
+    )
+}
+
+/// A VM of a bed is new, and its address may have been that of another one: its key is kept beside the files of its bed, and is accepted at the
+/// first connection.
+fn host_keys(ssh: &SshHost) -> Vec<String> {
+    // A bed from a run file must not name another folder.
+    let bed = ssh.bed.as_deref().filter(|bed| netduel_model::bed::is_name(bed));
+    // Without the folder the user's own file decides.
+    let Some(file) = bed.and_then(|bed| known_hosts_of_bed(bed).ok()) else { return Vec::new() };
+    vec![
+        format!("UserKnownHostsFile=\"{}\"", escaped(&file)),
+        "GlobalKnownHostsFile=/dev/null".to_owned(),
+        "StrictHostKeyChecking=accept-new".to_owned(),
+    ]
+}
+
+/// The file with the host keys of a bed.
+pub fn known_hosts_of_bed(bed: &str) -> Result<PathBuf, Failure> {
+    Ok(program::state_folder()?.join("azure").join(bed).join("known_hosts"))
 }
 
 fn destination(ssh: &SshHost) -> Vec<String> {
@@ -76,7 +97,7 @@ impl Master {
             own.into_iter().chain(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3", "-S"]);
         let destination = destination(ssh);
         let argv: Vec<String> = std::iter::once("ssh".to_owned())
-            .chain(options())
+            .chain(options(ssh))
             .chain(own.map(str::to_owned))
             .chain([escaped(&socket)])
             .chain(destination.iter().cloned())
@@ -134,7 +155,7 @@ impl Master {
     pub fn session_argv(&self, command: &str) -> Vec<String> {
         let own = ["-o", "ControlMaster=no", "-o", CONNECT_TIMEOUT, "-S"].map(str::to_owned);
         std::iter::once("ssh".to_owned())
-            .chain(options())
+            .chain(options(&self.ssh))
             .chain(own)
             .chain([escaped(&self.socket)])
             .chain(self.destination.iter().cloned())

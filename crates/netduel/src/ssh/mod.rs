@@ -3,6 +3,7 @@
 //!
 //! Every connection ends with this process, however that ends: see [`master`].
 mod binary;
+mod cloud_init;
 mod master;
 mod obstacle;
 mod preparation;
@@ -22,6 +23,7 @@ use netduel_model::plan::SshHost;
 use binary::Binaries;
 pub use binary::own_checksum;
 use master::Master;
+pub use master::known_hosts_of_bed;
 use obstacle::Obstacle;
 use preparation::{Preparation, Shared};
 use sockets::SocketFolder;

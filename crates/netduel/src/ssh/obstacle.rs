@@ -1,12 +1,15 @@
 //! Why no agent can be started by ssh, and what to do. Nothing is tried here.
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 
 use netduel_model::plan::SshHost;
 
 use super::binary::{Binary, shown};
+use super::master::known_hosts_of_bed;
 use super::scripts;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A reason, as a fragment after the host's name.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +44,14 @@ pub enum Obstacle {
         seconds: u64,
         /// What ssh printed.
         last_words: String,
+    },
+    /// cloud-init does not end.
+    #[error(
+        "cloud-init did not end within {seconds} s; `cloud-init status --long` there says what it waits for"
+    )]
+    Unready {
+        /// The time.
+        seconds: u64,
     },
     /// Output without end.
     #[error("the shell of {host} prints without end before it runs a command; see its start files there")]
@@ -78,8 +89,8 @@ pub enum Obstacle {
     },
     /// No program for its machine.
     #[error(
-        "{host} is of machine {machine}, and this netduel is built for {own}; build one for {machine} and name its file with \
-         --remote-program FILE"
+        "{host} is of machine {machine}, and this netduel is built for {own}; {} (`cargo xtask dist` makes programs for x86_64 and \
+         aarch64)", other_program(.machine, .place.as_deref())
     )]
     Machine {
         /// Destination.
@@ -88,6 +99,16 @@ pub enum Obstacle {
         machine: String,
         /// The machine of this program.
         own: &'static str,
+        /// A place where such a program is looked for.
+        place: Option<PathBuf>,
+    },
+    /// A program of the name of another machine.
+    #[error("{} is not for {machine}; replace it with a netduel {} for {machine}, or remove it", .path.display(), VERSION)]
+    Misplaced {
+        /// The file.
+        path: PathBuf,
+        /// The machine of its name.
+        machine: String,
     },
     /// The program cannot be copied.
     #[error("{0}")]
@@ -101,8 +122,24 @@ fn place(failure: Option<&(PathBuf, io::Error)>) -> String {
     failure.map(|(place, error)| format!(" in {}: {error}", place.display())).unwrap_or_default()
 }
 
+fn other_program(machine: &str, place: Option<&Path>) -> String {
+    let flag = "with --remote-program FILE";
+    match place {
+        Some(place) => {
+            format!("copy a netduel {VERSION} for {machine} to {}, or name its file {flag}", place.display())
+        }
+        None => format!("name the file of a netduel {VERSION} for {machine} {flag}"),
+    }
+}
+
 fn after(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("; ssh printed: {text}") }
+}
+
+/// The option of ssh-keygen that names the file with the host keys of a bed.
+fn key_file(ssh: &SshHost) -> String {
+    let file = ssh.bed.as_deref().and_then(|bed| known_hosts_of_bed(bed).ok());
+    file.map(|file| format!(" -f {}", shown(&file))).unwrap_or_default()
 }
 
 /// The command with which a user makes the same connection.
@@ -118,7 +155,10 @@ pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, 
     let remedies = [
         (
             "REMOTE HOST IDENTIFICATION HAS CHANGED",
-            format!("make sure that {host} was set up anew, then remove its old key with `ssh-keygen -R`"),
+            format!(
+                "make sure that {host} was set up anew, then remove its old key with `ssh-keygen -R {host}{}`",
+                key_file(ssh)
+            ),
         ),
         ("Host key verification failed", format!("run `{by_hand}` once and compare and accept its host key")),
         (
@@ -151,6 +191,15 @@ pub fn of_copy(ssh: &SshHost, file: &str, output: &Output) -> Obstacle {
     let printed = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let printed = if printed.is_empty() { String::new() } else { format!(": {printed}") };
     Obstacle::Copy(format!("failed to copy netduel to {}:{file}: {what}{printed}; {remedy}", ssh.host))
+}
+
+/// A program of another version, which would not understand this one.
+pub fn of_version(ssh: &SshHost, binary: &Binary, printed: &str) -> Obstacle {
+    let path = shown(&binary.path);
+    Obstacle::Start(format!(
+        "{path} was copied to {}, and prints {printed:?} as its version; replace it with a netduel {VERSION}, the version of this program",
+        ssh.host
+    ))
 }
 
 /// A program that does not start on the host.

@@ -55,7 +55,7 @@ impl Preparation {
     }
 
     /// What `uname -sm` prints on the host, by its connection, or by a new one when that was lost.
-    fn machine(&mut self, stop: &Stop) -> Result<String, Obstacle> {
+    pub fn machine(&mut self, stop: &Stop) -> Result<String, Obstacle> {
         if let Some(master) = &mut self.master {
             match master.ask_within(scripts::MACHINE, REUSE_TIMEOUT_NS, stop) {
                 Ok(machine) => return Ok(machine),
@@ -69,7 +69,8 @@ impl Preparation {
     }
 }
 
-/// Starts the program once, so that a program that cannot run is an error with its reason, and not an agent that ended early.
+/// Starts the program once, so that a program that cannot run, or is of another version, is an error with its reason, and not an agent that
+/// ended early.
 fn check_start(
     master: &mut Master,
     ssh: &SshHost,
@@ -79,8 +80,11 @@ fn check_start(
 ) -> Result<(), Obstacle> {
     let answer = master.ask(&scripts::start(ssh, file), stop)?;
     let (status, output) = scripts::status_and_output(&answer);
-    if status == Some(0) && output.contains("netduel") {
-        return Ok(());
+    if status == Some(0) {
+        // sudo may print lines of its own.
+        let expected = concat!("netduel ", env!("CARGO_PKG_VERSION"));
+        let is_same = output.lines().any(|line| line.trim_end() == expected);
+        return if is_same { Ok(()) } else { Err(obstacle::of_version(ssh, binary, output)) };
     }
     Err(obstacle::of_start(ssh, binary, file, status, output))
 }

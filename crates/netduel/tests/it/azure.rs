@@ -16,13 +16,13 @@ struct Scene {
 }
 
 /// The program in place of `az`: cargo builds a crate's examples with its tests.
-fn fake_az() -> PathBuf {
+pub fn fake_az() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().parent().unwrap().join("examples/fake_az")
 }
 
 /// An answer that is a JSON document.
-fn prints(document: &Value) -> Value {
+pub fn prints(document: &Value) -> Value {
     json!([{ "out": document.to_string() }])
 }
 
@@ -32,7 +32,7 @@ fn fails(text: &str) -> Value {
 }
 
 /// Answers to each command of a bed that can be created.
-fn answers() -> [(&'static str, Value); 13] {
+pub fn answers() -> [(&'static str, Value); 13] {
     let tags = |created: &str| json!({ "netduel": "x", "netduel-created": created, "netduel-price": "2.00 EUR", "netduel-shutdown": "19:00" });
     let group =
         |created: &str| json!({ "name": "netduel-x", "location": "westeurope", "tags": tags(created) });
@@ -189,7 +189,9 @@ fn bed_is_created_listed_and_deleted() {
         "{}",
         listed.stdout
     );
-    assert!(listed.stderr.contains("warning: the bed x is older than a day"), "{}", listed.stderr);
+    // Every command that asks Azure says so.
+    let old = "warning: the bed x is older than its shutdown at 19:00 UTC";
+    assert!(listed.stderr.contains(old) && again.stderr.contains(old), "{}", listed.stderr);
     assert_eq!(
         scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"][0]["group"],
         "netduel-x"
@@ -260,7 +262,7 @@ fn missing_old_and_logged_out_az_end_with_3() {
 }
 
 #[test]
-fn quota_and_foreign_group_end_with_11_before_anything_is_created() {
+fn quota_and_foreign_group_end_with_12_before_anything_is_created() {
     let mut scene = Scene::new();
     scene.answer("vm list-usage", usage("4"));
     let error = scene.run(&UP).expect_code(12).stderr;
@@ -309,4 +311,33 @@ fn interrupt_says_what_may_exist_and_leaves_no_process() {
         ended.stderr
     );
     scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn price_that_was_looked_up_is_kept_with_its_date_for_commands_without_network() {
+    let mut scene = Scene::new();
+    let checked = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
+    assert!(checked.contains("price      unknown"), "{checked}");
+    let price = json!({
+        "retailPrice": 0.25, "unitOfMeasure": "1 Hour", "type": "Consumption", "productName": "Virtual Machines DSv3 Series",
+        "skuName": "D4s v3", "armSkuName": "Standard_D4s_v3", "currencyCode": "USD", "isPrimaryMeterRegion": true,
+    });
+    scene.answer("rest --method get", prints(&json!({ "Items": [price] })));
+    let up = scene.run(&UP).expect_code(0);
+    assert!(up.stderr.contains("0.50 USD an hour"), "{}", up.stderr);
+    let created = scene.calls();
+    assert!(
+        created.contains("netduel-price=0.50 USD") && created.contains("netduel-price-read="),
+        "{created}"
+    );
+    let checked = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
+    assert!(checked.contains("0.50 USD an hour for all VMs, as of "), "{checked}");
+    // The service cannot be reached, and the earlier price is still known.
+    scene.answer("rest --method get", fails("ERROR: Max retries exceeded\n"));
+    let again = scene.run(&UP).expect_code(0);
+    assert!(again.stderr.contains("0.50 USD an hour"), "{}", again.stderr);
+    // Another size has another price.
+    scene.bed("Standard_D8s_v4", "");
+    let other = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
+    assert!(other.contains("price      unknown"), "{other}");
 }

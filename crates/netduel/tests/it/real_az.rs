@@ -7,11 +7,22 @@ use std::process::{Child, Command, Stdio};
 
 use netduel_test_support::{not_requested, skip};
 
-use crate::support::{Bench, Finished};
+use crate::azure_run::PLAN;
+use crate::support::{Bench, Finished, STREAM, until};
+use crate::vms::{Vms, assert_names, with_room_for_vms};
 
 /// The folder with the program `az`, set by xtask.
 const FOLDER_VARIABLE: &str = "NETDUEL_AZ_FOLDER";
 const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/stand_in/arm.py");
+
+/// The folder of the real `az`; says why there is none. Without the variable these tests were not requested, which is no skip.
+fn folder() -> Option<PathBuf> {
+    let folder = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
+    if folder.is_none() {
+        not_requested("the real az against a stand-in for Azure; run `cargo xtask test azure`");
+    }
+    folder
+}
 
 /// The real `az`, logged in at the stand-in.
 struct Scene {
@@ -29,12 +40,9 @@ impl Drop for Scene {
 }
 
 impl Scene {
-    /// Says why there is none. Without the variable these tests were not requested, which is no skip.
+    /// Says why there is none.
     fn new() -> Option<Self> {
-        let Some(az) = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from) else {
-            not_requested("the real az against a stand-in for Azure; run `cargo xtask test azure`");
-            return None;
-        };
+        let az = folder()?;
         let bench = Bench::new();
         let at = |name: &str| bench.path().join(name);
         let mut openssl = Command::new("openssl");
@@ -96,7 +104,7 @@ impl Scene {
     fn surround(&self, command: &mut Command) {
         let path = std::env::var("PATH").unwrap();
         command
-            .env("PATH", format!("{}:{path}", self.az.display()))
+            .env("PATH", format!("{}:{}:{path}", self.bench.path().join("bin").display(), self.az.display()))
             .env("AZURE_CONFIG_DIR", self.bench.path().join("azure"))
             .env("REQUESTS_CA_BUNDLE", self.bench.path().join("cert.pem"))
             // Port 9 (discard) refuses: prices stay unknown.
@@ -141,15 +149,15 @@ fn bed_is_created_completed_listed_and_deleted() {
     );
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
     assert_eq!(scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"], serde_json::json!([]));
-    scene.run(&["azure", "down", "x", "--yes"]).expect_code(11);
+    scene.run(&["azure", "down", "x", "--yes"]).expect_code(12);
 }
 
 #[test]
 fn refusals_of_azure_have_words() {
     let Some(scene) = Scene::new() else { return };
     for (name, code, part) in [
-        ("quota", 11, "request a quota of 12 "),
-        ("conflict", 11, "failed to create VM vm1, VM vm2: Azure has no capacity"),
+        ("quota", 12, "request a quota of 12 "),
+        ("conflict", 12, "failed to create VM vm1, VM vm2: Azure has no capacity"),
         ("expired", 3, "run `az login`"),
     ] {
         let bed = scene.bed(name);
@@ -165,4 +173,46 @@ fn limited_rate_and_lost_connection_do_not_end_an_up() {
         let bed = scene.bed(name);
         scene.run(&["azure", "up", &bed]).expect_code(0);
     }
+}
+
+#[test]
+fn bed_with_vms_is_created_carries_a_plan_and_is_deleted() {
+    if folder().is_none() {
+        return;
+    }
+    with_room_for_vms("real_az::bed_with_vms_is_created_carries_a_plan_and_is_deleted", || {
+        let Some(scene) = Scene::new() else { return };
+        let vms = Vms::start(&scene.bench);
+        let bed = scene.bed("x");
+        scene.run(&["azure", "up", &bed]).expect_code(0);
+        scene.bench.plan(&format!("{PLAN}{STREAM}"));
+        // The template asks for an accelerated NIC, and a namespace has no virtual function.
+        let refused = scene.run(&["azure", "run", "plan.toml", "--bed", &bed]).expect_code(12).stderr;
+        assert_names(
+            &refused,
+            &["vm1-accelerated has no virtual function, and Azure claims that it is accelerated"],
+        );
+        assert!(!refused.contains("vm1-synthetic"), "{refused}");
+        let words = ["azure", "run", "plan.toml", "--allow-disagreement", "--out", "report", "--json"];
+        let document = scene.run(&words).expect_code(0).json();
+        assert_eq!(
+            (&document["trials_valid"], &document["trials_excluded"]),
+            (&4.into(), &0.into()),
+            "{document}"
+        );
+        assert_eq!(document["plan"]["arms"][1]["expected_interface_client"], "eth1");
+        assert!(scene.bench.path().join("report/report.html").exists());
+        scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
+
+        let stopped = scene.bed("stopped");
+        scene.run(&["azure", "up", &stopped]).expect_code(0);
+        let words = ["azure", "run", "plan.toml", "--allow-disagreement"];
+        let refused = scene.run(&words).expect_code(12).stderr;
+        assert_names(&refused, &["vm1 is deallocated, vm2 is deallocated", "--start"]);
+        let run = scene.run(&[&words[..], &["--start"]].concat()).expect_code(0);
+        assert_names(&run.stderr, &["starting vm1, vm2 of the bed stopped"]);
+        drop(vms);
+        // The stand-in ends with the scene.
+        assert!(until(|| scene.bench.processes().len() == 1), "{:?}", scene.bench.processes());
+    });
 }

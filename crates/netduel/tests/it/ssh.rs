@@ -361,6 +361,38 @@ fn other_machine_and_program_that_cannot_start_are_named() {
             &refused.stderr,
             &["does not start", "/xyz64/ld-linux", "not static", &scene.at("foreign")],
         );
+        // It starts, and is no netduel of this version.
+        let refused = scene.run(&["run", &plan, "--remote-program", "/bin/true"]).expect_code(3);
+        assert_names(&refused.stderr, &["/bin/true was copied", "prints", env!("CARGO_PKG_VERSION")]);
+        scene.assert_nothing_left();
+    });
+}
+
+/// The second example of the README as it is printed, between two names of this machine; only its blocks are fewer and shorter.
+#[test]
+fn example_of_the_readme_runs_between_two_hosts() {
+    with_sshd("ssh::example_of_the_readme_runs_between_two_hosts", |scene| {
+        let readme = include_str!("../../../../README.md");
+        let (_, plan) = readme.split_once("```toml\nname = \"eight\"").expect("the plan");
+        let (plan, commands) = plan.split_once("```").expect("the end of the plan");
+        fs::write(scene.at("eight.toml"), format!("name = \"eight\"{plan}")).unwrap();
+        // The address of the server in the plan.
+        let address = ["address", "add", "192.0.2.7/32", "dev", "lo"];
+        assert!(Command::new("ip").args(address).status().unwrap().success());
+
+        // The lines of the README as far as their comments.
+        let words = |start: &str| -> Vec<&str> {
+            let mut lines = commands.lines().filter_map(|line| line.strip_prefix("    netduel "));
+            let line = lines.find(|line| line.starts_with(start)).expect(start);
+            line.split('#').next().unwrap().split_whitespace().collect()
+        };
+        scene.run(&words("plan check eight.toml")).expect_code(0);
+        let few = ["--set", "blocks_min=2", "--set", "blocks_max=2", "--set", "duration=\"500 ms\""];
+        let run = scene.run(&[&words("run eight.toml --out report")[..], &few].concat()).expect_code(0);
+        assert_names(&run.stderr, &["copied netduel"]);
+        assert_names(&fs::read_to_string(scene.at("report/report.html")).unwrap(), &["eight TCP streams"]);
+        scene.run(&words("report last --out report.md")).expect_code(0);
+        assert_names(&fs::read_to_string(scene.at("report.md")).unwrap(), &["eight TCP streams", "bulk"]);
         scene.assert_nothing_left();
     });
 }

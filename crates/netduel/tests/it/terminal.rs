@@ -85,7 +85,8 @@ fn progress_of_a_run_and_its_verdicts_fit_the_terminal() {
                      [[workloads]]\nname = \"latency\"\ntype = \"tcp-rr\"\nduration = \"300 ms\"\nwarmup = \"0 s\"\n";
     let plan = bench.plan(&short_plan(TWO_PATHS, workloads, "blocks_min = 2\nblocks_max = 2"));
     for width in [60, 80] {
-        assert_whole_words(bench.netduel(["run", plan.to_str().unwrap()]), width, "8 valid trials");
+        // Not how many: a client that is not scheduled within its 300 ms has no round trip.
+        assert_whole_words(bench.netduel(["run", plan.to_str().unwrap()]), width, " valid trial");
     }
 }
 

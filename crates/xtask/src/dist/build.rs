@@ -1,9 +1,10 @@
-//! Builds a static netduel for the processor of this machine.
+//! Builds a static netduel, and checks its size.
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::machine::Machine;
+use super::toolchain::Toolchain;
 use crate::{step, workspace};
 
 /// The profile in the manifest of the workspace.
@@ -12,17 +13,21 @@ const PROFILE: &str = "dist";
 const BYTES_MAX: u64 = 20_000_000;
 
 /// Builds the program and returns its file.
-pub fn program(machine: Machine, target_folder: &Path) -> Result<PathBuf> {
-    let target = machine.target();
-    let mut command =
-        step::cargo(["build", "--locked", "--profile", PROFILE, "--target", &target, "--package", "netduel"]);
+pub fn program(machine: Machine, toolchain: Toolchain, target_folder: &Path) -> Result<PathBuf> {
+    let words = ["build", "--profile", PROFILE, "--package", "netduel"];
+    let mut command = toolchain.cargo(machine, &words, target_folder);
     // Neither the caller's flags nor the folders of this machine get into the program.
-    command.env("CARGO_ENCODED_RUSTFLAGS", flags().join("\u{1f}")).env("CARGO_TARGET_DIR", target_folder);
-    command.env_remove("RUSTFLAGS").env_remove("CARGO_INCREMENTAL");
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags().join("\u{1f}"));
     if !step::succeeds(&mut command)? {
-        bail!("the static netduel does not build; cargo's message is above");
+        bail!("the static netduel for {} does not build; cargo's message is above", machine.name());
     }
-    Ok(target_folder.join(target).join(PROFILE).join("netduel"))
+    Ok(target_folder.join(machine.target()).join(PROFILE).join("netduel"))
+}
+
+/// Compiles the program for a machine without making it.
+pub fn compiles(machine: Machine, toolchain: Toolchain, target_folder: &Path) -> Result<bool> {
+    let mut command = toolchain.cargo(machine, &["check", "--package", "netduel"], target_folder);
+    step::succeeds(command.env("CARGO_ENCODED_RUSTFLAGS", "-Dwarnings"))
 }
 
 /// Checks the size of the program, and returns it in bytes.

@@ -2,25 +2,27 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::gzip::gzip;
+use super::licences;
+use super::machine::Machine;
+use super::system::{output_of, read, remake};
 use crate::workspace;
 
 /// For people, at the root of the workspace.
-const TEXTS: [&str; 4] = ["README.md", "LICENSE", LICENCE_APACHE, LICENCE_MIT];
-const LICENCE_APACHE: &str = "LICENSE-APACHE";
-const LICENCE_MIT: &str = "LICENSE-MIT";
+const README: &str = "README.md";
+/// The licence of netduel, at the root of the workspace.
+const LICENCES: [&str; 3] = ["LICENSE", "LICENSE-APACHE", "LICENSE-MIT"];
 
 /// The shells, with the name of the file that each looks for.
 const SHELLS: [(&str, &str); 3] = [("bash", "netduel"), ("zsh", "_netduel"), ("fish", "netduel.fish")];
 
-/// Where distributions keep files for zsh; the other folders are the same everywhere.
+/// Where distributions keep licences, and files for zsh; the other folders are the same everywhere.
 #[derive(Debug, Clone, Copy)]
 pub enum Layout {
-    /// Debian and its descendants.
+    /// Debian and its descendants: all licences in one file.
     Debian,
     /// Fedora, openSUSE and their descendants, and zsh itself.
     Other,
@@ -49,14 +51,17 @@ pub struct Contents {
     program: Vec<u8>,
     pages: Vec<(String, Vec<u8>)>,
     completions: Vec<(&'static str, Vec<u8>)>,
-    texts: Vec<(&'static str, Vec<u8>)>,
+    readme: Vec<u8>,
+    /// First those of netduel.
+    licences: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Contents {
     /// Reads the program and the texts, and lets the program write the rest; `scratch` is a folder for that, which is made anew.
-    pub fn collect(program: &Path, scratch: &Path) -> Result<Self> {
+    pub fn collect(machine: Machine, program: &Path, third_party: Vec<u8>, scratch: &Path) -> Result<Self> {
         remake(scratch)?;
-        output_of(Command::new(program).arg("man").arg(scratch))?;
+        let command = || machine.command(&program.to_string_lossy());
+        output_of(command().arg("man").arg(scratch))?;
         let mut pages = Vec::new();
         for entry in fs::read_dir(scratch).context("failed to list the man pages")? {
             let path = entry.context("failed to list the man pages")?.path();
@@ -66,13 +71,15 @@ impl Contents {
         pages.sort();
         let mut completions = Vec::new();
         for (shell, name) in SHELLS {
-            completions.push((name, output_of(Command::new(program).args(["completions", shell]))?));
+            completions.push((name, output_of(command().args(["completions", shell]))?));
         }
-        let mut texts = Vec::new();
-        for name in TEXTS {
-            texts.push((name, read(&workspace::root().join(name))?));
+        let readme = read(&workspace::root().join(README))?;
+        let mut own = Vec::new();
+        for name in LICENCES {
+            own.push((name, read(&workspace::root().join(name))?));
         }
-        Ok(Self { program: read(program)?, pages, completions, texts })
+        own.push((licences::FILE, third_party));
+        Ok(Self { program: read(program)?, pages, completions, readme, licences: own })
     }
 
     /// The files of a package, below the root of the system.
@@ -90,13 +97,21 @@ impl Contents {
             };
             files.push(File::new(format!("usr/share/{folder}/{name}"), 0o644, text));
         }
-        for (name, text) in &self.texts {
-            files.push(File::new(format!("usr/share/doc/netduel/{name}"), 0o644, text));
-        }
-        if matches!(layout, Layout::Debian) {
-            let text: Vec<u8> =
-                ["LICENSE", LICENCE_MIT].iter().flat_map(|name| self.text(name)).copied().collect();
-            files.push(File::new("usr/share/doc/netduel/copyright".to_owned(), 0o644, &text));
+        files.push(File::new(format!("usr/share/doc/netduel/{README}"), 0o644, &self.readme));
+        match layout {
+            Layout::Debian => {
+                let texts: Vec<&[u8]> = self.licences.iter().map(|(_, text)| text.as_slice()).collect();
+                files.push(File::new(
+                    "usr/share/doc/netduel/copyright".to_owned(),
+                    0o644,
+                    &texts.join(&b'\n'),
+                ));
+            }
+            Layout::Other => files.extend(
+                self.licences
+                    .iter()
+                    .map(|(name, text)| File::new(format!("usr/share/licenses/netduel/{name}"), 0o644, text)),
+            ),
         }
         Ok(files)
     }
@@ -108,15 +123,12 @@ impl Contents {
         let shells = SHELLS.iter().zip(&self.completions);
         let completions =
             shells.map(|((shell, _), (_, text))| (format!("completions/netduel.{shell}"), text));
-        let texts = self.texts.iter().map(|(name, text)| ((*name).to_owned(), text));
+        let texts = self.licences.iter().map(|(name, text)| ((*name).to_owned(), text));
+        let texts = texts.chain([(README.to_owned(), &self.readme)]);
         for (name, bytes) in pages.chain(completions).chain(texts) {
             files.push(File::new(format!("{folder}/{name}"), 0o644, bytes));
         }
         files
-    }
-
-    fn text(&self, wanted: &str) -> &[u8] {
-        self.texts.iter().find(|(name, _)| *name == wanted).map_or(&[], |(_, text)| text)
     }
 }
 
@@ -133,36 +145,6 @@ pub fn write_below(folder: &Path, files: &[File]) -> Result<()> {
     Ok(())
 }
 
-/// Removes a folder with all that is in it, and makes it anew.
-pub fn remake(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("failed to remove {}", folder.display()));
-        }
-        _ => {}
-    }
-    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))
-}
-
-/// The content of a file.
-pub fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("failed to read {}", path.display()))
-}
-
-/// What a command prints; an error with its messages when it fails.
-pub fn output_of(command: &mut Command) -> Result<Vec<u8>> {
-    let shown = crate::step::shown(command);
-    let output = command
-        .stdin(std::process::Stdio::null())
-        .output()
-        .with_context(|| format!("failed to start `{shown}`"))?;
-    if !output.status.success() {
-        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
-        bail!("failed to run `{shown}`: {}\n{messages}", output.status);
-    }
-    Ok(output.stdout)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +154,12 @@ mod tests {
             program: b"program".to_vec(),
             pages: vec![("netduel.1".to_owned(), b".TH netduel".to_vec())],
             completions: SHELLS.iter().map(|(shell, name)| (*name, shell.as_bytes().to_vec())).collect(),
-            texts: TEXTS.iter().map(|name| (*name, name.as_bytes().to_vec())).collect(),
+            readme: b"readme".to_vec(),
+            licences: LICENCES
+                .into_iter()
+                .chain([licences::FILE])
+                .map(|name| (name, format!("text of {name}").into_bytes()))
+                .collect(),
         }
     }
 
@@ -211,8 +198,16 @@ mod tests {
                 .map(|file| file.bytes.as_slice())
                 .collect();
             assert_eq!(executable, [b"program"]);
-            for licence in [LICENCE_APACHE, LICENCE_MIT] {
-                assert!(files.iter().any(|file| file.path.ends_with(licence)), "{licence}");
+            for name in LICENCES.into_iter().chain([licences::FILE]) {
+                let text = format!("text of {name}");
+                let has_text =
+                    |file: &&File| String::from_utf8_lossy(&file.bytes).lines().any(|line| line == text);
+                let folder = files.iter().find(has_text).and_then(|file| file.path.rsplit_once('/'));
+                let folder = folder.map(|(folder, _)| folder).unwrap_or_else(|| panic!("{name} is missing"));
+                assert!(
+                    ["usr/share/doc/netduel", "usr/share/licenses/netduel", "netduel-1"].contains(&folder),
+                    "{folder}"
+                );
             }
         }
     }

@@ -3,13 +3,18 @@
 mod build;
 mod contents;
 mod deb;
+mod functions;
 mod gzip;
+mod licences;
 mod machine;
 mod oci;
+mod quick;
 mod release;
 mod rpm;
 mod start_time;
+mod system;
 mod tar;
+mod toolchain;
 mod verify;
 
 use std::fmt::Write as _;
@@ -20,18 +25,23 @@ use anyhow::{Context, Result, bail};
 use netduel_test_support::{REQUIRE_ALL, requires_all};
 
 use contents::{Contents, File, Layout};
+use functions::Functions;
 use machine::Machine;
+use oci::Image;
+pub use quick::{Quick, compiles, packs};
 use release::Release;
+use toolchain::Toolchain;
 use verify::Check;
 
 use crate::{step, workspace};
 
 const USAGE: &str = "\
-usage: cargo xtask dist
+usage: cargo xtask dist [MACHINE ...]
 
-Builds a static program for the processor of this machine and packs it into target/dist: .tar.gz, .deb, .rpm, an OCI image for
-`docker load`, and SHA256SUMS. Installs each file into an empty folder and starts the program there. The first build takes minutes.
-Says what it skips because a program is missing, and how to install that; REQUIRE_ALL=1 makes a failure of each skip.
+Builds a static program for x86_64 and aarch64, or for the machines that are named, and packs it into target/dist: .tar.gz, .deb, .rpm,
+OCI images, and SHA256SUMS. Installs each file into an empty folder and starts the program there; QEMU starts that of the other machine.
+The first build takes minutes. Says what it skips because a program is missing, and how to install that; REQUIRE_ALL=1 makes a failure
+of each skip.
 ";
 
 /// Below the root of the workspace: the files, and all that is needed to make them.
@@ -42,94 +52,135 @@ const SUMS: &str = "SHA256SUMS";
 /// A run of this command.
 struct Dist {
     release: Release,
-    machine: Machine,
     folder: PathBuf,
     build_folder: PathBuf,
     /// Names of the files that were written and checked.
     written: Vec<String>,
+    /// For an archive of all machines, with the files of each.
+    images: Vec<(Image, (Machine, Vec<File>))>,
     skipped: Vec<String>,
 }
 
 /// Makes the files; `Ok(false)` when the arguments are not valid.
 pub fn run(arguments: &[String]) -> Result<bool> {
-    if !arguments.is_empty() {
+    let named: Option<Vec<Machine>> = arguments.iter().map(|name| Machine::named(name)).collect();
+    let Some(named) = named else {
         print!("{USAGE}");
         return Ok(arguments == ["--help"]);
-    }
-    let root = workspace::root();
-    let mut dist = Dist {
-        release: Release::read()?,
-        machine: Machine::native()?,
-        folder: root.join(FOLDER),
-        build_folder: root.join(BUILD_FOLDER),
-        written: Vec::new(),
-        skipped: Vec::new(),
     };
-    contents::remake(&dist.folder)?;
-    dist.make()?;
+    let machines = if named.is_empty() { Machine::ALL.to_vec() } else { named };
+    let mut dist = Dist::new(FOLDER)?;
+    for machine in machines {
+        match Toolchain::find(machine).and_then(|found| machine.obstacle().map_or(Ok(found), Err)) {
+            Ok(toolchain) => dist.build_and_make(machine, toolchain)?,
+            Err(missing) => dist.skip(format!("the files for {}: {missing}", machine.name())),
+        }
+    }
+    dist.image_of_all()?;
     dist.close()
 }
 
 impl Dist {
-    /// Builds the program and writes all files.
-    fn make(&mut self) -> Result<()> {
-        let program = build::program(self.machine, &self.build_folder)?;
+    /// Without files. `folder` is below the root of the workspace, and is made anew.
+    fn new(folder: &str) -> Result<Self> {
+        let root = workspace::root();
+        let dist = Self {
+            release: Release::read()?,
+            folder: root.join(folder),
+            build_folder: root.join(BUILD_FOLDER),
+            written: Vec::new(),
+            images: Vec::new(),
+            skipped: Vec::new(),
+        };
+        system::remake(&dist.folder)?;
+        Ok(dist)
+    }
+
+    /// Builds the program for a machine, tries it, and writes all its files.
+    fn build_and_make(&mut self, machine: Machine, toolchain: Toolchain) -> Result<()> {
+        let program = build::program(machine, toolchain, &self.build_folder)?;
         let bytes = build::checked_size(&program)?;
-        println!("ok: the program has {:.1} MB", bytes as f64 / 1e6);
-        let contents = Contents::collect(&program, &self.scratch("man"))?;
-        self.archive(&contents)?;
-        self.deb(&contents)?;
-        self.image(&contents)?;
-        self.rpm(&contents)?;
-        println!("{}", start_time::measured(&program)?);
+        println!("ok: the program for {} has {:.1} MB", machine.name(), bytes as f64 / 1e6);
+        self.make(machine, &program, licences::collect(machine, toolchain)?)?;
+        if machine.is_native() {
+            println!("{}", start_time::measured(&program)?);
+        }
         Ok(())
     }
 
-    fn archive(&mut self, contents: &Contents) -> Result<()> {
-        let folder = format!("netduel-{}-{}", self.release.version, self.machine.name());
+    /// Tries a program, and writes all its files.
+    fn make(&mut self, machine: Machine, program: &Path, third_party: Vec<u8>) -> Result<()> {
+        let scratch = self.scratch("functions", machine);
+        let functions = Functions { machine, program, scratch: &scratch };
+        println!("ok: {}: {}", machine.name(), functions.check()?);
+        let contents = Contents::collect(machine, program, third_party, &self.scratch("man", machine))?;
+        self.archive(machine, &contents)?;
+        self.deb(machine, &contents)?;
+        self.image(machine, &contents)?;
+        self.rpm(machine, &contents)
+    }
+
+    fn archive(&mut self, machine: Machine, contents: &Contents) -> Result<()> {
+        let folder = format!("netduel-{}-{}", self.release.version, machine.name());
         let files = contents.unpacked(&folder);
         let mut archive = tar::Tar::new(self.release.time_s);
         for file in &files {
             archive.file(&file.path, file.permissions, &file.bytes)?;
         }
         let bytes = gzip::gzip(&archive.finished())?;
-        self.write(format!("{folder}.tar.gz"), &bytes, |check, path| check.archive(path, &folder, &files))
+        self.write(format!("{folder}.tar.gz"), machine, &bytes, |check, path| {
+            check.archive(path, &folder, &files)
+        })
     }
 
-    fn deb(&mut self, contents: &Contents) -> Result<()> {
+    fn deb(&mut self, machine: Machine, contents: &Contents) -> Result<()> {
         let files = contents.installed(Layout::Debian)?;
-        let name = format!("netduel_{}_{}.deb", self.release.version, self.machine.debian());
-        let bytes = deb::package(&self.release, self.machine, &files)?;
+        let name = format!("netduel_{}_{}.deb", self.release.version, machine.debian());
+        let bytes = deb::package(&self.release, machine, &files)?;
         let Some(name) = self.if_installed("dpkg", "dpkg", name) else { return Ok(()) };
-        self.write(name, &bytes, |check, path| check.deb(path, &files))
+        self.write(name, machine, &bytes, |check, path| check.deb(path, &files))
     }
 
-    fn image(&mut self, contents: &Contents) -> Result<()> {
+    fn image(&mut self, machine: Machine, contents: &Contents) -> Result<()> {
         let files: Vec<File> = contents.installed(Layout::Other)?;
-        let name = format!("netduel-{}-{}.oci.tar", self.release.version, self.machine.name());
-        let bytes = oci::image(&self.release, self.machine, &files)?;
-        self.write(name, &bytes, |check, path| check.image(path, &files))
+        let name = format!("netduel-{}-{}.oci.tar", self.release.version, machine.name());
+        let image = Image::new(&self.release, machine, &files)?;
+        let bytes = oci::single(&self.release, &image)?;
+        self.write(name, machine, &bytes, |check, path| check.image(path, &files))?;
+        self.images.push((image, (machine, files)));
+        Ok(())
     }
 
-    fn rpm(&mut self, contents: &Contents) -> Result<()> {
-        let name = format!("netduel-{}-1.{}.rpm", self.release.version, self.machine.name());
+    fn rpm(&mut self, machine: Machine, contents: &Contents) -> Result<()> {
+        let name = format!("netduel-{}-1.{}.rpm", self.release.version, machine.name());
         let Some(name) = self.if_installed(rpm::PROGRAM, rpm::DEBIAN_PACKAGE, name) else { return Ok(()) };
         let files = contents.installed(Layout::Other)?;
-        let bytes = rpm::package(&self.release, self.machine, &files, &self.scratch("rpm"))?;
-        self.write(name, &bytes, |check, path| check.rpm(path, &files))
+        let bytes = rpm::package(&self.release, machine, &files, &self.scratch("rpm", machine))?;
+        self.write(name, machine, &bytes, |check, path| check.rpm(path, &files))
+    }
+
+    /// One archive with the images of all machines, if there are several.
+    fn image_of_all(&mut self) -> Result<()> {
+        let (images, files): (Vec<_>, Vec<_>) = std::mem::take(&mut self.images).into_iter().unzip();
+        let [(first, _), _, ..] = &files[..] else { return Ok(()) };
+        let bytes = oci::multiple(&self.release, &images)?;
+        self.write(format!("netduel-{}.oci.tar", self.release.version), *first, &bytes, |check, path| {
+            verify::images(check.release, check.root, path, &files)
+        })
     }
 
     /// Writes a file and checks it. A file that fails its check does not stay.
     fn write(
         &mut self,
         name: String,
+        machine: Machine,
         bytes: &[u8],
         check: impl FnOnce(&Check<'_>, &Path) -> Result<()>,
     ) -> Result<()> {
         let path = self.folder.join(&name);
         fs::write(&path, bytes).with_context(|| format!("failed to write {}", path.display()))?;
-        let root = self.scratch("root");
-        let checked = check(&Check { release: &self.release, root: &root }, &path);
+        let root = self.scratch("root", machine);
+        let checked = check(&Check { release: &self.release, machine, root: &root }, &path);
         if let Err(error) = checked {
             let _ = fs::remove_file(&path);
             return Err(error.context(format!("{name} does not pass its check")));
@@ -154,21 +205,26 @@ impl Dist {
     }
 
     /// A folder for the parts of one step.
-    fn scratch(&self, step: &str) -> PathBuf {
-        self.build_folder.join(step)
+    fn scratch(&self, step: &str, machine: Machine) -> PathBuf {
+        self.build_folder.join(step).join(machine.name())
     }
 
     /// Writes the checksums.
     fn close(self) -> Result<bool> {
         let mut sums = String::new();
         for name in &self.written {
-            let bytes = contents::read(&self.folder.join(name))?;
+            let bytes = system::read(&self.folder.join(name))?;
             let _ = writeln!(sums, "{}  {name}", oci::sha256(&bytes));
         }
         let path = self.folder.join(SUMS);
         fs::write(&path, sums).with_context(|| format!("failed to write {}", path.display()))?;
         verify::sums(&self.folder, SUMS)?;
-        println!("{} files and {SUMS} are in {FOLDER}; skipped: {}", self.written.len(), self.skipped.len());
+        println!(
+            "{} files and {SUMS} are in {}; skipped: {}",
+            self.written.len(),
+            self.folder.display(),
+            self.skipped.len()
+        );
         if requires_all() && !self.skipped.is_empty() {
             bail!("{REQUIRE_ALL}=1 and something was skipped: {}", self.skipped.join("; "));
         }

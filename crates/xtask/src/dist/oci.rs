@@ -1,5 +1,5 @@
-//! Writes container images: an OCI image layout (image-spec 1.0) with one layer, as a tar archive. `manifest.json` describes the same
-//! blobs to versions of `docker load` that read no layout.
+//! Writes container images: an OCI image layout (image-spec 1.0) with one image or one for each machine, as a tar archive. An image has one
+//! layer. `manifest.json` describes the blobs of a single image to versions of `docker load` that read no layout.
 use anyhow::Result;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -15,51 +15,99 @@ pub const BLOBS: &str = "blobs/sha256";
 /// The program in the image.
 const ENTRY_POINT: &str = "/usr/bin/netduel";
 
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// The whole archive.
-pub fn image(release: &Release, machine: Machine, files: &[File]) -> Result<Vec<u8>> {
-    let mut layer = Tar::new(release.time_s);
-    for file in files {
-        layer.file(&file.path, file.permissions, &file.bytes)?;
+/// The parts of the image of a machine.
+#[derive(Debug)]
+pub struct Image {
+    machine: Machine,
+    config: Vec<u8>,
+    layer: Vec<u8>,
+    manifest: Vec<u8>,
+}
+
+impl Image {
+    /// From the files of its layer.
+    pub fn new(release: &Release, machine: Machine, files: &[File]) -> Result<Self> {
+        let mut layer = Tar::new(release.time_s);
+        for file in files {
+            layer.file(&file.path, file.permissions, &file.bytes)?;
+        }
+        // Sockets and journals of labs and agents.
+        layer.folder("tmp", 0o1777)?;
+        let layer = layer.finished();
+        let config = json!({
+            "architecture": machine.debian(),
+            "os": "linux",
+            "config": { "Entrypoint": [ENTRY_POINT], "Env": ["PATH=/usr/bin"] },
+            "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", sha256(&layer))] },
+        });
+        let layer = gzip(&layer)?;
+        let config = config.to_string().into_bytes();
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": descriptor(CONFIG, &config),
+            "layers": [descriptor(LAYER, &layer)],
+        });
+        Ok(Self { machine, config, layer, manifest: manifest.to_string().into_bytes() })
     }
-    // Sockets and journals of labs and agents.
-    layer.folder("tmp", 0o1777)?;
-    let layer = layer.finished();
-    let config = json!({
-        "architecture": machine.debian(),
-        "os": "linux",
-        "config": { "Entrypoint": [ENTRY_POINT], "Env": ["PATH=/usr/bin"] },
-        "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", sha256(&layer))] },
-    });
-    let layer = gzip(&layer)?;
-    let config = config.to_string().into_bytes();
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": MANIFEST,
-        "config": descriptor(CONFIG, &config),
-        "layers": [descriptor(LAYER, &layer)],
-    });
-    let manifest = manifest.to_string().into_bytes();
-    let mut entry = descriptor(MANIFEST, &manifest);
-    let name = format!("netduel:{}", release.version);
-    entry["platform"] = json!({ "architecture": machine.debian(), "os": "linux" });
+
+    fn descriptor(&self) -> Value {
+        let mut descriptor = descriptor(MANIFEST, &self.manifest);
+        descriptor["platform"] = json!({ "architecture": self.machine.debian(), "os": "linux" });
+        descriptor
+    }
+}
+
+/// An archive with one image, which all versions of `docker load` read.
+pub fn single(release: &Release, image: &Image) -> Result<Vec<u8>> {
+    let docker = json!([{
+        "Config": blob(&image.config),
+        "RepoTags": [name(release)],
+        "Layers": [blob(&image.layer)],
+    }]);
+    let docker = docker.to_string();
+    archive(release, std::slice::from_ref(image), image.descriptor(), &[("manifest.json", docker.as_bytes())])
+}
+
+/// An archive with an image for each machine below one name. The older format of Docker has no such thing.
+pub fn multiple(release: &Release, images: &[Image]) -> Result<Vec<u8>> {
+    let manifests: Vec<Value> = images.iter().map(Image::descriptor).collect();
+    let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests });
+    let index = index.to_string().into_bytes();
+    archive(release, images, descriptor(INDEX, &index), &[(blob(&index).as_str(), index.as_slice())])
+}
+
+/// The layout with one entry, the blobs of images, and other files.
+fn archive(
+    release: &Release,
+    images: &[Image],
+    mut entry: Value,
+    others: &[(&str, &[u8])],
+) -> Result<Vec<u8>> {
     entry["annotations"] = json!({
         "org.opencontainers.image.ref.name": release.version,
-        "io.containerd.image.name": format!("docker.io/library/{name}"),
+        "io.containerd.image.name": format!("docker.io/library/{}", name(release)),
     });
     let index = json!({ "schemaVersion": 2, "manifests": [entry] });
-    let docker = json!([{ "Config": blob(&config), "RepoTags": [name], "Layers": [blob(&layer)] }]);
     let mut archive = Tar::new(release.time_s);
     archive.file("oci-layout", 0o644, json!({ "imageLayoutVersion": "1.0.0" }).to_string().as_bytes())?;
     archive.file("index.json", 0o644, index.to_string().as_bytes())?;
-    archive.file("manifest.json", 0o644, docker.to_string().as_bytes())?;
-    for bytes in [&manifest, &config, &layer] {
+    for (path, bytes) in others {
+        archive.file(path, 0o644, bytes)?;
+    }
+    for bytes in images.iter().flat_map(|image| [&image.manifest, &image.config, &image.layer]) {
         archive.file(&blob(bytes), 0o644, bytes)?;
     }
     Ok(archive.finished())
+}
+
+fn name(release: &Release) -> String {
+    format!("netduel:{}", release.version)
 }
 
 /// The SHA-256 in lower-case hexadecimal digits.
@@ -91,8 +139,9 @@ mod tests {
         let release = Release { version: "1.2.3".to_owned(), time_s: 1 };
         let files =
             [File { path: "usr/bin/netduel".to_owned(), permissions: 0o755, bytes: b"program".to_vec() }];
-        let first = image(&release, Machine::X86_64, &files).unwrap();
-        assert_eq!(first, image(&release, Machine::X86_64, &files).unwrap());
-        assert_ne!(first, image(&release, Machine::Aarch64, &files).unwrap());
+        let image = |machine| Image::new(&release, machine, &files).unwrap();
+        let first = single(&release, &image(Machine::X86_64)).unwrap();
+        assert_eq!(first, single(&release, &image(Machine::X86_64)).unwrap());
+        assert_ne!(first, single(&release, &image(Machine::Aarch64)).unwrap());
     }
 }

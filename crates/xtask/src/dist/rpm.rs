@@ -6,9 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::contents::{self, File, output_of};
+use super::contents::{self, File};
 use super::machine::Machine;
 use super::release::{DESCRIPTION, MAINTAINER, Release};
+use super::system::{self, output_of};
 
 /// The program that makes packages, and Debian's package of it.
 pub const PROGRAM: &str = "rpmbuild";
@@ -16,7 +17,7 @@ pub const DEBIAN_PACKAGE: &str = "rpm";
 
 /// The whole package; `scratch` is a folder for its parts, which is made anew.
 pub fn package(release: &Release, machine: Machine, files: &[File], scratch: &Path) -> Result<Vec<u8>> {
-    contents::remake(scratch)?;
+    system::remake(scratch)?;
     let root = scratch.join("root");
     contents::write_below(&root, files)?;
     let spec = scratch.join("netduel.spec");
@@ -34,7 +35,7 @@ pub fn package(release: &Release, machine: Machine, files: &[File], scratch: &Pa
             .env("NETDUEL_ROOT", &root)
             .env("SOURCE_DATE_EPOCH", release.time_s.to_string()),
     )?;
-    contents::read(&scratch.join("netduel.rpm"))
+    system::read(&scratch.join("netduel.rpm"))
 }
 
 /// The description of the package. The files are finished: nothing is stripped, compressed or searched for dependencies.
@@ -61,10 +62,13 @@ fn spec_file(release: &Release, files: &[File]) -> String {
          mkdir -p %{{buildroot}}\n\
          cp -a \"$NETDUEL_ROOT\"/. %{{buildroot}}/\n\
          %files\n\
-         %dir %attr(0755, root, root) /usr/share/doc/netduel\n"
+         %dir %attr(0755, root, root) /usr/share/doc/netduel\n\
+         %dir %attr(0755, root, root) /usr/share/licenses/netduel\n"
     );
     for file in files {
-        let mark = if file.path.starts_with("usr/share/doc/") { "%doc " } else { "" };
+        let marks = [("usr/share/doc/", "%doc "), ("usr/share/licenses/", "%license ")];
+        let mark =
+            marks.into_iter().find(|(folder, _)| file.path.starts_with(folder)).map_or("", |(_, mark)| mark);
         let _ = writeln!(text, "{mark}%attr({:04o}, root, root) /{}", file.permissions, file.path);
     }
     text
@@ -77,14 +81,20 @@ mod tests {
     #[test]
     fn spec_lists_each_file_with_its_permissions() {
         let release = Release { version: "1.2.3".to_owned(), time_s: 0 };
-        let files = [("usr/bin/netduel", 0o755), ("usr/share/doc/netduel/LICENSE", 0o644)]
-            .map(|(path, permissions)| File { path: path.to_owned(), permissions, bytes: Vec::new() });
+        let files = [
+            ("usr/bin/netduel", 0o755),
+            ("usr/share/doc/netduel/README.md", 0o644),
+            ("usr/share/licenses/netduel/LICENSE", 0o644),
+        ]
+        .map(|(path, permissions)| File { path: path.to_owned(), permissions, bytes: Vec::new() });
         let text = spec_file(&release, &files);
         assert!(text.contains("\nVersion: 1.2.3\n"), "{text}");
         let (_, list) = text.split_once("%files\n").unwrap();
         let expected = "%dir %attr(0755, root, root) /usr/share/doc/netduel\n\
+                        %dir %attr(0755, root, root) /usr/share/licenses/netduel\n\
                         %attr(0755, root, root) /usr/bin/netduel\n\
-                        %doc %attr(0644, root, root) /usr/share/doc/netduel/LICENSE\n";
+                        %doc %attr(0644, root, root) /usr/share/doc/netduel/README.md\n\
+                        %license %attr(0644, root, root) /usr/share/licenses/netduel/LICENSE\n";
         assert_eq!(list, expected);
     }
 }

@@ -1,21 +1,24 @@
 //! Checks the files that were written: each is read again, installed by the system's own tools into an empty folder, and started there.
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::contents::{self, File, output_of, remake};
-use super::machine::{as_root, command_in};
+use super::contents::File;
+use super::machine::{Machine, as_root};
 use super::oci;
 use super::release::Release;
+use super::system::{output_of, read, remake};
 
 /// What is checked, and where.
 #[derive(Debug)]
 pub struct Check<'a> {
     /// The version that the program must name.
     pub release: &'a Release,
+    /// That of the program.
+    pub machine: Machine,
     /// A folder, which each check makes anew.
     pub root: &'a Path,
 }
@@ -40,7 +43,7 @@ impl Check<'_> {
         let mut dpkg = as_root("dpkg");
         // Its log is otherwise that of this machine, whose settings may also leave out documentation, as in containers.
         dpkg.arg("--root").arg(self.root).arg("--log").arg(self.root.join("dpkg.log"));
-        dpkg.args(["--path-include", "*", "--install"]).arg(package);
+        dpkg.args(["--path-include", "*", "--force-architecture", "--install"]).arg(package);
         output_of(&mut dpkg)?;
         same_files(self.root, files)?;
         self.starts(self.root, "/usr/bin/netduel")
@@ -50,26 +53,48 @@ impl Check<'_> {
     pub fn rpm(&self, package: &Path, files: &[File]) -> Result<()> {
         remake(self.root)?;
         let mut rpm = as_root("rpm");
-        rpm.arg("--root").arg(self.root).args(["--dbpath", "/var/lib/rpm", "--nosignature"]);
+        rpm.arg("--root").arg(self.root).args(["--dbpath", "/var/lib/rpm", "--ignorearch", "--nosignature"]);
         output_of(rpm.arg("--install").arg(package))?;
         same_files(self.root, files)?;
         self.starts(self.root, "/usr/bin/netduel")
     }
 
-    /// Follows the layout of an image from its index to its layers, and starts its entry point.
+    /// Checks an archive with the image of this machine, also what older versions of `docker load` read of it.
     pub fn image(&self, archive: &Path, files: &[File]) -> Result<()> {
+        let (layout, entry) = self.layout(archive)?;
+        self.image_of(&layout, &entry, files)?;
+        let docker = json(&read(&layout.join("manifest.json"))?)?;
+        for path in [&docker[0]["Config"], &docker[0]["Layers"][0]] {
+            let path = path.as_str().context("manifest.json names no blob")?;
+            ensure!(layout.join(path).is_file(), "manifest.json names {path}, which is not in the archive");
+        }
+        Ok(())
+    }
+
+    /// Unpacks an archive of images; its folder, and the one entry of its index.
+    fn layout(&self, archive: &Path) -> Result<(PathBuf, Value)> {
         let layout = self.root.join("layout");
-        let root = self.root.join("root");
         remake(self.root)?;
         remake(&layout)?;
-        remake(&root)?;
         extract(archive, &layout)?;
-        let index = json(&contents::read(&layout.join("index.json"))?)?;
-        let manifest = json(&described(&layout, &index["manifests"][0])?)?;
-        let config = json(&described(&layout, &manifest["config"])?)?;
+        let index = json(&read(&layout.join("index.json"))?)?;
+        let entries = index["manifests"].as_array().context("index.json names no manifests")?;
+        ensure!(entries.len() == 1, "index.json names {} manifests and not one", entries.len());
+        Ok((layout, entries[0].clone()))
+    }
+
+    /// Follows a descriptor to its layers, and starts the entry point of the image.
+    fn image_of(&self, layout: &Path, descriptor: &Value, files: &[File]) -> Result<()> {
+        let root = self.root.join("root");
+        remake(&root)?;
+        let manifest = json(&described(layout, descriptor)?)?;
+        let config = json(&described(layout, &manifest["config"])?)?;
+        for architecture in [&descriptor["platform"]["architecture"], &config["architecture"]] {
+            ensure!(architecture == self.machine.debian(), "the image is for {architecture}");
+        }
         let layers = manifest["layers"].as_array().context("the manifest has no layers")?;
         for (number, layer) in layers.iter().enumerate() {
-            described(&layout, layer)?;
+            described(layout, layer)?;
             let blob = layout.join(blob(layer)?);
             extract(&blob, &root)?;
             let plain = output_of(Command::new("gzip").args(["--decompress", "--stdout"]).arg(&blob))?;
@@ -79,11 +104,6 @@ impl Check<'_> {
                 "layer {number} of the image has another content than its configuration says"
             );
         }
-        let docker = json(&contents::read(&layout.join("manifest.json"))?)?;
-        for path in [&docker[0]["Config"], &docker[0]["Layers"][0]] {
-            let path = path.as_str().context("manifest.json names no blob")?;
-            ensure!(layout.join(path).is_file(), "manifest.json names {path}, which is not in the archive");
-        }
         same_files(&root, files)?;
         let program = config["config"]["Entrypoint"][0].as_str().context("the image has no entry point")?;
         self.starts(&root, program)
@@ -91,12 +111,35 @@ impl Check<'_> {
 
     /// Starts the program with the folder as its root.
     fn starts(&self, root: &Path, program: &str) -> Result<()> {
-        let output = output_of(command_in(root, program).arg("--version"))?;
+        let output = output_of(self.machine.command_in(root, program).arg("--version"))?;
         let expected = format!("netduel {}\n", self.release.version);
         let printed = String::from_utf8_lossy(&output);
         ensure!(printed == expected, "the program printed {printed:?}, not {expected:?}");
         Ok(())
     }
+}
+
+/// Checks an archive with an image for each machine.
+pub fn images(
+    release: &Release,
+    root: &Path,
+    archive: &Path,
+    expected: &[(Machine, Vec<File>)],
+) -> Result<()> {
+    let Some((first, _)) = expected.first() else { bail!("there are no images to check") };
+    let (layout, entry) = Check { release, machine: *first, root }.layout(archive)?;
+    let index = json(&described(&layout, &entry)?)?;
+    let images = index["manifests"].as_array().context("the index names no images")?;
+    ensure!(
+        images.len() == expected.len(),
+        "the index names {} images and not {}",
+        images.len(),
+        expected.len()
+    );
+    for (descriptor, (machine, files)) in images.iter().zip(expected) {
+        Check { release, machine: *machine, root }.image_of(&layout, descriptor, files)?;
+    }
+    Ok(())
 }
 
 /// Compares the list of checksums with the files beside it, by the tool that users take for it.
@@ -113,7 +156,7 @@ fn extract(archive: &Path, folder: &Path) -> Result<()> {
 fn same_files(root: &Path, files: &[File]) -> Result<()> {
     for file in files {
         let path = root.join(&file.path);
-        ensure!(contents::read(&path)? == file.bytes, "{} has another content", path.display());
+        ensure!(read(&path)? == file.bytes, "{} has another content", path.display());
     }
     Ok(())
 }
@@ -131,7 +174,7 @@ fn blob(descriptor: &Value) -> Result<String> {
 /// The blob of a descriptor, whose digest and size are right.
 fn described(layout: &Path, descriptor: &Value) -> Result<Vec<u8>> {
     let path = blob(descriptor)?;
-    let bytes = contents::read(&layout.join(&path))?;
+    let bytes = read(&layout.join(&path))?;
     if !path.ends_with(&oci::sha256(&bytes)) || descriptor["size"] != bytes.len() {
         bail!("the blob {path} of the image has another digest or size");
     }

@@ -1,6 +1,7 @@
 //! Arms: who talks to whom, what is changed for it, and what it is compared with.
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::bed::BedNetwork;
 use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
 use crate::lab;
 use crate::nearest::nearest;
@@ -10,7 +11,7 @@ use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
 use super::values::{check_bandwidth_limit, check_interface};
-use super::{events, guests, settings, treatments, workloads};
+use super::{events, guests, provider, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
 const COPY_SUFFIX: &str = "-again";
@@ -115,6 +116,7 @@ fn resolve_arm(
     let in_lab = client.zip(server).map(|(client, server)| is_guest(client) && is_guest(server));
     let specs = arm.treatments.as_deref().unwrap_or_default();
     let treatments = treatments::resolve(specs, &key_path(path, "treatments"), in_lab, problems);
+    check_resource_groups(&treatments, [(Role::Client, client), (Role::Server, server)], path, problems);
     check_changeable(&treatments, [(Side::Client, client), (Side::Server, server)], path, problems);
     let (expect_client, expect_server) = resolve_expectation(arm, &treatments, path, problems);
     let specs = workloads::written(spec);
@@ -147,14 +149,40 @@ fn resolve_arm(
     Some(Arm {
         name: arm.name.clone()?,
         pair: Pair { client: arm.client.clone()?, server: arm.server.clone()? },
+        expect_path: arm.expect_path.or_else(|| provider::path(&treatments)),
         treatments,
         expect_client,
         expect_server,
-        expect_path: arm.expect_path,
+        network: network(arm, client, server, path, problems),
+        server_addresses: Vec::new(),
         expect_mbps: check_bandwidth_limit(arm.expect_mbps, path, problems),
         // A plan with problems is not run: what is kept of it need not grow with the number of its trials.
         workloads: resolved.into_iter().filter(|_| problems.len() == 0).collect::<Option<_>>()?,
     })
+}
+
+/// Notes treatments of the provider without a resource group at hosts that are no VMs of a bed, which would have one.
+fn check_resource_groups(
+    treatments: &[Treatment],
+    ends: [(Role, Option<&Host>); 2],
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    for (index, treatment) in treatments.iter().enumerate() {
+        if !treatment.action.is_of_provider() || treatment.action.resource_group().is_some() {
+            continue;
+        }
+        let is_elsewhere = |(role, host): &(Role, Option<&Host>)| {
+            treatment.on.includes(*role)
+                && host.is_some_and(|host| !matches!(host.launch, Launch::Bed { .. }) && host.vm.is_none())
+        };
+        if ends.iter().any(is_elsewhere) {
+            let path = element_path(&key_path(path, "treatments"), index);
+            let allowed =
+                "name the resource group of the NIC or VM; only hosts with `bed` have one by themselves";
+            problems.add(&key_path(&path, "resource-group"), "is missing", allowed);
+        }
+    }
 }
 
 /// Notes changes to a host that makes none: a standing server is not this user's to change.
@@ -229,6 +257,7 @@ fn check_pair(
             format!("network namespace {name}")
         }
         (Launch::Ssh(ssh), Launch::Ssh(other)) if ssh == other => format!("{} by ssh", ssh.host),
+        (Launch::Bed { vm, .. }, Launch::Bed { vm: other, .. }) if vm == other => format!("{vm} of the bed"),
         _ => return,
     };
     problems.add(
@@ -236,6 +265,30 @@ fn check_pair(
         format!("is \"{server_name}\", which like client \"{client_name}\" is {shared}"),
         allowed,
     );
+}
+
+/// The network of the bed that an arm uses; `None` without a bed. Notes one of an arm whose hosts are not both of a bed.
+fn network(
+    arm: &ArmSpec,
+    client: Option<&Host>,
+    server: Option<&Host>,
+    path: &str,
+    problems: &mut Problems<'_>,
+) -> Option<BedNetwork> {
+    let is_of_bed = |host: &Host| matches!(host.launch, Launch::Bed { .. });
+    let (client, server) = (client?, server?);
+    if is_of_bed(client) && is_of_bed(server) {
+        return Some(arm.network.unwrap_or(BedNetwork::Test));
+    }
+    if let Some(network) = arm.network {
+        let wrong = format!("is \"{network}\", a network of a bed, but a host of this arm has no `bed`");
+        problems.add(&key_path(path, "network"), wrong, "remove it, or give both hosts `bed`");
+    } else if is_of_bed(client) || is_of_bed(server) {
+        let wrong = "is a VM of a bed, and the other host is not: no network of the bed has both";
+        let key = if is_of_bed(server) { "server" } else { "client" };
+        problems.add(&key_path(path, key), wrong, "give both hosts `bed`");
+    }
+    None
 }
 
 /// The interfaces that must carry the bytes: those of the path, or those that the plan names. Where a treatment takes the
@@ -289,6 +342,10 @@ fn check_family(
     let ends = [(Role::Client, arm.client.as_ref(), client), (Role::Server, arm.server.as_ref(), server)];
     for (role, name, host) in ends {
         let (Some(name), Some(host)) = (name, host) else { continue };
+        if matches!(host.launch, Launch::Bed { .. }) {
+            // The bed has the addresses; they are judged when it is known.
+            continue;
+        }
         let has = host.addresses.iter().any(|address| match workload.family {
             Family::Ipv4 => address.is_ipv4(),
             Family::Ipv6 => address.is_ipv6(),

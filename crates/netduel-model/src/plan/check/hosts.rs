@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use crate::bed;
 use crate::data_ports::DataPorts;
 use crate::ids::HostName;
 use crate::lab;
@@ -45,7 +46,7 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<
             for port in data_ports.into_iter().flat_map(DataPorts::ends) {
                 check_table(problems, &path, &[DATA_PORT], |_| Some(port.into()));
             }
-            hosts.insert(name, Host { launch, addresses, data_ports, size, expect_mbps });
+            hosts.insert(name, Host { launch, addresses, data_ports, size, expect_mbps, vm: None });
         }
     }
     hosts
@@ -74,8 +75,23 @@ fn word_of(launch: LaunchKind) -> &'static str {
     }
 }
 
+/// The keys that a VM of a bed does not have, because its bed has the answer.
+const KEYS_OF_BED: [&str; 10] =
+    ["launch", "guest", "netns", "command", "host", "user", "port", "serve", "addresses", "size"];
+
+/// Notes keys of a VM of a bed that the bed answers.
+fn check_keys_of_bed(host: &HostSpec, path: &str, problems: &mut Problems<'_>) {
+    for key in KEYS_OF_BED.into_iter().filter(|key| host.given().contains(key)) {
+        let wrong = "is written for a VM of a bed, and the bed knows it";
+        problems.add(&key_path(path, key), wrong, "remove it, or remove `bed`");
+    }
+}
+
 /// Notes keys that belong to another way of starting the agent.
 fn check_foreign_keys(host: &HostSpec, path: &str, problems: &mut Problems<'_>) {
+    if host.bed.is_some() {
+        return check_keys_of_bed(host, path, problems);
+    }
     let Some(launch) = host.launch else { return };
     let others =
         [LaunchKind::Lab, LaunchKind::Netns, LaunchKind::Command, LaunchKind::Ssh, LaunchKind::Paired];
@@ -107,7 +123,17 @@ fn resolve_launch(
     path: &str,
     problems: &mut Problems<'_>,
 ) -> Option<Launch> {
-    match host.launch? {
+    if let Some(vm) = &host.bed {
+        return resolve_bed(vm, host, path, problems);
+    }
+    let Some(launch) = host.launch else {
+        if !problems.is_written(&key_path(path, "launch")) && !problems.is_written(&key_path(path, "bed")) {
+            let allowed = "write how its agent is started, for example launch = \"ssh\", or the VM of a bed, for example bed = \"vm1\"";
+            problems.add(&key_path(path, "launch"), "is missing, and so is `bed`", allowed);
+        }
+        return None;
+    };
+    match launch {
         LaunchKind::Local => Some(Launch::Local),
         LaunchKind::Lab => {
             if spec.lab.is_none() && !problems.is_written("lab") {
@@ -148,6 +174,25 @@ fn resolve_launch(
     }
 }
 
+fn resolve_bed(vm: &str, host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Option<Launch> {
+    if !bed::is_name(vm) {
+        let allowed = "the name of a VM as `netduel azure check` shows it, for example \"vm1\"";
+        problems.add(&key_path(path, "bed"), format!("{vm:?} is not the name of a VM"), allowed);
+        return None;
+    }
+    check_folder(host, path, problems);
+    Some(Launch::Bed { vm: vm.to_owned(), sudo: host.sudo.unwrap_or(true), folder: host.folder.clone() })
+}
+
+fn check_folder(host: &HostSpec, path: &str, problems: &mut Problems<'_>) {
+    let Some(folder) = &host.folder else { return };
+    let is_placed = folder.starts_with('/') || folder.starts_with("~/");
+    if !is_placed || folder.contains(char::is_control) {
+        let wrong = format!("{folder:?} is no folder of the host");
+        problems.add(&key_path(path, "folder"), wrong, "a path that begins with / or ~/");
+    }
+}
+
 fn resolve_ssh(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Option<Launch> {
     let key = key_path(path, "host");
     let allowed = "write it as `ssh` takes it, for example \"user@vm1\"";
@@ -165,19 +210,14 @@ fn resolve_ssh(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Opti
         }
     }
     check_table(problems, path, SSH, |_| host.port.map(u64::from));
-    if let Some(folder) = &host.folder {
-        let is_placed = folder.starts_with('/') || folder.starts_with("~/");
-        if !is_placed || folder.contains(char::is_control) {
-            let wrong = format!("{folder:?} is no folder of the host");
-            problems.add(&key_path(path, "folder"), wrong, "a path that begins with / or ~/");
-        }
-    }
+    check_folder(host, path, problems);
     Some(Launch::Ssh(SshHost {
         host: destination.clone(),
         user: host.user.clone(),
         port: host.port,
         sudo: host.sudo.unwrap_or(false),
         folder: host.folder.clone(),
+        bed: None,
     }))
 }
 

@@ -7,6 +7,8 @@ mod guests;
 mod hosts;
 mod overrides;
 mod permissions;
+mod provider;
+mod report;
 mod settings;
 mod sizes;
 mod treatments;
@@ -15,10 +17,12 @@ mod values;
 mod workloads;
 
 use super::permissions::Permissions;
-use super::problem::Problems;
+use super::problem::{Problems, one_of};
 use super::resolved::{Lab, ResolvedPlan};
 use super::spec::{DesignSpec, LabSpec, PlanSpec};
 use crate::ids::{NAME_LEN_MAX, RunId};
+use crate::nearest::nearest;
+use crate::published;
 use crate::workload::LAB;
 
 use values::check_table;
@@ -50,6 +54,8 @@ pub(super) fn resolve(
     {
         problems.add("question", "is empty", "write in one sentence what the run is to find out");
     }
+    check_publication(spec.published.as_deref(), problems);
+    let report = report::resolve(spec.report.as_ref(), problems);
     let lab = spec.lab.as_ref().map(|lab| resolve_lab(lab, problems));
     let hosts = hosts::resolve(spec, problems);
     let workloads = workloads::check(spec, problems);
@@ -61,12 +67,27 @@ pub(super) fn resolve(
     Some(ResolvedPlan {
         name: spec.name.clone()?,
         question: spec.question.clone()?,
+        published: spec.published.clone(),
+        report,
         lab,
         hosts,
         arms: arms?,
         workloads: workloads?,
         design,
     })
+}
+
+/// Notes a publication that has no figures.
+fn check_publication(id: Option<&str>, problems: &mut Problems<'_>) {
+    let Some(id) = id.filter(|id| published::publication_named(id).is_none()) else { return };
+    let ids = published::publications().iter().map(|publication| publication.id.as_str());
+    let meant =
+        nearest(id, ids.clone()).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+    problems.add(
+        "published",
+        format!("is {id:?}, which is not a publication with figures"),
+        format!("{meant}allowed: {}", one_of(ids)),
+    );
 }
 
 fn resolve_lab(lab: &LabSpec, problems: &mut Problems<'_>) -> Lab {

@@ -4,8 +4,8 @@ use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
 use crate::workload::{Role, TREATMENT};
 
-use super::tuning;
 use super::values::{check_command, check_interface, check_table};
+use super::{provider, tuning};
 
 /// Characters of the name of an offload at most: `ETH_GSTRING_LEN` in include/uapi/linux/ethtool.h, less the final zero byte.
 const FEATURE_LEN_MAX: usize = 31;
@@ -13,7 +13,7 @@ const FEATURE_LEN_MAX: usize = 31;
 const SYSCTL_LEN_MAX: usize = 4095;
 
 /// The keys of which a treatment has exactly one.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 16] = [
     "path",
     "offload",
     "mtu",
@@ -27,6 +27,8 @@ const KINDS: [&str; 14] = [
     "rps",
     "xps",
     "irq_affinity",
+    "azure-nic",
+    "azure-placement",
     "command",
 ];
 
@@ -118,15 +120,24 @@ fn check_companions(path: &str, kind: &str, problems: &mut Problems<'_>) {
         "sysctl" => &["value"],
         "command" => &["undo"],
         "path" => &[],
+        "azure-nic" => &["accelerated"],
+        "azure-placement" => &["vm"],
         _ => &["interface"],
     };
-    for companion in ["interface", "value", "undo"] {
+    // That of the bed when the hosts are VMs of one.
+    let optional: &[&str] = if kind.starts_with("azure-") { &["resource-group"] } else { &[] };
+    for companion in ["interface", "value", "undo", "accelerated", "vm", "resource-group"] {
         let key = key_path(path, companion);
         let (is_needed, is_written) = (needed.contains(&companion), problems.is_written(&key));
+        if optional.contains(&companion) {
+            continue;
+        }
         if is_needed && !is_written {
             let allowed = match companion {
                 "interface" => "name the interface, for example interface = \"eth0\"",
                 "undo" => "write the command that undoes the change, as a list of words",
+                "accelerated" => "set accelerated = true or accelerated = false",
+                "vm" => "name the VM, for example vm = \"vm1\"",
                 _ if matches!(kind, "ring" | "coalesce") => {
                     "write the number as text, for example value = \"64\""
                 }
@@ -160,6 +171,9 @@ fn check_path(spec: &TreatmentSpec, path: &str, in_lab: Option<bool>, problems: 
 fn resolve_action(spec: &TreatmentSpec, path: &str, problems: &mut Problems<'_>) -> Option<TreatmentAction> {
     if let Some(interface) = &spec.interface {
         check_interface(problems, &key_path(path, "interface"), interface);
+    }
+    if spec.azure_nic.is_some() || spec.azure_placement.is_some() {
+        return provider::resolve(spec, path, problems);
     }
     if let Some(lab_path) = spec.path {
         return Some(TreatmentAction::Path { path: lab_path });

@@ -8,6 +8,7 @@ use super::super::machine::is_full;
 use super::super::queues::{self, PACKETS_MIN, carrier};
 use super::Cause;
 use super::evidence::{Evidence, Finding, HELD_UP};
+use crate::total::Total;
 use crate::words::percent;
 
 /// From this share of the time on, a thread was saturated.
@@ -127,16 +128,28 @@ fn pinned_full(end: &TrialEnd) -> Option<Core> {
 }
 
 impl Evidence<'_> {
+    /// The core of an end as a cause. Both ends of a round trip send and receive.
+    fn core_of(&self, end: &TrialEnd) -> Cause {
+        let is_request = self.workload.traffic.facts().unit.is_request();
+        match (is_request, end.report.role) {
+            (true, Role::Client) => Cause::ClientCore,
+            (true, Role::Server) => Cause::ServerCore,
+            (false, role) if role == self.sender.report.role => Cause::SenderCore,
+            (false, _) => Cause::ReceiverCore,
+        }
+    }
+
     /// Saturated threads, and threads that waited for cores. A saturated sender comes before a saturated receiver, because the receiver
     /// may be busy-polling; not where the receive window was full.
     pub(super) fn threads(&self) -> Vec<BusyThreads> {
         let window_closed = self.tcp.is_some_and(|tcp| tcp.window >= HELD_UP);
-        let mut ends = [(self.sender, Cause::SenderCore), (self.receiver, Cause::ReceiverCore)];
+        let mut ends = [self.sender, self.receiver];
         if window_closed {
             ends.reverse();
         }
         let mut found = Vec::new();
-        for (end, cause) in ends {
+        for end in ends {
+            let cause = self.core_of(end);
             if self.always_runs(end) {
                 continue;
             }
@@ -244,11 +257,6 @@ impl Evidence<'_> {
             if self.shared_machine && !is_softirq {
                 continue;
             }
-            let own = if end.report.role == self.sender.report.role {
-                Cause::SenderCore
-            } else {
-                Cause::ReceiverCore
-            };
             let whose = if self.shared_machine { "this machine".to_owned() } else { format!("the {name}") };
             let words = format!(
                 "core {} of {whose} was {} busy, {} of it in softirq{}",
@@ -257,7 +265,7 @@ impl Evidence<'_> {
                 percent(core.softirq / core.busy.max(f64::MIN_POSITIVE)),
                 core.stolen_words()
             );
-            found.push((if is_softirq { Cause::SoftirqCore } else { own }, words));
+            found.push((if is_softirq { Cause::SoftirqCore } else { self.core_of(end) }, words));
         }
         found
     }
@@ -308,7 +316,7 @@ impl Evidence<'_> {
 fn one_queue(observation: &Observation) -> Option<String> {
     let carrier = carrier(observation)?;
     let by_queue = observation.driver.get(&carrier.name).map(queues::received).unwrap_or_default();
-    let all: u64 = by_queue.values().sum();
+    let all: u64 = by_queue.values().total();
     if let Some((queue, most)) =
         by_queue.iter().max_by_key(|(_, packets)| **packets).filter(|_| all >= PACKETS_MIN)
     {

@@ -79,9 +79,9 @@ impl<'a> Evidence<'a> {
         let ways = datagrams::of_trial(workload, trial, shared_machine);
         let lost = ways.iter().filter_map(|way| way.lost).fold(datagrams::Lost::default(), |sum, lost| {
             datagrams::Lost {
-                all: sum.all + lost.all,
-                at_socket: sum.at_socket + lost.at_socket,
-                at_interface: sum.at_interface + lost.at_interface,
+                all: sum.all.saturating_add(lost.all),
+                at_socket: sum.at_socket.saturating_add(lost.at_socket),
+                at_interface: sum.at_interface.saturating_add(lost.at_interface),
             }
         });
         let rate = netduel_model::metric::Metric::Throughput;
@@ -123,11 +123,12 @@ impl<'a> Evidence<'a> {
             })
         });
         // Where more are lost before the socket, the path comes first.
-        let (socket_first, socket_later) = if at_receiver * 2 >= self.lost.all && self.is_worth(at_receiver) {
-            (at_socket, None)
-        } else {
-            (None, at_socket)
-        };
+        let (socket_first, socket_later) =
+            if at_receiver.saturating_mul(2) >= self.lost.all && self.is_worth(at_receiver) {
+                (at_socket, None)
+            } else {
+                (None, at_socket)
+            };
         // A few lost packets are not a limit; the table of both ends shows them.
         let socket_later = socket_later.filter(|_| self.is_worth(at_receiver));
         found.extend(socket_first);
@@ -263,7 +264,7 @@ fn sum(connections: &[&TcpInfo], field: impl Fn(&TcpInfo) -> Option<u64>) -> Opt
 fn connections(sender: &TrialEnd, workload: &Workload) -> Option<Connections> {
     let reports = || sender.report.streams.iter().filter(|stream| stream.tcp.is_some());
     let all: Vec<&TcpInfo> = reports().filter_map(|stream| stream.tcp.as_ref()).collect();
-    let count: u32 = reports().map(|stream| stream.members).sum();
+    let count = reports().map(|stream| stream.members).fold(0, u32::saturating_add);
     let busy = sum(&all, |tcp| tcp.busy_us).filter(|busy| *busy > 0.0)?;
     let of_busy = |field: fn(&TcpInfo) -> Option<u64>| sum(&all, field).map_or(0.0, |time| time / busy);
     let retransmits = sum(&all, |tcp| tcp.retransmits.map(u64::from)).unwrap_or(0.0);

@@ -39,6 +39,10 @@ pub enum Cause {
     BackPressure,
     /// The receiving thread, or the core it was pinned to, was saturated.
     ReceiverCore,
+    /// The thread of the client, or the core it was pinned to, was saturated: in a workload of round trips both ends send and receive.
+    ClientCore,
+    /// The thread of the server, or the core it was pinned to, was saturated: in a workload of round trips.
+    ServerCore,
     /// CPU contention: threads waited for cores, and other processes used CPU time.
     CpuContention,
     /// The kernel's packet processing saturated one core.
@@ -90,22 +94,23 @@ impl Cause {
         );
         match cause {
             _ if self == cause => true,
-            Self::LateRequests => of_cores || matches!(self, Self::SenderCore | Self::ReceiverCore),
-            Self::SenderCore => of_cores || matches!(self, Self::Generator | Self::ReceiverCore),
+            Self::LateRequests => of_cores || self.is_core_of_an_end(),
+            Self::SenderCore => of_cores || self.is_core_of_an_end() || self == Self::Generator,
             Self::Generator => of_cores || self == Self::SenderCore,
-            Self::ReceiverCore => of_cores || matches!(self, Self::SingleQueue | Self::SenderCore),
-            Self::CpuContention | Self::AllCores => {
-                of_cores || matches!(self, Self::SenderCore | Self::ReceiverCore | Self::SingleQueue)
-            }
+            Self::ReceiverCore
+            | Self::ClientCore
+            | Self::ServerCore
+            | Self::CpuContention
+            | Self::AllCores => of_cores || self.is_core_of_an_end() || self == Self::SingleQueue,
             Self::SoftirqCore | Self::SingleQueue => {
-                of_cores || matches!(self, Self::SingleQueue | Self::ReceiverCore)
+                of_cores || self == Self::SingleQueue || self.is_core_of_a_receiver()
             }
             Self::ReceiveWindow | Self::ReceiverProgram | Self::ReceiverRing | Self::ReceiverSocket => {
                 of_cores
+                    || self.is_core_of_a_receiver()
                     || matches!(
                         self,
-                        Self::ReceiverCore
-                            | Self::SingleQueue
+                        Self::SingleQueue
                             | Self::ReceiveWindow
                             | Self::ReceiverProgram
                             | Self::ReceiverRing
@@ -127,6 +132,14 @@ impl Cause {
         }
     }
 
+    fn is_core_of_a_receiver(self) -> bool {
+        matches!(self, Self::ReceiverCore | Self::ClientCore | Self::ServerCore)
+    }
+
+    fn is_core_of_an_end(self) -> bool {
+        self == Self::SenderCore || self.is_core_of_a_receiver()
+    }
+
     /// Words for people.
     pub fn words(self) -> &'static str {
         match self {
@@ -138,6 +151,8 @@ impl Cause {
             Self::FramesRejected => "the sender's interface: it rejects the frames of the generator",
             Self::BackPressure => "the sender's interface: its ring or queue was full (back-pressure)",
             Self::ReceiverCore => "the receiver's core",
+            Self::ClientCore => "the client's core",
+            Self::ServerCore => "the server's core",
             Self::CpuContention => "CPU contention from other processes",
             Self::SoftirqCore => "softirq processing on one core",
             Self::SingleQueue => "a single receive queue: one core does all packet processing",
@@ -196,6 +211,8 @@ pub fn limit_of(
         | Cause::ConfiguredRate
         | Cause::SenderCore
         | Cause::ReceiverCore
+        | Cause::ClientCore
+        | Cause::ServerCore
         | Cause::AllCores => words.extend(evidence.other_processes()),
         _ => {}
     }
@@ -283,6 +300,9 @@ mod tests {
             (Cause::Loss, Cause::SenderCore, false),
             (Cause::CpuContention, Cause::RoundTrip, false),
             (Cause::AllCores, Cause::LateRequests, true),
+            (Cause::ServerCore, Cause::ClientCore, true),
+            (Cause::ClientCore, Cause::LateRequests, true),
+            (Cause::ClientCore, Cause::RoundTrip, false),
             (Cause::SenderCore, Cause::RateCap, false),
             (Cause::SendBuffer, Cause::CpuContention, false),
             (Cause::AllCores, Cause::ConfiguredRate, false),

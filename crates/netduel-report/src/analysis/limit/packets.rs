@@ -6,6 +6,7 @@ use netduel_model::trial::TrialEnd;
 use super::Cause;
 use super::configured_rate;
 use super::evidence::{Evidence, Finding};
+use crate::total::Total;
 use crate::words::percent;
 
 /// From this share of calls with a full ring on, the sender waited for the ring.
@@ -45,7 +46,7 @@ impl Evidence<'_> {
 
     /// Packets that a kernel-bypass receiver counted as lost before its program received them.
     pub(super) fn ring_drops(&self) -> u64 {
-        self.receiver.report.packets.as_ref().map_or(0, |packets| packets.drops.values().sum())
+        self.receiver.report.packets.as_ref().map_or(0, |packets| packets.drops.values().total())
     }
 
     /// Frames dropped at a full ring of an AF_XDP receiver or full queues of testpmd.

@@ -199,7 +199,8 @@ impl Evidence<'_> {
 
     /// Bandwidth-delay product of each connection, bytes: its rate times its minimum round trip.
     fn bandwidth_delay(&self) -> Option<f64> {
-        let connections: u32 = self.sender.report.streams.iter().map(|stream| stream.members).sum();
+        let streams = &self.sender.report.streams;
+        let connections = streams.iter().map(|stream| stream.members).fold(0, u32::saturating_add);
         let (rate, rtt) = self.rate_bps.zip(self.tcp?.min_rtt_us)?;
         Some(rate / 8.0 * rtt / 1e6 / f64::from(connections.max(1)))
     }
@@ -295,7 +296,7 @@ impl Evidence<'_> {
         if self.sent == 0 || (elsewhere as f64) < self.sent as f64 * DATAGRAMS_LOSSY {
             return Vec::new();
         }
-        let between = self.lost.at_interface * 2 < elsewhere;
+        let between = self.lost.at_interface.saturating_mul(2) < elsewhere;
         let words = format!(
             "{elsewhere} of {} {} were lost {} ({})",
             self.sent,

@@ -17,8 +17,8 @@ use netduel_report::json::history::HistoryDocument;
 use netduel_report::json::inspect::InspectDocument;
 use netduel_report::json::lab::{Lab, LabInterface, LabPolicy, LabsDocument};
 use netduel_report::json::listing::{
-    EndReason, Note, PairedServer, PairingAction, Pairings, RemovedRuns, RunEnd, RunState, RunsDocument,
-    StoredRun,
+    ChangedRun, EndReason, Note, PairedServer, PairingAction, Pairings, RemovedRuns, RunAction, RunEnd,
+    RunState, RunUsage, RunsDocument, RunsUsage, StoredRun, VerifiedRun, VerifiedRuns,
 };
 use netduel_report::json::parts::Interval;
 use netduel_report::json::plan::{CheckedPlan, PlanLab};
@@ -399,6 +399,37 @@ fn listings_plans_and_beds_fit_the_schemas() {
     printed(&inspected());
     printed(&listed());
     printed(&RemovedRuns { envelope: envelope::<RemovedRuns>(), removed: vec!["x".into()] });
+    for action in [RunAction::Tagged, RunAction::Renamed, RunAction::Exported, RunAction::Imported] {
+        printed(&ChangedRun {
+            envelope: envelope::<ChangedRun>(),
+            action,
+            id: "new".into(),
+            former_id: (action == RunAction::Renamed).then(|| "old".into()),
+            file: (action == RunAction::Exported).then(|| "./new.netduel".into()),
+            title: Some("x".into()),
+            notes: vec![Note { key: "kernel".into(), value: "6.8".into() }],
+            was_there: (action == RunAction::Imported).then_some(true),
+        });
+    }
+    let run = RunUsage { id: "x".into(), bytes: 1, disk_bytes: 4096 };
+    printed(&RunsUsage {
+        envelope: envelope::<RunsUsage>(),
+        folder: "/store".into(),
+        runs: vec![run],
+        disk_bytes: 4096,
+        free_bytes: Some(1),
+    });
+    for torn in [None, Some(true)] {
+        let run = VerifiedRun {
+            id: "x".into(),
+            is_sound: false,
+            text: "damaged".into(),
+            trials: torn.map(|_| 7),
+            damaged_lines: torn.map(|_| 3).into_iter().collect(),
+            torn,
+        };
+        printed(&VerifiedRuns { envelope: envelope::<VerifiedRuns>(), runs: vec![run] });
+    }
     printed(&lab());
     printed(&beds());
     let text = include_str!("../../../../../beds/dpdk.toml");

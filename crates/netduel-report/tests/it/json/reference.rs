@@ -57,11 +57,11 @@ fn tables() -> String {
 }
 
 /// The table of an object, of each of its variants, or of a list of words.
-fn rows(schema: &Value, left_out: &[&str]) -> String {
+fn rows(schema: &Value, excluded: &[&str]) -> String {
     let mut text = String::new();
     let properties = schema["properties"].as_object().into_iter().flatten();
     let shown: Vec<(&String, &Value)> =
-        properties.filter(|(key, _)| !left_out.contains(&key.as_str())).collect();
+        properties.filter(|(key, _)| !excluded.contains(&key.as_str())).collect();
     if !shown.is_empty() {
         let row = |(key, property): (&String, &Value)| {
             let meaning = description(property);

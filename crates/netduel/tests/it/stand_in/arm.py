@@ -2,12 +2,14 @@
 """A stand-in for the endpoints of Azure that `az` talks to (login and resource manager), on loopback: arm.py CERTIFICATE KEY
 
 It prints its port and serves until its standard input ends. It has one subscription with one region. It keeps resource groups and deployments,
-and evaluates no expression of a template but those of outputs. The name of a resource group selects a fault:
+and evaluates no expression of a template but names and addresses. The VMs of a deployment run as soon as it is complete; what they are is the
+work of the test. The name of a resource group selects a fault:
 
   netduel-quota      the validation of a deployment fails: a quota is too small
   netduel-conflict   the request for a deployment is a conflict (409), and its operations have the cause
   netduel-expired    every request in the group fails: the token has expired
   netduel-slow       the first look at a deployment is refused (429 with Retry-After)
+  netduel-stopped    the VMs are deallocated until they are started
   netduel-cut        the connection of the first look at a deployment is closed without an answer
 """
 import base64
@@ -30,7 +32,14 @@ RESOURCE_TYPES = {
     "Microsoft.DevTestLab": ["schedules"],
 }
 
+NIC_TYPE = "Microsoft.Network/networkInterfaces"
+ADDRESS_TYPE = "Microsoft.Network/publicIPAddresses"
+VM_TYPE = "Microsoft.Compute/virtualMachines"
+# The user of the VMs. The sshd of a test takes its own user.
+ADMIN = "root"
+
 lock = threading.Lock()
+started = set()  # names of VMs, lower case
 groups = {}  # lower-case name -> resource group
 deployments = {}  # (group, deployment), lower case -> the deployment with "template" and "looks"
 
@@ -61,27 +70,117 @@ def token(base):
     return ".".join([part({"typ": "JWT", "alg": "none"}), part(claims), "signature"])
 
 
-def address(expression, number):
+def number_of(name):
+    """The number of the VM that a resource belongs to: 2 of `vm2-accelerated`."""
+    return int(re.match(r"vm(\d+)", name).group(1))
+
+
+def of_type(template, kind):
+    return [resource for resource in template["resources"] if resource["type"] == kind]
+
+
+def subnet_of(template, nic):
+    """The name of the subnet of a NIC, and its place in the network."""
+    expression = template_nic(template, nic)["properties"]["ipConfigurations"][0]["properties"]["subnet"]["id"]
+    name = expression.split("'")[5]
+    subnets = of_type(template, "Microsoft.Network/virtualNetworks")[0]["properties"]["subnets"]
+    return name, [subnet["name"] for subnet in subnets].index(name)
+
+
+def template_nic(template, name):
+    return next(nic for nic in of_type(template, NIC_TYPE) if nic["name"] == name)
+
+
+def public_address(name):
+    return f"192.0.2.{6 + number_of(name)}"
+
+
+def private_address(template, nic, configuration):
+    number, (_, place) = 3 + number_of(nic), subnet_of(template, nic)
+    return f"10.77.{place}.{number}" if configuration == 0 else f"fd77:6e64:0:{place}::{number}"
+
+
+def address(template, expression):
     """The value of an expression of an output, which is an address."""
-    if "privateIPAddress" not in expression:
-        return f"192.0.2.{number}"
-    return f"10.77.0.{number}" if "ipConfigurations[0]" in expression else f"fd77:6e64::{number}"
+    name = expression.split("'")[3]
+    found = re.search(r"ipConfigurations\[(\d+)\]", expression)
+    return private_address(template, name, int(found.group(1))) if found else public_address(name)
 
 
-def evaluated(value, numbers):
+def evaluated(template, value):
     if isinstance(value, dict):
-        return {key: evaluated(inner, numbers) for key, inner in value.items()}
+        return {key: evaluated(template, inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [evaluated(inner, numbers) for inner in value]
+        return [evaluated(template, inner) for inner in value]
     if isinstance(value, str) and value.startswith("["):
-        return address(value, next(numbers))
+        return address(template, value)
     return value
 
 
 def outputs(template):
-    numbers = iter(range(4, 250))
-    return {name: {"type": "Array", "value": evaluated(output["value"], numbers)}
+    return {name: {"type": "Array", "value": evaluated(template, output["value"])}
             for name, output in template.get("outputs", {}).items()}
+
+
+def resource(group, kind, name):
+    identity = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}/providers/{kind}/{name}"
+    return {"id": identity, "name": name, "type": kind, "location": REGION, "resourceGroup": group}
+
+
+def nics(group, template):
+    """The NICs of a deployment, as the resource manager shows them. Each has the flag of the template."""
+    machines = of_type(template, VM_TYPE)
+    for nic in of_type(template, NIC_TYPE):
+        name, properties = nic["name"], nic["properties"]
+        subnet, place = subnet_of(template, name)
+        attached = [vm for vm in machines
+                    if any(name in one["id"] for one in vm["properties"]["networkProfile"]["networkInterfaces"])]
+        configurations = []
+        for index, configuration in enumerate(properties["ipConfigurations"]):
+            shown = {
+                "privateIPAddress": private_address(template, name, index), "privateIPAddressVersion": "IPv4" if index == 0 else "IPv6",
+                "privateIPAllocationMethod": "Dynamic", "primary": index == 0,
+                "subnet": {"id": f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}/providers/Microsoft.Network/virtualNetworks/n/subnets/{subnet}"},
+            }
+            if configuration["properties"].get("publicIPAddress"):
+                public = resource(group, ADDRESS_TYPE, f"vm{number_of(name)}-address")
+                shown["publicIPAddress"] = {"id": public["id"]}
+            configurations.append({"name": configuration["name"], "properties": shown})
+        shown = {
+            "enableAcceleratedNetworking": properties["enableAcceleratedNetworking"], "ipConfigurations": configurations,
+            "provisioningState": "Succeeded",
+        }
+        if attached:
+            shown["macAddress"] = f"00-0D-3A-00-{place:02X}-{number_of(name):02X}"
+            shown["virtualMachine"] = {"id": resource(group, VM_TYPE, attached[0]["name"])["id"]}
+        yield {**resource(group, NIC_TYPE, name), "properties": shown}
+
+
+def public_addresses(group, template):
+    for one in of_type(template, ADDRESS_TYPE):
+        shown = {"ipAddress": public_address(one["name"]), "publicIPAddressVersion": "IPv4", "provisioningState": "Succeeded"}
+        yield {**resource(group, ADDRESS_TYPE, one["name"]), "properties": shown}
+
+
+def machines(group, template):
+    for vm in of_type(template, VM_TYPE):
+        properties = vm["properties"]
+        attached = [{"id": resource(group, NIC_TYPE, one["id"].split("'")[3])["id"], "properties": {"primary": index == 0}}
+                    for index, one in enumerate(properties["networkProfile"]["networkInterfaces"])]
+        shown = {
+            "hardwareProfile": properties["hardwareProfile"], "provisioningState": "Succeeded",
+            "osProfile": {"computerName": vm["name"], "adminUsername": ADMIN}, "networkProfile": {"networkInterfaces": attached},
+            "storageProfile": {"osDisk": {"osType": "Linux"}},
+        }
+        yield {**resource(group, VM_TYPE, vm["name"]), "properties": shown}
+
+
+def instance_view(group, name):
+    state = "deallocated" if group == "netduel-stopped" and name.lower() not in started else "running"
+    return {"statuses": [
+        {"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded"},
+        {"code": f"PowerState/{state}", "level": "Info", "displayStatus": f"VM {state}"},
+    ]}
 
 
 def body_of(raw):
@@ -137,6 +236,8 @@ class Endpoint(BaseHTTPRequestHandler):
             return self.answer(200, {"value": shown})
         if not rest:
             return self.group(base, group, body)
+        if self.deployed(group, rest, query):
+            return
         deployment = re.fullmatch(r"/(?:providers/microsoft\.resources/)?deployments/([^/]+)(/.*)?", rest)
         if deployment:
             return self.deployment(base, path, group, deployment.group(1), deployment.group(2), body)
@@ -218,10 +319,38 @@ class Endpoint(BaseHTTPRequestHandler):
             return self.answer(404, failure("ResourceGroupNotFound", f"Resource group '{name}' could not be found."))
         if self.command == "DELETE":
             del groups[name]
+            for owner in [owner for owner in deployments if owner[0] == name]:
+                del deployments[owner]
             return self.answer(202, None, [("Location", f"{base}/operations/delete?api-version=x"), ("Retry-After", "0")])
         if self.command == "HEAD":
             return self.answer(204)
         return self.answer(200, groups[name])
+
+    def deployed(self, group, rest, query):
+        """What a deployment has made: lists, one of them, and the state of a VM."""
+        found = re.fullmatch(r"/providers/(microsoft\.[a-z]+/[a-z]+)(?:/([^/]+))?(/instanceview|/start)?", rest)
+        makers = {NIC_TYPE.lower(): nics, ADDRESS_TYPE.lower(): public_addresses, VM_TYPE.lower(): machines}
+        if not found or found.group(1) not in makers:
+            return False
+        kind, name, action = found.groups()
+        templates = [one["template"] for (owner, _), one in deployments.items() if owner == group]
+        shown = [one for template in templates for one in makers[kind](group, template)]
+        if action == "/start":
+            started.add(name)
+            self.answer(202, None)
+        elif action:
+            self.answer(200, instance_view(group, name))
+        elif name is None:
+            self.answer(200, {"value": shown})
+        else:
+            one = next((one for one in shown if one["name"].lower() == name), None)
+            if one is None:
+                self.answer(404, failure("ResourceNotFound", f"The Resource '{name}' was not found."))
+            else:
+                if kind == VM_TYPE.lower() and "instanceview" in query.get("$expand", "").lower():
+                    one["properties"]["instanceView"] = instance_view(group, name)
+                self.answer(200, one)
+        return True
 
     def deployment(self, base, path, group, name, rest, body):
         known = deployments.get((group, name))

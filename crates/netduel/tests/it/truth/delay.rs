@@ -16,7 +16,7 @@ use netduel_model::sample::RoundTripReport;
 use netduel_stats::histogram::Histogram;
 
 use super::bed::{skipped_without_root, turn};
-use super::hop::{Hop, Passed, Way};
+use super::hop::{Direction, Hop, Passed};
 use crate::support::Bench;
 
 /// Bytes of a request and of its response; no greeting or marker has this length.
@@ -93,13 +93,14 @@ fn bounds(passed: &[Passed], count: usize) -> (Vec<Bounds>, usize) {
             let found = passed.iter().enumerate().filter(move |(_, frame)| wanted(frame));
             found.map(|(index, _)| index).take(count).collect::<Vec<_>>()
         };
-        all(Way::ToServer).into_iter().zip(all(Way::ToClient)).collect()
+        all(Direction::ToServer).into_iter().zip(all(Direction::ToClient)).collect()
     };
     assert_eq!(trips.len(), count, "the hop saw every round trip that was reported");
     // The client got a frame for its connection before the first request; it closes the connection after the last response.
-    let greeted = passed[..trips[0].0].iter().rfind(|frame| frame.way == Way::ToClient).unwrap();
+    let greeted = passed[..trips[0].0].iter().rfind(|frame| frame.way == Direction::ToClient).unwrap();
     let last = trips[count - 1].1;
-    let ends = |frame: &&Passed| frame.way == Way::ToServer && (frame.is_fin || frame.payload == Some(16));
+    let ends =
+        |frame: &&Passed| frame.way == Direction::ToServer && (frame.is_fin || frame.payload == Some(16));
     let ended = passed[last..].iter().find(ends).unwrap();
     // Since when the client may have sent the request.
     let mut free_ns = greeted.went_ns;

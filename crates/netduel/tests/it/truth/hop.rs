@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     ToServer = 0,
     ToClient = 1,
 }
@@ -26,7 +26,7 @@ pub enum Way {
 /// A forwarded frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
-    pub way: Way,
+    pub way: Direction,
     /// Payload bytes above TCP or UDP; absent for other frames, and for retransmits.
     pub payload: Option<usize>,
     /// TCP sequence number of the first byte.
@@ -96,7 +96,7 @@ fn pass_on(sockets: &[PacketSocket; 2], hold_ns: u64, stop: &AtomicBool) -> Vec<
             .front()
             .map_or(LOOK, |first| Duration::from_nanos(first.due_ns.saturating_sub(clock::monotonic_ns())));
         let ready = wait_readable(&[sockets[0].as_fd(), sockets[1].as_fd()], wait).unwrap();
-        for (way, socket) in [Way::ToServer, Way::ToClient].into_iter().zip(sockets) {
+        for (way, socket) in [Direction::ToServer, Direction::ToClient].into_iter().zip(sockets) {
             if !ready[way as usize] {
                 continue;
             }

@@ -125,7 +125,13 @@ fn waited(end: &TrialEnd) -> f64 {
 fn is_core(cause: Cause) -> bool {
     matches!(
         cause,
-        Cause::SenderCore | Cause::ReceiverCore | Cause::SoftirqCore | Cause::AllCores | Cause::CpuContention
+        Cause::SenderCore
+            | Cause::ReceiverCore
+            | Cause::ClientCore
+            | Cause::ServerCore
+            | Cause::SoftirqCore
+            | Cause::AllCores
+            | Cause::CpuContention
     )
 }
 

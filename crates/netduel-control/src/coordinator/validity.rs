@@ -1,6 +1,7 @@
 //! Checks of the results of both ends that fail a trial: packets that never left the host although their generator counts them as sent, and
 //! round trips of which none was completed.
 use netduel_model::packet_path::FRAMES_REJECTED;
+use netduel_model::sample::ErrorCount;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::workload::Workload;
 
@@ -8,7 +9,7 @@ use netduel_model::workload::Workload;
 const PROOF_MIN: u64 = 1_000;
 
 /// Fails a trial whose packets neither the sender's interface nor the receiver counted: they were not lost on the path.
-pub(super) fn judge(workload: &Workload, trial: &mut Trial, [client, server]: [&TrialEnd; 2]) {
+pub(super) fn judge_packets(workload: &Workload, trial: &mut Trial, [client, server]: [&TrialEnd; 2]) {
     let Some(packets) =
         workload.traffic.facts().packets.filter(|packets| packets.engine.is_dropped_silently())
     else {
@@ -36,10 +37,20 @@ pub(super) fn judge_round_trips(trial: &mut Trial, client: &TrialEnd) {
     if let Some(trips) = &client.report.round_trips
         && trips.responses == 0
     {
-        let reason = format!(
-            "no round trip was completed: the client sent {} requests and received no response; look for a firewall or for loss on the path",
-            trips.requests
-        );
+        let failed = client.report.errors.iter().find(|error| !error.call.starts_with("setsockopt"));
+        let reason = match (trips.requests, failed) {
+            (0, Some(ErrorCount { call, error, .. })) => {
+                format!("no round trip was completed: the client sent no request: {call}: {error}")
+            }
+            // A client that runs sends its first request at once: a path that is closed leaves requests without a response.
+            (0, None) => "no round trip was completed: the client sent no request, because its thread did not run within the \
+                          duration; free a core of its host from other processes, or raise the duration"
+                .to_owned(),
+            (requests, _) => format!(
+                "no round trip was completed: the client sent {requests} requests and received no response; look for a firewall or for \
+                 loss on the path"
+            ),
+        };
         trial.validity = Validity::Failed { reason };
     }
 }
@@ -74,14 +85,16 @@ mod tests {
 
     #[test]
     fn trial_without_a_round_trip_is_invalid() {
-        let of = |responses: u64| {
+        let of = |requests: u64, responses: u64, call: Option<&str>| {
             let histogram = serde_json::json!({ "count": responses, "min": 0, "max": 0, "pairs": [] });
+            let errors =
+                call.map(|call| serde_json::json!({ "call": call, "error": "EPERM: denied", "count": 1 }));
             let report = serde_json::json!({
-                "role": "client", "sent": null, "received": null, "streams": [], "datagrams": null, "errors": [],
-                "process_cpu_ns": [1, 2],
+                "role": "client", "sent": null, "received": null, "streams": [], "datagrams": null,
+                "errors": errors.into_iter().collect::<Vec<_>>(), "process_cpu_ns": [1, 2],
                 "round_trips": {
-                    "requests": 5, "responses": responses, "timeouts": 5 - responses, "histogram": histogram,
-                    "pacing_error": null, "series": [],
+                    "requests": requests, "responses": responses, "timeouts": requests - responses,
+                    "histogram": histogram, "pacing_error": null, "series": [],
                 },
             });
             let report = serde_json::from_value(report).unwrap();
@@ -90,8 +103,15 @@ mod tests {
             judge_round_trips(&mut trial, &TrialEnd { report, observation: Observation::default() });
             trial.validity
         };
-        assert_eq!(of(1), Validity::Valid);
-        let Validity::Failed { reason } = of(0) else { panic!("it is valid") };
-        assert!(reason.contains("sent 5 requests and received no response"), "{reason}");
+        assert_eq!(of(5, 1, None), Validity::Valid);
+        for (requests, call, part) in [
+            (5, None, "sent 5 requests and received no response"),
+            (0, None, "did not run within the duration"),
+            (0, Some("setsockopt SO_RCVBUF"), "did not run within the duration"),
+            (0, Some("send"), "sent no request: send: EPERM: denied"),
+        ] {
+            let Validity::Failed { reason } = of(requests, 0, call) else { panic!("it is valid") };
+            assert!(reason.contains(part), "{reason}");
+        }
     }
 }

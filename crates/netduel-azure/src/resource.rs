@@ -1,0 +1,226 @@
+//! NICs and VMs of Azure that treatments change: their state, the changes, and the way back. Any NIC or VM that the user's `az` may change, not
+//! only those of beds. Nothing is verified in a guest here.
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::az::cause::Cause;
+use crate::az::{Az, CallError, ask};
+
+/// Time limit of stopping or starting a VM, and of changing a resource: Azure answers when it is done.
+const CHANGE_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// Where resources are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The subscription, by id or name; the current one of `az` when absent.
+    pub subscription: Option<String>,
+    /// The resource group.
+    pub group: String,
+}
+
+impl Place {
+    fn within<'w>(&'w self, words: &[&'w str], name: &'w str) -> Vec<&'w str> {
+        let own = ["--resource-group", &self.group, "--name", name];
+        let subscription = self.subscription.iter().flat_map(|id| ["--subscription", id]);
+        words.iter().copied().chain(own).chain(subscription).collect()
+    }
+}
+
+/// A VM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// Its resource group, which may be another one than that of its NIC.
+    pub place: Place,
+    /// Its name.
+    pub name: String,
+}
+
+/// The state of a NIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nic {
+    /// Whether Azure claims that accelerated networking is on.
+    pub accelerated: bool,
+    /// Its MAC address, lower case with colons; absent before its VM has run for the first time.
+    pub mac: Option<String>,
+    /// The VM that it is attached to.
+    pub machine: Option<Machine>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reference {
+    id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownNic {
+    #[serde(default)]
+    enable_accelerated_networking: Option<bool>,
+    #[serde(default)]
+    mac_address: Option<String>,
+    #[serde(default)]
+    virtual_machine: Option<Reference>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownMachine {
+    #[serde(default)]
+    proximity_placement_group: Option<Reference>,
+}
+
+/// The state of a NIC.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn nic(az: &mut dyn Az, place: &Place, name: &str) -> Result<Nic, CallError> {
+    let shown: ShownNic = ask(az, &place.within(&["network", "nic", "show"], name))?;
+    Ok(Nic {
+        accelerated: shown.enable_accelerated_networking.unwrap_or(false),
+        mac: shown.mac_address.map(|mac| mac.replace('-', ":").to_ascii_lowercase()),
+        machine: shown.virtual_machine.and_then(|vm| machine(&vm.id, place)),
+    })
+}
+
+/// The VM of an id, `/subscriptions/S/resourceGroups/G/providers/Microsoft.Compute/virtualMachines/NAME`.
+fn machine(id: &str, place: &Place) -> Option<Machine> {
+    let parts: Vec<&str> = id.split('/').collect();
+    let [.., groups, group, _, _, _, name] = parts.as_slice() else { return None };
+    if !groups.eq_ignore_ascii_case("resourceGroups") {
+        return None;
+    }
+    let place = Place { group: (*group).to_owned(), ..place.clone() };
+    Some(Machine { place, name: (*name).to_owned() })
+}
+
+/// Switches accelerated networking of a NIC, and reads it back.
+///
+/// # Errors
+/// Errors of `az`; an answer that Azure did not take the change is one.
+pub fn set_accelerated(az: &mut dyn Az, place: &Place, name: &str, on: bool) -> Result<Nic, CallError> {
+    let value = if on { "true" } else { "false" };
+    let words = place.within(&["network", "nic", "update"], name);
+    let words = [&words[..], &["--accelerated-networking", value]].concat();
+    az.call(&words, CHANGE_LIMIT)?;
+    let now = nic(az, place, name)?;
+    if now.accelerated == on {
+        return Ok(now);
+    }
+    Err(CallError::Answer {
+        command: "az network nic update".to_owned(),
+        reason: format!("accelerated networking of {name} is {}", if now.accelerated { "on" } else { "off" }),
+    })
+}
+
+/// The id of the proximity placement group of a VM; `None` when it is in none.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn placement(az: &mut dyn Az, machine: &Machine) -> Result<Option<String>, CallError> {
+    let shown: ShownMachine = ask(az, &machine.place.within(&["vm", "show"], &machine.name))?;
+    Ok(shown.proximity_placement_group.map(|group| group.id))
+}
+
+/// Puts a stopped VM into a proximity placement group, by name or id, or out of any.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn set_placement(az: &mut dyn Az, machine: &Machine, group: Option<&str>) -> Result<(), CallError> {
+    let words = machine.place.within(&["vm", "update"], &machine.name);
+    let change = match group {
+        Some(group) => ["--ppg", group],
+        None => ["--remove", "proximityPlacementGroup"],
+    };
+    az.call(&[&words[..], &change].concat(), CHANGE_LIMIT).map(drop)
+}
+
+/// Stops a VM and gives its host back (deallocate); returns when it is done. A stopped VM stays so.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn stop(az: &mut dyn Az, machine: &Machine) -> Result<(), CallError> {
+    az.call(&machine.place.within(&["vm", "deallocate"], &machine.name), CHANGE_LIMIT).map(drop)
+}
+
+/// Starts a VM; returns when it runs. A running VM stays so.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn start(az: &mut dyn Az, machine: &Machine) -> Result<(), CallError> {
+    az.call(&machine.place.within(&["vm", "start"], &machine.name), CHANGE_LIMIT).map(drop)
+}
+
+/// Whether two placements are the same; each is a name or an id.
+pub fn is_same_placement(one: Option<&str>, other: Option<&str>) -> bool {
+    let name = |group: &str| group.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    one.map(name) == other.map(name)
+}
+
+/// Returns accelerated networking of a NIC to a state. `stops`: its VM is stopped for it, and started again. A NIC that is gone is no error:
+/// its bed was deleted.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn restore_nic(
+    az: &mut dyn Az,
+    place: &Place,
+    name: &str,
+    accelerated: bool,
+    stops: bool,
+) -> Result<(), CallError> {
+    let Some(now) = unless_gone(nic(az, place, name))? else { return Ok(()) };
+    if now.accelerated == accelerated {
+        return Ok(());
+    }
+    match now.machine.filter(|_| stops) {
+        None => set_accelerated(az, place, name, accelerated).map(drop),
+        Some(machine) => {
+            while_stopped(az, &machine, |az| set_accelerated(az, place, name, accelerated).map(drop))
+        }
+    }
+}
+
+/// Returns a VM to a proximity placement group or to none. A VM that is gone is no error.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn restore_placement(az: &mut dyn Az, machine: &Machine, group: Option<&str>) -> Result<(), CallError> {
+    let Some(now) = unless_gone(placement(az, machine))? else { return Ok(()) };
+    if is_same_placement(now.as_deref(), group) {
+        return Ok(());
+    }
+    while_stopped(az, machine, |az| set_placement(az, machine, group))
+}
+
+/// Starts a VM that may have been stopped. A VM that is gone is no error.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn restore_running(az: &mut dyn Az, machine: &Machine) -> Result<(), CallError> {
+    unless_gone(start(az, machine)).map(drop)
+}
+
+/// Stops a VM, does something, and starts it, also when that failed.
+fn while_stopped(
+    az: &mut dyn Az,
+    machine: &Machine,
+    change: impl FnOnce(&mut dyn Az) -> Result<(), CallError>,
+) -> Result<(), CallError> {
+    stop(az, machine)?;
+    let changed = change(az);
+    let started = start(az, machine);
+    changed.and(started)
+}
+
+fn unless_gone<T>(result: Result<T, CallError>) -> Result<Option<T>, CallError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(CallError::Failed { cause: Cause::Other { code: Some(code), .. }, .. })
+            if code.ends_with("NotFound") =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

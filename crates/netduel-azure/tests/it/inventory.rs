@@ -1,0 +1,133 @@
+//! Looking at a deployed bed, and starting its VMs.
+use netduel_azure::deployment::inventory::{Inventory, look_up, start};
+use netduel_azure::deployment::{BedError, groups::Group};
+use netduel_azure::tags::Tags;
+use netduel_model::bed::{BedNetwork, BedType};
+use serde_json::{Value, json};
+
+use crate::fake::{Answer, FakeAz, subscription};
+
+fn group() -> (Group, Tags) {
+    let tags = json!({ "netduel": "x", "netduel-created": "7", "netduel-price": "2.00 EUR", "netduel-type": "two-nic" });
+    let group: Group =
+        serde_json::from_value(json!({ "name": "netduel-x", "location": "westeurope", "tags": tags }))
+            .unwrap();
+    let tags = group.bed().unwrap();
+    (group, tags)
+}
+
+fn id(kind: &str, name: &str) -> Value {
+    json!({ "id": format!("/subscriptions/2/resourceGroups/netduel-x/providers/{kind}/{name}"), "resourceGroup": "netduel-x" })
+}
+
+/// A VM as `az vm list --show-details` prints it.
+fn vm(name: &str, state: &str) -> Value {
+    json!({
+        "name": name, "location": "westeurope", "zones": ["2"], "vmId": "AB-CD", "powerState": state, "publicIps": "192.0.2.7",
+        "hardwareProfile": { "vmSize": "Standard_DS4_v2" }, "osProfile": { "adminUsername": "netduel", "computerName": name },
+        "proximityPlacementGroup": id("p", "netduel-proximity"), "availabilitySet": null,
+        "networkProfile": { "networkInterfaces": [id("n", &format!("{name}-management")), id("n", &format!("{name}-test"))] },
+    })
+}
+
+/// NICs as `az network nic list` prints them: the second of `vm1` first, and one that is not attached.
+fn nics() -> Value {
+    let address = |ipv4: &str| json!({ "privateIPAddress": ipv4, "privateIPAddressVersion": "IPv4", "subnet": id("subnets", "test") });
+    json!([
+        {
+            "name": "vm1-test", "macAddress": "00-0D-3A-12-34-56", "enableAcceleratedNetworking": true, "virtualMachine": id("v", "vm1"),
+            "ipConfigurations": [
+                { "privateIPAddress": "fd77::4", "privateIPAddressVersion": "IPv6", "subnet": id("subnets", "test") }, address("10.77.1.4"),
+            ],
+        },
+        {
+            "name": "vm1-management", "macAddress": "00-0D-3A-12-34-55", "enableAcceleratedNetworking": false, "virtualMachine": id("v", "vm1"),
+            "ipConfigurations": [{ "privateIPAddress": "10.77.0.4", "publicIPAddress": id("a", "vm1-address"), "subnet": id("s", "management") }],
+        },
+        { "name": "vm1-spare", "macAddress": null, "enableAcceleratedNetworking": true, "virtualMachine": null, "ipConfigurations": [address("10.77.1.9")] },
+        { "name": "other", "virtualMachine": null, "ipConfigurations": null },
+    ])
+}
+
+fn list(states: [&str; 2]) -> String {
+    json!([vm("vm2", states[1]), vm("vm1", states[0])]).to_string()
+}
+
+fn looked_up(states: [&str; 2]) -> Inventory {
+    let mut az = FakeAz::new([
+        ("vm list --resource-group netduel-x --show-details --subscription 2222", list(states).as_str()),
+        ("network nic list --resource-group netduel-x --subscription 2222", nics().to_string().as_str()),
+    ]);
+    let (group, tags) = group();
+    let inventory = look_up(&mut az, &group, &tags, &subscription()).unwrap();
+    az.is_done();
+    inventory
+}
+
+#[test]
+fn claims_of_vms_and_nics_are_those_of_azure() {
+    let inventory = looked_up(["VM running"; 2]);
+    let bed = &inventory.bed;
+    assert_eq!(
+        (bed.name.as_str(), bed.kind, bed.region.as_str()),
+        ("x", Some(BedType::TwoNic), "westeurope")
+    );
+    assert_eq!(bed.price_per_hour.as_ref().map(ToString::to_string).as_deref(), Some("2.00 EUR"));
+    assert_eq!(bed.vms.iter().map(|vm| vm.name.as_str()).collect::<Vec<_>>(), ["vm1", "vm2"]);
+    let vm = &bed.vms[0];
+    let claimed = &vm.claimed;
+    assert_eq!((claimed.id.as_deref(), claimed.zone.as_deref()), (Some("ab-cd"), Some("2")));
+    assert_eq!(
+        (claimed.size.as_deref(), claimed.placement.as_deref()),
+        (Some("Standard_DS4_v2"), Some("netduel-proximity"))
+    );
+    assert_eq!(vm.user.as_deref(), Some("netduel"));
+    assert_eq!(vm.public_address().unwrap().to_string(), "192.0.2.7");
+    assert_eq!(
+        vm.nics.iter().map(|nic| nic.name.as_str()).collect::<Vec<_>>(),
+        ["vm1-management", "vm1-test", "vm1-spare"]
+    );
+    let test = vm.nic_in(BedNetwork::Test).unwrap();
+    assert_eq!(test.mac.as_deref(), Some("00:0d:3a:12:34:56"));
+    assert_eq!(test.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.77.1.4", "fd77::4"]);
+    assert!(test.is_accelerated && test.is_attached && test.public_address.is_none());
+    assert!(
+        !vm.nics[2].is_attached && vm.nics[2].mac.is_none() && vm.nics[2].network == Some(BedNetwork::Test)
+    );
+}
+
+#[test]
+fn vms_that_do_not_run_are_those_in_another_state_and_those_that_are_missing() {
+    let inventory = looked_up(["VM running", "VM deallocated"]);
+    assert_eq!(inventory.not_running(["vm1", "vm2", "vm3"]), [("vm2", "VM deallocated"), ("vm3", "unknown")]);
+}
+
+#[test]
+fn start_waits_until_the_named_vms_run() {
+    let inventory = looked_up(["VM starting", "VM deallocated"]);
+    let (starting, running) = (list(["VM running", "VM starting"]), list(["VM running"; 2]));
+    let nics = nics().to_string();
+    let mut az = FakeAz::new([
+        ("vm start --resource-group netduel-x --name vm2 --no-wait --subscription 2222", ""),
+        ("vm list", starting.as_str()),
+        ("network nic list", nics.as_str()),
+        ("vm list", running.as_str()),
+        ("network nic list", nics.as_str()),
+    ]);
+    let (group, tags) = group();
+    let vms = ["vm1".to_owned(), "vm2".to_owned()];
+    let started = start(&mut az, (&group, &tags), &subscription(), inventory, &vms).unwrap();
+    az.is_done();
+    assert!(started.not_running(["vm1", "vm2"]).is_empty());
+}
+
+#[test]
+fn interrupt_of_a_start_says_that_azure_goes_on() {
+    let inventory = looked_up(["VM running", "VM stopped"]);
+    let mut az = FakeAz::new([("vm start", ""), ("vm list", list(["VM running", "VM starting"]).as_str())]);
+    az = az.then("network nic list", Answer::Text(nics().to_string()));
+    az.pauses = 1;
+    let (group, tags) = group();
+    let error = start(&mut az, (&group, &tags), &subscription(), inventory, &["vm2".to_owned()]).unwrap_err();
+    assert!(matches!(error, BedError::StartInterrupted), "{error}");
+}

@@ -1,0 +1,118 @@
+//! Changes of NICs and VMs, and the way back.
+use netduel_azure::az::cause::Cause;
+use netduel_azure::resource::{
+    Machine, Place, is_same_placement, nic, restore_nic, restore_placement, restore_running, set_accelerated,
+    set_placement,
+};
+
+use crate::fake::{Answer, FakeAz};
+
+fn place() -> Place {
+    Place { subscription: None, group: "g".to_owned() }
+}
+
+fn machine() -> Machine {
+    Machine { place: place(), name: "vm1".to_owned() }
+}
+
+fn shown(accelerated: bool) -> String {
+    format!(
+        r#"{{"name": "vm1-test", "enableAcceleratedNetworking": {accelerated}, "macAddress": "00-0D-3A-12-34-AB",
+            "virtualMachine": {{"id": "/subscriptions/s/resourceGroups/other/providers/Microsoft.Compute/virtualMachines/vm1"}}}}"#
+    )
+}
+
+#[test]
+fn nic_is_read_with_its_address_and_the_vm_of_its_own_group() {
+    let mut az = FakeAz::new([("network nic show", shown(true).as_str())]);
+    let found = nic(&mut az, &place(), "vm1-test").unwrap();
+    assert_eq!((found.accelerated, found.mac.as_deref()), (true, Some("00:0d:3a:12:34:ab")));
+    let machine = found.machine.unwrap();
+    assert_eq!((machine.name.as_str(), machine.place.group.as_str()), ("vm1", "other"));
+    let mut az =
+        FakeAz::new([("network nic show", r#"{"name": "x", "virtualMachine": null, "macAddress": null}"#)]);
+    let bare = nic(&mut az, &place(), "x").unwrap();
+    assert_eq!((bare.accelerated, bare.mac, bare.machine), (false, None, None));
+}
+
+#[test]
+fn switch_that_azure_did_not_take_is_an_error() {
+    let mut az = FakeAz::new([("network nic update", "{}"), ("network nic show", shown(false).as_str())]);
+    let error = set_accelerated(&mut az, &place(), "vm1-test", true).unwrap_err().to_string();
+    assert!(error.contains("accelerated networking of vm1-test is off"), "{error}");
+    assert_eq!(
+        az.calls[0],
+        "network nic update --resource-group g --name vm1-test --accelerated-networking true"
+    );
+}
+
+#[test]
+fn subscription_is_part_of_every_command() {
+    let place = Place { subscription: Some("s-1".to_owned()), ..place() };
+    let mut az = FakeAz::new([("network nic show", shown(true).as_str())]);
+    nic(&mut az, &place, "n").unwrap();
+    assert_eq!(az.calls[0], "network nic show --resource-group g --name n --subscription s-1");
+}
+
+#[test]
+fn restored_nic_stops_its_vm_only_when_it_must() {
+    let (off, on) = (shown(false), shown(true));
+    let mut az = FakeAz::new([("network nic show", off.as_str())]);
+    restore_nic(&mut az, &place(), "vm1-test", false, true).unwrap();
+    az.is_done();
+    let mut az = FakeAz::new([
+        ("network nic show", on.as_str()),
+        ("network nic update", ""),
+        ("network nic show", off.as_str()),
+    ]);
+    restore_nic(&mut az, &place(), "vm1-test", false, false).unwrap();
+    az.is_done();
+    let mut az = FakeAz::new([
+        ("network nic show", on.as_str()),
+        ("vm deallocate --resource-group other --name vm1", ""),
+        ("network nic update", ""),
+        ("network nic show", off.as_str()),
+        ("vm start --resource-group other --name vm1", ""),
+    ]);
+    restore_nic(&mut az, &place(), "vm1-test", false, true).unwrap();
+    az.is_done();
+}
+
+#[test]
+fn vm_is_started_also_when_the_change_failed() {
+    let cause = Cause::Other { code: Some("AllocationFailed".to_owned()), message: "no".to_owned() };
+    let mut az = FakeAz::new([
+        ("vm show", r#"{"proximityPlacementGroup": {"id": "/x/proximityPlacementGroups/near"}}"#),
+        ("vm deallocate", ""),
+    ])
+    .then("vm update", Answer::Failure(cause))
+    .then("vm start", Answer::Text(String::new()));
+    let error = restore_placement(&mut az, &machine(), None).unwrap_err().to_string();
+    assert!(error.contains("no"), "{error}");
+    az.is_done();
+    assert_eq!(az.calls[2], "vm update --resource-group g --name vm1 --remove proximityPlacementGroup");
+}
+
+#[test]
+fn placement_is_the_same_by_name_and_by_id() {
+    let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/proximityPlacementGroups/Near";
+    assert!(is_same_placement(Some(id), Some("near")));
+    assert!(!is_same_placement(Some(id), None) && is_same_placement(None, None));
+    let mut az =
+        FakeAz::new([("vm show", format!(r#"{{"proximityPlacementGroup": {{"id": "{id}"}}}}"#).as_str())]);
+    restore_placement(&mut az, &machine(), Some("near")).unwrap();
+    az.is_done();
+    let mut az = FakeAz::new([("vm update --resource-group g --name vm1 --ppg near", "")]);
+    set_placement(&mut az, &machine(), Some("near")).unwrap();
+}
+
+#[test]
+fn what_was_deleted_needs_no_restoring() {
+    let gone = || {
+        Answer::Failure(Cause::Other { code: Some("ResourceNotFound".to_owned()), message: "x".to_owned() })
+    };
+    let none = || FakeAz::new(std::iter::empty::<(&str, &str)>());
+    restore_nic(&mut none().then("network nic show", gone()), &place(), "n", false, true).unwrap();
+    restore_placement(&mut none().then("vm show", gone()), &machine(), None).unwrap();
+    restore_running(&mut none().then("vm start", gone()), &machine()).unwrap();
+}

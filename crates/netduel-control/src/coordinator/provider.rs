@@ -1,0 +1,134 @@
+//! Changes of the provider's resources before a trial: made while the machine runs, verified in its guest, and made again with the machine
+//! stopped where the guest does not show them. The provider itself is behind [`Provider`](super::surroundings::Provider).
+use std::collections::BTreeSet;
+
+use netduel_model::event::Event;
+use netduel_model::ids::HostName;
+use netduel_model::plan::Arm;
+use netduel_model::units::Nanos;
+
+use super::conductor::Conductor;
+use super::error::{RunError, TrialError};
+use super::surroundings::{GuestCheck, HostChange, ProviderError};
+use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent};
+
+/// Time between two looks at a guest, or two attempts to reach it.
+const INTERVAL: Nanos = Nanos(1_000_000_000);
+
+impl Conductor<'_> {
+    /// Brings the provider's resources into the state that an arm wants, and waits until the guests show it.
+    pub(super) fn settle(&mut self, arm: &Arm) -> Result<(), TrialError> {
+        if !self.hosts.plan.has_provider_treatments() {
+            return Ok(());
+        }
+        let pending = self.provider.pending(&arm.provider_treatments());
+        let everything = || "the hosts".to_owned();
+        for change in pending.map_err(|error| failed(everything(), error))? {
+            self.tell(Event::ResourcesChanging { host: change.host.clone(), change: change.words.clone() });
+            if change.needs_stop || self.stops.contains(&change.host) {
+                self.change_stopped(&change)?;
+            } else {
+                self.change_running(&change)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change_running(&mut self, change: &HostChange) -> Result<(), TrialError> {
+        let why = match self.provider.change(change) {
+            Ok(checks) => match self.await_guest(&change.host, &checks)? {
+                None => return Ok(()),
+                Some(missing) => missing,
+            },
+            Err(ProviderError::WhileRunning(reason)) => reason,
+            Err(error) => return Err(failed(change.host.to_string(), error)),
+        };
+        if !self.provider.may_stop() {
+            let reason = format!(
+                "{}: {why}; to stop the machine, make the change and start it, add --allow-deallocate",
+                change.words
+            );
+            return Err(failed(change.host.to_string(), ProviderError::Failed(reason)));
+        }
+        self.stops.insert(change.host.clone());
+        self.change_stopped(change)
+    }
+
+    /// Stops the machine, and its agent before it: the guest must not lose it in the midst of a request.
+    fn change_stopped(&mut self, change: &HostChange) -> Result<(), TrialError> {
+        let host = &change.host;
+        self.hosts.end_agent(host);
+        let checks = self.provider.change_stopped(change).map_err(|error| failed(host.to_string(), error))?;
+        self.reach_again(host)?;
+        match self.await_guest(host, &checks)? {
+            None => Ok(()),
+            Some(missing) => {
+                let reason =
+                    format!("{}: {missing}, although its machine was stopped for the change", change.words);
+                Err(failed(host.to_string(), ProviderError::Failed(reason)))
+            }
+        }
+    }
+
+    /// Starts the agent of a host whose machine starts.
+    fn reach_again(&mut self, host: &HostName) -> Result<(), TrialError> {
+        let (_, start) = self.provider.patience();
+        let deadline_ns = self.hosts.clock.now_ns().saturating_add(start.0);
+        let gone = BTreeSet::from([host.clone()]);
+        loop {
+            match self.hosts.restart(&gone) {
+                Ok(None) => return Ok(()),
+                Ok(Some(other)) => return Err(other),
+                // ssh finds no server yet.
+                Err(TrialError::Lost { host: lost, error })
+                    if lost == *host && self.hosts.clock.now_ns() < deadline_ns =>
+                {
+                    drop(error);
+                    self.pause()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until a guest shows what the provider claims. Returns what it does not show in time.
+    fn await_guest(&mut self, host: &HostName, checks: &[GuestCheck]) -> Result<Option<String>, TrialError> {
+        let (guest, _) = self.provider.patience();
+        let deadline_ns = self.hosts.clock.now_ns().saturating_add(guest.0);
+        loop {
+            let request = ToAgent::Describe { without_metadata: true };
+            let answer = self.hosts.ask(host, &request, DESCRIBE_TIMEOUT_NS)?;
+            let snapshot = self.hosts.described(host, answer)?;
+            let missing =
+                checks.iter().find(|check| snapshot.has_function_beside(&check.mac) != Some(check.has_vf));
+            let Some(missing) = missing else { return Ok(None) };
+            if self.hosts.clock.now_ns() >= deadline_ns {
+                let (nic, mac) = (&missing.nic, &missing.mac);
+                return Ok(Some(match (missing.has_vf, snapshot.has_function_beside(mac)) {
+                    (_, None) => format!("the guest has no interface with the MAC address {mac} of {nic}"),
+                    (true, _) => format!(
+                        "accelerated networking of {nic} is on, and the guest shows no virtual function of it"
+                    ),
+                    (false, _) => format!(
+                        "accelerated networking of {nic} is off, and the guest still has its virtual function"
+                    ),
+                }));
+            }
+            self.pause()?;
+        }
+    }
+
+    fn pause(&mut self) -> Result<(), TrialError> {
+        self.hosts.clock.wait(INTERVAL);
+        if self.hosts.clock.interrupted() { Err(TrialError::Interrupted) } else { Ok(()) }
+    }
+}
+
+fn failed(host: String, error: ProviderError) -> TrialError {
+    match error {
+        ProviderError::Interrupted => TrialError::Interrupted,
+        ProviderError::WhileRunning(reason) | ProviderError::Failed(reason) => {
+            RunError::Provider { host, reason }.into()
+        }
+    }
+}

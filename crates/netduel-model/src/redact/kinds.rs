@@ -1,0 +1,45 @@
+//! What the strings of the recorded types are: the one table of the fields that hold a name. Every other string is text.
+use super::walk::Place;
+
+/// What a string is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// The name of a host in a plan: a short one says nothing of the host.
+    PlanHost,
+    /// The name of a host, with or without a port and a user.
+    Host,
+    /// The name of a user.
+    User,
+    /// An identifier of a machine.
+    Id,
+    /// A version or the name of a product: four numbers with dots are no address there.
+    Version,
+    /// A name in the alphabet of [`crate::ids`].
+    Name,
+    /// A word of the format.
+    Word,
+    /// Text of a person or a program, in which any name may occur.
+    Text,
+}
+
+/// The meaning of a string by the type and field that hold it.
+pub fn meaning(place: Place) -> Meaning {
+    if place.is_word {
+        return Meaning::Word;
+    }
+    match (place.holder, place.field) {
+        ("HostName", _) => Meaning::PlanHost,
+        ("HostSnapshot", "hostname")
+        | ("SshHost", "host")
+        | ("Launch", "address")
+        | ("HostIdentity" | "Cloud", "physical_host") => Meaning::Host,
+        ("SshHost", "user") => Meaning::User,
+        ("HostSnapshot" | "HostIdentity", "boot_id") | ("Cloud", "instance") => Meaning::Id,
+        ("HostSnapshot", "kernel" | "os" | "platform" | "hypervisor" | "cpu_model")
+        | ("Device", "firmware")
+        | ("DpdkReport", "version")
+        | ("RunHeader", "program") => Meaning::Version,
+        ("ArmName" | "WorkloadName" | "LabName" | "RunId", _) => Meaning::Name,
+        _ => Meaning::Text,
+    }
+}

@@ -1,0 +1,126 @@
+//! Stable pseudonyms in place of what identifies hosts, people and networks: names of hosts and users, addresses, identifiers.
+//! Works on the recorded types, before anything is derived from them, so that every format is made from redacted data.
+//! `docs/design/0047-redaction.md` has the reasons.
+mod kinds;
+mod pseudonyms;
+mod text;
+mod walk;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::ids::NAME_LEN_MAX;
+use crate::run::Run;
+pub use kinds::{Meaning, meaning};
+use pseudonyms::{Kind, NAME_LEN_MIN, Pseudonyms};
+pub use walk::{Place, walk};
+
+/// The pseudonyms of one output. Everything that the output is made of is learned first: a name may stand in a text before the field that
+/// shows what it is.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    pseudonyms: Pseudonyms,
+}
+
+/// A value that could not be rebuilt from its redacted form.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to redact: {0}")]
+pub struct RedactError(#[from] serde_json::Error);
+
+impl Redactor {
+    /// Learns the names in a value.
+    ///
+    /// # Errors
+    /// [`RedactError`] when JSON cannot represent the value.
+    pub fn learn(&mut self, value: &impl Serialize) -> Result<(), RedactError> {
+        let mut texts = Vec::new();
+        walk(value, &mut |place, text| {
+            match meaning(place) {
+                Meaning::Word => self.pseudonyms.note_word(text),
+                Meaning::Text | Meaning::Name | Meaning::Version => texts.push(text.to_owned()),
+                meaning => {
+                    self.named(meaning, text);
+                }
+            }
+            text.to_owned()
+        })?;
+        for text in texts {
+            text::learn(&text, &mut self.pseudonyms);
+        }
+        Ok(())
+    }
+
+    /// Learns the names of a run.
+    ///
+    /// # Errors
+    /// As [`Self::learn`].
+    pub fn learn_run(&mut self, run: &Run) -> Result<(), RedactError> {
+        self.learn(&run.header)?;
+        self.learn(&run.trials)?;
+        self.learn(&run.warnings)?;
+        self.learn(&run.end)
+    }
+
+    /// The value with pseudonyms. Learn it first.
+    ///
+    /// # Errors
+    /// [`RedactError`] when the type refuses a pseudonym.
+    pub fn redact<T: Serialize + DeserializeOwned>(&mut self, value: &T) -> Result<T, RedactError> {
+        Ok(serde_json::from_value(self.redacted(value)?)?)
+    }
+
+    fn redacted(&mut self, value: &impl Serialize) -> Result<Value, RedactError> {
+        Ok(walk(value, &mut |place, text| self.string(meaning(place), text))?)
+    }
+
+    /// The run with pseudonyms. Learn it first, with every other run of the same output.
+    ///
+    /// # Errors
+    /// As [`Self::redact`].
+    pub fn redact_run(&mut self, run: &Run) -> Result<Run, RedactError> {
+        Ok(Run {
+            header: self.redact(&run.header)?,
+            trials: run.trials.iter().map(|trial| self.redact(trial)).collect::<Result<_, _>>()?,
+            warnings: self.redact(&run.warnings)?,
+            end: self.redact(&run.end)?,
+        })
+    }
+
+    /// The text with pseudonyms.
+    pub fn text(&mut self, text: &str) -> String {
+        text::replaced(text, &mut self.pseudonyms, false)
+    }
+
+    /// The pseudonym of what a command line calls a host.
+    pub fn host(&mut self, text: &str) -> String {
+        text::host_name(text, &mut self.pseudonyms)
+    }
+
+    fn string(&mut self, meaning: Meaning, text: &str) -> String {
+        match meaning {
+            Meaning::Word => text.to_owned(),
+            Meaning::Text => self.text(text),
+            Meaning::Version => text::replaced(text, &mut self.pseudonyms, true),
+            Meaning::Name => {
+                // A pseudonym may be longer than the name; both are of the same alphabet.
+                let mut name = self.text(text);
+                name.truncate(NAME_LEN_MAX);
+                name
+            }
+            meaning => self.named(meaning, text),
+        }
+    }
+
+    fn named(&mut self, meaning: Meaning, text: &str) -> String {
+        match meaning {
+            Meaning::User => self.pseudonyms.name(Kind::User, text),
+            Meaning::Id => self.pseudonyms.id(text),
+            Meaning::PlanHost if text.len() < NAME_LEN_MIN => text.to_owned(),
+            _ => text::host_name(text, &mut self.pseudonyms),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

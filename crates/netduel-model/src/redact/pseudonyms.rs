@@ -1,0 +1,244 @@
+//! The pseudonyms of one output: equal names have equal pseudonyms, in the order in which the names were learned.
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Shortest name that is replaced in texts: a shorter one is a part of any text.
+pub const NAME_LEN_MIN: usize = 3;
+/// Names that say nothing of a host, a user or an organization, and that stand in texts of netduel and of the system.
+const COMMON: [&str; 14] = [
+    "agent",
+    "both",
+    "client",
+    "host",
+    "lab",
+    "linux",
+    "localhost",
+    "netduel",
+    "root",
+    "server",
+    "tcp",
+    "udp",
+    "ssh",
+    "user",
+];
+/// First octets of the networks for documentation (RFC 5737).
+const DOCUMENTATION: [[u8; 3]; 3] = [[192, 0, 2], [198, 51, 100], [203, 0, 113]];
+/// Addresses that each of them has, without the network's own and broadcast.
+const ADDRESSES: u32 = 254;
+
+/// What a name is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A host, or its name without a domain.
+    Host,
+    /// A domain of hosts.
+    Domain,
+    /// A user.
+    User,
+    /// A resource group, or another name of a cloud's resource.
+    Resource,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Host, Self::Domain, Self::User, Self::Resource];
+
+    /// What its pseudonyms begin with.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Host => "host-",
+            Self::Domain => "domain-",
+            Self::User => "user-",
+            Self::Resource => "resource-",
+        }
+    }
+}
+
+/// Whether a name is a pseudonym already, of an output that is redacted again.
+pub fn is_pseudonym(name: &str) -> bool {
+    let number = |kind: &Kind| name.strip_prefix(kind.prefix());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    Kind::ALL.iter().filter_map(number).any(is_number)
+}
+
+/// Names, addresses and identifiers with their pseudonyms.
+#[derive(Debug, Default)]
+pub struct Pseudonyms {
+    /// Names in lower case: DNS does not distinguish letters' cases.
+    names: BTreeMap<String, String>,
+    /// Domains, for hosts of which only the domain is known.
+    domains: BTreeSet<String>,
+    v4: BTreeMap<Ipv4Addr, Ipv4Addr>,
+    v6: BTreeMap<Ipv6Addr, Ipv6Addr>,
+    /// Link-layer addresses, hexadecimal digits in lower case.
+    macs: BTreeMap<String, u64>,
+    ids: BTreeMap<String, u64>,
+    counts: BTreeMap<Kind, u32>,
+    /// Pseudonyms that stand in the input: another name must not get them.
+    taken: BTreeSet<String>,
+    /// Words of the format that occur: a name that is one of them is not replaced in texts.
+    words: BTreeSet<String>,
+}
+
+impl Pseudonyms {
+    /// Notes a word of the format.
+    pub fn note_word(&mut self, word: &str) {
+        self.words.insert(word.to_lowercase());
+    }
+
+    /// Whether a name is replaced wherever it is a word of a text.
+    pub fn is_secret(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        name.len() >= NAME_LEN_MIN
+            && !COMMON.contains(&name.as_str())
+            && !self.words.contains(&name)
+            && !is_pseudonym(&name)
+            && !name.bytes().all(|byte| byte.is_ascii_digit())
+    }
+
+    /// The pseudonym of a name; the name itself when it says nothing.
+    pub fn name(&mut self, kind: Kind, name: &str) -> String {
+        let key = name.to_lowercase();
+        if let Some(known) = self.names.get(&key) {
+            return known.clone();
+        }
+        if is_pseudonym(&key) {
+            self.taken.insert(key);
+            return name.to_owned();
+        }
+        if key.is_empty() || COMMON.contains(&key.as_str()) {
+            return name.to_owned();
+        }
+        let pseudonym = match key.split_once('.') {
+            // With and without its domain it is one host.
+            Some((label, domain)) if kind == Kind::Host && !domain.is_empty() => {
+                self.domain(domain);
+                self.name(kind, label)
+            }
+            _ => self.next(kind),
+        };
+        self.names.insert(key, pseudonym.clone());
+        pseudonym
+    }
+
+    /// Learns a domain with the ones above it, but for the last label, which is public.
+    fn domain(&mut self, domain: &str) {
+        if !domain.contains('.') {
+            return;
+        }
+        if self.domains.insert(domain.to_owned()) {
+            let pseudonym = self.next(Kind::Domain);
+            self.names.entry(domain.to_owned()).or_insert(pseudonym);
+        }
+        if let Some((_, above)) = domain.split_once('.') {
+            self.domain(above);
+        }
+    }
+
+    /// Whether a text is a host below a known domain.
+    pub fn is_below_a_domain(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.domains.iter().any(|domain| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.')))
+    }
+
+    fn next(&mut self, kind: Kind) -> String {
+        loop {
+            let count = self.counts.entry(kind).or_default();
+            *count += 1;
+            let pseudonym = format!("{}{count}", kind.prefix());
+            if !self.taken.contains(&pseudonym) {
+                return pseudonym;
+            }
+        }
+    }
+
+    /// The pseudonym of a known name, whatever its letters' cases.
+    pub fn known(&self, name: &str) -> Option<&str> {
+        self.names.get(&name.to_lowercase()).map(String::as_str)
+    }
+
+    /// The address for documentation in place of this one; one that says nothing stays.
+    pub fn address(&mut self, address: IpAddr) -> IpAddr {
+        match address {
+            IpAddr::V4(address) => IpAddr::V4(self.v4(address)),
+            IpAddr::V6(address) => match address.to_ipv4_mapped() {
+                Some(mapped) => IpAddr::V6(self.v4(mapped).to_ipv6_mapped()),
+                None => IpAddr::V6(self.v6(address)),
+            },
+        }
+    }
+
+    fn v4(&mut self, address: Ipv4Addr) -> Ipv4Addr {
+        if address.is_loopback() || address.is_unspecified() || address.is_broadcast() || is_netmask(address)
+        {
+            return address;
+        }
+        let index = u32::try_from(self.v4.len()).unwrap_or(u32::MAX);
+        *self.v4.entry(address).or_insert_with(|| v4_at(index))
+    }
+
+    fn v6(&mut self, address: Ipv6Addr) -> Ipv6Addr {
+        if address.is_loopback() || address.is_unspecified() {
+            return address;
+        }
+        let number = self.v6.len() as u128 + 1;
+        // Whether an address is one of its link only has a meaning for findings.
+        let is_of_link = address.segments()[0] & 0xffc0 == 0xfe80;
+        let network: u128 = if is_of_link { 0xfe80 << 112 } else { 0x2001_0db8 << 96 };
+        *self.v6.entry(address).or_insert_with(|| Ipv6Addr::from(network | number))
+    }
+
+    /// The link-layer address in place of this one, both as hexadecimal digits; one that says nothing stays.
+    pub fn mac(&mut self, digits: &str) -> String {
+        let digits = digits.to_lowercase();
+        if digits.bytes().all(|digit| digit == b'0') || digits.bytes().all(|digit| digit == b'f') {
+            return digits;
+        }
+        let count = self.macs.len() as u64 + 1;
+        let number = *self.macs.entry(digits.clone()).or_insert(count);
+        mac_at(number, digits.len())
+    }
+
+    /// The link-layer address in place of this one, when it is known.
+    pub fn known_mac(&self, digits: &str) -> Option<String> {
+        self.macs.get(&digits.to_lowercase()).map(|number| mac_at(*number, digits.len()))
+    }
+
+    /// The identifier in place of this one, in the form of a UUID.
+    pub fn id(&mut self, id: &str) -> String {
+        let id = id.to_lowercase();
+        if id.is_empty() || id.starts_with(ID_START) || id.bytes().all(|byte| matches!(byte, b'0' | b'-')) {
+            return id;
+        }
+        let count = self.ids.len() as u64 + 1;
+        let number = *self.ids.entry(id).or_insert(count);
+        format!("{ID_START}{number:012x}")
+    }
+
+    /// Names that are replaced in texts.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().filter(|name| self.is_secret(name)).map(String::as_str)
+    }
+}
+
+/// The form of a random UUID (RFC 9562), but not one that a generator makes.
+const ID_START: &str = "00000000-0000-4000-8000-";
+
+fn v4_at(index: u32) -> Ipv4Addr {
+    let network = DOCUMENTATION.get((index / ADDRESSES) as usize);
+    match network {
+        Some([a, b, c]) => Ipv4Addr::new(*a, *b, *c, u8::try_from(index % ADDRESSES + 1).unwrap_or(u8::MAX)),
+        // The network for benchmarks (RFC 2544), when there are more addresses than those for documentation.
+        None => Ipv4Addr::from(u32::from_be_bytes([198, 18, 0, 0]) + (index & 0x1_ffff)),
+    }
+}
+
+/// A locally administered address of so many hexadecimal digits.
+fn mac_at(number: u64, digits: usize) -> String {
+    format!("02{number:0width$x}", width = digits.saturating_sub(2))
+}
+
+/// Whether the address is the mask of a network: 255.255.0.0.
+fn is_netmask(address: Ipv4Addr) -> bool {
+    let bits = address.to_bits();
+    address.octets()[0] == 255 && bits.leading_ones() + bits.trailing_zeros() == 32
+}

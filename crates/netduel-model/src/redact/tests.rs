@@ -1,0 +1,133 @@
+//! Tests of pseudonyms in texts and values.
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::*;
+use crate::ids::HostName;
+use crate::plan::{Launch, SshHost};
+use crate::snapshot::{HostSnapshot, Interface};
+
+fn knowing(host: &HostSnapshot, ssh: &SshHost) -> Redactor {
+    let mut redactor = Redactor::default();
+    redactor.learn(host).unwrap();
+    redactor.learn(&Launch::Ssh(ssh.clone())).unwrap();
+    redactor
+}
+
+fn host() -> HostSnapshot {
+    let interface = Interface {
+        name: "enx00155d3a1b2c".to_owned(),
+        mac: Some("00:15:5D:3a:1b:2c".to_owned()),
+        addresses: vec!["10.1.2.3".parse().unwrap(), "fd12::7".parse().unwrap()],
+        ..Interface::default()
+    };
+    HostSnapshot {
+        hostname: Some("Db-Prod7.corp.example.net".to_owned()),
+        boot_id: Some("6f9619ff-8b86-d011-b42d-00c04fc964ff".to_owned()),
+        kernel: Some("6.1.0.9-corp".to_owned()),
+        interfaces: vec![interface],
+        ..HostSnapshot::default()
+    }
+}
+
+fn ssh() -> SshHost {
+    SshHost { user: Some("mallory".to_owned()), ..SshHost::of("db-prod7") }
+}
+
+#[test]
+fn fields_have_pseudonyms_of_their_kind() {
+    let mut redactor = knowing(&host(), &ssh());
+    let shown = redactor.redact(&host()).unwrap();
+    let interface = &shown.interfaces[0];
+    assert_eq!(shown.hostname.as_deref(), Some("host-1"));
+    assert_eq!(shown.kernel.as_deref(), Some("6.1.0.9-corp"), "a version is no address");
+    assert_eq!(shown.boot_id.as_deref(), Some("00000000-0000-4000-8000-000000000001"));
+    assert_eq!(interface.name, "enx020000000001");
+    assert_eq!(interface.mac.as_deref(), Some("02:00:00:00:00:01"));
+    assert_eq!(
+        interface.addresses,
+        ["192.0.2.1".parse::<std::net::IpAddr>().unwrap(), "2001:db8::1".parse().unwrap()]
+    );
+    assert_eq!(redactor.redact(&ssh()).unwrap().user.as_deref(), Some("user-1"));
+    assert_eq!(redactor.redact(&ssh()).unwrap().host, "host-1", "a host with and without its domain is one");
+}
+
+#[test]
+fn texts_have_the_pseudonyms_of_the_fields() {
+    let mut redactor = knowing(&host(), &ssh());
+    redactor.redact(&host()).unwrap();
+    for (text, expected) in [
+        ("failed to reach 10.1.2.3:5210.", "failed to reach 192.0.2.1:5210."),
+        ("[fd12::7]:5210, fd12:0::7", "[2001:db8::1]:5210, 2001:db8::1"),
+        ("10.1.2.0/24 and ::1 and 127.0.0.1", "192.0.2.2/24 and ::1 and 127.0.0.1"),
+        ("mac 00-15-5d-3A-1B-2C", "mac 02-00-00-00-00-01"),
+        ("DB-PROD7: mallory@db-prod7, new.corp.example.net", "host-1: user-1@host-1, host-2"),
+        ("/Users/mallory/x and --out=/Users/eve/y", "/Users/user-1/x and --out=/Users/user-2/y"),
+        ("mallory_2 remains, as db-prod70", "mallory_2 remains, as db-prod70"),
+        ("vm 6F9619FF-8b86-d011-b42d-00c04fc964ff.", "vm 00000000-0000-4000-8000-000000000001."),
+        ("mlx5_comp3@pci:0000:03:00.0 veth0@if7", "mlx5_comp3@pci:0000:03:00.0 veth0@if7"),
+        ("std::fs at 12:34:56, v1.2.3.4.5, 0000:00:05.0", "std::fs at 12:34:56, v1.2.3.4.5, 0000:00:05.0"),
+        (
+            "/subscriptions/x/resourceGroups/Secret-RG/providers",
+            "/subscriptions/x/resourceGroups/resource-1/providers",
+        ),
+        ("äöü €", "äöü €"),
+    ] {
+        assert_eq!(redactor.text(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn redacted_value_is_the_same_when_it_is_redacted_again() {
+    let mut redactor = knowing(&host(), &ssh());
+    let once = redactor.redact(&host()).unwrap();
+    let mut again = knowing(&once, &ssh());
+    assert_eq!(again.redact(&once).unwrap(), once);
+}
+
+#[test]
+fn pseudonym_in_the_input_is_not_given_to_another_name() {
+    let mut redactor = Redactor::default();
+    let names = ["host-1", "secret-db"].map(|name| HostName::new(name).unwrap());
+    redactor.learn(&names).unwrap();
+    assert_eq!(redactor.redact(&names).unwrap().map(|name| name.to_string()), ["host-1", "host-2"]);
+}
+
+#[test]
+fn name_that_is_a_word_of_the_format_leaves_the_format_readable() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Given {
+        hosts: BTreeMap<HostName, Launch>,
+        text: String,
+    }
+    let named = |name: &str| Given {
+        hosts: BTreeMap::from([(HostName::new(name).unwrap(), Launch::Netns { name: "x".to_owned() })]),
+        text: format!("the {name} failed"),
+    };
+    let mut redactor = Redactor::default();
+    redactor.learn(&named("netns")).unwrap();
+    let shown = redactor.redact(&named("netns")).unwrap();
+    assert_eq!(shown.hosts.keys().map(HostName::as_str).collect::<Vec<_>>(), ["host-1"]);
+    assert_eq!(shown.text, "the netns failed");
+}
+
+#[test]
+fn names_that_identify_nothing_remain() {
+    let mut redactor = Redactor::default();
+    let names = ["a", "b"].map(|name| HostName::new(name).unwrap());
+    assert_eq!(redactor.redact(&names).unwrap(), names);
+    for name in ["client", "server", "localhost", "netduel"] {
+        assert_eq!(redactor.host(name), name);
+    }
+    assert_eq!(redactor.host("ssh:admin@db-prod7:22"), "ssh:user-1@host-1:22");
+}
+
+#[test]
+fn more_addresses_than_those_for_documentation_stay_distinct() {
+    let mut redactor = Redactor::default();
+    let shown: std::collections::BTreeSet<String> = (0..2000_u32)
+        .map(|n| redactor.text(&std::net::Ipv4Addr::from(0x0a00_0000 + n).to_string()))
+        .collect();
+    assert_eq!(shown.len(), 2000);
+}

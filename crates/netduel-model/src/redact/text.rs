@@ -1,0 +1,273 @@
+//! Finds names in texts: what looks like an address, an identifier or a home folder, and every name that is known.
+use std::net::IpAddr;
+
+use super::pseudonyms::{Kind, Pseudonyms};
+use crate::pairing::without_strings;
+
+/// Folders whose entries have names of users.
+const HOMES: [&str; 4] = ["/home/", "/Users/", "/var/mail/", "/var/spool/cron/"];
+/// Parts of paths of cloud resources that a name follows (Azure Resource Manager).
+const RESOURCES: [&str; 4] = ["/resourceGroups/", "/virtualMachines/", "/galleries/", "/availabilitySets/"];
+/// Hexadecimal digits of an Ethernet address, and of an InfiniBand address.
+const MAC_DIGITS: [usize; 2] = [40, 12];
+/// Groups of the digits of a UUID (RFC 9562).
+const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+
+/// A part of a text that names something.
+#[derive(Debug, PartialEq, Eq)]
+enum Found<'t> {
+    Id(&'t str),
+    Mac(&'t str),
+    Address(&'t str, IpAddr),
+    /// A folder, and the name of its entry.
+    Below(&'t str, Kind, &'t str),
+    /// USER@HOST.
+    Login(&'t str, &'t str),
+    /// A host below a known domain.
+    Host(&'t str),
+    Known(&'t str),
+    /// An Ethernet address without separators.
+    Digits(&'t str),
+}
+
+/// The text with pseudonyms in place of names. What looks like an address is one, unless the text is a version.
+pub fn replaced(text: &str, pseudonyms: &mut Pseudonyms, is_version: bool) -> String {
+    let text = without_strings(text);
+    let mut result = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        let Some(found) = find(&text, at, pseudonyms, is_version) else {
+            result.push(next);
+            at += next.len_utf8();
+            continue;
+        };
+        at += push(&mut result, &found, pseudonyms);
+    }
+    result
+}
+
+/// Appends the pseudonym, and returns the length of what it replaces.
+fn push(result: &mut String, found: &Found<'_>, pseudonyms: &mut Pseudonyms) -> usize {
+    match *found {
+        Found::Id(id) => {
+            result.push_str(&pseudonyms.id(id));
+            id.len()
+        }
+        Found::Mac(mac) => {
+            let digits: String = mac.chars().filter(char::is_ascii_hexdigit).collect();
+            let separator = mac.chars().nth(2).unwrap_or(':').to_string();
+            let pseudonym = pseudonyms.mac(&digits);
+            let octets: Vec<&str> = (0..pseudonym.len() / 2).map(|n| &pseudonym[n * 2..n * 2 + 2]).collect();
+            result.push_str(&octets.join(&separator));
+            mac.len()
+        }
+        Found::Address(address, value) => {
+            result.push_str(&pseudonyms.address(value).to_string());
+            address.len()
+        }
+        Found::Below(folder, kind, name) => {
+            result.push_str(folder);
+            result.push_str(&pseudonyms.name(kind, name));
+            folder.len() + name.len()
+        }
+        Found::Login(user, host) => {
+            result.push_str(&pseudonyms.name(Kind::User, user));
+            result.push('@');
+            result.push_str(&host_name(host, pseudonyms));
+            user.len() + 1 + host.len()
+        }
+        Found::Host(host) => {
+            result.push_str(&pseudonyms.name(Kind::Host, host));
+            host.len()
+        }
+        Found::Known(name) => {
+            result.push_str(pseudonyms.known(name).unwrap_or_default());
+            name.len()
+        }
+        Found::Digits(digits) => {
+            result.push_str(&pseudonyms.known_mac(digits).unwrap_or_default());
+            digits.len()
+        }
+    }
+}
+
+/// The pseudonym of what names a host: a name or an address, with or without a user before it and a port behind it.
+pub fn host_name(text: &str, pseudonyms: &mut Pseudonyms) -> String {
+    let kinds = ["ssh", "lab", "netns", "command"];
+    if let Some((kind, name)) = text.split_once(':').filter(|(kind, _)| kinds.contains(kind)) {
+        return format!("{kind}:{}", host_name(name, pseudonyms));
+    }
+    if let Some((user, host)) = text.split_once('@') {
+        let host = host_name(host, pseudonyms);
+        return format!("{}@{host}", pseudonyms.name(Kind::User, user));
+    }
+    let (inside, brackets) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((inside, rest)) => (inside, Some(rest)),
+        None => (text, None),
+    };
+    if let Ok(address) = inside.parse::<IpAddr>() {
+        let address = pseudonyms.address(address);
+        return brackets.map_or_else(|| address.to_string(), |rest| format!("[{address}]{rest}"));
+    }
+    if let Some((host, port)) = text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()) {
+        return format!("{}:{port}", host_name(host, pseudonyms));
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    match text.find(|c| !is_name(c)) {
+        None => pseudonyms.name(Kind::Host, text),
+        // Words about a host.
+        Some(_) => replaced(text, pseudonyms, false),
+    }
+}
+
+/// Learns the names in a text that its form shows: home folders and USER@HOST.
+pub fn learn(text: &str, pseudonyms: &mut Pseudonyms) {
+    for at in text.char_indices().map(|(at, _)| at) {
+        match below(text, at).or_else(|| is_start(text, at).then(|| login(text, at)).flatten()) {
+            Some(Found::Below(_, kind, name)) => {
+                pseudonyms.name(kind, name);
+            }
+            Some(Found::Login(user, host)) => {
+                pseudonyms.name(Kind::User, user);
+                host_name(host, pseudonyms);
+            }
+            _ => {}
+        }
+    }
+    for mac in (0..text.len()).filter(|at| text.is_char_boundary(*at) && is_start(text, *at)) {
+        if let Some(Found::Mac(mac)) = mac_at(text, mac) {
+            let digits: String = mac.chars().filter(char::is_ascii_hexdigit).collect();
+            pseudonyms.mac(&digits);
+        }
+    }
+}
+
+fn find<'t>(text: &'t str, at: usize, pseudonyms: &Pseudonyms, is_version: bool) -> Option<Found<'t>> {
+    if let Some(found) = digits(text, at, pseudonyms).or_else(|| below(text, at)) {
+        return Some(found);
+    }
+    if !is_start(text, at) {
+        return None;
+    }
+    let patterns = || uuid(text, at).or_else(|| mac_at(text, at)).or_else(|| address(text, at));
+    let pattern = if is_version { None } else { patterns() };
+    pattern
+        .or_else(|| login(text, at))
+        .or_else(|| host_below(text, at, pseudonyms))
+        .or_else(|| known(text, at, pseudonyms))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Whether a word begins here.
+fn is_start(text: &str, at: usize) -> bool {
+    !text[..at].chars().next_back().is_some_and(is_word)
+}
+
+/// Whether no word goes on here.
+fn is_end(text: &str, at: usize) -> bool {
+    !text[at..].chars().next().is_some_and(is_word)
+}
+
+/// The length of the characters from here that are of a kind.
+fn run(text: &str, is_of: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !is_of(c)).unwrap_or(text.len())
+}
+
+fn uuid(text: &str, at: usize) -> Option<Found<'_>> {
+    let rest = &text[at..];
+    let candidate = &rest[..run(rest, |c| c.is_ascii_hexdigit() || c == '-')];
+    let candidate = candidate.get(..36)?;
+    let lengths: Vec<usize> = candidate.split('-').map(str::len).collect();
+    (lengths == UUID_GROUPS && is_end(text, at + candidate.len())).then_some(Found::Id(candidate))
+}
+
+fn mac_at(text: &str, at: usize) -> Option<Found<'_>> {
+    let rest = &text[at..];
+    let separator = rest.chars().nth(2).filter(|c| matches!(c, ':' | '-'))?;
+    let candidate = &rest[..run(rest, |c| c.is_ascii_hexdigit() || c == separator)];
+    let octets: Vec<&str> = candidate.split(separator).collect();
+    let count = octets.iter().take_while(|octet| octet.len() == 2).count();
+    let is_whole = count == octets.len() || octets.get(count).is_some_and(|rest| rest.is_empty());
+    (is_whole && MAC_DIGITS.contains(&(count * 2)) && is_end(text, at + count * 3 - 1))
+        .then(|| Found::Mac(&candidate[..count * 3 - 1]))
+}
+
+fn address(text: &str, at: usize) -> Option<Found<'_>> {
+    let rest = &text[at..];
+    // The rest of a longer version: `1.2.3.4.5`.
+    if text[..at].strip_suffix('.').is_some_and(|before| before.ends_with(|c: char| c.is_ascii_digit())) {
+        return None;
+    }
+    let length = run(rest, |c| c.is_ascii_hexdigit() || matches!(c, ':' | '.'));
+    // The longest part that is an address: a port or the end of a sentence may follow.
+    let mut ends = (2..=length).rev().filter(|end| {
+        let next = rest[*end..].chars().next();
+        let goes_on =
+            |c: char| is_word(c) || (c == '.' && rest[end + 1..].starts_with(|c: char| c.is_ascii_digit()));
+        !next.is_some_and(goes_on)
+    });
+    ends.find_map(|end| rest[..end].parse().ok().map(|address| Found::Address(&rest[..end], address)))
+}
+
+/// A name below a folder of homes or resources. `/home/` may stand within a word, as in `--out=/home/`.
+fn below(text: &str, at: usize) -> Option<Found<'_>> {
+    let rest = &text[at..];
+    if !rest.starts_with('/') {
+        return None;
+    }
+    let homes = HOMES.iter().map(|folder| (*folder, Kind::User));
+    let folders = homes.chain(RESOURCES.iter().map(|folder| (*folder, Kind::Resource)));
+    for (folder, kind) in folders {
+        let Some(start) = rest.get(..folder.len()) else { continue };
+        if start.eq_ignore_ascii_case(folder) {
+            let name = &rest[folder.len()..];
+            let name = &name[..run(name, |c| is_word(c) || matches!(c, '.' | '-'))];
+            return (!name.is_empty()).then_some(Found::Below(start, kind, name));
+        }
+    }
+    None
+}
+
+/// USER@HOST. Other things have an `@` as well: `mlx5_comp3@pci:0000:03:00.0`, `veth0@if7`.
+fn login(text: &str, at: usize) -> Option<Found<'_>> {
+    let rest = &text[at..];
+    let is_name = |c: char| is_word(c) || matches!(c, '.' | '-');
+    let user = &rest[..run(rest, is_name)];
+    let host = rest[user.len()..].strip_prefix('@')?;
+    let host = host[..run(host, is_name)].trim_end_matches('.');
+    let is_interface = host.strip_prefix("if").is_some_and(|index| index.bytes().all(|b| b.is_ascii_digit()));
+    let is_login =
+        !user.is_empty() && host.starts_with(char::is_alphanumeric) && host != "pci" && !is_interface;
+    is_login.then_some(Found::Login(user, host))
+}
+
+fn host_below<'t>(text: &'t str, at: usize, pseudonyms: &Pseudonyms) -> Option<Found<'t>> {
+    let rest = &text[at..];
+    let host =
+        rest[..run(rest, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))].trim_end_matches('.');
+    pseudonyms.is_below_a_domain(host).then_some(Found::Host(host))
+}
+
+/// The longest known name that is a word, or words, from here on.
+fn known<'t>(text: &'t str, at: usize, pseudonyms: &Pseudonyms) -> Option<Found<'t>> {
+    let rest = &text[at..];
+    let is_here = |name: &&str| {
+        rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+            && is_end(rest, name.len())
+    };
+    let longest = pseudonyms.secrets().filter(is_here).max_by_key(|name| name.len())?;
+    Some(Found::Known(&rest[..longest.len()]))
+}
+
+/// A known Ethernet address without separators, as in the interface name `enx020000000001`.
+fn digits<'t>(text: &'t str, at: usize, pseudonyms: &Pseudonyms) -> Option<Found<'t>> {
+    let digits = text.as_bytes().get(at..at + MAC_DIGITS[1])?;
+    let digits = std::str::from_utf8(digits).ok().filter(|_| text.is_char_boundary(at))?;
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) || pseudonyms.known_mac(digits).is_none() {
+        return None;
+    }
+    Some(Found::Digits(&text[at..at + digits.len()]))
+}

@@ -1,0 +1,32 @@
+//! The environment: a row for each fact, a column for each host.
+use netduel_model::run::Run;
+
+use super::block::{Block, Scope, Section};
+use super::table::{Cell, Column, Table};
+use crate::analysis::Analysis;
+use crate::words;
+
+/// The section; absent for a run without facts of its hosts.
+pub(super) fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
+    let rows = words::environment(analysis);
+    (!rows.is_empty()).then(|| Section {
+        anchor: "environment".to_owned(),
+        title: "Environment".to_owned(),
+        scope: Scope::Reference,
+        blocks: vec![Block::Table(table(run, analysis, rows))],
+    })
+}
+
+fn table(run: &Run, analysis: &Analysis, rows: Vec<words::EnvironmentRow>) -> Table {
+    let hosts = words::environment_hosts(analysis);
+    let program = run.header.program.trim_start_matches("netduel ").to_owned();
+    let programs = vec![Cell::Text(program); hosts.len()];
+    let mut table =
+        Table::new([Column::key("")].into_iter().chain(hosts.into_iter().map(Column::text)).collect());
+    for (title, cells) in rows {
+        let cells = cells.into_iter().map(|cell| cell.map_or(Cell::Absent, Cell::Text));
+        table.rows.push([Cell::from(title)].into_iter().chain(cells).collect());
+    }
+    table.rows.push([Cell::from("netduel")].into_iter().chain(programs).collect());
+    table
+}

@@ -1,0 +1,162 @@
+//! Headline charts: the median of each arm as a bar with its quartiles, a group of bars for each metric.
+use netduel_model::metric::Better;
+use netduel_stats::summary;
+
+use super::chart::{Chart, Figure, Level, LevelGroup, Levels};
+use super::metric_plots::{capital, is_shown};
+use crate::analysis::{Analysis, ArmValues, MetricAnalysis, WorkloadAnalysis};
+use crate::words;
+
+/// Medians that differ by more than this factor need a logarithmic axis: on a linear one the lower ones are lines at zero.
+const FAR: f64 = 20.0;
+/// Groups of the one picture of the summary: it stays a picture that is understood at a glance.
+const SUMMARY_GROUPS_MAX: usize = 4;
+/// Metrics of a run's only workload in the summary: its section has all of them.
+const SUMMARY_METRICS_MAX: usize = 2;
+
+const READING: &str = "Bar: median of the valid trials. Line: their quartiles.";
+
+/// The metrics with verdicts of a workload; absent when none has a value.
+pub(super) fn of_workload(analysis: &Analysis, workload: &WorkloadAnalysis) -> Option<Figure> {
+    if workload.arms.len() < 2 {
+        // A bar beside no other says nothing.
+        return None;
+    }
+    let groups: Vec<LevelGroup> = shown(workload).map(|metric| group(analysis, metric, "")).collect();
+    figure(format!("Results of {}", workload.name), groups)
+}
+
+/// The first metric of each workload, for the summary; absent when none has a value.
+pub(super) fn of_run(analysis: &Analysis) -> Option<Figure> {
+    let is_alone = analysis.workloads.len() == 1;
+    let groups: Vec<LevelGroup> = if is_alone {
+        let metrics = analysis.workloads.iter().flat_map(|workload| shown(workload));
+        metrics.take(SUMMARY_METRICS_MAX).map(|metric| group(analysis, metric, "")).collect()
+    } else {
+        let first = |workload: &WorkloadAnalysis| {
+            shown(workload).next().map(|metric| group(analysis, metric, workload.name.as_str()))
+        };
+        analysis.workloads.iter().filter_map(first).take(SUMMARY_GROUPS_MAX).collect()
+    };
+    figure(String::new(), groups)
+}
+
+fn shown(workload: &WorkloadAnalysis) -> impl Iterator<Item = &MetricAnalysis> {
+    workload.judged.iter().filter(|metric| is_shown(metric))
+}
+
+fn figure(title: String, groups: Vec<LevelGroup>) -> Option<Figure> {
+    let groups: Vec<LevelGroup> =
+        groups.into_iter().filter(|group| group.bars.iter().any(|bar| bar.value.is_some())).collect();
+    let has_logarithmic = groups.iter().any(|group| group.is_logarithmic);
+    let logarithmic = if has_logarithmic {
+        " Dots in place of bars: logarithmic axis, because the arms differ by more than a factor of 20."
+    } else {
+        ""
+    };
+    let of_group = |group: &LevelGroup| {
+        let bars: Vec<String> =
+            group.bars.iter().map(|bar| format!("{} {} {}", bar.name, bar.label, bar.detail)).collect();
+        format!("{}: {}", group.title, bars.join(", "))
+    };
+    let alternative = groups.iter().map(of_group).collect::<Vec<_>>().join("; ");
+    (!groups.is_empty()).then(|| Figure {
+        title,
+        reading: format!("{READING}{logarithmic}"),
+        alternative,
+        chart: Chart::Levels(Levels { groups }),
+        data: None,
+        in_text: false,
+    })
+}
+
+/// A metric with a bar for each arm.
+fn group(analysis: &Analysis, metric: &MetricAnalysis, workload: &str) -> LevelGroup {
+    let better = match metric.metric.better() {
+        Better::Higher => "higher is better",
+        Better::Lower => "lower is better",
+    };
+    let title = match workload {
+        "" => capital(metric.title()),
+        workload => format!("{workload}: {}", metric.title()),
+    };
+    let bars: Vec<Level> = metric.arms.iter().map(|values| level(analysis, metric, values)).collect();
+    let medians: Vec<f64> = bars.iter().filter_map(|bar| bar.value).collect();
+    let (low, high) = medians
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), median| (low.min(*median), high.max(*median)));
+    LevelGroup {
+        title,
+        note: better.to_owned(),
+        is_logarithmic: low > 0.0 && low.is_finite() && high > FAR * low,
+        ticks: axis_ticks(metric),
+        bars,
+    }
+}
+
+fn level(analysis: &Analysis, metric: &MetricAnalysis, values: &ArmValues) -> Level {
+    let numbers = values.numbers();
+    let at = |share: f64| summary::quantile(&numbers, share);
+    let measure = words::measure(metric, values);
+    let arm = analysis.plan.arms.iter().position(|arm| arm.name == values.arm).unwrap_or(0);
+    Level {
+        arm,
+        name: values.arm.to_string(),
+        value: at(0.5),
+        range: at(0.25).zip(at(0.75)).filter(|_| numbers.len() > 1),
+        detail: measure.quartiles,
+        label: measure.median.unwrap_or_else(|| "no valid trial".to_owned()),
+    }
+}
+
+/// Round values for the axis of a metric, with their words: at most three above zero for a linear axis, powers of ten for a logarithmic one.
+fn axis_ticks(metric: &MetricAnalysis) -> Vec<(f64, String)> {
+    let quantiles = |values: &ArmValues| {
+        let numbers = values.numbers();
+        [summary::median(&numbers), summary::quantile(&numbers, 0.75)]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+    };
+    let values: Vec<f64> = metric.arms.iter().flat_map(quantiles).filter(|value| *value > 0.0).collect();
+    let (low, high) = values
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
+    if high <= 0.0 {
+        return Vec::new();
+    }
+    let values: Vec<f64> = if high > FAR * low {
+        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+        let every = ((last - first) / 4).max(1);
+        (first..=last).step_by(every as usize).map(|power| 10_f64.powi(power)).collect()
+    } else {
+        let unit = 10_f64.powf((high / 3.0).log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * unit).into_iter().find(|step| high / step <= 3.0);
+        let step = step.unwrap_or(high);
+        (0..=3).map(|count| step * f64::from(count)).take_while(|value| *value <= high * 1.001).collect()
+    };
+    let words = |value: f64| if value == 0.0 { "0".to_owned() } else { short(&metric.human(value)) };
+    values.into_iter().map(|value| (value, words(value))).collect()
+}
+
+/// A round number without the zeros behind its point: `2.00 Gbit/s` is `2 Gbit/s` on an axis.
+fn short(words: &str) -> String {
+    let Some((number, unit)) = words.split_once(' ') else { return words.to_owned() };
+    if !number.contains('.') {
+        return words.to_owned();
+    }
+    format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_numbers_of_an_axis_have_no_zeros_behind_the_point() {
+        assert_eq!(short("2.00 Gbit/s"), "2 Gbit/s");
+        assert_eq!(short("2.50 Gbit/s"), "2.5 Gbit/s");
+        assert_eq!(short("100 us"), "100 us");
+        assert_eq!(short("0"), "0");
+    }
+}

@@ -1,0 +1,253 @@
+//! What a published report has for its readers: summary, purpose and audience, commentary, references.
+use netduel_model::ids::ArmName;
+use netduel_model::metric::Metric;
+use netduel_model::publication::Publication;
+use netduel_model::size;
+use netduel_model::workload::WorkloadType;
+
+use super::block::{Block, Scope, Section, Style, Text, list};
+use super::{levels, markup};
+use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis};
+use crate::words::{self, Tone};
+use netduel_model::published;
+
+fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
+    Section { anchor: anchor.to_owned(), title: title.to_owned(), scope: Scope::Reference, blocks }
+}
+
+/// Three sentences and one picture for readers who read nothing else; absent for a run without a value.
+pub(super) fn summary(analysis: &Analysis, attention: Option<Text>) -> Option<Section> {
+    let picture = levels::of_run(analysis)?;
+    let mut text = Text::from(compared(analysis)).and(" ", Style::Plain);
+    text.0.extend(result(analysis).0);
+    text = text.and(" ", Style::Plain);
+    text.0.extend(trust(analysis, attention).0);
+    Some(section("summary", "Summary", vec![Block::Paragraph(text), Block::Figure(Box::new(picture))]))
+}
+
+/// What was compared.
+fn compared(analysis: &Analysis) -> String {
+    let names: Vec<&str> = analysis.plan.arms.iter().map(|arm| arm.name.as_str()).collect();
+    let workloads: Vec<&str> = analysis.workloads.iter().map(|workload| workload.name.as_str()).collect();
+    let workloads = words::listed(&workloads);
+    let blocks = words::plural(analysis.blocks, "block");
+    match names.as_slice() {
+        [only] => format!("{only} was measured with {workloads} in {blocks}."),
+        [baseline, ..] => {
+            format!(
+                "{} were compared with the same traffic ({workloads}) in {blocks}; {baseline} is the baseline.",
+                words::listed(&names)
+            )
+        }
+        [] => String::new(),
+    }
+}
+
+/// What was found: the first metric of each workload for two arms, the number of results for more.
+fn result(analysis: &Analysis) -> Text {
+    let arms: Vec<&ArmName> = analysis.plan.arms.iter().map(|arm| &arm.name).collect();
+    match arms.as_slice() {
+        [baseline, other] => {
+            let clauses = analysis.workloads.iter().filter_map(|workload| clause(workload, other));
+            let mut text = Text::from(format!("{other} against {baseline}: "));
+            for (index, clause) in clauses.enumerate() {
+                text = text.and(if index == 0 { "" } else { "; " }, Style::Plain);
+                text.0.extend(clause.0);
+            }
+            text.and(".", Style::Plain)
+        }
+        [_, others @ ..] if !others.is_empty() => {
+            let lines: Vec<String> =
+                others.iter().map(|arm| format!("{arm} {}", counted(analysis, arm))).collect();
+            format!("Against the baseline: {}.", lines.join("; ")).into()
+        }
+        _ => {
+            let first = |workload: &WorkloadAnalysis| {
+                let metric = workload.judged.first()?;
+                let value = words::measure(metric, metric.arms.first()?).median?;
+                Some(format!("{} of {}: {value}", metric.title(), workload.name))
+            };
+            let values: Vec<String> = analysis.workloads.iter().filter_map(first).collect();
+            format!("Median of the {}.", values.join("; ")).into()
+        }
+    }
+}
+
+/// The first verdict of a workload, without its interval.
+fn clause(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
+    let metric = workload.judged.iter().find(|metric| comparison(metric, arm).is_some())?;
+    let compared = comparison(metric, arm)?;
+    let tone = words::tone(metric.metric, compared.judged.as_ref());
+    let verdict = words::verdict(metric.metric, compared);
+    let verdict = verdict.split(" [").next().unwrap_or_default().to_owned();
+    let colon = if matches!(tone, Tone::Better | Tone::Worse) { "" } else { ":" };
+    Some(
+        Text::from(format!("{} of {}{colon} ", metric.title(), workload.name))
+            .and(verdict, Style::Tone(tone)),
+    )
+}
+
+fn comparison<'a>(metric: &'a MetricAnalysis, arm: &ArmName) -> Option<&'a crate::analysis::Comparison> {
+    metric.comparisons.iter().find(|comparison| comparison.arm == *arm)
+}
+
+/// The verdicts of an arm by their outcome: `is better in 2, worse in 1 and inconclusive in 3 of 6 verdicts`.
+fn counted(analysis: &Analysis, arm: &ArmName) -> String {
+    let metrics = analysis.workloads.iter().flat_map(|workload| &workload.judged);
+    let tones: Vec<Tone> = metrics
+        .filter_map(|metric| Some(words::tone(metric.metric, comparison(metric, arm)?.judged.as_ref())))
+        .collect();
+    let outcomes = [
+        (Tone::Better, "better"),
+        (Tone::Worse, "worse"),
+        (Tone::Same, "without a difference"),
+        (Tone::Open, "inconclusive"),
+    ];
+    let parts: Vec<String> = outcomes
+        .into_iter()
+        .map(|(tone, word)| (tones.iter().filter(|one| **one == tone).count(), word))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{word} in {count}"))
+        .collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    format!("is {} of {} verdicts", words::listed(&parts), tones.len())
+}
+
+/// How far the result can be trusted.
+fn trust(analysis: &Analysis, attention: Option<Text>) -> Text {
+    let is_compared = analysis.plan.arms.len() > 1;
+    let confidence = words::text::percent_exact(analysis.plan.design.confidence.fraction());
+    let start = if is_compared {
+        format!("All verdicts together have a confidence of {confidence}")
+    } else {
+        format!("{} counted", words::plural(analysis.trials_valid, "valid trial"))
+    };
+    match attention {
+        None => Text::from(format!("{start}; there are no warnings.")),
+        Some(found) => {
+            let mut text = Text::from(format!("{start}; take note of "));
+            text.0.extend(found.0);
+            text.and(".", Style::Plain)
+        }
+    }
+}
+
+/// Purpose and audience in the author's words; absent without any.
+pub(super) fn purpose(author: &Publication) -> Option<Section> {
+    let paragraphs = |text: &Option<String>| text.as_deref().map(markup::blocks).unwrap_or_default();
+    let (purpose, audience) = (paragraphs(&author.purpose), paragraphs(&author.audience));
+    match (purpose.is_empty(), audience.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some(section("purpose", "Purpose", purpose)),
+        (true, false) => Some(section("purpose", "Audience", audience)),
+        (false, false) => {
+            let heading = Block::Heading("Audience".to_owned());
+            let blocks = [purpose, vec![heading], audience].concat();
+            Some(section("purpose", "Purpose and audience", blocks))
+        }
+    }
+}
+
+/// The author's commentary, and what the counters show beside it; absent without either.
+pub(super) fn commentary(analysis: &Analysis, author: &Publication) -> Option<Section> {
+    let own = author.commentary.as_deref().map(markup::blocks).unwrap_or_default();
+    let mut derived = words::packets_commentary(analysis);
+    if !own.is_empty() {
+        // The sections of the workloads have the evidence.
+        derived.extend(bottlenecks(analysis));
+    }
+    if own.is_empty() && derived.is_empty() {
+        return None;
+    }
+    if own.is_empty() {
+        return Some(section("commentary", "Commentary", vec![list(derived)]));
+    }
+    let mut blocks = own;
+    if !derived.is_empty() {
+        blocks.extend([Block::Heading("Derived from the counters by netduel".to_owned()), list(derived)]);
+    }
+    Some(section("commentary", "Commentary", blocks))
+}
+
+/// The bottleneck of each workload in a sentence.
+fn bottlenecks(analysis: &Analysis) -> Vec<String> {
+    let sentence = |workload: &WorkloadAnalysis| {
+        let causes: Vec<(&str, &'static str)> = workload
+            .arms
+            .iter()
+            .filter_map(|arm| Some((arm.arm.as_str(), arm.limit.as_ref()?.words())))
+            .collect();
+        let (first, others) = causes.split_first()?;
+        if others.iter().all(|(_, cause)| *cause == first.1) {
+            return Some(format!("Bottleneck of {}: {} in every arm.", workload.name, first.1));
+        }
+        let arms: Vec<String> = causes.iter().map(|(arm, cause)| format!("{cause} ({arm})")).collect();
+        Some(format!("Bottleneck of {}: {}.", workload.name, arms.join("; ")))
+    };
+    analysis.workloads.iter().filter_map(sentence).collect()
+}
+
+/// Sources: published figures of the hosts' sizes, and the standards of the methods that the run used; absent without any.
+pub(super) fn references(analysis: &Analysis) -> Option<Section> {
+    let mut items: Vec<Text> = Vec::new();
+    for name in words::sizes(analysis) {
+        items.extend(size::named(&name).map(|size| {
+            Text::from(format!("Network bandwidth of {}: ", size.name)).and(size.source(), page(&size.page))
+        }));
+        let is_of_packets =
+            analysis.workloads.iter().flat_map(|workload| &workload.arms).any(|arm| !arm.packets.is_empty());
+        let figures = published::packets_of_size(&name).into_iter().filter(|_| is_of_packets);
+        items.extend(figures.map(|figure| {
+            Text::from(format!(
+                "{}: {} sent and {} received with {} B frames on {} ({}).",
+                figure.publication.source(),
+                words::packet_rate(figure.sender_pps),
+                words::packet_rate(figure.receiver_pps),
+                figure.frame,
+                figure.size,
+                figure.conditions
+            ))
+        }));
+    }
+    items.extend(standards(analysis));
+    (!items.is_empty()).then(|| section("references", "References", vec![Block::List(items)]))
+}
+
+/// The page of a size, from the path in the table.
+fn page(path: &str) -> Style {
+    Style::Web(format!("https://learn.microsoft.com/en-us/azure/virtual-machines/sizes/{path}"))
+}
+
+/// The sources of the methods of a run.
+fn standards(analysis: &Analysis) -> Vec<Text> {
+    let arms = || analysis.workloads.iter().flat_map(|workload| &workload.arms);
+    let metrics = || {
+        analysis
+            .workloads
+            .iter()
+            .flat_map(|workload| workload.judged.iter().chain(&workload.unjudged))
+            .map(|metric| metric.metric)
+    };
+    let is = |kind: WorkloadType| arms().any(|arm| arm.workload.traffic.kind() == kind);
+    let rfc = |number: u32, subject: &str| {
+        let address = format!("https://www.rfc-editor.org/rfc/rfc{number}");
+        Text::from(format!("{subject}: ")).and(format!("RFC {number}"), Style::Web(address))
+    };
+    let mut items = Vec::new();
+    if is(WorkloadType::Pps) {
+        items.push(rfc(2544, "Frame sizes"));
+    }
+    if arms().any(|arm| arm.search.is_some()) {
+        items.push(rfc(9971, "Search for the highest rate without loss"));
+    }
+    if metrics().any(|metric| metric == Metric::Jitter) {
+        items.push(rfc(3550, "Jitter"));
+    }
+    if analysis.plan.arms.len() > 1 {
+        items.push(Text::from(
+            "Estimates: J. L. Hodges, E. L. Lehmann: Estimates of Location Based on Rank Tests, 1963.",
+        ));
+        items.push(Text::from("Confidence of several verdicts: S. Holm: A Simple Sequentially Rejective Multiple Test Procedure, 1979."));
+    }
+    items
+}

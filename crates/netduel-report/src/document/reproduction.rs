@@ -1,0 +1,110 @@
+//! How to repeat the run: its commands, each test by hand at both ends, and the appendix with the plan.
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::run::Run;
+
+use super::block::{Block, FactGroup, Scope, Section};
+use crate::words;
+
+fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
+    Section { anchor: anchor.to_owned(), title: title.to_owned(), scope: Scope::Reference, blocks }
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The commands that repeat the run and its tests.
+pub(super) fn reproduction(run: &Run) -> Section {
+    let arms = run.header.plan.arms.iter().enumerate().map(|(index, arm)| {
+        let baseline = if index == 0 { " (baseline)" } else { "" };
+        let treatments: Vec<String> =
+            arm.treatments.iter().map(|treatment| format!(", {}", words::treatment(treatment))).collect();
+        let pair = format!("{} to {}{}", arm.pair.client, arm.pair.server, treatments.concat());
+        (format!("{}{baseline}", arm.name), pair)
+    });
+    let annotations = &run.header.annotations;
+    let notes = annotations.notes.iter().map(|(key, note)| (key.clone(), note.clone()));
+    let overrides = annotations.overrides.iter().map(|setting| ("override".to_owned(), setting.clone()));
+    let rows = notes.chain(overrides).chain(arms).collect();
+    let mut blocks = vec![
+        Block::Code(words::commands(run)),
+        Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }]),
+    ];
+    if words::has_plan_file(run) {
+        blocks.extend(by_hand(&run.header.plan));
+    }
+    section("reproduce", "Reproduction", blocks)
+}
+
+/// Each test by hand: settings of the arms, then the quick test of each workload at both ends.
+fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
+    let tests = words::commands_of_tests(plan);
+    let has_quick = |test: &words::WorkloadCommands| test.arms.iter().any(|arm| !arm.lines.is_empty());
+    let mut blocks = Vec::new();
+    let settings = words::settings_of_arms(plan);
+    if !settings.is_empty() {
+        blocks.push(Block::Heading("Settings of each arm by hand".to_owned()));
+        blocks.push(Block::Reading(
+            "The equivalent commands, as root on the named host. Note the values before; a run restores them by itself."
+                .to_owned(),
+        ));
+        let code = settings.iter().flat_map(|group| {
+            let arms = match group.arms.as_slice() {
+                [] => "# every arm".to_owned(),
+                [one] => format!("# arm {one}"),
+                arms => format!("# arms {}", arms.join(", ")),
+            };
+            [arms].into_iter().chain(group.lines.iter().cloned())
+        });
+        blocks.push(Block::Code(code.map(|line| words::plain(&line)).collect()));
+    }
+    if tests.iter().any(has_quick) {
+        blocks.push(Block::Heading("Each test by hand".to_owned()));
+        blocks.push(Block::Reading(
+            "One trial of each workload, without the comparison. `netduel serve` runs on the server, the tests run on the client.".to_owned(),
+        ));
+        let mut code = words::preparation(plan);
+        for test in tests.iter().filter(|test| has_quick(test)) {
+            for group in test.arms.iter().filter(|group| !group.lines.is_empty()) {
+                let of = if group.arms.is_empty() {
+                    String::new()
+                } else {
+                    format!(", arm {}", group.arms.join(", "))
+                };
+                code.push(words::plain(&format!("# {}{of}", test.workload)));
+                code.extend(group.lines.iter().cloned());
+            }
+        }
+        blocks.push(Block::Code(code));
+    }
+    let without: Vec<&str> =
+        tests.iter().filter(|test| !has_quick(test)).map(|test| test.workload.as_str()).collect();
+    if !without.is_empty() {
+        let text = format!("No quick test measures {}: use the plan.", words::listed(&without));
+        blocks.push(Block::Reading(text));
+    }
+    blocks
+}
+
+/// The plan as it was written, and as it was run.
+pub(super) fn appendix(run: &Run) -> Section {
+    let resolved = serde_json::to_string_pretty(&run.header.plan).unwrap_or_default();
+    let mut blocks = Vec::new();
+    if words::has_plan_file(run) {
+        blocks.extend([Block::Heading("Plan".to_owned()), Block::Code(lines(&run.header.plan_text))]);
+    }
+    if let Some(plan) = words::quick_test_as_plan(run) {
+        let reading = "The test as a plan for `netduel run`. It compares the path with itself (`aa = true`); add a second arm and remove \
+                       `aa` to compare two paths.";
+        let (reading, plan) = (Block::Reading(reading.to_owned()), Block::Code(lines(plan)));
+        blocks.extend([Block::Heading("Plan".to_owned()), reading, plan]);
+    }
+    blocks.push(Block::Folded(
+        "Resolved plan, as stored in the run file (JSON)".to_owned(),
+        vec![
+            Block::Reading("The settings that this run used. What is null or absent was not set.".to_owned()),
+            Block::Code(lines(&resolved)),
+        ],
+    ));
+    section("appendix", "Appendix", blocks)
+}

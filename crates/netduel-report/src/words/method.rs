@@ -1,0 +1,69 @@
+//! The method of a run in words, for readers who do not know plans.
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::units::plural;
+
+use super::text::{listed, percent, percent_exact};
+use super::treatment::changes;
+
+/// How the comparison was made, a paragraph each.
+pub fn method(plan: &ResolvedPlan) -> Vec<String> {
+    let names = |names: Vec<&str>| listed(&names);
+    let arms = names(plan.arms.iter().map(|arm| arm.name.as_str()).collect());
+    let workloads = names(plan.workloads.iter().map(|name| name.as_str()).collect());
+    let design = &plan.design;
+    let is_compared = plan.arms.len() > 1;
+    let trials = plan.arms.iter().map(|arm| arm.workloads.len()).sum::<usize>() as u32;
+    let mut paragraphs = Vec::new();
+    if is_compared {
+        let baseline = plan.arms.first().map_or("", |arm| arm.name.as_str());
+        paragraphs.push(format!(
+            "The arms {arms} were compared with the same traffic ({workloads}). {baseline} is the baseline. A block has one trial of each workload \
+             on each arm, {} in random order, so that a slow minute of the machines affects all arms alike.",
+            plural(trials, "trial")
+        ));
+    } else {
+        paragraphs.push(format!("Each block has {} ({workloads}) in random order.", plural(trials, "trial")));
+    }
+    if !changes(plan).is_empty() {
+        paragraphs.push(
+            "The settings of an arm were applied before each of its trials and restored after it.".to_owned(),
+        );
+    }
+    if plan.arms.iter().any(netduel_model::plan::Arm::is_proven) {
+        let share = percent(netduel_model::trial::PATH_SHARE_MIN);
+        paragraphs.push(format!(
+            "Interface counters at both ends were read around each trial. A trial counts only if at least {share} of its bytes crossed the \
+             interface that its arm expects."
+        ));
+    }
+    if is_compared {
+        paragraphs.push(format!(
+            "Verdicts rest on the ratios within blocks: the estimate is the Hodges-Lehmann median of the ratios, and all intervals together have a \
+             confidence of {} (Holm). \"No difference\" is stated only if an equivalence test shows that the difference is smaller than {}.",
+            percent_exact(design.confidence.fraction()),
+            percent_exact(design.equivalence.fraction())
+        ));
+    }
+    paragraphs
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::plan::parse;
+
+    use super::*;
+
+    #[test]
+    fn method_names_arms_order_proof_and_confidence() {
+        let text = "name = \"p\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
+             [[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"synthetic\" }]\n\
+             [[arms]]\nname = \"two\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]\n\
+             [[workloads]]\nname = \"bulk\"\ntype = \"tcp-stream\"\n[design]\nequivalence = \"2.5 %\"\n";
+        let words = method(&parse(text, "p").unwrap()).join("\n");
+        for part in
+            ["one and two", "one is the baseline", "2 trials in random order", "99 %", "95 %", "2.5 %"]
+        {
+            assert!(words.contains(part), "no {part} in {words}");
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! The commands that repeat each test by hand: settings of the arms, and the quick test of each workload at both ends.
+//!
+//! They are for readers who do not have the plan. A quick test is one trial: the comparison needs the plan.
+use std::fmt::Write as _;
+
+use netduel_model::lab;
+use netduel_model::plan::tuning::{CoreChoice, RssSpread, core_list};
+use netduel_model::plan::{Arm, Lab, Launch, ResolvedPlan, TreatmentAction};
+use netduel_model::search::{SearchGoal, SearchPreset};
+use netduel_model::units::{BitRate, Bytes, Nanos};
+use netduel_model::workload::{
+    Direction, Family, Pps, Role, RoundTrip, TcpStream, Traffic, Transaction, UdpOffload, UdpStream, Workload,
+};
+
+use super::text::{plain, shell_word};
+
+/// Commands of an end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArmCommands {
+    /// The arms that they are for; empty when all arms have the same.
+    pub arms: Vec<String>,
+    /// Lines to copy.
+    pub lines: Vec<String>,
+}
+
+/// Commands of a workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadCommands {
+    /// The workload.
+    pub workload: String,
+    /// For each group of arms with the same commands.
+    pub arms: Vec<ArmCommands>,
+}
+
+/// The settings of each arm as commands, arms with the same ones together; empty when no arm changes anything.
+pub fn settings_of_arms(plan: &ResolvedPlan) -> Vec<ArmCommands> {
+    if plan.arms.iter().all(|arm| arm.treatments.is_empty()) {
+        return Vec::new();
+    }
+    grouped(plan.arms.iter().map(|arm| (arm, settings(plan, arm))))
+}
+
+/// The commands of arms, those of arms with the same ones once and without names when they are those of all.
+fn grouped<'a>(commands: impl Iterator<Item = (&'a Arm, Vec<String>)>) -> Vec<ArmCommands> {
+    let mut groups: Vec<ArmCommands> = Vec::new();
+    for (arm, lines) in commands {
+        match groups.iter_mut().find(|group| group.lines == lines) {
+            Some(group) => group.arms.push(arm.name.to_string()),
+            None => groups.push(ArmCommands { arms: vec![arm.name.to_string()], lines }),
+        }
+    }
+    if let [only] = groups.as_mut_slice() {
+        only.arms.clear();
+    }
+    groups
+}
+
+/// The lines that prepare all tests: the lab, and the server of quick tests on each server host.
+pub fn preparation(plan: &ResolvedPlan) -> Vec<String> {
+    let mut lines: Vec<String> = plan.lab.as_ref().map(lab_up).into_iter().collect();
+    let mut servers: Vec<&str> = plan.arms.iter().map(|arm| arm.pair.server.as_str()).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    for server in servers {
+        lines.push(comment(&format!(
+            "server {server}: prints the pairing string that the first test needs in place of the address"
+        )));
+        lines.push(on(plan, server, "netduel serve"));
+    }
+    lines
+}
+
+/// The quick tests of every workload on every arm. A workload without a quick test has no lines.
+pub fn commands_of_tests(plan: &ResolvedPlan) -> Vec<WorkloadCommands> {
+    let of = |name: &netduel_model::ids::WorkloadName| {
+        let of_arm = |arm: &'_ Arm| arm.workload(name).map(|workload| test(plan, arm, workload));
+        let commands = plan.arms.iter().filter_map(|arm| Some((arm, of_arm(arm)?)));
+        WorkloadCommands { workload: name.to_string(), arms: grouped(commands) }
+    };
+    plan.workloads.iter().map(of).collect()
+}
+
+fn comment(text: &str) -> String {
+    plain(&format!("# {text}"))
+}
+
+fn lab_up(lab: &Lab) -> String {
+    let mut line = "netduel lab up".to_owned();
+    let mut add = |option: &str, value: String| {
+        // Writing to a String cannot fail.
+        let _ = write!(line, " --{option} {}", shell_word(&value));
+    };
+    if lab.rules != Lab::RULES {
+        add("rules", lab.rules.to_string());
+    }
+    if let Some(cap) = lab.cap {
+        add("cap", cap.to_string());
+    }
+    if lab.mtu != Lab::MTU {
+        add("mtu", lab.mtu.to_string());
+    }
+    if lab.queues != Lab::QUEUES {
+        add("queues", lab.queues.to_string());
+    }
+    line
+}
+
+/// A command on a host: as it is, or inside the guest or namespace.
+fn on(plan: &ResolvedPlan, host: &str, command: &str) -> String {
+    let launch = plan.hosts.iter().find(|(name, _)| name.as_str() == host).map(|(_, host)| &host.launch);
+    plain(&match launch {
+        Some(Launch::Lab { guest }) => format!("netduel lab exec {} -- {command}", shell_word(guest)),
+        Some(Launch::Netns { name }) => format!("ip netns exec {} {command}", shell_word(name)),
+        _ => command.to_owned(),
+    })
+}
+
+/// The settings of an arm: a comment for the hosts of the lines below it.
+fn settings(plan: &ResolvedPlan, arm: &Arm) -> Vec<String> {
+    let mut lines = Vec::new();
+    for treatment in &arm.treatments {
+        let is_of_coordinator = matches!(
+            treatment.action,
+            TreatmentAction::Path { .. }
+                | TreatmentAction::AzureNic { .. }
+                | TreatmentAction::AzurePlacement { .. }
+        );
+        if is_of_coordinator {
+            lines.push(plain(&setting(&treatment.action)));
+        }
+    }
+    for role in [Role::Client, Role::Server] {
+        let host = arm.pair.host(role).as_str();
+        let own: Vec<String> = arm.agent_treatments(role).iter().map(setting).collect();
+        if !own.is_empty() {
+            lines.push(comment(&format!("{role} {host}")));
+            lines.extend(own.iter().map(|line| on(plan, host, line)));
+        }
+    }
+    if lines.is_empty() {
+        lines.push(comment("changes nothing"));
+    }
+    lines
+}
+
+/// A change of a host as a command.
+fn setting(action: &TreatmentAction) -> String {
+    let device = action.interface().map(shell_word).unwrap_or_default();
+    let sys = |path: &str| format!("/sys/class/net/{device}/{path}");
+    match action {
+        TreatmentAction::Path { path } => format!("netduel lab path {}", path.word()),
+        TreatmentAction::Offload { feature, enabled, .. } => {
+            let value = if *enabled { "on" } else { "off" };
+            format!("ethtool -K {device} {} {value}", shell_word(feature))
+        }
+        TreatmentAction::Mtu { mtu, .. } => format!("ip link set dev {device} mtu {mtu}"),
+        TreatmentAction::Sysctl { name, value } => {
+            format!("sysctl -w {}", shell_word(&format!("{name}={value}")))
+        }
+        TreatmentAction::Vf { .. } => {
+            format!(
+                "ip link set dev {device} down # the virtual function itself, if {device} is the interface above it"
+            )
+        }
+        TreatmentAction::Pci { .. } => {
+            format!("sh -c {}", shell_word(&format!("echo 1 > {}", sys("device/remove"))))
+        }
+        TreatmentAction::Queues { queues, .. } => format!("ethtool -L {device} combined {queues}"),
+        TreatmentAction::Rss { table, .. } => match table {
+            RssSpread::Default => format!("ethtool -X {device} default"),
+            RssSpread::Equal { queues } => format!("ethtool -X {device} equal {queues}"),
+            RssSpread::Weights { weights } => {
+                let weights: Vec<String> = weights.iter().map(u32::to_string).collect();
+                format!("ethtool -X {device} weight {}", weights.join(" "))
+            }
+        },
+        TreatmentAction::Ring { ring, descriptors, .. } => {
+            format!("ethtool -G {device} {} {descriptors}", ring.word())
+        }
+        TreatmentAction::Coalesce { parameter, value, .. } => {
+            let value = match (parameter.starts_with("adaptive-"), value) {
+                (true, 0) => "off".to_owned(),
+                (true, _) => "on".to_owned(),
+                (false, value) => value.to_string(),
+            };
+            format!("ethtool -C {device} {} {value}", shell_word(parameter))
+        }
+        TreatmentAction::Rps { cores, .. } => steering(&sys("queues/rx-*/rps_cpus"), cores),
+        TreatmentAction::Xps { cores, .. } => steering(&sys("queues/tx-*/xps_cpus"), cores),
+        TreatmentAction::IrqAffinity { cores, .. } => {
+            let value = match cores {
+                CoreChoice::Cores { cores } => core_list(cores),
+                CoreChoice::Spread | CoreChoice::Off => "$((n % $(nproc)))".to_owned(),
+            };
+            let irqs = sys("device/msi_irqs");
+            script(&format!(
+                "n=0; for i in $(ls {irqs}); do echo {value} > /proc/irq/$i/smp_affinity_list; n=$((n + 1)); done"
+            ))
+        }
+        TreatmentAction::AzureNic { nic, accelerated, .. } => {
+            let (group, nic) = (group_of(action), shell_word(nic));
+            format!("az network nic update --resource-group {group} --name {nic} --accelerated-networking {accelerated}")
+        }
+        TreatmentAction::AzurePlacement { vm, group: placement, .. } => {
+            let (group, vm) = (group_of(action), shell_word(vm));
+            let of_vm = format!("--resource-group {group} --name {vm}");
+            let placement = shell_word(placement);
+            format!("az vm deallocate {of_vm} && az vm update {of_vm} --ppg {placement} && az vm start {of_vm}")
+        }
+        TreatmentAction::Command { command, .. } => {
+            command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// The resource group of a treatment of Azure, for a shell.
+fn group_of(action: &TreatmentAction) -> String {
+    shell_word(action.resource_group().unwrap_or("GROUP"))
+}
+
+/// The masks of cores of all queues.
+fn steering(files: &str, cores: &CoreChoice) -> String {
+    let mask = match cores {
+        CoreChoice::Off => "0".to_owned(),
+        CoreChoice::Spread => "$(printf %x $((1 << n % $(nproc))))".to_owned(),
+        CoreChoice::Cores { cores } => mask(cores),
+    };
+    script(&format!("n=0; for f in {files}; do echo {mask} > $f; n=$((n + 1)); done"))
+}
+
+fn script(text: &str) -> String {
+    format!("sh -c {}", shell_word(text))
+}
+
+/// Cores as the kernel writes a mask: groups of 32 bits with commas, the highest first.
+fn mask(cores: &[u16]) -> String {
+    let groups = cores.iter().max().map_or(1, |most| usize::from(*most) / 32 + 1);
+    let mut words = vec![0_u32; groups];
+    for core in cores {
+        words[usize::from(*core) / 32] |= 1 << (core % 32);
+    }
+    let mut text = format!("{:x}", words[groups - 1]);
+    for word in words[..groups - 1].iter().rev() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, ",{word:08x}");
+    }
+    text
+}
+
+/// The quick test of a workload at the client; without one, nothing.
+fn test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload) -> Vec<String> {
+    let address = address(plan, arm, workload.family);
+    let Some(mut words) = quick(&workload.traffic, &address, workload.timing.duration) else {
+        return Vec::new();
+    };
+    words.push(match workload.family {
+        Family::Ipv4 => "-4".to_owned(),
+        Family::Ipv6 => "-6".to_owned(),
+    });
+    for (option, cores, auto) in [
+        ("--pin-client", &workload.pin_client, workload.pin_auto.client),
+        ("--pin-server", &workload.pin_server, workload.pin_auto.server),
+    ] {
+        if auto {
+            words.push(format!("{option} auto"));
+        } else if !cores.is_empty() {
+            words.push(format!("{option} {}", core_list(cores)));
+        }
+    }
+    if let Some(dscp) = workload.dscp {
+        words.push(format!("--dscp {dscp}"));
+    }
+    vec![on(plan, arm.pair.client.as_str(), &words.join(" "))]
+}
+
+/// The address of the server's data.
+fn address(plan: &ResolvedPlan, arm: &Arm, family: Family) -> String {
+    let server = plan.hosts.iter().find(|(name, _)| *name == &arm.pair.server).map(|(_, host)| host);
+    let of_lab = match server.map(|host| &host.launch) {
+        Some(Launch::Lab { guest }) => lab::addresses(guest),
+        _ => Vec::new(),
+    };
+    let own = server.map(|host| host.addresses.clone()).unwrap_or_default();
+    let fits = |address: &std::net::IpAddr| address.is_ipv4() == (family == Family::Ipv4);
+    let found = own.into_iter().chain(of_lab).find(fits);
+    found.map_or_else(|| "ADDRESS".to_owned(), |address| address.to_string())
+}
+
+fn quick(traffic: &Traffic, address: &str, duration: Nanos) -> Option<Vec<String>> {
+    let time = |words: &mut Vec<String>| words.push(format!("-t {}", seconds(duration)));
+    let command = |name: &str| vec![format!("netduel {name} {address}")];
+    Some(match traffic {
+        Traffic::TcpStream(stream) => {
+            let mut words = command("tcp");
+            time(&mut words);
+            words.extend(tcp(stream));
+            words
+        }
+        Traffic::UdpStream(stream) => {
+            let mut words = command("udp");
+            time(&mut words);
+            words.extend(udp(stream));
+            words
+        }
+        Traffic::TcpRr(requests) | Traffic::UdpRr(requests) => {
+            let mut words = command("rr");
+            time(&mut words);
+            if matches!(traffic, Traffic::UdpRr(_)) {
+                words.push("-u".to_owned());
+            }
+            words.extend(round_trip(requests));
+            words
+        }
+        Traffic::TcpCrr(transaction) if transaction.request == transaction.response => {
+            let mut words = command("crr");
+            time(&mut words);
+            words.extend(transactions(transaction));
+            words
+        }
+        Traffic::Pps(pps) => {
+            let mut words = command("pps");
+            let search = pps.packets.search.is_some();
+            if !search {
+                time(&mut words);
+            }
+            words.extend(packets(pps, duration)?);
+            words
+        }
+        Traffic::TcpCrr(_) | Traffic::IcmpRr(_) | Traffic::LoadedLatency(_) | Traffic::Failover(_) => {
+            return None;
+        }
+    })
+}
+
+fn tcp(stream: &TcpStream) -> Vec<String> {
+    let mut words = Vec::new();
+    if stream.streams != 1 {
+        words.push(format!("-P {}", stream.streams));
+    }
+    words.extend(way(stream.direction));
+    words.extend(rate(stream.rate, stream.streams));
+    words.extend(stream.tuning.volume.map(|bytes| format!("-n {}", bytes.0)));
+    if stream.block != stream.engine.default_block() {
+        words.push(format!("-l {}", stream.block.0));
+    }
+    words.extend(stream.tuning.window.map(|window| format!("-w {}", window.0)));
+    words.extend(stream.tuning.mss.map(|mss| format!("-M {mss}")));
+    words.extend(stream.congestion.as_ref().map(|name| format!("-C {}", shell_word(name))));
+    words.push(format!("--engine {}", stream.engine.word()));
+    words
+}
+
+fn udp(stream: &UdpStream) -> Vec<String> {
+    let mut words = Vec::new();
+    if stream.flows != 1 {
+        words.push(format!("-P {}", stream.flows));
+    }
+    words.extend(way(stream.direction));
+    words.extend(rate(stream.rate, stream.flows));
+    words.extend(stream.tuning.volume.map(|bytes| format!("-n {}", bytes.0)));
+    words.push(format!("-l {}", stream.size.0));
+    words.extend(stream.tuning.window.map(|window| format!("-w {}", window.0)));
+    let offload = match stream.offload {
+        UdpOffload::None => "none",
+        UdpOffload::Gso => "gso",
+        UdpOffload::GsoGro => "gso-gro",
+    };
+    words.push(format!("--offload {offload}"));
+    words
+}
+
+fn round_trip(requests: &RoundTrip) -> Vec<String> {
+    let mut words = message(requests.size, requests.outstanding, requests.rate.map(|rate| rate.0));
+    words.push(format!("--wait {}", requests.wait.word()));
+    words.extend(requests.congestion.as_ref().map(|name| format!("-C {}", shell_word(name))));
+    if requests.timestamps {
+        words.push("--timestamps".to_owned());
+    }
+    words
+}
+
+fn transactions(transaction: &Transaction) -> Vec<String> {
+    let mut words =
+        message(transaction.request, transaction.outstanding, transaction.rate.map(|rate| rate.0));
+    words.push(format!("--wait {}", transaction.wait.word()));
+    words.extend(transaction.congestion.as_ref().map(|name| format!("-C {}", shell_word(name))));
+    words
+}
+
+/// Size and pace of requests.
+fn message(size: Bytes, outstanding: u32, rate: Option<u64>) -> Vec<String> {
+    let mut words = vec![format!("-l {}", size.0)];
+    match rate {
+        Some(rate) => words.push(format!("--rate {rate}")),
+        None if outstanding != 1 => words.push(format!("-P {outstanding}")),
+        None => {}
+    }
+    words
+}
+
+/// The options of packets; absent for a generator or receiver that quick tests do not have, and for goals of the plan's own.
+fn packets(pps: &Pps, limit: Nanos) -> Option<Vec<String>> {
+    use netduel_model::packet_path::{PacketEngine, PacketReceiver};
+    let path = &pps.packets;
+    if path.engine == PacketEngine::Dpdk || path.receiver == PacketReceiver::Dpdk {
+        return None;
+    }
+    let mut words = vec![format!("--frame {}", path.frame), format!("-P {}", pps.udp.flows)];
+    words.extend(way(pps.udp.direction));
+    if let Some(search) = &path.search {
+        let presets =
+            [SearchPreset::NoDrop, SearchPreset::PartialDrop, SearchPreset::Rfc2544, SearchPreset::Tst009];
+        let name = |goal: &SearchGoal| {
+            presets.into_iter().find(|preset| preset.goal() == *goal).map(SearchPreset::word)
+        };
+        let names: Option<Vec<&str>> = search.goals.iter().map(name).collect();
+        words.push(format!("--search {} --search-time {}", names?.join(","), seconds(limit)));
+    } else if let Some(rate) = pps.udp.rate {
+        words.push(format!("--rate {}", rate.0 / 8 / pps.udp.size.0.max(1)));
+    }
+    words.push(format!("--generator {} --receiver {}", path.engine.word(), path.receiver.word()));
+    words.extend(path.queues.map(|queues| format!("--queues {queues}")));
+    words.extend(pps.udp.tuning.window.map(|window| format!("-w {}", window.0)));
+    Some(words)
+}
+
+fn way(direction: Direction) -> Option<String> {
+    match direction {
+        Direction::Up => None,
+        Direction::Down => Some("-R".to_owned()),
+        Direction::Both => Some("--bidir".to_owned()),
+    }
+}
+
+/// The rate of each stream, as quick tests and iperf3 have it; a plan has that of all streams together.
+fn rate(all: Option<BitRate>, streams: u32) -> Option<String> {
+    all.map(|rate| format!("-b {}", rate.0 / u64::from(streams.max(1))))
+}
+
+/// Seconds where they are whole, else with the unit: `10`, `500ms`.
+fn seconds(duration: Nanos) -> String {
+    const SECOND: u64 = 1_000_000_000;
+    if duration.0.is_multiple_of(SECOND) {
+        (duration.0 / SECOND).to_string()
+    } else {
+        duration.to_string().replace(' ', "")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::plan::parse;
+
+    use super::*;
+
+    const LAB: &str = "name = \"p\"\nquestion = \"?\"\n[lab]\nrules = 50\ncap = \"1 Gbit/s\"\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
+         [[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"synthetic\" }, { offload = \"tso\", interface = \"eth0\", value = \"off\", on = \"client\" }]\n\
+         [[arms]]\nname = \"two\"\nclient = \"a\"\nserver = \"b\"\nset = { streams = 8 }\ntreatments = [{ path = \"accelerated\" }]\n\
+         [[workloads]]\nname = \"bulk\"\ntype = \"tcp-stream\"\nduration = \"500 ms\"\n[[workloads]]\nname = \"rr\"\ntype = \"udp-rr\"\nduration = \"2 s\"\nfamily = \"ipv6\"\n\
+         [[workloads]]\nname = \"load\"\ntype = \"loaded-latency\"\n";
+
+    #[test]
+    fn commands_name_both_ends_and_the_settings_of_each_arm() {
+        let plan = parse(LAB, "p").unwrap();
+        let prepared = preparation(&plan);
+        assert_eq!(prepared[0], "netduel lab up --rules 50 --cap '1 Gbit/s'");
+        assert_eq!(prepared[2], "netduel lab exec b -- netduel serve");
+        let settings = settings_of_arms(&plan);
+        assert_eq!(
+            settings[0].lines,
+            ["netduel lab path synthetic", "# client a", "netduel lab exec a -- ethtool -K eth0 tso off"]
+        );
+        let tests = commands_of_tests(&plan);
+        let bulk: Vec<&str> = tests[0].arms.iter().flat_map(|arm| &arm.lines).map(String::as_str).collect();
+        assert_eq!(
+            bulk,
+            [
+                "netduel lab exec a -- netduel tcp 10.77.0.2 -t 500ms --engine lean -4",
+                "netduel lab exec a -- netduel tcp 10.77.0.2 -t 500ms -P 8 --engine lean -4",
+            ]
+        );
+        assert_eq!(tests[1].arms.len(), 1, "both arms have the same command");
+        assert!(tests[1].arms[0].arms.is_empty());
+        assert!(tests[1].arms[0].lines[0].contains("netduel rr fd77::2 -t 2 -u -l "), "{tests:?}");
+        assert_eq!(tests[2].arms[0].lines, Vec::<String>::new(), "it has no quick test");
+    }
+
+    #[test]
+    fn every_setting_is_a_command() {
+        let cases = [
+            ("queues = 4", "ethtool -L eth0 combined 4"),
+            ("rss = \"weights 6 2\"", "ethtool -X eth0 weight 6 2"),
+            ("ring = \"rx\", value = \"512\"", "ethtool -G eth0 rx 512"),
+            ("coalesce = \"adaptive-rx\", value = \"off\"", "ethtool -C eth0 adaptive-rx off"),
+            (
+                "rps = \"0-1\"",
+                "sh -c 'n=0; for f in /sys/class/net/eth0/queues/rx-*/rps_cpus; do echo 3 > $f; n=$((n + 1)); done'",
+            ),
+            ("mtu = 9000", "ip link set dev eth0 mtu 9000"),
+        ];
+        for (written, command) in cases {
+            let text = format!(
+                "name = \"p\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\naddresses = [\"192.0.2.1\"]\n[hosts.b]\nlaunch = \"netns\"\nnetns = \"n\"\n\
+                 addresses = [\"192.0.2.2\"]\n[[workloads]]\nname = \"w\"\ntype = \"tcp-stream\"\n[[arms]]\nname = \"x\"\nclient = \"a\"\nserver = \"b\"\n\
+                 [[arms]]\nname = \"y\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{{ {written}, interface = \"eth0\", on = \"server\" }}]\n"
+            );
+            let plan = parse(&text, "p").unwrap();
+            let settings = settings_of_arms(&plan);
+            assert_eq!(settings[0].lines, ["# changes nothing"]);
+            assert_eq!(settings[1].lines[1], format!("ip netns exec n {command}"));
+        }
+        assert_eq!([mask(&[0, 1]), mask(&[33]), mask(&[0, 64])], ["3", "2,00000000", "1,00000000,00000001"]);
+    }
+}

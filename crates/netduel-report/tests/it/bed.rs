@@ -1,0 +1,199 @@
+//! The section "Test bed", its prices and its drawing, and the published figures beside those of a run.
+use netduel_model::bed::{BedNetwork, BedNic, BedType, BedVm, RunBed, SeenNic, SeenVf, VfUse, VmFacts};
+use netduel_model::plan::spec::PathKind;
+use netduel_model::run::Run;
+use netduel_report::{analyse_run, document, html, markdown, terminal};
+
+use crate::builder::{Recipe, build};
+
+fn nic(vm: &str, number: u8, network: BedNetwork, is_accelerated: bool, vf: Option<VfUse>) -> BedNic {
+    let word = netduel_model::word::word(&network);
+    BedNic {
+        name: format!("{vm}-{word}"),
+        network: Some(network),
+        subnet: Some(word.to_owned()),
+        addresses: vec![format!("10.77.{number}.4").parse().unwrap()],
+        public_address: (number == 0).then(|| "192.0.2.7".parse().unwrap()),
+        mac: Some(format!("00:0d:3a:00:00:0{number}")),
+        is_accelerated,
+        is_attached: true,
+        seen: Some(SeenNic {
+            interface: format!("eth{number}"),
+            driver: Some("hv_netvsc".to_owned()),
+            vf: vf.map(|state| SeenVf {
+                name: "enP1s1".to_owned(),
+                driver: Some("mlx5_core".to_owned()),
+                model: Some("Mellanox ConnectX-4 Lx VF".to_owned()),
+                state,
+            }),
+        }),
+    }
+}
+
+fn vm(name: &str) -> BedVm {
+    let claimed = VmFacts {
+        id: Some(format!("id-of-{name}")),
+        size: Some("Standard_DS4_v2".to_owned()),
+        placement: Some("two-nic-near".to_owned()),
+        ..VmFacts::default()
+    };
+    let seen = VmFacts { physical_host: Some(format!("HOST-{name}")), ..claimed.clone() };
+    BedVm {
+        name: name.to_owned(),
+        user: Some("netduel".to_owned()),
+        claimed,
+        seen: Some(seen),
+        nics: vec![
+            nic(name, 0, BedNetwork::Management, false, None),
+            nic(name, 1, BedNetwork::Synthetic, false, None),
+            nic(name, 2, BedNetwork::Accelerated, true, Some(VfUse::Active)),
+        ],
+    }
+}
+
+/// A run on a bed of two VMs that cost 1 EUR an hour together, of half an hour.
+pub fn run() -> Run {
+    let mut run =
+        build(&Recipe { workloads: vec!["bulk", "rr"], effect: 2.0, noise: 0.0, ..Recipe::default() });
+    let started = run.header.started_unix_ms;
+    for trial in &mut run.trials {
+        trial.started_unix_ms = started + 30 * 60 * 1000 - 5_000;
+    }
+    for (arm, path) in run.header.plan.arms.iter_mut().zip([PathKind::Synthetic, PathKind::Vf]) {
+        arm.expect_path = Some(path);
+    }
+    for host in run.header.plan.hosts.values_mut() {
+        host.size = Some("Standard_DS4_v2".to_owned());
+    }
+    run.header.bed = Some(RunBed {
+        name: "two-nic".to_owned(),
+        kind: Some(BedType::TwoNic),
+        group: "netduel-two-nic".to_owned(),
+        region: "westeurope".to_owned(),
+        created_unix_s: Some(1_795_257_900),
+        price_per_hour: Some("1 EUR".parse().unwrap()),
+        price_read_unix_s: Some(1_795_257_900),
+        vms: vec![vm("vm1"), vm("vm2")],
+    });
+    run
+}
+
+/// The lines of a text report from the heading of the section on.
+fn section(run: &Run) -> String {
+    let text = terminal::report(&document(run), 160, false);
+    let (_, after) = text.split_once("Test bed").unwrap_or_else(|| panic!("no test bed:\n{text}"));
+    after.to_owned()
+}
+
+#[test]
+fn run_without_a_bed_has_no_section() {
+    let mut run = run();
+    run.header.bed = None;
+    assert!(!html::page(&document(&run)).contains("Test bed"));
+}
+
+#[test]
+fn bed_shows_what_azure_claims_and_what_the_guests_showed() {
+    let run = run();
+    let text = section(&run);
+    for part in [
+        "netduel-two-nic in westeurope",
+        "HOST-vm1",
+        "id-of-vm2",
+        "two-nic-near",
+        "Mellanox ConnectX-4 Lx VF: active",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    let page = html::page(&document(&run));
+    // Both VMs and all NICs are drawn, in the frame of a phone.
+    for part in
+        ["vm1-management", "vm2-synthetic", "vm2-accelerated", "guest: VF active", "subnet accelerated"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(page.contains("viewBox=\"0 0 328 "), "as wide as a phone");
+    let markdown = markdown::page(&document(&run));
+    assert!(
+        markdown.contains("vm1-accelerated") && markdown.contains("netduel azure template two-nic.toml"),
+        "{markdown}"
+    );
+}
+
+#[test]
+fn disagreement_of_azure_and_guest_is_marked_and_both_are_named() {
+    let mut run = run();
+    let bed = run.header.bed.as_mut().unwrap();
+    bed.vms[0].seen.as_mut().unwrap().size = Some("Standard_D4s_v3".to_owned());
+    bed.vms[0].nics[2].seen.as_mut().unwrap().vf = None;
+    let page = html::page(&document(&run));
+    assert!(page.contains("Standard_DS4_v2 by Azure, Standard_D4s_v3 by the guest"));
+    assert_eq!(page.matches("<text class=\"number off\"").count(), 1, "one NIC has no virtual function");
+}
+
+#[test]
+fn price_cost_and_worth_follow_from_the_price_of_the_bed() {
+    let run = run();
+    let text = section(&run);
+    assert!(text.contains("0.50 EUR for Standard_DS4_v2, 1.00 EUR for 2 VMs"), "{text}");
+    assert!(text.contains("0.50 EUR for 30"), "half an hour of both:\n{text}");
+    // Twice the rate: half of the price of both VMs does the work of the baseline.
+    assert!(text.contains("saves 0.50 EUR an hour (50 %)"), "{text}");
+    assert!(text.contains("Gbit/s per EUR and hour"), "{text}");
+}
+
+#[test]
+fn slower_arm_costs_more_and_equal_arms_nothing() {
+    let of = |effect: f64| {
+        let mut run = run();
+        let other = build(&Recipe { workloads: vec!["bulk", "rr"], effect, noise: 0.0, ..Recipe::default() });
+        run.trials = other.trials;
+        section(&run)
+    };
+    let slower = of(0.5);
+    assert!(slower.contains("costs 1.00 EUR more an hour (100 %)"), "{slower}");
+    let equal = of(1.0);
+    assert!(equal.contains("no difference that matters"), "{equal}");
+}
+
+#[test]
+fn unknown_price_is_called_unknown() {
+    let mut run = run();
+    run.header.bed.as_mut().unwrap().price_per_hour = None;
+    let text = section(&run);
+    assert!(text.matches("price unknown").count() >= 3, "{text}");
+    assert!(!text.contains("Cost of the run"), "{text}");
+}
+
+#[test]
+fn bed_of_other_means_is_drawn_without_commands_of_netduel() {
+    let mut run = run();
+    run.header.bed.as_mut().unwrap().kind = None;
+    let text = section(&run);
+    assert!(text.contains("deployed by other means") && !text.contains("netduel azure up"), "{text}");
+}
+
+#[test]
+fn published_figures_of_the_size_stand_beside_the_own_ones() {
+    let text = terminal::report(&document(&run()), 200, false);
+    let (_, after) = text.split_once("Published figures").unwrap_or_else(|| panic!("{text}"));
+    // DS4_v2 without a number of streams: both arms are compared with the article of 2018; its UDP and IPv6 figures have no counterpart.
+    assert!(
+        after.contains("5.70 Gbit/s to 5.80 Gbit/s") && after.contains("(bulk of accelerated)"),
+        "{after}"
+    );
+    assert!(after.contains("Stress Testing Azure Accelerated Networking"), "{after}");
+    let mut other = run();
+    for host in other.header.plan.hosts.values_mut() {
+        host.size = Some("Standard_D2s_v3".to_owned());
+    }
+    assert!(!html::page(&document(&other)).contains("Published figures"));
+    // A plan that names the publication shows its figures, and no share of a figure of another size.
+    other.header.plan.published = Some("azure-stress-2018".to_owned());
+    let analysis = analyse_run(&other);
+    assert_eq!(analysis.plan.published.as_deref(), Some("azure-stress-2018"));
+    let text = terminal::report(&document(&other), 200, false);
+    let (_, after) = text.split_once("Published figures").unwrap();
+    let after = after.split("Test bed").next().unwrap();
+    assert!(after.contains("Standard_DS15_v2") && !after.contains("share"), "{after}");
+}

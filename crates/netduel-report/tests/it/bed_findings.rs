@@ -1,0 +1,269 @@
+//! What Azure claims of a bed against what its guests show: both directions, and what an arm depends on.
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use netduel_model::bed::{BedNetwork, BedNic, BedVm, Placement, RunBed, VfUse, VmFacts};
+use netduel_model::ids::HostName;
+use netduel_model::plan::{ResolvedPlan, parse};
+use netduel_model::snapshot::HostSnapshot;
+use netduel_report::findings::{BedFinding, Severity, of_bed, see_bed};
+
+use crate::hosts::{azure, other};
+
+const CLIENT_ID: &str = "13f56399-bd52-4150-9748-7190aae1ff21";
+
+/// The address and MAC of the synthetic NIC of the host `azure`.
+fn interface(host: &HostSnapshot) -> (IpAddr, String) {
+    let synthetic =
+        host.interfaces.iter().find(|one| one.driver.as_deref() == Some("hv_netvsc")).expect("it has one");
+    (synthetic.addresses[0], synthetic.mac.clone().expect("it has one"))
+}
+
+/// The guests of a bed, and what Azure claims of it: everything agrees.
+struct Scene {
+    bed: RunBed,
+    plan: ResolvedPlan,
+    hosts: BTreeMap<HostName, HostSnapshot>,
+}
+
+fn name(text: &str) -> HostName {
+    text.parse().expect("a name")
+}
+
+impl Scene {
+    fn new() -> Self {
+        let hosts = BTreeMap::from([(name("client"), azure()), (name("server"), other())]);
+        let vm = |vm: &str, host: &str| {
+            let snapshot = &hosts[&name(host)];
+            let (address, mac) = interface(snapshot);
+            let cloud = snapshot.cloud.as_ref().expect("it is in a cloud");
+            let nic = BedNic {
+                name: format!("{vm}-test"),
+                network: Some(BedNetwork::Test),
+                addresses: vec![address],
+                public_address: Some(IpAddr::from([192, 0, 2, 1])),
+                mac: Some(mac.to_uppercase()),
+                is_accelerated: true,
+                is_attached: true,
+                ..BedNic::default()
+            };
+            BedVm {
+                name: vm.to_owned(),
+                claimed: VmFacts {
+                    size: cloud.size.clone(),
+                    zone: cloud.zone.clone(),
+                    id: cloud.instance.clone(),
+                    ..VmFacts::default()
+                },
+                nics: vec![nic],
+                ..BedVm::default()
+            }
+        };
+        let bed = RunBed {
+            name: "x".to_owned(),
+            kind: None,
+            group: "netduel-x".to_owned(),
+            region: "westeurope".to_owned(),
+            placement: Placement::None,
+            created_unix_s: None,
+            price_per_hour: None,
+            price_read_unix_s: None,
+            vms: vec![vm("vm1", "client"), vm("vm2", "server")],
+        };
+        let arm =
+            |arm: &str| format!("[[arms]]\nname = \"{arm}\"\nclient = \"client\"\nserver = \"server\"\n");
+        let text = format!(
+            "name = \"x\"\nquestion = \"?\"\n[hosts.client]\nbed = \"vm1\"\n[hosts.server]\nbed = \"vm2\"\n{}{}\
+             [[workloads]]\nname = \"bulk\"\ntype = \"tcp-stream\"\n",
+            arm("one"),
+            arm("two"),
+        );
+        let plan =
+            parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}")).on_bed(&bed).expect("it fits");
+        Self { bed, plan, hosts }
+    }
+
+    fn found(&mut self) -> Vec<BedFinding> {
+        see_bed(&mut self.bed, &self.plan, &self.hosts);
+        of_bed(&self.bed, &self.plan, &self.hosts)
+    }
+
+    /// The findings of `vm1` by their names.
+    fn names(&mut self) -> Vec<&'static str> {
+        self.found().into_iter().filter(|found| found.vm == "vm1").map(|found| found.finding.id).collect()
+    }
+
+    fn client(&mut self) -> &mut HostSnapshot {
+        self.hosts.get_mut(&name("client")).expect("it is there")
+    }
+
+    fn nic(&mut self) -> &mut BedNic {
+        &mut self.bed.vms[0].nics[0]
+    }
+
+    /// The virtual function of the client.
+    fn vf(&mut self) -> &mut netduel_model::snapshot::Interface {
+        let find = |one: &&mut netduel_model::snapshot::Interface| one.master.is_some();
+        self.client().interfaces.iter_mut().find(find).expect("it has one")
+    }
+}
+
+#[test]
+fn guest_that_is_as_azure_claims_has_no_finding_and_its_vf_is_recorded() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.found(), []);
+    let vf = scene.nic().seen.as_ref().and_then(|seen| seen.vf.as_ref()).expect("it has one");
+    assert!(matches!(vf.state, VfUse::Active | VfUse::Idle | VfUse::Paired), "{vf:?}");
+    assert!(vf.model.as_ref().is_some_and(|model| model.contains("Virtual Function")), "{vf:?}");
+    assert_eq!(
+        scene.bed.vms[0].seen.as_ref().and_then(|seen| seen.size.clone()),
+        scene.bed.vms[0].claimed.size
+    );
+}
+
+#[test]
+fn accelerated_nic_without_a_vf_and_vf_of_a_nic_that_is_not_accelerated_are_problems_of_the_arm() {
+    let mut scene = Scene::new();
+    let function = scene.vf().name.clone();
+    scene.client().interfaces.retain(|one| one.name != function);
+    scene.client().pci_functions.clear();
+    let found = scene.found();
+    assert!(
+        matches!(found.as_slice(), [one] if one.finding.id == "bed-no-vf" && one.is_of_arm && one.finding.severity == Severity::Problem),
+        "{found:?}"
+    );
+    assert_eq!(found[0].finding.evidence.len(), 2);
+    assert!(
+        found[0]
+            .finding
+            .command
+            .as_ref()
+            .is_some_and(|command| command.contains("az vm deallocate --resource-group netduel-x"))
+    );
+
+    let mut scene = Scene::new();
+    scene.nic().is_accelerated = false;
+    let found = scene.found();
+    assert!(
+        matches!(found.as_slice(), [one] if one.finding.id == "bed-unexpected-vf" && one.is_of_arm),
+        "{found:?}"
+    );
+    assert!(
+        found[0]
+            .finding
+            .command
+            .as_ref()
+            .is_some_and(|command| command.ends_with("--accelerated-networking false"))
+    );
+}
+
+#[test]
+fn vf_that_cannot_carry_traffic_is_a_problem() {
+    let mut scene = Scene::new();
+    scene.vf().up = false;
+    assert_eq!(scene.names(), ["bed-vf-unused"]);
+    let mut scene = Scene::new();
+    scene.vf().master = None;
+    assert_eq!(scene.names(), ["bed-vf-unused"]);
+}
+
+#[test]
+fn nic_of_no_arm_is_found_and_does_not_concern_one() {
+    let mut scene = Scene::new();
+    scene.nic().network = Some(BedNetwork::Management);
+    scene.nic().is_accelerated = false;
+    let found = scene.found();
+    assert!(
+        matches!(found.as_slice(), [one] if one.finding.id == "bed-unexpected-vf" && !one.is_of_arm),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn missing_nic_unexpected_nic_and_missing_address_are_problems() {
+    let mut scene = Scene::new();
+    scene.nic().mac = Some("00:0d:3a:00:00:99".to_owned());
+    assert_eq!(scene.names(), ["bed-nic-missing"]);
+    // One that lies beside its VM is expected to be missing.
+    scene.nic().is_attached = false;
+    assert_eq!(scene.names(), [""; 0]);
+    let mut scene = Scene::new();
+    scene.nic().is_attached = false;
+    assert_eq!(scene.names(), ["bed-nic-attached"]);
+    let mut scene = Scene::new();
+    scene.nic().addresses.push(IpAddr::from([10, 77, 9, 9]));
+    assert_eq!(scene.names(), ["bed-address"]);
+}
+
+#[test]
+fn machine_is_recognised_by_its_firmware_in_both_orders_of_bytes() {
+    let mut scene = Scene::new();
+    scene.bed.vms[0].claimed.id = Some(CLIENT_ID.to_owned());
+    // Without the metadata service only the firmware names the machine.
+    let without_service = |scene: &mut Scene, uuid: &str| {
+        let client = scene.client();
+        client.machine_uuid = Some(uuid.to_owned());
+        let cloud = client.cloud.as_mut().expect("it is in a cloud");
+        (cloud.instance, cloud.metadata_failure) = (None, Some("no answer".to_owned()));
+    };
+    without_service(&mut scene, "13F56399-BD52-4150-9748-7190AAE1FF21");
+    assert_eq!(scene.names(), [""; 0]);
+    without_service(&mut scene, "9963f513-52bd-5041-9748-7190aae1ff21");
+    assert_eq!(scene.names(), [""; 0]);
+    without_service(&mut scene, "9963f513-52bd-5041-9748-7190aae1ff22");
+    let found = scene.found();
+    assert!(
+        matches!(found.as_slice(), [one] if one.finding.id == "bed-other-machine" && one.is_of_arm),
+        "{found:?}"
+    );
+    let mut scene = Scene::new();
+    scene.bed.vms[0].claimed.id = Some(CLIENT_ID.replace('1', "2"));
+    assert_eq!(scene.names(), ["bed-other-machine"], "by the metadata service");
+}
+
+#[test]
+fn other_size_or_zone_is_a_warning() {
+    let mut scene = Scene::new();
+    scene.bed.vms[0].claimed.size = Some("Standard_D2s_v3".to_owned());
+    scene.bed.vms[0].claimed.zone = Some("3".to_owned());
+    let found = scene.found();
+    let expected = |found: &BedFinding| found.finding.severity == Severity::Warning && !found.is_of_arm;
+    assert!(
+        found.iter().all(expected) && found.iter().any(|found| found.finding.id == "bed-size"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn vms_that_should_be_apart_and_share_a_physical_host_are_found_once() {
+    let mut scene = Scene::new();
+    for host in scene.hosts.values_mut() {
+        host.cloud.as_mut().expect("it is in a cloud").physical_host = Some("AMS07".to_owned());
+    }
+    assert_eq!(scene.found(), []);
+    scene.bed.placement = Placement::AvailabilitySet;
+    let found = scene.found();
+    assert!(
+        matches!(found.as_slice(), [one] if one.finding.id == "bed-same-host" && one.vm == "vm2"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn server_in_no_network_of_the_nic_has_a_warning_with_the_route() {
+    let mut scene = Scene::new();
+    scene.client().default_routes = vec!["eth9".to_owned()];
+    let own = scene
+        .client()
+        .interfaces
+        .iter_mut()
+        .find(|one| one.driver.as_deref() == Some("hv_netvsc"))
+        .expect("it has one");
+    own.prefix_lengths = vec![24; own.addresses.len()];
+    assert_eq!(scene.names(), [""; 0]);
+    for arm in &mut scene.plan.arms {
+        arm.server_addresses = vec![IpAddr::from([203, 0, 113, 5])];
+    }
+    let found = scene.found();
+    assert!(matches!(found.as_slice(), [one] if one.finding.id == "bed-route"), "{found:?}");
+}

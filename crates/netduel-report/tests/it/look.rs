@@ -1,0 +1,163 @@
+//! The page as it looks, measured in a real browser: no label covers another or leaves its chart, nothing is wider than the page, text has
+//! contrast, and what scrolls or opens can be reached by the keyboard. In both themes and at three widths.
+use netduel_model::publication::Publication;
+use netduel_model::run::Run;
+use netduel_report::{document, html};
+
+use crate::browser::{chromium, in_a_frame};
+use crate::builder::{Recipe, build};
+use crate::{failover, hosts, packets};
+
+/// Names of the places where two labels of a chart cover each other, where one leaves its figure, where the page is too wide, where text
+/// has too little contrast, and where the keyboard does not get. Empty when there is none.
+const FAULTS: &str = r#"(() => {
+  const view = root.ownerDocument.defaultView, found = [];
+  const shown = (box) => box.width > 0 && box.height > 0;
+  const box = (element) => element.getBoundingClientRect();
+  const words = (element) => element.textContent.trim().slice(0, 40);
+  // A finger's breadth of rounding: glyphs do not fill their boxes.
+  const covers = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1.5 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4;
+  const isTip = (text) => text.closest('[aria-label="tip"]');
+  for (const figure of root.querySelectorAll("figure")) {
+    const name = figure.className + " " + words(figure);
+    const labels = [...figure.querySelectorAll("svg text, .tick, .level .name")].filter((text) => !isTip(text) && words(text) && shown(box(text)));
+    const boxes = labels.map(box);
+    for (let i = 0; i < labels.length; i++) {
+      for (let k = i + 1; k < labels.length; k++) {
+        if (covers(boxes[i], boxes[k])) found.push(`${name}: "${words(labels[i])}" covers "${words(labels[k])}"`);
+      }
+      const frame = box(figure);
+      if (boxes[i].left < frame.left - 8 || boxes[i].right > frame.right + 8) found.push(`${name}: "${words(labels[i])}" leaves the figure`);
+    }
+  }
+  if (root.scrollWidth > root.clientWidth) found.push(`the page has ${root.scrollWidth} of ${root.clientWidth}`);
+
+  const canvas = root.ownerDocument.createElement("canvas");
+  canvas.width = canvas.height = 1;
+  const pen = canvas.getContext("2d", { willReadFrequently: true });
+  // The colour as it is painted, over the colours below it.
+  const painted = (colours) => {
+    pen.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
+    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (rgb) => {
+    const [r, g, b] = rgb.map((part) => part / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (a, b) => { const [x, y] = [light(a), light(b)]; return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); };
+  const behind = (element) => {
+    const colours = [];
+    for (let one = element; one; one = one.parentElement) colours.unshift(view.getComputedStyle(one).backgroundColor);
+    return colours;
+  };
+  const seen = new Set();
+  let checked = 0;
+  for (const element of root.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || !shown(box(element)) || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(element.tagName) || isTip(element)) continue;
+    const style = view.getComputedStyle(element);
+    checked += 1;
+    // A pattern has no one colour. The text on it is drawn on the paper's own.
+    if (style.backgroundImage !== "none" && element.closest(".stack")) continue;
+    const isDrawn = element instanceof view.SVGElement;
+    let below = behind(isDrawn ? element.closest("svg").parentElement : element);
+    // The numbers within bars name the colour of their bar.
+    const bar = isDrawn && /--class-\d/.exec(element.getAttribute("fill") || "");
+    if (bar) below = [...below, view.getComputedStyle(root).getPropertyValue(bar[0])];
+    const paper = painted(below);
+    const ink = painted([...below, isDrawn ? style.fill : style.color]);
+    const size = parseFloat(style.fontSize);
+    const isLarge = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    const key = `${element.className.baseVal ?? element.className} ${ink} on ${paper}`;
+    if (contrast(ink, paper) < (isLarge ? 3 : 4.5) && !seen.has(key)) {
+      seen.add(key);
+      found.push(`"${words(element)}" (${key}) has a contrast of ${contrast(ink, paper).toFixed(2)}`);
+    }
+  }
+  for (const element of root.querySelectorAll("[role=img], img")) {
+    if (!(element.getAttribute("aria-label") || element.getAttribute("alt"))) found.push(`no alternative: ${words(element)}`);
+  }
+  for (const element of root.querySelectorAll(".scroll")) {
+    if (element.scrollWidth > element.clientWidth && element.tabIndex < 0) found.push(`not reached by the keyboard: ${words(element)}`);
+  }
+  return [`${found.length} faults in ${checked} texts`, ...found.slice(0, 12)].join(" ## ");
+})()"#;
+
+/// A run with every kind of chart of a comparison, its hosts and the author's words.
+fn full() -> Run {
+    let mut run = build(&Recipe { workloads: vec!["bulk", "rr", "udp", "crr", "load"], ..Recipe::default() });
+    run.header.hosts = hosts::of_a_run();
+    run.header.annotations.publication = author();
+    run
+}
+
+/// An author who uses everything.
+pub fn author() -> Publication {
+    let text = |text: &str| Some(text.to_owned());
+    Publication {
+        title: text("Accelerated networking in our test bed"),
+        author: text("A. Author"),
+        organization: text("Example Networks"),
+        purpose: text("To decide whether **all** guests get a virtual function."),
+        audience: text("Engineers of the platform."),
+        commentary: text(
+            "## First impression\n\nSee [the plan](https://example.org/plan) and `ethtool -k`.\n\n1. one\n2. two\n\n```\nuname -r\n```\n",
+        ),
+        logo: None,
+        image: text(
+            "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        ),
+        accent: text("#ffcc00"),
+    }
+}
+
+/// Arms that differ by a factor of 60, with long names: the lower one must not lie on zero.
+fn far() -> Run {
+    let mut run = build(&Recipe { effect: 60.0, workloads: vec!["bulk", "rr"], ..Recipe::default() });
+    let long = |arm: &mut netduel_model::ids::ArmName| {
+        *arm = format!("{arm}-with-a-long-name").parse().unwrap();
+    };
+    run.header.plan.arms.iter_mut().for_each(|arm| long(&mut arm.name));
+    run.trials.iter_mut().for_each(|trial| long(&mut trial.slot.arm));
+    run
+}
+
+fn assert_faultless(name: &str, run: &Run) {
+    let Some(browser) = chromium() else {
+        return netduel_test_support::skip("no chromium to render the page");
+    };
+    let page = html::page(&document(run));
+    // Both rules of the style apply in every browser, so the theme is chosen in the text.
+    let dark = page.replace("@media (prefers-color-scheme: dark)", "@media all");
+    assert!(dark.len() < page.len(), "the page has a dark theme");
+    for (theme, page) in [("light", &page), ("dark", &dark)] {
+        for frame in if theme == "light" { vec![390, 768, 1280] } else { vec![1280] } {
+            let found = in_a_frame(browser, page, frame, FAULTS);
+            let found = found.replace(" ## ", "\n");
+            let checked =
+                found.strip_prefix("0 faults in ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+            assert!(checked > Some(200_u32), "{name}, {theme}, {frame} px: {found}");
+        }
+    }
+}
+
+#[test]
+fn page_of_all_workloads_has_no_fault_to_the_eye() {
+    assert_faultless("all workloads", &full());
+}
+
+#[test]
+fn page_of_arms_that_lie_far_apart_has_no_fault_to_the_eye() {
+    assert_faultless("far", &far());
+}
+
+#[test]
+fn page_of_packets_has_no_fault_to_the_eye() {
+    assert_faultless("packets", &packets::swept());
+}
+
+#[test]
+fn page_of_a_failover_has_no_fault_to_the_eye() {
+    assert_faultless("failover", &failover::shown());
+}

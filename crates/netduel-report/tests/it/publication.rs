@@ -1,0 +1,121 @@
+//! What an author adds: it is on the cover and in its sections in every file, and never markup of its own.
+use netduel_report::document::block::Block;
+use netduel_report::html::Paper;
+use netduel_report::{analyse_run, document, html, markdown, terminal};
+
+use crate::builder::{Recipe, build};
+use crate::hostile::HOSTILE;
+use crate::look::author;
+
+#[test]
+fn words_of_the_author_are_in_files_and_not_on_the_terminal() {
+    let mut run = build(&Recipe::default());
+    let before = terminal::report(&document(&run), 120, false);
+    run.header.annotations.publication = author();
+    let document = document(&run);
+    let page = html::page(&document);
+    let text = markdown::page(&document);
+    for (html, markdown) in [
+        ("<h1>Accelerated networking in our test bed</h1>", "# Accelerated networking in our test bed"),
+        ("A. Author, Example Networks", "A. Author, Example Networks"),
+        ("To decide whether <b>all</b> guests", "To decide whether **all** guests"),
+        ("<h3>First impression</h3>", "### First impression"),
+        (
+            "<a href=\"https://example.org/plan\" rel=\"noopener noreferrer\">the plan</a>",
+            "[the plan](https://example.org/plan)",
+        ),
+        ("<ol><li>one</li><li>two</li></ol>", "1. one\n2. two"),
+        ("<code>uname -r", "    uname -r"),
+    ] {
+        assert!(page.contains(html), "no {html}");
+        assert!(text.contains(markdown), "no {markdown} in {text}");
+    }
+    // The question stays, below the title.
+    assert!(page.contains(&format!("<p class=\"question\">{}</p>", run.header.plan.question)));
+    assert_eq!(terminal::report(&document, 120, false), before);
+}
+
+#[test]
+fn options_of_the_command_line_have_precedence_over_the_plan() {
+    let mut run = build(&Recipe::default());
+    run.header.plan.report.author = Some("of the plan".to_owned());
+    run.header.plan.report.organization = Some("of the plan too".to_owned());
+    run.header.annotations.publication.author = Some("of the options".to_owned());
+    let by = document(&run).cover.by;
+    assert_eq!(by, ["of the options", "of the plan too"]);
+}
+
+#[test]
+fn report_without_an_author_has_no_empty_section() {
+    let run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    let document = document(&run);
+    let anchors: Vec<&str> = document.sections.iter().map(|section| section.anchor.as_str()).collect();
+    assert!(!anchors.contains(&"purpose") && !anchors.contains(&"commentary"), "{anchors:?}");
+    assert!(document.sections.iter().all(|section| !section.blocks.is_empty()));
+    assert!(!html::page(&document).contains("<img"));
+}
+
+#[test]
+fn hostile_words_and_images_of_an_author_stay_text() {
+    let mut run = build(&Recipe::default());
+    let mut hostile = author();
+    for text in [&mut hostile.title, &mut hostile.author, &mut hostile.purpose, &mut hostile.commentary] {
+        *text = Some(format!("{HOSTILE} [x](https://a.example/)"));
+    }
+    hostile.image = Some("data:image/svg+xml;base64,PHN2Zz4=".to_owned());
+    hostile.accent = Some("#fff; } body { display: none".to_owned());
+    run.header.annotations.publication = hostile;
+    for page in [html::page(&document(&run)), html::printed(&document(&run), Paper::A4)] {
+        assert!(!page.contains("<img") && !page.contains("onerror=\"") && !page.contains("body { display"));
+        assert_eq!(page.matches("<script").count(), 4);
+        assert!(!page.contains("href=\"javascript"));
+        assert!(!page.contains("img-src"), "without an image no image is allowed");
+    }
+}
+
+#[test]
+fn logo_is_allowed_by_the_policy_as_data_only() {
+    let mut run = build(&Recipe::default());
+    run.header.annotations.publication = author();
+    let page = html::page(&document(&run));
+    assert!(page.contains("<img class=\"logo\" src=\"data:image/png;base64,"));
+    assert!(page.contains("alt=\"Logo of Example Networks\""));
+    assert!(page.contains("img-src data:; base-uri"), "no other source");
+}
+
+#[test]
+fn printed_page_folds_nothing_and_has_links_as_footnotes() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    run.header.annotations.publication = author();
+    let page = html::printed(&document(&run), Paper::Letter);
+    assert!(!page.contains("<details"), "nothing is folded");
+    assert!(page.contains("size: letter") && page.contains("counter(pages)"));
+    assert!(
+        page.contains("<sup>1</sup>")
+            && page.contains("<ol class=\"footnotes\"><li>https://example.org/plan</li>")
+    );
+    assert!(
+        page.contains("Throughput by block") && page.contains("id=\"numbers\""),
+        "the data of the charts follow"
+    );
+    assert!(page.contains("Resolved plan, as stored in the run file"));
+    assert!(page.contains("What this run used") || page.contains("The settings that this run used"));
+}
+
+#[test]
+fn summary_is_three_sentences_and_one_picture() {
+    let run = build(&Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() });
+    let analysis = analyse_run(&run);
+    let document = document::of_run(&run, &analysis);
+    let summary = &document.sections[0];
+    assert_eq!(summary.anchor, "summary");
+    let [Block::Paragraph(text), Block::Figure(figure)] = summary.blocks.as_slice() else {
+        panic!("{:?}", summary.blocks)
+    };
+    let words = text.characters();
+    assert_eq!(words.matches(". ").count() + 1, 3, "{words}");
+    assert!(words.contains("synthetic is the baseline") && words.contains("confidence of 95 %"), "{words}");
+    for workload in ["bulk", "rr"] {
+        assert!(words.contains(workload) && figure.alternative.contains(workload), "{words}");
+    }
+}

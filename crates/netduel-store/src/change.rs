@@ -1,0 +1,215 @@
+//! Changes of stored runs: annotations, names, copies to and from other machines, and the disk space that they use. A crash leaves a run as it
+//! was, or as it will be: a new file has a name only when its content is on the disk.
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use netduel_model::ids::RunId;
+use netduel_model::run::{Annotations, Run, RunHeader};
+use serde_json::Value;
+use std::borrow::Cow;
+
+use crate::checksum;
+use crate::error::{SIZE_MAX, StoreError};
+use crate::format::{EXTENSION, FORMAT, FirstLine, KIND, Record};
+use crate::reader;
+use crate::run_file;
+use crate::store::{DRAFT_END, Store, create_draft, rename_new};
+use crate::writer;
+
+/// Unit of `st_blocks` in bytes (stat(3type)).
+const BLOCK: u64 = 512;
+
+/// An imported run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Its name in the store.
+    pub id: RunId,
+    /// Number of its trials, all attempts.
+    pub trials: u64,
+    /// Whether the store had the same run before, which was left as it is.
+    pub was_there: bool,
+}
+
+/// Disk space of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Length of the file, bytes.
+    pub bytes: u64,
+    /// Space that it occupies, bytes: reserved space counts, and a file system may compress.
+    pub disk_bytes: u64,
+}
+
+impl Store {
+    /// Changes the annotations of a run: by its name, a unique prefix of it, or `last`. All its records stay as they are, damaged and
+    /// incomplete ones too. Returns its full name and the new annotations.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when a process writes it; otherwise as [`Self::read`] and [`Self::create`].
+    pub fn annotate(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Annotations),
+    ) -> Result<(RunId, Annotations), StoreError> {
+        let id = self.id_of(name)?;
+        let path = self.file_of(id.as_str());
+        let file = run_file::open(&path)?;
+        writer::lock(&file, &path)?;
+        let mut annotations = reader::read_header(&file, &path)?.annotations;
+        change(&mut annotations);
+        let content = content(&path)?;
+        let end = content.iter().position(|byte| *byte == b'\n').unwrap_or(content.len());
+        let (header, records) = content.split_at(end);
+        let header = annotated(header, &annotations).map_err(|source| StoreError::Record {
+            operation: "write the header of run",
+            path: path.clone(),
+            source,
+        })?;
+        let draft = self.draft(&id, &[&header, records])?;
+        // The lock of the run is held: no process writes it.
+        if let Err(source) = fs::rename(&draft, &path) {
+            drop(fs::remove_file(&draft));
+            return Err(StoreError::of("replace run", &path, source));
+        }
+        self.sync()?;
+        Ok((id, annotations))
+    }
+
+    /// Gives a run another name. Returns its former full name.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when the new name is taken, [`StoreError::InUse`] when a process writes the run; otherwise as [`Self::read`].
+    pub fn rename(&self, name: &str, to: &RunId) -> Result<RunId, StoreError> {
+        let id = self.id_of(name)?;
+        let (from, to) = (self.file_of(id.as_str()), self.file_of(to.as_str()));
+        let file = run_file::open(&from)?;
+        writer::lock(&file, &from)?;
+        rename_new(&from, &to)?;
+        self.sync()?;
+        Ok(id)
+    }
+
+    /// The complete records of a run, as its file has them: by its name, a unique prefix of it, `last`, or the path of its file.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; [`StoreError::TooLarge`].
+    pub fn records(&self, name_or_path: &str) -> Result<Vec<u8>, StoreError> {
+        let path = self.find(name_or_path)?;
+        let length = reader::read_whole(&run_file::open(&path)?, &path)?.length;
+        let mut content = content(&path)?;
+        content.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+        Ok(content)
+    }
+
+    /// Copies a run file into the store, under its own name or another.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when the store has another run of this name; otherwise as [`Self::records`] and [`Self::create`].
+    pub fn import(&self, path: &Path, name: Option<&RunId>) -> Result<Imported, StoreError> {
+        let file = run_file::open(path)?;
+        let whole = reader::read_whole(&file, path)?;
+        let mut records = content(path)?;
+        records.truncate(usize::try_from(whole.length).unwrap_or(usize::MAX));
+        let id = name.unwrap_or(&whole.run.header.id).clone();
+        let trials = whole.run.trials.len() as u64;
+        let stored = self.file_of(id.as_str());
+        if stored.exists() && content(&stored)? == records {
+            return Ok(Imported { id, trials, was_there: true });
+        }
+        self.remove_old_drafts();
+        let draft = self.draft(&id, &[&records])?;
+        if let Err(error) = rename_new(&draft, &stored) {
+            drop(fs::remove_file(&draft));
+            return Err(error);
+        }
+        self.sync()?;
+        Ok(Imported { id, trials, was_there: false })
+    }
+
+    /// Disk space of a run of this store.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn usage(&self, id: &RunId) -> Result<Usage, StoreError> {
+        let path = self.file_of(id.as_str());
+        let metadata =
+            fs::metadata(&path).map_err(|source| StoreError::of("read the size of", &path, source))?;
+        Ok(Usage { bytes: metadata.len(), disk_bytes: metadata.blocks().saturating_mul(BLOCK) })
+    }
+
+    /// Writes a draft of a run and makes it durable. It is locked until it is whole, so that no other process takes it for that of a killed one.
+    fn draft(&self, id: &RunId, parts: &[&[u8]]) -> Result<std::path::PathBuf, StoreError> {
+        let draft = self.folder().join(format!(".{id}.{EXTENSION}{DRAFT_END}"));
+        let mut file = create_draft(&draft)?;
+        writer::lock(&file, &draft)?;
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        let written = parts.iter().try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_all());
+        if let Err(source) = written {
+            drop(fs::remove_file(&draft));
+            return Err(StoreError::for_space("write run", &draft, bytes, source));
+        }
+        Ok(draft)
+    }
+}
+
+/// A run as the bytes of a file of the current format: first its header, then warnings, trials and its end.
+///
+/// # Errors
+/// That of a number that JSON cannot represent.
+pub fn bytes_of(run: &Run) -> Result<Vec<u8>, serde_json::Error> {
+    let mut bytes = Vec::new();
+    let mut push = |mut line: Vec<u8>| {
+        checksum::add(&mut line);
+        line.push(b'\n');
+        bytes.extend_from_slice(&line);
+    };
+    push(first_line(&run.header)?);
+    for warning in run.warnings.iter().filter(|warning| !warning.is_about_the_file()) {
+        push(serde_json::to_vec(&Record::Warning(Cow::Borrowed(warning)))?);
+    }
+    for trial in &run.trials {
+        push(serde_json::to_vec(&Record::Trial(Cow::Borrowed(trial)))?);
+    }
+    if let Some(end) = &run.end {
+        push(serde_json::to_vec(&Record::End(Cow::Borrowed(end)))?);
+    }
+    Ok(bytes)
+}
+
+fn first_line(header: &RunHeader) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&FirstLine { netduel: KIND.into(), format: FORMAT, header: Cow::Borrowed(header) })
+}
+
+/// The content of a run file.
+fn content(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let file = run_file::open(path)?;
+    let length = |file: &File| file.metadata().map(|metadata| metadata.len());
+    let read = |source| StoreError::of("read", path, source);
+    let bytes = length(&file).map_err(read)?;
+    if bytes > SIZE_MAX {
+        return Err(StoreError::TooLarge { path: path.to_owned(), bytes });
+    }
+    let mut content = Vec::new();
+    file.take(SIZE_MAX).read_to_end(&mut content).map_err(read)?;
+    Ok(content)
+}
+
+/// The first line with other annotations, in the format that it has: the records after it are of that format. Without a line end.
+fn annotated(line: &[u8], annotations: &Annotations) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = line.to_vec();
+    let has_checksum = checksum::take(&mut line) != checksum::Checksum::Absent;
+    let mut value: Value = serde_json::from_slice(&line)?;
+    if let Some(header) = value.get_mut("header").and_then(Value::as_object_mut) {
+        if annotations.is_empty() {
+            header.remove("annotations");
+        } else {
+            header.insert("annotations".to_owned(), serde_json::to_value(annotations)?);
+        }
+    }
+    let mut line = serde_json::to_vec(&value)?;
+    if has_checksum {
+        checksum::add(&mut line);
+    }
+    Ok(line)
+}

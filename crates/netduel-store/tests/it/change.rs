@@ -1,0 +1,174 @@
+//! Annotations, names and copies of stored runs: nothing else of a run changes, and nothing is lost.
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use netduel_model::ids::RunId;
+use netduel_model::run::RunEnd;
+use netduel_store::{Store, StoreError, bytes_of};
+
+use crate::sample;
+
+fn store_with_a_run() -> (tempfile::TempDir, Store, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let mut writer = store.create(&sample::header("x")).expect("a run is created");
+    writer.trial(&sample::trial(0)).and_then(|()| writer.end(&RunEnd::Interrupted)).expect("stored");
+    let path = folder.path().join(format!("{}.netduel", sample::header("x").id));
+    (folder, store, path)
+}
+
+fn id(text: &str) -> RunId {
+    text.parse().expect("a name")
+}
+
+/// No draft is left.
+fn files(folder: &Path) -> usize {
+    fs::read_dir(folder).expect("a listing").count()
+}
+
+#[test]
+fn annotations_change_and_every_record_stays_as_it_is() {
+    let (folder, store, path) = store_with_a_run();
+    fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(b"{\"tria"))
+        .expect("torn");
+    let before = fs::read(&path).expect("read");
+    let (changed, annotations) = store
+        .annotate("last", |annotations| {
+            annotations.title = Some("after the update".to_owned());
+            annotations.notes.insert("kernel".to_owned(), "6.8".to_owned());
+        })
+        .expect("changed");
+    let after = fs::read(&path).expect("read");
+    let records =
+        |content: &[u8]| content[content.iter().position(|byte| *byte == b'\n').expect("a line")..].to_vec();
+    assert_eq!(records(&after), records(&before));
+    let run = store.read(changed.as_str()).expect("it can be read");
+    assert_eq!(run.header.annotations, annotations);
+    assert_eq!(run.header.annotations.title.as_deref(), Some("after the update"));
+    assert!(store.verify("last").expect("verified").damaged.is_empty());
+    store.annotate("last", |annotations| *annotations = Default::default()).expect("changed");
+    assert_eq!(store.read("last").expect("read").header, sample::header("x"));
+    assert_eq!(files(folder.path()), 1);
+}
+
+#[test]
+fn annotations_of_a_run_of_an_old_format_leave_its_format() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for name in ["format-1-real-types", "format-2-every", "format-3-1"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(folder.path()).expect("opened");
+        let imported = store.import(&golden.join(format!("{name}.netduel")), None).expect("imported");
+        let before = store.read("last").expect("read");
+        store.annotate("last", |annotations| annotations.title = Some("x".to_owned())).expect("changed");
+        let mut after = store.read("last").expect("read");
+        assert_eq!(after.header.annotations.title.as_deref(), Some("x"), "{name}");
+        after.header.annotations.title = before.header.annotations.title.clone();
+        assert_eq!((after, imported.trials), (before.clone(), before.trials.len() as u64), "{name}");
+    }
+}
+
+#[test]
+fn run_that_is_being_written_is_not_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("opened");
+    let writer = store.create(&sample::header("x")).expect("created");
+    let annotated = store.annotate("last", |_| {}).expect_err("in use");
+    let renamed = store.rename("last", &id("other")).expect_err("in use");
+    assert!(matches!(annotated, StoreError::InUse { .. }), "{annotated}");
+    assert!(matches!(renamed, StoreError::InUse { .. }), "{renamed}");
+    drop(writer);
+    store.rename("last", &id("other")).expect("renamed");
+}
+
+#[test]
+fn renamed_run_has_its_new_name_and_no_other_run_is_replaced() {
+    let (folder, store, _) = store_with_a_run();
+    let former = store.rename("last", &id("before-the-update")).expect("renamed");
+    assert_eq!(former, sample::header("x").id);
+    assert_eq!(store.read("before").expect("read").header.id.as_str(), "before-the-update");
+    store.create(&sample::header("x")).expect("another run");
+    let error = store.rename(sample::header("x").id.as_str(), &id("before-the-update")).expect_err("taken");
+    assert!(matches!(error, StoreError::Exists { .. }), "{error}");
+    assert_eq!(files(folder.path()), 2);
+}
+
+#[test]
+fn exported_run_is_imported_once_and_its_incomplete_record_is_left_out() {
+    let (_folder, store, path) = store_with_a_run();
+    let whole = fs::read(&path).expect("read");
+    fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(b"{\"tria"))
+        .expect("torn");
+    let records = store.records("last").expect("records");
+    assert_eq!(records, whole);
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let file = elsewhere.path().join("from a colleague.any");
+    fs::write(&file, &records).expect("written");
+    let other = Store::open(elsewhere.path().join("store")).expect("opened");
+    let first = other.import(&file, None).expect("imported");
+    assert!(!first.was_there && first.id == sample::header("x").id && first.trials == 1);
+    assert!(other.import(&file, None).expect("the same").was_there);
+    assert_eq!(
+        other.read("last").expect("read"),
+        store
+            .read(&path.display().to_string())
+            .map(|mut run| {
+                run.warnings.clear();
+                run
+            })
+            .expect("read")
+    );
+    // Another run of this name stays.
+    other.annotate("last", |annotations| annotations.title = Some("mine".to_owned())).expect("changed");
+    let error = other.import(&file, None).expect_err("another run");
+    assert!(matches!(error, StoreError::Exists { .. }), "{error}");
+    assert_eq!(other.import(&file, Some(&id("theirs"))).expect("imported").id.as_str(), "theirs");
+    assert_eq!(files(other.folder()), 2);
+}
+
+#[test]
+fn what_is_no_run_is_not_imported() {
+    let (folder, store, _) = store_with_a_run();
+    let file = folder.path().join("notes.txt");
+    fs::write(&file, "not a run\n").expect("written");
+    let error = store.import(&file, None).expect_err("no run");
+    assert!(matches!(error, StoreError::NotARun { .. }), "{error}");
+    let error = store.import(folder.path(), None).expect_err("a folder");
+    assert!(error.to_string().contains("a folder"), "{error}");
+    assert_eq!(files(folder.path()), 2);
+}
+
+#[test]
+fn draft_that_is_a_link_is_not_followed() {
+    let (folder, store, _) = store_with_a_run();
+    let victim = folder.path().join("victim");
+    fs::write(&victim, "precious").expect("written");
+    let draft = folder.path().join(format!(".{}.netduel.new", sample::header("x").id));
+    std::os::unix::fs::symlink(&victim, &draft).expect("linked");
+    store.annotate("last", |annotations| annotations.title = Some("x".to_owned())).expect_err("a link");
+    assert_eq!(fs::read_to_string(&victim).expect("read"), "precious");
+}
+
+#[test]
+fn run_that_is_written_from_its_parts_is_the_same_run() {
+    let (folder, store, _) = store_with_a_run();
+    let run = store.read("last").expect("read");
+    let file = folder.path().join("copy");
+    fs::write(&file, bytes_of(&run).expect("bytes")).expect("written");
+    let copy = store.read(file.to_str().map(|path| path.to_owned()).as_deref().expect("text")).expect("read");
+    assert_eq!(copy, run);
+    assert!(store.verify(file.to_str().expect("text")).expect("verified").has_checksums);
+}
+
+#[test]
+fn disk_space_of_a_run_is_that_of_its_file() {
+    let (_folder, store, path) = store_with_a_run();
+    let usage = store.usage(&sample::header("x").id).expect("its size");
+    assert_eq!(usage.bytes, fs::metadata(&path).expect("metadata").len());
+}

@@ -1,0 +1,137 @@
+//! A bed that exists, for commands that use it: found by its name, by its file or as the only one, with its VMs running.
+use netduel_azure::az::Az;
+use netduel_azure::deployment::groups::Group;
+use netduel_azure::deployment::{BedError, Inventory, Subscription, groups, inventory};
+use netduel_azure::tags::Tags;
+use netduel_model::bed::Bed;
+
+use super::{failed, now_unix_s, old, read_bed};
+use crate::cli::azure::BedArg;
+use crate::console::tell;
+use crate::exit::{Failure, Kind};
+use crate::provider::Home;
+
+/// A bed with what Azure claims of it.
+pub struct Deployed {
+    subscription: Subscription,
+    group: Group,
+    tags: Tags,
+    /// What Azure claims.
+    pub inventory: Inventory,
+}
+
+impl Deployed {
+    /// Finds the bed; without a wish the only one of the subscription. Warns of an old one.
+    pub fn find(
+        az: &mut dyn Az,
+        wanted: Option<&BedArg>,
+        subscription: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let (name, of_file) = match wanted {
+            None => (None, None),
+            Some(BedArg::Name(name)) => (Some(name.clone()), None),
+            Some(BedArg::File(path)) => {
+                let bed = read_bed(path)?;
+                (Some(bed.name), bed.subscription)
+            }
+        };
+        let doing =
+            name.as_ref().map_or_else(|| "find the bed".to_owned(), |name| format!("find the bed {name}"));
+        let failed = |error: BedError| failed(&doing, error);
+        let subscription = subscription.map(str::to_owned).or(of_file);
+        let subscription = Subscription::find(az, subscription.as_deref()).map_err(failed)?;
+        let group = match name {
+            Some(name) => groups::find(az, &name, &subscription).map_err(failed)?.ok_or_else(|| {
+                let subscription = subscription.name.clone();
+                failed(BedError::NoBed { bed: name, subscription })
+            })?,
+            None => {
+                only(groups::list(az, &subscription).map_err(|error| failed(error.into()))?, &subscription)?
+            }
+        };
+        // A group that was found has the tag.
+        let tags =
+            group.bed().ok_or_else(|| Failure::message(Kind::Internal, "the group of the bed has no tag"))?;
+        old::warn(az, &subscription, None, now_unix_s());
+        let inventory = inventory::look_up(az, &group, &tags, &subscription).map_err(failed)?;
+        Ok(Self { subscription, group, tags, inventory })
+    }
+
+    /// Where its resources are.
+    pub fn home(&self) -> Home {
+        Home { subscription: Some(self.subscription.id.clone()), group: Some(self.group.name.clone()) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.tags.bed
+    }
+
+    /// Whether it was created in the last quarter of an hour, in which the VMs may still boot.
+    pub fn is_new(&self) -> bool {
+        const NEW_S: u64 = 15 * 60;
+        self.tags.created_unix_s.is_some_and(|created| now_unix_s().saturating_sub(created) < NEW_S)
+    }
+
+    /// Looks at it again.
+    pub fn refresh(&mut self, az: &mut dyn Az) -> Result<(), Failure> {
+        let looked = inventory::look_up(az, &self.group, &self.tags, &self.subscription);
+        self.inventory =
+            looked.map_err(|error| failed(&format!("look at the bed {}", self.name()), error))?;
+        Ok(())
+    }
+
+    /// Sees to it that VMs run, and returns whether some had to be started, which only happens when the user wants it.
+    pub fn ensure_running(&mut self, az: &mut dyn Az, vms: &[String], starts: bool) -> Result<bool, Failure> {
+        let stopped: Vec<(String, String)> = self
+            .inventory
+            .not_running(vms.iter().map(String::as_str))
+            .into_iter()
+            .map(|(vm, state)| (vm.to_owned(), state.to_owned()))
+            .collect();
+        if stopped.is_empty() {
+            return Ok(false);
+        }
+        let bed = self.name().to_owned();
+        if !starts {
+            let failure = failed("run plans", BedError::Stopped { bed, vms: stopped });
+            let why = match self.tags.shutdown.as_deref() {
+                Some("off") | None => String::new(),
+                Some(time) => format!(" (the daily shutdown is at {time} UTC)"),
+            };
+            return Err(failure
+                .remedy(format!("start them with --start{why}; they cost money until the next shutdown")));
+        }
+        let names: Vec<&str> = stopped.iter().map(|(vm, _)| vm.as_str()).collect();
+        tell(&format!("starting {} of the bed {bed}", names.join(", ")));
+        let started =
+            inventory::start(az, (&self.group, &self.tags), &self.subscription, self.inventory.clone(), vms);
+        self.inventory = started.map_err(|error| failed(&format!("start the bed {bed}"), error))?;
+        Ok(true)
+    }
+}
+
+/// The only bed.
+fn only(beds: Vec<(Group, Tags)>, subscription: &Subscription) -> Result<Group, Failure> {
+    // Others may use the tag, too: the group of a bed has its name.
+    let beds: Vec<(Group, Tags)> =
+        beds.into_iter().filter(|(group, tags)| group.name == Bed::group_of(&tags.bed)).collect();
+    let names: Vec<String> = beds.iter().map(|(_, tags)| tags.bed.clone()).collect();
+    let mut groups = beds.into_iter().map(|(group, _)| group);
+    match (groups.next(), groups.next()) {
+        (Some(group), None) => Ok(group),
+        (None, _) => {
+            let text =
+                format!("failed to find a bed: there is none in the subscription {}", subscription.name);
+            Err(Failure::message(Kind::Bed, text).remedy("create one with `netduel azure up BED.toml`"))
+        }
+        (Some(_), Some(_)) => {
+            let text = format!(
+                "failed to choose a bed: the subscription {} has {}",
+                subscription.name,
+                names.join(", ")
+            );
+            Err(Failure::message(Kind::Usage, text).remedy("name one with --bed"))
+        }
+    }
+}

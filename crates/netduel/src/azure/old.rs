@@ -1,0 +1,69 @@
+//! Warnings about forgotten beds: those that are older than their first shutdown. Every command that asks Azure shows them.
+use netduel_azure::az::Az;
+use netduel_azure::deployment::{Subscription, groups};
+use netduel_azure::tags::Tags;
+use netduel_model::bed::shutdown::ShutdownTime;
+
+use crate::console::tell;
+
+/// A bed without a shutdown is old after a day.
+const DAY_S: u64 = 24 * 60 * 60;
+
+/// Warns of the old beds of a subscription, except one. An error here is no reason to stop: the command itself has the subscription, too.
+pub fn warn(az: &mut dyn Az, subscription: &Subscription, except: Option<&str>, now_unix_s: u64) {
+    let beds = groups::list(az, subscription).unwrap_or_default();
+    warn_of(beds.iter().map(|(_, tags)| tags).filter(|tags| Some(tags.bed.as_str()) != except), now_unix_s);
+}
+
+/// Warns of those of these beds that are old.
+pub fn warn_of<'t>(beds: impl IntoIterator<Item = &'t Tags>, now_unix_s: u64) {
+    for tags in beds.into_iter().filter(|tags| is_old(tags, now_unix_s)) {
+        let name = &tags.bed;
+        let shutdown = match shutdown(tags) {
+            Some(time) => format!(
+                "its shutdown at {time} UTC: its disks and addresses cost money, and its VMs if they were started again"
+            ),
+            None => "a day, and has no shutdown: it costs money".to_owned(),
+        };
+        tell(&format!(
+            "warning: the bed {name} is older than {shutdown}; delete it with `netduel azure down {name}`"
+        ));
+    }
+}
+
+fn shutdown(tags: &Tags) -> Option<ShutdownTime> {
+    tags.shutdown.as_deref()?.parse().ok()
+}
+
+/// Whether the first shutdown after the creation of a bed has come.
+fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
+    tags.created_unix_s.is_some_and(|created| {
+        let until_s = shutdown(tags).map_or(DAY_S, |time| u64::from(time.minutes_after(created)) * 60);
+        now_unix_s > created.saturating_add(until_s)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bed_is_old_after_its_first_shutdown() {
+        // 2026-11-22T10:30:07Z.
+        let created = 1_795_343_407;
+        let tags = |shutdown: &str| Tags {
+            bed: "x".to_owned(),
+            created_unix_s: Some(created),
+            price: None,
+            price_read_unix_s: None,
+            kind: None,
+            shutdown: Some(shutdown.to_owned()),
+        };
+        let hour = 60 * 60;
+        for (shutdown, hours) in [("19:00", 9), ("10:00", 24), ("off", 25)] {
+            assert!(is_old(&tags(shutdown), created + hours * hour), "{shutdown}");
+            assert!(!is_old(&tags(shutdown), created + (hours - 2) * hour), "{shutdown}");
+        }
+        assert!(!is_old(&Tags { created_unix_s: None, ..tags("19:00") }, created * 2));
+    }
+}

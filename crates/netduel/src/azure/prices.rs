@@ -1,0 +1,61 @@
+//! Prices that were looked up, with their dates, in the user's folder for data: `check` shows them without a network, and `up` uses them when the
+//! service cannot be reached.
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use netduel_azure::deployment::{DatedPrice, currency};
+use netduel_model::bed::Bed;
+use netduel_model::bed::money::Money;
+use serde::{Deserialize, Serialize};
+
+use super::read_text;
+use crate::exit::Failure;
+use crate::output_file::{self, Readers};
+use crate::program;
+
+/// Longest file, bytes: a price has a hundred.
+const LEN_MAX: usize = 1 << 20;
+
+/// A price in the file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry {
+    amount: f64,
+    currency: String,
+    read_unix_s: u64,
+}
+
+fn file() -> Result<PathBuf, Failure> {
+    Ok(program::state_folder()?.join("azure").join("prices.json"))
+}
+
+/// The name of a price in the file.
+fn key(bed: &Bed) -> String {
+    let kind = if bed.is_spot { "spot" } else { "regular" };
+    format!("{} {} {kind} {}", bed.region, bed.size.name, currency(bed))
+}
+
+/// All prices; none when there is no file. A file that cannot be read is as good as none: a price is looked up again.
+fn read() -> BTreeMap<String, Entry> {
+    let text = file().and_then(|path| read_text("prices", &path, LEN_MAX));
+    text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+/// The price of a VM of a bed, as it was looked up last.
+pub fn known(bed: &Bed) -> Option<DatedPrice> {
+    let entry = read().remove(&key(bed)).filter(|entry| entry.amount > 0.0)?;
+    let of_vm = Money { amount: entry.amount, currency: entry.currency };
+    Some(DatedPrice { of_vm, read_unix_s: entry.read_unix_s })
+}
+
+/// Keeps the price of a VM of a bed. Without a place for it nothing is kept: the next command looks it up.
+pub fn keep(bed: &Bed, price: &DatedPrice) {
+    let mut all = read();
+    let DatedPrice { of_vm: Money { amount, currency }, read_unix_s } = price.clone();
+    all.insert(key(bed), Entry { amount, currency, read_unix_s });
+    let (Ok(path), Ok(text)) = (file(), serde_json::to_string_pretty(&all)) else { return };
+    let folder = path.parent().map(output_file::create_folder);
+    if folder.is_some_and(|made| made.is_ok()) {
+        // See above.
+        drop(output_file::replace(&path, text.as_bytes(), Readers::Owner));
+    }
+}

@@ -1,0 +1,236 @@
+//! `netduel azure run`: plans on a deployed bed. Before each plan it compares what Azure claims with what the guests show.
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use netduel_azure::az::Az;
+use netduel_control::coordinator::RunError;
+use netduel_model::bed::RunBed;
+use netduel_model::plan::ResolvedPlan;
+use netduel_report::document::verdicts::Sides;
+use netduel_report::findings::{BedFinding, Severity, of_bed, see_bed};
+
+use super::deployed::Deployed;
+use super::{az, check_fit, misfit};
+use crate::cli::azure::AzureRunArgs;
+use crate::console::tell;
+use crate::exit::{Failure, Kind};
+use crate::provider::{self, Home};
+use crate::report_file::Destination;
+use crate::run::{
+    Around, Output, RunSource, announced_lab, execute, read_plan, run_failure, ssh_hosts,
+    stopped_before_trials,
+};
+use crate::run_store::writable_store;
+use crate::ssh::{NotPrepared, OnFailure, SshHosts, known_hosts_of_bed};
+use crate::{gate, inspect, output_file};
+
+/// How long a VM that was started or created lately may take until ssh answers.
+const BOOT_PATIENCE: Duration = Duration::from_secs(180);
+
+/// A plan, checked as far as possible without a bed.
+struct Planned {
+    path: PathBuf,
+    text: String,
+    plan: ResolvedPlan,
+    output: Output,
+}
+
+/// Runs the command.
+pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
+    let plans = read_plans(args)?;
+    let mut az = az()?;
+    let az: &mut dyn Az = &mut az;
+    let mut deployed = Deployed::find(az, args.bed.as_ref(), args.subscription.subscription.as_deref())?;
+    for Planned { path, plan, .. } in &plans {
+        check_fit(path, plan, &deployed.inventory.bed)?;
+    }
+    let vms: BTreeSet<String> =
+        plans.iter().flat_map(|planned| planned.plan.vms()).map(|(_, vm)| vm.to_owned()).collect();
+    let vms: Vec<String> = vms.into_iter().collect();
+    let was_started = deployed.ensure_running(az, &vms, args.start)?;
+    let patience = if was_started || deployed.is_new() { BOOT_PATIENCE } else { Duration::ZERO };
+    prepare_host_keys(deployed.name())?;
+    let count = plans.len();
+    let mut failures = Vec::new();
+    for (index, planned) in plans.into_iter().enumerate() {
+        let path = planned.path.clone();
+        if count > 1 {
+            tell(&format!("plan {} of {count}: {}", index + 1, path.display()));
+        }
+        // An earlier plan, or anybody, may have changed the bed.
+        let looked = if index == 0 { Ok(()) } else { deployed.refresh(az) };
+        let home = deployed.home();
+        let ended =
+            looked.and_then(|()| run_one(planned, deployed.inventory.bed.clone(), home, args, patience));
+        match ended {
+            Ok(()) => {}
+            Err(failure) if failure.kind == Kind::Interrupted || count == 1 => return Err(failure),
+            Err(failure) => {
+                tell(&format!("netduel: {}: {failure}", path.display()));
+                failures.push((path, failure.kind));
+            }
+        }
+    }
+    let Some((_, kind)) = failures.first() else { return Ok(()) };
+    let names: Vec<String> = failures.iter().map(|(path, _)| path.display().to_string()).collect();
+    Err(Failure::message(*kind, format!("{} of {count} plans failed: {}", failures.len(), names.join(", "))))
+}
+
+/// Reads and checks all plans before anything is asked or started.
+fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
+    let is_one = args.plans.len() == 1;
+    if args.outcome.json.json && !is_one {
+        let text = "failed to print several runs as one JSON document";
+        return Err(Failure::message(Kind::Usage, text).remedy("name one plan with --json, or write --out"));
+    }
+    let mut names = BTreeSet::new();
+    let mut plans = Vec::new();
+    for path in &args.plans {
+        let (text, plan) = read_plan(path, &args.overrides.set, args.permissions.permissions())?;
+        if plan.vms().next().is_none() {
+            let text = format!("failed to run {}: it has no host with `bed`", path.display());
+            return Err(Failure::message(Kind::Usage, text)
+                .remedy(format!("run it with `netduel run {}`", path.display())));
+        }
+        if !names.insert(plan.name.clone()) {
+            let text = format!(
+                "failed to run {}: another of the plans is named {:?} as well",
+                path.display(),
+                plan.name
+            );
+            return Err(Failure::message(Kind::Usage, text).remedy("give each plan a name of its own"));
+        }
+        gate::check(&args.gate, &plan, Sides::Arms)?;
+        crate::plan::warn_of_few_blocks(&plan);
+        let out = args.out.as_ref().map(|out| destination(out, is_one, &plan.name)).transpose()?;
+        let output = Output {
+            out,
+            json: args.outcome.json.json,
+            quiet: args.outcome.quiet.quiet,
+            verbose: args.outcome.verbose,
+            gate: args.gate.clone(),
+        };
+        output.check()?;
+        plans.push(Planned { path: path.clone(), text, plan, output });
+    }
+    Ok(plans)
+}
+
+/// The report of a plan: where `--out` says, and with several plans in a folder there with the plan's name.
+fn destination(out: &Path, is_one: bool, name: &str) -> Result<Destination, Failure> {
+    if is_one {
+        return Destination::of(out, None);
+    }
+    if out.extension().is_some() && !out.is_dir() {
+        let text = format!("--out {}: several plans have several reports", out.display());
+        return Err(Failure::message(Kind::Usage, text).remedy("write a folder"));
+    }
+    // With the slash a name with a dot is a folder, too.
+    Destination::of(&out.join(format!("{name}/")), None)
+}
+
+/// The folder in which ssh keeps the host keys of the bed.
+fn prepare_host_keys(bed: &str) -> Result<(), Failure> {
+    let file = known_hosts_of_bed(bed)?;
+    let Some(folder) = file.parent() else { return Ok(()) };
+    output_file::create_folder(folder).map_err(|error| {
+        let text = format!("failed to create the folder {}: {error}", folder.display());
+        Failure::caused(Kind::Store, text, error)
+            .remedy("free space or correct the permissions, or set XDG_STATE_HOME to another folder")
+    })
+}
+
+/// Runs one plan: the guests are ready, are as Azure claims, and then carry traffic.
+fn run_one(
+    planned: Planned,
+    mut bed: RunBed,
+    home: Home,
+    args: &AzureRunArgs,
+    patience: Duration,
+) -> Result<(), Failure> {
+    let Planned { path, text, plan, output } = planned;
+    let store = writable_store(&args.outcome.store)?;
+    let plan = plan.on_bed(&bed).map_err(|faults| misfit(&path, &faults))?;
+    let mut ssh = SshHosts::new(&args.remote_program.remote_program, output.quiet);
+    let mut told = |line: &str| {
+        if !output.quiet || line.starts_with("warning") {
+            tell(line);
+        }
+    };
+    ssh.wait_until_ready(ssh_hosts(&plan), patience, &mut told).map_err(|error| unreached(error, &bed))?;
+    ssh.prepare(ssh_hosts(&plan), OnFailure::StopOthers).map_err(|error| unreached(error, &bed))?;
+    let hosts = inspect::snapshots(&plan, &mut ssh)?;
+    see_bed(&mut bed, &plan, &hosts);
+    judge(&of_bed(&bed, &plan, &hosts), &bed, args.allow_disagreement)?;
+    let plan = plan.with_paths_of(&bed);
+    if !output.quiet {
+        announce(&plan, &bed);
+    }
+    let provider = provider::of(&plan, args.allow_deallocate, home)?;
+    let lab = announced_lab(&plan, output.quiet)?;
+    let source = RunSource::New {
+        plan_text: text,
+        annotations: args.outcome.tags.annotations(&args.overrides.set),
+        report: output.report(),
+        bed: Some(Box::new(bed)),
+    };
+    execute(&plan, source, store, Around { lab, ssh, provider }, &output)
+}
+
+/// A VM that ssh does not reach, with what is special about beds.
+fn unreached(error: NotPrepared, bed: &RunBed) -> Failure {
+    match error {
+        NotPrepared::Interrupted => stopped_before_trials(),
+        NotPrepared::Failed { host, reason } => run_failure(RunError::NoLauncher { host, reason }).remedy(format!(
+            "the bed {} accepts ssh with its public key from the prefixes of `ssh_from` only: `netduel azure up` with --ssh-from changes them",
+            bed.name
+        )),
+    }
+}
+
+/// Shows what the guests contradict, and refuses to run when an arm depends on it.
+fn judge(found: &[BedFinding], bed: &RunBed, is_allowed: bool) -> Result<(), Failure> {
+    for BedFinding { vm, finding, .. } in
+        found.iter().filter(|found| found.finding.severity <= Severity::Warning)
+    {
+        tell(&format!("{} at {vm}: {}", finding.severity.word(), finding.what));
+        tell(&format!("  {}", finding.evidence.join("; ")));
+        let command = finding.command.as_ref().map(|command| format!(": {command}")).unwrap_or_default();
+        tell(&format!("  remedy: {}{command}", finding.remedy));
+    }
+    let is_grave = |one: &&BedFinding| one.is_of_arm && one.finding.severity == Severity::Problem;
+    let grave: Vec<String> =
+        found.iter().filter(is_grave).map(|one| format!("{}: {}", one.vm, one.finding.what)).collect();
+    if grave.is_empty() || is_allowed {
+        return Ok(());
+    }
+    let text =
+        format!("the guests of the bed {} contradict what Azure claims: {}", bed.name, grave.join("; "));
+    Err(Failure::message(Kind::Bed, text)
+        .remedy("correct it as shown above, or run all the same with --allow-disagreement: the report then has a warning"))
+}
+
+/// Which NICs carry the traffic of each arm, and what proves it.
+fn announce(plan: &ResolvedPlan, bed: &RunBed) {
+    for arm in &plan.arms {
+        let Some(network) = arm.network else { continue };
+        let mut proof: Vec<String> =
+            arm.expect_path.iter().map(|path| format!("path {}", netduel_model::word::word(path))).collect();
+        for (end, interface) in [("client", &arm.expect_client), ("server", &arm.expect_server)] {
+            proof.extend(interface.as_ref().map(|name| format!("{name} at the {end}")));
+        }
+        let proof = if proof.is_empty() {
+            "no proof of path".to_owned()
+        } else {
+            format!("proven by {}", proof.join(", "))
+        };
+        let addresses: Vec<String> = arm.server_addresses.iter().map(ToString::to_string).collect();
+        tell(&format!(
+            "arm {}: network {network} of the bed {}, server {}; {proof}",
+            arm.name,
+            bed.name,
+            addresses.join(", ")
+        ));
+    }
+}

@@ -1,0 +1,342 @@
+//! Treatments of the provider's resources: NICs and VMs of Azure, changed from this machine through the user's `az`. Each original state is
+//! with a guard before its first change; `undo` is what the guard runs. The guests are verified by the coordinator.
+pub mod undo;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use netduel_agent::treatment::{GuardCommand, Treatments, recover};
+use netduel_azure::az::cause::Cause;
+use netduel_azure::az::process::AzProcess;
+use netduel_azure::az::{Az, CallError};
+use netduel_azure::resource::{self, Machine, Place};
+use netduel_control::coordinator::{GuestCheck, HostChange, NoProvider, Provider, ProviderError};
+use netduel_model::ids::HostName;
+use netduel_model::plan::{ResolvedPlan, TreatmentAction};
+use netduel_model::units::Nanos;
+
+use crate::console::tell;
+use crate::exit::{Failure, Kind, chain};
+use crate::signal;
+use undo::Undo;
+
+/// How long a guest may take to show that a virtual function came or went, when its VM runs: a switch takes some seconds.
+const GUEST_PATIENCE: Nanos = Nanos(60_000_000_000);
+/// How long a VM may take from the end of `az vm start` until ssh reaches it.
+const START_PATIENCE: Nanos = Nanos(600_000_000_000);
+/// Limit of an undo: a VM is stopped and started.
+const UNDO_LIMIT: Duration = Duration::from_secs(35 * 60);
+
+/// Where resources without a resource group of their own are.
+#[derive(Debug, Clone, Default)]
+pub struct Home {
+    /// The subscription; the current one of `az` when absent.
+    pub subscription: Option<String>,
+    /// The resource group of the bed.
+    pub group: Option<String>,
+}
+
+/// The provider for a plan. What an earlier run left changed is restored first.
+pub fn of(plan: &ResolvedPlan, may_stop: bool, home: Home) -> Result<Box<dyn Provider>, Failure> {
+    if !plan.has_provider_treatments() {
+        return Ok(Box::new(NoProvider));
+    }
+    let treatments = plan.arms.iter().flat_map(|arm| &arm.treatments).map(|treatment| &treatment.action);
+    let actions = || treatments.clone().filter(|action| action.is_of_provider());
+    let stopping = actions().find(|action| matches!(action, TreatmentAction::AzurePlacement { .. }));
+    if let Some(action) = stopping.filter(|_| !may_stop) {
+        let text = format!("failed to run the plan: {} stops the VM", action.words());
+        return Err(Failure::message(Kind::Usage, text)
+            .remedy("permit it with --allow-deallocate, or leave the treatment out"));
+    }
+    if let Some(action) = actions().find(|action| Resource::of(action, &home).is_none()) {
+        let text =
+            format!("failed to run the plan: the treatment \"{}\" has no resource group", action.words());
+        return Err(Failure::message(Kind::Usage, text).remedy("add resource-group = \"NAME\" to it"));
+    }
+    let recovery = recover();
+    for setting in &recovery.restored {
+        tell(&format!("restored what an earlier run left changed: {setting}"));
+    }
+    if let Some(problem) = recovery.problems.first() {
+        return Err(Failure::message(Kind::Bed, problem.clone()));
+    }
+    let is_over = signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
+    Ok(Box::new(AzureProvider {
+        az: AzProcess::new(is_over),
+        home,
+        may_stop,
+        held: Treatments::new(GuardCommand::of_this_program()),
+        resources: BTreeMap::new(),
+        pending: BTreeMap::new(),
+        to_start: Vec::new(),
+    }))
+}
+
+/// What is changed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Resource {
+    /// The proximity placement group of a VM.
+    Placement { place: Place, vm: String },
+    /// Accelerated networking of a NIC.
+    Nic { place: Place, nic: String },
+}
+
+/// A state of a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    /// The group, by name or id.
+    Placement(Option<String>),
+    Accelerated(bool),
+}
+
+impl State {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Placement(one), Self::Placement(other)) => {
+                resource::is_same_placement(one.as_deref(), other.as_deref())
+            }
+            _ => self == other,
+        }
+    }
+}
+
+/// What is known of a resource.
+#[derive(Debug, Clone)]
+struct Known {
+    host: HostName,
+    original: State,
+    /// `None` after a change that failed.
+    current: Option<State>,
+    /// Its VM; absent for a NIC that is not attached.
+    machine: Option<Machine>,
+    /// Whether the guard has its original state, and whether with the VM stopped.
+    held: Option<bool>,
+}
+
+struct AzureProvider {
+    az: AzProcess,
+    home: Home,
+    may_stop: bool,
+    held: Treatments,
+    resources: BTreeMap<Resource, Known>,
+    /// The changes of each host that are due.
+    pending: BTreeMap<HostName, Vec<(Resource, State)>>,
+    /// VMs whose start is with the guard.
+    to_start: Vec<Machine>,
+}
+
+impl Resource {
+    fn of(action: &TreatmentAction, home: &Home) -> Option<(Self, State)> {
+        let place = |own: &Option<String>| {
+            let group = own.clone().or_else(|| home.group.clone())?;
+            Some(Place { subscription: home.subscription.clone(), group })
+        };
+        match action {
+            TreatmentAction::AzureNic { nic, resource_group, accelerated } => Some((
+                Self::Nic { place: place(resource_group)?, nic: nic.clone() },
+                State::Accelerated(*accelerated),
+            )),
+            TreatmentAction::AzurePlacement { vm, group, resource_group } => Some((
+                Self::Placement { place: place(resource_group)?, vm: vm.clone() },
+                State::Placement(Some(group.clone())),
+            )),
+            _ => None,
+        }
+    }
+
+    fn words(&self, state: &State) -> String {
+        match (self, state) {
+            (Self::Nic { nic, .. }, State::Accelerated(on)) => {
+                format!("accelerated networking of {nic} {}", if *on { "on" } else { "off" })
+            }
+            (Self::Placement { vm, .. }, State::Placement(Some(group))) => {
+                format!("{vm} in the proximity group {}", group.rsplit('/').next().unwrap_or_default())
+            }
+            (Self::Placement { vm, .. } | Self::Nic { nic: vm, .. }, _) => {
+                format!("{vm} in no proximity group")
+            }
+        }
+    }
+
+    /// The command that returns it to a state; `stops`: with its VM stopped.
+    fn undo(&self, original: &State, stops: bool) -> Undo {
+        match (self, original) {
+            (Self::Nic { place, nic }, State::Accelerated(accelerated)) => {
+                Undo::Nic { place: place.clone(), nic: nic.clone(), accelerated: *accelerated, stops }
+            }
+            (Self::Placement { place, vm } | Self::Nic { place, nic: vm }, state) => {
+                let group = if let State::Placement(group) = state { group.clone() } else { None };
+                Undo::Placement { place: place.clone(), vm: vm.clone(), group }
+            }
+        }
+    }
+}
+
+impl AzureProvider {
+    /// The state of a resource as Azure claims it.
+    fn read(&mut self, resource: &Resource) -> Result<(State, Option<Machine>), ProviderError> {
+        let read = match resource {
+            Resource::Nic { place, nic } => resource::nic(&mut self.az, place, nic)
+                .map(|found| (State::Accelerated(found.accelerated), found.machine)),
+            Resource::Placement { place, vm } => {
+                let machine = Machine { place: place.clone(), name: vm.clone() };
+                resource::placement(&mut self.az, &machine)
+                    .map(|group| (State::Placement(group), Some(machine)))
+            }
+        };
+        read.map_err(failed)
+    }
+
+    /// Hands the original state to the guard, once for a running VM and once for a stopped one: the undo with a stop comes first then, and
+    /// leaves nothing to the other.
+    fn hold(&mut self, resource: &Resource, stops: bool) -> Result<(), ProviderError> {
+        let Some(known) = self.resources.get_mut(resource) else { return Ok(()) };
+        if known.held.is_some_and(|held| held || !stops) {
+            return Ok(());
+        }
+        let undo = resource.undo(&known.original, stops);
+        let what: Vec<String> = resource.words(&known.original).split(' ').map(str::to_owned).collect();
+        self.held.hold(&what, &undo.command(), UNDO_LIMIT).map_err(guardless)?;
+        known.held = Some(stops);
+        Ok(())
+    }
+
+    /// Makes one change; what the guest must show then.
+    fn set(&mut self, resource: &Resource, state: &State) -> Result<Option<GuestCheck>, ProviderError> {
+        if let Some(known) = self.resources.get_mut(resource) {
+            known.current = None;
+        }
+        let check = match (resource, state) {
+            (Resource::Nic { place, nic }, State::Accelerated(on)) => {
+                let now = resource::set_accelerated(&mut self.az, place, nic, *on).map_err(failed)?;
+                now.mac.map(|mac| GuestCheck { nic: nic.clone(), mac, has_vf: *on })
+            }
+            (Resource::Placement { place, vm } | Resource::Nic { place, nic: vm }, state) => {
+                let group = if let State::Placement(group) = state { group.as_deref() } else { None };
+                let machine = Machine { place: place.clone(), name: vm.clone() };
+                resource::set_placement(&mut self.az, &machine, group).map_err(failed)?;
+                None
+            }
+        };
+        if let Some(known) = self.resources.get_mut(resource) {
+            known.current = Some(state.clone());
+        }
+        Ok(check)
+    }
+
+    fn due(&self, change: &HostChange) -> Vec<(Resource, State)> {
+        self.pending.get(&change.host).cloned().unwrap_or_default()
+    }
+}
+
+impl Provider for AzureProvider {
+    fn pending(&mut self, wanted: &[(HostName, TreatmentAction)]) -> Result<Vec<HostChange>, ProviderError> {
+        let mut states: Vec<(HostName, Resource, State)> = Vec::new();
+        for (host, action) in wanted {
+            let Some((resource, state)) = Resource::of(action, &self.home) else { continue };
+            if !self.resources.contains_key(&resource) {
+                let (original, machine) = self.read(&resource)?;
+                let current = Some(original.clone());
+                let known = Known { host: host.clone(), original, current, machine, held: None };
+                self.resources.insert(resource.clone(), known);
+            }
+            states.push((host.clone(), resource, state));
+        }
+        for (resource, known) in &self.resources {
+            if states.iter().all(|(_, wanted, _)| wanted != resource) {
+                states.push((known.host.clone(), resource.clone(), known.original.clone()));
+            }
+        }
+        self.pending.clear();
+        let mut changes: Vec<HostChange> = Vec::new();
+        for (host, resource, state) in states {
+            let known = self.resources.get(&resource);
+            if known.and_then(|known| known.current.as_ref()).is_some_and(|current| current.is(&state)) {
+                continue;
+            }
+            let words = resource.words(&state);
+            let needs_stop = matches!(resource, Resource::Placement { .. });
+            match changes.iter_mut().find(|change| change.host == host) {
+                Some(change) => {
+                    change.words = format!("{}, {words}", change.words);
+                    change.needs_stop |= needs_stop;
+                }
+                None => changes.push(HostChange { host: host.clone(), words, needs_stop }),
+            }
+            self.pending.entry(host).or_default().push((resource, state));
+        }
+        Ok(changes)
+    }
+
+    fn change(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
+        let mut checks = Vec::new();
+        for (resource, state) in self.due(change) {
+            self.hold(&resource, false)?;
+            checks.extend(self.set(&resource, &state)?);
+        }
+        Ok(checks)
+    }
+
+    fn change_stopped(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
+        let due = self.due(change);
+        let mut known = due.iter().filter_map(|(resource, _)| self.resources.get(resource));
+        let Some(machine) = known.find_map(|known| known.machine.clone()) else {
+            let reason = format!("{}: the NIC is not attached to a VM, so none can be stopped", change.words);
+            return Err(ProviderError::Failed(reason));
+        };
+        if !self.to_start.contains(&machine) {
+            let undo = Undo::Start { place: machine.place.clone(), vm: machine.name.clone() };
+            let what = ["the", "stop", "of", machine.name.as_str()].map(str::to_owned);
+            self.held.hold(&what, &undo.command(), UNDO_LIMIT).map_err(guardless)?;
+            self.to_start.push(machine.clone());
+        }
+        for (resource, _) in &due {
+            self.hold(resource, true)?;
+        }
+        resource::stop(&mut self.az, &machine).map_err(failed)?;
+        let mut checks = Vec::new();
+        for (resource, state) in &due {
+            checks.extend(self.set(resource, state)?);
+        }
+        resource::start(&mut self.az, &machine).map_err(failed)?;
+        Ok(checks)
+    }
+
+    fn may_stop(&self) -> bool {
+        self.may_stop
+    }
+
+    fn patience(&self) -> (Nanos, Nanos) {
+        (GUEST_PATIENCE, START_PATIENCE)
+    }
+
+    fn restore(&mut self) -> Vec<(HostName, String)> {
+        if self.held.applied() == 0 {
+            return Vec::new();
+        }
+        tell("returning the resources of the provider to their original state");
+        let Err(errors) = self.held.undo_all() else { return Vec::new() };
+        let Some(host) = self.resources.values().next().map(|known| known.host.clone()) else {
+            return Vec::new();
+        };
+        errors.iter().map(|error| (host.clone(), format!("failed to {}", chain(error)))).collect()
+    }
+}
+
+/// An error of `az`. What Azure refuses of a running VM may be allowed when it is stopped.
+fn failed(error: CallError) -> ProviderError {
+    match error {
+        CallError::Interrupted { .. } => ProviderError::Interrupted,
+        CallError::Failed {
+            cause: Cause::Other { code: Some(_), .. } | Cause::Unchangeable { .. }, ..
+        } => ProviderError::WhileRunning(error.to_string()),
+        error => ProviderError::Failed(error.to_string()),
+    }
+}
+
+/// Nothing is changed without a guard.
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
+fn guardless(error: netduel_agent::treatment::TreatmentError) -> ProviderError {
+    ProviderError::Failed(format!("failed to {}", chain(&error)))
+}

@@ -1,0 +1,150 @@
+//! The command `azure-undo`: returns a resource of Azure to its original state. Started by runs and their guards, also after the run was killed.
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use netduel_azure::az::process::AzProcess;
+use netduel_azure::resource::{self, Machine, Place};
+
+use crate::exit::{Failure, Kind};
+use crate::program;
+
+/// What is undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undo {
+    /// Accelerated networking of a NIC; `stops`: with its VM stopped.
+    Nic { place: Place, nic: String, accelerated: bool, stops: bool },
+    /// The proximity placement group of a VM.
+    Placement { place: Place, vm: String, group: Option<String> },
+    /// The stop of a VM.
+    Start { place: Place, vm: String },
+}
+
+/// Where it is.
+#[derive(Debug, Args)]
+pub struct PlaceArgs {
+    /// The resource group.
+    #[arg(long)]
+    resource_group: String,
+    /// The subscription.
+    #[arg(long)]
+    subscription: Option<String>,
+}
+
+/// `netduel azure-undo`.
+#[derive(Debug, Subcommand)]
+pub enum UndoCommand {
+    /// Return accelerated networking of a NIC to a state.
+    Nic {
+        /// The NIC.
+        name: String,
+        /// The state.
+        #[arg(long, action = clap::ArgAction::Set)]
+        accelerated: bool,
+        /// Stop the VM for it, and start it again.
+        #[arg(long)]
+        stop: bool,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Return a VM to a proximity placement group, or to none.
+    Placement {
+        /// The VM.
+        vm: String,
+        /// The group.
+        #[arg(long)]
+        group: Option<String>,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Start a VM that was stopped.
+    Start {
+        /// The VM.
+        vm: String,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+}
+
+impl PlaceArgs {
+    fn place(&self) -> Place {
+        Place { subscription: self.subscription.clone(), group: self.resource_group.clone() }
+    }
+}
+
+impl Undo {
+    /// The command that does it.
+    pub fn command(&self) -> Vec<String> {
+        let (kind, name, place) = match self {
+            Self::Nic { place, nic, .. } => ("nic", nic, place),
+            Self::Placement { place, vm, .. } => ("placement", vm, place),
+            Self::Start { place, vm } => ("start", vm, place),
+        };
+        let mut words = vec![program::path().display().to_string(), "azure-undo".to_owned(), kind.to_owned()];
+        words.extend(["--resource-group".to_owned(), place.group.clone()]);
+        words.extend(place.subscription.iter().flat_map(|id| ["--subscription".to_owned(), id.clone()]));
+        match self {
+            Self::Nic { accelerated, stops, .. } => {
+                words.extend(["--accelerated".to_owned(), accelerated.to_string()]);
+                words.extend(stops.then(|| "--stop".to_owned()));
+            }
+            Self::Placement { group, .. } => {
+                words.extend(group.iter().flat_map(|group| ["--group".to_owned(), group.clone()]));
+            }
+            Self::Start { .. } => {}
+        }
+        words.push(name.clone());
+        words
+    }
+}
+
+/// Runs the command. No signal ends it: it is what remains of a run that was ended.
+pub fn command(command: &UndoCommand) -> Result<(), Failure> {
+    let mut az = AzProcess::new(Arc::default());
+    let machine = |vm: &str, place: &PlaceArgs| Machine { place: place.place(), name: vm.to_owned() };
+    let (what, undone) = match command {
+        UndoCommand::Nic { name, accelerated, stop, place } => (
+            format!("accelerated networking of {name}"),
+            resource::restore_nic(&mut az, &place.place(), name, *accelerated, *stop),
+        ),
+        UndoCommand::Placement { vm, group, place } => (
+            format!("the placement of {vm}"),
+            resource::restore_placement(&mut az, &machine(vm, place), group.as_deref()),
+        ),
+        UndoCommand::Start { vm, place } => {
+            (format!("the running state of {vm}"), resource::restore_running(&mut az, &machine(vm, place)))
+        }
+    };
+    undone.map_err(|error| Failure::caused(Kind::Bed, format!("failed to restore {what}: {error}"), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn command_of_an_undo_is_read_as_it_was_written() {
+        let place = Place { subscription: Some("s".to_owned()), group: "g".to_owned() };
+        let nic = Undo::Nic { place: place.clone(), nic: "n".to_owned(), accelerated: false, stops: true };
+        let cli = Cli::try_parse_from(nic.command()).unwrap();
+        let Command::AzureUndo(UndoCommand::Nic { name, accelerated, stop, place: read }) = cli.command
+        else {
+            panic!("another command");
+        };
+        assert_eq!((name.as_str(), accelerated, stop, read.place()), ("n", false, true, place.clone()));
+        let group = Some("/subscriptions/s/near".to_owned());
+        let placement = Undo::Placement { place: place.clone(), vm: "vm1".to_owned(), group: group.clone() };
+        let cli = Cli::try_parse_from(placement.command()).unwrap();
+        let Command::AzureUndo(UndoCommand::Placement { vm, group: read, .. }) = cli.command else {
+            panic!("another command");
+        };
+        assert_eq!((vm.as_str(), read), ("vm1", group));
+        let start = Undo::Start { place, vm: "vm1".to_owned() };
+        assert!(matches!(
+            Cli::try_parse_from(start.command()).unwrap().command,
+            Command::AzureUndo(UndoCommand::Start { .. })
+        ));
+    }
+}

@@ -1,0 +1,74 @@
+//! The commands by which a report repeats its tests: each is parsed as it is printed, and makes the traffic of the plan.
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::Path;
+
+use clap::Parser as _;
+use netduel_model::plan::{self, Permissions};
+use netduel_model::workload::{Family, Traffic};
+use netduel_report::words::commands_of_tests;
+
+use super::plan::Test;
+use super::reach::ANY_IPV4;
+use crate::cli::{Cli, Command};
+
+/// The traffic of a command line that begins with `netduel`.
+fn traffic(line: &str, family: Family) -> Traffic {
+    let own = &line[line
+        .find("netduel tcp")
+        .or_else(|| line.find("netduel udp"))
+        .or_else(|| line.find("netduel pps"))
+        .or_else(|| line.find("netduel rr"))
+        .or_else(|| line.find("netduel crr"))
+        .unwrap_or_else(|| panic!("{line}"))..];
+    let cli = Cli::try_parse_from(own.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let (test, common) = match &cli.command {
+        Command::Tcp(args) => (Test::tcp(args), &args.common),
+        Command::Udp(args) => (Test::udp(args), &args.common),
+        Command::Rr(args) => (Test::round_trip(args), &args.common),
+        Command::Crr(args) => (Test::connections(args), &args.common),
+        Command::Pps(args) => (Test::packets(args).remove(0), &args.common),
+        _ => panic!("{line}"),
+    };
+    let address = match family {
+        Family::Ipv4 => ANY_IPV4,
+        Family::Ipv6 => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+    };
+    let plan = test.plan(common, "server", address).unwrap_or_else(|error| panic!("{line}: {error}"));
+    plan.arms[0].workloads[0].traffic.clone()
+}
+
+#[test]
+fn printed_commands_of_the_shipped_plans_make_their_traffic() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+    let mut compared = 0;
+    for entry in std::fs::read_dir(folder).expect("the plans") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("a plan");
+        let permissions = Permissions { commands: true, every_sysctl: true };
+        let plan =
+            plan::parse_with(&text, "plan", &[], permissions).unwrap_or_else(|error| panic!("{error}"));
+        for workload in commands_of_tests(&plan) {
+            for group in workload.arms {
+                for line in &group.lines {
+                    let of_group = |arm: &&plan::Arm| {
+                        group.arms.is_empty() || group.arms.contains(&arm.name.to_string())
+                    };
+                    let arm = plan.arms.iter().find(of_group).expect("an arm");
+                    let own = arm
+                        .workloads
+                        .iter()
+                        .find(|own| own.name.as_str() == workload.workload)
+                        .expect("a workload");
+                    let mut expected = own.traffic.clone();
+                    if let Traffic::Pps(pps) = &mut expected {
+                        // Quick tests use the interfaces of the route.
+                        (pps.packets.client_interface, pps.packets.server_interface) = (None, None);
+                    }
+                    assert_eq!(traffic(line, own.family), expected, "{}: {line}", path.display());
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 20, "{compared} commands");
+}

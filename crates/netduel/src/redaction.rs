@@ -1,0 +1,74 @@
+//! `--redact`: one set of pseudonyms for everything that a command prints and writes. The pseudonyms are made in `netduel_model::redact`.
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use netduel_model::redact::{RedactError, Redactor};
+use netduel_model::run::Run;
+
+use crate::exit::{Failure, Kind};
+
+/// The pseudonyms of this process; absent without `--redact`. Messages have them too, wherever they are made.
+static REDACTOR: OnceLock<Mutex<Redactor>> = OnceLock::new();
+
+/// Begins to redact, when the option is given.
+pub fn begin(is_wanted: bool) {
+    if is_wanted {
+        REDACTOR.get_or_init(Mutex::default);
+    }
+}
+
+/// Whether `--redact` was given.
+pub fn is_on() -> bool {
+    REDACTOR.get().is_some()
+}
+
+/// The pseudonyms of this process.
+fn redactor() -> Option<MutexGuard<'static, Redactor>> {
+    // A thread that panicked while it held the names has left them whole: they are only added to.
+    REDACTOR.get().map(|redactor| redactor.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Redacts something with the pseudonyms of this process; unchanged without `--redact`.
+fn with<T>(value: T, redact: impl FnOnce(&mut Redactor, &T) -> Result<T, RedactError>) -> Result<T, Failure> {
+    let Some(mut redactor) = redactor() else { return Ok(value) };
+    redact(&mut redactor, &value).map_err(|error| Failure::new(Kind::Internal, error))
+}
+
+/// Learns the names of a value before anything of it is printed.
+pub fn learn(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let Some(mut redactor) = redactor() else { return Ok(()) };
+    redactor.learn(value).map_err(|error| Failure::new(Kind::Internal, error))
+}
+
+/// Runs as they are shown.
+pub fn runs(runs: Vec<Run>) -> Result<Vec<Run>, Failure> {
+    with(runs, |redactor, runs| {
+        runs.iter().try_for_each(|run| redactor.learn_run(run))?;
+        runs.iter().map(|run| redactor.redact_run(run)).collect()
+    })
+}
+
+/// A run as it is shown.
+pub fn run(run: Run) -> Result<Run, Failure> {
+    with(run, |redactor, run| {
+        redactor.learn_run(run)?;
+        redactor.redact_run(run)
+    })
+}
+
+/// A text as it is shown.
+pub fn text(text: &str) -> String {
+    redactor().map_or_else(|| text.to_owned(), |mut redactor| redactor.text(text))
+}
+
+/// Learns values and returns them as they are shown.
+pub fn value<T: serde::Serialize + serde::de::DeserializeOwned>(value: T) -> Result<T, Failure> {
+    with(value, |redactor, value| {
+        redactor.learn(value)?;
+        redactor.redact(value)
+    })
+}
+
+/// What a command line calls a host, as it is shown.
+pub fn host(name: &str) -> String {
+    redactor().map_or_else(|| name.to_owned(), |mut redactor| redactor.host(name))
+}

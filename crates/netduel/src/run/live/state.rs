@@ -1,0 +1,387 @@
+//! What the live view shows: the state of a run, built from its events. Pure: times come from the caller, nothing is drawn here.
+use std::collections::{BTreeMap, VecDeque};
+
+use netduel_control::coordinator::traffic_ns;
+use netduel_model::event::Event;
+use netduel_model::ids::{ArmName, HostName, RunId, WorkloadName};
+use netduel_model::metric::{Metric, Scale};
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::run::RunEnd;
+use netduel_model::sample::LiveFigures;
+use netduel_model::trial::{Slot, Trial, Validity};
+use netduel_model::workload::{Role, WorkUnit};
+use netduel_report::analysis::{self, Analysis};
+use netduel_report::document::verdicts::Sides;
+use netduel_report::words;
+use netduel_report::words::Tone;
+
+use crate::figure::trial_value;
+use crate::run::estimate::Estimate;
+use crate::run::rate::LiveRate;
+
+/// Intervals of a comparison that are kept, to show how it narrows.
+const HISTORY_MAX: usize = 200;
+/// Live rates of the trial in flight that are kept: one for each half second of the last minutes.
+const RATES_MAX: usize = 240;
+/// Messages that are kept for the screen; all of them are printed when the view ends.
+const MESSAGES_MAX: usize = 200;
+
+/// How a trial ended, for the block grid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// It enters verdicts.
+    Valid,
+    /// Its bytes used another path, or the path is not proven.
+    WrongPath,
+    /// It failed.
+    Failed,
+}
+
+/// The trial in flight.
+#[derive(Debug, Clone)]
+pub struct Current {
+    /// Where it is in the schedule.
+    pub slot: Slot,
+    /// When it began, on the caller's clock.
+    pub started_ns: u64,
+    /// Duration of its traffic.
+    pub duration_ns: u64,
+    /// Its rate as words.
+    pub value: String,
+    /// Its rates so far, for a sparkline.
+    pub rates: VecDeque<f64>,
+    /// Retransmits of both ends so far; absent without TCP.
+    pub retransmits: Option<u64>,
+    /// Lost datagrams so far; absent without datagrams.
+    pub lost: Option<u64>,
+    /// Median and 99th percentile of recent round trips, nanoseconds; absent without round trips.
+    pub round_trips: Option<[u64; 2]>,
+    rate: LiveRate,
+    of_ends: [LiveFigures; 2],
+}
+
+/// The values of an arm in the headline metric of a workload.
+#[derive(Debug, Clone, Default)]
+pub struct Values {
+    /// By block, in the metric's unit.
+    pub values: Vec<(u32, f64)>,
+    /// The median with its unit.
+    pub median: String,
+}
+
+/// A comparison of an arm with the baseline.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Workload.
+    pub workload: WorkloadName,
+    /// Title of the metric.
+    pub metric: &'static str,
+    /// The arm.
+    pub arm: ArmName,
+    /// Whether it is the first metric of its workload.
+    pub is_headline: bool,
+    /// The estimate with its interval, as words; empty without one.
+    pub interval: String,
+    /// Centre, low and high end as ratios; absent for differences and without a finite interval.
+    pub ratio: Option<[f64; 3]>,
+    /// Widths of the interval after each block, as shares of the estimate.
+    pub widths: Vec<f64>,
+    /// Half-width at which it is precise enough, as a share.
+    pub precision: f64,
+    /// The verdict as of now.
+    pub verdict: String,
+    /// Whether it is an improvement.
+    pub tone: Tone,
+}
+
+/// Counts of an arm over all finished trials.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Counts {
+    /// Retransmitted segments; absent without TCP.
+    pub retransmits: Option<u64>,
+    /// The largest loss of a trial, a fraction; absent without datagrams.
+    pub loss_max: Option<f64>,
+}
+
+/// The state of a run.
+#[derive(Debug)]
+pub struct State {
+    /// The plan.
+    pub plan: ResolvedPlan,
+    /// The run's name; absent until it begins.
+    pub id: Option<RunId>,
+    /// Finished trials, and the most there can be.
+    pub done: u32,
+    pub total: u32,
+    /// How each trial ended.
+    pub marks: BTreeMap<(u32, WorkloadName, ArmName), Mark>,
+    /// The trial in flight; absent between trials.
+    pub current: Option<Current>,
+    /// Values in headline metrics.
+    pub values: BTreeMap<(WorkloadName, ArmName), Values>,
+    /// The comparisons as of the last block.
+    pub rows: Vec<Row>,
+    /// Busy share of each core in the last trial, by host.
+    pub cpu: BTreeMap<HostName, Vec<f64>>,
+    /// Counts by arm.
+    pub counts: BTreeMap<ArmName, Counts>,
+    /// Newest last.
+    pub messages: VecDeque<String>,
+    /// How the run ended.
+    pub end: Option<RunEnd>,
+    /// Whether warnings become messages here; else the lines of the progress are the messages.
+    pub has_warnings: bool,
+    estimate: Option<Estimate>,
+    /// Trials of a resumed run; those of complete blocks count.
+    earlier: Vec<Trial>,
+    trials: Vec<Trial>,
+    widths: BTreeMap<(WorkloadName, &'static str, ArmName), Vec<f64>>,
+}
+
+impl State {
+    /// For a run of this plan, or a resumed one with these stored trials.
+    pub fn new(plan: &ResolvedPlan, earlier: Vec<Trial>) -> Self {
+        Self {
+            plan: plan.clone(),
+            id: None,
+            done: 0,
+            total: 0,
+            marks: BTreeMap::new(),
+            current: None,
+            values: BTreeMap::new(),
+            rows: Vec::new(),
+            cpu: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            messages: VecDeque::new(),
+            end: None,
+            has_warnings: false,
+            estimate: None,
+            earlier,
+            trials: Vec::new(),
+            widths: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in an event that happened at `now_ns`.
+    pub fn apply(&mut self, event: &Event, now_ns: u64) {
+        match event {
+            Event::ProblemFound { text } if self.has_warnings => self.message(text),
+            Event::Warned { warning } if self.has_warnings => self.message(&format!("warning: {warning}")),
+            Event::HostReady { .. } | Event::ProblemFound { .. } | Event::Warned { .. } => {}
+            Event::RunStarted { id, trials_max, trials_done } => {
+                self.id = Some(id.clone());
+                self.run_started((*trials_max, *trials_done), now_ns);
+            }
+            Event::TrialStarted { slot, duration_ns } => self.trial_started(slot, *duration_ns, now_ns),
+            Event::TrialProgress { role, figures } => self.trial_progress(*role, *figures),
+            Event::SearchTries { input } => self.now(&words::search::tries(input)),
+            Event::SearchTried { step } => self.now(&words::search::tried(step)),
+            Event::TrialFinished { trial } => self.trial_finished(trial),
+            Event::BlockFinished { .. } => self.judge(),
+            Event::RunFinished { end } => {
+                self.current = None;
+                self.end = Some(end.clone());
+            }
+        }
+    }
+
+    /// Adds a line to the messages.
+    pub fn message(&mut self, text: &str) {
+        if self.messages.len() == MESSAGES_MAX {
+            self.messages.pop_front();
+        }
+        self.messages.push_back(words::plain(text));
+    }
+
+    fn run_started(&mut self, (total, done): (u32, u32), now_ns: u64) {
+        (self.total, self.done) = (total, done);
+        let used_ns = traffic_ns(&self.plan, &self.earlier);
+        self.estimate = Some(Estimate::new(&self.plan, now_ns, used_ns, (done, total)));
+        let blocks_done = done / self.plan.trials_per_block().max(1);
+        for trial in std::mem::take(&mut self.earlier) {
+            if trial.slot.block < blocks_done {
+                self.keep(&trial);
+            }
+        }
+        self.judge();
+    }
+
+    fn trial_started(&mut self, slot: &Slot, duration_ns: u64, now_ns: u64) {
+        let workload = self.plan.arm(&slot.arm).and_then(|arm| arm.workload(&slot.workload));
+        let packet_bytes = workload.and_then(|workload| workload.traffic.facts().packet_bytes());
+        self.current = Some(Current {
+            slot: slot.clone(),
+            started_ns: now_ns,
+            duration_ns,
+            value: String::new(),
+            rates: VecDeque::new(),
+            retransmits: None,
+            lost: None,
+            round_trips: None,
+            rate: LiveRate::new(packet_bytes, duration_ns),
+            of_ends: [LiveFigures::default(); 2],
+        });
+    }
+
+    fn trial_progress(&mut self, role: Role, figures: LiveFigures) {
+        let Some(current) = &mut self.current else { return };
+        current.of_ends[role as usize] = figures;
+        let sum = |of: fn(&LiveFigures) -> Option<u64>| {
+            current.of_ends.iter().filter_map(of).reduce(u64::saturating_add)
+        };
+        (current.retransmits, current.lost) = (sum(|ends| ends.retransmits), sum(|ends| ends.lost));
+        if let Some(trips) = figures.round_trips {
+            current.round_trips = Some([trips.p50_ns, trips.p99_ns]);
+        }
+        if role == Role::Client
+            && let Some(rate) = current.rate.next(figures)
+        {
+            current.value = rate.words();
+            if current.rates.len() == RATES_MAX {
+                current.rates.pop_front();
+            }
+            current.rates.push_back(rate.per_second());
+        }
+    }
+
+    /// A search shows what it tries in place of a rate.
+    fn now(&mut self, text: &str) {
+        if let Some(current) = &mut self.current {
+            current.value = words::plain(text);
+        }
+    }
+
+    fn trial_finished(&mut self, trial: &Trial) {
+        self.current = None;
+        self.done += 1;
+        self.keep(trial);
+    }
+
+    /// Takes in a finished trial, or one of an earlier part of the run.
+    fn keep(&mut self, trial: &Trial) {
+        let slot = &trial.slot;
+        let mark = match trial.validity {
+            Validity::Valid => Mark::Valid,
+            Validity::WrongPath { .. } | Validity::PathUnproven { .. } => Mark::WrongPath,
+            Validity::Failed { .. } => Mark::Failed,
+        };
+        self.marks.insert((slot.block, slot.workload.clone(), slot.arm.clone()), mark);
+        self.count(trial);
+        self.read_cpu(trial);
+        if mark == Mark::Valid {
+            self.keep_value(trial);
+        }
+        self.trials.push(trial.clone());
+    }
+
+    fn keep_value(&mut self, trial: &Trial) {
+        let slot = &trial.slot;
+        let Some(metric) = self.headline(&slot.workload, &slot.arm) else { return };
+        let Some((value, _)) = trial_value(&self.plan, trial, metric) else { return };
+        let unit = self.unit(&slot.workload, &slot.arm);
+        let known = self.values.entry((slot.workload.clone(), slot.arm.clone())).or_default();
+        // The later attempt of a block counts.
+        known.values.retain(|(block, _)| *block != slot.block);
+        known.values.push((slot.block, value));
+        let numbers: Vec<f64> = known.values.iter().map(|(_, value)| *value).collect();
+        if let Some(median) = netduel_stats::summary::median(&numbers) {
+            known.median = words::metric_value_or_bound(metric, unit, median, None);
+        }
+    }
+
+    /// The first metric of a workload.
+    pub fn headline(&self, workload: &WorkloadName, arm: &ArmName) -> Option<Metric> {
+        self.plan.arm(arm)?.workload(workload)?.metrics.first().copied()
+    }
+
+    /// The unit of work of a workload.
+    pub fn unit(&self, workload: &WorkloadName, arm: &ArmName) -> WorkUnit {
+        let settings = self.plan.arm(arm).and_then(|arm| arm.workload(workload));
+        settings.map_or(WorkUnit::Byte, |settings| settings.traffic.facts().unit)
+    }
+
+    fn count(&mut self, trial: &Trial) {
+        let ends = [&trial.client, &trial.server].into_iter().flatten();
+        let streams = ends.flat_map(|end| &end.report.streams);
+        let retransmits = streams.filter_map(|stream| stream.tcp.as_ref()?.retransmits).map(u64::from);
+        let retransmits = retransmits.reduce(u64::saturating_add);
+        let loss = trial_value(&self.plan, trial, Metric::Loss).map(|(loss, _)| loss);
+        let counts = self.counts.entry(trial.slot.arm.clone()).or_default();
+        counts.retransmits = match (counts.retransmits, retransmits) {
+            (Some(all), Some(other)) => Some(all.saturating_add(other)),
+            (all, other) => all.or(other),
+        };
+        counts.loss_max = [counts.loss_max, loss].into_iter().flatten().reduce(f64::max);
+    }
+
+    fn read_cpu(&mut self, trial: &Trial) {
+        let Some(arm) = self.plan.arm(&trial.slot.arm) else { return };
+        for role in [Role::Client, Role::Server] {
+            let Some(end) = trial.end(role) else { continue };
+            let busy = end.observation.cores.iter().map(|core| match core.total_ns() {
+                0 => 0.0,
+                total => core.busy_ns() as f64 / total as f64,
+            });
+            self.cpu.insert(arm.pair.host(role).clone(), busy.collect());
+        }
+    }
+
+    /// Derives the comparisons from all trials, as the report does.
+    fn judge(&mut self) {
+        if self.plan.arms.len() < 2 || self.trials.is_empty() {
+            return;
+        }
+        let analysis = analysis::analyse(&self.plan, None, &self.trials, &[], None);
+        self.rows = self.rows_of(&analysis);
+    }
+
+    fn rows_of(&mut self, analysis: &Analysis) -> Vec<Row> {
+        let precision = self.plan.design.precision.fraction();
+        let mut rows = Vec::new();
+        for workload in &analysis.workloads {
+            for (index, metric) in workload.judged.iter().enumerate() {
+                for comparison in &metric.comparisons {
+                    let judged = comparison.judged.as_ref();
+                    let estimate = judged.and_then(|judged| judged.estimate.as_ref());
+                    let interval = estimate.map(|one| words::interval(metric.metric, one, Sides::Arms));
+                    let ratio = estimate
+                        .filter(|_| metric.metric.scale() == Scale::Ratio)
+                        .map(|one| [one.centre, one.low, one.high])
+                        .filter(|ends| ends.iter().all(|end| end.is_finite() && *end > 0.0));
+                    let key = (workload.name.clone(), metric.title(), comparison.arm.clone());
+                    let widths = self.widths.entry(key).or_default();
+                    if let Some([centre, low, high]) = ratio {
+                        widths.push((high - low) / centre);
+                        let from = widths.len().saturating_sub(HISTORY_MAX);
+                        widths.drain(..from);
+                    }
+                    rows.push(Row {
+                        workload: workload.name.clone(),
+                        metric: metric.title(),
+                        arm: comparison.arm.clone(),
+                        is_headline: index == 0,
+                        interval: interval.unwrap_or_default(),
+                        ratio,
+                        widths: widths.clone(),
+                        precision,
+                        verdict: words::verdict(metric.metric, comparison),
+                        tone: words::tone(metric.metric, judged),
+                    });
+                }
+            }
+        }
+        rows
+    }
+
+    /// Elapsed and remaining time, nanoseconds; absent before the first trial.
+    pub fn times_ns(&self, now_ns: u64) -> Option<[u64; 2]> {
+        let estimate = self.estimate.as_ref()?;
+        Some([estimate.elapsed_ns(now_ns), estimate.left_ns(now_ns, self.done)])
+    }
+
+    /// Whether every comparison is as narrow as the plan requires, so that the run stops after the least number of blocks.
+    pub fn is_precise(&self) -> bool {
+        let narrow = |row: &Row| row.widths.last().is_some_and(|width| *width / 2.0 <= row.precision);
+        !self.rows.is_empty() && self.rows.iter().all(narrow)
+    }
+}

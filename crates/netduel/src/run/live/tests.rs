@@ -1,0 +1,199 @@
+//! Screens of recorded runs at several sizes, compared with files. `NETDUEL_BLESS=1` writes them.
+use netduel_model::ids::RunId;
+use netduel_model::run::{Run, RunEnd};
+use netduel_model::sample::{LiveFigures, LiveRoundTrips};
+use netduel_model::trial::Validity;
+use netduel_model::workload::Role;
+use netduel_store::Store;
+
+use super::*;
+use crate::run::live::canvas::Line;
+
+const S: u64 = 1_000_000_000;
+
+fn recorded(name: &str) -> Run {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../netduel-store/tests/golden");
+    let file = folder.join(format!("format-{name}.netduel"));
+    Store::at(&folder).read(file.to_str().expect("a plain path")).expect("a run")
+}
+
+/// A run that repeats the blocks of a recorded one, with slightly other bytes in each, up to a trial in flight in block `blocks`.
+fn state(run: &Run, blocks: u32) -> State {
+    let mut plan = run.header.plan.clone();
+    plan.design.blocks_max = 12;
+    let mut state = State::new(&plan, Vec::new());
+    let mut now_ns = 0;
+    let mut apply = |state: &mut State, event: Event| {
+        now_ns += S / 2;
+        state.apply(&event, now_ns);
+    };
+    let per_block = plan.trials_per_block();
+    let id = RunId::new("recorded-20261125-120000-7f3a").expect("a name");
+    apply(&mut state, Event::RunStarted { id, trials_max: 12 * per_block, trials_done: 0 });
+    let first: Vec<Trial> = run.trials.iter().filter(|trial| trial.slot.block == 0).cloned().collect();
+    for block in 0..blocks {
+        for (index, trial) in first.iter().enumerate() {
+            let mut trial = trial.clone();
+            trial.slot.block = block;
+            trial.attempt = 0;
+            vary(&mut trial, u64::from(block) * 7 + index as u64);
+            if block == 1 && index == 1 {
+                trial.validity = Validity::WrongPath { reason: "the bytes went through eth0".to_owned() };
+            }
+            let slot = trial.slot.clone();
+            apply(&mut state, Event::TrialStarted { slot, duration_ns: S });
+            apply(&mut state, Event::TrialFinished { trial: Box::new(trial) });
+        }
+        apply(&mut state, Event::BlockFinished { block });
+    }
+    if let Some(next) = first.first() {
+        let slot = netduel_model::trial::Slot { block: blocks, ..next.slot.clone() };
+        apply(&mut state, Event::TrialStarted { slot, duration_ns: 10 * S });
+        for step in 1..8_u64 {
+            let figures = LiveFigures {
+                elapsed_ns: step * S,
+                received_bytes: 1_000_000_000 * step + 100_000_000 * (step % 3),
+                retransmits: Some(step * 3),
+                lost: Some(2),
+                round_trips: Some(LiveRoundTrips {
+                    count: 9,
+                    p50_ns: 41_000,
+                    p99_ns: 88_000,
+                    max_ns: 99_000,
+                }),
+                ..LiveFigures::default()
+            };
+            apply(&mut state, Event::TrialProgress { role: Role::Client, figures });
+        }
+    }
+    for text in ["host a is ready", "warning: clock steps of the host b make its figures doubtful"] {
+        state.message(text);
+    }
+    state
+}
+
+/// Makes the bytes of a trial differ by some percent from block to block.
+fn vary(trial: &mut Trial, seed: u64) {
+    let share = |bytes: u64| bytes + bytes / 1000 * (seed * 2_654_435_761 % 40);
+    for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+        for report in [&mut end.report.received, &mut end.report.sent].into_iter().flatten() {
+            report.bytes = share(report.bytes);
+            report.series.iter_mut().for_each(|interval| interval.bytes = share(interval.bytes));
+        }
+    }
+}
+
+fn view() -> View {
+    View {
+        details: false,
+        help: false,
+        theme: Theme::Dark,
+        glyphs: Glyphs::UNICODE,
+        paused: false,
+        stopping: false,
+    }
+}
+
+fn text(lines: &[Line]) -> String {
+    lines.iter().map(|line| line.text() + "\n").collect()
+}
+
+/// Compares a screen with its file.
+fn assert_screen(name: &str, lines: &[Line]) {
+    let file =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/run/live/screens/{name}.txt"));
+    let shown = text(lines);
+    if std::env::var_os("NETDUEL_BLESS").is_some() {
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+        std::fs::write(&file, shown).expect("written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&file).expect("a screen; write it with NETDUEL_BLESS=1");
+    assert_eq!(shown, expected, "{name}:\n{shown}");
+}
+
+const SIZES: [(usize, usize); 3] = [(80, 24), (120, 40), (200, 60)];
+
+#[test]
+fn run_in_progress_is_shown_at_each_size() {
+    let state = state(&recorded("2-real-treatments"), 5);
+    for (width, height) in SIZES {
+        let lines = screen(&state, &view(), (width, height), 90 * S);
+        assert_screen(&format!("running-{width}x{height}"), &lines);
+    }
+}
+
+#[test]
+fn details_and_ascii_are_shown() {
+    let state = state(&recorded("2-real-treatments"), 5);
+    let view = View { details: true, glyphs: Glyphs::ASCII, paused: true, ..view() };
+    let lines = screen(&state, &view, (100, 30), 90 * S);
+    assert!(text(&lines).is_ascii(), "{}", text(&lines));
+    assert_screen("details-100x30", &lines);
+}
+
+#[test]
+fn every_size_is_filled_exactly() {
+    let runs = ["2-real-treatments", "2-real-failover", "2-real-packets", "2-every"].map(recorded);
+    for run in &runs {
+        for blocks in [0, 1, 9] {
+            let state = state(run, blocks);
+            for view in [view(), View { details: true, ..view() }, View { help: true, ..view() }] {
+                for size in
+                    [(10, 5), (79, 23), (80, 24), (101, 30), (119, 40), (120, 40), (200, 60), (400, 200)]
+                {
+                    let lines = screen(&state, &view, size, 90 * S);
+                    assert_eq!(lines.len(), size.1, "{size:?}");
+                    assert!(lines.iter().all(|line| line.width() == size.0), "{size:?}: {}", text(&lines));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn run_that_begins_has_a_screen_before_its_first_event() {
+    let state = State::new(&recorded("2-real-treatments").header.plan, Vec::new());
+    let shown = text(&screen(&state, &view(), (80, 24), 0));
+    assert!(shown.contains("starting") && shown.contains("q stop"), "{shown}");
+}
+
+#[test]
+fn end_of_the_run_and_a_pause_are_named() {
+    let mut state = state(&recorded("2-real-treatments"), 2);
+    let shown = |state: &State, view: &View| text(&screen(state, view, (120, 40), 90 * S));
+    assert!(shown(&state, &View { paused: true, ..view() }).contains("pause after this trial"));
+    assert!(shown(&state, &View { stopping: true, ..view() }).contains("stopping"));
+    state.apply(&Event::RunFinished { end: RunEnd::PrecisionReached }, 0);
+    let end = shown(&state, &view());
+    assert!(end.contains("every interval is") || end.contains("precision"), "{end}");
+}
+
+#[test]
+fn live_figures_are_replaced_and_events_are_kept_in_their_order() {
+    let mut inbox = Inbox::default();
+    let progress = |bytes: u64| Event::TrialProgress {
+        role: Role::Client,
+        figures: LiveFigures { received_bytes: bytes, ..LiveFigures::default() },
+    };
+    let block = |block: u32| Event::BlockFinished { block };
+    for event in [progress(1), progress(2), block(0), progress(3), block(1), progress(4), progress(5)] {
+        inbox.push(0, &event);
+    }
+    let taken: Vec<Event> = inbox.take().into_iter().map(|(_, event)| event).collect();
+    assert_eq!(taken, [progress(2), block(0), progress(3), block(1), progress(5)]);
+    assert!(inbox.take().is_empty());
+}
+
+#[test]
+fn resumed_run_shows_the_trials_of_its_complete_blocks() {
+    let run = recorded("2-real-treatments");
+    let per_block = run.header.plan.trials_per_block();
+    let earlier: Vec<Trial> = run.trials.iter().filter(|trial| trial.slot.block < 2).cloned().collect();
+    let mut state = State::new(&run.header.plan, earlier);
+    let id = RunId::new("x").expect("a name");
+    state.apply(&Event::RunStarted { id, trials_max: 4 * per_block, trials_done: per_block }, 0);
+    let first = run.trials.iter().filter(|trial| trial.slot.block == 0).count();
+    assert_eq!(state.marks.len(), first, "the second block is repeated");
+    assert_eq!(state.done, per_block);
+}

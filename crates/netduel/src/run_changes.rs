@@ -1,0 +1,268 @@
+//! `netduel runs verify|tag|rename|export|import|du`: what can be done with stored runs but listing and deleting them.
+use std::path::{Path, PathBuf};
+
+use netduel_model::ids::RunId;
+use netduel_model::units::human_si;
+use netduel_report::json::envelope::Document as _;
+use netduel_report::json::listing::{
+    ChangedRun, Note, RunAction, RunUsage, RunsUsage, VerifiedRun, VerifiedRuns,
+};
+use netduel_report::words;
+use netduel_store::{Integrity, Store, StoreError, bytes_of};
+
+use crate::cli::shared::{StoreArgs, TagArgs};
+use crate::cli::stored::RunsAction;
+use crate::console::{print, print_json, print_lines};
+use crate::exit::{Failure, Kind, OrFail as _};
+use crate::run_store::{open_store, store_failure, writable_store};
+use crate::{output_file, program, redaction};
+
+/// Extension of an exported run: that of the store.
+const EXTENSION: &str = "netduel";
+
+/// Runs the command.
+pub fn command(action: &RunsAction) -> Result<(), Failure> {
+    match action {
+        RunsAction::Rm { .. } | RunsAction::Baseline { .. } => Ok(()),
+        RunsAction::Verify { runs, json, store } => verify(&open_store(store)?, runs, json.json),
+        RunsAction::Tag { run, tags, no_title, unset, json, store } => {
+            tag(&open_store(store)?, run, &Tags { added: tags, no_title: *no_title, unset }, json.json)
+        }
+        RunsAction::Rename { run, to, json, store } => rename(&open_store(store)?, run, to, json.json),
+        RunsAction::Export { run, out, redact, json, store } => {
+            redaction::begin(redact.redact);
+            export(&open_store(store)?, run, (out.as_deref(), redact.redact), json.json)
+        }
+        RunsAction::Import { file, name, json, store } => import(store, file, name.as_ref(), json.json),
+        RunsAction::Du { json, store } => usage(&open_store(store)?, json.json),
+    }
+}
+
+/// `netduel runs verify`: without names all runs of the store.
+fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
+    let names = match names {
+        [] => store.list().kind(Kind::Store)?.iter().map(|run| run.path.display().to_string()).collect(),
+        names => names.to_vec(),
+    };
+    let mut runs = Vec::new();
+    for name in &names {
+        let shown =
+            Path::new(name).file_stem().map_or_else(|| name.clone(), |stem| stem.display().to_string());
+        let run = verified(store, name, shown)?;
+        if !json {
+            print_lines(&format!("{}\n", words::plain(&format!("{}: {}", run.id, run.text))))?;
+        }
+        runs.push(run);
+    }
+    let faulty = runs.iter().filter(|run| !run.is_sound).count();
+    if json {
+        print_json(&VerifiedRuns { envelope: VerifiedRuns::envelope(&program::origin()), runs })?;
+    }
+    if faulty > 0 {
+        let runs = if faulty == 1 { "1 run is".to_owned() } else { format!("{faulty} runs are") };
+        return Err(Failure::message(Kind::Store, format!("{runs} damaged or cannot be read"))
+            .remedy("restore the files from copies, or repeat the runs"));
+    }
+    Ok(())
+}
+
+/// A checked run; an error of the system ends the command.
+fn verified(store: &Store, name: &str, id: String) -> Result<VerifiedRun, Failure> {
+    match store.verify(name) {
+        Ok(found) => Ok(VerifiedRun {
+            id,
+            is_sound: found.damaged.is_empty() && found.torn.is_none(),
+            text: integrity(&found),
+            trials: Some(found.trials),
+            damaged_lines: found.damaged.iter().map(|record| record.line).collect(),
+            torn: Some(found.torn.is_some()),
+        }),
+        Err(error @ (StoreError::Damaged { .. } | StoreError::NotARun { .. } | StoreError::Newer { .. })) => {
+            let text = error.to_string();
+            Ok(VerifiedRun { id, is_sound: false, text, trials: None, damaged_lines: Vec::new(), torn: None })
+        }
+        Err(error) => Err(store_failure(error)),
+    }
+}
+
+/// What is wrong with a run file, in words.
+fn integrity(found: &Integrity) -> String {
+    let trials = format!("{} trial{}", found.trials, if found.trials == 1 { "" } else { "s" });
+    let mut faults: Vec<String> = found.damaged.iter().map(ToString::to_string).collect();
+    faults.extend(found.torn.map(|torn| torn.to_string()));
+    match (faults.is_empty(), found.has_checksums) {
+        (false, _) => format!("damaged, {trials} can be read; {}", faults.join("; ")),
+        (true, true) => format!("sound, {trials}"),
+        (true, false) => {
+            format!("{trials}, readable; it is of an older version, whose records have no checksum")
+        }
+    }
+}
+
+/// What changes of a run's annotations.
+struct Tags<'a> {
+    added: &'a TagArgs,
+    no_title: bool,
+    unset: &'a [String],
+}
+
+/// `netduel runs tag`.
+fn tag(store: &Store, name: &str, change: &Tags<'_>, json: bool) -> Result<(), Failure> {
+    let Tags { added: tags, no_title, unset } = *change;
+    if tags.title.is_none() && tags.notes.is_empty() && unset.is_empty() && !no_title {
+        return Err(Failure::message(Kind::Usage, "nothing to change: name a title or a note")
+            .remedy("use --title TEXT, --no-title, --note KEY=VALUE or --unset KEY"));
+    }
+    let id = store.id_of(name).map_err(store_failure)?;
+    let known = store.header(&id).map_err(store_failure)?.annotations.notes;
+    if let Some(missing) = unset.iter().find(|key| !known.contains_key(*key)) {
+        let keys: Vec<&str> = known.keys().map(String::as_str).collect();
+        let has =
+            if keys.is_empty() { "it has none".to_owned() } else { format!("it has {}", keys.join(", ")) };
+        return Err(Failure::message(Kind::Usage, format!("the run {id} has no note {missing}; {has}")));
+    }
+    let changed = store.annotate(id.as_str(), |annotations| {
+        if no_title {
+            annotations.title = None;
+        }
+        annotations.title = tags.title.clone().or(annotations.title.take());
+        annotations.notes.retain(|key, _| !unset.contains(key));
+        annotations.notes.extend(tags.notes.iter().cloned());
+    });
+    let (id, annotations) = changed.map_err(store_failure)?;
+    if json {
+        let notes = Note::all(&annotations.notes);
+        return print_json(&ChangedRun {
+            title: annotations.title,
+            notes,
+            ..changed_run(RunAction::Tagged, &id)
+        });
+    }
+    let title = annotations.title.unwrap_or_else(|| "no title".to_owned());
+    let notes = annotations.notes.iter().map(|(key, value)| format!("  {key}={value}"));
+    print_lines(&format!("{id}: {title}{}\n", notes.collect::<String>()))
+}
+
+/// A document with the keys that every action has.
+fn changed_run(action: RunAction, id: &RunId) -> ChangedRun {
+    ChangedRun {
+        envelope: ChangedRun::envelope(&program::origin()),
+        action,
+        id: id.to_string(),
+        former_id: None,
+        file: None,
+        title: None,
+        notes: Vec::new(),
+        was_there: None,
+    }
+}
+
+/// `netduel runs rename`.
+fn rename(store: &Store, name: &str, to: &RunId, json: bool) -> Result<(), Failure> {
+    let former = store.rename(name, to).map_err(store_failure)?;
+    if json {
+        return print_json(&ChangedRun {
+            former_id: Some(former.to_string()),
+            ..changed_run(RunAction::Renamed, to)
+        });
+    }
+    print(&format!("renamed {former} to {to}\n"))
+}
+
+/// `netduel runs export`.
+fn export(
+    store: &Store,
+    name: &str,
+    (out, is_redacted): (Option<&Path>, bool),
+    json: bool,
+) -> Result<(), Failure> {
+    let run = redaction::run(store.read(name).map_err(store_failure)?)?;
+    let id = run.header.id.clone();
+    let bytes = if is_redacted {
+        bytes_of(&run).kind(Kind::Internal)?
+    } else {
+        store.records(name).map_err(store_failure)?
+    };
+    let file = match out {
+        Some(file) => file.to_owned(),
+        None => unused(PathBuf::from(format!("{id}.{EXTENSION}")))?,
+    };
+    output_file::write(&file, &bytes).map_err(|error| {
+        Failure::caused(Kind::Store, format!("failed to write {}: {error}", file.display()), error)
+            .remedy("choose another place with --out")
+    })?;
+    let file = redaction::text(&file.display().to_string());
+    if json {
+        return print_json(&ChangedRun { file: Some(file), ..changed_run(RunAction::Exported, &id) });
+    }
+    let size = human_si(bytes.len() as f64, "B");
+    print_lines(&format!("{file} ({size}); open it with: netduel report {file}\n"))
+}
+
+/// A file that the user did not name replaces no other.
+fn unused(file: PathBuf) -> Result<PathBuf, Failure> {
+    if file.symlink_metadata().is_ok() {
+        let text = format!("failed to write {}: there is a file of this name", file.display());
+        return Err(Failure::message(Kind::Store, text).remedy("name a file with --out"));
+    }
+    // `netduel report` takes a name with a slash for a file.
+    Ok(Path::new(".").join(file))
+}
+
+/// `netduel runs import`.
+fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Result<(), Failure> {
+    let store = writable_store(args)?;
+    let imported = store.import(file, name).map_err(|error| match error {
+        StoreError::Exists { path } => {
+            let text = format!(
+                "failed to import {}: the store has another run of this name, {}",
+                file.display(),
+                path.display()
+            );
+            Failure::message(Kind::Store, text).remedy("choose another name with --name")
+        }
+        other => store_failure(other),
+    })?;
+    if json {
+        return print_json(&ChangedRun {
+            file: Some(file.display().to_string()),
+            was_there: Some(imported.was_there),
+            ..changed_run(RunAction::Imported, &imported.id)
+        });
+    }
+    let id = imported.id;
+    if imported.was_there {
+        return print_lines(&format!("{id} was in the store before\n"));
+    }
+    let trials = format!("{} trial{}", imported.trials, if imported.trials == 1 { "" } else { "s" });
+    print_lines(&format!("imported {id}, {trials}; show it with: netduel report {id}\n"))
+}
+
+/// `netduel runs du`.
+fn usage(store: &Store, json: bool) -> Result<(), Failure> {
+    let mut runs = Vec::new();
+    for run in store.list().kind(Kind::Store)? {
+        let usage = store.usage(&run.id).map_err(store_failure)?;
+        runs.push(RunUsage { id: run.id.to_string(), bytes: usage.bytes, disk_bytes: usage.disk_bytes });
+    }
+    runs.sort_by(|left, right| right.disk_bytes.cmp(&left.disk_bytes).then_with(|| left.id.cmp(&right.id)));
+    let disk_bytes = runs.iter().map(|run| run.disk_bytes).fold(0, u64::saturating_add);
+    let free_bytes = free_bytes(store.folder());
+    let folder = store.folder().display().to_string();
+    if json {
+        let envelope = RunsUsage::envelope(&program::origin());
+        return print_json(&RunsUsage { envelope, folder, runs, disk_bytes, free_bytes });
+    }
+    let size = |bytes: u64| human_si(bytes as f64, "B");
+    let lines: Vec<String> =
+        runs.iter().map(|run| format!("{:>9}  {}\n", size(run.disk_bytes), run.id)).collect();
+    let lines = lines.concat();
+    let free = free_bytes.map(|bytes| format!(", {} are free", size(bytes))).unwrap_or_default();
+    print_lines(&format!("{lines}{:>9}  in {folder}{free}\n", size(disk_bytes)))
+}
+
+/// Free space of the file system of a folder for this user.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let space = rustix::fs::statvfs(folder).ok()?;
+    space.f_bavail.checked_mul(space.f_frsize)
+}

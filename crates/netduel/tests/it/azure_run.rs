@@ -1,0 +1,390 @@
+//! `netduel azure run` with a program in place of `az`. The VMs are network namespaces with an sshd each: connections, agents, traffic and the proof
+//! of its path are real.
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+
+use crate::azure::{answers, fake_az, prints};
+use crate::support::{Bench, Finished, STREAM, UnderWay};
+use crate::vms::{Vms, assert_names, move_to_physical_host, program, with_room_for_vms};
+
+/// A folder with `az`, a bed, a plan, and sshds where the test needs them.
+struct Scene {
+    /// They end before their folder is removed.
+    vms: Option<Vms>,
+    bench: Bench,
+    answers: Map<String, Value>,
+}
+
+/// Runs a test with the VMs; says so where it cannot run.
+#[track_caller]
+fn with_vms(test: &str, body: impl FnOnce(&mut Scene)) {
+    with_room_for_vms(test, || {
+        let mut scene = Scene::new();
+        scene.vms = Some(Vms::start(&scene.bench));
+        body(&mut scene);
+    });
+}
+
+/// A VM and its NICs as Azure claims them.
+fn machine(number: u8, state: &str) -> Value {
+    let nic = |name: &str| json!({ "id": format!("/x/networkInterfaces/vm{number}-{name}") });
+    json!({
+        "name": format!("vm{number}"), "location": "westeurope", "zones": null, "vmId": null, "powerState": state,
+        "publicIps": format!("192.0.2.{}", number + 6), "hardwareProfile": { "vmSize": "Standard_D4s_v3" },
+        "osProfile": { "adminUsername": "root" }, "networkProfile": { "networkInterfaces": [nic("synthetic"), nic("accelerated")] },
+    })
+}
+
+fn machines(state: &str) -> Value {
+    json!([machine(1, state), machine(2, state)])
+}
+
+fn interface(number: u8, index: u8, name: &str, is_accelerated: bool) -> Value {
+    let public = (index == 0).then(|| json!({ "id": format!("/x/publicIPAddresses/vm{number}-address") }));
+    json!({
+        "name": format!("vm{number}-{name}"), "macAddress": format!("00-0D-3A-00-0{index}-0{number}"),
+        "enableAcceleratedNetworking": is_accelerated, "virtualMachine": { "id": format!("/x/virtualMachines/vm{number}") },
+        "ipConfigurations": [{
+            "privateIPAddress": format!("10.77.{index}.{}", number + 3), "publicIPAddress": public, "subnet": { "id": format!("/x/subnets/{name}") },
+        }],
+    })
+}
+
+/// The NICs of both VMs. Nothing here has a virtual function: with `is_accelerated` Azure and the guests contradict each other.
+fn interfaces(is_accelerated: bool) -> Value {
+    let of = |number: u8| {
+        [interface(number, 0, "synthetic", false), interface(number, 1, "accelerated", is_accelerated)]
+    };
+    json!([of(1), of(2)].concat())
+}
+
+/// A plan that compares both networks; a workload follows.
+pub const PLAN: &str = r#"
+name = "networks"
+question = "Which network is faster?"
+[hosts.client]
+bed = "vm1"
+[hosts.server]
+bed = "vm2"
+[[arms]]
+name = "synthetic"
+client = "client"
+server = "server"
+network = "synthetic"
+[[arms]]
+name = "accelerated"
+client = "client"
+server = "server"
+network = "accelerated"
+[design]
+blocks_min = 2
+blocks_max = 2
+"#;
+
+impl Scene {
+    fn new() -> Self {
+        let mut scene = Self { vms: None, bench: Bench::new(), answers: Map::new() };
+        for folder in ["bin", "tmp"] {
+            fs::create_dir(scene.bench.path().join(folder)).unwrap();
+        }
+        symlink(fake_az(), scene.at("bin/az")).unwrap();
+        for (start, answer) in answers() {
+            scene.answer(start, answer);
+        }
+        scene.answer("vm list --resource-group", prints(&machines("VM running")));
+        scene.answer("network nic list", prints(&interfaces(false)));
+        fs::write(scene.at("key.pub"), "ssh-ed25519 AAAAC3Nz me@here\n").unwrap();
+        let bed = format!(
+            "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_D4s_v3\"\nssh_key = {:?}\n",
+            scene.at("key.pub")
+        );
+        fs::write(scene.at("x.toml"), bed).unwrap();
+        scene.bench.plan(&format!("{PLAN}{STREAM}"));
+        scene
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.bench.path().join(name).display().to_string()
+    }
+
+    fn answer(&mut self, start: &str, answer: Value) {
+        self.answers.insert(start.to_owned(), answer);
+        fs::write(self.at("answers.json"), Value::Object(self.answers.clone()).to_string()).unwrap();
+    }
+
+    fn netduel(&self, words: &[&str]) -> Command {
+        let mut command = self.bench.netduel(words);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", self.at("bin"))).env("NETDUEL_FAKE_AZ", self.bench.path());
+        command.env("TMPDIR", self.at("tmp")).env_remove("XDG_RUNTIME_DIR");
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Finished {
+        Finished::from(self.netduel(words).output().unwrap())
+    }
+
+    fn calls(&self) -> String {
+        fs::read_to_string(self.at("calls")).unwrap_or_default()
+    }
+
+    /// The bed in the header of the stored run.
+    fn stored_bed(&self) -> Value {
+        let files = fs::read_dir(self.bench.store()).unwrap().flatten().map(|entry| entry.path());
+        let run =
+            files.into_iter().find(|path| path.extension().is_some_and(|one| one == "netduel")).unwrap();
+        let text = fs::read_to_string(run).unwrap();
+        let head: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        find(&head, "bed").expect("the header has the bed").clone()
+    }
+
+    /// Creates the bed, as a user would.
+    fn up(&self) {
+        self.run(&["azure", "up", "x.toml", "--ssh-from", "192.0.2.1/32"]).expect_code(0);
+    }
+}
+
+#[test]
+fn bed_is_created_carries_a_plan_over_both_networks_and_is_deleted() {
+    with_vms("azure_run::bed_is_created_carries_a_plan_over_both_networks_and_is_deleted", |scene| {
+        scene.up();
+        // Packages are being installed when the run begins.
+        let installing = scene.at("installing");
+        fs::write(&installing, "").unwrap();
+        program(
+            &scene.bench,
+            "vm-bin/cloud-init",
+            &format!(
+                "[ \"$*\" = 'status --wait' ] || exit 9\n[ ! -e {installing} ] && echo 'status: done' && exit 0\nrm {installing}\nexit 124"
+            ),
+        );
+        let run = scene.run(&["azure", "run", "plan.toml", "--out", "report", "--json"]).expect_code(0);
+        assert_names(
+            &run.stderr,
+            &[
+                "client: cloud-init still runs after",
+                "arm synthetic: network synthetic of the bed x, server 10.77.0.5; proven by eth0 at the client, eth0 at the server",
+                "arm accelerated: network accelerated of the bed x, server 10.77.1.5; proven by eth1 at the client, eth1 at the server",
+            ],
+        );
+        let document = run.json();
+        assert_eq!(
+            (&document["trials_valid"], &document["trials_excluded"]),
+            (&4.into(), &0.into()),
+            "{document}"
+        );
+        assert_eq!(document["plan"]["hosts"][1]["vm"], "vm2");
+        assert_eq!(document["plan"]["arms"][1]["network"], "accelerated");
+        assert_eq!(document["plan"]["arms"][1]["expected_interface_server"], "eth1");
+        assert_eq!(document["plan"]["hosts"][0]["launch"]["user"], "root");
+        let kinds: Vec<&Value> =
+            document["warnings"].as_array().unwrap().iter().map(|one| &one["kind"]).collect();
+        assert!(
+            !kinds.contains(&&"bed-disagrees".into()) && !kinds.contains(&&"arm-not-proven".into()),
+            "{kinds:?}"
+        );
+        assert!(
+            fs::read_to_string(scene.at("report/report.html")).unwrap().contains("Which network is faster?")
+        );
+        // The host keys are the bed's, not the user's.
+        let keys = scene.at("state/netduel/azure/x/known_hosts");
+        assert_names(&fs::read_to_string(&keys).unwrap(), &["192.0.2.7", "192.0.2.8"]);
+        // What Azure claimed and what the guests showed.
+        let bed = scene.stored_bed();
+        assert_eq!((&bed["name"], &bed["vms"][0]["name"]), (&"x".into(), &"vm1".into()), "{bed}");
+        assert_eq!(bed["vms"][1]["nics"][1]["seen"]["interface"], "eth1");
+
+        scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
+        assert!(!Path::new(&keys).exists());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+/// The first value of a key with an object, at any depth.
+fn find<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    match value {
+        Value::Object(map) => map
+            .get(key)
+            .filter(|inner| inner.is_object())
+            .or_else(|| map.values().find_map(|inner| find(inner, key))),
+        Value::Array(list) => list.iter().find_map(|inner| find(inner, key)),
+        _ => None,
+    }
+}
+
+#[test]
+fn contradiction_of_an_arm_stops_the_run_unless_it_is_allowed() {
+    with_vms("azure_run::contradiction_of_an_arm_stops_the_run_unless_it_is_allowed", |scene| {
+        scene.up();
+        scene.answer("network nic list", prints(&interfaces(true)));
+        let refused = scene.run(&["azure", "run", "plan.toml"]).expect_code(12).stderr;
+        assert_names(
+            &refused,
+            &[
+                "problem at vm1: vm1-accelerated has no virtual function, and Azure claims that it is accelerated",
+                "accelerated networking of vm1-accelerated is on; eth1 (driver veth) has no virtual function",
+                "az vm deallocate --resource-group netduel-x --name vm1",
+                "vm2: vm2-accelerated has no virtual function",
+                "--allow-disagreement",
+            ],
+        );
+        assert!(
+            !scene.bench.store().exists()
+                || fs::read_dir(scene.bench.store()).unwrap().flatten().next().is_none(),
+            "{refused}"
+        );
+        let run = scene.run(&["azure", "run", "plan.toml", "--allow-disagreement", "--json"]).expect_code(0);
+        let document = run.json();
+        let warnings = document["warnings"].as_array().unwrap();
+        let of_bed: Vec<&Value> = warnings.iter().filter(|one| one["kind"] == "bed-disagrees").collect();
+        assert_eq!(of_bed.iter().map(|one| &one["host"]).collect::<Vec<_>>(), ["client", "server"]);
+        let findings = document["hosts"][0]["findings"].to_string();
+        assert!(findings.contains("bed-no-vf"), "{findings}");
+        assert_eq!(document["trials_valid"], 4);
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn vm_that_moves_between_blocks_is_a_warning_of_the_run() {
+    with_vms("azure_run::vm_that_moves_between_blocks_is_a_warning_of_the_run", |scene| {
+        scene.up();
+        move_to_physical_host("AMS01");
+        let plan = PLAN.replace("= 2", "= 6");
+        scene.bench.plan(&format!("{plan}{STREAM}"));
+        let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
+        run.wait_for(" 4/12");
+        move_to_physical_host("AMS02");
+        run.finish().expect_code(0);
+        let document = scene.run(&["report", "last", "--format", "json"]).expect_code(0).json();
+        let warnings = document["warnings"].as_array().unwrap();
+        let moved: Vec<String> = warnings
+            .iter()
+            .filter(|one| one["kind"] == "placement-changed")
+            .map(|one| one["text"].to_string())
+            .collect();
+        assert!(!moved.is_empty(), "{warnings:?}");
+        assert_names(
+            &moved.concat(),
+            &["host client", "host server", "moved from physical host AMS01 to AMS02"],
+        );
+        assert_eq!(scene.stored_bed()["vms"][0]["seen"]["physical_host"], "AMS01");
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn stopped_vms_are_started_only_on_request() {
+    with_vms("azure_run::stopped_vms_are_started_only_on_request", |scene| {
+        scene.up();
+        fs::write(scene.at("stopped"), "").unwrap();
+        let out = |state: &str| machines(state).to_string();
+        scene.answer(
+            "vm list --resource-group",
+            json!([{ "when": "stopped", "out": out("VM deallocated") }, { "out": out("VM running") }]),
+        );
+        scene.answer("vm start --resource-group netduel-x --name vm1 --no-wait", json!([{}]));
+        scene.answer(
+            "vm start --resource-group netduel-x --name vm2 --no-wait",
+            json!([{ "remove": "stopped" }]),
+        );
+        let refused = scene.run(&["azure", "run", "plan.toml"]).expect_code(12).stderr;
+        assert_names(&refused, &["vm1 is deallocated, vm2 is deallocated", "--start", "19:00 UTC"]);
+        assert!(!scene.calls().contains("vm start"), "{}", scene.calls());
+        let run = scene.run(&["azure", "run", "plan.toml", "--start"]).expect_code(0);
+        assert_names(&run.stderr, &["starting vm1, vm2 of the bed x"]);
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn several_plans_run_one_after_the_other_with_a_report_each() {
+    with_vms("azure_run::several_plans_run_one_after_the_other_with_a_report_each", |scene| {
+        scene.up();
+        let plan = format!("{PLAN}{STREAM}");
+        fs::write(scene.at("second.toml"), plan.replace("\"networks\"", "\"second.plan\"")).unwrap();
+        // This one cannot run: its folder on the host is a file.
+        let broken = plan
+            .replace("\"networks\"", "\"broken\"")
+            .replace("bed = \"vm1\"", "bed = \"vm1\"\nfolder = \"/dev/null/x\"");
+        fs::write(scene.at("broken.toml"), broken).unwrap();
+        let words = [
+            "azure",
+            "run",
+            "plan.toml",
+            "broken.toml",
+            "second.toml",
+            "--bed",
+            "x.toml",
+            "--out",
+            "reports",
+        ];
+        let run = scene.run(&words).expect_code(3).stderr;
+        assert_names(
+            &run,
+            &[
+                "plan 1 of 3: plan.toml",
+                "netduel: broken.toml: ",
+                "the folder cannot be made",
+                "1 of 3 plans failed: broken.toml",
+            ],
+        );
+        for name in ["networks", "second.plan"] {
+            assert!(Path::new(&scene.at(&format!("reports/{name}/report.html"))).exists(), "{name}");
+        }
+        let json = scene.run(&["azure", "run", "plan.toml", "second.toml", "--json"]).expect_code(2);
+        assert_names(&json.stderr, &["name one plan with --json"]);
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
+    let scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    let plan = format!("{PLAN}{STREAM}");
+    fs::write(scene.at("other.toml"), plan.replace("network = \"accelerated\"", "")).unwrap();
+    let error = scene.run(&["azure", "run", "other.toml", "--bed", "x"]).expect_code(2).stderr;
+    assert_names(
+        &error,
+        &[
+            "other.toml does not fit the bed",
+            "the arm accelerated uses the network test",
+            "synthetic, accelerated",
+        ],
+    );
+    let checked = scene.run(&["plan", "check", "other.toml", "--bed", "x.toml"]).expect_code(2).stderr;
+    assert_names(&checked, &["the arm accelerated uses the network test"]);
+    let checked = scene.run(&["plan", "check", "plan.toml", "--bed", "x.toml"]).expect_code(0).stdout;
+    assert_names(&checked, &["vm1, vm2 in synthetic, accelerated; the bed x has them"]);
+    let unknown = scene.run(&["plan", "check", "plan.toml"]).expect_code(0).stdout;
+    assert_names(&unknown, &["not known without --bed", "vm1 of a bed, reached by ssh as root"]);
+    // Without a bed there is nothing to connect to.
+    let without = scene.run(&["run", "plan.toml"]).expect_code(3).stderr;
+    assert_names(&without, &["netduel azure run"]);
+    let local = "name = \"x\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n[[arms]]\nname = \"one\"\nclient = \"a\"\n\
+                 server = \"b\"\n[design]\naa = true\n";
+    fs::write(scene.at("local.toml"), format!("{local}{STREAM}")).unwrap();
+    let error = scene.run(&["azure", "run", "local.toml"]).expect_code(2).stderr;
+    assert_names(&error, &["no host with `bed`", "netduel run local.toml"]);
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn bed_is_the_only_one_or_the_named_one() {
+    let mut scene = Scene::new();
+    let group = |name: &str| json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": { "netduel": name, "netduel-created": "1795343407" } });
+    scene.answer("group list", prints(&json!([group("x"), group("y")])));
+    let error = scene.run(&["azure", "run", "plan.toml"]).expect_code(2).stderr;
+    assert_names(&error, &["the subscription fake has x, y", "--bed"]);
+    scene.answer("group list", prints(&json!([])));
+    let error = scene.run(&["azure", "run", "plan.toml"]).expect_code(12).stderr;
+    assert_names(&error, &["there is none in the subscription fake", "netduel azure up"]);
+    let error = scene.run(&["azure", "run", "plan.toml", "--bed", "x"]).expect_code(12).stderr;
+    assert_names(&error, &["there is no bed x"]);
+    assert!(!scene.calls().contains("vm list"), "{}", scene.calls());
+}

@@ -1,0 +1,197 @@
+//! Treatments of Azure's NICs and VMs in whole runs, with a program in place of `az` that adds and removes a virtual function in the guest: an
+//! interface with the same MAC address. Each test has a network namespace of its own.
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use netduel_test_support::NewNamespace;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{Bench, Finished, UnderWay, signal, until};
+
+const MAC: &str = "02:00:00:00:00:07";
+const SHOW: &str = "network nic show --resource-group g --name n";
+const UPDATE: &str = "network nic update --resource-group g --name n --accelerated-networking";
+
+fn in_namespace(name: &str, body: fn()) {
+    let prepare = "ip link add va address 02:00:00:00:00:07 type dummy; ip link set lo up";
+    NewNamespace { prepare, ..NewNamespace::default() }.run(&format!("azure_treatments::{name}"), body);
+}
+
+/// A folder with `az` and a plan of the arms `off` and `on`, which switch the NIC `n` of the client.
+struct Scene {
+    bench: Bench,
+    plan: PathBuf,
+}
+
+/// An answer of `az network nic show`.
+fn nic(accelerated: bool) -> String {
+    let vm = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm1";
+    json!({
+        "name": "n", "enableAcceleratedNetworking": accelerated, "macAddress": MAC.replace(':', "-").to_uppercase(),
+        "virtualMachine": { "id": vm },
+    })
+    .to_string()
+}
+
+/// Answers to a switch while the VM runs.
+fn live() -> [(String, Value); 2] {
+    [
+        (
+            format!("{UPDATE} true"),
+            json!([{ "create": "on", "run": ["ip", "link", "add", "vf", "address", MAC, "type", "dummy"] }]),
+        ),
+        (format!("{UPDATE} false"), json!([{ "remove": "on", "run": ["ip", "link", "del", "vf"] }])),
+    ]
+}
+
+/// Answers to a switch that needs the VM stopped.
+fn stopped() -> [(String, Value); 4] {
+    let refused = json!({ "err": "ERROR: (NicInUse) not while the VM runs\n", "code": 1 });
+    let [on, off] = live().map(|(command, answer)| {
+        let mut made = answer[0].clone();
+        made["when"] = json!("stopped");
+        (command, json!([made, refused]))
+    });
+    [
+        on,
+        off,
+        ("vm deallocate --resource-group g --name vm1".to_owned(), json!([{ "create": "stopped" }])),
+        (
+            "vm start --resource-group g --name vm1".to_owned(),
+            json!([{ "when": "stopped", "remove": "stopped" }, {}]),
+        ),
+    ]
+}
+
+/// A treatment that switches the NIC.
+fn switch(on: bool) -> String {
+    format!("{{ azure-nic = \"n\", resource-group = \"g\", accelerated = {on}, on = \"client\" }}")
+}
+
+impl Scene {
+    fn new(
+        answers: impl IntoIterator<Item = (String, Value)>,
+        treatments: [&str; 2],
+        duration: &str,
+    ) -> Self {
+        let bench = Bench::new();
+        fs::create_dir(bench.path().join("bin")).unwrap();
+        let test = std::env::current_exe().unwrap();
+        let fake = test.parent().unwrap().parent().unwrap().join("examples/fake_az");
+        symlink(fake, bench.path().join("bin/az")).unwrap();
+        let show = json!([{ "when": "on", "out": nic(true) }, { "out": nic(false) }]);
+        let answers: serde_json::Map<String, Value> =
+            answers.into_iter().chain([(SHOW.to_owned(), show)]).collect();
+        fs::write(bench.path().join("answers.json"), Value::Object(answers).to_string()).unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_netduel"));
+        let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", program.parent().unwrap().display());
+        let host =
+            format!("launch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"env\", \"{path}\"]\n");
+        let arm = |name: &str, treatments: &str| {
+            format!(
+                "[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{treatments}]\n"
+            )
+        };
+        let plan = bench.plan(&format!(
+            "name = \"toggle\"\nquestion = \"q?\"\n[hosts.a]\n{host}[hosts.b]\n{host}{}{}[[workloads]]\nname = \"w\"\n\
+             type = \"tcp-rr\"\nduration = \"{duration}\"\nwarmup = \"0 s\"\n[design]\nseed = 5\nblocks_min = 2\nblocks_max = 2\n",
+            arm("off", treatments[0]),
+            arm("on", treatments[1])
+        ));
+        Self { bench, plan }
+    }
+
+    /// With arms that switch accelerated networking off and on.
+    fn toggle(answers: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self::new(answers, [&switch(false), &switch(true)], "100 ms")
+    }
+
+    fn netduel(&self, options: &[&str]) -> Command {
+        let plan = self.plan.display().to_string();
+        let mut command = self.bench.netduel(&[&["run", plan.as_str()][..], options].concat());
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.bench.path().join("bin").display());
+        command.env("PATH", path).env("NETDUEL_FAKE_AZ", self.bench.path());
+        command
+    }
+
+    fn run(&self, options: &[&str]) -> Finished {
+        Finished::from(self.netduel(options).output().unwrap())
+    }
+
+    fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.bench.path().join("calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn count(&self, start: &str) -> usize {
+        self.calls().iter().filter(|call| call.starts_with(start)).count()
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.bench.path().join(file).exists()
+    }
+}
+
+#[test]
+fn nic_is_switched_for_its_arm_and_returns_at_the_end_of_the_run() {
+    in_namespace("nic_is_switched_for_its_arm_and_returns_at_the_end_of_the_run", || {
+        let scene = Scene::toggle(live());
+        let run = scene.run(&[]).expect_code(0);
+        assert!(run.stderr.contains("changing accelerated networking of n on (a)"), "{}", run.stderr);
+        let (on, off) = (scene.count(&format!("{UPDATE} true")), scene.count(&format!("{UPDATE} false")));
+        // Two blocks of two trials; the last state is undone.
+        assert!((1..=2).contains(&on) && on == off, "{:?}", scene.calls());
+        assert!(!scene.has("on"));
+        assert_eq!(scene.count("vm "), 0, "no VM was stopped: {:?}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn guard_returns_the_nic_when_the_run_is_killed() {
+    in_namespace("guard_returns_the_nic_when_the_run_is_killed", || {
+        // Whichever arm is first, its first trial has the NIC on and does not end.
+        let scene = Scene::new(live(), [&switch(true), &switch(true)], "600 s");
+        let run = UnderWay::start(scene.netduel(&[]));
+        assert!(until(|| scene.has("on")), "{:?}", scene.calls());
+        signal(run.pid(), Signal::KILL);
+        assert!(until(|| !scene.has("on")), "{:?}", scene.calls());
+        assert!(until(|| scene.count(&format!("{UPDATE} false")) == 1), "{:?}", scene.calls());
+        drop(run);
+    });
+}
+
+#[test]
+fn vm_is_stopped_only_with_permission_and_runs_again() {
+    in_namespace("vm_is_stopped_only_with_permission_and_runs_again", || {
+        let scene = Scene::toggle(stopped());
+        let error = scene.run(&[]).expect_code(12).stderr;
+        assert!(error.contains("not while the VM runs") && error.contains("--allow-deallocate"), "{error}");
+        assert_eq!(scene.count("vm "), 0, "{:?}", scene.calls());
+        scene.run(&["--allow-deallocate"]).expect_code(0);
+        assert!(scene.count("vm deallocate") >= 2, "{:?}", scene.calls());
+        assert!(!scene.has("on") && !scene.has("stopped"), "{:?}", scene.calls());
+        // Each stop is followed by a start before anything else of the VM.
+        let vm: Vec<String> = scene.calls().into_iter().filter(|call| call.starts_with("vm ")).collect();
+        let stop = |call: &String| call.starts_with("vm deallocate");
+        assert!(vm.windows(2).all(|two| !(stop(&two[0]) && stop(&two[1]))), "{vm:?}");
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn plan_that_stops_a_vm_is_refused_without_permission_before_anything_is_asked() {
+    let placement = "{ azure-placement = \"near\", vm = \"vm1\", resource-group = \"g\", on = \"client\" }";
+    let scene = Scene::new(live(), ["", placement], "100 ms");
+    let error = scene.run(&[]).expect_code(2).stderr;
+    assert!(error.contains("vm1 in the proximity group near stops the VM"), "{error}");
+    assert!(error.contains("--allow-deallocate"), "{error}");
+    let nowhere = "{ azure-nic = \"n\", accelerated = true, on = \"client\" }";
+    let scene = Scene::new(live(), ["", nowhere], "100 ms");
+    let error = scene.run(&[]).expect_code(2).stderr;
+    assert!(error.contains("resource-group"), "{error}");
+    assert_eq!(scene.calls(), Vec::<String>::new());
+}

@@ -1,0 +1,133 @@
+//! Completions of names in the shells themselves.
+use std::process::Command;
+
+use netduel_test_support::skip;
+
+use crate::support::{Bench, STREAM, stored};
+use crate::tmux::Tmux;
+
+/// A plan of two hosts, whose names differ from all others.
+const PLAN: &str = r#"
+name = "far"
+question = "Which is faster?"
+[hosts.alpha]
+launch = "local"
+[hosts.bravo]
+launch = "ssh"
+host = "bravo.example"
+addresses = ["192.0.2.7"]
+[[arms]]
+name = "synthetic"
+client = "alpha"
+server = "bravo"
+[[arms]]
+name = "accelerated"
+client = "alpha"
+server = "bravo"
+treatments = [{ offload = "tso", interface = "eth0", value = "on" }]
+"#;
+
+/// A test's folder with a run, a pairing and a plan.
+fn bench() -> Bench {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let pairings = bench.path().join("state/netduel/pairings");
+    std::fs::create_dir_all(&pairings).unwrap();
+    std::fs::write(pairings.join("faraway:5210"), "").unwrap();
+    bench.plan(&format!("{PLAN}{STREAM}"));
+    bench
+}
+
+/// What stands on the command line after the tabulator, for what was typed.
+const CASES: [(&str, &str); 6] = [
+    ("netduel report ol", "netduel report old-1"),
+    ("netduel run --resume ol", "netduel run --resume old-1"),
+    ("netduel runs tag ol", "netduel runs tag old-1"),
+    ("netduel runs export ol", "netduel runs export old-1"),
+    ("netduel tcp far", "netduel tcp faraway"),
+    ("netduel inspect --plan plan.toml br", "netduel inspect --plan plan.toml bravo"),
+];
+
+fn assert_completes(shell: &str, set_up: &str) {
+    let bench = bench();
+    if Command::new(shell.split(' ').next().unwrap()).arg("--version").output().is_err() {
+        return skip(format!("no {shell}"));
+    }
+    let Some(tmux) = Tmux::start(&bench, (120, 24), shell) else { return };
+    tmux.send(&format!("{set_up}; clear; echo rea''dy"));
+    tmux.press("Enter");
+    tmux.wait_for("a prompt", |screen| screen.lines().any(|line| line.trim() == "ready"));
+    for (typed, completed) in CASES {
+        tmux.send(typed);
+        tmux.press("Tab");
+        tmux.wait_for(&format!("{completed} in {shell}"), |screen| screen.contains(completed));
+        tmux.press("C-u");
+        tmux.send("clear");
+        tmux.press("Enter");
+        tmux.wait_for("an empty screen", |screen| !screen.contains(typed));
+    }
+    // The options of the definition remain.
+    tmux.send("netduel tcp --parall");
+    tmux.press("Tab");
+    tmux.wait_for("an option", |screen| screen.contains("netduel tcp --parallel"));
+}
+
+#[test]
+fn bash_completes_names() {
+    assert_completes("bash --norc", "source <(netduel completions bash)");
+}
+
+#[test]
+fn zsh_completes_names() {
+    assert_completes(
+        "zsh -f",
+        "PS1='$ '; autoload -U compinit; compinit -u -D; source <(netduel completions zsh)",
+    );
+}
+
+#[test]
+fn zsh_completes_names_from_a_file_in_its_path() {
+    assert_completes(
+        "zsh -f",
+        "PS1='$ '; mkdir -p functions; netduel completions zsh > functions/_netduel; fpath+=($PWD/functions); autoload -U compinit; compinit -u -D",
+    );
+}
+
+#[test]
+fn fish_completes_names() {
+    let bench = bench();
+    if Command::new("fish").arg("--version").output().is_err() {
+        return skip("no fish");
+    }
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_netduel")).parent().unwrap();
+    let completed = |line: &str| {
+        let script = format!("netduel completions fish | source; complete -C {line:?}");
+        let mut command = Command::new("fish");
+        command.args(["--no-config", "-c", &script]).current_dir(bench.path());
+        command.env("PATH", format!("{}:{}", program.display(), std::env::var("PATH").unwrap()));
+        command.env("HOME", bench.path());
+        bench.mark(&mut command);
+        let output = command.output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (typed, whole) in CASES {
+        let word = whole.rsplit(' ').next().unwrap();
+        let found = completed(typed);
+        assert!(found.lines().any(|line| line.starts_with(word)), "{typed}: {found}");
+    }
+    assert!(completed("netduel tcp --parall").contains("--parallel"));
+    let conditions = completed("netduel run plan.toml --fail-if ");
+    assert!(conditions.contains("throughput on accelerated < -5 %"), "{conditions}");
+}
+
+#[test]
+fn arms_of_a_plan_complete_conditions() {
+    let bench = bench();
+    let conditions = bench.run(["complete", "conditions", "plan.toml"]).expect_code(0).stdout;
+    assert!(conditions.contains("throughput on accelerated < -5 %\n"), "{conditions}");
+    assert!(!conditions.contains(" on synthetic"), "the baseline has no verdict: {conditions}");
+    for condition in conditions.lines() {
+        let checked = bench.run(["run", "missing.toml", "--fail-if", condition]).expect_code(2);
+        assert!(checked.stderr.contains("missing.toml"), "{condition}: {}", checked.stderr);
+    }
+}

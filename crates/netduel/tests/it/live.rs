@@ -1,0 +1,157 @@
+//! The live view in a real terminal: its screens, its keys, and the terminal afterwards.
+use rustix::process::Signal;
+
+use crate::serve::Server;
+use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, short_plan, signal, until};
+use crate::tmux::Tmux;
+
+/// A shell without the settings of a user.
+const SHELL: &str = "sh";
+
+/// Starts a run of two paths; `blocks` of them, so that it lasts until it is stopped or ends soon.
+fn started<'b>(bench: &'b Bench, size: (u16, u16), blocks: u32, options: &str) -> Option<Tmux<'b>> {
+    let workloads = format!("{STREAM}{LATENCY}");
+    bench.plan(&short_plan(TWO_PATHS, &workloads, &format!("blocks_min = {blocks}\nblocks_max = {blocks}")));
+    let tmux = Tmux::start(bench, size, SHELL)?;
+    tmux.send(&format!("netduel run plan.toml {options}; echo ended with $?"));
+    tmux.press("Enter");
+    Some(tmux)
+}
+
+/// The modes of the terminal, as stty prints them: echo and line editing as before.
+fn assert_restored(tmux: &Tmux<'_>) {
+    assert!(!tmux.is_alternate());
+    tmux.send("clear; stty -a");
+    tmux.press("Enter");
+    let modes = tmux.wait_for("its modes", |screen| screen.contains("echoke"));
+    for mode in [" icanon", " ixon", " echo ", "susp = ^Z", "quit = ^\\"] {
+        assert!(modes.contains(mode), "{mode} is not restored:\n{modes}");
+    }
+}
+
+#[test]
+fn run_is_shown_on_terminals_of_three_sizes_and_its_verdicts_stay() {
+    for size in [(80, 24), (120, 40), (200, 60)] {
+        let bench = Bench::new();
+        let Some(tmux) = started(&bench, size, 6, "--live") else { return };
+        let screen = tmux.wait_for("a comparison", |screen| screen.contains("stream throughput"));
+        assert!(tmux.is_alternate());
+        let first = screen.lines().next().unwrap_or_default();
+        assert!(first.ends_with(" of 6"), "the last column is missing at {size:?}:\n{screen}");
+        for part in [
+            "Arms",
+            "synthetic",
+            "accelerated",
+            "Comparisons with synthetic",
+            "Blocks: ",
+            "CPU by core",
+            "q stop",
+        ] {
+            assert!(screen.contains(part), "{part} is missing at {size:?}:\n{screen}");
+        }
+        assert_eq!(screen.lines().count(), usize::from(size.1), "{screen}");
+        let last = tmux.wait_for("the end", |screen| screen.contains("ended with 0"));
+        assert!(
+            last.contains("Details: netduel report") || last.contains("details: netduel report"),
+            "{last}"
+        );
+        assert_restored(&tmux);
+        bench.run(["report", "last"]).expect_code(0);
+        drop(tmux);
+        bench.assert_nothing_left();
+    }
+}
+
+#[test]
+fn key_q_stops_the_run_cleanly_and_restores_the_terminal() {
+    let bench = Bench::new();
+    let Some(tmux) = started(&bench, (100, 30), 500, "") else { return };
+    tmux.wait_for("a finished trial", |screen| screen.contains("1 valid"));
+    tmux.press("q");
+    let screen = tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
+    assert!(screen.contains("finished trials are kept"), "{screen}");
+    assert_restored(&tmux);
+    drop(tmux);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn key_p_pauses_after_the_trial_in_flight_and_continues() {
+    let bench = Bench::new();
+    let Some(tmux) = started(&bench, (100, 30), 500, "") else { return };
+    tmux.wait_for("a finished trial", |screen| screen.contains("1 valid"));
+    tmux.press("p");
+    let paused = tmux.wait_for("the pause", |screen| screen.contains("paused: p goes on"));
+    let count = |screen: &str| screen.lines().find(|line| line.starts_with("Blocks")).map(str::to_owned);
+    tmux.press("p");
+    tmux.wait_for("the next trial", |screen| count(screen) != count(&paused));
+    tmux.press("q");
+    tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
+}
+
+#[test]
+fn keys_show_help_and_details_and_a_new_size_is_filled() {
+    let bench = Bench::new();
+    let Some(tmux) = started(&bench, (100, 30), 500, "") else { return };
+    tmux.wait_for("the view", |screen| screen.contains("q stop"));
+    tmux.press("?");
+    tmux.wait_for("the help", |screen| screen.contains("as the first Ctrl-C does"));
+    tmux.press("?");
+    tmux.press("d");
+    tmux.wait_for("verdicts", |screen| screen.contains("inconclusive: "));
+    tmux.resize(160, 45);
+    tmux.wait_for("two columns", |screen| screen.lines().filter(|line| line.contains('│')).count() > 30);
+    tmux.press("q");
+    tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
+}
+
+#[test]
+fn small_terminal_and_no_live_have_lines() {
+    let bench = Bench::new();
+    for (size, options) in [((99, 30), ""), ((120, 40), "--no-live")] {
+        let Some(tmux) = started(&bench, size, 1, options) else { return };
+        tmux.wait_for("the end", |screen| {
+            assert!(!screen.contains("q stop"), "{screen}");
+            screen.contains("ended with")
+        });
+    }
+}
+
+#[test]
+fn signal_restores_the_terminal() {
+    let bench = Bench::new();
+    let Some(tmux) = started(&bench, (100, 30), 500, "") else { return };
+    tmux.wait_for("a finished trial", |screen| screen.contains("1 valid"));
+    let run = bench.find(&["run", "plan.toml"]);
+    signal(*run.first().expect("the run"), Signal::TERM);
+    tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
+    assert_restored(&tmux);
+}
+
+#[test]
+fn killed_agents_leave_the_view_as_it_is() {
+    let bench = Bench::new();
+    let Some(tmux) = started(&bench, (100, 30), 500, "") else { return };
+    tmux.wait_for("a finished trial", |screen| screen.contains("1 valid"));
+    let agents = bench.find(&["agent"]);
+    signal(*agents.last().expect("an agent"), Signal::KILL);
+    tmux.wait_for("the warning", |screen| screen.contains("warning: ") || screen.contains("failed"));
+    assert!(tmux.is_alternate() || until(|| tmux.screen().contains("ended with")));
+    tmux.press("q");
+    tmux.wait_for("the end", |screen| screen.contains("ended with"));
+    assert_restored(&tmux);
+}
+
+#[test]
+fn quick_test_is_shown_and_its_lines_are_printed_at_the_end() {
+    let server = Server::start(&[]);
+    let Some(tmux) = Tmux::start(&server.bench, (100, 30), SHELL) else { return };
+    tmux.send(&format!("netduel tcp {} -t 3 -b 20M --live; echo ended with $?", server.string));
+    tmux.press("Enter");
+    tmux.wait_for("the view", |screen| screen.contains("q stop") && screen.contains("bit/s"));
+    assert!(tmux.is_alternate());
+    let screen = tmux.wait_for("the end", |screen| screen.contains("ended with 0"));
+    assert!(!tmux.is_alternate() && screen.contains("bottleneck"), "{screen}");
+    drop(tmux);
+    server.end();
+}

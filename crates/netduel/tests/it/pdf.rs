@@ -1,0 +1,184 @@
+//! A PDF by an installed browser: its pages have the report, and neither a finished nor an interrupted one leaves a process or a file behind.
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use netduel_test_support::skip;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, Signal};
+
+use crate::support::{Bench, Finished, send};
+
+/// A run of the golden files.
+fn golden(name: &str) -> String {
+    format!("{}/../netduel-store/tests/golden/{name}.netduel", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn is_installed(program: &str) -> bool {
+    let version = Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    version.is_ok()
+}
+
+/// A program in place of a browser.
+fn stand_in(bench: &Bench, script: &str) -> PathBuf {
+    let path = bench.path().join("browser");
+    fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn temporary(bench: &Bench) -> PathBuf {
+    let folder = bench.path().join("tmp");
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn assert_empty(folder: &Path) {
+    let left: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+#[test]
+fn pdf_has_the_report_with_page_numbers_and_leaves_nothing_behind() {
+    if !is_installed("chromium") {
+        return skip("no chromium to print a PDF");
+    }
+    let bench = Bench::new();
+    let folder = temporary(&bench);
+    let run = golden("format-2-real-failover");
+    let words = [
+        "report",
+        &run,
+        "--format",
+        "pdf",
+        "--out",
+        "report.pdf",
+        "--author",
+        "A. Author",
+        "--paper",
+        "letter",
+    ];
+    let finished = Finished::from(bench.netduel(words).env("TMPDIR", &folder).output().unwrap());
+    let finished = finished.expect_code(0);
+    assert!(finished.stderr.contains("printed by Chromium"), "{}", finished.stderr);
+    bench.assert_nothing_left();
+    assert_empty(&folder);
+    let pdf = bench.path().join("report.pdf");
+    assert!(fs::read(&pdf).unwrap().starts_with(b"%PDF-"));
+    if !is_installed("pdftotext") {
+        return skip("no pdftotext to read the PDF");
+    }
+    let text =
+        Command::new("pdftotext").args(["-layout".as_ref(), pdf.as_os_str(), "-".as_ref()]).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    let pages: Vec<&str> = text.split('\u{c}').filter(|page| !page.trim().is_empty()).collect();
+    assert!(pages.len() > 3, "{} pages", pages.len());
+    assert!(pages[0].contains("A. Author"), "{}", pages[0]);
+    for (number, page) in pages.iter().enumerate() {
+        assert!(
+            page.contains(&format!("{} / {}", number + 1, pages.len())),
+            "page {} has no number: {page}",
+            number + 1
+        );
+    }
+    for part in ["Verdicts", "Reproduction", "Appendix", "Data of the charts", "[workloads]"] {
+        let part = if part == "[workloads]" { "type = \"failover\"" } else { part };
+        assert!(text.contains(part), "no {part}");
+    }
+}
+
+#[test]
+fn interrupted_print_ends_the_browser_and_removes_its_files() {
+    let bench = Bench::new();
+    let folder = temporary(&bench);
+    let pipe = bench.path().join("started");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let script = format!(
+        "case \"$*\" in --version) echo Chromium 131.0; exit;; esac\nsleep 1000 & echo x > {}; wait\n",
+        pipe.display()
+    );
+    let browser = stand_in(&bench, &script);
+    let run = golden("format-2");
+    let words = [
+        "report".as_ref(),
+        run.as_ref(),
+        "--out".as_ref(),
+        "report.pdf".as_ref(),
+        "--browser".as_ref(),
+        browser.as_os_str(),
+    ];
+    let child = bench
+        .netduel(words)
+        .env("TMPDIR", &folder)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Opening waits for the stand-in, which then runs.
+    let mut text = String::new();
+    fs::File::open(&pipe).unwrap().read_to_string(&mut text).unwrap();
+    send(Pid::from_child(&child), Signal::INT).unwrap();
+    let finished = Finished::from(child.wait_with_output().unwrap()).expect_code(130);
+    assert!(finished.stderr.contains("stopped by the user before the PDF"), "{}", finished.stderr);
+    bench.assert_nothing_left();
+    assert_empty(&folder);
+    assert!(!bench.path().join("report.pdf").exists());
+}
+
+#[test]
+fn browser_without_a_pdf_is_an_error_with_its_last_message() {
+    let bench = Bench::new();
+    let folder = temporary(&bench);
+    let browser = stand_in(
+        &bench,
+        "case \"$*\" in --version) echo Chromium 99.0; exit;; esac\necho it is out of paper >&2\n",
+    );
+    let run = golden("format-2");
+    let words = [
+        "report".as_ref(),
+        run.as_ref(),
+        "--out".as_ref(),
+        "report.pdf".as_ref(),
+        "--browser".as_ref(),
+        browser.as_os_str(),
+    ];
+    let finished =
+        Finished::from(bench.netduel(words).env("TMPDIR", &folder).output().unwrap()).expect_code(3);
+    assert!(finished.stderr.contains("ended without a PDF: it is out of paper"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("need version 131"), "{}", finished.stderr);
+    assert_empty(&folder);
+}
+
+#[test]
+fn pdf_is_refused_without_a_file_and_its_options_for_other_formats() {
+    let bench = Bench::new();
+    let run = golden("format-2");
+    let finished = bench.run(["report", &run, "--format", "pdf"]).expect_code(2);
+    assert!(finished.stderr.contains("--out report.pdf"), "{}", finished.stderr);
+    let finished = bench.run(["report", &run, "--out", "report.html", "--paper", "a4"]).expect_code(2);
+    assert!(finished.stderr.contains("options of a PDF"), "{}", finished.stderr);
+    let finished = bench.run(["report", &run, "--out", "report.pdf", "--browser", "./none"]).expect_code(2);
+    assert!(finished.stderr.contains("no such program"), "{}", finished.stderr);
+}
+
+#[test]
+fn files_of_the_author_are_checked_and_stored_with_a_report() {
+    let bench = Bench::new();
+    let run = golden("format-2");
+    fs::write(bench.path().join("words.md"), "# Mine\n\nA **strong** word.\n").unwrap();
+    fs::write(bench.path().join("logo.svg"), "<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"x()\"/>")
+        .unwrap();
+    bench
+        .run(["report", &run, "--out", "report.html", "--commentary", "words.md", "--accent", "#ffcc00"])
+        .expect_code(0);
+    let page = fs::read_to_string(bench.path().join("report.html")).unwrap();
+    assert!(page.contains("<h3>Mine</h3>") && page.contains("<b>strong</b>"));
+    let told =
+        bench.run(["report", &run, "--out", "report.html", "--accent", "#ffcc00"]).expect_code(0).stderr;
+    assert!(told.contains("the accent #ffcc00 has a contrast of 1.5 on the light page"), "{told}");
+    let refused =
+        bench.run(["report", &run, "--out", "report.html", "--logo", "logo.svg"]).expect_code(2).stderr;
+    assert!(refused.contains("it is an SVG file, which can contain scripts"), "{refused}");
+}

@@ -1,0 +1,111 @@
+//! `--redact` in the commands: what they print and write has no name of this machine. The formats are covered in `netduel-report`.
+use netduel_test_support::skip;
+
+use crate::support::{Bench, Finished, STREAM, TWO_PATHS, short_plan};
+
+/// A user in the plan and the options.
+const USER: &str = "mallory7";
+
+#[track_caller]
+fn assert_hidden(what: &str, text: &str) {
+    assert!(!text.contains(USER), "{what} shows {USER}:\n{text}");
+}
+
+/// Addresses of interfaces in a document, but for those that every machine has.
+fn addresses(document: &str) -> Vec<String> {
+    let words = document.split(|c: char| !c.is_ascii_hexdigit() && c != ':' && c != '.');
+    let is_mac = |word: &str| word.len() == 17 && word.split(':').filter(|part| part.len() == 2).count() == 6;
+    let is_ip = |word: &str| {
+        word.parse::<std::net::IpAddr>().is_ok_and(|ip| !ip.is_loopback() && !ip.is_unspecified())
+    };
+    let zero = "00:00:00:00:00:00";
+    words.filter(|word| (is_mac(word) && *word != zero) || is_ip(word)).map(str::to_owned).collect()
+}
+
+#[test]
+fn run_report_compare_export_and_inspect_hide_names() {
+    let bench = Bench::new();
+    let plan = short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2")
+        .replace("Which path is faster?", "Is the home of mallory7, /Users/mallory7, faster?");
+    let plan = bench.plan(&plan);
+    let words = [
+        "run",
+        plan.to_str().unwrap(),
+        "--redact",
+        "--out",
+        "redacted.html",
+        "--title",
+        "on behalf of mallory7",
+    ];
+    let run = bench.run(words);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    assert_hidden("standard output of run", &run.stdout);
+    assert_hidden("standard error of run", &run.stderr);
+    assert_hidden("the page", &std::fs::read_to_string(bench.path().join("redacted.html")).unwrap());
+    // The store has the run as it was.
+    let plain = bench.run(["report", "last", "--json"]).expect_code(0).stdout;
+    assert!(plain.contains(USER), "{plain}");
+    for format in ["text", "html", "md", "json", "csv", "junit", "github", "prometheus", "influx"] {
+        let shown = bench.run(["report", "last", "--redact", "--format", format]).expect_code(0);
+        assert_hidden(format, &shown.stdout);
+    }
+    bench.run(["runs", "export", "last", "--redact", "--out", "for-you.netduel"]).expect_code(0);
+    assert_hidden("the export", &std::fs::read_to_string(bench.path().join("for-you.netduel")).unwrap());
+    bench.run(["runs", "verify", "./for-you.netduel"]).expect_code(0);
+    bench.run(["runs", "import", "for-you.netduel", "--name", "theirs"]).expect_code(0);
+    let compared = bench.run(["compare", "./for-you.netduel", "theirs", "--redact"]);
+    assert_hidden("compare", &(compared.stdout + &compared.stderr));
+    // A baseline has no forms in which names are known as such; one of a redacted run has none.
+    bench.run(["runs", "baseline", "last", "--out", "own.json"]).expect_code(0);
+    bench.run(["runs", "baseline", "./for-you.netduel", "--out", "theirs.json"]).expect_code(0);
+    assert_hidden("the baseline", &std::fs::read_to_string(bench.path().join("theirs.json")).unwrap());
+    let refused = bench.run(["compare", "own.json", "theirs", "--redact"]).expect_code(2);
+    assert!(refused.stderr.contains("a baseline keeps its names"), "{}", refused.stderr);
+}
+
+#[test]
+fn gates_judge_the_runs_as_they_are_and_show_no_name() {
+    let bench = Bench::new();
+    crate::compare::stored_run(&bench, "before", "6.18.44");
+    crate::compare::stored_slower_run(&bench, "slower");
+    for name in ["before", "slower"] {
+        let path = bench.store().join(format!("{name}.netduel"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let header: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let question = header["header"]["plan"]["question"].to_string();
+        assert!(text.contains(&question), "{question}");
+        std::fs::write(path, text.replace(&question, "\"Is /Users/mallory7 faster?\"")).unwrap();
+    }
+    let summary = bench.path().join("summary.md");
+    for (command, code) in [(&["compare", "before", "slower"][..], 11), (&["report", "slower"], 0)] {
+        for format in ["junit", "github"] {
+            let gate = ["--fail-if", "latency-p50 on accelerated > 10 %", "--redact", "--format", format];
+            let mut command = bench.netduel([command, &gate[..]].concat());
+            command.env("GITHUB_STEP_SUMMARY", &summary);
+            let shown = Finished::from(command.output().unwrap()).expect_code(code);
+            let is_failed = shown.stdout.contains("<failure ") || shown.stdout.contains("::error ");
+            assert_eq!(is_failed, code == 11, "{}", shown.stdout);
+            assert_hidden(format, &(shown.stdout + &shown.stderr));
+        }
+    }
+    let summary = std::fs::read_to_string(summary).unwrap();
+    assert!(summary.contains("latency-p50 on accelerated"), "{summary}");
+    assert_hidden("the summary", &summary);
+}
+
+#[test]
+fn inspect_hides_addresses() {
+    let bench = Bench::new();
+    let words = ["inspect", "--no-metadata", "--fail-on", "never", "--json"];
+    let plain = bench.run(words).expect_code(0);
+    let own = addresses(&plain.stdout);
+    if own.is_empty() {
+        return skip("no interface with an address");
+    }
+    for format in [&["--redact", "--json"][..], &["--redact"]] {
+        let shown = bench.run(words[..4].iter().chain(format)).expect_code(0);
+        for address in &own {
+            assert!(!shown.stdout.contains(address.as_str()), "{address} is shown:\n{}", shown.stdout);
+        }
+    }
+}

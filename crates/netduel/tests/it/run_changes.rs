@@ -1,0 +1,93 @@
+//! `netduel runs tag|rename|export|import|du|verify`: what a user and a colleague do with stored runs.
+use std::fs::{self, File};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::support::{Bench, stored};
+
+#[test]
+fn title_and_notes_are_set_shown_and_removed() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let tagged = bench
+        .run(["runs", "tag", "last", "--title", "after the update", "--note", "kernel=6.8", "--json"])
+        .expect_code(0)
+        .json();
+    assert_eq!((&tagged["action"], &tagged["title"]), (&"tagged".into(), &"after the update".into()));
+    let listed = bench.run(["runs"]).expect_code(0).stdout;
+    assert!(listed.contains("after the update") && listed.contains("kernel=6.8"), "{listed}");
+    let report = bench.run(["report", "last"]).expect_code(0).stdout;
+    assert!(report.contains("after the update"), "{report}");
+    let missing = bench.run(["runs", "tag", "last", "--unset", "colour"]).expect_code(2);
+    assert!(missing.stderr.contains("has no note colour; it has kernel"), "{}", missing.stderr);
+    let gone = bench.run(["runs", "tag", "last", "--unset", "kernel", "--no-title"]).expect_code(0).stdout;
+    assert_eq!(gone, "old-1: no title\n");
+    bench.run(["runs", "tag", "last"]).expect_code(2);
+    bench.run(["runs", "tag", "nothing", "--no-title", "-J"]).expect_code(9).json();
+    bench.run(["runs", "verify"]).expect_code(0);
+}
+
+#[test]
+fn run_is_renamed_unless_the_name_is_taken_or_it_is_in_use() {
+    let bench = Bench::new();
+    let path = stored(&bench, "old-1");
+    stored(&bench, "old-2");
+    bench.run(["runs", "rename", "old-1", "old-2"]).expect_code(5);
+    bench.run(["runs", "rename", "old-1", "../x"]).expect_code(2);
+    let writer = File::open(&path).unwrap();
+    flock(&writer, FlockOperation::LockExclusive).unwrap();
+    bench.run(["runs", "rename", "old-1", "new"]).expect_code(5);
+    drop(writer);
+    let renamed = bench.run(["runs", "rename", "old-1", "new", "--json"]).expect_code(0).json();
+    assert_eq!((&renamed["id"], &renamed["former_id"]), (&"new".into(), &"old-1".into()));
+    assert!(!path.exists());
+    bench.run(["report", "new"]).expect_code(0);
+}
+
+#[test]
+fn colleague_opens_and_imports_an_exported_run() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let exported = bench.run(["runs", "export", "old-1"]).expect_code(0).stdout;
+    assert!(exported.contains("netduel report ./old-1.netduel"), "{exported}");
+    let taken = bench.run(["runs", "export", "old-1"]).expect_code(5);
+    assert!(taken.stderr.contains("--out"), "{}", taken.stderr);
+    bench.run(["runs", "export", "old-1", "--out", "old-1.netduel"]).expect_code(0);
+
+    let colleague = Bench::new();
+    fs::copy(bench.path().join("old-1.netduel"), colleague.path().join("theirs.netduel")).unwrap();
+    let report = colleague.run(["report", "./theirs.netduel"]).expect_code(0).stdout;
+    assert!(report.contains("Verdict"), "{report}");
+    let imported = colleague.run(["runs", "import", "theirs.netduel", "--json"]).expect_code(0).json();
+    assert_eq!((&imported["action"], &imported["was_there"]), (&"imported".into(), &false.into()));
+    let again = colleague.run(["runs", "import", "theirs.netduel"]).expect_code(0).stdout;
+    assert!(again.contains("was in the store before"), "{again}");
+    let id = imported["id"].as_str().unwrap();
+    colleague.run(["runs", "tag", id, "--title", "mine"]).expect_code(0);
+    let other = colleague.run(["runs", "import", "theirs.netduel"]).expect_code(5);
+    assert!(
+        other.stderr.contains("another run of this name") && other.stderr.contains("--name"),
+        "{}",
+        other.stderr
+    );
+    colleague.run(["runs", "import", "theirs.netduel", "--name", "theirs"]).expect_code(0);
+    assert_eq!(colleague.run(["runs", "--json"]).json()["runs"].as_array().unwrap().len(), 2);
+    fs::write(colleague.path().join("notes"), "not a run").unwrap();
+    colleague.run(["runs", "import", "notes"]).expect_code(5);
+}
+
+#[test]
+fn disk_space_and_soundness_have_documents() {
+    let bench = Bench::new();
+    let path = stored(&bench, "old-1");
+    let usage = bench.run(["runs", "du", "--json"]).expect_code(0).json();
+    assert_eq!(usage["runs"][0]["bytes"], fs::metadata(&path).unwrap().len());
+    assert_eq!(usage["disk_bytes"], usage["runs"][0]["disk_bytes"]);
+    let text = bench.run(["runs", "du"]).expect_code(0).stdout;
+    assert!(text.contains("old-1") && text.contains("are free"), "{text}");
+    assert_eq!(bench.run(["runs", "verify", "-J"]).expect_code(0).json()["runs"][0]["is_sound"], true);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+    let torn = bench.run(["runs", "verify", "-J"]).expect_code(5).json();
+    assert_eq!((&torn["runs"][0]["is_sound"], &torn["runs"][0]["torn"]), (&false.into(), &true.into()));
+}

@@ -1,0 +1,97 @@
+//! A real terminal for tests: a server of tmux with one window, its keys and its screen.
+use std::path::Path;
+use std::process::Command;
+
+use netduel_test_support::skip;
+
+use crate::support::{Bench, until};
+
+/// A terminal; dropping it ends its server and what runs in it.
+pub struct Tmux<'b> {
+    bench: &'b Bench,
+    socket: String,
+}
+
+impl<'b> Tmux<'b> {
+    /// A terminal of this size with a shell that prints `$ ` before each command; `None` without tmux, with the reason as a skip.
+    pub fn start(bench: &'b Bench, (width, height): (u16, u16), shell: &str) -> Option<Self> {
+        if Command::new("tmux").arg("-V").output().is_err() {
+            skip("no tmux");
+            return None;
+        }
+        let name = format!("{}-{width}x{height}", bench.path().file_name().unwrap().to_string_lossy());
+        let tmux = Self { bench, socket: name };
+        let program = Path::new(env!("CARGO_BIN_EXE_netduel")).parent().unwrap();
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+        let size = [width.to_string(), height.to_string()];
+        let mut command =
+            tmux.command(&["-f", "/dev/null", "-u", "new-session", "-d", "-x", &size[0], "-y", &size[1]]);
+        command
+            .args([shell])
+            .env("PATH", path)
+            .env("LC_ALL", "C.UTF-8")
+            .env("PS1", "$ ")
+            .env("ENV", "")
+            .env("TERM", "screen");
+        let started = command.output().unwrap();
+        assert!(started.status.success(), "{started:?}");
+        Some(tmux)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.args(["-L", &self.socket]).args(words).current_dir(self.bench.path());
+        self.bench.mark(&mut command);
+        command
+    }
+
+    fn call(&self, words: &[&str]) -> String {
+        let output = self.command(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Types a text.
+    pub fn send(&self, text: &str) {
+        self.call(&["send-keys", "-l", text]);
+    }
+
+    /// Presses a key, by the name that tmux has for it.
+    pub fn press(&self, key: &str) {
+        self.call(&["send-keys", key]);
+    }
+
+    /// The screen as it is.
+    pub fn screen(&self) -> String {
+        self.call(&["capture-pane", "-p"])
+    }
+
+    /// Whether the alternate screen is shown.
+    pub fn is_alternate(&self) -> bool {
+        self.call(&["display-message", "-p", "#{alternate_on}"]).trim() == "1"
+    }
+
+    /// Changes the size.
+    pub fn resize(&self, width: u16, height: u16) {
+        self.call(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
+    }
+
+    /// Waits until the screen is as wanted, and returns it.
+    #[track_caller]
+    pub fn wait_for(&self, what: &str, is_wanted: impl Fn(&str) -> bool) -> String {
+        let mut screen = String::new();
+        let seen = until(|| {
+            screen = self.screen();
+            is_wanted(&screen)
+        });
+        assert!(seen, "the terminal never showed {what}:\n{screen}");
+        screen
+    }
+}
+
+impl Drop for Tmux<'_> {
+    fn drop(&mut self) {
+        // Its shell may have ended, and the server with it.
+        drop(self.command(&["kill-server"]).output());
+    }
+}

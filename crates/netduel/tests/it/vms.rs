@@ -1,0 +1,144 @@
+//! VMs of a bed: network namespaces with an sshd each. Their user, keys and folders are those of the test.
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use netduel_test_support::{NewNamespace, skip};
+
+use crate::support::{Bench, until};
+
+const SSHD: &str = "/usr/sbin/sshd";
+/// Two VMs with a NIC in each of two networks. ssh reaches them through the first.
+const PREPARE: &str = "ip link set lo up
+mount -t tmpfs tmpfs /run
+mkdir -m 755 /run/sshd /run/netns
+mount -t tmpfs tmpfs /var/lib
+for network in synthetic accelerated; do
+  ip link add $network type bridge
+  ip link set $network up
+done
+ip address add 192.0.2.1/24 dev synthetic
+for n in 1 2; do
+  ip netns add vm$n
+  ip -n vm$n link set lo up
+  nic=0
+  for network in synthetic accelerated; do
+    ip link add $network$n type veth peer name eth$nic address 00:0d:3a:00:0$nic:0$n netns vm$n
+    ip link set $network$n master $network up
+    ip -n vm$n address add 10.77.$nic.$((n + 3))/24 dev eth$nic
+    ip -n vm$n link set eth$nic up
+    nic=$((nic + 1))
+  done
+  ip -n vm$n address add 192.0.2.$((n + 6))/24 dev eth0
+done";
+
+/// The VMs `vm1` and `vm2`, at 192.0.2.7 and 192.0.2.8.
+pub struct Vms {
+    sshds: Vec<Child>,
+}
+
+/// Runs a test where these VMs can be started; says so where they cannot.
+#[track_caller]
+pub fn with_room_for_vms(test: &str, body: impl FnOnce()) {
+    if !rustix::process::geteuid().is_root() {
+        return skip("sshd changes its user, for which it needs root");
+    }
+    if !Path::new(SSHD).exists() {
+        return skip("there is no sshd; it is in the package openssh-server");
+    }
+    NewNamespace { prepare: PREPARE, ..NewNamespace::default() }.run(test, body);
+}
+
+/// Sets the physical host that Hyper-V names to both VMs, as its guest daemon writes it; see `netduel_host::key_value_pool`.
+pub fn move_to_physical_host(name: &str) {
+    let mut record = vec![0; 512 + 2048];
+    for (start, text) in [(0, "PhysicalHostName"), (512, name)] {
+        record[start..start + text.len()].copy_from_slice(text.as_bytes());
+    }
+    fs::create_dir_all("/var/lib/hyperv").unwrap();
+    // A reader sees one name or the other.
+    fs::write("/var/lib/hyperv/new", record).unwrap();
+    fs::rename("/var/lib/hyperv/new", "/var/lib/hyperv/.kvp_pool_3").unwrap();
+}
+
+/// Writes a program of a test into its folder.
+pub fn program(bench: &Bench, name: &str, script: &str) {
+    let path = bench.path().join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+impl Vms {
+    /// Starts them. The folder gets `bin/ssh`, which reaches them, and `vm-bin`, the first folder of their search path, with `sudo`.
+    pub fn start(bench: &Bench) -> Self {
+        let at = |name: &str| bench.path().join(name).display().to_string();
+        for folder in ["bin", "vm-bin"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        for key in ["user_key", "vm1_key", "vm2_key"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]);
+            assert!(keygen.status().unwrap().success());
+        }
+        let config = format!("IdentityFile {}\nIdentitiesOnly yes\nIdentityAgent none\n", at("user_key"));
+        fs::write(at("ssh_config"), config).unwrap();
+        // ssh finds the configuration of a user by the password database, not by HOME.
+        program(bench, "bin/ssh", &format!("exec /usr/bin/ssh -F {} \"$@\"", at("ssh_config")));
+        program(bench, "vm-bin/sudo", "[ \"$1\" = -n ] || exit 1\nshift\nexec \"$@\"");
+        let mut vms = Self { sshds: Vec::new() };
+        for number in [1, 2] {
+            vms.sshds.push(sshd(bench, number));
+        }
+        vms
+    }
+}
+
+/// Starts the sshd of a VM and waits until it listens.
+fn sshd(bench: &Bench, number: u8) -> Child {
+    let at = |name: &str| bench.path().join(name).display().to_string();
+    let mut marked = Command::new("true");
+    bench.mark(&mut marked);
+    let marks: String = marked
+        .get_envs()
+        .filter_map(|(name, value)| Some(format!(" {}={}", name.to_str().unwrap(), value?.to_str().unwrap())))
+        .collect();
+    let home = at(&format!("home{number}"));
+    fs::create_dir(&home).unwrap();
+    let config = format!(
+        "ListenAddress 192.0.2.{}:22\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n\
+         KbdInteractiveAuthentication no\nPermitRootLogin yes\nPidFile none\n\
+         SetEnv HOME={home} PATH={}:/usr/bin:/bin:/usr/sbin:/sbin{marks}\n",
+        number + 6,
+        at(&format!("vm{number}_key")),
+        at("user_key.pub"),
+        at("vm-bin"),
+    );
+    let (config_file, log_file) = (at(&format!("sshd{number}")), at(&format!("sshd{number}.log")));
+    fs::write(&config_file, config).unwrap();
+    let vm = format!("vm{number}");
+    let mut sshd = Command::new("ip");
+    sshd.args(["netns", "exec", &vm, SSHD, "-D", "-e", "-f", &config_file]);
+    sshd.stdin(Stdio::null()).stderr(fs::File::create(&log_file).unwrap());
+    let sshd = sshd.spawn().unwrap();
+    let log = || fs::read_to_string(&log_file).unwrap();
+    assert!(until(|| log().contains("Server listening")), "{}", log());
+    sshd
+}
+
+impl Drop for Vms {
+    fn drop(&mut self) {
+        for sshd in &mut self.sshds {
+            // It may have ended.
+            drop(sshd.kill());
+            drop(sshd.wait());
+        }
+    }
+}
+
+#[track_caller]
+pub fn assert_names(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+    }
+}
