@@ -7,11 +7,12 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_report::json::plan::CheckedPlan;
 use netduel_report::words;
 
+use crate::azure::{check_fit, read_bed};
 use crate::cli::PlanCommand;
 use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
+use crate::program;
 use crate::run::read_plan;
-use crate::{azure, program};
 
 /// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
 const AROUND_TRIAL_S: f64 = 0.1;
@@ -34,9 +35,9 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
         PlanCommand::Schema => print_json(&netduel_model::plan::schema()),
         PlanCommand::Check { plan, overrides, permissions, bed, json } => {
             let (_, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
-            let bed = bed.as_ref().map(|path| azure::read_bed(path)).transpose()?;
+            let bed = bed.as_deref().map(read_bed).transpose()?;
             if let Some(bed) = &bed {
-                azure::check_fit(plan, &resolved, &RunBed::planned(bed))?;
+                check_fit(plan, &resolved, &RunBed::planned(bed))?;
             }
             if json.json {
                 return print_json(&CheckedPlan::of(

@@ -199,13 +199,17 @@ fn setting(action: &TreatmentAction) -> String {
         }
         TreatmentAction::AzureNic { nic, accelerated, .. } => {
             let (group, nic) = (group_of(action), shell_word(nic));
-            format!("az network nic update --resource-group {group} --name {nic} --accelerated-networking {accelerated}")
+            format!(
+                "az network nic update --resource-group {group} --name {nic} --accelerated-networking {accelerated}"
+            )
         }
         TreatmentAction::AzurePlacement { vm, group: placement, .. } => {
             let (group, vm) = (group_of(action), shell_word(vm));
             let of_vm = format!("--resource-group {group} --name {vm}");
             let placement = shell_word(placement);
-            format!("az vm deallocate {of_vm} && az vm update {of_vm} --ppg {placement} && az vm start {of_vm}")
+            format!(
+                "az vm deallocate {of_vm} && az vm update {of_vm} --ppg {placement} && az vm start {of_vm}"
+            )
         }
         TreatmentAction::Command { command, .. } => {
             command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")

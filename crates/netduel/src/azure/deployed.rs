@@ -5,7 +5,9 @@ use netduel_azure::deployment::{BedError, Inventory, Subscription, groups, inven
 use netduel_azure::tags::Tags;
 use netduel_model::bed::Bed;
 
-use super::{failed, now_unix_s, old, read_bed};
+use super::bed_file::read_bed;
+use super::old;
+use super::session::{failed, now_unix_s};
 use crate::cli::azure::BedArg;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};

@@ -1,35 +1,31 @@
 //! `netduel azure`: beds on Azure through the user's own `az`. Templates, calls and their errors are in `netduel-azure`.
+mod bed_file;
 mod deployed;
+mod document;
+mod host_keys;
 pub mod old;
 mod prices;
 mod run;
+mod session;
 mod shown;
 mod up;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
-use netduel_azure::az::cause::Cause;
-use netduel_azure::az::process::AzProcess;
-use netduel_azure::az::{Az, CallError};
+use netduel_azure::az::Az;
 use netduel_azure::deployment::{BedError, Subscription, groups};
 use netduel_azure::template;
-use netduel_model::bed::{self, Bed, RunBed};
-use netduel_model::plan::ResolvedPlan;
-use netduel_model::plan::on_bed::BedFault;
-use netduel_report::json::bed::{BedsDocument, CheckedBed, DeployedBed};
-use netduel_report::json::envelope::Document as _;
+use netduel_model::bed;
+use netduel_report::json::bed::CheckedBed;
 
 use crate::cli::azure::{AzureCommand, BedArg};
 use crate::confirmation::confirmed;
 use crate::console::{print, print_exact, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::ssh::known_hosts_of_bed;
-use crate::{program, signal};
-
-/// Longest bed file, bytes: a hundred times that of one with every key.
-const BED_LEN_MAX: usize = 64 << 10;
+use crate::program;
+pub use bed_file::{check_fit, read_bed};
+use document::print_beds;
+use session::{az, failed, now_unix_s};
 
 /// Runs the command.
 pub fn command(command: &AzureCommand) -> Result<(), Failure> {
@@ -54,70 +50,6 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
         AzureCommand::Run(args) => run::command(args),
         AzureCommand::List { subscription, json } => list(subscription.subscription.as_deref(), json.json),
     }
-}
-
-/// The user's `az`, stopped by the signals that stop a command.
-fn az() -> Result<AzProcess, Failure> {
-    let is_over = signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
-    Ok(AzProcess::new(is_over))
-}
-
-/// The time, seconds since 1970-01-01T00:00:00Z.
-fn now_unix_s() -> u64 {
-    netduel_sys::clock::realtime_ns() / 1_000_000_000
-}
-
-/// An error for `main`; `doing` completes "failed to ...".
-fn failed(doing: &str, error: BedError) -> Failure {
-    Failure::caused(kind(&error), format!("failed to {doing}: {error}"), error)
-}
-
-/// The exit code of an error.
-fn kind(error: &BedError) -> Kind {
-    match error {
-        BedError::Interrupted
-        | BedError::StartInterrupted
-        | BedError::Call(CallError::Interrupted { .. }) => Kind::Interrupted,
-        BedError::Version { .. }
-        | BedError::Call(
-            CallError::Start { .. }
-            | CallError::Failed { cause: Cause::Login { .. } | Cause::Version { .. }, .. },
-        ) => Kind::Environment,
-        _ => Kind::Bed,
-    }
-}
-
-/// Reads a text file of limited length.
-fn read_text(what: &str, path: &Path, limit: usize) -> Result<String, Failure> {
-    let read = || {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
-        if bytes.len() > limit {
-            return Err(std::io::Error::other(format!("it is longer than {limit} bytes")));
-        }
-        String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
-    };
-    read().map_err(|error| {
-        let text = format!("failed to read the {what} {}: {error}", path.display());
-        Failure::caused(Kind::Usage, text, error)
-    })
-}
-
-/// Reads and checks a bed.
-pub fn read_bed(path: &Path) -> Result<Bed, Failure> {
-    let text = read_text("bed", path, BED_LEN_MAX)?;
-    bed::parse(&text, &path.display().to_string()).kind(Kind::Usage)
-}
-
-/// Refuses a plan that needs what a bed does not have.
-pub fn check_fit(path: &Path, plan: &ResolvedPlan, bed: &RunBed) -> Result<(), Failure> {
-    plan.fits_bed(bed).map_err(|faults| misfit(path, &faults))
-}
-
-/// What a plan needs and the bed does not have.
-fn misfit(path: &Path, faults: &[BedFault]) -> Failure {
-    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    Failure::message(Kind::Usage, format!("{} does not fit the bed: {}", path.display(), lines.join("; ")))
 }
 
 fn check(path: &Path, json: bool) -> Result<(), Failure> {
@@ -163,7 +95,7 @@ fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Res
             _ => failure,
         }
     })?;
-    forget_host_keys(name);
+    host_keys::forget(name);
     if json {
         return print_beds(Vec::new(), vec![name.to_owned()]);
     }
@@ -171,14 +103,6 @@ fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Res
         return print(&format!("the bed {name} is deleted\n"));
     }
     print(&format!("Azure deletes the bed {name}; `netduel azure list` shows it until it is gone\n"))
-}
-
-/// Removes the host keys of a bed: the next one of this name has others.
-fn forget_host_keys(bed: &str) {
-    if let Ok(file) = known_hosts_of_bed(bed) {
-        // There is none before the first run on the bed.
-        drop(std::fs::remove_file(file));
-    }
 }
 
 fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
@@ -199,8 +123,4 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     print_lines(&lines.concat())?;
     old::warn_of(beds.iter().map(|(_, tags)| tags), now);
     Ok(())
-}
-
-fn print_beds(beds: Vec<DeployedBed>, removed: Vec<String>) -> Result<(), Failure> {
-    print_json(&BedsDocument { envelope: BedsDocument::envelope(&program::origin()), beds, removed })
 }

@@ -10,8 +10,10 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_report::document::verdicts::Sides;
 use netduel_report::findings::{BedFinding, Severity, of_bed, see_bed};
 
+use super::bed_file::{check_fit, misfit};
 use super::deployed::Deployed;
-use super::{az, check_fit, misfit};
+use super::host_keys;
+use super::session::az;
 use crate::cli::azure::AzureRunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
@@ -22,8 +24,8 @@ use crate::run::{
     stopped_before_trials,
 };
 use crate::run_store::writable_store;
-use crate::ssh::{NotPrepared, OnFailure, SshHosts, known_hosts_of_bed};
-use crate::{gate, inspect, output_file};
+use crate::ssh::{NotPrepared, OnFailure, SshHosts};
+use crate::{gate, inspect, redaction};
 
 /// How long a VM that was started or created lately may take until ssh answers.
 const BOOT_PATIENCE: Duration = Duration::from_secs(180);
@@ -38,6 +40,7 @@ struct Planned {
 
 /// Runs the command.
 pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
+    redaction::begin(args.outcome.redact.redact);
     let plans = read_plans(args)?;
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
@@ -50,7 +53,7 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
     let vms: Vec<String> = vms.into_iter().collect();
     let was_started = deployed.ensure_running(az, &vms, args.start)?;
     let patience = if was_started || deployed.is_new() { BOOT_PATIENCE } else { Duration::ZERO };
-    prepare_host_keys(deployed.name())?;
+    host_keys::prepare(deployed.name())?;
     let count = plans.len();
     let mut failures = Vec::new();
     for (index, planned) in plans.into_iter().enumerate() {
@@ -108,6 +111,7 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
             out,
             json: args.outcome.json.json,
             quiet: args.outcome.quiet.quiet,
+            live: args.outcome.live,
             verbose: args.outcome.verbose,
             gate: args.gate.clone(),
         };
@@ -128,17 +132,6 @@ fn destination(out: &Path, is_one: bool, name: &str) -> Result<Destination, Fail
     }
     // With the slash a name with a dot is a folder, too.
     Destination::of(&out.join(format!("{name}/")), None)
-}
-
-/// The folder in which ssh keeps the host keys of the bed.
-fn prepare_host_keys(bed: &str) -> Result<(), Failure> {
-    let file = known_hosts_of_bed(bed)?;
-    let Some(folder) = file.parent() else { return Ok(()) };
-    output_file::create_folder(folder).map_err(|error| {
-        let text = format!("failed to create the folder {}: {error}", folder.display());
-        Failure::caused(Kind::Store, text, error)
-            .remedy("free space or correct the permissions, or set XDG_STATE_HOME to another folder")
-    })
 }
 
 /// Runs one plan: the guests are ready, are as Azure claims, and then carry traffic.
@@ -164,6 +157,8 @@ fn run_one(
     see_bed(&mut bed, &plan, &hosts);
     judge(&of_bed(&bed, &plan, &hosts), &bed, args.allow_disagreement)?;
     let plan = plan.with_paths_of(&bed);
+    redaction::learn(&plan)?;
+    redaction::learn(&bed)?;
     if !output.quiet {
         announce(&plan, &bed);
     }

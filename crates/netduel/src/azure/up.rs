@@ -9,7 +9,10 @@ use netduel_azure::template;
 use netduel_model::bed::Bed;
 use netduel_model::bed::prefix::Prefix;
 
-use super::{az, failed, forget_host_keys, now_unix_s, old, prices, print_beds, read_bed, read_text, shown};
+use super::bed_file::{read_bed, read_text};
+use super::document::print_beds;
+use super::session::{az, failed, now_unix_s};
+use super::{host_keys, old, prices, shown};
 use crate::console::{print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
@@ -35,7 +38,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     old::warn(az, &prepared.subscription, None, now_unix_s());
     announce(&bed, &prepared);
     if !prepared.exists {
-        forget_host_keys(&bed.name);
+        host_keys::forget(&bed.name);
     }
     let files = Files::write(&bed, &prepared, &key, prefixes)?;
     let created = created(az, &bed, &prepared, &files);

@@ -11,11 +11,10 @@ use netduel_model::ids::HostName;
 use netduel_model::plan::SshHost;
 use netduel_sys::clock::monotonic_ns;
 
+use super::host_keys;
 use super::obstacle::{self, Obstacle};
 use super::scripts;
 use super::stop::Stop;
-use crate::exit::Failure;
-use crate::program;
 
 /// Timeout of a connection by ssh itself, seconds.
 const CONNECT_TIMEOUT: &str = "ConnectTimeout=20";
@@ -53,27 +52,23 @@ fn options(ssh: &SshHost) -> impl Iterator<Item = String> + use<> {
         "RemoteCommand=none",
     ];
     ["-T".to_owned()].into_iter().chain(
-        settings.map(str::to_owned).into_iter().chain(host_keys(ssh)).flat_map(|one| ["-o".to_owned(), one]),
+        settings
+            .map(str::to_owned)
+            .into_iter()
+            .chain(key_options(ssh))
+            .flat_map(|one| ["-o".to_owned(), one]),
     )
 }
 
 /// A VM of a bed is new, and its address may have been that of another one: its key is kept beside the files of its bed, and is accepted at the
 /// first connection.
-fn host_keys(ssh: &SshHost) -> Vec<String> {
-    // A bed from a run file must not name another folder.
-    let bed = ssh.bed.as_deref().filter(|bed| netduel_model::bed::is_name(bed));
-    // Without the folder the user's own file decides.
-    let Some(file) = bed.and_then(|bed| known_hosts_of_bed(bed).ok()) else { return Vec::new() };
+fn key_options(ssh: &SshHost) -> Vec<String> {
+    let Some(file) = host_keys::file_of(ssh) else { return Vec::new() };
     vec![
         format!("UserKnownHostsFile=\"{}\"", escaped(&file)),
         "GlobalKnownHostsFile=/dev/null".to_owned(),
         "StrictHostKeyChecking=accept-new".to_owned(),
     ]
-}
-
-/// The file with the host keys of a bed.
-pub fn known_hosts_of_bed(bed: &str) -> Result<PathBuf, Failure> {
-    Ok(program::state_folder()?.join("azure").join(bed).join("known_hosts"))
 }
 
 fn destination(ssh: &SshHost) -> Vec<String> {

@@ -4,6 +4,7 @@
 //! Every connection ends with this process, however that ends: see [`master`].
 mod binary;
 mod cloud_init;
+mod host_keys;
 mod master;
 mod obstacle;
 mod preparation;
@@ -22,8 +23,8 @@ use netduel_model::plan::SshHost;
 
 use binary::Binaries;
 pub use binary::own_checksum;
+pub use host_keys::known_hosts_of_bed;
 use master::Master;
-pub use master::known_hosts_of_bed;
 use obstacle::Obstacle;
 use preparation::{Preparation, Shared};
 use sockets::SocketFolder;

@@ -6,7 +6,7 @@ use std::process::{ExitStatus, Output};
 use netduel_model::plan::SshHost;
 
 use super::binary::{Binary, shown};
-use super::master::known_hosts_of_bed;
+use super::host_keys;
 use super::scripts;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -138,7 +138,7 @@ fn after(text: &str) -> String {
 
 /// The option of ssh-keygen that names the file with the host keys of a bed.
 fn key_file(ssh: &SshHost) -> String {
-    let file = ssh.bed.as_deref().and_then(|bed| known_hosts_of_bed(bed).ok());
+    let file = host_keys::file_of(ssh);
     file.map(|file| format!(" -f {}", shown(&file))).unwrap_or_default()
 }
 

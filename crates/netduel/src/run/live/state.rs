@@ -172,6 +172,7 @@ impl State {
                 self.id = Some(id.clone());
                 self.run_started((*trials_max, *trials_done), now_ns);
             }
+            Event::ResourcesChanging { host, change } => self.message(&format!("changing {change} ({host})")),
             Event::TrialStarted { slot, duration_ns } => self.trial_started(slot, *duration_ns, now_ns),
             Event::TrialProgress { role, figures } => self.trial_progress(*role, *figures),
             Event::SearchTries { input } => self.now(&words::search::tries(input)),

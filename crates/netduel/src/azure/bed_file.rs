@@ -1,0 +1,46 @@
+//! The file of a bed, other files that it names, and whether a plan fits a bed.
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use netduel_model::bed::{self, Bed, RunBed};
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::on_bed::BedFault;
+
+use crate::exit::{Failure, Kind, OrFail as _};
+
+/// Longest bed file, bytes: a hundred times that of one with every key.
+const BED_LEN_MAX: usize = 64 << 10;
+
+/// Reads a text file of limited length.
+pub fn read_text(what: &str, path: &Path, limit: usize) -> Result<String, Failure> {
+    let read = || {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > limit {
+            return Err(std::io::Error::other(format!("it is longer than {limit} bytes")));
+        }
+        String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
+    };
+    read().map_err(|error| {
+        let text = format!("failed to read the {what} {}: {error}", path.display());
+        Failure::caused(Kind::Usage, text, error)
+    })
+}
+
+/// Reads and checks a bed.
+pub fn read_bed(path: &Path) -> Result<Bed, Failure> {
+    let text = read_text("bed", path, BED_LEN_MAX)?;
+    bed::parse(&text, &path.display().to_string()).kind(Kind::Usage)
+}
+
+/// Refuses a plan that needs what a bed does not have.
+pub fn check_fit(path: &Path, plan: &ResolvedPlan, bed: &RunBed) -> Result<(), Failure> {
+    plan.fits_bed(bed).map_err(|faults| misfit(path, &faults))
+}
+
+/// What a plan needs and the bed does not have.
+pub fn misfit(path: &Path, faults: &[BedFault]) -> Failure {
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    Failure::message(Kind::Usage, format!("{} does not fit the bed: {}", path.display(), lines.join("; ")))
+}
