@@ -8,7 +8,7 @@ use netduel_model::bed::Bed;
 use netduel_model::bed::money::Money;
 use serde::{Deserialize, Serialize};
 
-use super::read_text;
+use super::bed_file::read_text;
 use crate::exit::Failure;
 use crate::output_file::{self, Readers};
 use crate::program;

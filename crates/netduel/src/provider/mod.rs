@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use netduel_agent::treatment::{GuardCommand, Treatments, recover};
+use netduel_azure::az::CallError;
 use netduel_azure::az::cause::Cause;
 use netduel_azure::az::process::AzProcess;
-use netduel_azure::az::CallError;
 use netduel_azure::resource::{self, Machine, Place};
 use netduel_control::coordinator::{GuestCheck, HostChange, NoProvider, Provider, ProviderError};
 use netduel_model::ids::HostName;
