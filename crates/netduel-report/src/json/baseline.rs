@@ -130,6 +130,7 @@ type AspectNames = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Facts of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "BaselineHostFacts")]
 pub struct HostFacts {
     /// Of the whole host.
     #[schemars(with = "AspectNames")]
@@ -141,6 +142,7 @@ pub struct HostFacts {
 
 /// Facts of a workload of an arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "BaselineWorkloadFacts")]
 pub struct WorkloadFacts {
     /// Arm.
     #[schemars(with = "String")]

@@ -1,4 +1,5 @@
 //! The section "Test bed", its prices and its drawing, and the published figures beside those of a run.
+use netduel_model::bed::spec::Placement;
 use netduel_model::bed::{BedNetwork, BedNic, BedType, BedVm, RunBed, SeenNic, SeenVf, VfUse, VmFacts};
 use netduel_model::plan::spec::PathKind;
 use netduel_model::run::Run;
@@ -70,6 +71,7 @@ pub fn run() -> Run {
         kind: Some(BedType::TwoNic),
         group: "netduel-two-nic".to_owned(),
         region: "westeurope".to_owned(),
+        placement: Placement::default(),
         created_unix_s: Some(1_795_257_900),
         price_per_hour: Some("1 EUR".parse().unwrap()),
         price_read_unix_s: Some(1_795_257_900),

@@ -1,7 +1,6 @@
 //! What pipelines read: JUnit XML after a schema, annotations, and the baseline file as a run of a comparison.
 use std::process::Command;
 
-use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
 use netduel_report::analysis::compare::{RunComparison, Side, compare};
@@ -238,5 +237,6 @@ fn every_check_has_its_own_name() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), count);
-    assert!(count > Metric::ALL.len() / 2);
+    // Each of the five workloads has one at least.
+    assert!(count > 5, "{count}");
 }
