@@ -157,7 +157,7 @@ pub fn signal_those_left(pids: impl IntoIterator<Item = Pid>, signal: Signal) {
     }
 }
 
-fn send(pid: Pid, signal: Signal) -> Result<(), Errno> {
+pub fn send(pid: Pid, signal: Signal) -> Result<(), Errno> {
     let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
     pidfd_send_signal(descriptor.as_fd(), signal)
 }
