@@ -107,7 +107,7 @@ fn command_lines_without_a_meaning_are_refused() {
         (&["compare", "before", copy], "both are the run before"),
         (&["compare", "before", "after", "--format", "csv"], "csv"),
         (&["compare", "before", "after", "--out", "values.csv"], "csv"),
-        (&["compare", "before", "after", "--out", "report.pdf"], ".html"),
+        (&["compare", "before", "after", "--out", "report.docx"], ".html"),
     ] {
         let refused = bench.run(words).expect_code(2);
         assert!(refused.stderr.contains(reason), "{words:?}: {}", refused.stderr);
