@@ -395,7 +395,33 @@
     });
   }
 
-  const KINDS = { ends, sweep, blocks, series, tail, density, rates, cores, parts, load };
+  // The value of each run in their order, the level between changes, and the changes.
+  function history(data, metric, width) {
+    const points = metric.points.map(([run, value, low, high, name]) => ({ run, value, low, high, name }));
+    if (!points.length) return null;
+    const count = points.length;
+    const starts = [1, ...metric.changes.map(([at]) => at)];
+    const levels = metric.changes.length ? [metric.changes[0][1], ...metric.changes.map((change) => change[2])] : [d3.median(points, (p) => p.value)];
+    const steps = levels.map((level, i) => ({ level, from: starts[i] - 0.5, to: (starts[i + 1] || count + 1) - 0.5 }));
+    const values = points.flatMap((p) => [p.value, p.low, p.high]);
+    const most = Math.max(2, Math.floor(width / 60));
+    return Plot.plot({
+      width, height: 240, marginLeft: 60, marginRight: 16, marginTop: 26, marginBottom: 42, style: STYLE,
+      x: { domain: [0.5, count + 0.5], label: "run, oldest first", ...BELOW, tickSize: 0,
+        ticks: d3.range(1, count + 1, Math.max(1, Math.ceil(count / most))), tickFormat: "d" },
+      y: { label: metric.unit, zero: fromZero(values), nice: true, ticks: 5, ...domain(values), labelArrow: "none", tickSize: 0 },
+      marks: [
+        Plot.gridY({ ...grid, ticks: 5 }),
+        Plot.ruleX(metric.changes, { x: ([at]) => at - 0.5, stroke: "var(--ink)", strokeDasharray: "4 3" }),
+        Plot.ruleY(steps, { y: "level", x1: "from", x2: "to", stroke: colour(1), strokeOpacity: 0.7 }),
+        Plot.ruleX(points, { x: "run", y1: "low", y2: "high", stroke: "var(--rule)", strokeWidth: 3 }),
+        Plot.dot(points, { x: "run", y: "value", r: 4, stroke: colour(1), fill: colour(1),
+          title: (p) => `${p.name}\n${p.value} ${metric.unit} [${p.low}, ${p.high}]`, tip: true }),
+      ],
+    });
+  }
+
+  const KINDS = { ends, sweep, history, blocks, series, tail, density, rates, cores, parts, load };
   const data = () => JSON.parse(document.getElementById("chart-data").textContent);
 
   function draw(all, box) {

@@ -168,9 +168,17 @@ impl Condition {
     /// The comparisons of a run's arms that it is about.
     pub fn of_run(&self, analysis: &Analysis) -> Vec<Checked> {
         let mut checked = Vec::new();
-        for (workload, metric) in self.metrics(analysis.workloads.iter()) {
-            for comparison in metric.comparisons.iter().filter(|comparison| self.has_arm(&comparison.arm)) {
-                checked.push(self.of_arms(workload, metric, comparison));
+        for workload in &analysis.workloads {
+            for metric in &workload.judged {
+                let of_comparison = |comparison: &Comparison| {
+                    let standing = self.about_arms(workload, metric, comparison)?;
+                    Some(Checked {
+                        subject: format!("{} of {} on {}", metric.title(), workload.name, comparison.arm),
+                        verdict: words::verdict(self.metric, comparison),
+                        standing,
+                    })
+                };
+                checked.extend(metric.comparisons.iter().filter_map(of_comparison));
             }
         }
         checked
@@ -179,10 +187,24 @@ impl Condition {
     /// The comparisons between runs that it is about.
     pub fn of_runs(&self, comparison: &RunComparison<'_>) -> Vec<Checked> {
         let mut checked = Vec::new();
-        for subject in comparison.subjects.iter().filter(|subject| self.has_arm(&subject.arm)) {
-            for (_, metric) in self.metrics([&subject.workload]) {
-                let own = subject.verdicts.iter().filter(|verdict| verdict.metric == self.metric);
-                checked.extend(own.map(|verdict| self.of_run_verdict(comparison, subject, metric, verdict)));
+        for subject in &comparison.subjects {
+            for metric in &subject.workload.judged {
+                let of_verdict = |verdict: &RunVerdict| {
+                    let standing = self.about_runs(subject, metric, verdict)?;
+                    let [own, first] = [verdict.run, 0].map(|run| comparison.label(run));
+                    Some(Checked {
+                        subject: format!(
+                            "{} of {} on {}, {own} against {first}",
+                            metric.title(),
+                            subject.workload.name,
+                            subject.arm
+                        ),
+                        verdict: words::compare::verdict(verdict),
+                        standing,
+                    })
+                };
+                let own = subject.verdicts.iter().filter(|verdict| verdict.metric == metric.metric);
+                checked.extend(own.filter_map(of_verdict));
             }
         }
         checked
@@ -196,54 +218,39 @@ impl Condition {
         self.workload.as_ref().is_none_or(|own| own == workload)
     }
 
-    /// The metric in each of its workloads.
-    fn metrics<'a>(
-        &self,
-        workloads: impl IntoIterator<Item = &'a WorkloadAnalysis>,
-    ) -> impl Iterator<Item = (&'a WorkloadAnalysis, &'a MetricAnalysis)> {
-        let own = workloads.into_iter().filter(|workload| self.has_workload(&workload.name));
-        own.flat_map(|workload| workload.judged.iter().map(move |metric| (workload, metric)))
-            .filter(|(_, metric)| metric.metric == self.metric)
-    }
-
-    fn of_arms(
+    /// What a comparison of arms shows about it; absent when it is about another one.
+    pub fn about_arms(
         &self,
         workload: &WorkloadAnalysis,
         metric: &MetricAnalysis,
         comparison: &Comparison,
-    ) -> Checked {
+    ) -> Option<Standing> {
+        let is_it = metric.metric == self.metric
+            && self.has_workload(&workload.name)
+            && self.has_arm(&comparison.arm);
         let judged = comparison.judged.as_ref().filter(|_| comparison.withheld.is_none());
-        Checked {
-            subject: format!("{} of {} on {}", metric.title(), workload.name, comparison.arm),
-            verdict: words::verdict(self.metric, comparison),
-            standing: self.standing(judged, comparison.at_least == [false; 2]),
-        }
+        is_it.then(|| self.standing(judged, comparison.at_least == [false; 2]))
     }
 
-    fn of_run_verdict(
+    /// What a comparison of two runs shows about it; absent when it is about another one.
+    pub fn about_runs(
         &self,
-        comparison: &RunComparison<'_>,
         subject: &Subject,
         metric: &MetricAnalysis,
         verdict: &RunVerdict,
-    ) -> Checked {
-        let [own, first] = [verdict.run, 0].map(|run| comparison.label(run));
+    ) -> Option<Standing> {
+        let is_it = verdict.metric == self.metric
+            && self.has_workload(&subject.workload.name)
+            && self.has_arm(&subject.arm);
         let place = subject.runs.iter().position(|run| *run == verdict.run).unwrap_or_default();
         let sides = [metric.arms.first(), metric.arms.get(place)];
         let is_exact = |values: &ArmValues| values.at_least.is_empty();
-        Checked {
-            subject: format!(
-                "{} of {} on {}, {own} against {first}",
-                metric.title(),
-                subject.workload.name,
-                subject.arm
-            ),
-            verdict: words::compare::verdict(verdict),
-            standing: self.standing(
+        is_it.then(|| {
+            self.standing(
                 Some(&verdict.judged).filter(|_| verdict.withheld.is_none()),
                 sides.into_iter().flatten().all(is_exact),
-            ),
-        }
+            )
+        })
     }
 
     /// What a verdict shows. Without exact values only the verdict itself counts: values that are bounds do not limit a loss.

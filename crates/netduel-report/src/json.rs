@@ -2,6 +2,7 @@
 //!
 //! The rules are in docs/json.md: stable keys, units in names, no absent keys, null for a missing value, times as ISO 8601 beside a
 //! number, text for integers that may exceed 2^53. [`schema::DOCUMENTS`] lists the documents.
+pub mod baseline;
 pub mod bed;
 pub mod compare;
 pub mod ends;
@@ -10,6 +11,7 @@ pub mod error;
 pub mod facts;
 pub mod failover;
 pub mod figures;
+pub mod history;
 pub mod host_counters;
 pub mod hosts;
 pub mod inspect;

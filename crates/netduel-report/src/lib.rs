@@ -5,15 +5,25 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod baseline;
+pub mod checks;
 pub mod csv;
 pub mod document;
 pub mod findings;
 pub mod gate;
+pub mod github;
+pub mod history;
 pub mod html;
+pub mod influx;
 pub mod inspect;
 pub mod json;
+pub mod junit;
 pub mod markdown;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+pub mod prometheus;
 pub mod quick;
+mod rows;
 pub mod terminal;
 pub mod topology;
 mod total;

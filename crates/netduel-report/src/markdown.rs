@@ -154,7 +154,7 @@ fn styled(words: &Text) -> String {
 
 /// A text as one line of Markdown with markup and HTML escaped. An interval in brackets cannot become a link, because every
 /// bracket is escaped.
-fn text(raw: &str) -> String {
+pub(crate) fn text(raw: &str) -> String {
     let mut escaped = String::with_capacity(raw.len());
     for c in plain(raw).chars() {
         match c {

@@ -3,7 +3,8 @@
 //! The statistic is the largest standardised rank sum of the values before a point, over all points: Pettitt's test with the same weight for all
 //! points, so that a change near the end is seen as soon as one in the middle. Its null distribution is that of random orders of the
 //! same values, so it needs no assumption about their noise but that their order means nothing; ties are covered. The orders are drawn with a
-//! fixed seed: equal input has equal output. A trend, or noise that lasts for several values, is no random order and is shown as changes.
+//! fixed seed: equal input has equal output. Where a change is, the values say: ranks lose how far the levels are apart, and the lowest value
+//! before a loss would move it. A trend, or noise that lasts for several values, is no random order and is shown as changes.
 
 /// A change between two neighbouring values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,38 +45,53 @@ fn search(values: &[f64], offset: usize, level: f64, found: &mut Vec<Change>) {
 /// The clearest change of a sequence, if it is significant.
 fn clearest(values: &[f64], level: f64) -> Option<(usize, f64)> {
     let mut ranks = ranks(values);
-    let (at, observed) = largest(&ranks)?;
+    let observed = largest(&ranks)?;
     let mut chance = Orders(0x6e65_7464_7565_6c00 ^ values.len() as u64);
     let mut as_clear = 1;
     let accepted = (level * f64::from(ORDERS)).floor();
     for _ in 1..ORDERS {
         chance.shuffle(&mut ranks);
-        let random = largest(&ranks).map_or(0.0, |(_, statistic)| statistic);
+        let random = largest(&ranks).unwrap_or(0.0);
         as_clear += u32::from(random >= observed * (1.0 - TIE));
         if f64::from(as_clear) > accepted {
             return None;
         }
     }
-    Some((at, f64::from(as_clear) / f64::from(ORDERS)))
+    Some((place(values)?, f64::from(as_clear) / f64::from(ORDERS)))
 }
 
-/// The point with the largest standardised rank sum before it, and that sum, up to a factor that all orders share.
-fn largest(ranks: &[f64]) -> Option<(usize, f64)> {
+/// The point beside which the values are nearest to the medians of their sides: least sum of absolute deviations.
+fn place(values: &[f64]) -> Option<usize> {
+    let last = values.len().checked_sub(SIDE_MIN)?;
+    let spread = |at: usize| {
+        let (before, after) = values.split_at(at);
+        deviation(before) + deviation(after)
+    };
+    (SIDE_MIN..=last).min_by(|one, other| spread(*one).total_cmp(&spread(*other)))
+}
+
+/// The sum of the absolute deviations from the median.
+fn deviation(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+    values.iter().map(|value| (value - middle).abs()).sum()
+}
+
+/// The largest standardised rank sum before a point, up to a factor that all orders share.
+fn largest(ranks: &[f64]) -> Option<f64> {
     let count = ranks.len();
     let mean = (count as f64 + 1.0) / 2.0;
-    let (mut sum, mut largest) = (0.0, None);
+    let (mut sum, mut largest) = (0.0, 0.0_f64);
     for (index, rank) in ranks.iter().enumerate() {
         sum += rank - mean;
         let (before, after) = (index + 1, count - index - 1);
         if before < SIDE_MIN || after < SIDE_MIN {
             continue;
         }
-        let statistic = sum.abs() / ((before * after) as f64).sqrt();
-        if largest.is_none_or(|(_, known)| statistic > known * (1.0 + TIE)) {
-            largest = Some((before, statistic));
-        }
+        largest = largest.max(sum.abs() / ((before * after) as f64).sqrt());
     }
-    largest.filter(|(_, statistic)| *statistic > 0.0)
+    (largest > 0.0).then_some(largest)
 }
 
 /// The rank of each value from 1; equal values share the middle of their ranks.
@@ -132,8 +148,17 @@ mod tests {
         assert_eq!(found.iter().map(|change| change.at).collect::<Vec<_>>(), [10]);
         assert!(found[0].p_value <= 0.001, "{found:?}");
         let two: Vec<f64> =
-            (0..30).map(|index| [100.0, 80.0, 100.0][index / 10] + (index * 7 % 5) as f64).collect();
+            (0..30).map(|index| [100.0, 80.0, 60.0][index / 10] + (index * 7 % 5) as f64).collect();
         assert_eq!(changes(&two, 0.05).iter().map(|change| change.at).collect::<Vec<_>>(), [10, 20]);
+    }
+
+    #[test]
+    fn lowest_value_before_a_loss_is_no_part_of_it() {
+        // By ranks the change would be at 9.
+        let mut values: Vec<f64> = (0..16).map(|index| if index < 10 { 100.0 } else { 90.0 }).collect();
+        values.iter_mut().zip(0..).for_each(|(value, index)| *value += f64::from(index * 5 % 7) / 10.0);
+        values[9] = 99.5;
+        assert_eq!(changes(&values, 0.05).iter().map(|change| change.at).collect::<Vec<_>>(), [10]);
     }
 
     #[test]

@@ -139,6 +139,12 @@ pub fn schema_of_lines() -> Value {
     schema
 }
 
+/// Upgrades a line of a run file, as JSON without its checksum, or a part of one in its place: `{"header": {"plan": ...}}`. Other files contain
+/// such parts.
+pub fn upgrade(line: &mut Value, format: u32) {
+    crate::upgrade::to_newest(line, format);
+}
+
 /// Start of a line with a trial. Trials are counted by it without parsing the line.
 pub(crate) const TRIAL_PREFIX: &[u8] = b"{\"trial\":";
 

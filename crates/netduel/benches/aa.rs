@@ -6,8 +6,11 @@
 //! Pearson 1934). The warnings are `bimodal` and `outlier block`, which say that values have two levels, or that a block is far from the
 //! others: a comparison of a path with itself has neither. They say nothing false where other programs or the hypervisor took its cores, so
 //! comparisons with a warning about that do not count for them. `NETDUEL_AA_COMPARISONS=N` makes N comparisons of each workload; fewer than the default show the rates and judge none.
+#[path = "support/binomial.rs"]
+mod binomial;
 mod support;
 
+use binomial::interval;
 use netduel_model::ids::WorkloadName;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::Run;
@@ -25,8 +28,6 @@ const COMPARISONS_VARIABLE: &str = "NETDUEL_AA_COMPARISONS";
 const BLOCKS: u32 = 8;
 /// The accepted probability of a false verdict at a confidence of 95 %, and the accepted share of comparisons with a false warning.
 const LEVEL: f64 = 0.05;
-/// Error of the interval of the number of false verdicts, on each side.
-const SIDE: f64 = 0.025;
 
 const WORKLOADS: &str = r#"
 [[workloads]]
@@ -216,39 +217,4 @@ fn with_one_workload(plan: &ResolvedPlan, name: &WorkloadName) -> ResolvedPlan {
         arm.workloads.retain(|workload| &workload.name == name);
     }
     plan
-}
-
-/// The exact interval of a probability with `count` events in `total`.
-fn interval(total: u64, count: u64) -> (f64, f64) {
-    let low = if count == 0 { 0.0 } else { solve(|chance| SIDE - at_least(total, count, chance)) };
-    let high =
-        if count == total { 1.0 } else { solve(|chance| 1.0 - SIDE - at_least(total, count + 1, chance)) };
-    (low, high)
-}
-
-/// The zero of a decreasing function between 0 and 1.
-fn solve(function: impl Fn(f64) -> f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        if function(middle) > 0.0 { low = middle } else { high = middle }
-    }
-    f64::midpoint(low, high)
-}
-
-/// The probability of `count` or more events in `total`, each with this probability.
-fn at_least(total: u64, count: u64, chance: f64) -> f64 {
-    if chance <= 0.0 || chance >= 1.0 {
-        return if chance <= 0.0 && count > 0 { 0.0 } else { 1.0 };
-    }
-    // Each term from the previous one, as logarithms: the first may be too small for a number.
-    let mut log = total as f64 * (1.0 - chance).ln();
-    let mut sum = if count == 0 { log.exp() } else { 0.0 };
-    for index in 1..=total {
-        log += ((total - index + 1) as f64 / index as f64).ln() + (chance / (1.0 - chance)).ln();
-        if index >= count {
-            sum += log.exp();
-        }
-    }
-    sum
 }

@@ -1,20 +1,27 @@
 //! `netduel compare`: stored runs set against each other. Nothing is measured here.
-use std::io::IsTerminal as _;
+use std::fs::File;
+use std::io::{ErrorKind, IsTerminal as _, Read as _};
+use std::path::Path;
 
-use netduel_model::run::Run;
+use netduel_model::run::{Run, RunHeader};
 use netduel_report::analysis::Analysis;
-use netduel_report::analysis::compare::{RunComparison, compare};
+use netduel_report::analysis::compare::{RunComparison, Side, compare};
+use netduel_report::baseline::Baseline;
+use netduel_report::checks::Checks;
 use netduel_report::document::verdicts::Sides;
 use netduel_report::json::compare::CompareDocument;
-use netduel_report::{analyse_run, document, html, markdown, terminal};
+use netduel_report::{analyse_run, document, github, html, junit, markdown, terminal};
+use netduel_store::Store;
+use netduel_store::format::upgrade;
 
 use crate::cli::stored::{CompareArgs, Format};
 use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
+use crate::pipeline;
 use crate::program;
 use crate::redaction;
-use crate::report_file::{Destination, no_pdf_on_standard_output, refuse_page_on_a_terminal};
+use crate::report_file::{Destination, lines, no_pdf_on_standard_output, refuse_page_on_a_terminal};
 use crate::run_store::{open_store, store_failure};
 
 /// `netduel compare`.
@@ -24,40 +31,44 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let destination =
         args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
-    if shown == Some(Format::Csv) {
-        return Err(no_csv());
+    if let Some(format) = shown.filter(|format| !format.is_of_comparisons()) {
+        return Err(no_table(format));
     }
+    let command = format!("netduel compare {} {}", args.first, args.others.join(" "));
     if destination.is_none() {
-        let command = format!("netduel compare {} {}", args.first, args.others.join(" "));
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
     let store = open_store(&args.store)?;
     let names: Vec<&String> = std::iter::once(&args.first).chain(&args.others).collect();
-    let runs = names.iter().map(|name| store.read(name).map_err(store_failure));
-    let runs: Vec<Run> = runs.collect::<Result<_, Failure>>()?;
-    refuse_one_run_twice(&names, &runs)?;
-    if let Some(first) = runs.first() {
-        gate::check(&args.gate, &first.header.plan, Sides::Runs)?;
+    let sources = names.iter().map(|name| Source::read(&store, name));
+    let sources: Vec<Source> = sources.collect::<Result<_, Failure>>()?;
+    refuse_one_run_twice(&names, &sources)?;
+    if let Some(first) = sources.first() {
+        gate::check(&args.gate, &first.header().plan, Sides::Runs)?;
     }
     // Conditions name arms and workloads as the user does.
-    let analyses = analysed(&runs);
-    let judged = compare(&sides(&runs, &analyses));
-    let redacted = if redaction::is_on() { redaction::runs(runs.clone())? } else { Vec::new() };
-    let redacted_analyses = analysed(&redacted);
-    let shown = redaction::is_on().then(|| compare(&sides(&redacted, &redacted_analyses)));
-    let comparison = shown.as_ref().unwrap_or(&judged);
+    let judged = compare(&sources.iter().map(Source::side).collect::<Vec<_>>());
+    let decided = gate::decide(&args.gate, |condition| condition.of_runs(&judged));
+    let redacted = if redaction::is_on() { redacted(&names, &sources)? } else { Vec::new() };
+    let seen = redaction::is_on().then(|| compare(&redacted.iter().map(Source::side).collect::<Vec<_>>()));
+    let checks = Checks { command, ..Checks::of_runs(&judged, args.gate.rules()) };
+    // The names are known by now.
+    let checks = checks.with_texts(redaction::text);
+    let comparison = seen.as_ref().unwrap_or(&judged);
+    let announced = if shown == Some(Format::Github) { pipeline::summarize } else { pipeline::announce };
+    announced(&checks, &document::of_runs(comparison), decided.as_ref());
     match destination {
         Some(destination) => {
             let text = match destination.format {
                 Format::Pdf => html::printed(&document::of_runs(comparison), destination.paper()),
-                format => render(comparison, format)?,
+                format => render(comparison, &checks, format)?,
             };
             destination.write(&text)?;
             print(&redaction::text(&format!("{}\n", destination.path.display())))?;
         }
-        None => print_as(comparison, format.unwrap_or(Format::Text))?,
+        None => print_as(comparison, &checks, format.unwrap_or(Format::Text))?,
     }
-    let passed = match gate::decide(&args.gate, |condition| condition.of_runs(&judged)) {
+    let passed = match decided {
         Err(failure) if failure.kind == Kind::Gate => return Err(failure),
         other => other,
     };
@@ -71,27 +82,94 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     .remedy("the sections \"Not compared\" and \"Verdicts\" name them; compare runs of the same plan"))
 }
 
-fn analysed(runs: &[Run]) -> Vec<Analysis> {
-    runs.iter().map(analyse_run).collect()
+/// A run of a comparison.
+enum Source {
+    /// A run file.
+    Run(Box<(Run, Analysis)>),
+    /// A baseline file.
+    Baseline(Box<Baseline>),
 }
 
-/// Each run with its analysis.
-fn sides<'r>(runs: &'r [Run], analyses: &'r [Analysis]) -> Vec<(&'r Run, &'r Analysis)> {
-    runs.iter().zip(analyses).collect()
+impl Source {
+    /// Reads a run of the store, a run file, or a baseline file: that is a path with the extension of JSON.
+    fn read(store: &Store, name: &str) -> Result<Self, Failure> {
+        let path = Path::new(name);
+        if path.extension().is_none_or(|extension| extension != "json") {
+            let run = store.read(name).map_err(store_failure)?;
+            let analysis = analyse_run(&run);
+            return Ok(Self::Run(Box::new((run, analysis))));
+        }
+        let text = read_text(path).map_err(|error| {
+            let text = format!("failed to read the baseline {name}: {error}");
+            let kind = if error.kind() == ErrorKind::NotFound { Kind::NoSuchRun } else { Kind::Store };
+            Failure::caused(kind, text, error)
+        })?;
+        let baseline = Baseline::parse(&text, upgrade).map_err(|error| {
+            let text = format!("failed to read the baseline {name}: {error}");
+            let remedy = "make one with `netduel runs baseline RUN --out FILE.json`";
+            Failure::message(Kind::Store, text).remedy(remedy)
+        })?;
+        Ok(Self::Baseline(Box::new(baseline)))
+    }
+
+    fn header(&self) -> &RunHeader {
+        match self {
+            Self::Run(run) => &run.0.header,
+            Self::Baseline(baseline) => baseline.header(),
+        }
+    }
+
+    fn side(&self) -> Side<'_> {
+        match self {
+            Self::Run(run) => Side::of(&run.0, &run.1),
+            Self::Baseline(baseline) => baseline.side(),
+        }
+    }
 }
 
-fn no_csv() -> Failure {
-    Failure::message(Kind::Usage, "failed to make a table of a comparison: it has no format csv")
-        .remedy("use text, html, md or json; `netduel report RUN --format csv` has the values of one run")
+/// Largest baseline file, bytes: a run of a hundred workloads and blocks has less.
+const BASELINE_BYTES_MAX: u64 = 64 << 20;
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(BASELINE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The runs with pseudonyms. A baseline holds facts in forms in which names are not known as such.
+fn redacted(names: &[&String], sources: &[Source]) -> Result<Vec<Source>, Failure> {
+    let mut runs = Vec::new();
+    for (name, source) in names.iter().zip(sources) {
+        match source {
+            Source::Run(run) => runs.push(run.0.clone()),
+            Source::Baseline(_) => {
+                let text = format!("failed to redact {name}: a baseline keeps its names");
+                return Err(Failure::message(Kind::Usage, text).remedy(
+                    "compare the run file, or make the baseline of `netduel runs export RUN --redact`",
+                ));
+            }
+        }
+    }
+    let with_analysis = |run| {
+        let analysis = analyse_run(&run);
+        Source::Run(Box::new((run, analysis)))
+    };
+    Ok(redaction::runs(runs)?.into_iter().map(with_analysis).collect())
+}
+
+fn no_table(format: Format) -> Failure {
+    let format = format.extension();
+    Failure::message(Kind::Usage, format!("failed to make a table of a comparison: it has no format {format}"))
+        .remedy("use text, html, pdf, md, json, junit or github; `netduel report RUN` has the values of one run in every format")
 }
 
 /// A run against itself is not two independent samples, and would look like evidence of no difference.
-fn refuse_one_run_twice(names: &[&String], runs: &[Run]) -> Result<(), Failure> {
-    let named: Vec<(&&String, &Run)> = names.iter().zip(runs).collect();
+fn refuse_one_run_twice(names: &[&String], runs: &[Source]) -> Result<(), Failure> {
+    let named: Vec<(&&String, &RunHeader)> = names.iter().zip(runs.iter().map(Source::header)).collect();
     for (place, (name, run)) in named.iter().enumerate() {
-        let same = named.iter().skip(place + 1).find(|(_, other)| other.header.id == run.header.id);
+        let same = named.iter().skip(place + 1).find(|(_, other)| other.id == run.id);
         if let Some((other, _)) = same {
-            let id = &run.header.id;
+            let id = &run.id;
             let text = format!("failed to compare {name} with {other}: both are the run {id}");
             return Err(
                 Failure::message(Kind::Usage, text).remedy("name different runs; `netduel runs` lists all")
@@ -102,24 +180,26 @@ fn refuse_one_run_twice(names: &[&String], runs: &[Run]) -> Result<(), Failure> 
 }
 
 /// Prints a comparison on standard output.
-fn print_as(comparison: &RunComparison<'_>, format: Format) -> Result<(), Failure> {
+fn print_as(comparison: &RunComparison<'_>, checks: &Checks, format: Format) -> Result<(), Failure> {
     match format {
         Format::Json => print_json(&CompareDocument::of(comparison, &program::origin())),
         // A page has scripts of its own, and is refused on a terminal.
-        Format::Html => print_exact(&render(comparison, format)?),
-        Format::Text | Format::Md | Format::Csv | Format::Pdf => print(&render(comparison, format)?),
+        Format::Html => print_exact(&render(comparison, checks, format)?),
+        _ => print(&render(comparison, checks, format)?),
     }
 }
 
 /// A comparison in a format.
-fn render(comparison: &RunComparison<'_>, format: Format) -> Result<String, Failure> {
+fn render(comparison: &RunComparison<'_>, checks: &Checks, format: Format) -> Result<String, Failure> {
     let (width, colour) = page_layout();
     Ok(match format {
-        Format::Csv => return Err(no_csv()),
         Format::Pdf => return Err(no_pdf_on_standard_output()),
         Format::Text => terminal::report(&document::of_runs(comparison), width, colour),
         Format::Html => html::page(&document::of_runs(comparison)),
         Format::Md => markdown::page(&document::of_runs(comparison)),
         Format::Json => json(&CompareDocument::of(comparison, &program::origin()))?,
+        Format::Junit => junit::page(checks),
+        Format::Github => lines(&github::annotations(checks)),
+        Format::Csv | Format::Prometheus | Format::Influx | Format::Parquet => return Err(no_table(format)),
     })
 }

@@ -11,12 +11,14 @@ mod demo;
 mod exit;
 mod figure;
 mod gate;
+mod history;
 mod inspect;
 mod lab;
 mod manual;
 mod named_namespace;
 mod output_file;
 mod pdf;
+mod pipeline;
 mod plan;
 mod png;
 mod program;
@@ -134,6 +136,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Azure(command) => azure::command(command)?,
         Command::Report(args) => stored::report(args)?,
         Command::Compare(args) => compare::command(args)?,
+        Command::History(args) => history::command(args)?,
         Command::Runs(args) => stored::runs(args)?,
         Command::Agent { checksum: true, .. } => agent::print_checksum()?,
         Command::Agent { bind, .. } => agent::command(bind.bind.clone())?,

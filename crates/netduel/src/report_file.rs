@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use netduel_model::run::Run;
 use netduel_report::analysis::Analysis;
+use netduel_report::checks::Checks;
 use netduel_report::html::{self, Paper};
 use netduel_report::json::report::ReportDocument;
-use netduel_report::{document, terminal};
+use netduel_report::{document, github, junit, terminal};
 
 use crate::cli::publication::PrintingArgs;
 use crate::cli::stored::Format;
@@ -46,14 +47,15 @@ impl Destination {
                 Kind::Usage,
                 format!("--out {}: it is not a folder, and its name has no extension", out.display()),
             )
-            .remedy(
-                "write a folder, a file with the extension .html, .pdf, .md, .json, .csv or .txt, or a format",
-            )),
+            .remedy(format!(
+                "write a folder, a file with the extension {}, or a format",
+                Format::extensions()
+            ))),
             None => Err(Failure::message(
                 Kind::Usage,
                 format!("--out {}: no report has this extension", out.display()),
             )
-            .remedy("write .html, .pdf, .md, .json, .csv or .txt, or a folder")),
+            .remedy(format!("write {}, or a folder", Format::extensions()))),
         }
     }
 
@@ -78,12 +80,14 @@ impl Destination {
 
     /// Replaces the report atomically; missing folders are created. A browser prints the page of a PDF first.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
-        let printed = match self.format {
-            Format::Pdf => Some(pdf::print(text, &self.browser()?)?),
-            _ => None,
-        };
+        match self.format {
+            Format::Pdf => self.write_bytes(&pdf::print(text, &self.browser()?)?),
+            _ => self.write_bytes(text.as_bytes()),
+        }
+    }
+
+    fn write_bytes(&self, content: &[u8]) -> Result<(), Failure> {
         self.create_folder()?;
-        let content = printed.as_deref().unwrap_or(text.as_bytes());
         output_file::write(&self.path, content).map_err(|error| cannot_write(&self.path, error))
     }
 
@@ -93,6 +97,9 @@ impl Destination {
 
     /// Checks before a run that its report can be written. Whatever it creates, it removes.
     pub fn check(&self) -> Result<(), Failure> {
+        if self.format == Format::Parquet {
+            parquet::check()?;
+        }
         if self.format == Format::Pdf {
             self.browser()?;
         }
@@ -119,27 +126,46 @@ impl Destination {
     }
 }
 
-/// The report of a run for a file; of a PDF the page that a browser prints.
-pub fn render(run: &Run, analysis: &Analysis, destination: &Destination) -> Result<String, Failure> {
-    match destination.format {
-        Format::Pdf => Ok(html::printed(&document::of_run(run, analysis), destination.paper())),
-        format => render_as(run, analysis, format),
-    }
+/// Writes the report of a run, and returns its files. `checks` are those of the run.
+pub fn write(
+    run: &Run,
+    analysis: &Analysis,
+    checks: &Checks,
+    destination: &Destination,
+) -> Result<Vec<PathBuf>, Failure> {
+    let text = match destination.format {
+        Format::Parquet => return parquet::write(run, destination),
+        // The page that a browser prints.
+        Format::Pdf => html::printed(&document::of_run(run, analysis), destination.paper()),
+        format => render(run, analysis, checks, format)?,
+    };
+    destination.write(&text)?;
+    Ok(vec![destination.path.clone()])
 }
 
-/// The report of a run.
-pub fn render_as(run: &Run, analysis: &Analysis, format: Format) -> Result<String, Failure> {
+/// The report of a run as text.
+pub fn render(run: &Run, analysis: &Analysis, checks: &Checks, format: Format) -> Result<String, Failure> {
     Ok(match format {
         Format::Pdf => return Err(no_pdf_on_standard_output()),
         Format::Text => text(run, analysis),
         Format::Html => html::page(&document::of_run(run, analysis)),
         Format::Md => netduel_report::markdown::page(&document::of_run(run, analysis)),
         Format::Csv => netduel_report::csv::trials(run),
+        Format::Parquet => return Err(no_text("netduel report RUN")),
+        Format::Prometheus => netduel_report::prometheus::page(run, analysis),
+        Format::Influx => netduel_report::influx::lines(run),
+        Format::Junit => junit::page(checks),
+        Format::Github => lines(&github::annotations(checks)),
         Format::Json => {
             let document = ReportDocument::of(run, analysis, &program::origin());
             json(&document)?
         }
     })
+}
+
+/// Lines with their ends.
+pub fn lines(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect::<Vec<_>>().concat()
 }
 
 /// The whole report for this terminal.
@@ -173,6 +199,59 @@ pub fn refuse_page_on_a_terminal(
             .remedy(format!("write it to a file: {command} --out report.html")));
     }
     Ok(())
+}
+
+/// A format of files has no text to print. `command` is the one that would print it.
+pub fn refuse_files_as_text(format: Option<Format>, command: &str) -> Result<(), Failure> {
+    if format.is_some_and(Format::is_several_files) { Err(no_text(command)) } else { Ok(()) }
+}
+
+fn no_text(command: &str) -> Failure {
+    Failure::message(Kind::Usage, "failed to print Parquet: it is two files")
+        .remedy(format!("name the first: {command} --out trials.parquet"))
+}
+
+/// The files of the format Parquet.
+#[cfg(feature = "parquet")]
+mod parquet {
+    use super::{Destination, Failure, Kind, PathBuf, Run};
+
+    /// This program can write them.
+    #[expect(clippy::unnecessary_wraps, reason = "a build without the feature cannot")]
+    pub(super) fn check() -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The trials, and beside them the series: `x.parquet` and `x-series.parquet`.
+    pub(super) fn write(run: &Run, destination: &Destination) -> Result<Vec<PathBuf>, Failure> {
+        let failed = |error| Failure::new(Kind::Internal, error);
+        let trials = netduel_report::parquet::trials(run).map_err(failed)?;
+        let series = netduel_report::parquet::series(run).map_err(failed)?;
+        let stem = destination.path.file_stem().unwrap_or_default().to_string_lossy();
+        let path = destination.path.with_file_name(format!("{stem}-series.parquet"));
+        let beside = Destination { path, ..destination.clone() };
+        destination.write_bytes(&trials)?;
+        beside.write_bytes(&series)?;
+        Ok(vec![destination.path.clone(), beside.path])
+    }
+}
+
+/// A program without the format Parquet.
+#[cfg(not(feature = "parquet"))]
+mod parquet {
+    use super::{Destination, Failure, Kind, PathBuf, Run};
+
+    pub(super) fn check() -> Result<(), Failure> {
+        Err(Failure::message(
+            Kind::Usage,
+            "failed to write Parquet: this netduel was built without the feature `parquet`",
+        )
+        .remedy("build it with `cargo build --release --features parquet`, or use the format csv"))
+    }
+
+    pub(super) fn write(_: &Run, _: &Destination) -> Result<Vec<PathBuf>, Failure> {
+        check().map(|()| Vec::new())
+    }
 }
 
 fn is_missing(folder: &Path) -> bool {

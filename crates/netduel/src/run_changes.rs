@@ -23,7 +23,7 @@ const EXTENSION: &str = "netduel";
 /// Runs the command.
 pub fn command(action: &RunsAction) -> Result<(), Failure> {
     match action {
-        RunsAction::Rm { .. } => Ok(()),
+        RunsAction::Rm { .. } | RunsAction::Baseline { .. } => Ok(()),
         RunsAction::Verify { runs, json, store } => verify(&open_store(store)?, runs, json.json),
         RunsAction::Tag { run, tags, no_title, unset, json, store } => {
             tag(&open_store(store)?, run, &Tags { added: tags, no_title: *no_title, unset }, json.json)

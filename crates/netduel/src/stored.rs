@@ -1,22 +1,30 @@
 //! `netduel report` and `netduel runs`: the content of the store. Nothing is measured here.
 use std::io::IsTerminal as _;
+use std::path::Path;
 
-use netduel_model::run::{Annotations, RunEnd, RunHeader};
+use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::units::human_si;
+use netduel_report::analysis::Analysis;
+use netduel_report::checks::Checks;
+use netduel_report::document::verdicts::Sides;
 use netduel_report::json::envelope::{Document as _, iso_8601};
 use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocument, StoredRun};
 use netduel_report::json::report::ReportDocument;
-use netduel_report::words;
+use netduel_report::{baseline, document, words};
+use netduel_store::format::FORMAT;
 use netduel_store::{RunSummary, Store};
 
+use crate::cli::publication::PrintingArgs;
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
 use crate::confirmation::confirmed;
-use crate::console::{print, print_exact, print_json, print_lines, tell};
+use crate::console::{json, print, print_exact, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::gate;
+use crate::pipeline;
 use crate::program;
 use crate::publication;
 use crate::redaction;
-use crate::report_file::{Destination, refuse_page_on_a_terminal, render, render_as};
+use crate::report_file::{Destination, refuse_files_as_text, refuse_page_on_a_terminal, render, write};
 use crate::run_changes;
 use crate::run_store::{NextStep, open_store, store_failure};
 
@@ -29,30 +37,53 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     if destination.is_none() {
         let command = format!("netduel report {}", args.run);
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
+        refuse_files_as_text(format, &command)?;
     }
     let store = open_store(&args.store)?;
     let mut run = store.read(&args.run).map_err(store_failure)?;
+    gate::check(&args.gate, &run.header.plan, Sides::Arms)?;
     let own = publication::of_options(&args.publication, args.title.as_ref())?;
     run.header.annotations.publication = own.over(&run.header.annotations.publication);
     publication::tell_adjustments(&own);
+    // Conditions name arms and workloads as the user does.
+    let judged = netduel_report::analyse_run(&run);
+    let decided = gate::decide(&args.gate, |condition| condition.of_run(&judged));
+    let checks = Checks::of_run(&run, &judged, args.gate.rules());
     let run = redaction::run(run)?;
-    let analysis = netduel_report::analyse_run(&run);
-    let format_of_output = destination.as_ref().map_or(format, |destination| Some(destination.format));
-    if format_of_output == Some(Format::Csv) {
+    let analysis = if redaction::is_on() { netduel_report::analyse_run(&run) } else { judged };
+    let checks = checks.with_texts(redaction::text);
+    let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
+    if matches!(shown, Some(Format::Csv | Format::Prometheus | Format::Influx | Format::Parquet)) {
         // Its rows have no place for what the other formats say.
         for warning in run.warnings.iter().filter(|warning| warning.is_about_the_file()) {
             tell(&format!("warning: {warning}"));
         }
     }
-    if let Some(destination) = destination {
-        destination.write(&render(&run, &analysis, &destination)?)?;
-        return print(&redaction::text(&format!("{}\n", destination.path.display())));
+    if shown == Some(Format::Github) {
+        pipeline::summarize(&checks, &document::of_run(&run, &analysis), decided.as_ref());
     }
-    let format = format.unwrap_or(Format::Text);
+    match &destination {
+        Some(destination) => {
+            for path in write(&run, &analysis, &checks, destination)? {
+                print(&redaction::text(&format!("{}\n", path.display())))?;
+            }
+        }
+        None => print_report(args, &store, (&run, &analysis, &checks), format.unwrap_or(Format::Text))?,
+    }
+    decided.map(|line| line.iter().for_each(|line| tell(line)))
+}
+
+/// Prints a report on standard output.
+fn print_report(
+    args: &ReportArgs,
+    store: &Store,
+    (run, analysis, checks): (&Run, &Analysis, &Checks),
+    format: Format,
+) -> Result<(), Failure> {
     if format == Format::Json {
-        return print_json(&ReportDocument::of(&run, &analysis, &program::origin()));
+        return print_json(&ReportDocument::of(run, analysis, &program::origin()));
     }
-    let text = render_as(&run, &analysis, format)?;
+    let text = render(run, analysis, checks, format)?;
     // A page has scripts of its own, and is refused on a terminal.
     if format == Format::Html {
         print_exact(&text)?;
@@ -63,11 +94,21 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         // A file outside of the store is not being written by a run.
         let own = store.id_of(&args.run).ok();
         let in_use = own.as_ref().is_some_and(|id| store.is_in_use(id));
-        let header = RunHeader { id: own.unwrap_or(run.header.id), ..run.header };
+        let header = RunHeader { id: own.unwrap_or_else(|| run.header.id.clone()), ..run.header.clone() };
         let hint = hint(state(run.end.as_ref(), in_use), &NextStep::of(&header));
         print_lines(&redaction::text(&hint))?;
     }
     Ok(())
+}
+
+/// `netduel runs baseline`.
+fn baseline(store: &Store, name: &str, out: Option<&Path>) -> Result<(), Failure> {
+    let run = store.read(name).map_err(store_failure)?;
+    let document = baseline::document(&run, &netduel_report::analyse_run(&run), FORMAT, &program::origin());
+    let Some(out) = out else { return print_json(&document) };
+    Destination { path: out.to_owned(), format: Format::Json, printing: PrintingArgs::default() }
+        .write(&json(&document)?)?;
+    print(&format!("{}\n", out.display()))
 }
 
 /// `netduel runs`.
@@ -75,6 +116,9 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
     match &args.action {
         Some(RunsAction::Rm { runs, yes, json, store }) => {
             return remove(&open_store(store)?, runs, *yes, json.json);
+        }
+        Some(RunsAction::Baseline { run, out, store }) => {
+            return baseline(&open_store(store)?, run, out.as_deref());
         }
         Some(action) => return run_changes::command(action),
         None => {}

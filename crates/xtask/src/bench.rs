@@ -41,10 +41,16 @@ enum Form {
 }
 
 /// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate, or a crate with a program.
-const BENCHES: [Bench; 9] = [
+const BENCHES: [Bench; 10] = [
     Bench {
         name: "aa",
         what: "how many of 200 comparisons of a path with itself have a false verdict or a false warning (about six minutes)",
+        package: "netduel",
+        form: Form::Target,
+    },
+    Bench {
+        name: "compare-aa",
+        what: "false alarms of gates between stored runs, and losses that they catch (about fifteen minutes)",
         package: "netduel",
         form: Form::Target,
     },

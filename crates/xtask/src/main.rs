@@ -10,6 +10,7 @@ mod binaries;
 mod busy;
 mod check;
 mod dist;
+mod exports;
 mod fuzz;
 mod guests;
 mod leftovers;
@@ -20,6 +21,7 @@ mod stopwatch;
 mod test_run;
 mod tidy;
 mod transcript;
+mod virtual_environment;
 mod workspace;
 
 use std::process::ExitCode;
@@ -36,6 +38,8 @@ usage: cargo xtask <command>
     --busy        run it beside two busy loops
   test guests     prepare and run the tests in guests with real NIC drivers, and no others; takes ARGS, --repeat and --busy
   test azure      install the Azure CLI below target (730 MB) and run the tests with it; no part of `check` and `test`
+  test exports    install pandas below target (400 MB) and read Parquet files and the example notebook with it; not part of `check`
+                  with REQUIRE_ALL=1, no part of `test`
   tidy            the rules of this workspace that no other tool knows
   fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         ("check", []) => Ok(check::run()),
         ("test", [word, rest @ ..]) if word == "guests" => guests::test(rest),
         ("test", [word, rest @ ..]) if word == "azure" => azure::test(rest),
+        ("test", [word, rest @ ..]) if word == "exports" => exports::test(rest),
         ("test", []) => guests::test_all(),
         ("test", rest) => repeat::run(rest, &[]),
         ("guests", rest) => guests::run(rest),

@@ -33,7 +33,7 @@ pub fn of_runs(comparison: &RunComparison<'_>) -> Document {
         comparison.subjects.iter().enumerate().filter_map(|(place, one)| figures(comparison, place, one)),
     );
     sections.push(section("counted", "Method", Scope::Reference, method(comparison)));
-    let runs = comparison.runs.iter().map(|one| format!("{} {}", one.label, one.run.header.id));
+    let runs = comparison.runs.iter().map(|one| format!("{} {}", one.label, one.header.id));
     Document {
         cover: Cover::default(),
         title: texts::title(comparison),
@@ -64,7 +64,7 @@ fn runs(comparison: &RunComparison<'_>) -> Table {
         Column::number("excluded"),
     ]);
     for one in &comparison.runs {
-        let (header, analysis) = (&one.run.header, one.analysis);
+        let (header, analysis) = (one.header, one.analysis);
         table.rows.push(vec![
             one.label.as_str().into(),
             header.id.as_str().into(),

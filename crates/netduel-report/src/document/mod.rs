@@ -17,6 +17,7 @@ mod datagrams;
 mod environment;
 mod failover;
 mod front;
+pub mod history;
 mod host_drawing;
 pub(crate) mod hosts;
 mod latency_plots;
@@ -38,4 +39,5 @@ mod time_plots;
 mod workload;
 
 pub use compare::of_runs;
+pub use history::of_history;
 pub use run::of_run;

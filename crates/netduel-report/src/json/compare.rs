@@ -213,7 +213,7 @@ impl ComparedRun {
     fn of(one: &compare::ComparedRun<'_>) -> Self {
         Self {
             label: one.label.to_string(),
-            run: RunInfo::of(one.run, one.analysis),
+            run: RunInfo::of(one.header, one.analysis),
             question: words::question(&one.analysis.plan),
             blocks: one.analysis.blocks,
             trials_valid: one.analysis.trials_valid,

@@ -147,7 +147,7 @@ pub enum VerdictTone {
 }
 
 impl VerdictTone {
-    fn of(tone: words::Tone) -> Self {
+    pub(super) fn of(tone: words::Tone) -> Self {
         match tone {
             words::Tone::Better => Self::Better,
             words::Tone::Worse => Self::Worse,

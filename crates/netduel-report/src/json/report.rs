@@ -1,5 +1,5 @@
 //! The document of a report: `netduel report --format json`, `netduel run --json` and `netduel demo --json`.
-use netduel_model::run::Run;
+use netduel_model::run::{Run, RunHeader};
 use netduel_model::workload::Role;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -290,7 +290,7 @@ impl ReportDocument {
         let rule = |(name, rule): (&str, String)| Rule { name: name.to_owned(), rule };
         Self {
             envelope: Self::envelope(origin),
-            run: RunInfo::of(run, analysis),
+            run: RunInfo::of(&run.header, analysis),
             question: words::question(&analysis.plan),
             baseline: analysis.plan.baseline().map(|arm| arm.name.to_string()),
             blocks: analysis.blocks,
@@ -317,8 +317,7 @@ pub(super) fn warnings(analysis: &Analysis) -> Vec<Warning> {
 }
 
 impl RunInfo {
-    pub(super) fn of(run: &Run, analysis: &Analysis) -> Self {
-        let header = &run.header;
+    pub(super) fn of(header: &RunHeader, analysis: &Analysis) -> Self {
         Self {
             id: header.id.to_string(),
             program: header.program.clone(),

@@ -2,10 +2,12 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
+use super::baseline::BaselineDocument;
 use super::bed::{BedsDocument, CheckedBed};
 use super::compare::CompareDocument;
 use super::envelope::Document;
 use super::error::ErrorDocument;
+use super::history::HistoryDocument;
 use super::inspect::InspectDocument;
 use super::lab::LabsDocument;
 use super::listing::{ChangedRun, Pairings, RemovedRuns, RunsDocument, RunsUsage, VerifiedRuns};
@@ -46,6 +48,8 @@ impl DocumentType {
 pub const DOCUMENTS: &[DocumentType] = &[
     DocumentType::of::<ReportDocument>(),
     DocumentType::of::<CompareDocument>(),
+    DocumentType::of::<BaselineDocument>(),
+    DocumentType::of::<HistoryDocument>(),
     DocumentType::of::<QuickDocument>(),
     DocumentType::of::<QuickEvent>(),
     DocumentType::of::<InspectDocument>(),

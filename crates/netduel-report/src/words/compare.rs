@@ -139,7 +139,7 @@ pub fn explanations(comparison: &RunComparison<'_>) -> Vec<String> {
 }
 
 /// The value of a fact in each run: `A: 600; B: 3000`.
-fn in_runs(comparison: &RunComparison<'_>, one: &Difference) -> String {
+pub(crate) fn in_runs(comparison: &RunComparison<'_>, one: &Difference) -> String {
     let values = one.values.iter().enumerate().map(|(run, value)| {
         format!("{}: {}", comparison.label(run), value.as_deref().unwrap_or("unknown or none"))
     });
@@ -173,14 +173,19 @@ pub fn verdict_count(comparison: &RunComparison<'_>) -> String {
     format!("{}, {open} without a result", plural(verdicts().count() as u32, "comparison"))
 }
 
-/// Why an arm or a workload is not compared.
-pub fn unmatched(comparison: &RunComparison<'_>, one: &Unmatched) -> String {
-    let what = match (&one.arm, &one.workload) {
+/// What is not compared: `bulk of arm accelerated`, `arm accelerated`, `workload bulk`.
+pub fn unmatched_subject(one: &Unmatched) -> String {
+    match (&one.arm, &one.workload) {
         (Some(arm), Some(workload)) => format!("{workload} of arm {arm}"),
         (Some(arm), None) => format!("arm {arm}"),
         (None, Some(workload)) => format!("workload {workload}"),
         (None, None) => "plan".to_owned(),
-    };
+    }
+}
+
+/// Why an arm or a workload is not compared.
+pub fn unmatched(comparison: &RunComparison<'_>, one: &Unmatched) -> String {
+    let what = unmatched_subject(one);
     let [first, own] = [0, one.run].map(|run| comparison.label(run));
     let reason = match &one.reason {
         Reason::Missing => format!("{first} has it, {own} does not"),

@@ -3,7 +3,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use netduel_model::run::Run;
-use netduel_report::analysis::compare::compare;
+use netduel_report::analysis::compare::{Side, compare};
+use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::{analyse_run, document, html};
 use netduel_stats::histogram::Histogram;
 
@@ -182,13 +183,26 @@ fn runs_of_a_comparison_are_drawn_in_common_charts() {
     let (before, mut after) = (run(1), run(2));
     after.header.id = "after".parse().unwrap();
     let analyses = [analyse_run(&before), analyse_run(&after)];
-    let comparison = compare(&[(&before, &analyses[0]), (&after, &analyses[1])]);
+    let comparison = compare(&[Side::of(&before, &analyses[0]), Side::of(&after, &analyses[1])]);
     let Some(dom) = rendered_page(&html::page(&document::of_runs(&comparison))) else { return };
     assert_eq!(root_attribute(&dom, "data-errors"), "");
     // For each arm: two metrics by block and the series of each workload, the distribution of rates, tail and distribution of round trips.
     let charts = 2 * (2 * 3 + 1 + 2);
     assert_eq!(dom.matches("data-chart=").count(), charts);
     assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());
+    let drawn = dom.split("id=\"chart-data\"").next().unwrap();
+    assert!(!drawn.contains("NaN") && !drawn.contains("undefined") && !drawn.contains('\u{26a0}'));
+}
+
+#[test]
+fn values_of_each_run_are_drawn_with_their_changes() {
+    let runs = crate::history::runs(16, 10, [3.0, 2.7]);
+    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run)));
+    let history = History::of(past.collect(), &Selection::default()).unwrap();
+    let Some(dom) = rendered_page(&html::page(&document::of_history(&history))) else { return };
+    assert_eq!(root_attribute(&dom, "data-errors"), "");
+    assert_eq!(dom.matches("data-chart=\"history\"").count(), history.series.len());
+    assert_eq!(root_attribute(&dom, "data-drawn"), history.series.len().to_string());
     let drawn = dom.split("id=\"chart-data\"").next().unwrap();
     assert!(!drawn.contains("NaN") && !drawn.contains("undefined") && !drawn.contains('\u{26a0}'));
 }

@@ -4,7 +4,7 @@ use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::units::Nanos;
 use netduel_report::analysis::Analysis;
-use netduel_report::analysis::compare::{Aspect, Owner, Reason, RunComparison, RunVerdict, compare};
+use netduel_report::analysis::compare::{Aspect, Owner, Reason, RunComparison, RunVerdict, Side, compare};
 use netduel_report::document::verdicts::Sides;
 use netduel_report::gate::{Condition, Standing};
 use netduel_report::{analyse_run, document, html, markdown, terminal, words};
@@ -33,7 +33,7 @@ fn host(name: &str) -> HostName {
 /// Compares runs and hands the result to a test.
 fn compared<T>(runs: &[Run], test: impl FnOnce(&RunComparison<'_>) -> T) -> T {
     let analyses: Vec<Analysis> = runs.iter().map(analyse_run).collect();
-    let sides: Vec<(&Run, &Analysis)> = runs.iter().zip(&analyses).collect();
+    let sides: Vec<Side<'_>> = runs.iter().zip(&analyses).map(|(run, own)| Side::of(run, own)).collect();
     test(&compare(&sides))
 }
 

@@ -6,12 +6,16 @@ use std::path::Path;
 use netduel_model::redact::{Meaning, Place, Redactor, meaning, walk};
 use netduel_model::run::Run;
 use netduel_model::snapshot::HostSnapshot;
-use netduel_report::analysis::compare::compare;
+use netduel_report::analysis::compare::{Side, compare};
+use netduel_report::checks::{Checks, Rules};
 use netduel_report::inspect::Inspection;
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::json::inspect::InspectDocument;
 use netduel_report::json::report::ReportDocument;
-use netduel_report::{analyse_run, csv, document, html, inspect, markdown, terminal};
+use netduel_report::{
+    analyse_run, baseline, csv, document, github, html, influx, inspect, junit, markdown, prometheus,
+    terminal,
+};
 use netduel_store::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -105,12 +109,18 @@ fn formats(run: &Run) -> Vec<(&'static str, String)> {
     let page = document::of_run(run, &analysis);
     let hosts = run.header.hosts.iter().map(|(name, host)| (name.to_string(), host.clone())).collect();
     let inspection = Inspection::of_hosts(hosts);
+    let checks = Checks::of_run(run, &analysis, Rules { conditions: &[], strict: false });
     vec![
         ("text", terminal::report(&page, 110, false)),
         ("summary", terminal::summary(&page, 110, false)),
         ("html", html::page(&page)),
         ("md", markdown::page(&page)),
         ("csv", csv::trials(run)),
+        ("influx", influx::lines(run)),
+        ("prometheus", prometheus::page(run, &analysis)),
+        ("junit", junit::page(&checks)),
+        ("github", github::annotations(&checks).join("\n")),
+        ("baseline", serde_json::to_string(&baseline::document(run, &analysis, 1, &origin())).unwrap()),
         ("json", serde_json::to_string(&ReportDocument::of(run, &analysis, &origin())).unwrap()),
         ("inspect", inspect::text(&inspection, 110, false)),
         ("inspect json", serde_json::to_string(&InspectDocument::of(&inspection, &origin())).unwrap()),
@@ -127,7 +137,7 @@ fn formats(run: &Run) -> Vec<(&'static str, String)> {
 
 fn comparison(runs: &[Run; 2]) -> Vec<(&'static str, String)> {
     let analyses = runs.iter().map(analyse_run).collect::<Vec<_>>();
-    let sides: Vec<_> = runs.iter().zip(&analyses).collect();
+    let sides: Vec<_> = runs.iter().zip(&analyses).map(|(run, analysis)| Side::of(run, analysis)).collect();
     let comparison = compare(&sides);
     let page = document::of_runs(&comparison);
     vec![

@@ -38,6 +38,7 @@ pub fn prints_document(command: &Command) -> bool {
         Command::Serve(args) => args.json,
         Command::Report(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
         Command::Compare(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
+        Command::History(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
         Command::Runs(args) => match &args.action {
             Some(
                 RunsAction::Rm { json, .. }
@@ -48,6 +49,7 @@ pub fn prints_document(command: &Command) -> bool {
                 | RunsAction::Import { json, .. }
                 | RunsAction::Du { json, .. },
             ) => json.json,
+            Some(RunsAction::Baseline { out, .. }) => out.is_none(),
             None => args.json.json,
         },
         Command::Plan(PlanCommand::Schema)
@@ -105,6 +107,10 @@ mod tests {
             ("compare a b -J", true),
             ("compare a b c --format json", true),
             ("compare a b --json --out x.json", false),
+            ("history -J", true),
+            ("history last --format html", false),
+            ("runs baseline last", true),
+            ("runs baseline last --out x.json", false),
             ("plan check x.toml --json", true),
             ("pair --forget far --json", true),
             ("inspect -J", true),

@@ -25,7 +25,7 @@ use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
 use shared::{BindArgs, JsonArgs, OverrideArgs, PermissionArgs};
-use stored::{CompareArgs, ReportArgs, RunsArgs};
+use stored::{CompareArgs, HistoryArgs, ReportArgs, RunsArgs};
 
 /// A/B-test two network paths: which is faster, by how much, at what cost, and why.
 #[derive(Debug, Parser)]
@@ -156,6 +156,15 @@ pub enum Command {
         netduel compare ./from-a-colleague.netduel last --json | jq -r '.comparisons[].metrics[].comparisons[].verdict.text'"
     )]
     Compare(CompareArgs),
+    /// Show the values of a plan over its stored runs, and where their level changed.
+    ///
+    /// The runs are those of the plan of a run (the last one by default), with the settings of that run. A change of level is shown where the order
+    /// of the runs is not random; the facts that differ between the two runs beside it are listed.
+    #[command(
+        after_help = "Examples:\n  netduel history\n  netduel history last --tag site=west --metric throughput\n  \
+        netduel history --out history.html\n  netduel history --json | jq '.series[] | select(.changes != [])'"
+    )]
+    History(HistoryArgs),
     /// List the stored runs, or delete some.
     #[command(
         after_help = "Examples:\n  netduel runs\n  netduel runs --json | jq -r '.runs[].id'\n  netduel runs verify\n  netduel runs rm last"

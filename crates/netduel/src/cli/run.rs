@@ -66,7 +66,7 @@ pub struct RunArgs {
     pub allow_deallocate: bool,
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
-    /// Write report.html into this folder. A name that ends with .html, .pdf, .md, .json, .csv or .txt is the file to write.
+    /// Write report.html into this folder. A name with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to write.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

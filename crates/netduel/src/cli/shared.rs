@@ -5,6 +5,7 @@ use clap::Args;
 use netduel_model::plan::Permissions;
 use netduel_model::publication::Publication;
 use netduel_model::run::Annotations;
+use netduel_report::checks::Rules;
 use netduel_report::gate::Condition;
 use netduel_sys::local_bind::LocalBind;
 
@@ -44,6 +45,13 @@ pub struct GateArgs {
     /// Fail also when the interval does not rule out such a loss.
     #[arg(long, requires = "fail_if")]
     pub strict: bool,
+}
+
+impl GateArgs {
+    /// The conditions for reports.
+    pub fn rules(&self) -> Rules<'_> {
+        Rules { conditions: &self.fail_if, strict: self.strict }
+    }
 }
 
 /// The live view.
@@ -155,7 +163,8 @@ fn line_of_text(text: &str) -> Result<&str, String> {
     }
 }
 
-fn note(text: &str) -> Result<(String, String), String> {
+/// A note, KEY=VALUE.
+pub fn note(text: &str) -> Result<(String, String), String> {
     let (key, value) =
         text.split_once('=').ok_or_else(|| "write KEY=VALUE, for example kernel=6.8".to_owned())?;
     let key = key.trim();

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
-use netduel_model::ids::RunId;
+use netduel_model::ids::{ArmName, RunId, WorkloadName};
+use netduel_model::metric::Metric;
 
 use super::publication::{PrintingArgs, PublicationArgs, text_of_report};
-use super::shared::{GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs};
+use super::shared::{GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs, note};
 
 /// `netduel report`.
 #[derive(Debug, Args)]
@@ -33,16 +34,18 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub redact: RedactArgs,
     #[command(flatten)]
+    pub gate: GateArgs,
+    #[command(flatten)]
     pub store: StoreArgs,
 }
 
 /// `netduel compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The run that the others are compared with: its name, the beginning of its name, a file, or `last`.
+    /// The run that the others are compared with: its name, the beginning of its name, a file, `last`, or a baseline file (NAME.json).
     #[arg(value_name = "A")]
     pub first: String,
-    /// The runs that are compared with it.
+    /// The runs or baseline files that are compared with it.
     #[arg(value_name = "B", required = true)]
     pub others: Vec<String>,
     /// The format [default: from the extension of --out, else text]
@@ -64,9 +67,53 @@ pub struct CompareArgs {
     pub store: StoreArgs,
 }
 
-/// Every format that is no table of trials.
+/// `netduel history`.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// A run of the plan: its name, the beginning of its name, a file, or `last`. Later runs are left out.
+    #[arg(default_value = "last")]
+    pub run: String,
+    /// Only runs with this note (see `netduel run --note`); may be repeated: runs with all of them.
+    #[arg(long = "note", visible_alias = "tag", value_name = "KEY=VALUE", value_parser = note)]
+    pub notes: Vec<(String, String)>,
+    /// Only this metric [default: those that the run judges]
+    #[arg(long, value_name = "METRIC", value_parser = metric)]
+    pub metric: Option<Metric>,
+    /// Only this workload.
+    #[arg(long, value_name = "NAME")]
+    pub workload: Option<WorkloadName>,
+    /// Only this arm.
+    #[arg(long, value_name = "NAME")]
+    pub arm: Option<ArmName>,
+    /// The format [default: from the extension of --out, else text]
+    #[arg(long, value_parser = formats_of_a_history())]
+    pub format: Option<Format>,
+    /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    /// The same as `--format json`.
+    #[arg(short = 'J', long, conflicts_with = "format")]
+    pub json: bool,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+fn metric(key: &str) -> Result<Metric, String> {
+    Metric::ALL.into_iter().find(|metric| metric.key() == key).ok_or_else(|| {
+        let keys: Vec<&str> = Metric::ALL.into_iter().map(Metric::key).collect();
+        format!("there is no such metric (metrics: {})", keys.join(", "))
+    })
+}
+
+fn formats_of_a_history() -> impl TypedValueParser<Value = Format> {
+    let formats = Format::value_variants().iter().filter(|format| format.is_of_histories());
+    PossibleValuesParser::new(formats.filter_map(ValueEnum::to_possible_value))
+        .try_map(|name| Format::from_str(&name, false))
+}
+
+/// Every format that a comparison has.
 fn formats_of_a_comparison() -> impl TypedValueParser<Value = Format> {
-    let formats = Format::value_variants().iter().filter(|format| **format != Format::Csv);
+    let formats = Format::value_variants().iter().filter(|format| format.is_of_comparisons());
     PossibleValuesParser::new(formats.filter_map(ValueEnum::to_possible_value))
         .try_map(|name| Format::from_str(&name, false))
 }
@@ -87,24 +134,69 @@ pub enum Format {
     Json,
     /// A row for each trial and metric.
     Csv,
+    /// JUnit XML: a test case for each verdict, which fails by --fail-if.
+    #[value(alias = "xml")]
+    Junit,
+    /// Annotations of a GitHub workflow; the Markdown goes to $GITHUB_STEP_SUMMARY.
+    Github,
+    /// The result for the textfile collector of Prometheus' node exporter.
+    #[value(alias = "prom")]
+    Prometheus,
+    /// A line of InfluxDB's line protocol for each trial and metric.
+    Influx,
+    /// Parquet: a file with a row for each trial and metric, and a file of series beside it. Only in builds with the feature `parquet`.
+    Parquet,
 }
 
 impl Format {
     /// The extension of its files.
     pub fn extension(self) -> &'static str {
         match self {
-            Self::Text => "txt",
+            Self::Text | Self::Github => "txt",
             Self::Html => "html",
             Self::Pdf => "pdf",
             Self::Md => "md",
             Self::Json => "json",
             Self::Csv => "csv",
+            Self::Junit => "xml",
+            Self::Prometheus => "prom",
+            Self::Influx => "lp",
+            Self::Parquet => "parquet",
         }
     }
 
     /// The format whose files have this extension.
     pub fn of_extension(extension: &str) -> Option<Self> {
         Self::value_variants().iter().copied().find(|format| format.extension() == extension)
+    }
+
+    /// The extensions of all formats: `.txt, .html, ... or .xml`.
+    pub fn extensions() -> String {
+        let formats = Self::value_variants().iter();
+        let own = formats.filter(|format| Self::of_extension(format.extension()) == Some(**format));
+        let names: Vec<String> = own.map(|format| format!(".{}", format.extension())).collect();
+        match names.split_last() {
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
+
+    /// Whether a history has it: a document for people, or JSON.
+    pub fn is_of_histories(self) -> bool {
+        matches!(self, Self::Text | Self::Html | Self::Md | Self::Json)
+    }
+
+    /// Whether it is several files, which are never one text.
+    pub fn is_several_files(self) -> bool {
+        self == Self::Parquet
+    }
+
+    /// Whether a comparison of runs has it: the others are values of the trials of one run.
+    pub fn is_of_comparisons(self) -> bool {
+        match self {
+            Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json | Self::Junit | Self::Github => true,
+            Self::Csv | Self::Prometheus | Self::Influx | Self::Parquet => false,
+        }
     }
 }
 
@@ -137,6 +229,18 @@ pub enum RunsAction {
         yes: bool,
         #[command(flatten)]
         json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Write what a comparison needs of a run into a small JSON file that can be kept in a repository; `netduel compare` takes it as a run.
+    #[command(after_help = "Example:\n  netduel runs baseline last --out baseline.json\n  \
+        netduel compare baseline.json last --fail-if 'throughput < -5 %'")]
+    Baseline {
+        /// The run: its name, the beginning of its name, a file, or `last`.
+        run: String,
+        /// Write to this file, in place of standard output.
+        #[arg(long, value_name = "FILE.json")]
+        out: Option<PathBuf>,
         #[command(flatten)]
         store: StoreArgs,
     },

@@ -11,7 +11,7 @@ _netduel_names() {
     fi
     if [[ "$current" != -* ]]; then
         case "$command" in
-            report) [[ "$previous" == report ]] && what=runs ;;
+            report|history) [[ "$previous" == "$command" ]] && what=runs ;;
             compare) [[ "$previous" != --out && "$previous" != --format && "$previous" != --store ]] && what=runs ;;
             run)
                 [[ "$previous" == --resume ]] && what=runs
@@ -20,7 +20,7 @@ _netduel_names() {
             runs)
                 case "$subcommand" in
                     rm|verify|tag|export) [[ $COMP_CWORD -gt 2 && "$previous" != --* ]] && what=runs ;;
-                    rename) [[ "$previous" == rename ]] && what=runs ;;
+                    rename|baseline) [[ "$previous" == "$subcommand" ]] && what=runs ;;
                 esac
                 ;;
             inspect) [[ "$previous" != --* ]] && plan=$(_netduel_plan) && what=${plan:+plan-hosts} ;;

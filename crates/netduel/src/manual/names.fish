@@ -20,9 +20,11 @@ end
 function __netduel_has_plan
     string match -q -- '*.toml' (commandline -opc)
 end
-complete -c netduel -n '__netduel_command report; and __netduel_previous report' -k -a '(__netduel_names runs)'
+for command in report history
+    complete -c netduel -n "__netduel_command $command; and __netduel_previous $command" -k -a '(__netduel_names runs)'
+end
 complete -c netduel -n '__netduel_command compare; and not __netduel_previous --out --format --store' -k -a '(__netduel_names runs)'
-complete -c netduel -n '__netduel_command runs rm verify tag export rename; and not __netduel_previous --title --note --unset --out --store' -k -a '(__netduel_names runs)'
+complete -c netduel -n '__netduel_command runs rm verify tag export rename baseline; and not __netduel_previous --title --note --unset --out --store' -k -a '(__netduel_names runs)'
 complete -c netduel -n '__netduel_command run' -l resume -x -k -a '(__netduel_names runs)'
 complete -c netduel -n '__netduel_command run; and __netduel_has_plan' -l fail-if -x -k -a '(__netduel_names conditions)'
 complete -c netduel -n '__netduel_command inspect; and __netduel_has_plan; and not __netduel_previous --plan --fail-on' -f -k -a '(__netduel_names plan-hosts)'

@@ -4,7 +4,7 @@ _netduel() {
     local command="$words[2]" subcommand="$words[3]" previous="$words[CURRENT-1]" what="" plan="${words[(r)*.toml]}"
     if [[ "$words[CURRENT]" != -* ]]; then
         case "$command" in
-            report) [[ "$previous" == report ]] && what=runs ;;
+            report|history) [[ "$previous" == "$command" ]] && what=runs ;;
             compare) [[ "$previous" != (--out|--format|--store) ]] && what=runs ;;
             run)
                 [[ "$previous" == --resume ]] && what=runs
@@ -13,7 +13,7 @@ _netduel() {
             runs)
                 case "$subcommand" in
                     rm|verify|tag|export) (( CURRENT > 3 )) && [[ "$previous" != --* ]] && what=runs ;;
-                    rename) [[ "$previous" == rename ]] && what=runs ;;
+                    rename|baseline) [[ "$previous" == "$subcommand" ]] && what=runs ;;
                 esac
                 ;;
             inspect) [[ "$previous" != --* && -n "$plan" ]] && what=plan-hosts ;;

@@ -6,6 +6,8 @@ use netduel_model::ids::{ArmName, RunId};
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::warning::Warning;
 use netduel_report::analysis::Analysis;
+use netduel_report::checks::Checks;
+use netduel_report::document;
 use netduel_report::json::report::ReportDocument;
 use netduel_store::Store;
 
@@ -13,9 +15,10 @@ use crate::cli::shared::{GateArgs, LiveArgs};
 use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
+use crate::pipeline;
 use crate::program;
 use crate::redaction;
-use crate::report_file::{Destination, render, summary, text};
+use crate::report_file::{Destination, summary, text, write};
 use crate::run_store::resume_command;
 
 /// Destinations and form of a run's output.
@@ -70,7 +73,7 @@ pub fn finish(
         tell("No trial was finished.");
         Ok(())
     } else {
-        show_redacted(&run, &analysis, output)
+        with_pseudonyms(&run, &analysis, output, |run, analysis, checks| show(run, analysis, checks, output))
     };
     // The resumed run writes the same report, whose path is in the run.
     let resume = resume_command(id);
@@ -108,7 +111,12 @@ pub fn finish(
 
 /// Whether a complete run passes: its conditions, and data in every comparison. A proven loss matters more than missing data.
 fn judge(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
-    let passed = match gate::decide(&output.gate, |condition| condition.of_run(analysis)) {
+    let decided = gate::decide(&output.gate, |condition| condition.of_run(analysis));
+    with_pseudonyms(run, analysis, output, |run, analysis, checks| {
+        pipeline::announce(checks, &document::of_run(run, analysis), decided.as_ref());
+        Ok(())
+    })?;
+    let passed = match decided {
         Err(failure) if failure.kind == Kind::Gate => return Err(failure),
         other => other,
     };
@@ -131,15 +139,21 @@ fn is_dropped(run: &Run, arm: &ArmName) -> bool {
 }
 
 /// Shows the run, with pseudonyms when the user wants them. What judges the run has its names.
-fn show_redacted(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
+fn with_pseudonyms(
+    run: &Run,
+    analysis: &Analysis,
+    output: &Output,
+    show: impl FnOnce(&Run, &Analysis, &Checks) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let checks = Checks::of_run(run, analysis, output.gate.rules());
     if !redaction::is_on() {
-        return show(run, analysis, output);
+        return show(run, analysis, &checks);
     }
     let seen = redaction::run(run.clone())?;
-    show(&seen, &netduel_report::analyse_run(&seen), output)
+    show(&seen, &netduel_report::analyse_run(&seen), &checks.with_texts(redaction::text))
 }
 
-fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
+fn show(run: &Run, analysis: &Analysis, checks: &Checks, output: &Output) -> Result<(), Failure> {
     let printed = if output.json {
         print_json(&ReportDocument::of(run, analysis, &program::origin()))
     } else {
@@ -147,7 +161,7 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
     };
     if let Some(destination) = &output.out {
         // Also when the standard output is full.
-        destination.write(&render(run, analysis, destination)?).map_err(|failure| {
+        write(run, analysis, checks, destination).map_err(|failure| {
             // The run is finished and stored: only its report is missing.
             let id = &run.header.id;
             failure.remedy(format!(

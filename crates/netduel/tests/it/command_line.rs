@@ -75,8 +75,8 @@ fn out_is_a_file_or_a_folder_by_its_name_for_every_command() {
     // The name is checked before anything runs.
     let plan = bench.plan("");
     for words in [&["report", "last"][..], &["run", plan.to_str().unwrap()], &["demo"]] {
-        let error = bench.run([words, &["--out", "report.pdf"]].concat()).expect_code(2).stderr;
-        assert!(error.contains(".html, .md, .json, .csv"), "{error}");
+        let error = bench.run([words, &["--out", "report.docx"]].concat()).expect_code(2).stderr;
+        assert!(error.contains(".html, .pdf, .md, .json, .csv"), "{error}");
     }
 }
 

@@ -8,7 +8,7 @@ const GOLDEN: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2-real-resumed.netduel");
 
 /// A finished run of eight blocks with this name, on hosts with this kernel. All its trials have the values of one valid trial.
-fn stored_run(bench: &Bench, name: &str, kernel: &str) -> PathBuf {
+pub fn stored_run(bench: &Bench, name: &str, kernel: &str) -> PathBuf {
     let text = std::fs::read_to_string(GOLDEN).unwrap();
     let header = text.lines().next().unwrap();
     let header =
@@ -107,7 +107,7 @@ fn command_lines_without_a_meaning_are_refused() {
         (&["compare", "before", copy], "both are the run before"),
         (&["compare", "before", "after", "--format", "csv"], "csv"),
         (&["compare", "before", "after", "--out", "values.csv"], "csv"),
-        (&["compare", "before", "after", "--out", "report.pdf"], ".html"),
+        (&["compare", "before", "after", "--out", "report.docx"], ".html"),
     ] {
         let refused = bench.run(words).expect_code(2);
         assert!(refused.stderr.contains(reason), "{words:?}: {}", refused.stderr);
@@ -129,7 +129,7 @@ fn runs_without_a_common_workload_are_shown_and_end_with_the_code_of_missing_dat
 }
 
 /// The same with round trips that take longer: the median of the ten is 951 us instead of 692 us.
-fn stored_slower_run(bench: &Bench, name: &str) {
+pub fn stored_slower_run(bench: &Bench, name: &str) {
     let path = stored_run(bench, name, "6.18.44");
     let text = std::fs::read_to_string(&path).unwrap();
     let usual = "\"pairs\":[[195583,1],[198015,1],[289791,1],[328959,1],[692223,1],[951295,1],";

@@ -1,7 +1,7 @@
 //! `--redact` in the commands: what they print and write has no name of this machine. The formats are covered in `netduel-report`.
 use netduel_test_support::skip;
 
-use crate::support::{Bench, STREAM, TWO_PATHS, short_plan};
+use crate::support::{Bench, Finished, STREAM, TWO_PATHS, short_plan};
 
 /// A user in the plan and the options.
 const USER: &str = "mallory7";
@@ -45,7 +45,7 @@ fn run_report_compare_export_and_inspect_hide_names() {
     // The store has the run as it was.
     let plain = bench.run(["report", "last", "--json"]).expect_code(0).stdout;
     assert!(plain.contains(USER), "{plain}");
-    for format in ["text", "html", "md", "json", "csv"] {
+    for format in ["text", "html", "md", "json", "csv", "junit", "github", "prometheus", "influx"] {
         let shown = bench.run(["report", "last", "--redact", "--format", format]).expect_code(0);
         assert_hidden(format, &shown.stdout);
     }
@@ -55,6 +55,42 @@ fn run_report_compare_export_and_inspect_hide_names() {
     bench.run(["runs", "import", "for-you.netduel", "--name", "theirs"]).expect_code(0);
     let compared = bench.run(["compare", "./for-you.netduel", "theirs", "--redact"]);
     assert_hidden("compare", &(compared.stdout + &compared.stderr));
+    // A baseline has no forms in which names are known as such; one of a redacted run has none.
+    bench.run(["runs", "baseline", "last", "--out", "own.json"]).expect_code(0);
+    bench.run(["runs", "baseline", "./for-you.netduel", "--out", "theirs.json"]).expect_code(0);
+    assert_hidden("the baseline", &std::fs::read_to_string(bench.path().join("theirs.json")).unwrap());
+    let refused = bench.run(["compare", "own.json", "theirs", "--redact"]).expect_code(2);
+    assert!(refused.stderr.contains("a baseline keeps its names"), "{}", refused.stderr);
+}
+
+#[test]
+fn gates_judge_the_runs_as_they_are_and_show_no_name() {
+    let bench = Bench::new();
+    crate::compare::stored_run(&bench, "before", "6.18.44");
+    crate::compare::stored_slower_run(&bench, "slower");
+    for name in ["before", "slower"] {
+        let path = bench.store().join(format!("{name}.netduel"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let header: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let question = header["header"]["plan"]["question"].to_string();
+        assert!(text.contains(&question), "{question}");
+        std::fs::write(path, text.replace(&question, "\"Is /Users/mallory7 faster?\"")).unwrap();
+    }
+    let summary = bench.path().join("summary.md");
+    for (command, code) in [(&["compare", "before", "slower"][..], 11), (&["report", "slower"], 0)] {
+        for format in ["junit", "github"] {
+            let gate = ["--fail-if", "latency-p50 on accelerated > 10 %", "--redact", "--format", format];
+            let mut command = bench.netduel([command, &gate[..]].concat());
+            command.env("GITHUB_STEP_SUMMARY", &summary);
+            let shown = Finished::from(command.output().unwrap()).expect_code(code);
+            let is_failed = shown.stdout.contains("<failure ") || shown.stdout.contains("::error ");
+            assert_eq!(is_failed, code == 11, "{}", shown.stdout);
+            assert_hidden(format, &(shown.stdout + &shown.stderr));
+        }
+    }
+    let summary = std::fs::read_to_string(summary).unwrap();
+    assert!(summary.contains("latency-p50 on accelerated"), "{summary}");
+    assert_hidden("the summary", &summary);
 }
 
 #[test]

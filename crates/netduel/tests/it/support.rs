@@ -61,7 +61,10 @@ impl Bench {
             .env("NETDUEL_STORE", self.store())
             .env("XDG_STATE_HOME", self.path().join("state"))
             .env(MARK, &self.mark)
-            .env_remove("NO_COLOR");
+            .env_remove("NO_COLOR")
+            // In a workflow of GitHub commands print more, into the summary of the step that runs the tests.
+            .env_remove("GITHUB_ACTIONS")
+            .env_remove("GITHUB_STEP_SUMMARY");
     }
 
     /// Runs the program to its end.

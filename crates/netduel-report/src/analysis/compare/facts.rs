@@ -7,12 +7,12 @@ use netduel_model::run::RunHeader;
 use netduel_model::snapshot::{Cloud, Coalescing, Device, HostSnapshot, Interface, LOOPBACK, PciFunction};
 use netduel_model::workload::Workload;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::words;
 
 /// What a fact is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aspect {
     /// The question, and what the user wrote about the run.
@@ -87,22 +87,53 @@ pub struct Difference {
     pub values: Vec<Option<String>>,
 }
 
+/// A fact of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// What it is about.
+    pub aspect: Aspect,
+    /// Whose fact it is.
+    pub owner: Owner,
+    /// The interface of the host; absent for facts of the whole host or of no host.
+    pub interface: Option<String>,
+    /// The fact, for people, without the interface.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl Fact {
+    /// The fact with its interface.
+    fn words(&self) -> String {
+        match &self.interface {
+            Some(interface) if self.name == PRESENCE => format!("{PRESENCE} of {interface}"),
+            Some(interface) => format!("{interface} {}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// The name of the fact that a host or an interface exists.
+const PRESENCE: &str = "presence";
+
 /// The facts of several runs that differ, in the order in which the first run that has them lists them.
-pub(super) fn differences(headers: &[&RunHeader]) -> Vec<Difference> {
-    let everywhere = Everywhere::in_all(headers);
+pub(super) fn differences(runs: &[&RunFacts]) -> Vec<Difference> {
+    let everywhere = Everywhere::in_all(runs);
     let mut differences: Vec<Difference> = Vec::new();
-    for (run, header) in headers.iter().enumerate() {
-        for (aspect, owner, fact, value) in Facts::of(header, &everywhere).0 {
-            let known = differences
-                .iter()
-                .position(|known| known.aspect == aspect && known.owner == owner && known.fact == fact);
+    for (run, facts) in runs.iter().enumerate() {
+        for one in facts.0.iter().filter(|one| everywhere.shows(one)) {
+            let fact = one.words();
+            let known = differences.iter().position(|known| {
+                known.aspect == one.aspect && known.owner == one.owner && known.fact == fact
+            });
             let place = known.unwrap_or(differences.len());
             if known.is_none() {
-                differences.push(Difference { aspect, owner, fact, values: vec![None; headers.len()] });
+                let (aspect, owner) = (one.aspect, one.owner.clone());
+                differences.push(Difference { aspect, owner, fact, values: vec![None; runs.len()] });
             }
             let own = differences.get_mut(place).and_then(|difference| difference.values.get_mut(run));
             if let Some(own) = own {
-                *own = Some(value);
+                *own = Some(one.value.clone());
             }
         }
     }
@@ -122,38 +153,52 @@ struct Everywhere {
 }
 
 impl Everywhere {
-    fn in_all(headers: &[&RunHeader]) -> Self {
+    fn in_all(runs: &[&RunFacts]) -> Self {
         let both = |all: Self, own: Self| Self {
             hosts: &all.hosts & &own.hosts,
             interfaces: &all.interfaces & &own.interfaces,
         };
-        headers.iter().copied().map(Self::of).reduce(both).unwrap_or_default()
+        runs.iter().map(|run| Self::of(run)).reduce(both).unwrap_or_default()
     }
 
-    fn of(header: &RunHeader) -> Self {
-        let interfaces = header.hosts.iter().flat_map(|(host, snapshot)| {
-            snapshot.interfaces.iter().map(move |interface| (host.clone(), interface.name.clone()))
-        });
-        Self { hosts: header.hosts.keys().cloned().collect(), interfaces: interfaces.collect() }
+    fn of(run: &RunFacts) -> Self {
+        let mut own = Self::default();
+        for fact in &run.0 {
+            let Owner::Host(host) = &fact.owner else { continue };
+            own.hosts.insert(host.clone());
+            own.interfaces.extend(fact.interface.iter().map(|interface| (host.clone(), interface.clone())));
+        }
+        own
+    }
+
+    /// Whether a fact is compared: of what a run lacks only that.
+    fn shows(&self, fact: &Fact) -> bool {
+        let Owner::Host(host) = &fact.owner else { return true };
+        let is_everywhere = self.hosts.contains(host);
+        match &fact.interface {
+            None => is_everywhere || fact.name == PRESENCE,
+            Some(interface) => {
+                let is_common = self.interfaces.contains(&(host.clone(), interface.clone()));
+                is_everywhere && (is_common || fact.name == PRESENCE)
+            }
+        }
     }
 }
 
-/// Facts with their aspect, owner, name and value.
-struct Facts(Vec<(Aspect, Owner, String, String)>);
+/// The facts of a run that a comparison can show, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFacts(pub Vec<Fact>);
 
-impl Facts {
-    fn of(header: &RunHeader, everywhere: &Everywhere) -> Self {
+impl RunFacts {
+    /// From what was known before the first trial.
+    pub fn of(header: &RunHeader) -> Self {
         let mut facts = Self(Vec::new());
         facts.add_notes(header);
         facts.add_plan(&header.plan);
         for (name, snapshot) in &header.hosts {
             let owner = Owner::Host(name.clone());
-            if !everywhere.hosts.contains(name) {
-                facts.add(Aspect::Access, &owner, "presence", Some("yes".to_owned()));
-                continue;
-            }
             facts.add_host(name, &header.plan, snapshot);
-            facts.add_interfaces(name, snapshot, everywhere);
+            facts.add_interfaces(name, snapshot);
             for (sysctl, value) in &snapshot.sysctls {
                 facts.add(Aspect::Sysctl, &owner, sysctl, Some(value.clone()));
             }
@@ -162,8 +207,20 @@ impl Facts {
     }
 
     fn add(&mut self, aspect: Aspect, owner: &Owner, fact: &str, value: Option<String>) {
+        self.add_of(aspect, owner, None, fact, value);
+    }
+
+    fn add_of(
+        &mut self,
+        aspect: Aspect,
+        owner: &Owner,
+        interface: Option<&str>,
+        fact: &str,
+        value: Option<String>,
+    ) {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            self.0.push((aspect, owner.clone(), fact.to_owned(), value));
+            let (interface, name) = (interface.map(str::to_owned), fact.to_owned());
+            self.0.push(Fact { aspect, owner: owner.clone(), interface, name, value });
         }
     }
 
@@ -211,6 +268,7 @@ impl Facts {
         let size = planned.and_then(|planned| planned.size.clone());
         let addresses =
             |planned: &Host| planned.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        add(Aspect::Access, PRESENCE, Some("yes".to_owned()));
         add(Aspect::Access, "launch", planned.map(|planned| words::launch(&planned.launch)));
         add(Aspect::Access, "addresses", planned.map(addresses));
         add(Aspect::Program, "build of netduel", host.build.clone());
@@ -241,24 +299,19 @@ impl Facts {
         }
     }
 
-    fn add_interfaces(&mut self, name: &HostName, host: &HostSnapshot, everywhere: &Everywhere) {
+    fn add_interfaces(&mut self, name: &HostName, host: &HostSnapshot) {
         let owner = Owner::Host(name.clone());
         for interface in host.interfaces.iter().filter(|interface| interface.name != LOOPBACK) {
             let mut add = |fact: &str, value| {
-                self.add(Aspect::Interface, &owner, &format!("{} {fact}", interface.name), value);
+                self.add_of(Aspect::Interface, &owner, Some(interface.name.as_str()), fact, value);
             };
-            if everywhere.interfaces.contains(&(name.clone(), interface.name.clone())) {
-                for (fact, value) in
-                    interface_facts(interface).into_iter().chain(device_facts(&interface.device))
-                {
-                    add(fact, value);
-                }
-                for feature in &interface.features_on {
-                    add(&format!("offload {feature}"), Some("on".to_owned()));
-                }
-            } else {
-                let fact = format!("presence of {}", interface.name);
-                self.add(Aspect::Interface, &owner, &fact, Some("yes".to_owned()));
+            add(PRESENCE, Some("yes".to_owned()));
+            for (fact, value) in interface_facts(interface).into_iter().chain(device_facts(&interface.device))
+            {
+                add(fact, value);
+            }
+            for feature in &interface.features_on {
+                add(&format!("offload {feature}"), Some("on".to_owned()));
             }
         }
     }

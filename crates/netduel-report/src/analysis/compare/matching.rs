@@ -42,6 +42,13 @@ pub enum Reason {
 
 /// The workloads of arms that at least one other plan has like the first one, and everything else.
 pub(super) fn of(plans: &[&ResolvedPlan]) -> (Vec<Match>, Vec<Unmatched>) {
+    let (mut matches, unmatched) = of_first(plans);
+    matches.retain(|one| one.runs.len() > 1);
+    (matches, unmatched)
+}
+
+/// The workloads of arms of the first plan with the others that have them like it, and everything else.
+pub(super) fn of_first(plans: &[&ResolvedPlan]) -> (Vec<Match>, Vec<Unmatched>) {
     let Some((first, others)) = plans.split_first() else { return (Vec::new(), Vec::new()) };
     let own = |arm: &Arm| -> Vec<Match> {
         let of_workload = |workload: &Workload| Match {
@@ -64,7 +71,6 @@ pub(super) fn of(plans: &[&ResolvedPlan]) -> (Vec<Match>, Vec<Unmatched>) {
         }
         unmatched.extend(on_one_side(run, first, plan));
     }
-    matches.retain(|one| one.runs.len() > 1);
     (matches, unmatched)
 }
 

@@ -5,6 +5,7 @@
 mod facts;
 mod matching;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use netduel_model::ids::{ArmName, WorkloadName};
@@ -17,10 +18,12 @@ use netduel_stats::verdict::{Judged, Rule, UnpairedQuestion, Verdict, judge_unpa
 use super::verdicts::{borne_out, margin};
 use super::{Analysis, ArmAnalysis, ArmValues, MetricAnalysis, Withheld, WorkloadAnalysis};
 
-pub use facts::{Aspect, Difference, Owner};
+pub use facts::{Aspect, Difference, Fact, Owner, RunFacts};
 pub use matching::{Reason, Unmatched};
 
 use matching::Match;
+
+use crate::words;
 
 /// Runs set against each other.
 #[derive(Debug, Clone)]
@@ -44,10 +47,28 @@ pub struct RunComparison<'a> {
 pub struct ComparedRun<'a> {
     /// Its label: `A` for the first. Of the type of an arm, because pictures show runs as they show arms.
     pub label: ArmName,
-    /// The run.
-    pub run: &'a Run,
+    /// The facts known before its first trial.
+    pub header: &'a RunHeader,
     /// What is derived from it.
     pub analysis: &'a Analysis,
+}
+
+/// A side of a comparison: a stored run, or a baseline file made of one. It needs no trials: results of other origin can be a side too.
+#[derive(Debug, Clone)]
+pub struct Side<'a> {
+    /// Name, start, plan and notes.
+    pub header: &'a RunHeader,
+    /// Values by arm and metric.
+    pub analysis: &'a Analysis,
+    /// What is known of the run and its hosts; [`differences`](RunComparison::differences) are made from it.
+    pub facts: Cow<'a, RunFacts>,
+}
+
+impl<'a> Side<'a> {
+    /// A stored run.
+    pub fn of(run: &'a Run, analysis: &'a Analysis) -> Self {
+        Self { header: &run.header, analysis, facts: Cow::Owned(RunFacts::of(&run.header)) }
+    }
 }
 
 /// A workload of an arm in several runs.
@@ -83,18 +104,18 @@ pub struct RunVerdict {
 }
 
 /// Compares runs with the first one. Their order is kept.
-pub fn compare<'a>(runs: &[(&'a Run, &'a Analysis)]) -> RunComparison<'a> {
-    let labelled = |(index, (run, analysis)): (usize, &(&'a Run, &'a Analysis))| {
-        Some(ComparedRun { label: label(index)?, run, analysis })
+pub fn compare<'a>(sides: &[Side<'a>]) -> RunComparison<'a> {
+    let labelled = |(index, side): (usize, &Side<'a>)| {
+        Some(ComparedRun { label: label(index)?, header: side.header, analysis: side.analysis })
     };
-    let runs: Vec<ComparedRun<'a>> = runs.iter().enumerate().filter_map(labelled).collect();
-    let headers: Vec<&RunHeader> = runs.iter().map(|one| &one.run.header).collect();
-    let plans: Vec<&ResolvedPlan> = headers.iter().map(|header| &header.plan).collect();
+    let runs: Vec<ComparedRun<'a>> = sides.iter().enumerate().filter_map(labelled).collect();
+    let facts: Vec<&RunFacts> = sides.iter().map(|side| side.facts.as_ref()).collect();
+    let plans: Vec<&ResolvedPlan> = runs.iter().map(|one| &one.header.plan).collect();
     let (matches, unmatched) = matching::of(&plans);
     let equivalence = plans.first().map_or(0.0, |plan| plan.design.equivalence.fraction());
     let confidence = plans.iter().map(|plan| plan.design.tested_confidence()).fold(0.0, f64::max);
     let mut subjects: Vec<Subject> = matches.into_iter().filter_map(|one| subject(&runs, one)).collect();
-    let differences = facts::differences(&headers);
+    let differences = facts::differences(&facts);
     judge(&mut subjects, &Rule { confidence, equivalence });
     for subject in &mut subjects {
         explain(subject, &differences, &plans);
@@ -255,4 +276,23 @@ impl RunComparison<'_> {
             verdicts.flat_map(|verdict| verdict.explained_by.iter().copied()).collect();
         places.into_iter().collect()
     }
+}
+
+/// The workloads of the arms of the first plan: arm, workload, and positions of the plans that have it with the same settings, the first
+/// among them.
+pub(crate) fn same_workloads(plans: &[&ResolvedPlan]) -> Vec<(ArmName, WorkloadName, Vec<usize>)> {
+    let (matches, _) = matching::of_first(plans);
+    matches.into_iter().map(|one| (one.arm, one.workload, one.runs)).collect()
+}
+
+/// Facts that differ between two runs and may change values, in words with both values.
+pub(crate) fn changed_facts(before: &RunFacts, after: &RunFacts) -> Vec<String> {
+    let differences = facts::differences(&[before, after]).into_iter();
+    let value = |one: &Difference, run: usize| -> String {
+        one.values.get(run).cloned().flatten().unwrap_or_else(|| "unknown or none".to_owned())
+    };
+    differences
+        .filter(|one| one.aspect.may_change_values())
+        .map(|one| format!("{} ({} to {})", words::compare::difference(&one), value(&one, 0), value(&one, 1)))
+        .collect()
 }

@@ -97,21 +97,21 @@ fn folder_of_schemas_holds_those_of_the_documents_only() {
     }
 }
 
-/// The keys of all objects of a schema. A map has keys that are no fixed words.
-fn keys(schema: &Value, found: &mut Vec<String>) {
+/// The keys of all objects of a schema. A map has keys that are no fixed words; only a document that netduel itself reads again may have one.
+fn keys(schema: &Value, has_maps: bool, found: &mut Vec<String>) {
     match schema {
         Value::Object(members) => {
             for (name, member) in members {
-                assert!(name != "additionalProperties" || *member == false, "a map: {schema}");
+                assert!(has_maps || name != "additionalProperties" || *member == false, "a map: {schema}");
                 if name == "properties" {
                     found.extend(member.as_object().unwrap().keys().cloned());
-                    member.as_object().unwrap().values().for_each(|property| keys(property, found));
+                    member.as_object().unwrap().values().for_each(|property| keys(property, has_maps, found));
                 } else {
-                    keys(member, found);
+                    keys(member, has_maps, found);
                 }
             }
         }
-        Value::Array(members) => members.iter().for_each(|member| keys(member, found)),
+        Value::Array(members) => members.iter().for_each(|member| keys(member, has_maps, found)),
         _ => {}
     }
 }
@@ -120,7 +120,7 @@ fn keys(schema: &Value, found: &mut Vec<String>) {
 fn keys_are_fixed_words_with_one_unit_of_time_and_of_fractions() {
     for kind in DOCUMENTS {
         let mut found = Vec::new();
-        keys(&kind.schema(), &mut found);
+        keys(&kind.schema(), kind.name == "netduel.baseline", &mut found);
         for key in found {
             let is_word =
                 key.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');

@@ -46,6 +46,8 @@ fn document_of(command: &str) -> Value {
         ["compare", ..] => super::compared(&run),
         ["tcp" | "rr" | "udp" | "crr" | "pps", ..] => quick_test(&run, first_trial(&run)),
         ["inspect", ..] => printed(&inspected()),
+        ["runs", "baseline", ..] => super::baseline(&run),
+        ["history", ..] => super::history(),
         ["runs", ..] => printed(&listed()),
         ["plan", "check", ..] => printed(&checked()),
         ["lab", ..] => printed(&super::lab()),

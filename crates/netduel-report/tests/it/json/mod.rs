@@ -6,12 +6,14 @@ mod reference;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
-use netduel_report::analysis::compare::compare;
+use netduel_report::analysis::compare::{Side, compare};
+use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::inspect::Inspection;
 use netduel_report::json::bed::{BedHost, BedHostNic, BedsDocument, CheckedBed, DeployedBed, Price};
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::json::envelope::{Document, Envelope, ErrorInfo, Origin};
 use netduel_report::json::error::ErrorDocument;
+use netduel_report::json::history::HistoryDocument;
 use netduel_report::json::inspect::InspectDocument;
 use netduel_report::json::lab::{Lab, LabInterface, LabPolicy, LabsDocument};
 use netduel_report::json::listing::{
@@ -28,6 +30,7 @@ use netduel_report::json::schema::DOCUMENTS;
 use netduel_report::json::serve::{Moved, ServerEvent, ServerEventKind, ServerPairing};
 use netduel_report::quick::SummaryInput;
 use netduel_report::{analyse_run, quick};
+use netduel_store::format::FORMAT;
 use serde_json::Value;
 
 use crate::builder::{Recipe, build};
@@ -72,8 +75,20 @@ pub fn compared(run: &Run) -> Value {
     }
     later.header.plan.workloads.truncate(1);
     let analyses = [analyse_run(run), analyse_run(&later)];
-    let comparison = compare(&[(run, &analyses[0]), (&later, &analyses[1])]);
+    let comparison = compare(&[Side::of(run, &analyses[0]), Side::of(&later, &analyses[1])]);
     printed(&CompareDocument::of(&comparison, &origin()))
+}
+
+/// The baseline file of a run.
+pub fn baseline(run: &Run) -> Value {
+    printed(&netduel_report::baseline::document(run, &analyse_run(run), FORMAT, &origin()))
+}
+
+/// A history with a change.
+pub fn history() -> Value {
+    let runs = crate::history::runs(16, 10, [3.0, 2.7]);
+    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run))).collect();
+    printed(&HistoryDocument::of(&History::of(past, &Selection::default()).unwrap(), &origin()))
 }
 
 fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {

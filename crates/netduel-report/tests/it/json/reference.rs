@@ -109,6 +109,7 @@ impl Terms for Links {
         match of {
             "array" => format!("list of {}", kind(&value["items"], self)),
             "integer" | "number" | "string" | "boolean" | "null" | "object" => of.to_owned(),
+            "" => "any value".to_owned(),
             other => panic!("{other} has no words yet"),
         }
     }

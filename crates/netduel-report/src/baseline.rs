@@ -1,0 +1,272 @@
+//! A run as a baseline file and back: what a comparison needs of it. Files are neither read nor written here.
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fmt;
+
+use netduel_model::metric::Metric;
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
+use netduel_model::warning::Warning;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::analysis::compare::{Fact, Owner, RunFacts, Side};
+use crate::analysis::{Analysis, ArmAnalysis, ArmValues, MetricAnalysis, WorkloadAnalysis, analyse};
+use crate::json::baseline::{
+    Aspects, BaselineContent, BaselineDocument, BaselineFacts, BaselineMetric, BaselineRun, BaselineValues,
+    WorkloadFacts,
+};
+use crate::json::envelope::{Document as _, Origin, iso_8601};
+
+/// A run as a baseline file has it: no trials, but the values of each.
+#[derive(Debug, Clone)]
+pub struct Baseline {
+    header: RunHeader,
+    analysis: Analysis,
+    facts: RunFacts,
+}
+
+/// Why a text is no baseline that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaselineError(String);
+
+impl fmt::Display for BaselineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for BaselineError {}
+
+/// The baseline file of a run. `run_format` is the format of run files that this program writes.
+pub fn document(run: &Run, analysis: &Analysis, run_format: u32, origin: &Origin) -> BaselineDocument {
+    let header = &run.header;
+    let annotations = header.annotations.clone();
+    BaselineDocument {
+        envelope: BaselineDocument::envelope(origin),
+        content: BaselineContent {
+            run: BaselineRun {
+                id: header.id.clone(),
+                program: header.program.clone(),
+                command: header.command.clone(),
+                started: iso_8601(header.started_unix_ms),
+                started_unix_ms: header.started_unix_ms,
+                seed: header.seed.to_string(),
+                title: annotations.title,
+                notes: annotations.notes,
+                overrides: annotations.overrides,
+                end: analysis.end.as_ref().map(stored),
+            },
+            run_format,
+            plan: stored(&header.plan),
+            blocks: analysis.blocks,
+            trials_valid: analysis.trials_valid,
+            trials_excluded: analysis.trials_excluded,
+            measured: analysis.workloads.iter().flat_map(measured).collect(),
+            facts: grouped(&RunFacts::of(header)),
+            warnings: analysis.warnings.iter().map(stored).collect(),
+        },
+    }
+}
+
+/// A stored type as JSON. Run files contain all of them, so each has a JSON form.
+fn stored(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Each arm of a workload with its values in all metrics.
+fn measured(workload: &WorkloadAnalysis) -> Vec<BaselineValues> {
+    let metrics = |arm: &ArmValues, metric: Metric| BaselineMetric {
+        metric,
+        unit: metric.unit().to_owned(),
+        values: arm.values.iter().map(|(block, value)| (block.saturating_add(1), *value)).collect(),
+        bounds: arm.at_least.iter().map(|block| block.saturating_add(1)).collect(),
+    };
+    let of_arm = |arm: &ArmAnalysis| {
+        let all = workload.judged.iter().chain(&workload.unjudged);
+        let own = all.filter_map(|metric| {
+            let values = metric.arms.iter().find(|values| values.arm == arm.arm)?;
+            (!values.values.is_empty()).then(|| metrics(values, metric.metric))
+        });
+        BaselineValues {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            trials: arm.trials,
+            contended: arm.contended.iter().map(|(block, share)| (block.saturating_add(1), *share)).collect(),
+            metrics: own.collect(),
+        }
+    };
+    workload.arms.iter().map(of_arm).collect()
+}
+
+fn grouped(facts: &RunFacts) -> BaselineFacts {
+    let mut grouped = BaselineFacts::default();
+    for fact in &facts.0 {
+        let aspects: &mut Aspects = match (&fact.owner, &fact.interface) {
+            (Owner::Run, _) => &mut grouped.run,
+            (Owner::Host(host), None) => &mut grouped.hosts.entry(host.clone()).or_default().host,
+            (Owner::Host(host), Some(interface)) => {
+                let host = grouped.hosts.entry(host.clone()).or_default();
+                host.interfaces.entry(interface.clone()).or_default()
+            }
+            (Owner::Workload(arm, workload), _) => {
+                let own = |one: &WorkloadFacts| one.arm == *arm && one.workload == *workload;
+                let place = grouped.workloads.iter().position(own).unwrap_or(grouped.workloads.len());
+                if place == grouped.workloads.len() {
+                    grouped.workloads.push(WorkloadFacts {
+                        arm: arm.clone(),
+                        workload: workload.clone(),
+                        facts: Aspects::new(),
+                    });
+                }
+                &mut grouped.workloads[place].facts
+            }
+        };
+        aspects.entry(fact.aspect).or_default().insert(fact.name.clone(), fact.value.clone());
+    }
+    grouped
+}
+
+fn listed(grouped: BaselineFacts) -> RunFacts {
+    let mut facts = Vec::new();
+    let mut add = |owner: &Owner, interface: Option<&String>, aspects: Aspects| {
+        for (aspect, own) in aspects {
+            facts.extend(own.into_iter().map(|(name, value)| Fact {
+                aspect,
+                owner: owner.clone(),
+                interface: interface.cloned(),
+                name,
+                value,
+            }));
+        }
+    };
+    add(&Owner::Run, None, grouped.run);
+    for one in grouped.workloads {
+        add(&Owner::Workload(one.arm, one.workload), None, one.facts);
+    }
+    for (name, host) in grouped.hosts {
+        let owner = Owner::Host(name);
+        add(&owner, None, host.host);
+        for (interface, aspects) in host.interfaces {
+            add(&owner, Some(&interface), aspects);
+        }
+    }
+    RunFacts(facts)
+}
+
+impl Baseline {
+    /// Reads a baseline file. `upgrade` brings a line of a run file of an older format to the newest.
+    pub fn parse(text: &str, upgrade: impl Fn(&mut Value, u32)) -> Result<Self, BaselineError> {
+        let file: Value =
+            serde_json::from_str(text).map_err(|error| BaselineError(format!("it is no JSON: {error}")))?;
+        let (name, version) = (&file["document"], &file["version"]);
+        if *name != BaselineDocument::NAME {
+            return Err(BaselineError(format!("it is no {}", BaselineDocument::NAME)));
+        }
+        if version.as_u64() != Some(u64::from(BaselineDocument::VERSION)) {
+            return Err(BaselineError(format!(
+                "its version is {version}; this netduel reads version {}",
+                BaselineDocument::VERSION
+            )));
+        }
+        let content: BaselineContent = typed(file)?;
+        // The places of an upgrade are those of lines of a run file.
+        let upgraded = |key: &str, value: Value| {
+            let mut line = json!({ key: value });
+            upgrade(&mut line, content.run_format);
+            line[key].take()
+        };
+        let plan: ResolvedPlan = typed(upgraded("header", json!({ "plan": content.plan }))["plan"].take())?;
+        let warnings = content.warnings.iter().map(|one| typed(upgraded("warning", one.clone())));
+        let warnings: Vec<Warning> = warnings.collect::<Result<_, _>>()?;
+        let end = content.run.end.clone().map(|end| typed(upgraded("end", end))).transpose()?;
+        Self::of(content, plan, &warnings, end)
+    }
+
+    fn of(
+        content: BaselineContent,
+        plan: ResolvedPlan,
+        warnings: &[Warning],
+        end: Option<RunEnd>,
+    ) -> Result<Self, BaselineError> {
+        let run = content.run;
+        let seed = run.seed.parse().map_err(|_| BaselineError("its seed is no number".to_owned()))?;
+        let mut analysis = analyse(&plan, None, &[], warnings, end.as_ref());
+        analysis.warnings = warnings.to_vec();
+        analysis.blocks = content.blocks;
+        analysis.trials_valid = content.trials_valid;
+        analysis.trials_excluded = content.trials_excluded;
+        for own in content.measured {
+            let Some(workload) = analysis.workloads.iter_mut().find(|one| one.name == own.workload) else {
+                continue;
+            };
+            fill(workload, own);
+        }
+        let header = RunHeader {
+            id: run.id,
+            started_unix_ms: run.started_unix_ms,
+            program: run.program,
+            command: run.command,
+            plan,
+            plan_text: String::new(),
+            seed,
+            hosts: BTreeMap::new(),
+            annotations: Annotations {
+                title: run.title,
+                notes: run.notes,
+                overrides: run.overrides,
+                ..Annotations::default()
+            },
+            report: None,
+            bed: None,
+        };
+        Ok(Self { header, analysis, facts: listed(content.facts) })
+    }
+
+    /// The baseline as a side of a comparison.
+    pub fn side(&self) -> Side<'_> {
+        Side { header: &self.header, analysis: &self.analysis, facts: Cow::Borrowed(&self.facts) }
+    }
+
+    /// What is known of the run besides its values.
+    pub fn header(&self) -> &RunHeader {
+        &self.header
+    }
+}
+
+fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BaselineError> {
+    serde_json::from_value(value).map_err(|error| BaselineError(format!("it is damaged: {error}")))
+}
+
+/// Adds the values of an arm to a workload without any.
+fn fill(workload: &mut WorkloadAnalysis, own: BaselineValues) {
+    let Some(place) = workload.arms.iter().position(|arm| arm.arm == own.arm) else { return };
+    let unit = workload.arms[place].workload.traffic.facts().unit;
+    workload.arms[place].trials = own.trials;
+    let before = |block: u32| block.saturating_sub(1);
+    workload.arms[place].contended =
+        own.contended.into_iter().map(|(block, share)| (before(block), share)).collect();
+    let names: Vec<_> = workload.arms.iter().map(|arm| arm.arm.clone()).collect();
+    for metric in own.metrics {
+        let mut all = workload.judged.iter_mut().chain(&mut workload.unjudged);
+        let known = match all.find(|one| one.metric == metric.metric) {
+            Some(known) => known,
+            None => {
+                let none = |arm| ArmValues { arm, values: Vec::new(), at_least: BTreeSet::new() };
+                workload.unjudged.push(MetricAnalysis {
+                    metric: metric.metric,
+                    unit,
+                    arms: names.iter().cloned().map(none).collect(),
+                    comparisons: Vec::new(),
+                });
+                let Some(last) = workload.unjudged.last_mut() else { continue };
+                last
+            }
+        };
+        let Some(arm) = known.arms.iter_mut().find(|arm| arm.arm == own.arm) else { continue };
+        arm.values = metric.values.into_iter().map(|(block, value)| (before(block), value)).collect();
+        arm.at_least = metric.bounds.into_iter().map(before).collect();
+    }
+}

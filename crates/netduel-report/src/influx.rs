@@ -1,0 +1,78 @@
+//! InfluxDB's line protocol with one line for each trial and metric, at the start of the trial.
+//!
+//! A trial without a value has a line with its reason. Tags are what one selects and groups by; the rest are fields.
+use netduel_model::run::Run;
+
+use crate::analysis::Bound;
+use crate::rows::{self, block_number};
+use crate::words::plain;
+
+/// The measurement of all lines.
+const MEASUREMENT: &str = "netduel";
+
+/// The counting trials of a run. Times are nanoseconds since the Unix epoch.
+pub fn lines(run: &Run) -> String {
+    let mut text = String::new();
+    for (trial, figures) in rows::of_run(run) {
+        for row in figures {
+            let tags = [
+                ("plan", run.header.plan.name.to_string()),
+                ("run", run.header.id.to_string()),
+                ("arm", trial.slot.arm.to_string()),
+                ("workload", trial.slot.workload.to_string()),
+                ("metric", row.metric.to_owned()),
+                ("unit", row.unit.to_owned()),
+            ];
+            // An empty tag is not valid: it is left out.
+            let tags: Vec<String> = tags
+                .iter()
+                .filter(|(_, value)| !value.is_empty())
+                .map(|(key, value)| format!(",{key}={}", tag(value)))
+                .collect();
+            let reason = trial.validity.reason().filter(|reason| !reason.is_empty());
+            let fields = [
+                row.value.filter(|value| value.is_finite()).map(|value| format!("value={value}")),
+                Some(format!("valid={}", trial.is_valid())),
+                Some(format!("block={}i", block_number(trial))),
+                Some(format!("position={}i", trial.slot.position)),
+                Some(format!("attempt={}i", trial.attempt)),
+                reason.map(|reason| format!("reason={}", string(reason))),
+                row.bound.map(|bound| format!("bound={}", string(Bound::key(bound)))),
+                row.doubt.map(|doubt| format!("doubt={}", string(&doubt))),
+            ];
+            let fields: Vec<String> = fields.into_iter().flatten().collect();
+            let time_ns = u128::from(trial.started_unix_ms) * 1_000_000;
+            text.push_str(&format!("{MEASUREMENT}{} {} {time_ns}\n", tags.concat(), fields.join(",")));
+        }
+    }
+    text
+}
+
+/// A tag value. A backslash at its end would escape the separator, and cannot be escaped itself.
+fn tag(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in plain(text).chars() {
+        match c {
+            ',' | '=' | ' ' => escaped.extend(['\\', c]),
+            '\\' => escaped.push('/'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A string field.
+fn string(text: &str) -> String {
+    format!("\"{}\"", plain(text).replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_are_escaped() {
+        assert_eq!(tag("a b,c=d\\"), "a\\ b\\,c\\=d/");
+        assert_eq!(string("say \"a\\b\"\nend"), "\"say \\\"a\\\\b\\\" end\"");
+    }
+}

@@ -1,0 +1,114 @@
+//! Histories of one plan: levels that changed, the facts that changed with them, and what does not belong to a series.
+use netduel_model::metric::Metric;
+use netduel_model::units::Nanos;
+use netduel_report::history::{History, PastRun, Selection, Series};
+use netduel_report::json::history::HistoryDocument;
+use netduel_report::words::Tone;
+use netduel_report::{analyse_run, document, html, markdown, terminal};
+
+use crate::builder::{Recipe, build};
+use crate::json::{origin, printed};
+
+/// A run per day; from the day `at` on the second arm has the other effect, and the hosts another kernel.
+pub fn runs(count: u64, at: u64, effects: [f64; 2]) -> Vec<netduel_model::run::Run> {
+    let run = |day: u64| {
+        let effect = effects[usize::from(day >= at)];
+        let recipe =
+            Recipe { effect, noise: 0.01, workloads: vec!["bulk"], seed: day + 1, ..Recipe::default() };
+        let mut run = build(&recipe);
+        run.header.id = format!("demo-{day:02}").parse().unwrap();
+        run.header.started_unix_ms += day * 86_400_000;
+        if day >= at {
+            for host in run.header.hosts.values_mut() {
+                host.kernel = Some("6.19.0".to_owned());
+            }
+        }
+        run
+    };
+    (0..count).map(run).collect()
+}
+
+fn history(runs: &[netduel_model::run::Run], selection: &Selection) -> History {
+    // The order in which they are read does not matter.
+    let past = runs.iter().rev().map(|run| PastRun::of(run, &analyse_run(run)));
+    History::of(past.collect(), selection).unwrap()
+}
+
+fn series<'a>(history: &'a History, arm: &str, metric: Metric) -> &'a Series {
+    history.series.iter().find(|one| one.arm.as_str() == arm && one.metric.metric == metric).unwrap()
+}
+
+#[test]
+fn loss_of_a_tenth_is_a_change_with_the_facts_that_changed() {
+    let history = history(&runs(16, 10, [3.0, 2.7]), &Selection::default());
+    let changed = series(&history, "accelerated", Metric::Throughput);
+    let [change] = changed.changes.as_slice() else { panic!("{:?}", changed.changes) };
+    assert_eq!((change.at, change.tone), (10, Tone::Worse));
+    assert!((change.after / change.before - 0.9).abs() < 0.01, "{change:?}");
+    assert_eq!(change.causes[0], "kernel of host a (6.18.5-cloud-amd64 to 6.19.0)");
+    assert!(series(&history, "synthetic", Metric::Throughput).changes.is_empty());
+    let page = terminal::report(&document::of_history(&history), 110, false);
+    for text in [
+        "History of demo: ",
+        "16 runs from 2026-11-21",
+        "throughput of bulk on accelerated",
+        "demo-10",
+        "worse: ",
+        "(-10.",
+        "kernel of host a (6.18.5-cloud-amd64 to 6.19.0)",
+    ] {
+        assert!(page.contains(text), "no `{text}` in {page}");
+    }
+    let course = document::history::course(changed);
+    assert_eq!(course.chars().position(|c| c == '|'), Some(10), "{course}");
+    let document = printed(&HistoryDocument::of(&history, &origin()));
+    let json = &document["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["arm"] == "accelerated")
+        .unwrap()["changes"][0];
+    assert_eq!((&json["run"], &json["tone"]), (&"demo-10".into(), &"worse".into()));
+    assert!(markdown::page(&document::of_history(&history)).contains("worse: "));
+    assert!(html::page(&document::of_history(&history)).contains("data-chart=\"history\""));
+}
+
+#[test]
+fn run_with_other_settings_is_in_no_series_and_one_of_another_plan_in_no_history() {
+    let mut all = runs(9, 9, [3.0, 3.0]);
+    for arm in &mut all[2].header.plan.arms {
+        arm.workloads[0].timing.duration = Nanos::from_millis(4_000);
+    }
+    all[4].header.plan.name = "other".parse().unwrap();
+    let history = history(&all, &Selection::default());
+    assert_eq!(history.runs.len(), 8);
+    let one = series(&history, "accelerated", Metric::Throughput);
+    assert_eq!((one.points.len(), one.other_runs), (7, 1));
+    let page = markdown::page(&document::of_history(&history));
+    assert!(page.contains("None. A change can be shown from 8 runs on."), "{page}");
+    assert!(page.contains("1 run of the plan not shown"), "{page}");
+}
+
+#[test]
+fn selection_shows_one_series_also_of_a_metric_without_verdicts() {
+    let all = runs(3, 9, [3.0, 3.0]);
+    let judged = all[0].header.plan.arms[0].workloads[0].metrics.clone();
+    let other = Metric::ALL
+        .into_iter()
+        .find(|metric| !judged.contains(metric) && *metric == Metric::RetransmitsPerGigabyte);
+    let metric = other.unwrap_or(Metric::Throughput);
+    let selection =
+        Selection { metric: Some(metric), arm: Some("accelerated".parse().unwrap()), workload: None };
+    let history = history(&all, &selection);
+    assert_eq!(history.series.len(), 1);
+    assert_eq!((history.series[0].arm.as_str(), history.series[0].metric.metric), ("accelerated", metric));
+    assert_eq!(history.series[0].points.len(), 3);
+}
+
+#[test]
+fn history_of_one_run_has_its_values() {
+    let history = history(&runs(1, 9, [3.0, 3.0]), &Selection::default());
+    assert!(history.series.iter().all(|series| series.points.len() == 1 && series.changes.is_empty()));
+    assert!(!history.series.is_empty());
+    assert!(terminal::report(&document::of_history(&history), 80, false).contains("1 run"));
+}

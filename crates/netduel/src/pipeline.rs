@@ -1,0 +1,54 @@
+//! What a pipeline of GitHub is told: annotations on standard error, where they are beside no document, and the step summary. The texts are
+//! not made here.
+use std::env;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use netduel_report::checks::Checks;
+use netduel_report::document::block::Document;
+use netduel_report::github::{self, SUMMARY_BYTES_MAX};
+use netduel_report::markdown;
+
+use crate::console::tell;
+use crate::exit::Failure;
+use crate::redaction;
+
+/// GitHub sets it to `true` in every step.
+const IN_GITHUB: &str = "GITHUB_ACTIONS";
+/// The file of the step summary.
+const SUMMARY_FILE: &str = "GITHUB_STEP_SUMMARY";
+
+/// In a workflow of GitHub: annotations, and the report in the step summary. Does nothing elsewhere.
+pub fn announce(checks: &Checks, document: &Document, decided: Result<&Option<String>, &Failure>) {
+    if env::var_os(IN_GITHUB).is_none_or(|value| value != "true") {
+        return;
+    }
+    for line in github::annotations(checks) {
+        tell(&line);
+    }
+    summarize(checks, document, decided);
+}
+
+/// Adds the report to the step summary, if the environment names its file. A summary that cannot be written changes no result.
+pub fn summarize(checks: &Checks, document: &Document, decided: Result<&Option<String>, &Failure>) {
+    let Some(path) = env::var_os(SUMMARY_FILE).filter(|path| !path.is_empty()).map(PathBuf::from) else {
+        return;
+    };
+    let decision = match decided {
+        Ok(line) => line.clone(),
+        Err(failure) => Some(failure.to_string()),
+    };
+    let decision = decision.map(|text| redaction::text(&text));
+    if let Err(error) = append(&path, &markdown::page(document), decision.as_deref(), &checks.command) {
+        tell(&format!("warning: failed to write the step summary {}: {error}", path.display()));
+    }
+}
+
+/// Earlier commands of the step may have written to the file.
+fn append(path: &Path, markdown: &str, decision: Option<&str>, command: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let written = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let room = SUMMARY_BYTES_MAX.saturating_sub(written);
+    file.write_all(github::summary(markdown, decision, command, room).as_bytes())
+}

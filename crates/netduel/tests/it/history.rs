@@ -1,0 +1,87 @@
+//! `netduel history` with runs of the store: which runs belong to it, what it prints, and its exit codes.
+use std::path::Path;
+
+use crate::compare::{stored_run, stored_slower_run};
+use crate::support::Bench;
+
+/// Changes a text of a stored run, which has no checksums.
+fn change(path: &Path, from: &str, to: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{from}");
+    std::fs::write(path, text.replace(from, to)).unwrap();
+}
+
+/// Six runs and six slower ones, a day apart; those of odd days have the note `site=west`.
+fn nightly(bench: &Bench) {
+    for day in 0..12 {
+        let name = format!("night-{day:02}");
+        if day < 6 {
+            stored_run(bench, &name, "6.18.44");
+        } else {
+            stored_slower_run(bench, &name);
+        }
+        let path = bench.store().join(format!("{name}.netduel"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let header: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let started = header["header"]["started_unix_ms"].as_u64().unwrap();
+        let later = started + day * 86_400_000;
+        change(
+            &path,
+            &format!("\"started_unix_ms\":{started},\"program\""),
+            &format!("\"started_unix_ms\":{later},\"program\""),
+        );
+        if day % 2 == 1 {
+            let noted = format!("\"id\":\"{name}\",\"annotations\":{{\"notes\":{{\"site\":\"west\"}}}},");
+            change(&path, &format!("\"id\":\"{name}\","), &noted);
+        }
+    }
+}
+
+#[test]
+fn change_of_level_is_shown_with_its_first_run() {
+    let bench = Bench::new();
+    nightly(&bench);
+    let text = bench.run(["history", "--metric", "latency-p50"]).expect_code(0).stdout;
+    for words in ["History of ", "12 runs", "night-06", "worse: 692 us to 951 us", "▁▁▁▁▁▁|██████"]
+    {
+        assert!(text.contains(words), "no `{words}` in {text}");
+    }
+    let document = bench.run(["history", "--json"]).expect_code(0).json();
+    assert_eq!(document["runs"].as_array().unwrap().len(), 12);
+    let series = document["series"].as_array().unwrap();
+    let changed: Vec<_> = series.iter().filter(|one| one["metric"] == "latency-p50").collect();
+    assert_eq!(changed.len(), 2, "{document}");
+    for one in changed {
+        assert_eq!(one["changes"].as_array().unwrap().len(), 1, "{one}");
+        assert_eq!(one["changes"][0]["run"], "night-06");
+    }
+    let printed = bench.run(["history", "--out", "history.html", "--arm", "synthetic"]).expect_code(0).stdout;
+    assert_eq!(printed, "history.html\n");
+    let page = std::fs::read_to_string(bench.path().join("history.html")).unwrap();
+    assert!(page.contains("data-chart=\"history\"") && !page.contains(" on accelerated"), "{}", page.len());
+}
+
+#[test]
+fn history_has_the_earlier_runs_of_the_plan_with_the_notes() {
+    let bench = Bench::new();
+    nightly(&bench);
+    let ids = |words: &[&str]| -> Vec<String> {
+        let document = bench.run([&["history", "--json"][..], words].concat()).expect_code(0).json();
+        let runs = document["runs"].as_array().unwrap();
+        runs.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&["night-03"]), ["night-00", "night-01", "night-02", "night-03"]);
+    assert_eq!(ids(&["night-05", "--tag", "site=west"]), ["night-01", "night-03", "night-05"]);
+    // A copy is no further run, nor is a run of another plan.
+    std::fs::copy(bench.store().join("night-01.netduel"), bench.store().join("copy.netduel")).unwrap();
+    crate::support::stored(&bench, "other");
+    assert_eq!(ids(&["night-01"]), ["night-00", "night-01"]);
+    let refused = bench.run(["history", "night-04", "--note", "site=west"]).expect_code(2);
+    assert!(refused.stderr.contains("night-04 has not all of these notes"), "{}", refused.stderr);
+    bench.run(["history", "nothing"]).expect_code(9);
+    bench.run(["history", "night-03", "--metric", "throughput"]).expect_code(6);
+    let refused = bench.run(["history", "--metric", "speed"]).expect_code(2);
+    assert!(refused.stderr.contains("metrics: throughput"), "{}", refused.stderr);
+    let refused = bench.run(["history", "--out", "history.csv"]).expect_code(2);
+    assert!(refused.stderr.contains("use text, html, md or json"), "{}", refused.stderr);
+}
