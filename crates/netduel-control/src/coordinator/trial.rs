@@ -38,7 +38,7 @@ impl Conductor<'_> {
             Ok(events) => trial.lab_events = events,
             Err(detail) => result = result.and(Err(RunError::Lab(detail).into())),
         }
-        let undone = self.undo(arm, result.is_err());
+        let undone = self.undo(arm, workload, result.is_err());
         self.hosts.stopping = false;
         if let Err(TrialError::Refused { host, kind: FailureKind::NotRestored, message }) = &result {
             self.hosts.not_undone(host, vec![message.clone()]);
@@ -114,13 +114,19 @@ impl Conductor<'_> {
     }
 
     /// Undoes the treatments at both ends, even when one of them fails, and returns the first error. `is_aborted`: an end may have been
-    /// stopped while its own interfaces were changed, which it reports here.
-    fn undo(&mut self, arm: &Arm, is_aborted: bool) -> Result<(), TrialError> {
+    /// stopped while its own interfaces were changed, which it reports here. Kernel bypass changes the interfaces of both ends until then:
+    /// a program on one end of a veth pair takes offloads of the other end.
+    fn undo(&mut self, arm: &Arm, workload: &Workload, is_aborted: bool) -> Result<(), TrialError> {
+        let bypasses_kernel = workload
+            .traffic
+            .facts()
+            .packets
+            .is_some_and(|packets| ROLES.iter().any(|role| packets.is_raw(*role)));
         let mut undone = Ok(());
         for role in ROLES {
             let host = arm.pair.host(role).clone();
             let treatments = arm.agent_treatments(role);
-            let has_changes = is_aborted || !treatments.is_empty();
+            let has_changes = is_aborted || bypasses_kernel || !treatments.is_empty();
             if !has_changes || !self.hosts.is_running(&host) {
                 continue;
             }

@@ -32,9 +32,12 @@ pub fn meaning(place: Place) -> Meaning {
         ("HostSnapshot", "hostname")
         | ("SshHost", "host")
         | ("Launch", "address")
-        | ("HostIdentity" | "Cloud", "physical_host") => Meaning::Host,
+        | ("HostIdentity" | "Cloud" | "VmFacts", "physical_host") => Meaning::Host,
         ("SshHost", "user") => Meaning::User,
-        ("HostSnapshot" | "HostIdentity", "boot_id") | ("Cloud", "instance") => Meaning::Id,
+        ("HostSnapshot" | "HostIdentity", "boot_id")
+        | ("HostSnapshot", "machine_uuid")
+        | ("VmFacts", "id")
+        | ("Cloud", "instance") => Meaning::Id,
         ("HostSnapshot", "kernel" | "os" | "platform" | "hypervisor" | "cpu_model")
         | ("Device", "firmware")
         | ("DpdkReport", "version")

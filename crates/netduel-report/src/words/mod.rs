@@ -14,6 +14,7 @@ mod placements;
 mod reproduce;
 mod run;
 pub mod search;
+mod setting;
 pub(crate) mod text;
 pub mod tone;
 mod treatment;

@@ -1,6 +1,7 @@
 //! The command line: one definition for the parser, the help, the man pages and the completions. Each command's options are in
 //! their own file or beside the command; no command runs here.
 pub mod azure;
+pub mod azure_undo;
 pub mod json;
 pub mod keyword;
 pub mod lab;
@@ -16,8 +17,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use self::azure_undo::UndoCommand;
 use crate::inspect::args::InspectArgs;
-use crate::provider::undo::UndoCommand;
 use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use crate::serve::args::ServeArgs;
 use azure::AzureCommand;

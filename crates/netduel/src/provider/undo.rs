@@ -1,10 +1,10 @@
 //! The command `azure-undo`: returns a resource of Azure to its original state. Started by runs and their guards, also after the run was killed.
 use std::sync::Arc;
 
-use clap::{Args, Subcommand};
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::resource::{self, Machine, Place};
 
+use crate::cli::azure_undo::{PlaceArgs, UndoCommand};
 use crate::exit::{Failure, Kind};
 use crate::program;
 
@@ -17,58 +17,6 @@ pub enum Undo {
     Placement { place: Place, vm: String, group: Option<String> },
     /// The stop of a VM.
     Start { place: Place, vm: String },
-}
-
-/// Where it is.
-#[derive(Debug, Args)]
-pub struct PlaceArgs {
-    /// The resource group.
-    #[arg(long)]
-    resource_group: String,
-    /// The subscription.
-    #[arg(long)]
-    subscription: Option<String>,
-}
-
-/// `netduel azure-undo`.
-#[derive(Debug, Subcommand)]
-pub enum UndoCommand {
-    /// Return accelerated networking of a NIC to a state.
-    Nic {
-        /// The NIC.
-        name: String,
-        /// The state.
-        #[arg(long, action = clap::ArgAction::Set)]
-        accelerated: bool,
-        /// Stop the VM for it, and start it again.
-        #[arg(long)]
-        stop: bool,
-        #[command(flatten)]
-        place: PlaceArgs,
-    },
-    /// Return a VM to a proximity placement group, or to none.
-    Placement {
-        /// The VM.
-        vm: String,
-        /// The group.
-        #[arg(long)]
-        group: Option<String>,
-        #[command(flatten)]
-        place: PlaceArgs,
-    },
-    /// Start a VM that was stopped.
-    Start {
-        /// The VM.
-        vm: String,
-        #[command(flatten)]
-        place: PlaceArgs,
-    },
-}
-
-impl PlaceArgs {
-    fn place(&self) -> Place {
-        Place { subscription: self.subscription.clone(), group: self.resource_group.clone() }
-    }
 }
 
 impl Undo {
@@ -97,14 +45,18 @@ impl Undo {
     }
 }
 
+fn place(args: &PlaceArgs) -> Place {
+    Place { subscription: args.subscription.clone(), group: args.resource_group.clone() }
+}
+
 /// Runs the command. No signal ends it: it is what remains of a run that was ended.
 pub fn command(command: &UndoCommand) -> Result<(), Failure> {
     let mut az = AzProcess::new(Arc::default());
-    let machine = |vm: &str, place: &PlaceArgs| Machine { place: place.place(), name: vm.to_owned() };
+    let machine = |vm: &str, place: &PlaceArgs| Machine { place: self::place(place), name: vm.to_owned() };
     let (what, undone) = match command {
         UndoCommand::Nic { name, accelerated, stop, place } => (
             format!("accelerated networking of {name}"),
-            resource::restore_nic(&mut az, &place.place(), name, *accelerated, *stop),
+            resource::restore_nic(&mut az, &self::place(place), name, *accelerated, *stop),
         ),
         UndoCommand::Placement { vm, group, place } => (
             format!("the placement of {vm}"),
@@ -133,7 +85,10 @@ mod tests {
         else {
             panic!("another command");
         };
-        assert_eq!((name.as_str(), accelerated, stop, read.place()), ("n", false, true, place.clone()));
+        assert_eq!(
+            (name.as_str(), accelerated, stop, super::place(&read)),
+            ("n", false, true, place.clone())
+        );
         let group = Some("/subscriptions/s/near".to_owned());
         let placement = Undo::Placement { place: place.clone(), vm: "vm1".to_owned(), group: group.clone() };
         let cli = Cli::try_parse_from(placement.command()).unwrap();

@@ -460,15 +460,15 @@ fn nat_of_the_source_is_a_warning_before_the_run_and_in_the_report() {
 fn resumed_run_is_probed_again_and_keeps_one_warning_of_its_nat() {
     let Some(spaces) = Routed::new("resumed") else { return };
     let nat =
-        "table ip6 t { chain c { type nat hook postrouting priority 100; oifname \"far\" masquerade; }; }\n";
-    let block = "table ip f { chain c { type filter hook forward priority 0; policy accept; udp dport 5310 reject; }; }\n";
+        "table ip t { chain c { type nat hook postrouting priority 100; oifname \"far\" masquerade; }; }\n";
+    let block = "table ip6 f { chain c { type filter hook forward priority 0; policy accept; udp dport 5310 reject; }; }\n";
     if spaces.filter(&format!("{nat}{block}")).is_none() {
         return;
     }
     let bench = Bench::new();
-    let words = "host b sees host a as fd80:2::fe instead of fd80:1::1";
+    let words = "host b sees host a as 10.80.2.254 instead of 10.80.1.1";
     let blocked = spaces.run(&bench, "5310", BOTH_FAMILIES).expect_code(4);
-    holds(block, &blocked, &[words, "host a does not reach host b at 10.80.2.2, UDP port 5310: refused"]);
+    holds(block, &blocked, &[words, "host a does not reach host b at fd80:2::2, UDP port 5310: refused"]);
     if spaces.filter(nat).is_none() {
         return;
     }
