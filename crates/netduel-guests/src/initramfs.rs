@@ -91,8 +91,8 @@ fn add_modules(archive: &mut Archive, prepared: &Prepared, kernel: Kernel) -> Re
     let mut modules = Modules::find(&package, busybox(prepared))?;
     for module in scene::modules(kernel).into_iter().chain(OTHER_MODULES) {
         // Nothing for a part of the kernel itself.
-        let order: String = modules.order(module)?.iter().map(|name| format!("{name}\n")).collect();
-        archive.file(&format!("modules/{module}.order"), READABLE, order.as_bytes());
+        let order: Vec<String> = modules.order(module)?.iter().map(|name| format!("{name}\n")).collect();
+        archive.file(&format!("modules/{module}.order"), READABLE, order.concat().as_bytes());
     }
     for (name, contents) in modules.contents() {
         archive.file(&format!("modules/{name}.ko"), READABLE, contents);

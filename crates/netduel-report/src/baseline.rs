@@ -182,18 +182,18 @@ impl Baseline {
         let warnings = content.warnings.iter().map(|one| typed(upgraded("warning", one.clone())));
         let warnings: Vec<Warning> = warnings.collect::<Result<_, _>>()?;
         let end = content.run.end.clone().map(|end| typed(upgraded("end", end))).transpose()?;
-        Self::of(content, plan, &warnings, end)
+        Self::of(content, plan, &warnings, end.as_ref())
     }
 
     fn of(
         content: BaselineContent,
         plan: ResolvedPlan,
         warnings: &[Warning],
-        end: Option<RunEnd>,
+        end: Option<&RunEnd>,
     ) -> Result<Self, BaselineError> {
         let run = content.run;
         let seed = run.seed.parse().map_err(|_| BaselineError("its seed is no number".to_owned()))?;
-        let mut analysis = analyse(&plan, None, &[], warnings, end.as_ref());
+        let mut analysis = analyse(&plan, None, &[], warnings, end);
         analysis.warnings = warnings.to_vec();
         analysis.blocks = content.blocks;
         analysis.trials_valid = content.trials_valid;
@@ -251,20 +251,17 @@ fn fill(workload: &mut WorkloadAnalysis, own: BaselineValues) {
     let names: Vec<_> = workload.arms.iter().map(|arm| arm.arm.clone()).collect();
     for metric in own.metrics {
         let mut all = workload.judged.iter_mut().chain(&mut workload.unjudged);
-        let known = match all.find(|one| one.metric == metric.metric) {
-            Some(known) => known,
-            None => {
-                let none = |arm| ArmValues { arm, values: Vec::new(), at_least: BTreeSet::new() };
-                workload.unjudged.push(MetricAnalysis {
-                    metric: metric.metric,
-                    unit,
-                    arms: names.iter().cloned().map(none).collect(),
-                    comparisons: Vec::new(),
-                });
-                let Some(last) = workload.unjudged.last_mut() else { continue };
-                last
-            }
-        };
+        if !all.any(|one| one.metric == metric.metric) {
+            let none = |arm| ArmValues { arm, values: Vec::new(), at_least: BTreeSet::new() };
+            workload.unjudged.push(MetricAnalysis {
+                metric: metric.metric,
+                unit,
+                arms: names.iter().cloned().map(none).collect(),
+                comparisons: Vec::new(),
+            });
+        }
+        let mut all = workload.judged.iter_mut().chain(&mut workload.unjudged);
+        let Some(known) = all.find(|one| one.metric == metric.metric) else { continue };
         let Some(arm) = known.arms.iter_mut().find(|arm| arm.arm == own.arm) else { continue };
         arm.values = metric.values.into_iter().map(|(block, value)| (before(block), value)).collect();
         arm.at_least = metric.bounds.into_iter().map(before).collect();

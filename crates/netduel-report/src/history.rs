@@ -146,7 +146,7 @@ impl History {
         for one in &mut series {
             one.changes = level_changes(one, &runs, level);
         }
-        Some(Self { plan: plan.name.to_string(), question: words::question(&plan), runs, series })
+        Some(Self { plan: plan.name.clone(), question: words::question(&plan), runs, series })
     }
 }
 

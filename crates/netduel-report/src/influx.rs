@@ -2,6 +2,7 @@
 //!
 //! A trial without a value has a line with its reason. Tags are what one selects and groups by; the rest are fields.
 use netduel_model::run::Run;
+use std::fmt::Write as _;
 
 use crate::analysis::Bound;
 use crate::rows::{self, block_number};
@@ -16,7 +17,7 @@ pub fn lines(run: &Run) -> String {
     for (trial, figures) in rows::of_run(run) {
         for row in figures {
             let tags = [
-                ("plan", run.header.plan.name.to_string()),
+                ("plan", run.header.plan.name.clone()),
                 ("run", run.header.id.to_string()),
                 ("arm", trial.slot.arm.to_string()),
                 ("workload", trial.slot.workload.to_string()),
@@ -42,7 +43,8 @@ pub fn lines(run: &Run) -> String {
             ];
             let fields: Vec<String> = fields.into_iter().flatten().collect();
             let time_ns = u128::from(trial.started_unix_ms) * 1_000_000;
-            text.push_str(&format!("{MEASUREMENT}{} {} {time_ns}\n", tags.concat(), fields.join(",")));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{MEASUREMENT}{} {} {time_ns}", tags.concat(), fields.join(","));
         }
     }
     text

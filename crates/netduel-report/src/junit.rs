@@ -79,7 +79,7 @@ fn escaped(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\n' => escaped.push('\n'),
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {
-                escaped.push(char::REPLACEMENT_CHARACTER)
+                escaped.push(char::REPLACEMENT_CHARACTER);
             }
             c => escaped.push(c),
         }

@@ -61,6 +61,7 @@ type Label<'a> = (&'static str, &'a str);
 
 impl Families {
     /// Adds a sample. `part` is the end of its name, such as `_count`.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a sample, each of another type or meaning")]
     fn add(
         &mut self,
         name: &str,
@@ -89,7 +90,7 @@ impl Families {
 /// The file of a run; it ends with a line end.
 pub fn page(run: &Run, analysis: &Analysis) -> String {
     let mut families = Families::default();
-    let plan = run.header.plan.name.to_string();
+    let plan = run.header.plan.name.clone();
     about_the_run(run, analysis, &plan, &mut families);
     for workload in &analysis.workloads {
         for arm in &workload.arms {

@@ -81,7 +81,7 @@ fn deviation(values: &[f64]) -> f64 {
 /// The largest standardised rank sum before a point, up to a factor that all orders share.
 fn largest(ranks: &[f64]) -> Option<f64> {
     let count = ranks.len();
-    let mean = (count as f64 + 1.0) / 2.0;
+    let mean = f64::midpoint(count as f64, 1.0);
     let (mut sum, mut largest) = (0.0, 0.0_f64);
     for (index, rank) in ranks.iter().enumerate() {
         sum += rank - mean;
@@ -101,7 +101,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     let mut ranks = vec![0.0; values.len()];
     let mut start = 0;
     while start < order.len() {
-        let same = |place: &&usize| values[**place] == values[order[start]];
+        let same = |place: &&usize| values[**place].total_cmp(&values[order[start]]).is_eq();
         let end = start + order[start..].iter().take_while(same).count();
         let middle = (start + end + 1) as f64 / 2.0;
         order[start..end].iter().for_each(|place| ranks[*place] = middle);

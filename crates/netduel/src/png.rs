@@ -74,18 +74,18 @@ fn other_format(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    fn chunk(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
         [&(data.len() as u32).to_be_bytes(), kind.as_slice(), data, &[0; 4]].concat()
     }
 
     fn image(width: u32, height: u32, extra: &[u8]) -> Vec<u8> {
         let header = [&width.to_be_bytes(), &height.to_be_bytes(), [8, 0, 0, 0, 0].as_slice()].concat();
-        [SIGNATURE, &chunk(b"IHDR", &header), extra, &chunk(b"IDAT", b"xx"), &chunk(b"IEND", b"")].concat()
+        [SIGNATURE, &chunk(*b"IHDR", &header), extra, &chunk(*b"IDAT", b"xx"), &chunk(*b"IEND", b"")].concat()
     }
 
     #[test]
     fn metadata_are_removed_and_the_picture_is_kept() {
-        let text = chunk(b"tEXt", b"Author\0secret");
+        let text = chunk(*b"tEXt", b"Author\0secret");
         let trailer = [image(2, 2, &text), b"after the end".to_vec()].concat();
         assert_eq!(without_metadata(&trailer), Ok(image(2, 2, &[])));
         assert!(data_uri(&trailer).is_ok_and(|uri| uri.starts_with(LOGO_START)));
@@ -101,7 +101,7 @@ mod tests {
             (image(3000, 2, &[]), "3000 by 2"),
             (image(0, 2, &[]), "damaged"),
             (whole[..whole.len() - 5].to_vec(), "damaged"),
-            ([SIGNATURE, &chunk(b"IEND", b"")].concat(), "damaged"),
+            ([SIGNATURE, &chunk(*b"IEND", b"")].concat(), "damaged"),
         ] {
             assert!(data_uri(&bytes).is_err_and(|error| error.contains(reason)), "{reason}");
         }

@@ -2,7 +2,6 @@
 use anyhow::Result;
 use netduel_test_support::requires_all;
 
-use crate::dist::{self, Quick};
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
 use crate::{fuzz, guests, step, tidy, workspace};
@@ -18,15 +17,6 @@ enum Ending {
 impl From<bool> for Ending {
     fn from(passed: bool) -> Self {
         if passed { Self::Passed } else { Self::Failed }
-    }
-}
-
-impl From<Quick> for Ending {
-    fn from(quick: Quick) -> Self {
-        match quick {
-            Quick::Ended(passed) => Self::from(passed),
-            Quick::NotRun => Self::NotRun,
-        }
     }
 }
 
@@ -52,19 +42,15 @@ pub fn run() -> bool {
         step::succeeds(doc.env("RUSTDOCFLAGS", "-D warnings")).map(Ending::from)
     });
     timed(&mut rows, "licences", licences);
-    let (mut tests, mut static_program) = (None, None);
+    let mut tests = None;
     timed(&mut rows, "tests", || {
         let is_required = workspace::in_ci() || requires_all();
         let guests = guests::prepare_for_tests(is_required)?;
-        static_program = guests.program();
         let finished = TestRun::perform(&[], is_required, Display::Everything, &[guests.variable()])?;
         let ending = Ending::from(finished.passed());
         tests = Some(finished);
         Ok(ending)
     });
-    // After the tests, which install its compiler and build the static program.
-    timed(&mut rows, "other machine", || dist::compiles().map(Ending::from));
-    timed(&mut rows, "installation", || dist::packs(static_program.as_deref()).map(Ending::from));
     timed(&mut rows, "fuzzing", fuzzing);
     // Fails if `cargo run` is ambiguous, which is a command of the README; the tests run the demo itself.
     timed(&mut rows, "cargo run", || {

@@ -67,11 +67,6 @@ pub enum ForTests {
 }
 
 impl ForTests {
-    /// The static netduel that the guests have.
-    pub fn program(&self) -> Option<PathBuf> {
-        matches!(self, Self::Folder(_)).then(static_program)
-    }
-
     /// The variable for the tests.
     pub fn variable(&self) -> Variable<'_> {
         match self {

@@ -62,6 +62,7 @@ fn main() -> ExitCode {
         ("test", [word, rest @ ..]) if word == "guests" => guests::test(rest),
         ("test", [word, rest @ ..]) if word == "azure" => azure::test(rest),
         ("test", [word, rest @ ..]) if word == "exports" => exports::test(rest),
+        ("test", [word]) if word == "dist" => dist::compiles(),
         ("test", []) => guests::test_all(),
         ("test", rest) => repeat::run(rest, &[]),
         ("guests", rest) => guests::run(rest),

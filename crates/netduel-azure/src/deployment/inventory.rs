@@ -249,7 +249,7 @@ pub fn start(
     az: &mut dyn Az,
     (group, tags): (&Group, &Tags),
     subscription: &Subscription,
-    inventory: Inventory,
+    inventory: &Inventory,
     vms: &[String],
 ) -> Result<Inventory, BedError> {
     let names = || vms.iter().map(String::as_str);

@@ -116,7 +116,7 @@ fn start_waits_until_the_named_vms_run() {
     ]);
     let (group, tags) = group();
     let vms = ["vm1".to_owned(), "vm2".to_owned()];
-    let started = start(&mut az, (&group, &tags), &subscription(), inventory, &vms).unwrap();
+    let started = start(&mut az, (&group, &tags), &subscription(), &inventory, &vms).unwrap();
     az.is_done();
     assert!(started.not_running(["vm1", "vm2"]).is_empty());
 }
@@ -128,6 +128,7 @@ fn interrupt_of_a_start_says_that_azure_goes_on() {
     az = az.then("network nic list", Answer::Text(nics().to_string()));
     az.pauses = 1;
     let (group, tags) = group();
-    let error = start(&mut az, (&group, &tags), &subscription(), inventory, &["vm2".to_owned()]).unwrap_err();
+    let error =
+        start(&mut az, (&group, &tags), &subscription(), &inventory, &["vm2".to_owned()]).unwrap_err();
     assert!(matches!(error, BedError::StartInterrupted), "{error}");
 }

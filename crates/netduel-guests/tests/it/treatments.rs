@@ -53,12 +53,13 @@ pub fn assert_as_before<R>(bed: &mut Bed, work: impl FnOnce(&mut Bed) -> R) -> R
 /// shown.
 pub fn check_in_force(bed: &mut Bed, coordinator: &Coordinator, address: &str, table: [&[InForce]; 2]) {
     let keys = [0, 1].map(|arm| {
-        let treatments: String =
+        let treatments: Vec<String> =
             table[arm].iter().map(|row| format!("{{ {}, on = \"client\" }}, ", row.treatment)).collect();
-        let looks: String = (0..)
+        let looks: Vec<String> = (0..)
             .zip(table[arm])
             .map(|(index, row)| format!("{{ {}; }} >/tmp/shown-{arm}-{index} 2>&1; ", row.shown_by))
             .collect();
+        let (treatments, looks) = (treatments.concat(), looks.concat());
         format!(
             "treatments = [{treatments}{{ command = [\"sh\", \"-c\", '{looks}'], undo = [\"true\"], on = \"client\" }}]"
         )

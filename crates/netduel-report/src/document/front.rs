@@ -21,8 +21,8 @@ pub(super) fn cover(run: &Run, analysis: &Analysis, author: &Publication) -> Cov
     ];
     let hosts: Vec<&str> = header.plan.hosts.keys().map(netduel_model::ids::HostName::as_str).collect();
     facts.push(("Hosts".to_owned(), words::listed(&hosts)));
-    facts.extend(joined("Size", words::sizes(analysis)));
-    facts.extend(joined("Region", regions(analysis)));
+    facts.extend(joined("Size", &words::sizes(analysis)));
+    facts.extend(joined("Region", &regions(analysis)));
     facts.push(("Program".to_owned(), header.program.clone()));
     Cover {
         title: title.into_iter().flatten().next().cloned(),
@@ -33,7 +33,7 @@ pub(super) fn cover(run: &Run, analysis: &Analysis, author: &Publication) -> Cov
     }
 }
 
-fn joined(title: &str, values: Vec<String>) -> Option<(String, String)> {
+fn joined(title: &str, values: &[String]) -> Option<(String, String)> {
     (!values.is_empty()).then(|| (title.to_owned(), values.join("; ")))
 }
 

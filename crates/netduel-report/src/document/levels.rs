@@ -30,7 +30,7 @@ pub(super) fn of_workload(analysis: &Analysis, workload: &WorkloadAnalysis) -> O
 pub(super) fn of_run(analysis: &Analysis) -> Option<Figure> {
     let is_alone = analysis.workloads.len() == 1;
     let groups: Vec<LevelGroup> = if is_alone {
-        let metrics = analysis.workloads.iter().flat_map(|workload| shown(workload));
+        let metrics = analysis.workloads.iter().flat_map(shown);
         metrics.take(SUMMARY_METRICS_MAX).map(|metric| group(analysis, metric, "")).collect()
     } else {
         let first = |workload: &WorkloadAnalysis| {

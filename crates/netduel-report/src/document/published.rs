@@ -45,7 +45,7 @@ pub fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
     let mut sources: Vec<String> = Vec::new();
     let publications =
         figures.iter().map(|figure| figure.publication).chain(rates.iter().map(|rate| rate.publication));
-    for source in publications.map(|publication| publication.source()) {
+    for source in publications.map(netduel_model::published::Publication::source) {
         if !sources.contains(&source) {
             sources.push(source);
         }

@@ -57,8 +57,9 @@ fn vm_seen(host: &HostSnapshot) -> VmFacts {
     }
 }
 
-fn lower(text: String) -> String {
-    text.to_ascii_lowercase()
+fn lower(mut text: String) -> String {
+    text.make_ascii_lowercase();
+    text
 }
 
 /// A NIC as the guest shows it; `None` when no interface has its MAC address. Without a claimed MAC address it is found by its addresses.

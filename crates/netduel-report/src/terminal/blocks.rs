@@ -37,7 +37,7 @@ pub fn block(page: &mut Page, block: &Block, detail: Detail) {
         Block::Reading(text) => page.paragraph("  ", &plain(text)),
         Block::List(items) => items.iter().for_each(|text| item(page, text)),
         Block::Numbered(items) => {
-            items.iter().zip(1_u32..).for_each(|(text, number)| numbered(page, number, text))
+            items.iter().zip(1_u32..).for_each(|(text, number)| numbered(page, number, text));
         }
         Block::Table(one) => table(page, one),
         Block::Verdicts(one) => verdicts(page, one, detail),

@@ -9,7 +9,7 @@ use super::treatment::changes;
 pub fn method(plan: &ResolvedPlan) -> Vec<String> {
     let names = |names: Vec<&str>| listed(&names);
     let arms = names(plan.arms.iter().map(|arm| arm.name.as_str()).collect());
-    let workloads = names(plan.workloads.iter().map(|name| name.as_str()).collect());
+    let workloads = names(plan.workloads.iter().map(netduel_model::ids::WorkloadName::as_str).collect());
     let design = &plan.design;
     let is_compared = plan.arms.len() > 1;
     let trials = plan.arms.iter().map(|arm| arm.workloads.len()).sum::<usize>() as u32;

@@ -406,6 +406,5 @@ mod tests {
             assert_eq!(settings[0].lines, ["# changes nothing"]);
             assert_eq!(settings[1].lines[1], format!("ip netns exec n {command}"));
         }
-        assert_eq!([mask(&[0, 1]), mask(&[33]), mask(&[0, 64])], ["3", "2,00000000", "1,00000000,00000001"]);
     }
 }

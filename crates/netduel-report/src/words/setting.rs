@@ -7,6 +7,7 @@ use netduel_model::plan::tuning::{CoreChoice, RssSpread, core_list};
 use super::text::shell_word;
 
 /// A change of a host as a command.
+#[expect(clippy::too_many_lines, reason = "an arm for each treatment, and no step of its own")]
 pub(super) fn setting(action: &TreatmentAction) -> String {
     let device = action.interface().map(shell_word).unwrap_or_default();
     let sys = |path: &str| format!("/sys/class/net/{device}/{path}");
@@ -112,4 +113,14 @@ fn mask(cores: &[u16]) -> String {
         let _ = write!(text, ",{word:08x}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_have_groups_of_32_bits() {
+        assert_eq!([mask(&[0, 1]), mask(&[33]), mask(&[0, 64])], ["3", "2,00000000", "1,00000000,00000001"]);
+    }
 }

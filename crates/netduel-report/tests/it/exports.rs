@@ -73,16 +73,18 @@ fn samples_have_the_values_of_the_report_in_base_units_and_no_time() {
         let labels = format!("plan=\"demo\",workload=\"bulk\",arm=\"{arm}\"");
         let median = sample(&format!("{throughput}{{{labels},quantile=\"0.5\"}}"));
         assert!((median * 8.0 / bits - 1.0).abs() < 1e-12, "{median} B/s and {bits} bit/s");
-        assert_eq!(sample(&format!("{throughput}_count{{{labels}}}")), 8.0);
-        assert_eq!(sample(&format!("netduel_trials{{{labels},state=\"valid\"}}")), 8.0);
+        assert!(sample(&format!("{throughput}_count{{{labels}}}")).total_cmp(&8.0).is_eq());
+        assert!(sample(&format!("netduel_trials{{{labels},state=\"valid\"}}")).total_cmp(&8.0).is_eq());
     }
     let about =
         "plan=\"demo\",workload=\"bulk\",metric=\"throughput\",arm=\"accelerated\",baseline=\"synthetic\"";
     for (verdict, value) in [("better", 1.0), ("worse", 0.0), ("no-difference", 0.0), ("inconclusive", 0.0)] {
-        assert_eq!(sample(&format!("netduel_verdict{{{about},verdict=\"{verdict}\"}}")), value);
+        let shown: f64 = sample(&format!("netduel_verdict{{{about},verdict=\"{verdict}\"}}"));
+        assert!(shown.total_cmp(&value).is_eq(), "{verdict}: {shown}");
     }
     assert!((sample(&format!("netduel_effect_ratio{{{about},value=\"estimate\"}}")) - 2.0).abs() < 0.05);
-    assert_eq!(sample("netduel_run_start_time_seconds{plan=\"demo\"}"), 1_795_239_000.0);
+    let started: f64 = sample("netduel_run_start_time_seconds{plan=\"demo\"}");
+    assert!(started.total_cmp(&1_795_239_000.0).is_eq(), "{started}");
     assert_eq!(page.matches(run.header.id.as_str()).count(), 1, "the run is no label of a value");
     // A sample is a name with labels and a value: a third word would be a time.
     for line in page.lines().filter(|line| !line.starts_with('#')) {

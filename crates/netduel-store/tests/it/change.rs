@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use netduel_model::ids::RunId;
-use netduel_model::run::RunEnd;
+use netduel_model::run::{Annotations, RunEnd};
 use netduel_store::{Store, StoreError, bytes_of};
 
 use crate::sample;
@@ -50,7 +50,7 @@ fn annotations_change_and_every_record_stays_as_it_is() {
     assert_eq!(run.header.annotations, annotations);
     assert_eq!(run.header.annotations.title.as_deref(), Some("after the update"));
     assert!(store.verify("last").expect("verified").damaged.is_empty());
-    store.annotate("last", |annotations| *annotations = Default::default()).expect("changed");
+    store.annotate("last", |annotations| *annotations = Annotations::default()).expect("changed");
     assert_eq!(store.read("last").expect("read").header, sample::header("x"));
     assert_eq!(files(folder.path()), 1);
 }
@@ -161,7 +161,7 @@ fn run_that_is_written_from_its_parts_is_the_same_run() {
     let run = store.read("last").expect("read");
     let file = folder.path().join("copy");
     fs::write(&file, bytes_of(&run).expect("bytes")).expect("written");
-    let copy = store.read(file.to_str().map(|path| path.to_owned()).as_deref().expect("text")).expect("read");
+    let copy = store.read(file.to_str().expect("text")).expect("read");
     assert_eq!(copy, run);
     assert!(store.verify(file.to_str().expect("text")).expect("verified").has_checksums);
 }

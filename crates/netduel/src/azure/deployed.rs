@@ -107,7 +107,7 @@ impl Deployed {
         let names: Vec<&str> = stopped.iter().map(|(vm, _)| vm.as_str()).collect();
         tell(&format!("starting {} of the bed {bed}", names.join(", ")));
         let started =
-            inventory::start(az, (&self.group, &self.tags), &self.subscription, self.inventory.clone(), vms);
+            inventory::start(az, (&self.group, &self.tags), &self.subscription, &self.inventory, vms);
         self.inventory = started.map_err(|error| failed(&format!("start the bed {bed}"), error))?;
         Ok(true)
     }

@@ -176,6 +176,7 @@ fn ready(common: &CommonArgs, test: &Test) -> Result<(reach::Server, ResolvedPla
     Ok((server, plan))
 }
 
+#[expect(clippy::too_many_lines, reason = "the steps of a test in their order")]
 fn execute(
     common: &CommonArgs,
     server: &reach::Server,

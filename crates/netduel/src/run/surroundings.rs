@@ -32,6 +32,7 @@ use crate::ssh::{NotPrepared, OnFailure, SshHosts};
 use crate::{named_namespace, program, signal};
 
 /// Origin of a run.
+#[expect(clippy::large_enum_variant, reason = "there is one for each run")]
 pub enum RunSource {
     /// A plan; a new run is created in the store.
     New {

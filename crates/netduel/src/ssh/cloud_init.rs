@@ -97,10 +97,7 @@ fn connected(
     let deadline_ns = monotonic_ns().saturating_add(patience.as_nanos() as u64);
     let mut is_told = false;
     loop {
-        let error = match preparation.machine(stop) {
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
+        let Err(error) = preparation.machine(stop) else { return Ok(()) };
         let may_come = matches!(error, Obstacle::Connection(_) | Obstacle::Silent { .. });
         if !may_come || monotonic_ns() >= deadline_ns {
             return Err(error);

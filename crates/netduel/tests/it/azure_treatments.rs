@@ -111,7 +111,7 @@ impl Scene {
 
     fn netduel(&self, options: &[&str]) -> Command {
         let plan = self.plan.display().to_string();
-        let mut command = self.bench.netduel(&[&["run", plan.as_str()][..], options].concat());
+        let mut command = self.bench.netduel([&["run", plan.as_str()][..], options].concat());
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.bench.path().join("bin").display());
         command.env("PATH", path).env("NETDUEL_FAKE_AZ", self.bench.path());
         command

@@ -203,7 +203,7 @@ mod tests {
                 let has_text =
                     |file: &&File| String::from_utf8_lossy(&file.bytes).lines().any(|line| line == text);
                 let folder = files.iter().find(has_text).and_then(|file| file.path.rsplit_once('/'));
-                let folder = folder.map(|(folder, _)| folder).unwrap_or_else(|| panic!("{name} is missing"));
+                let folder = folder.map_or_else(|| panic!("{name} is missing"), |(folder, _)| folder);
                 assert!(
                     ["usr/share/doc/netduel", "usr/share/licenses/netduel", "netduel-1"].contains(&folder),
                     "{folder}"

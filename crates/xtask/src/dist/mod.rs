@@ -28,7 +28,7 @@ use contents::{Contents, File, Layout};
 use functions::Functions;
 use machine::Machine;
 use oci::Image;
-pub use quick::{Quick, compiles, packs};
+pub use quick::compiles;
 use release::Release;
 use toolchain::Toolchain;
 use verify::Check;
