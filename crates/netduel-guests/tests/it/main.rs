@@ -5,6 +5,7 @@
 mod coordinator;
 mod device_treatments;
 mod failover;
+mod failover_table;
 mod inspected;
 mod killed;
 mod lifetime;
