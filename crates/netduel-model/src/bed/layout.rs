@@ -1,12 +1,11 @@
 //! A bed as VMs, NICs and subnets: the only place where a type of bed becomes resources. Pure; the provider's formats are elsewhere.
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::network::BedNetwork;
 use super::resolved::Bed;
 use super::spec::{BedType, Families};
-use crate::plan::value::choices;
 use crate::word::word;
 
 /// The first two bytes of the bed's IPv4 addresses, and the prefix of its IPv6 addresses. The network reaches the bed alone.
@@ -55,28 +54,6 @@ impl NicUse {
         Self::ALL.into_iter().find(|one| word(one) == used_for)
     }
 }
-
-/// A network of a bed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BedNetwork {
-    /// That of ssh, where the size has NICs enough for one of its own.
-    Management,
-    /// That of the NICs without accelerated networking (`two-nic`).
-    Synthetic,
-    /// That of the NICs with accelerated networking (`two-nic`).
-    Accelerated,
-    /// That of the only NICs for tests (all other types of bed).
-    Test,
-}
-
-impl fmt::Display for BedNetwork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(word(self))
-    }
-}
-
-choices!(BedNetwork);
 
 /// The end of a trial that a VM is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 mod check;
 pub mod layout;
 pub mod money;
+pub mod network;
 pub mod prefix;
 pub mod recorded;
 pub mod resolved;
@@ -11,7 +12,8 @@ pub mod shutdown;
 pub mod spec;
 
 pub use check::{is_name, is_resource, is_subscription};
-pub use layout::{BedNetwork, Layout};
+pub use layout::Layout;
+pub use network::BedNetwork;
 pub use recorded::{BedNic, BedVm, RunBed, SeenNic, SeenVf, VfUse, VmFacts};
 pub use resolved::Bed;
 pub use schema::schema;

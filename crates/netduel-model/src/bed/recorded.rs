@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::layout::{BedNetwork, Layout, Nic, Vm};
+use super::layout::{Layout, Nic, Vm};
 use super::money::Money;
+use super::network::BedNetwork;
 use super::resolved::Bed;
 use super::spec::{BedType, Placement};
 

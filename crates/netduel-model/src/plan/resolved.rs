@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bed::BedNetwork;
+use crate::bed::network::BedNetwork;
 use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::plan::blocks::{blocks_needed, guarded};

@@ -13,7 +13,7 @@ pub use super::settings::{DpdkSpec, EventSpec, SettingsSpec};
 use super::shape::shape;
 use super::tuning::{PciState, Ring, VfState};
 use super::value::choices;
-use crate::bed::BedNetwork;
+use crate::bed::network::BedNetwork;
 use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;

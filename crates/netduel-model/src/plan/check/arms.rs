@@ -1,7 +1,7 @@
 //! Arms: who talks to whom, what is changed for it, and what it is compared with.
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bed::BedNetwork;
+use crate::bed::network::BedNetwork;
 use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
 use crate::lab;
 use crate::nearest::nearest;
