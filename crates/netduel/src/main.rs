@@ -41,6 +41,7 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 use exit::{Failure, Kind};
+use netduel_agent::treatment::Keeper;
 use netduel_sys::local_bind::LocalBind;
 use netduel_sys::memory::EndingAllocator;
 
@@ -145,7 +146,10 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Complete { what, plan } => manual::names(*what, plan.as_deref())?,
         Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
         Command::AzureUndo(command) => provider::undo::command(command)?,
-        Command::UndoGuard => return Ok(netduel_agent::treatment::guard_main()),
+        Command::UndoGuard { coordinator } => {
+            let keeper = if *coordinator { Keeper::Coordinator } else { Keeper::Agent };
+            return Ok(netduel_agent::treatment::guard_main(keeper));
+        }
     }
     Ok(0)
 }

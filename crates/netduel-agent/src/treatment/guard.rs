@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicBool;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::in_force::InForce;
-use super::journal::Journal;
+use super::journal::{Journal, Keeper};
 use super::protocol::{Answer, Request, namespace};
 
 /// The hidden subcommand `undo-guard`: keeps records until the lifeline ends, then undoes what is left, the last first.
 /// Returns the exit code: 0 when nothing is left behind.
-pub fn guard_main() -> i32 {
+pub fn guard_main(keeper: Keeper) -> i32 {
     // A session of its own: what is sent to the agent's process group or terminal does not reach the guard. Started as
     // a group's leader it cannot have one, and would die with its agent.
     if let Err(cause) = rustix::process::setsid() {
@@ -29,7 +29,7 @@ pub fn guard_main() -> i32 {
             return 1;
         }
     }
-    let mut journal = Journal::new();
+    let mut journal = Journal::new(keeper);
     let in_force = watch(io::stdin().lock(), io::stdout().lock(), &mut journal);
     let left = undo_all(in_force, &mut journal);
     i32::from(left)
@@ -103,7 +103,7 @@ mod tests {
         let cut = format!("{}\n{{\"keep\":{{\"id\":3", lines.join("\n"));
         let mut answers = Vec::new();
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::within(&[folder.path().join("netduel")]);
+        let mut journal = Journal::within(&[folder.path().join("netduel")], Keeper::Agent);
         let in_force = watch(cut.as_bytes(), &mut answers, &mut journal);
         assert_eq!(in_force.running(), [(2, true)]);
         assert_eq!(String::from_utf8(answers).unwrap().lines().count(), 5);

@@ -58,6 +58,30 @@ impl Head {
     }
 }
 
+/// Whose changes a guard keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeper {
+    /// Those of an agent, to the settings of this host: no other agent begins before they are restored.
+    Agent,
+    /// Those of a coordinator, to resources of a provider. It may run on the host of one of its agents, which starts while they are in force.
+    Coordinator,
+}
+
+impl Keeper {
+    /// What the name of a journal begins with.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Agent => "undo-",
+            Self::Coordinator => "undo-coordinator-",
+        }
+    }
+
+    /// Whose journal has this name, if it is one.
+    fn of_name(name: &str) -> Option<Self> {
+        [Self::Coordinator, Self::Agent].into_iter().find(|keeper| name.starts_with(keeper.prefix()))
+    }
+}
+
 /// A guard's journal.
 pub(super) struct Journal {
     /// Where it is when there is something in it; `None` where this host has no place for it.
@@ -68,18 +92,18 @@ pub(super) struct Journal {
 
 impl Journal {
     /// With nothing in it, and no file yet.
-    pub(super) fn new() -> Self {
-        Self::within(&folders())
+    pub(super) fn new(keeper: Keeper) -> Self {
+        Self::within(&folders(), keeper)
     }
 
     /// As [`Self::new`], in the first of some folders that only this user can write.
-    pub(super) fn within(folders: &[PathBuf]) -> Self {
+    pub(super) fn within(folders: &[PathBuf], keeper: Keeper) -> Self {
         let head = Head::now();
         let place = head.as_ref().and_then(|_| {
             let (folder, path) =
                 folders.iter().find_map(|path| Some((own_folder(path, true).ok()?, path)))?;
             let random = netduel_sys::random::bytes16().ok()?;
-            let name = format!("undo-{:032x}", u128::from_ne_bytes(random));
+            let name = format!("{}{:032x}", keeper.prefix(), u128::from_ne_bytes(random));
             Some((folder, path.join(&name), name))
         });
         Self { place, head, file: None }
@@ -180,7 +204,7 @@ pub(super) fn discard(path: &Path) {
     }
 }
 
-/// Restores the settings of this network namespace that agents left behind which were killed together with their guards.
+/// Restores what agents and coordinators of this network namespace left behind which were killed together with their guards.
 pub fn recover() -> Recovery {
     recover_within(&folders())
 }
@@ -192,7 +216,7 @@ fn recover_within(folders: &[PathBuf]) -> Recovery {
         let Ok(folder) = own_folder(path, false) else { continue };
         let Ok(entries) = Dir::read_from(&folder) else { continue };
         let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut names: Vec<String> = names.filter(|name| name.starts_with("undo-")).collect();
+        let mut names: Vec<String> = names.filter(|name| Keeper::of_name(name).is_some()).collect();
         names.sort_unstable();
         for name in names {
             // One that cannot be opened or read is not ours, or went meanwhile.
@@ -202,7 +226,7 @@ fn recover_within(folders: &[PathBuf]) -> Recovery {
     recovery
 }
 
-/// The journal of a guard that lives in this network namespace: its agent makes changes, or has ended and the guard restores them.
+/// The journal of an agent's guard that lives in this network namespace: its agent makes changes, or has ended and the guard restores them.
 pub(crate) fn with_guard() -> Option<PathBuf> {
     with_guard_within(&folders())
 }
@@ -214,7 +238,7 @@ fn with_guard_within(folders: &[PathBuf]) -> Option<PathBuf> {
         let names = Dir::read_from(&folder).ok()?.flatten();
         let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names
-            .find(|name| name.starts_with("undo-") && has_guard(&folder, name, &head))
+            .find(|name| Keeper::of_name(name) == Some(Keeper::Agent) && has_guard(&folder, name, &head))
             .map(|name| path.join(name))
     })
 }

@@ -28,9 +28,16 @@ pub struct GuardCommand {
 }
 
 impl GuardCommand {
-    /// The guard of the program that runs.
+    /// An agent's guard, of the program that runs.
     pub fn of_this_program() -> Self {
         Self { program: "/proc/self/exe".into(), words: vec!["undo-guard".to_owned()] }
+    }
+
+    /// The guard of a coordinator that changes resources of a provider, of the program that runs.
+    pub fn of_this_coordinator() -> Self {
+        let mut command = Self::of_this_program();
+        command.words.push("--coordinator".to_owned());
+        command
     }
 }
 

@@ -36,7 +36,7 @@ mod vf;
 pub use error::TreatmentError;
 pub use guard::guard_main;
 pub(crate) use journal::left_behind;
-pub use journal::recover;
+pub use journal::{Keeper, recover};
 pub(crate) use journal::{folders, own_folder, with_guard};
 pub use lifeline::GuardCommand;
 pub use resource::HostResource;

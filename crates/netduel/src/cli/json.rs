@@ -59,7 +59,7 @@ pub fn prints_document(command: &Command) -> bool {
         | Command::Complete { .. }
         | Command::Link { .. }
         | Command::LabKeeper { .. }
-        | Command::UndoGuard
+        | Command::UndoGuard { .. }
         | Command::AzureUndo(_) => false,
     }
 }

@@ -222,9 +222,13 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Undoes an agent's treatments when the agent is gone; started by agents.
+    /// Undoes the changes of an agent or a coordinator when it is gone; started by these.
     #[command(hide = true, name = "undo-guard")]
-    UndoGuard,
+    UndoGuard {
+        /// Keeps the changes of a coordinator to resources of a provider.
+        #[arg(long)]
+        coordinator: bool,
+    },
     /// Returns a resource of Azure to its original state; started by runs and guards.
     #[command(subcommand, hide = true, name = "azure-undo")]
     AzureUndo(UndoCommand),

@@ -66,7 +66,7 @@ pub fn of(plan: &ResolvedPlan, may_stop: bool, home: Home) -> Result<Box<dyn Pro
         az: AzProcess::new(is_over),
         home,
         may_stop,
-        held: Treatments::new(GuardCommand::of_this_program()),
+        held: Treatments::new(GuardCommand::of_this_coordinator()),
         resources: BTreeMap::new(),
         pending: BTreeMap::new(),
         to_start: Vec::new(),

@@ -16,7 +16,7 @@ const SHOW: &str = "network nic show --resource-group g --name n";
 const UPDATE: &str = "network nic update --resource-group g --name n --accelerated-networking";
 
 fn in_namespace(name: &str, body: fn()) {
-    let prepare = "ip link add va address 02:00:00:00:00:07 type dummy; ip link set lo up";
+    let prepare = "ip link add va address 02:00:00:00:00:07 type veth peer name va-peer; ip link set lo up";
     NewNamespace { prepare, ..NewNamespace::default() }.run(&format!("azure_treatments::{name}"), body);
 }
 
@@ -41,9 +41,9 @@ fn live() -> [(String, Value); 2] {
     [
         (
             format!("{UPDATE} true"),
-            json!([{ "create": "on", "run": ["ip", "link", "add", "vf", "address", MAC, "type", "dummy"] }]),
+            json!([{ "create": "on", "run": ["ip", "link", "add", "vf0", "address", MAC, "type", "veth", "peer", "name", "vf0-peer"] }]),
         ),
-        (format!("{UPDATE} false"), json!([{ "remove": "on", "run": ["ip", "link", "del", "vf"] }])),
+        (format!("{UPDATE} false"), json!([{ "remove": "on", "run": ["ip", "link", "del", "vf0"] }])),
     ]
 }
 

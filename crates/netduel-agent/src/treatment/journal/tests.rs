@@ -12,7 +12,7 @@ use super::*;
 
 /// A journal whose guard is gone: it keeps a sysctl that this kernel does not have.
 fn left_behind(folder: &Path, edit: impl Fn(&mut Head)) -> PathBuf {
-    let mut journal = Journal::within(&[folder.to_owned()]);
+    let mut journal = Journal::within(&[folder.to_owned()], Keeper::Agent);
     journal.head.as_mut().map(edit);
     let undo = Record::of_sysctl("net.no.such", "1");
     journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
@@ -110,7 +110,7 @@ fn damaged_journal_is_reported_and_kept_and_an_incomplete_line_is_not_damage() {
 fn journal_of_a_guard_that_lives_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("netduel");
-    let mut journal = Journal::within(std::slice::from_ref(&folder));
+    let mut journal = Journal::within(std::slice::from_ref(&folder), Keeper::Agent);
     let undo = Record::of_sysctl("net.no.such", "1");
     journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
     assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
@@ -118,6 +118,22 @@ fn journal_of_a_guard_that_lives_is_left_alone() {
     journal.remove();
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None);
+}
+
+#[test]
+fn agents_do_not_wait_for_the_guard_of_a_coordinator_and_restore_what_it_left() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let mut journal = Journal::within(std::slice::from_ref(&folder), Keeper::Coordinator);
+    let undo = Record::of_sysctl("net.no.such", "1");
+    journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
+    assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None);
+    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default(), "its guard lives");
+    let path = journal.path().unwrap();
+    drop(journal);
+    let recovery = recover_within(std::slice::from_ref(&folder));
+    assert_eq!(recovery.problems.len(), 1, "there is no such setting: {recovery:?}");
+    assert!(path.exists());
 }
 
 #[test]
@@ -133,7 +149,7 @@ fn journal_is_written_while_agents_look_through_the_journals() {
             }
         });
         let lost = (0..500).find(|id| {
-            let mut journal = Journal::within(std::slice::from_ref(&folder));
+            let mut journal = Journal::within(std::slice::from_ref(&folder), Keeper::Agent);
             journal.note(&Request::Forget { id: *id }).unwrap();
             let text = std::fs::read_to_string(journal.path().unwrap()).unwrap_or_default();
             journal.remove();
@@ -157,7 +173,7 @@ fn journal_of_another_boot_goes_and_that_of_another_namespace_or_version_stays()
     });
     let recovery = recover_within(std::slice::from_ref(&folder));
     assert!(!boot.exists() && namespace.exists() && version.exists());
-    let mut of_other = Journal::within(std::slice::from_ref(&folder));
+    let mut of_other = Journal::within(std::slice::from_ref(&folder), Keeper::Agent);
     of_other.head.as_mut().unwrap().namespace += 1;
     of_other.note(&Request::Forget { id: 1 }).unwrap();
     assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None, "a guard of another namespace");
@@ -211,5 +227,5 @@ fn journal_that_others_can_write_is_not_trusted() {
     assert_eq!(recover_within(std::slice::from_ref(&linked)), Recovery::default());
     std::fs::set_permissions(&folder, open_to(0o777)).unwrap();
     assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
-    assert!(Journal::within(std::slice::from_ref(&folder)).path().is_none());
+    assert!(Journal::within(std::slice::from_ref(&folder), Keeper::Agent).path().is_none());
 }
