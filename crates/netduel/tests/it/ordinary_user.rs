@@ -1,5 +1,5 @@
 //! Without root: an ordinary user builds the lab, runs the comparison and leaves nothing behind.
-use netduel_test_support::skip;
+use netduel_test_support::{not_compared, skip};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
@@ -24,14 +24,16 @@ fn ordinary_user_runs_a_comparison() {
     if run.code == Some(3) && run.stderr.contains("user namespace") {
         return skip("user namespaces are switched off here");
     }
-    let run = run.expect_code(0);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
     let verdicts = verdicts(&run.json());
-    // The tail has no bound on a machine with other load.
-    assert!(
-        verdicts.iter().any(|(metric, tone, _)| metric == "latency-p50" && tone == "better"),
-        "{verdicts:?}"
-    );
-    assert!(verdicts.iter().all(|(_, tone, _)| tone != "worse"), "{verdicts:?}");
+    let (metric, tone, words) = verdicts.iter().find(|(metric, ..)| metric == "latency-p50").unwrap();
+    // Other programs can widen the spread beyond the difference: then more blocks are needed, or none would be enough.
+    if tone == "open" {
+        assert!(words.contains("the spread is too large") || words.contains("more block"), "{words}");
+        not_compared(format!("{metric}: {words}"));
+    } else {
+        assert_eq!(tone, "better", "{metric}: {words}");
+    }
     assert!(bench.path().join("out/report.html").exists());
     bench.assert_nothing_left();
 }
