@@ -32,6 +32,7 @@ pub mod publication;
 pub mod published;
 mod recorded;
 pub mod redact;
+pub mod resource_name;
 pub mod run;
 pub mod sample;
 pub mod search;

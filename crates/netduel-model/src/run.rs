@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bed::RunBed;
+use crate::bed::recorded::RunBed;
 use crate::ids::{HostName, RunId};
 use crate::plan::ResolvedPlan;
 use crate::publication::Publication;

@@ -9,16 +9,12 @@ use super::shutdown::ShutdownTime;
 use super::spec::{BedSpec, BedType, Image, Placement};
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path};
+use crate::resource_name::{NAME_LEN_MAX, SUBSCRIPTION_LEN_MAX, is_name, is_subscription};
 use crate::size::{self, Size};
 use crate::word::word;
 
-/// Longest name: names of resources begin with it, and a host name has 63 characters at most.
-const NAME_LEN_MAX: usize = 24;
-/// Longest name of a region, and of a subscription.
+/// Longest name of a region.
 const REGION_LEN_MAX: usize = 40;
-const SUBSCRIPTION_LEN_MAX: usize = 64;
-/// Longest name of a NIC; those of VMs and groups are not shorter where netduel uses them.
-const RESOURCE_LEN_MAX: usize = 80;
 /// Azure numbers the zones of a region from 1.
 pub(super) const ZONE_MAX: u32 = 3;
 /// One subnet for a test network, or one for each of its ends.
@@ -75,28 +71,6 @@ pub(super) fn resolve(spec: &BedSpec, problems: &mut Problems<'_>) -> Option<Bed
 fn refuse(key: &str, error: &str, problems: &mut Problems<'_>) {
     let (wrong, allowed) = error.rsplit_once(": ").unwrap_or((error, "see docs/beds.md"));
     problems.add(key, wrong, allowed);
-}
-
-/// Whether a text is the name of a bed.
-pub fn is_name(text: &str) -> bool {
-    (1..=NAME_LEN_MAX).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && !text.ends_with('-')
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-}
-
-/// Whether a text is the name of a NIC, VM or group of Azure, and no option of a program.
-pub fn is_resource(text: &str) -> bool {
-    (1..=RESOURCE_LEN_MAX).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-}
-
-/// Whether a text is the id of a subscription, or a name that can be an argument.
-pub fn is_subscription(text: &str) -> bool {
-    (1..=SUBSCRIPTION_LEN_MAX).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ._-()".contains(&byte))
 }
 
 fn check_names(spec: &BedSpec, problems: &mut Problems<'_>) {

@@ -11,7 +11,6 @@ mod schema;
 pub mod shutdown;
 pub mod spec;
 
-pub use check::{is_name, is_resource, is_subscription};
 pub use layout::Layout;
 pub use network::BedNetwork;
 pub use recorded::{BedNic, BedVm, RunBed, SeenNic, SeenVf, VfUse, VmFacts};

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::bed::{BedNetwork, BedNic, BedVm, RunBed, VfUse};
+use crate::bed::network::BedNetwork;
+use crate::bed::recorded::{BedNic, BedVm, RunBed, VfUse};
 use crate::ids::{ArmName, HostName};
 use crate::plan::resolved::{Arm, Launch, ResolvedPlan, SshHost, TreatmentAction};
 use crate::plan::spec::PathKind;

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use netduel_model::bed::prefix::Prefix;
-use netduel_model::bed::{is_name, is_subscription};
+use netduel_model::resource_name::{is_name, is_subscription};
 
 use super::run::OutcomeArgs;
 use super::shared::{GateArgs, JsonArgs, OverrideArgs, PermissionArgs, RemoteProgramArgs};

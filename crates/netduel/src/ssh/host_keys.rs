@@ -1,8 +1,8 @@
 //! Where ssh finds the host keys of a VM of a bed. It connects nothing.
 use std::path::PathBuf;
 
-use netduel_model::bed::is_name;
 use netduel_model::plan::SshHost;
+use netduel_model::resource_name::is_name;
 
 use crate::exit::Failure;
 use crate::program;

@@ -2,7 +2,6 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use crate::bed;
 use crate::data_ports::DataPorts;
 use crate::ids::HostName;
 use crate::lab;
@@ -11,6 +10,7 @@ use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Host, Launch, SshHost};
 use crate::plan::spec::{HostSpec, LaunchKind, PlanSpec};
 use crate::plan::value::name_rule;
+use crate::resource_name::is_name;
 use crate::size;
 use crate::socket_name::SocketName;
 use crate::workload::{DATA_PORT, SSH};
@@ -175,7 +175,7 @@ fn resolve_launch(
 }
 
 fn resolve_bed(vm: &str, host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Option<Launch> {
-    if !bed::is_name(vm) {
+    if !is_name(vm) {
         let allowed = "the name of a VM as `netduel azure check` shows it, for example \"vm1\"";
         problems.add(&key_path(path, "bed"), format!("{vm:?} is not the name of a VM"), allowed);
         return None;

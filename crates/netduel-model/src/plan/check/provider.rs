@@ -1,8 +1,8 @@
 //! Treatments of the provider's resources: NICs and VMs of Azure, which netduel changes from this machine through the user's `az`.
-use crate::bed::is_resource;
 use crate::plan::problem::{Problems, key_path};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{PathKind, Side, TreatmentSpec};
+use crate::resource_name::is_resource;
 use crate::workload::Role;
 
 /// The action of a treatment of this kind; `None` when it is another kind, or a part of it is missing or unreadable.
