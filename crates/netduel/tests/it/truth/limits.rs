@@ -60,11 +60,13 @@ fn named(run: &Run, cause: Cause) {
 }
 
 /// As [`named`], for traffic that cannot fill a core: where one was full, other programs filled it. Then an unknown cause is also correct,
-/// because a thread that waits for its core uses neither its buffer nor its window.
+/// because a thread that waits for its core uses neither its buffer nor its window. A sender that does not run often enough to empty a bucket
+/// of tokens has a rate without a fall: then only the cap shows.
 #[track_caller]
 fn slow_named(run: &Run, cause: Cause) {
     let right = |(trial, limit): &(&Trial, &Limit)| {
-        let is_of_others = is_core(limit.cause) || limit.cause == Cause::Unknown;
+        let is_cap_of_bucket = cause == Cause::TokenBucket && limit.cause == Cause::RateCap;
+        let is_of_others = is_core(limit.cause) || limit.cause == Cause::Unknown || is_cap_of_bucket;
         limit.cause == cause || (is_disturbed(trial) && is_of_others)
     };
     named_or(run, cause, right, is_disturbed);
