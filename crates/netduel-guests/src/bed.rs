@@ -60,9 +60,16 @@ impl Bed {
         for guest in &bed.guests {
             guest.wait_until_ready()?;
         }
-        for (guest, number) in bed.guests.iter().zip(1..) {
-            guest.ssh(&set_up::script(scene, number))?;
-        }
+        // At a time: each guest has a core, and waits for its links.
+        let set_up = |(guest, number): (&Guest, u8)| guest.ssh(&set_up::script(scene, number)).map(drop);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                bed.guests.iter().zip(1..).map(|guest| scope.spawn(move || set_up(guest))).collect();
+            let joined = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            joined.collect::<Result<()>>()
+        })?;
         Ok(bed)
     }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 use crate::archive::Archive;
 use crate::error::{Error, Result, file};
 use crate::kernel::Modules;
+use crate::kernels::Kernel;
 use crate::packages::KERNEL_PACKAGE;
 use crate::prepared::Prepared;
 use crate::program::{output_of, text_of};
@@ -37,7 +38,7 @@ const EXECUTABLE: u32 = 0o755;
 const READABLE: u32 = 0o644;
 
 /// Makes the archive; it appears under its name when it is complete.
-pub fn make(prepared: &Prepared, netduel: &Path) -> Result<()> {
+pub fn make(prepared: &Prepared, kernel: Kernel) -> Result<()> {
     let mut archive = Archive::default();
     for folder in ["dev", "proc", "sys", "tmp", "run", "var/log", "etc/dropbear", "usr"] {
         archive.folder(folder, EXECUTABLE);
@@ -51,9 +52,10 @@ pub fn make(prepared: &Prepared, netduel: &Path) -> Result<()> {
         archive.link(link, target);
     }
     add_programs(&mut archive, prepared)?;
-    let program = fs::read(netduel).map_err(file("read", netduel))?;
+    let netduel = prepared.netduel();
+    let program = fs::read(&netduel).map_err(file("read", &netduel))?;
     archive.file("bin/netduel", EXECUTABLE, &program);
-    add_modules(&mut archive, prepared)?;
+    add_modules(&mut archive, prepared, kernel)?;
     archive.file("init", EXECUTABLE, include_bytes!("init.sh"));
     archive.file("scene.sh", READABLE, include_bytes!("scene.sh"));
     for (path, text) in [
@@ -63,7 +65,7 @@ pub fn make(prepared: &Prepared, netduel: &Path) -> Result<()> {
     ] {
         archive.file(path, READABLE, text.as_bytes());
     }
-    let path = prepared.initramfs();
+    let path = prepared.initramfs(kernel);
     let partial = path.with_extension("partial");
     fs::write(&partial, archive.finished()).map_err(file("write", &partial))?;
     fs::rename(&partial, &path).map_err(file("rename", &partial))
@@ -84,11 +86,13 @@ fn add_programs(archive: &mut Archive, prepared: &Prepared) -> Result<()> {
     Ok(())
 }
 
-fn add_modules(archive: &mut Archive, prepared: &Prepared) -> Result<()> {
-    let mut modules = Modules::find(&prepared.packages().join(KERNEL_PACKAGE), busybox(prepared))?;
-    for module in scene::modules().into_iter().chain(OTHER_MODULES) {
-        let order = modules.order(module)?.join("\n") + "\n";
-        archive.file(&format!("modules/{module}.order"), READABLE, order.as_bytes());
+fn add_modules(archive: &mut Archive, prepared: &Prepared, kernel: Kernel) -> Result<()> {
+    let package = prepared.kernel_folder(kernel).join(KERNEL_PACKAGE);
+    let mut modules = Modules::find(&package, busybox(prepared))?;
+    for module in scene::modules(kernel).into_iter().chain(OTHER_MODULES) {
+        // Nothing for a part of the kernel itself.
+        let order: Vec<String> = modules.order(module)?.iter().map(|name| format!("{name}\n")).collect();
+        archive.file(&format!("modules/{module}.order"), READABLE, order.concat().as_bytes());
     }
     for (name, contents) in modules.contents() {
         archive.file(&format!("modules/{name}.ko"), READABLE, contents);

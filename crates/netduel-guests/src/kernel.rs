@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::{Error, Result, file};
-use crate::program::{output_of, text_of};
+use crate::program::{output_of, succeeds, text_of};
 
 /// Offsets in the kernel's boot header (Documentation/arch/x86/boot.rst).
 const SETUP_SECTORS: usize = 0x1f1;
@@ -16,10 +16,12 @@ const PAYLOAD_LEN: usize = 0x24c;
 const SECTOR: usize = 512;
 /// The payload ends with the length of its contents.
 const LENGTH_LEN: usize = 4;
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How kernels are compressed: the first bytes, and the program that uncompresses. Debian's are xz until 6.1.
+const COMPRESSIONS: [(&[u8], &str); 2] =
+    [(&[0x28, 0xb5, 0x2f, 0xfd], "zstd"), (&[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00], "xz")];
 
-/// Writes the uncompressed kernel of the package; QEMU starts it faster than the compressed image. `zstd` is the program.
-pub fn extract(package: &Path, zstd: &mut Command, vmlinux: &Path) -> Result<()> {
+/// Writes the uncompressed kernel of the package; QEMU starts it faster than the compressed image. `program` gives a program by its name.
+pub fn extract(package: &Path, program: impl FnOnce(&str) -> Command, vmlinux: &Path) -> Result<()> {
     let boot = package.join("boot");
     let image_path = names(&boot)?
         .into_iter()
@@ -29,19 +31,22 @@ pub fn extract(package: &Path, zstd: &mut Command, vmlinux: &Path) -> Result<()>
         remedy: "the kernel's package has another layout".to_owned(),
     })?;
     let image = fs::read(&image_path).map_err(file("read", &image_path))?;
-    let payload = payload(&image).ok_or_else(|| Error::Contents {
+    let (payload, compression) = payload(&image).ok_or_else(|| Error::Contents {
         path: image_path,
-        reason: "it is no x86 kernel image with a payload of zstd".to_owned(),
+        reason: "it is no x86 kernel image with a payload of zstd or xz".to_owned(),
     })?;
-    let compressed = vmlinux.with_extension("zst");
+    let compressed = vmlinux.with_extension("compressed");
     fs::write(&compressed, payload).map_err(file("write", &compressed))?;
-    let command = zstd.args(["--decompress", "--quiet", "--force", "-o"]).arg(vmlinux).arg(&compressed);
-    output_of(command, "uncompress the kernel")?;
+    let input = fs::File::open(&compressed).map_err(file("open", &compressed))?;
+    let output = fs::File::create(vmlinux).map_err(file("write", vmlinux))?;
+    let mut command = program(compression);
+    command.args(["--decompress", "--quiet", "--stdout"]).stdin(input).stdout(output);
+    succeeds(&mut command, "uncompress the kernel")?;
     fs::remove_file(&compressed).map_err(file("remove", &compressed))
 }
 
-/// The compressed kernel in an image.
-fn payload(image: &[u8]) -> Option<&[u8]> {
+/// The compressed kernel in an image, and the program that uncompresses it.
+fn payload(image: &[u8]) -> Option<(&[u8], &'static str)> {
     if image.get(MAGIC..MAGIC + 4)? != b"HdrS" {
         return None;
     }
@@ -49,13 +54,15 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     let setup_len = (usize::from(*image.get(SETUP_SECTORS)?) + 1) * SECTOR;
     let start = setup_len.checked_add(number(PAYLOAD_OFFSET)?)?;
     let end = start.checked_add(number(PAYLOAD_LEN)?.checked_sub(LENGTH_LEN)?)?;
-    image.get(start..end).filter(|payload| payload.starts_with(&ZSTD_MAGIC))
+    let payload = image.get(start..end)?;
+    let (_, program) = COMPRESSIONS.into_iter().find(|(magic, _)| payload.starts_with(magic))?;
+    Some((payload, program))
 }
 
 /// The modules of a kernel's package.
 #[derive(Debug)]
 pub struct Modules {
-    /// Compressed files by name of the module.
+    /// Files by name of the module, some compressed.
     files: BTreeMap<String, PathBuf>,
     built_in: String,
     busybox: PathBuf,
@@ -68,12 +75,13 @@ impl Modules {
     pub fn find(package: &Path, busybox: PathBuf) -> Result<Self> {
         let root = package.join("lib/modules");
         let list = text_of(
-            Command::new("find").arg(&root).args(["-name", "*.ko.xz"]),
+            Command::new("find").arg(&root).args(["-name", "*.ko", "-o", "-name", "*.ko.xz"]),
             "list the modules of the kernel's package",
         )?;
         let files = list.lines().filter_map(|line| {
             let path = PathBuf::from(line);
-            Some((name_of(path.file_name()?.to_str()?.strip_suffix(".ko.xz")?), path))
+            let file = path.file_name()?.to_str()?;
+            Some((name_of(file.strip_suffix(".xz").unwrap_or(file).strip_suffix(".ko")?), path))
         });
         let mut built_in = String::new();
         for version in names(&root)? {
@@ -107,9 +115,12 @@ impl Modules {
             return if is_built_in { Ok(()) } else { Err(no_module(&name)) };
         };
         if !self.read.contains_key(&name) {
-            let mut unxz = Command::new(&self.busybox);
-            let contents =
-                output_of(unxz.args(["unxz", "-c"]).arg(path), &format!("uncompress {}", path.display()))?;
+            let contents = if path.extension().is_some_and(|extension| extension == "xz") {
+                let mut unxz = Command::new(&self.busybox);
+                output_of(unxz.args(["unxz", "-c"]).arg(path), &format!("uncompress {}", path.display()))?
+            } else {
+                fs::read(path).map_err(file("read", path))?
+            };
             self.read.insert(name.clone(), contents);
         }
         let needed = self.read.get(&name).map(|contents| depends(contents)).unwrap_or_default();
@@ -160,8 +171,11 @@ mod tests {
         image[PAYLOAD_LEN..PAYLOAD_LEN + 4].copy_from_slice(&12_u32.to_le_bytes());
         let start = 4 * SECTOR + 16;
         assert_eq!(payload(&image), None);
-        image[start..start + 4].copy_from_slice(&ZSTD_MAGIC);
-        assert_eq!(payload(&image).map(<[u8]>::len), Some(8));
+        for (magic, program) in COMPRESSIONS {
+            image[start..start + magic.len()].copy_from_slice(magic);
+            let found = payload(&image).map(|(payload, program)| (payload.len(), program));
+            assert_eq!(found, Some((8, program)));
+        }
         assert_eq!(payload(&image[..start + 4]), None);
         assert_eq!(payload(&[]), None);
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::error::{Error, Result, file};
 use crate::kernel;
+use crate::kernels::Kernel;
 use crate::prepared::Prepared;
 use crate::program::{output_of, text_of};
 
@@ -15,7 +16,7 @@ const SUITE: &str = "bookworm-backports";
 /// The package that depends on the suite's current kernel. The cloud kernel has no igb, igbvf and e1000e.
 const KERNEL: &str = "linux-image-amd64";
 /// QEMU with the libraries that a Debian without a desktop lacks, and what guests run.
-const PACKAGES: [&str; 19] = [
+const PACKAGES: [&str; 20] = [
     "qemu-system-x86",
     "qemu-system-common",
     "qemu-system-data",
@@ -34,37 +35,60 @@ const PACKAGES: [&str; 19] = [
     "dropbear-bin",
     "libtomcrypt1",
     "libtommath1",
+    "xz-utils",
     "zstd",
 ];
 
-/// Below the folder of packages: programs and their data, the kernel's package, the bootable kernel, and the mark of completeness.
+/// Below the folder of packages: programs and their data. Below that of a kernel: its package, and the bootable kernel. Below both: the mark of
+/// completeness.
 pub const PROGRAMS: &str = "programs";
-pub const KERNEL_PACKAGE: &str = "kernel";
+pub const KERNEL_PACKAGE: &str = "package";
 pub const VMLINUX: &str = "vmlinux";
 const COMPLETE: &str = "complete";
 
-/// Fetches and unpacks all packages, or does nothing when they are there. The folder appears under its name when it is complete.
+/// Fetches and unpacks QEMU and the programs of guests, or does nothing when they are there.
 pub fn fetch(prepared: &Prepared) -> Result<()> {
-    let complete = prepared.packages();
-    let wanted = format!("{SUITE} {KERNEL} {}\n", PACKAGES.join(" "));
+    let wanted = format!("{SUITE} {}\n", PACKAGES.join(" "));
+    when_missing(&prepared.packages(), &wanted, |partial| {
+        download(partial, SUITE, |apt| download_packages(apt, &PACKAGES))?;
+        unpack(partial, PROGRAMS)
+    })
+}
+
+/// Fetches and unpacks a kernel, or does nothing when it is there. The programs have to be there.
+pub fn fetch_kernel(prepared: &Prepared, kernel: Kernel) -> Result<()> {
+    let wanted = format!("{} {KERNEL}\n", kernel.suite());
+    when_missing(&prepared.kernel_folder(kernel), &wanted, |partial| {
+        download(partial, kernel.suite(), |apt| {
+            let name = current_kernel(apt, kernel.suite())?;
+            download_packages(apt, &[&name])
+        })?;
+        unpack(partial, KERNEL_PACKAGE)?;
+        kernel::extract(
+            &partial.join(KERNEL_PACKAGE),
+            |program| {
+                let mut command = Command::new(prepared.unpacked(&format!("usr/bin/{program}")));
+                command.env("LD_LIBRARY_PATH", prepared.library_path());
+                command
+            },
+            &partial.join(VMLINUX),
+        )
+    })
+}
+
+/// Makes a folder unless it has the mark of what is wanted. It appears under its name when it is complete.
+fn when_missing(complete: &Path, wanted: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if fs::read_to_string(complete.join(COMPLETE)).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    let partial = prepared.folder().join("packages.partial");
+    let partial = complete.with_extension("partial");
     remove(&partial)?;
-    for folder in ["lists/partial", "cache/archives/partial", "downloads", PROGRAMS, KERNEL_PACKAGE] {
-        let folder = partial.join(folder);
-        fs::create_dir_all(&folder).map_err(file("make the folder", &folder))?;
-    }
-    download(&partial)?;
-    unpack(&partial)?;
-    let mut zstd = Command::new(partial.join(PROGRAMS).join("usr/bin/zstd"));
-    zstd.env("LD_LIBRARY_PATH", library_path(&partial));
-    kernel::extract(&partial.join(KERNEL_PACKAGE), &mut zstd, &partial.join(VMLINUX))?;
+    fs::create_dir_all(&partial).map_err(file("make the folder", &partial))?;
+    make(&partial)?;
     let mark = partial.join(COMPLETE);
     fs::write(&mark, wanted).map_err(file("write", &mark))?;
-    remove(&complete)?;
-    fs::rename(&partial, &complete).map_err(file("rename", &partial))
+    remove(complete)?;
+    fs::rename(&partial, complete).map_err(file("rename", &partial))
 }
 
 /// The folders of libraries in the folder of packages.
@@ -83,10 +107,18 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-fn download(partial: &Path) -> Result<()> {
+/// apt-get or apt-cache with the lists and the cache of a folder.
+type Apt<'a> = &'a dyn Fn(&str) -> Command;
+
+/// Runs `wanted` where the lists of the suite are known; what it downloads is in the folder `downloads`.
+fn download(partial: &Path, suite: &str, wanted: impl FnOnce(Apt<'_>) -> Result<()>) -> Result<()> {
+    for folder in ["lists/partial", "cache/archives/partial", "downloads"] {
+        let folder = partial.join(folder);
+        fs::create_dir_all(&folder).map_err(file("make the folder", &folder))?;
+    }
     let sources = partial.join("release.sources");
     let list = partial.join("release.list");
-    let (stanza, line) = own_sources()?;
+    let (stanza, line) = own_sources(suite)?;
     fs::write(&sources, stanza).map_err(file("write", &sources))?;
     fs::write(&list, line).map_err(file("write", &list))?;
     let apt = |program: &str| {
@@ -97,7 +129,7 @@ fn download(partial: &Path) -> Result<()> {
             setting("Dir::Cache", partial.join("cache")),
             setting("Dir::Etc::sourceparts", partial.to_owned()),
             "Dir::Etc::sourcelist=/dev/null".to_owned(),
-            format!("APT::Default-Release={SUITE}"),
+            format!("APT::Default-Release={suite}"),
             // Without it, a list that could not be fetched is a warning.
             "APT::Update::Error-Mode=any".to_owned(),
             "Acquire::Languages=none".to_owned(),
@@ -107,33 +139,41 @@ fn download(partial: &Path) -> Result<()> {
         command.current_dir(partial.join("downloads")).env("LC_ALL", "C");
         command
     };
-    output_of(apt("apt-get").args(["--quiet", "update"]), "fetch the lists of packages")?;
-    let depends = text_of(
-        apt("apt-cache").args(["depends", "--important", KERNEL]),
-        &format!("find the kernel that {KERNEL} of {SUITE} depends on"),
-    )?;
-    let kernel = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
-    let kernel = kernel.ok_or_else(|| Error::Missing {
-        what: format!("the kernel that {KERNEL} of {SUITE} depends on"),
-        remedy: format!("apt-cache printed {depends:?}"),
-    })?;
     output_of(
-        apt("apt-get").args(["--quiet", "download", kernel]).args(PACKAGES),
-        &format!("download packages of {SUITE}"),
+        apt("apt-get").args(["--quiet", "update"]),
+        &format!("fetch the lists of packages of {suite}"),
     )?;
-    Ok(())
+    wanted(&apt)
 }
 
-fn unpack(partial: &Path) -> Result<()> {
+/// The name of the package with the kernel that a suite has now.
+fn current_kernel(apt: Apt<'_>, suite: &str) -> Result<String> {
+    let depends = text_of(
+        apt("apt-cache").args(["depends", "--important", KERNEL]),
+        &format!("find the kernel that {KERNEL} of {suite} depends on"),
+    )?;
+    let kernel = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
+    kernel.map(str::to_owned).ok_or_else(|| Error::Missing {
+        what: format!("the kernel that {KERNEL} of {suite} depends on"),
+        remedy: format!("apt-cache printed {depends:?}"),
+    })
+}
+
+fn download_packages(apt: Apt<'_>, names: &[&str]) -> Result<()> {
+    let purpose = format!("download {}", names.join(" "));
+    output_of(apt("apt-get").args(["--quiet", "download"]).args(names), &purpose).map(drop)
+}
+
+/// Unpacks what was downloaded into the folder `target`.
+fn unpack(partial: &Path, target: &str) -> Result<()> {
     let downloads = partial.join("downloads");
+    let target = partial.join(target);
+    fs::create_dir_all(&target).map_err(file("make the folder", &target))?;
     let entries = fs::read_dir(&downloads).map_err(file("list", &downloads))?;
     for entry in entries {
         let package = entry.map_err(file("list", &downloads))?.path();
-        let is_kernel =
-            package.file_name().is_some_and(|name| name.to_string_lossy().starts_with("linux-image-"));
-        let target = partial.join(if is_kernel { KERNEL_PACKAGE } else { PROGRAMS });
         output_of(
-            Command::new("dpkg-deb").arg("--extract").arg(&package).arg(target),
+            Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&target),
             &format!("unpack {}", package.display()),
         )?;
     }
@@ -144,8 +184,10 @@ fn unpack(partial: &Path) -> Result<()> {
     Ok(())
 }
 
-/// This machine's source of the release, with the suite added: as a stanza, or as a line of the older format.
-fn own_sources() -> Result<(String, String)> {
+/// This machine's source of the release, for the suites of the guests: as a stanza, or as a line of the older format.
+fn own_sources(suite: &str) -> Result<(String, String)> {
+    // Packages of another release would not fit to this machine's libraries, but a kernel needs none.
+    let suites = if suite.starts_with(RELEASE) { vec![RELEASE, SUITE] } else { vec![suite] };
     let folder = Path::new("/etc/apt/sources.list.d");
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
         .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
@@ -156,10 +198,10 @@ fn own_sources() -> Result<(String, String)> {
         // A source that cannot be read serves apt no better.
         let text = fs::read_to_string(&path).unwrap_or_default();
         let extension = path.extension().unwrap_or_default();
-        if let Some(stanza) = (extension == "sources").then(|| stanza_of(&text)).flatten() {
+        if let Some(stanza) = (extension == "sources").then(|| stanza_of(&text, &suites)).flatten() {
             return Ok((stanza, String::new()));
         }
-        if let Some(line) = (extension == "list").then(|| line_of(&text)).flatten() {
+        if let Some(line) = (extension == "list").then(|| line_of(&text, &suites)).flatten() {
             return Ok((String::new(), line));
         }
     }
@@ -171,7 +213,7 @@ fn own_sources() -> Result<(String, String)> {
 }
 
 /// The first stanza of the release (sources.list(5), deb822 style), with the suites replaced.
-fn stanza_of(text: &str) -> Option<String> {
+fn stanza_of(text: &str, suites: &[&str]) -> Option<String> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let text = lines.join("\n");
     let has = |stanza: &str, field: &str, word: &str| {
@@ -182,19 +224,23 @@ fn stanza_of(text: &str) -> Option<String> {
         has(stanza, "Types", "deb") && has(stanza, "Suites", RELEASE) && !has(stanza, "Enabled", "no")
     })?;
     let lines = stanza.trim().lines().map(|line| {
-        if line.starts_with("Suites:") { format!("Suites: {RELEASE} {SUITE}\n") } else { format!("{line}\n") }
+        if line.starts_with("Suites:") {
+            format!("Suites: {}\n", suites.join(" "))
+        } else {
+            format!("{line}\n")
+        }
     });
     Some(lines.collect())
 }
 
-/// The first line of the release (sources.list(5), one-line style), for both suites.
-fn line_of(text: &str) -> Option<String> {
+/// The first line of the release (sources.list(5), one-line style), for each of the suites.
+fn line_of(text: &str, suites: &[&str]) -> Option<String> {
     let line = text
         .lines()
         .map(str::trim)
         .find(|line| line.starts_with("deb ") && line.split_whitespace().any(|word| word == RELEASE))?;
     let with = |suite: &str| line.replacen(&format!(" {RELEASE} "), &format!(" {suite} "), 1);
-    Some(format!("{}\n{}\n", with(RELEASE), with(SUITE)))
+    Some(suites.iter().map(|suite| with(suite) + "\n").collect())
 }
 
 #[cfg(test)]
@@ -207,14 +253,17 @@ mod tests {
                     URIs: http://mirror/debian\nSuites: bookworm bookworm-updates\nComponents: main\nSigned-By: /key.gpg\n";
         let expected = "Types: deb deb-src\nURIs: http://mirror/debian\nSuites: bookworm bookworm-backports\nComponents: main\n\
                         Signed-By: /key.gpg\n";
-        assert_eq!(stanza_of(text).as_deref(), Some(expected));
-        assert_eq!(stanza_of(&text.replace("Suites: bookworm ", "Suites: trixie ")), None);
-        assert_eq!(stanza_of(&text.replace("Components", "Enabled: no\nComponents")), None);
+        let of = |text: &str| stanza_of(text, &[RELEASE, SUITE]);
+        assert_eq!(of(text).as_deref(), Some(expected));
+        assert_eq!(of(&text.replace("Suites: bookworm ", "Suites: trixie ")), None);
+        assert_eq!(of(&text.replace("Components", "Enabled: no\nComponents")), None);
+        let older = expected.replace("bookworm bookworm-backports", "bullseye");
+        assert_eq!(stanza_of(text, &["bullseye"]), Some(older));
         let lines =
             "# deb http://old bookworm main\ndeb [signed-by=/key.gpg] http://mirror/debian bookworm main\n";
         let expected = "deb [signed-by=/key.gpg] http://mirror/debian bookworm main\n\
                         deb [signed-by=/key.gpg] http://mirror/debian bookworm-backports main\n";
-        assert_eq!(line_of(lines).as_deref(), Some(expected));
-        assert_eq!(line_of("deb http://mirror/debian trixie main\n"), None);
+        assert_eq!(line_of(lines, &[RELEASE, SUITE]).as_deref(), Some(expected));
+        assert_eq!(line_of("deb http://mirror/debian trixie main\n", &[RELEASE]), None);
     }
 }

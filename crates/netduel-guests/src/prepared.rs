@@ -3,6 +3,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, file};
+use crate::kernels::{Kernel, PREPARED};
 use crate::{initramfs, packages};
 
 /// Names the prepared folder for tests; `cargo xtask test` sets it.
@@ -25,18 +26,33 @@ impl Prepared {
         lock.lock().map_err(file("lock", &folder))?;
         let prepared = Self { folder };
         packages::fetch(&prepared)?;
-        initramfs::make(&prepared, netduel)?;
         // Under another name first: a run may have the old one open.
         let (partial, program) = (prepared.folder().join("netduel.partial"), prepared.netduel());
         fs::copy(netduel, &partial).map_err(file("copy", netduel))?;
         fs::rename(&partial, &program).map_err(file("rename", &partial))?;
+        for kernel in PREPARED {
+            prepared.add_kernel(kernel)?;
+        }
         Ok(prepared)
+    }
+
+    /// Fetches what is missing of a kernel, and makes the file system of its guests.
+    pub fn add_kernel(&self, kernel: Kernel) -> Result<()> {
+        packages::fetch_kernel(self, kernel)?;
+        initramfs::make(self, kernel)
+    }
+
+    /// Whether guests with this kernel can be booted.
+    pub fn has_kernel(&self, kernel: Kernel) -> bool {
+        self.vmlinux(kernel).exists() && self.initramfs(kernel).exists()
     }
 
     /// The folder, when it is complete.
     pub fn open(folder: &Path) -> Result<Self> {
         let prepared = Self { folder: folder.canonicalize().map_err(file("resolve", folder))? };
-        for needed in [prepared.vmlinux(), prepared.initramfs(), prepared.qemu(), prepared.netduel()] {
+        let of_kernels =
+            PREPARED.into_iter().flat_map(|kernel| [prepared.vmlinux(kernel), prepared.initramfs(kernel)]);
+        for needed in [prepared.qemu(), prepared.netduel()].into_iter().chain(of_kernels) {
             if !needed.exists() {
                 let what = format!("{}, which guests need", needed.display());
                 return Err(Error::Missing { what, remedy: "run `cargo xtask guests prepare`".to_owned() });
@@ -55,17 +71,22 @@ impl Prepared {
         self.folder.join("netduel")
     }
 
-    /// Complete packages; does not exist before all of them are unpacked.
+    /// Packages but for kernels; does not exist before all of them are unpacked.
     pub(crate) fn packages(&self) -> PathBuf {
         self.folder.join("packages")
     }
 
-    pub(crate) fn vmlinux(&self) -> PathBuf {
-        self.packages().join(packages::VMLINUX)
+    /// A kernel with its package; does not exist before it is complete.
+    pub(crate) fn kernel_folder(&self, kernel: Kernel) -> PathBuf {
+        self.folder.join("kernels").join(kernel.suite())
     }
 
-    pub(crate) fn initramfs(&self) -> PathBuf {
-        self.folder.join("initramfs.cpio")
+    pub(crate) fn vmlinux(&self, kernel: Kernel) -> PathBuf {
+        self.kernel_folder(kernel).join(packages::VMLINUX)
+    }
+
+    pub(crate) fn initramfs(&self, kernel: Kernel) -> PathBuf {
+        self.folder.join(format!("initramfs-{}.cpio", kernel.suite()))
     }
 
     pub(crate) fn qemu(&self) -> PathBuf {

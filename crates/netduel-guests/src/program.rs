@@ -15,6 +15,14 @@ pub fn output_of(command: &mut Command, purpose: &str) -> Result<Vec<u8>> {
     Err(failure(command, purpose, &output))
 }
 
+/// Runs the command with the input and output that it has.
+pub fn succeeds(command: &mut Command, purpose: &str) -> Result<()> {
+    let child = command.stderr(Stdio::piped()).spawn();
+    let output = child.and_then(std::process::Child::wait_with_output);
+    let output = output.map_err(|source| not_started(command, purpose, source))?;
+    if output.status.success() { Ok(()) } else { Err(failure(command, purpose, &output)) }
+}
+
 /// As [`output_of`], as text.
 pub fn text_of(command: &mut Command, purpose: &str) -> Result<String> {
     output_of(command, purpose).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

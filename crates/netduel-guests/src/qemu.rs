@@ -61,8 +61,8 @@ impl Machine<'_> {
             add("-smp", CORES.to_string());
         }
         add("-display", "none".to_owned());
-        add("-kernel", prepared.vmlinux().display().to_string());
-        add("-initrd", prepared.initramfs().display().to_string());
+        add("-kernel", prepared.vmlinux(self.scene.kernel).display().to_string());
+        add("-initrd", prepared.initramfs(self.scene.kernel).display().to_string());
         add("-append", self.kernel_command_line());
         add("-serial", "file:/dev/stderr".to_owned());
         add("-qmp", "stdio".to_owned());

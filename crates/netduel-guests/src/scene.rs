@@ -1,6 +1,8 @@
 //! The scenes of the test bed as a table: which NICs each of the two guests has, and how they are connected. It starts nothing.
 use std::collections::BTreeSet;
 
+use crate::kernels::Kernel;
+
 /// A topology of two guests with the same NICs.
 #[derive(Debug)]
 pub struct Scene {
@@ -8,6 +10,8 @@ pub struct Scene {
     pub name: &'static str,
     /// What it is for.
     pub about: &'static str,
+    /// The kernel of its guests.
+    pub kernel: Kernel,
     /// Whether its guests have two NUMA nodes, a core in each, with the NICs at the second.
     pub has_nodes: bool,
     /// Interval at which the ssh server looks whether the other end is there, seconds; 0 for never. Its packets are other traffic beside a
@@ -85,6 +89,7 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "virtio",
         about: "virtio-net with two queues, and with one on a second wire",
+        kernel: Kernel::Backports,
         has_nodes: false,
         ssh_keepalive_s: 0,
         nics: &[
@@ -95,6 +100,7 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "igb",
         about: "igb with two virtual functions: one under net_failover with its standby, one alone",
+        kernel: Kernel::Backports,
         has_nodes: false,
         ssh_keepalive_s: 10,
         nics: &[
@@ -114,8 +120,9 @@ pub const SCENES: &[Scene] = &[
     },
     Scene {
         name: "vmxnet3",
-        about: "vmxnet3, and virtio-net on a second wire",
-        has_nodes: false,
+        about: "vmxnet3, and virtio-net on a second wire, at the second of two NUMA nodes",
+        kernel: Kernel::Backports,
+        has_nodes: true,
         ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "vmx0", wire: 1, subnet: Some(1), device: Device::Vmxnet3 },
@@ -125,6 +132,7 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "e1000e",
         about: "e1000e as the primary of net_failover, and alone on a second wire",
+        kernel: Kernel::Backports,
         has_nodes: false,
         ssh_keepalive_s: 0,
         nics: &[
@@ -143,6 +151,7 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "hotplug",
         about: "virtio-net, and two free ports with taps on a second wire",
+        kernel: Kernel::Backports,
         has_nodes: false,
         ssh_keepalive_s: 0,
         nics: &[
@@ -152,16 +161,25 @@ pub const SCENES: &[Scene] = &[
         ],
     },
     Scene {
-        name: "numa",
-        about: "vmxnet3 and virtio-net at the second of two NUMA nodes",
-        has_nodes: true,
+        name: "linux-6.1",
+        about: "virtio-net with two queues, Linux 6.1",
+        kernel: Kernel::Bookworm,
+        has_nodes: false,
         ssh_keepalive_s: 0,
-        nics: &[
-            Nic { interface: "vmx0", wire: 1, subnet: Some(1), device: Device::Vmxnet3 },
-            Nic { interface: "virt0", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 2 } },
-        ],
+        nics: ONE_VIRTIO,
+    },
+    Scene {
+        name: "linux-5.10",
+        about: "virtio-net with two queues, Linux 5.10",
+        kernel: Kernel::Bullseye,
+        has_nodes: false,
+        ssh_keepalive_s: 0,
+        nics: ONE_VIRTIO,
     },
 ];
+
+const ONE_VIRTIO: &[Nic] =
+    &[Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 2 } }];
 
 impl Scene {
     /// The scene with this name.
@@ -176,7 +194,8 @@ impl Scene {
 
     /// The modules that its guests load; a scene with free ports loads those of all devices.
     pub fn modules(&self) -> BTreeSet<&'static str> {
-        let mut modules: BTreeSet<&str> = ["virtio_net"].into();
+        // The bus of virtio is a part of the kernel itself since 6.12 of Debian.
+        let mut modules: BTreeSet<&str> = ["virtio_pci", "virtio_net"].into();
         for nic in self.nics {
             modules.extend(nic.device.modules());
         }
@@ -225,15 +244,15 @@ fn mac(guest: u8, nic: usize, function: usize) -> String {
     format!("52:54:00:{guest:02x}:{nic:02x}:{function:02x}")
 }
 
-/// The modules of all scenes.
-pub fn modules() -> BTreeSet<&'static str> {
-    SCENES.iter().flat_map(Scene::modules).collect()
+/// The modules of all scenes with a kernel.
+pub fn modules(kernel: Kernel) -> BTreeSet<&'static str> {
+    SCENES.iter().filter(|scene| scene.kernel == kernel).flat_map(Scene::modules).collect()
 }
 
 impl Device {
     fn modules(self) -> &'static [&'static str] {
         match self {
-            Self::Virtio { .. } => &["virtio_net"],
+            Self::Virtio { .. } => &["virtio_pci", "virtio_net"],
             Self::Standby => &["net_failover", "virtio_net"],
             Self::Igb { .. } => &["igb", "igbvf"],
             Self::E1000e { .. } => &["e1000e"],

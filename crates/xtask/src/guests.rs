@@ -37,7 +37,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
         _ => {
             print!("{USAGE}");
             for scene in SCENES {
-                println!("  {:9} {}", scene.name, scene.about);
+                println!("  {:10} {}", scene.name, scene.about);
             }
             Ok(matches!(words[..], ["--help"]))
         }
@@ -99,6 +99,15 @@ fn folder() -> PathBuf {
     workspace::root().join(FOLDER)
 }
 
+/// The target folder of the guests' netduel.
+fn cargo_folder() -> PathBuf {
+    folder().join("cargo")
+}
+
+fn static_program() -> PathBuf {
+    cargo_folder().join(TARGET).join(PROFILE).join("netduel")
+}
+
 fn prepare() -> Result<Prepared> {
     let netduel = build()?;
     Prepared::prepare(&folder(), &netduel).context("failed to prepare the guests")
@@ -106,7 +115,7 @@ fn prepare() -> Result<Prepared> {
 
 /// Builds netduel without shared libraries, into a folder of its own because of its flags.
 fn build() -> Result<PathBuf> {
-    let target = folder().join("cargo");
+    let target = cargo_folder();
     let mut flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
     if !flags.is_empty() {
         flags.push(" ");
@@ -118,7 +127,7 @@ fn build() -> Result<PathBuf> {
     if !step::succeeds(&mut command)? {
         bail!("the static netduel does not build; cargo's message is above");
     }
-    Ok(target.join(TARGET).join(PROFILE).join("netduel"))
+    Ok(static_program())
 }
 
 fn up(name: &str, words: &[&str]) -> Result<bool> {
@@ -127,6 +136,9 @@ fn up(name: &str, words: &[&str]) -> Result<bool> {
         bail!("failed to find the scene {name:?}: there are {}", names.join(", "));
     };
     let prepared = Prepared::open(&folder()).context("failed to use the prepared folder")?;
+    if !prepared.has_kernel(scene.kernel) {
+        prepared.add_kernel(scene.kernel).with_context(|| format!("failed to prepare the scene {name}"))?;
+    }
     // Ctrl-C ends the command; this program then ends the bed and removes its folder.
     signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
         .context("failed to handle SIGINT")?;

@@ -30,9 +30,11 @@ impl Coordinator {
         fs::create_dir(&folder).unwrap();
         // ssh finds the configuration of a user by the password database, not by HOME.
         let ssh = folder.join("ssh");
-        // The machines of the README are the guests.
+        // The machines of the README and the public addresses of a bed are the guests.
         let config = fs::read_to_string(bed.ssh_config()).unwrap();
-        let config = config.replace("Host a\n", "Host a vm1\n").replace("Host b\n", "Host b vm2\n");
+        let config = config
+            .replace("Host a\n", "Host a vm1 192.0.2.7\n")
+            .replace("Host b\n", "Host b vm2 192.0.2.8\n");
         let path = folder.join("ssh_config");
         fs::write(&path, config).unwrap();
         let script = format!("#!/bin/sh\nexec /usr/bin/ssh -F \"{}\" \"$@\"\n", path.display());
@@ -45,6 +47,14 @@ impl Coordinator {
     pub fn plan(&self, text: &str) -> String {
         let path = self.folder.join("plan.toml");
         fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// Writes a file into the folder that is the first of the program's search path; returns its path.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.folder.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path.display().to_string()
     }
 

@@ -3,44 +3,40 @@ use netduel_guests::{Bed, Guest};
 use serde_json::json;
 
 use super::coordinator::{Coordinator, assert_all_valid, plan, warnings};
-use super::scenes::with_scene;
+use super::run;
 use super::stepped::{SteppedRun, Steps};
-use super::{end, run};
 
-#[test]
-fn change_below_net_failover_that_netduel_did_not_make_excludes_its_trial() {
-    with_scene("e1000e", &[1, 2], |mut bed| {
-        let path = Path { above: "fo0", active: "eth0", beside: "e1k0", address: "10.1.0.2" };
-        let back = "until [ -e /sys/class/net/eth0/master ]; do usleep 50000; done; . /scene.sh; up eth0";
-        let coordinator = Coordinator::new(&bed);
-        path.check(&mut bed, &coordinator, |guest| {
-            guest.plug("eth0").unwrap();
-            run(guest, back);
-        });
-        end(bed);
+/// A change that netduel did not make excludes its trial.
+pub fn check_changes_below_net_failover(bed: &mut Bed, coordinator: &Coordinator) {
+    let path = Path { above: "fo0", active: "eth0", beside: "e1k0", address: "10.1.0.2" };
+    let back = "until [ -e /sys/class/net/eth0/master ]; do usleep 50000; done; . /scene.sh; up eth0";
+    path.check(bed, coordinator, |guest| {
+        guest.plug("eth0").unwrap();
+        run(guest, back);
     });
 }
 
-#[test]
-fn change_below_a_bond_that_netduel_did_not_make_excludes_its_trial() {
-    with_scene("hotplug", &[1], |mut bed| {
-        for (guest, number) in bed.guests().iter_mut().zip(1..) {
-            run(guest, &format!("{LOAD_BONDING}; ip address add 10.2.0.{number}/24 dev bond0"));
-            for interface in ["hot0", "hot1"] {
-                plug_into_bond(guest, interface);
-            }
-            run(guest, ACTIVE_IN_BOND);
-        }
-        run(&bed.guests()[0], "ping -c 1 -W 60 10.2.0.2");
-        let path = Path { above: "bond0", active: "hot0", beside: "virt0", address: "10.2.0.2" };
-        let coordinator = Coordinator::new(&bed);
-        path.check(&mut bed, &coordinator, |guest| {
-            plug_into_bond(guest, "hot0");
-            run(guest, ACTIVE_IN_BOND);
-        });
-        active_port_of_a_bond_goes_and_returns(&mut bed, &coordinator);
-        end(bed);
+/// A change below a bond that netduel did not make excludes its trial, and its own changes are undone.
+pub fn check_bond(bed: &mut Bed, coordinator: &Coordinator) {
+    set_up_bond(bed);
+    let path = Path { above: "bond0", active: "hot0", beside: "virt0", address: "10.2.0.2" };
+    path.check(bed, coordinator, |guest| {
+        plug_into_bond(guest, "hot0");
+        run(guest, ACTIVE_IN_BOND);
     });
+    active_port_of_a_bond_goes_and_returns(bed, coordinator);
+}
+
+/// A bond of two NICs in each guest.
+pub fn set_up_bond(bed: &mut Bed) {
+    for (guest, number) in bed.guests().iter_mut().zip(1..) {
+        run(guest, &format!("{LOAD_BONDING}; ip address add 10.2.0.{number}/24 dev bond0"));
+        for interface in ["hot0", "hot1"] {
+            plug_into_bond(guest, interface);
+        }
+        run(guest, ACTIVE_IN_BOND);
+    }
+    run(&bed.guests()[0], "ping -c 1 -W 60 10.2.0.2");
 }
 
 /// Without `max_bonds` the module makes a bond0 of its own, in another mode.
@@ -48,12 +44,12 @@ const LOAD_BONDING: &str = "set -e; while read -r name; do insmod /modules/$name
      ip link add bond0 type bond mode active-backup miimon 100; ip link set bond0 up";
 
 /// `hot0` carries the bond's traffic, whichever port had it.
-const ACTIVE_IN_BOND: &str = "echo hot0 > /sys/class/net/bond0/bonding/primary; \
+pub const ACTIVE_IN_BOND: &str = "echo hot0 > /sys/class/net/bond0/bonding/primary; \
      until [ \"$(cat /sys/class/net/bond0/bonding/active_slave)\" = hot0 ]; do usleep 50000; done";
 
 /// A new NIC is eth0, because all others have names of their own. Its address does not tell it from the other port: a bond gives its
 /// ports one address, that of the port that it had first.
-fn plug_into_bond(guest: &mut Guest, interface: &str) {
+pub fn plug_into_bond(guest: &mut Guest, interface: &str) {
     guest.plug_model(interface, "e1000e").unwrap();
     run(
         guest,

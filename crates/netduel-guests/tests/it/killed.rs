@@ -5,10 +5,9 @@ use netduel_guests::{Bed, Guest};
 use serde_json::json;
 
 use super::coordinator::{Coordinator, warnings};
-use super::scenes::with_scene;
 use super::stepped::{SteppedRun, Steps};
 use super::treatments::assert_as_before;
-use super::{end, kill, processes, run};
+use super::{kill, processes, run};
 
 /// The receive ring of the client's NIC.
 const RING: &str = "{ ring = \"rx\", value = \"512\", interface = \"pf0\", on = \"client\" }";
@@ -19,38 +18,35 @@ const GUARD: &str = "undo-guard";
 /// Long enough for what a test does in a trial. Only a trial that is not disturbed lasts so long.
 const SECONDS: u32 = 20;
 
-#[test]
-fn settings_of_a_guest_return_after_the_loss_of_processes_or_of_the_network() {
-    with_scene("igb", &[1], |mut bed| {
-        let coordinator = Coordinator::new(&bed);
-        let before = ring(&bed.guests()[0]);
-        assert_ne!(before, "512");
-        assert_as_before(&mut bed, |bed| {
-            guard_agent_and_connection_are_killed(bed, &coordinator, &before);
-            agent_is_killed_with_its_guard_and_the_network_fails(bed, &coordinator, &before);
-        });
-        end(bed);
+/// The settings of a guest return after the loss of processes and of the network.
+pub fn check_killed(bed: &mut Bed, coordinator: &Coordinator) {
+    let before = ring(&bed.guests()[0]);
+    assert_ne!(before, "512");
+    assert_as_before(bed, |bed| {
+        guard_agent_and_connection_are_killed(bed, coordinator, &before);
+        agent_is_killed_with_its_guard_and_the_network_fails(bed, coordinator, &before);
     });
 }
 
-/// The second loss of a host ends a run: the connection is the last.
+/// The connection is the first loss, after which the run goes on: the next agent waits for that without a connection, which restores the
+/// ring. The second loss of a host, that of the agent, ends a run.
 fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinator, before: &str) {
     let in_force = format!("{RING}, ");
     let steps = Steps { address: "10.1.0.2", before: &in_force, after: "", seconds: SECONDS };
     let mut stepped = SteppedRun::start(bed, coordinator, &steps);
     let without_guard = stepped.trial(bed, "pf0", |bed| kill_in(&bed.guests()[0], &[GUARD]));
+    let without_connection = stepped.trial(bed, "pf0", |bed| {
+        assert_eq!(ring(&bed.guests()[0]), "512");
+        kill(connection_to_a(bed));
+    });
     // The change that finds the guard gone fails: what is in force is undone, and the next trial has a new guard.
     let not_treated = stepped.waiting_trial(bed, |bed| kill_in(&bed.guests()[0], &[GUARD]));
     let without_agent = stepped.trial(bed, "pf0", |bed| {
         assert_eq!(processes_of(&bed.guests()[0], GUARD).len(), 1);
         kill_in(&bed.guests()[0], &[AGENT]);
     });
-    let without_connection = stepped.trial(bed, "pf0", |bed| {
-        assert_eq!(ring(&bed.guests()[0]), "512");
-        kill(connection_to_a(bed));
-    });
     let (report, seen) = stepped.report();
-    // The agent without a connection restores the ring in its own time.
+    // The guard restores the ring in its own time.
     run(&bed.guests()[0], &until_restored(before));
     assert!(!without_guard.contains("failed") && !without_guard.contains("invalid"), "{seen:#?}");
     assert!(not_treated.contains("failed: host a: failed to keep the undo guard: "), "{seen:#?}");

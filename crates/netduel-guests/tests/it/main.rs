@@ -2,12 +2,15 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
 
+mod azure;
 mod coordinator;
+mod device_treatments;
 mod failover;
 mod inspected;
 mod killed;
 mod lifetime;
 mod nic_features;
+mod older_kernels;
 mod scenes;
 mod states;
 mod stepped;

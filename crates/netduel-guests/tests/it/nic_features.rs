@@ -46,7 +46,7 @@ pub fn check_busy_polling(bed: &Bed, coordinator: &Coordinator, nic: Nic) {
 }
 
 /// AF_XDP at both ends, and an XDP program that counts: in the driver where that has XDP, and with frames that are copied where the driver
-/// does not share them. No program stays on an interface. Not for igb (docs/limits.md).
+/// does not share them. No program stays on an interface. igb restarts the interface for its program: no trial sees that.
 pub fn check_xdp(bed: &mut Bed, coordinator: &Coordinator, nic: Nic, is_native: bool) {
     let document = coordinator.inspect(bed, &["ssh:a"]);
     let features = &interface(&document["hosts"][0], nic.interface)["xdp_features"];

@@ -5,9 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use netduel_guests::{Bed, Scene};
 
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
+use super::device_treatments::{
+    E1000E_IN_FORCE, E1000E_REFUSED, IGB_IN_FORCE, IGB_REFUSED, VIRTIO_IN_FORCE, VIRTIO_REFUSED,
+    VMXNET3_IN_FORCE, VMXNET3_REFUSED,
+};
+use super::failover::{check_bond, check_changes_below_net_failover};
 use super::inspected::{check_remedies, interface};
+use super::killed::check_killed;
 use super::nic_features::{Nic, check_busy_polling, check_time_stamps, check_xdp};
-use super::treatments::{InForce, Refused, assert_as_before, check_in_force, check_refused};
+use super::states::{check_nodes, check_states};
+use super::treatments::{assert_as_before, check_in_force, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
 
 /// One scene at a time, whatever the threads of the harness: emulated processors need all cores, or deadlines in the guests pass.
@@ -31,7 +38,7 @@ pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
 }
 
 #[test]
-fn igb_scene_is_inspected_and_ends_with_its_holder() {
+fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
     with_scene("igb", &[1, 2, 3], |mut bed| {
         for guest in bed.guests() {
             let text = run(guest, "netduel inspect");
@@ -41,13 +48,17 @@ fn igb_scene_is_inspected_and_ends_with_its_holder() {
         let coordinator = Coordinator::new(&bed);
         data_of_a_client_is_that_of_its_route(&bed, &coordinator);
         check_remedies(&mut bed, &coordinator);
+        let nic = Nic { interface: "pf0", address: "10.1.0.2" };
+        check_xdp(&mut bed, &coordinator, nic, true);
         check_in_force(&mut bed, &coordinator, "10.1.0.2", IGB_IN_FORCE);
         check_refused(&mut bed, &coordinator, "10.1.0.2", IGB_REFUSED);
+        function_below_net_failover_is_not_set_down(&bed, &coordinator);
         queues_can_change_after_rss(&mut bed, &coordinator);
         active_function_is_shown_as_active(&bed, &coordinator);
-        let nic = Nic { interface: "pf0", address: "10.1.0.2" };
         check_time_stamps(&mut bed, &coordinator, nic);
         check_busy_polling(&bed, &coordinator, nic);
+        check_killed(&mut bed, &coordinator);
+        check_states(&mut bed, &coordinator);
         guest_ends_with_its_qemu(&mut bed);
         let folder = bed.folder().to_owned();
         let namespace = network_namespace(&bed.first_process().to_string()).unwrap();
@@ -95,6 +106,7 @@ fn vmxnet3_scene_is_inspected() {
         check_remedies(&mut bed, &coordinator);
         check_in_force(&mut bed, &coordinator, "10.1.0.2", VMXNET3_IN_FORCE);
         check_refused(&mut bed, &coordinator, "10.1.0.2", VMXNET3_REFUSED);
+        check_nodes(&bed, &coordinator);
         end(bed);
     });
 }
@@ -121,6 +133,7 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         dead_path_is_not_recovered(&mut bed, &coordinator);
         check_in_force(&mut bed, &coordinator, "10.2.0.2", E1000E_IN_FORCE);
         check_refused(&mut bed, &coordinator, "10.2.0.2", E1000E_REFUSED);
+        check_changes_below_net_failover(&mut bed, &coordinator);
         let nic = Nic { interface: "e1k0", address: "10.2.0.2" };
         check_time_stamps(&mut bed, &coordinator, nic);
         check_xdp(&mut bed, &coordinator, nic, false);
@@ -129,7 +142,7 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
 }
 
 #[test]
-fn free_port_of_the_hotplug_scene_takes_a_nic() {
+fn free_ports_of_the_hotplug_scene_take_nics_and_a_bond_of_them_fails_over() {
     with_scene("hotplug", &[1], |mut bed| {
         let guest = &mut bed.guests()[0];
         for (interface, model) in [("hot0", "igb"), ("hot1", "vmxnet3")] {
@@ -140,8 +153,12 @@ fn free_port_of_the_hotplug_scene_takes_a_nic() {
         let text = run(guest, "netduel inspect");
         assert!(interface_of(&text, "hot0").starts_with("igb, up"), "{text}");
         assert!(interface_of(&text, "hot1").starts_with("vmxnet3, up"), "{text}");
-        guest.unplug("hot0").unwrap();
-        assert!(!run(guest, "ls /sys/class/net").contains("hot0"));
+        for interface in ["hot0", "hot1"] {
+            guest.unplug(interface).unwrap();
+            assert!(!run(guest, "ls /sys/class/net").contains(interface));
+        }
+        let coordinator = Coordinator::new(&bed);
+        check_bond(&mut bed, &coordinator);
         end(bed);
     });
 }
@@ -160,6 +177,17 @@ fn data_of_a_client_is_that_of_its_route(bed: &Bed, coordinator: &Coordinator) {
         !ids.iter().any(|id| ["device-differs", "family-missing", "acceleration-differs"].contains(id)),
         "{pair:#}"
     );
+}
+
+/// As an event of a failover: nothing would be received until the return.
+fn function_below_net_failover_is_not_set_down(bed: &Bed, coordinator: &Coordinator) {
+    let workload = "[[workloads]]\nname = \"failover\"\ntype = \"failover\"\nduration = \"1 s\"\nstreams = 0\n\
+         events = [{ at = \"300 ms\", do = \"down\", interface = \"vf0\" }]\n";
+    let plan = coordinator.plan(&plan("10.3.0.2", &[("one", ""), ("two", "")], workload, 2));
+    let printed = coordinator.run(bed, &["run", &plan]);
+    assert_ne!(printed.code, Some(0));
+    let why = printed.stderr.lines().find(|line| line.contains("event 1 (down) was not made: "));
+    assert!(why.is_some_and(|line| line.contains("net_failover")), "{}", printed.stderr);
 }
 
 /// RSS leaves the table as the driver made it, so that the number of queues can change.
@@ -282,158 +310,13 @@ fn dead_path_is_not_recovered(bed: &mut Bed, coordinator: &Coordinator) {
     }
 }
 
-const VIRTIO_IN_FORCE: &[InForce] = &[
-    InForce {
-        treatment: "queues = 1, interface = \"virt0\"",
-        shown_by: "ethtool -l virt0",
-        shows: "Combined:\t1",
-    },
-    InForce {
-        treatment: "ring = \"rx\", value = \"128\", interface = \"virt0\"",
-        shown_by: "ethtool -g virt0",
-        shows: "RX:\t\t128",
-    },
-    InForce {
-        treatment: "offload = \"tx-tcp-segmentation\", value = \"off\", interface = \"virt0\"",
-        shown_by: "ethtool -k virt0",
-        shows: "tx-tcp-segmentation: off",
-    },
-    InForce {
-        treatment: "rps = \"0-1\", interface = \"virt0\"",
-        shown_by: "cat /sys/class/net/virt0/queues/rx-0/rps_cpus",
-        shows: "3",
-    },
-    InForce {
-        treatment: "xps = \"off\", interface = \"virt0\"",
-        shown_by: "cat /sys/class/net/virt0/queues/tx-0/xps_cpus",
-        shows: "0",
-    },
-    InForce {
-        treatment: "irq_affinity = \"1\", interface = \"virt0\"",
-        shown_by: "for i in $(grep virtio /proc/interrupts | grep -e input -e output | cut -d: -f1); do cat /proc/irq/$i/smp_affinity_list; done",
-        shows: "1",
-    },
-    InForce {
-        treatment: "mtu = 1400, interface = \"virt0\"",
-        shown_by: "cat /sys/class/net/virt0/mtu",
-        shows: "1400",
-    },
-];
-
-const VIRTIO_REFUSED: &[Refused] = &[
-    Refused { treatment: "rss = \"equal 1\", interface = \"virt0\"", because: &["virt0", "virtio_net"] },
-    Refused {
-        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"virt0\"",
-        because: &["virt0"],
-    },
-    Refused { treatment: "pci = \"removed\", interface = \"virt0\"", because: &["virt0"] },
-    Refused { treatment: "vf = \"down\", interface = \"virt0\"", because: &["virt0"] },
-    Refused { treatment: "queues = 4, interface = \"virt0\"", because: &["1 to 2"] },
-];
-
-const IGB_IN_FORCE: &[InForce] = &[
-    InForce {
-        treatment: "queues = 1, interface = \"pf0\"",
-        shown_by: "ethtool -l pf0",
-        shows: "Combined:\t1",
-    },
-    InForce {
-        treatment: "ring = \"rx\", value = \"512\", interface = \"pf0\"",
-        shown_by: "ethtool -g pf0",
-        shows: "RX:\t\t512",
-    },
-    InForce {
-        treatment: "rss = \"equal 1\", interface = \"pf0\"",
-        shown_by: "ethtool -x pf0",
-        shows: "0:      0     0     0     0",
-    },
-    InForce {
-        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"pf0\"",
-        shown_by: "ethtool -c pf0",
-        shows: "rx-usecs: 100",
-    },
-    InForce {
-        treatment: "offload = \"tso\", value = \"off\", interface = \"pf0\"",
-        shown_by: "ethtool -k pf0",
-        shows: "tcp-segmentation-offload: off",
-    },
-    InForce {
-        treatment: "mtu = 1400, interface = \"pf0\"",
-        shown_by: "cat /sys/class/net/pf0/mtu",
-        shows: "1400",
-    },
-];
-
-const IGB_REFUSED: &[Refused] = &[
-    Refused { treatment: "vf = \"down\", interface = \"vf0\"", because: &["net_failover", "pci"] },
-    Refused { treatment: "pci = \"removed\", interface = \"vf1\"", because: &["vf1"] },
-    Refused {
-        treatment: "coalesce = \"tx-usecs\", value = \"100\", interface = \"pf0\"",
-        because: &["rx-usecs"],
-    },
-    Refused { treatment: "queues = 2, interface = \"vf1\"", because: &["vf1", "igbvf"] },
-    Refused { treatment: "rss = \"equal 1\", interface = \"vf1\"", because: &["vf1", "igbvf"] },
-];
-
-const VMXNET3_IN_FORCE: &[InForce] = &[
-    InForce {
-        treatment: "ring = \"rx\", value = \"512\", interface = \"vmx0\"",
-        shown_by: "ethtool -g vmx0",
-        shows: "RX:\t\t512",
-    },
-    InForce {
-        treatment: "rss = \"equal 1\", interface = \"vmx0\"",
-        shown_by: "ethtool -x vmx0",
-        shows: "0:      0     0     0     0",
-    },
-    InForce {
-        treatment: "offload = \"lro\", value = \"off\", interface = \"vmx0\"",
-        shown_by: "ethtool -k vmx0",
-        shows: "large-receive-offload: off",
-    },
-    InForce {
-        treatment: "mtu = 1400, interface = \"vmx0\"",
-        shown_by: "cat /sys/class/net/vmx0/mtu",
-        shows: "1400",
-    },
-];
-
-const VMXNET3_REFUSED: &[Refused] = &[
-    Refused { treatment: "queues = 1, interface = \"vmx0\"", because: &["vmx0", "vmxnet3"] },
-    Refused {
-        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"vmx0\"",
-        because: &["vmx0"],
-    },
-];
-
-const E1000E_IN_FORCE: &[InForce] = &[
-    InForce {
-        treatment: "ring = \"rx\", value = \"512\", interface = \"e1k0\"",
-        shown_by: "ethtool -g e1k0",
-        shows: "RX:\t\t512",
-    },
-    InForce {
-        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"e1k0\"",
-        shown_by: "ethtool -c e1k0",
-        shows: "rx-usecs: 100",
-    },
-    InForce {
-        treatment: "offload = \"tso\", value = \"off\", interface = \"e1k0\"",
-        shown_by: "ethtool -k e1k0",
-        shows: "tcp-segmentation-offload: off",
-    },
-];
-
-const E1000E_REFUSED: &[Refused] = &[
-    Refused { treatment: "queues = 2, interface = \"e1k0\"", because: &["e1k0", "e1000e"] },
-    Refused { treatment: "pci = \"removed\", interface = \"e1k0\"", because: &["e1k0"] },
-];
-
 /// Driver, queues and virtual functions.
 fn inspected_as_igb(text: &str) {
     let physical = interface_of(text, "pf0");
     assert!(physical.starts_with("igb, up") && physical.contains("queues: 2 of at most 2,"), "{text}");
     assert!(physical.contains("RSS: even over 2 queues"), "{text}");
+    // Values to 3 are modes of its moderation, not times.
+    assert!(physical.contains("(mode 3)") && !physical.contains("3 us"), "{text}");
     for name in ["vf0", "vf1"] {
         let function = interface_of(text, name);
         assert!(function.starts_with("igbvf, up") && function.contains(", virtual function\n"), "{text}");

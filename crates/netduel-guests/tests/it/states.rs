@@ -4,39 +4,30 @@ use serde_json::Value;
 
 use super::coordinator::Coordinator;
 use super::inspected::interface;
-use super::scenes::with_scene;
-use super::{end, run};
+use super::run;
 
 /// Waits until the other guest answers over net_failover.
 const REACH_PEER: &str = "until ping -c 1 -W 1 10.3.0.2; do usleep 50000; done";
 
-#[test]
-fn states_of_virtual_functions_and_queues_are_inspected_and_remedied() {
-    with_scene("igb", &[1, 3], |mut bed| {
-        let coordinator = Coordinator::new(&bed);
-        assert_eq!(inspected(&bed, &coordinator).state(), ("active", Some("vf0")));
-        down_function_is_idle(&mut bed, &coordinator);
-        unbound_function_has_no_driver(&mut bed, &coordinator);
-        removed_functions_leave_the_synthetic_path(&mut bed, &coordinator);
-        function_with_a_late_address_is_unpaired(&mut bed, &coordinator);
-        one_queue_of_two_is_found(&mut bed, &coordinator);
-        end(bed);
-    });
+/// States of virtual functions and queues are inspected and remedied. The function with an address of its own is gone afterwards.
+pub fn check_states(bed: &mut Bed, coordinator: &Coordinator) {
+    assert_eq!(inspected(bed, coordinator).state(), ("active", Some("vf0")));
+    down_function_is_idle(bed, coordinator);
+    unbound_function_has_no_driver(bed, coordinator);
+    removed_functions_leave_the_synthetic_path(bed, coordinator);
+    function_with_a_late_address_is_unpaired(bed, coordinator);
+    one_queue_of_two_is_found(bed, coordinator);
 }
 
-#[test]
-fn nics_of_the_numa_scene_are_at_the_second_node() {
-    with_scene("numa", &[1, 2], |bed| {
-        let coordinator = Coordinator::new(&bed);
-        let Inspected(host) = inspected(&bed, &coordinator);
-        let nodes = host["facts"]["numa_nodes"].as_array().unwrap();
-        let cores: Vec<&Value> = nodes.iter().map(|node| &node["cores"]).collect();
-        assert_eq!(cores, [&Value::from(vec![0]), &Value::from(vec![1])], "{nodes:#?}");
-        for name in ["vmx0", "virt0"] {
-            assert_eq!(interface(&host, name)["numa_node"], 1, "{:#}", interface(&host, name));
-        }
-        end(bed);
-    });
+/// The NICs of the scene are at the second of two NUMA nodes.
+pub fn check_nodes(bed: &Bed, coordinator: &Coordinator) {
+    let Inspected(host) = inspected(bed, coordinator);
+    let nodes = host["facts"]["numa_nodes"].as_array().unwrap();
+    let cores: Vec<&Value> = nodes.iter().map(|node| &node["cores"]).collect();
+    assert_eq!(cores, [&Value::from(vec![0]), &Value::from(vec![1])], "{nodes:#?}");
+    for name in ["vmx0", "virt0"] {
+        assert_eq!(interface(&host, name)["numa_node"], 1, "{:#}", interface(&host, name));
+    }
 }
 
 /// Paired and down: nothing is received until the remedy has run.

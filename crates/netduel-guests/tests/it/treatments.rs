@@ -27,9 +27,12 @@ const STATE: &str = "for entry in /sys/class/net/*; do name=${entry##*/}; \
      for irq in /proc/irq/[0-9]*; do echo \"$irq $(cat \"$irq/smp_affinity_list\")\"; done; \
      sysctl -a 2>/dev/null | grep -v -e random -e nr_ -e dentry -e inode -e file-nr -e ns_last_pid -e pty -e conntrack_count";
 
-/// The state of both guests.
+/// The state of both guests, each on a core of its own.
 fn state(guests: &[Guest]) -> Vec<String> {
-    guests.iter().map(|guest| run(guest, STATE)).collect()
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = guests.iter().map(|guest| scope.spawn(|| run(guest, STATE))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
 }
 
 /// Both guests are as they were.
@@ -46,28 +49,28 @@ pub fn assert_as_before<R>(bed: &mut Bed, work: impl FnOnce(&mut Bed) -> R) -> R
     result
 }
 
-/// Runs an arm for each treatment on the client. A command treatment after it, which is applied after it, stores what is shown.
-pub fn check_in_force(bed: &mut Bed, coordinator: &Coordinator, address: &str, table: &[InForce]) {
-    let keys: Vec<(String, String)> = table
-        .iter()
-        .enumerate()
-        .map(|(index, row)| {
-            let look = format!("{} >/tmp/shown-{index} 2>&1", row.shown_by);
-            let name = format!("t{index}");
-            let keys = format!(
-                "treatments = [{{ {}, on = \"client\" }}, {{ command = [\"sh\", \"-c\", '{look}'], undo = [\"true\"], on = \"client\" }}]",
-                row.treatment
-            );
-            (name, keys)
-        })
-        .collect();
-    let mut arms = vec![("plain", "")];
-    arms.extend(keys.iter().map(|(name, keys)| (name.as_str(), keys.as_str())));
-    let text = plan(address, &arms, SHORT, 2);
+/// Runs two arms, each with some of the treatments on the client. A command treatment after them, which is applied after them, stores what is
+/// shown.
+pub fn check_in_force(bed: &mut Bed, coordinator: &Coordinator, address: &str, table: [&[InForce]; 2]) {
+    let keys = [0, 1].map(|arm| {
+        let treatments: Vec<String> =
+            table[arm].iter().map(|row| format!("{{ {}, on = \"client\" }}, ", row.treatment)).collect();
+        let looks: Vec<String> = (0..)
+            .zip(table[arm])
+            .map(|(index, row)| format!("{{ {}; }} >/tmp/shown-{arm}-{index} 2>&1; ", row.shown_by))
+            .collect();
+        let (treatments, looks) = (treatments.concat(), looks.concat());
+        format!(
+            "treatments = [{treatments}{{ command = [\"sh\", \"-c\", '{looks}'], undo = [\"true\"], on = \"client\" }}]"
+        )
+    });
+    let text = plan(address, &[("first", &keys[0]), ("second", &keys[1])], SHORT, 2);
     let report = assert_as_before(bed, |bed| coordinator.report(bed, &text));
-    assert_all_valid(&report, 2 * arms.len() as u64);
-    for (index, row) in table.iter().enumerate() {
-        let shown = run(&bed.guests()[0], &format!("cat /tmp/shown-{index}"));
+    assert_all_valid(&report, 4);
+    let rows = (0..).zip(table).flat_map(|(arm, rows)| (0..).zip(rows).map(move |row| (arm, row)));
+    for (arm, (index, row)) in rows {
+        let (arm, index): (u32, u32) = (arm, index);
+        let shown = run(&bed.guests()[0], &format!("cat /tmp/shown-{arm}-{index}"));
         assert!(shown.contains(row.shows), "{}: {:?} is not in\n{shown}", row.treatment, row.shows);
     }
 }

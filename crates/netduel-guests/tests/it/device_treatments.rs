@@ -1,0 +1,164 @@
+//! Treatments by device, as tables: those that it has, and those that it refuses with the reason.
+use super::treatments::{InForce, Refused};
+
+pub const VIRTIO_IN_FORCE: [&[InForce]; 2] = [
+    &[
+        InForce {
+            treatment: "ring = \"rx\", value = \"128\", interface = \"virt0\"",
+            shown_by: "ethtool -g virt0",
+            shows: "RX:\t\t128",
+        },
+        InForce {
+            treatment: "rps = \"0-1\", interface = \"virt0\"",
+            shown_by: "cat /sys/class/net/virt0/queues/rx-0/rps_cpus",
+            shows: "3",
+        },
+        InForce {
+            treatment: "xps = \"off\", interface = \"virt0\"",
+            shown_by: "cat /sys/class/net/virt0/queues/tx-0/xps_cpus",
+            shows: "0",
+        },
+        InForce {
+            treatment: "irq_affinity = \"1\", interface = \"virt0\"",
+            shown_by: "for i in $(grep virtio /proc/interrupts | grep -e input -e output | cut -d: -f1); do cat /proc/irq/$i/smp_affinity_list; done",
+            shows: "1",
+        },
+    ],
+    &[
+        InForce {
+            treatment: "queues = 1, interface = \"virt0\"",
+            shown_by: "ethtool -l virt0",
+            shows: "Combined:\t1",
+        },
+        InForce {
+            treatment: "offload = \"tx-tcp-segmentation\", value = \"off\", interface = \"virt0\"",
+            shown_by: "ethtool -k virt0",
+            shows: "tx-tcp-segmentation: off",
+        },
+        InForce {
+            treatment: "mtu = 1400, interface = \"virt0\"",
+            shown_by: "cat /sys/class/net/virt0/mtu",
+            shows: "1400",
+        },
+    ],
+];
+
+pub const VIRTIO_REFUSED: &[Refused] = &[
+    Refused { treatment: "rss = \"equal 1\", interface = \"virt0\"", because: &["virt0", "virtio_net"] },
+    Refused {
+        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"virt0\"",
+        because: &["virt0"],
+    },
+    Refused { treatment: "pci = \"removed\", interface = \"virt0\"", because: &["virt0"] },
+    Refused { treatment: "vf = \"down\", interface = \"virt0\"", because: &["virt0"] },
+    Refused { treatment: "queues = 4, interface = \"virt0\"", because: &["1 to 2"] },
+];
+
+pub const IGB_IN_FORCE: [&[InForce]; 2] = [
+    &[
+        InForce {
+            treatment: "ring = \"rx\", value = \"512\", interface = \"pf0\"",
+            shown_by: "ethtool -g pf0",
+            shows: "RX:\t\t512",
+        },
+        InForce {
+            treatment: "rss = \"equal 1\", interface = \"pf0\"",
+            shown_by: "ethtool -x pf0",
+            shows: "0:      0     0     0     0",
+        },
+        InForce {
+            treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"pf0\"",
+            shown_by: "ethtool -c pf0",
+            shows: "rx-usecs: 100",
+        },
+        InForce {
+            treatment: "offload = \"tso\", value = \"off\", interface = \"pf0\"",
+            shown_by: "ethtool -k pf0",
+            shows: "tcp-segmentation-offload: off",
+        },
+    ],
+    &[
+        InForce {
+            treatment: "queues = 1, interface = \"pf0\"",
+            shown_by: "ethtool -l pf0",
+            shows: "Combined:\t1",
+        },
+        InForce {
+            treatment: "mtu = 1400, interface = \"pf0\"",
+            shown_by: "cat /sys/class/net/pf0/mtu",
+            shows: "1400",
+        },
+    ],
+];
+
+pub const IGB_REFUSED: &[Refused] = &[
+    Refused { treatment: "vf = \"down\", interface = \"vf0\"", because: &["net_failover", "pci"] },
+    Refused { treatment: "pci = \"removed\", interface = \"vf1\"", because: &["vf1", "only way"] },
+    Refused { treatment: "pci = \"removed\", interface = \"vf0\"", because: &["vf0", "physical function"] },
+    Refused {
+        treatment: "coalesce = \"tx-usecs\", value = \"100\", interface = \"pf0\"",
+        because: &["rx-usecs"],
+    },
+    Refused { treatment: "queues = 2, interface = \"vf1\"", because: &["vf1", "igbvf"] },
+    Refused { treatment: "rss = \"equal 1\", interface = \"vf1\"", because: &["vf1", "igbvf"] },
+];
+
+pub const VMXNET3_IN_FORCE: [&[InForce]; 2] = [
+    &[
+        InForce {
+            treatment: "ring = \"rx\", value = \"512\", interface = \"vmx0\"",
+            shown_by: "ethtool -g vmx0",
+            shows: "RX:\t\t512",
+        },
+        InForce {
+            treatment: "rss = \"equal 1\", interface = \"vmx0\"",
+            shown_by: "ethtool -x vmx0",
+            shows: "0:      0     0     0     0",
+        },
+    ],
+    &[
+        InForce {
+            treatment: "offload = \"lro\", value = \"off\", interface = \"vmx0\"",
+            shown_by: "ethtool -k vmx0",
+            shows: "large-receive-offload: off",
+        },
+        InForce {
+            treatment: "mtu = 1400, interface = \"vmx0\"",
+            shown_by: "cat /sys/class/net/vmx0/mtu",
+            shows: "1400",
+        },
+    ],
+];
+
+pub const VMXNET3_REFUSED: &[Refused] = &[
+    Refused { treatment: "queues = 1, interface = \"vmx0\"", because: &["vmx0", "vmxnet3"] },
+    Refused {
+        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"vmx0\"",
+        because: &["vmx0"],
+    },
+];
+
+pub const E1000E_IN_FORCE: [&[InForce]; 2] = [
+    &[
+        InForce {
+            treatment: "ring = \"rx\", value = \"512\", interface = \"e1k0\"",
+            shown_by: "ethtool -g e1k0",
+            shows: "RX:\t\t512",
+        },
+        InForce {
+            treatment: "offload = \"tso\", value = \"off\", interface = \"e1k0\"",
+            shown_by: "ethtool -k e1k0",
+            shows: "tcp-segmentation-offload: off",
+        },
+    ],
+    &[InForce {
+        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"e1k0\"",
+        shown_by: "ethtool -c e1k0",
+        shows: "rx-usecs: 100",
+    }],
+];
+
+pub const E1000E_REFUSED: &[Refused] = &[
+    Refused { treatment: "queues = 2, interface = \"e1k0\"", because: &["e1k0", "e1000e"] },
+    Refused { treatment: "pci = \"removed\", interface = \"e1k0\"", because: &["e1k0"] },
+];
