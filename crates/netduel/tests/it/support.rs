@@ -270,14 +270,29 @@ impl UnderWay {
         self.child
     }
 
-    /// Waits for the end and returns all output.
+    /// Waits for the end and returns all output. Both pipes are read at the same time: a program that fills one waits until it is read.
     pub fn finish(mut self) -> Finished {
-        self.stderr.read_to_string(&mut self.seen).unwrap();
-        let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        let mut pipe = self.child.stdout.take().unwrap();
+        let stdout = std::thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                let mut stdout = String::new();
+                pipe.read_to_string(&mut stdout).unwrap();
+                stdout
+            });
+            self.stderr.read_to_string(&mut self.seen).unwrap();
+            reader.join().unwrap()
+        });
         let status = self.child.wait().unwrap();
         Finished { code: status.code(), stdout, stderr: self.seen }
     }
+}
+
+#[test]
+fn output_beyond_the_buffer_of_a_pipe_is_read_whole() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "head -c 300000 /dev/zero | tr '\\0' x; echo end >&2"]);
+    let finished = UnderWay::start(command).finish().expect_code(0);
+    assert_eq!((finished.stdout.len(), finished.stderr.as_str()), (300_000, "end\n"));
 }
 
 /// Polls a condition; false if it is not true by the deadline.

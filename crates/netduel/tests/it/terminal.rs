@@ -63,12 +63,17 @@ fn on_terminal(mut command: Command, width: usize) -> Option<String> {
     Some(String::from_utf8(bytes).unwrap())
 }
 
-fn assert_whole_words(command: Command, width: usize, part: &str) {
+/// Checks what a command prints on a terminal of this width, and returns it; skips without a terminal.
+fn assert_whole_words(command: Command, width: usize, part: &str) -> Option<String> {
     let words = format!("{command:?}");
-    let Some(output) = on_terminal(command, width) else { return skip("no pseudo-terminal, or no stty") };
+    let Some(output) = on_terminal(command, width) else {
+        skip("no pseudo-terminal, or no stty");
+        return None;
+    };
     assert!(output.contains(part), "{words}: {output}");
     let broken = broken_words(&output, width);
     assert!(broken.is_empty(), "{words} at {width} columns breaks {broken:?}: {output}");
+    Some(output)
 }
 
 #[test]
@@ -85,8 +90,24 @@ fn progress_of_a_run_and_its_verdicts_fit_the_terminal() {
                      [[workloads]]\nname = \"latency\"\ntype = \"tcp-rr\"\nduration = \"300 ms\"\nwarmup = \"0 s\"\n";
     let plan = bench.plan(&short_plan(TWO_PATHS, workloads, "blocks_min = 2\nblocks_max = 2"));
     for width in [60, 80] {
-        // Not how many: a client that is not scheduled within its 300 ms has no round trip.
-        assert_whole_words(bench.netduel(["run", plan.to_str().unwrap()]), width, " valid trial");
+        let Some(output) =
+            assert_whole_words(bench.netduel(["run", plan.to_str().unwrap()]), width, " valid trial")
+        else {
+            return;
+        };
+        // Not how many are valid: a client that is not scheduled within its 300 ms has no round trip. But each trial is one or the other.
+        let words: Vec<&str> = output.split_whitespace().collect();
+        let before = |following: &[&str]| -> u32 {
+            let place = words.windows(following.len()).position(|window| {
+                window
+                    .iter()
+                    .zip(following)
+                    .all(|(word, wanted)| word.trim_end_matches([',', '.', 's']) == *wanted)
+            });
+            let number = place.and_then(|place| words.get(place.checked_sub(1)?)?.parse().ok());
+            number.unwrap_or_else(|| panic!("no number before {following:?}: {output}"))
+        };
+        assert_eq!(before(&["valid", "trial"]) + before(&["excluded"]), 8, "{output}");
     }
 }
 
@@ -98,8 +119,8 @@ fn listing_and_checked_plan_fit_the_terminal() {
     std::fs::copy(golden, bench.store().join("a-run-with-a-name-of-the-maximum-length1.netduel")).unwrap();
     let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/streams.toml");
     for width in [60, 80] {
-        assert_whole_words(bench.netduel(["runs"]), width, "trials");
-        assert_whole_words(bench.netduel(["plan", "check", plan]), width, "  workloads  ");
+        let _ = assert_whole_words(bench.netduel(["runs"]), width, "trials");
+        let _ = assert_whole_words(bench.netduel(["plan", "check", plan]), width, "  workloads  ");
     }
 }
 
@@ -114,15 +135,15 @@ fn lines_of_quick_tests_fit_the_terminal() {
             let command = server
                 .bench
                 .netduel(words[..1].iter().copied().chain(options).chain(words[1..].iter().copied()));
-            assert_whole_words(command, width, "bottleneck");
+            let _ = assert_whole_words(command, width, "bottleneck");
         }
         // Errors and help.
-        assert_whole_words(
+        let _ = assert_whole_words(
             server.bench.netduel(["tcp", "elsewhere.invalid"]),
             width,
             "there is no pairing with",
         );
-        assert_whole_words(server.bench.netduel(["pps", "--help"]), width, "--generator");
+        let _ = assert_whole_words(server.bench.netduel(["pps", "--help"]), width, "--generator");
     }
     server.end();
 }
