@@ -1,11 +1,12 @@
-//! `netduel compare`: stored runs set against each other. Nothing is measured here.
+//! `netduel compare`: stored runs set against each other and against published figures. Nothing is measured here.
 use std::fs::File;
 use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::Path;
 
+use netduel_model::published::{self, Publication};
 use netduel_model::run::{Run, RunHeader};
 use netduel_report::analysis::Analysis;
-use netduel_report::analysis::compare::{RunComparison, Side, compare};
+use netduel_report::analysis::compare::{RunComparison, Side, compare_with};
 use netduel_report::baseline::Baseline;
 use netduel_report::checks::Checks;
 use netduel_report::document::verdicts::Sides;
@@ -14,6 +15,7 @@ use netduel_report::{analyse_run, document, github, html, junit, markdown, termi
 use netduel_store::Store;
 use netduel_store::format::upgrade;
 
+use crate::cli::shared::GateArgs;
 use crate::cli::stored::{CompareArgs, Format};
 use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind};
@@ -39,7 +41,11 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
     let store = open_store(&args.store)?;
-    let names: Vec<&String> = std::iter::once(&args.first).chain(&args.others).collect();
+    let words = || std::iter::once(&args.first).chain(&args.others);
+    let publications: Vec<&'static Publication> =
+        words().filter_map(|word| word.strip_prefix(PUBLISHED)).map(publication).collect::<Result<_, _>>()?;
+    let names: Vec<&String> = words().filter(|word| !word.starts_with(PUBLISHED)).collect();
+    refuse_without_two_sides(&names, &args.gate)?;
     let sources = names.iter().map(|name| Source::read(&store, name));
     let sources: Vec<Source> = sources.collect::<Result<_, Failure>>()?;
     refuse_one_run_twice(&names, &sources)?;
@@ -47,10 +53,11 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
         gate::check(&args.gate, &first.header().plan, Sides::Runs)?;
     }
     // Conditions name arms and workloads as the user does.
-    let judged = compare(&sources.iter().map(Source::side).collect::<Vec<_>>());
+    let judged = compare_with(&sources.iter().map(Source::side).collect::<Vec<_>>(), &publications);
     let decided = gate::decide(&args.gate, |condition| condition.of_runs(&judged));
     let redacted = if redaction::is_on() { redacted(&names, &sources)? } else { Vec::new() };
-    let seen = redaction::is_on().then(|| compare(&redacted.iter().map(Source::side).collect::<Vec<_>>()));
+    let seen = redaction::is_on()
+        .then(|| compare_with(&redacted.iter().map(Source::side).collect::<Vec<_>>(), &publications));
     let checks = Checks { command, ..Checks::of_runs(&judged, args.gate.rules()) };
     // The names are known by now.
     let checks = checks.with_texts(redaction::text);
@@ -75,11 +82,47 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     if comparison.has_data() {
         return passed.map(|line| line.iter().for_each(|line| tell(line)));
     }
-    Err(Failure::message(
-        Kind::NoVerdict,
-        "failed to compare all values of the runs: no arm and workload is in both with the same settings, or one has no valid value",
-    )
-    .remedy("the sections \"Not compared\" and \"Verdicts\" name them; compare runs of the same plan"))
+    let (text, remedy) = if comparison.is_of_runs() {
+        (
+            "failed to compare all values of the runs: no arm and workload is in both with the same settings, or one has no valid value",
+            "the sections \"Not compared\" and \"Verdicts\" name them; compare runs of the same plan",
+        )
+    } else {
+        (
+            "failed to compare the run with published figures: no arm has path and traffic of a figure, or one has no valid value",
+            "the section \"Published figures\" names them; compare a run of a plan with the traffic of a figure, for example one of \
+             plans/azure-*.toml",
+        )
+    };
+    Err(Failure::message(Kind::NoVerdict, text).remedy(remedy))
+}
+
+/// What begins the name of a publication among the runs.
+const PUBLISHED: &str = "published:";
+
+/// The publication of a name.
+fn publication(id: &str) -> Result<&'static Publication, Failure> {
+    published::publication_named(id).ok_or_else(|| {
+        let ids: Vec<&str> = published::publications().iter().map(|one| one.id.as_str()).collect();
+        let text = format!("failed to find the publication {id:?}: netduel has no figures of it");
+        Failure::message(Kind::Usage, text).remedy(format!("publications with figures: {}", ids.join(", ")))
+    })
+}
+
+/// Figures of publications need a run beside them, and a gate needs two: a condition compares runs.
+fn refuse_without_two_sides(names: &[&String], gate: &GateArgs) -> Result<(), Failure> {
+    match names {
+        [] => {
+            let text = "failed to compare publications: no run is named";
+            Err(Failure::message(Kind::Usage, text).remedy("name a run; `netduel runs` lists all"))
+        }
+        [_] if !gate.fail_if.is_empty() => {
+            let text = "failed to apply --fail-if: it compares runs, and one run is named";
+            Err(Failure::message(Kind::Usage, text)
+                .remedy("name a second run, or leave --fail-if out; published figures fail no gate"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A run of a comparison.

@@ -21,6 +21,7 @@ mod packets;
 mod parts;
 mod paths;
 mod placements;
+pub mod published;
 mod queues;
 mod responsiveness;
 mod result;

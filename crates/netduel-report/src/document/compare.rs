@@ -13,16 +13,15 @@ use crate::words::{self, Tone};
 /// The comparison of several runs.
 pub fn of_runs(comparison: &RunComparison<'_>) -> Document {
     let numbers = texts::difference_numbers(comparison);
-    let mut sections = vec![
-        section("runs", "Runs", Scope::Result, vec![Block::Table(runs(comparison))]),
-        section(
-            "differences",
-            "Differences between the runs",
-            Scope::Result,
-            differences(comparison, &numbers),
-        ),
-        section("verdicts", "Verdicts", Scope::Result, verdicts(comparison, &numbers)),
-    ];
+    let mut sections = vec![section("runs", "Runs", Scope::Result, vec![Block::Table(runs(comparison))])];
+    if comparison.is_of_runs() {
+        let differences = differences(comparison, &numbers);
+        sections.push(section("differences", "Differences between the runs", Scope::Result, differences));
+        sections.push(section("verdicts", "Verdicts", Scope::Result, verdicts(comparison, &numbers)));
+    }
+    if !comparison.published.is_empty() {
+        sections.push(section("published", "Published figures", Scope::Result, published(comparison)));
+    }
     let unmatched = comparison.unmatched.iter().map(|one| texts::unmatched(comparison, one));
     let unmatched: Vec<String> = unmatched.collect();
     if !unmatched.is_empty() {
@@ -38,7 +37,7 @@ pub fn of_runs(comparison: &RunComparison<'_>) -> Document {
         cover: Cover::default(),
         title: texts::title(comparison),
         source: runs.chain([netduel_model::PROGRAM.to_owned()]).collect(),
-        basis: format!("{}. {}", texts::verdict_count(comparison), texts::run_basis(comparison)),
+        basis: texts::basis(comparison),
         arms: labels(comparison),
         sections,
     }
@@ -132,6 +131,56 @@ fn verdicts(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Vec<B
         columns: Verdicts::columns(Sides::Runs, baseline, others),
         groups: comparison.subjects.iter().map(group).collect(),
     })]
+}
+
+/// The figures of publications with the values of the runs beside them.
+fn published(comparison: &RunComparison<'_>) -> Vec<Block> {
+    let mut table = Table::new(vec![
+        Column::key("published for"),
+        Column::key("figure"),
+        Column::titled("published"),
+        Column::text("run"),
+        Column::text("arm"),
+        Column::titled("value of the run"),
+        Column::text("verdict"),
+        Column::text("conditions of the published figure"),
+    ]);
+    for one in &comparison.published {
+        let figure = &one.figure;
+        let row = |cells: [Cell; 4]| -> Vec<Cell> {
+            let head = [
+                words::published_for(figure),
+                words::published_title(figure),
+                words::published_value(figure),
+            ];
+            let conditions = Cell::from(figure.conditions().to_owned());
+            head.map(Cell::from).into_iter().chain(cells).chain([conditions]).collect()
+        };
+        if one.values.is_empty() {
+            let text = "no value: no arm of a run has this path, traffic and figure";
+            table.rows.push(row([Cell::Absent, Cell::Absent, Cell::Absent, text.into()]));
+        }
+        table.rows.extend(one.values.iter().map(|value| {
+            row([
+                comparison.label(value.run).into(),
+                format!("{}, {}", value.workload, value.arm).into(),
+                words::beside_published(value).into(),
+                words::published_verdict(figure, value).into(),
+            ])
+        }));
+    }
+    let mut sources: Vec<String> = Vec::new();
+    for source in comparison.published.iter().map(|one| one.figure.publication().source()) {
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    table.notes.push(format!("Sources: {}.", sources.join("; ")));
+    let sizes = words::other_sizes(comparison);
+    let mut blocks = if sizes.is_empty() { Vec::new() } else { vec![list(sizes)] };
+    blocks.push(Block::Reading(words::published_legend(comparison)));
+    blocks.push(Block::Table(table.without_empty_columns()));
+    blocks
 }
 
 /// A row for each verdict of a metric.

@@ -1,15 +1,13 @@
 //! The section "Published figures": what others published for the machine size of the run, or in the publication that the plan repeats,
 //! beside the values of this run. It judges nothing.
 use netduel_model::bed::RunBed;
-use netduel_model::plan::spec::PathKind;
-use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::published::{Figure, Measure, Packets, figures, packets};
 use netduel_model::run::Run;
-use netduel_model::workload::{Traffic, Workload};
 use netduel_stats::summary;
 
 use super::block::{Block, Scope, Section};
 use super::table::{Cell, Column, Table};
+use crate::analysis::published::is_about;
 use crate::analysis::{Analysis, ArmAnalysis, WorkloadAnalysis};
 use crate::words;
 
@@ -79,9 +77,9 @@ fn rows(
             let Some((value, words)) = value(figure, workload, arm) else { continue };
             let share = (is_same_size && figure.is_comparable).then(|| share(value, figure));
             table.rows.push(vec![
-                Cell::from(place(figure)),
-                Cell::from(title(figure)),
-                Cell::from(published(figure)),
+                Cell::from(words::published::place(figure)),
+                Cell::from(words::published::title(figure)),
+                Cell::from(words::published::range(figure)),
                 Cell::from(format!("{words} ({} of {})", workload.name, arm.arm)),
                 share.map_or(Cell::Absent, Cell::from),
                 Cell::from(figure.conditions.clone()),
@@ -90,9 +88,9 @@ fn rows(
     }
     if table.rows.len() == before {
         table.rows.push(vec![
-            Cell::from(place(figure)),
-            Cell::from(title(figure)),
-            Cell::from(published(figure)),
+            Cell::from(words::published::place(figure)),
+            Cell::from(words::published::title(figure)),
+            Cell::from(words::published::range(figure)),
             Cell::Absent,
             Cell::Absent,
             Cell::from(figure.conditions.clone()),
@@ -115,33 +113,6 @@ fn of_packets(rate: &Packets) -> Vec<Cell> {
     ]
 }
 
-/// Whether an arm of the run has the path and the traffic of a figure.
-fn is_about(figure: &Figure, arm: &ArmAnalysis, analysis: &Analysis, bed: Option<&RunBed>) -> bool {
-    let path = analysis.plan.arm(&arm.arm).and_then(|arm| path(arm, &analysis.plan, bed));
-    path == Some(figure.path) && has_traffic(figure, &arm.workload)
-}
-
-/// The path of an arm: that which it proves, or on a bed that of the client's NIC, as its guest shows it.
-fn path(arm: &Arm, plan: &ResolvedPlan, bed: Option<&RunBed>) -> Option<PathKind> {
-    let of_nic = || {
-        let vm = bed?.vm(plan.hosts.get(&arm.pair.client)?.vm.as_deref()?)?;
-        let seen = vm.nic_in(arm.network?)?.seen.as_ref()?;
-        Some(if seen.vf.is_some() { PathKind::Vf } else { PathKind::Synthetic })
-    };
-    arm.expect_path.or_else(of_nic)
-}
-
-fn has_traffic(figure: &Figure, workload: &Workload) -> bool {
-    let streams = match &workload.traffic {
-        Traffic::TcpStream(stream) => Some(stream.streams),
-        Traffic::UdpStream(stream) => Some(stream.flows),
-        _ => None,
-    };
-    workload.traffic.kind() == figure.workload
-        && figure.family.is_none_or(|family| family == workload.family)
-        && figure.streams.is_none_or(|wanted| streams == Some(wanted))
-}
-
 /// The median of an arm in the metric of a figure, as a number and in words.
 fn value(figure: &Figure, workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Option<(f64, String)> {
     let Measure::Metric(wanted) = figure.measure else { return None };
@@ -157,35 +128,4 @@ fn share(value: f64, figure: &Figure) -> String {
         return if figure.low < figure.high { "within the range".to_owned() } else { words::percent(1.0) };
     }
     words::percent(value / if value < figure.low { figure.low } else { figure.high })
-}
-
-fn place(figure: &Figure) -> String {
-    let path = match figure.path {
-        PathKind::Vf => "accelerated",
-        PathKind::Synthetic => "synthetic",
-    };
-    format!("{}, {path}", figure.size)
-}
-
-fn title(figure: &Figure) -> String {
-    let what = match &figure.measure {
-        Measure::Metric(metric) => metric.title().to_owned(),
-        Measure::Other { title, .. } => title.clone(),
-    };
-    let streams = figure.streams.map(|streams| words::plural(streams, "stream"));
-    let family = figure.family.map(|family| family.to_string());
-    let details: Vec<String> = streams.into_iter().chain(family).collect();
-    if details.is_empty() { what } else { format!("{what}, {}", details.join(", ")) }
-}
-
-fn published(figure: &Figure) -> String {
-    let human = |value: f64| match &figure.measure {
-        Measure::Metric(metric) => metric.human(value),
-        Measure::Other { unit, .. } => format!("{value} {unit}"),
-    };
-    if figure.low < figure.high {
-        format!("{} to {}", human(figure.low), human(figure.high))
-    } else {
-        human(figure.low)
-    }
 }

@@ -9,6 +9,7 @@ use super::figures::{BlockValue, ComparisonScale, Verdict};
 use super::report::{self, Rule, RunInfo};
 use super::warning::Warning;
 use crate::analysis::compare::{self, Aspect, Difference, Owner, Reason, RunComparison, Subject, Unmatched};
+use crate::analysis::published::{self, Published, Standing};
 use crate::analysis::{ArmValues, Bound, MetricAnalysis};
 use crate::words;
 
@@ -30,6 +31,8 @@ pub struct CompareDocument {
     pub comparisons: Vec<ComparedWorkload>,
     /// What is not compared.
     pub not_compared: Vec<NotCompared>,
+    /// Published figures beside the values of the runs.
+    pub published: Vec<PublishedFigure>,
     /// How the figures are counted.
     pub rules: Vec<Rule>,
 }
@@ -166,6 +169,135 @@ pub struct NotCompared {
     pub text: String,
 }
 
+/// A published figure. It has no spread: the intervals are those of the runs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PublishedFigure {
+    /// Name of the publication, as in `published:NAME`.
+    pub publication: String,
+    /// Title and date of the publication.
+    pub source: String,
+    /// The machine size, as the source names it.
+    pub size: String,
+    /// What was measured, in words.
+    pub title: String,
+    /// The lowest published value, in the unit of the metric or of `text`.
+    pub low: f64,
+    /// The highest published value; equal to `low` for one value.
+    pub high: f64,
+    /// The published value or range, in words with its unit.
+    pub text: String,
+    /// Tool and conditions.
+    pub conditions: String,
+    /// The values of the runs that it is about.
+    pub values: Vec<PublishedComparison>,
+}
+
+/// The value of an arm of a run beside a published figure.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PublishedComparison {
+    /// Label of the run.
+    pub run: String,
+    /// Arm.
+    pub arm: String,
+    /// Workload.
+    pub workload: String,
+    /// Key of the metric.
+    pub metric: Metric,
+    /// Unit of the values.
+    pub unit: &'static str,
+    /// Size of the hosts of the run; null where it is unknown or differs between them.
+    pub size: Option<String>,
+    /// Usable values.
+    pub values: usize,
+    /// Hodges-Lehmann estimate of the run's value, in the unit of the metric; null without a usable value.
+    pub centre: Option<f64>,
+    /// Lower end of its interval; null when the values are too few for one.
+    pub low: Option<f64>,
+    /// Upper end of its interval; null when the values are too few for one.
+    pub high: Option<f64>,
+    /// Confidence of the interval, a fraction: the intervals of all values together have that of the document; null without an estimate.
+    pub confidence_ratio: Option<f64>,
+    /// Whether the run's value is higher or lower than the published one.
+    pub verdict: PublishedVerdict,
+}
+
+/// A verdict on a run beside a published figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PublishedVerdict {
+    /// Kind.
+    pub kind: PublishedVerdictKind,
+    /// The verdict in words.
+    pub text: String,
+}
+
+/// Kind of a verdict on a run beside a published figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PublishedVerdictKind {
+    /// The interval of the run lies above the published value or range.
+    Higher,
+    /// The interval lies below it.
+    Lower,
+    /// The interval lies within the published range.
+    WithinRange,
+    /// The interval lies within the margin around the published value.
+    NoDifference,
+    /// The interval contains the published value or an end of the range, or there is none; `text` states why.
+    Inconclusive,
+    /// The source defines its figure in another way.
+    NotComparable,
+}
+
+impl PublishedFigure {
+    fn of(comparison: &RunComparison<'_>, one: &published::PublishedFigure) -> Self {
+        let figure = &one.figure;
+        let [low, high] = figure.range();
+        Self {
+            publication: figure.publication().id.clone(),
+            source: figure.publication().source(),
+            size: figure.size().to_owned(),
+            title: words::published_title(figure),
+            low,
+            high,
+            text: words::published_value(figure),
+            conditions: figure.conditions().to_owned(),
+            values: one
+                .values
+                .iter()
+                .map(|value| PublishedComparison::of(comparison, figure, value))
+                .collect(),
+        }
+    }
+}
+
+impl PublishedComparison {
+    fn of(comparison: &RunComparison<'_>, figure: &Published, one: &published::PublishedComparison) -> Self {
+        let kind = match one.standing {
+            Standing::Above(_) => PublishedVerdictKind::Higher,
+            Standing::Below(_) => PublishedVerdictKind::Lower,
+            Standing::WithinRange => PublishedVerdictKind::WithinRange,
+            Standing::Close(_) => PublishedVerdictKind::NoDifference,
+            Standing::Open | Standing::TooFew | Standing::Bounds => PublishedVerdictKind::Inconclusive,
+            Standing::OtherDefinition => PublishedVerdictKind::NotComparable,
+        };
+        let estimate = one.estimate.as_ref();
+        Self {
+            run: comparison.label(one.run).to_owned(),
+            arm: one.arm.to_string(),
+            workload: one.workload.to_string(),
+            metric: one.metric,
+            unit: one.metric.unit(),
+            size: one.size.clone(),
+            values: one.n,
+            centre: estimate.map(|estimate| estimate.centre),
+            low: estimate.filter(|estimate| estimate.high.is_finite()).map(|estimate| estimate.low),
+            high: estimate.map(|estimate| estimate.high).filter(|high| high.is_finite()),
+            confidence_ratio: estimate.map(|estimate| estimate.confidence),
+            verdict: PublishedVerdict { kind, text: words::published_verdict(figure, one) },
+        }
+    }
+}
+
 /// Why an arm or a workload is not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -204,6 +336,7 @@ impl CompareDocument {
                 .map(|one| ComparedWorkload::of(comparison, one))
                 .collect(),
             not_compared: comparison.unmatched.iter().map(|one| NotCompared::of(comparison, one)).collect(),
+            published: comparison.published.iter().map(|one| PublishedFigure::of(comparison, one)).collect(),
             rules: words::compare::rules(comparison).into_iter().map(rule).collect(),
         }
     }

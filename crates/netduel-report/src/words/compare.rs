@@ -5,7 +5,7 @@ use netduel_stats::verdict::Verdict;
 
 use super::text::percent_exact;
 use super::verdict::{LOWER_BOUNDS, amount, effect, not_comparable};
-use super::{ended, marks, question, treatment, trials, warnings, workload};
+use super::{ended, marks, published_rule, question, treatment, trials, warnings, workload};
 use crate::analysis::Withheld;
 use crate::analysis::compare::{
     Aspect, ComparedRun, Difference, Owner, Reason, RunComparison, RunVerdict, Unmatched,
@@ -34,10 +34,14 @@ pub fn verdict(verdict: &RunVerdict) -> String {
 
 /// The title of a comparison, with the question of the first run.
 pub fn title(comparison: &RunComparison<'_>) -> String {
-    let count = plural(comparison.runs.len() as u32, "run");
+    let what = if comparison.is_of_runs() {
+        format!("Comparison of {}", plural(comparison.runs.len() as u32, "run"))
+    } else {
+        "Comparison with published figures".to_owned()
+    };
     match comparison.runs.first() {
-        Some(first) => format!("Comparison of {count}: {}", question(&first.analysis.plan)),
-        None => format!("Comparison of {count}"),
+        Some(first) => format!("{what}: {}", question(&first.analysis.plan)),
+        None => what,
     }
 }
 
@@ -58,7 +62,7 @@ pub const VERDICT_LEGEND_BRIEF: &str =
 pub fn rules(comparison: &RunComparison<'_>) -> Vec<(&'static str, String)> {
     let first = comparison.label(0);
     let (confidence, margin) = (percent_exact(comparison.confidence), percent_exact(comparison.equivalence));
-    vec![
+    let of_runs = [
         (
             "Comparison",
             format!(
@@ -82,7 +86,10 @@ pub fn rules(comparison: &RunComparison<'_>) -> Vec<(&'static str, String)> {
              run both as arms of one plan."
                 .to_owned(),
         ),
-    ]
+    ];
+    let published =
+        (!comparison.published.is_empty()).then(|| ("Published figures", published_rule(comparison)));
+    of_runs.into_iter().filter(|_| comparison.is_of_runs()).chain(published).collect()
 }
 
 /// What a difference is about: `kernel of host a`.
@@ -153,7 +160,7 @@ pub fn run_warnings(comparison: &RunComparison<'_>) -> Vec<(String, Vec<String>)
 }
 
 /// How each run ended, in one line: `A: 8 blocks, 48 valid trials, 0 excluded, stopped: block limit reached`.
-pub fn run_basis(comparison: &RunComparison<'_>) -> String {
+fn run_basis(comparison: &RunComparison<'_>) -> String {
     let of_run = |run: &ComparedRun<'_>| {
         let end = match &run.analysis.end {
             Some(end) => ended(end),
@@ -165,8 +172,17 @@ pub fn run_basis(comparison: &RunComparison<'_>) -> String {
     format!("{}.", runs.join(". "))
 }
 
+/// What a comparison rests on: its verdicts, and the trials of each run.
+pub fn basis(comparison: &RunComparison<'_>) -> String {
+    if comparison.is_of_runs() {
+        format!("{}. {}", verdict_count(comparison), run_basis(comparison))
+    } else {
+        run_basis(comparison)
+    }
+}
+
 /// The number of comparisons and of verdicts without a result.
-pub fn verdict_count(comparison: &RunComparison<'_>) -> String {
+fn verdict_count(comparison: &RunComparison<'_>) -> String {
     let verdicts = || comparison.subjects.iter().flat_map(|subject| &subject.verdicts);
     let is_open = |one: &&RunVerdict| matches!(one.judged.verdict, Verdict::Inconclusive { .. });
     let open = verdicts().filter(is_open).count();

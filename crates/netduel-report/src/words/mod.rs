@@ -11,6 +11,7 @@ mod method;
 pub(crate) mod metric;
 mod packets;
 mod placements;
+pub(crate) mod published;
 mod reproduce;
 mod run;
 pub mod search;
@@ -36,6 +37,10 @@ pub use netduel_model::units::plural;
 pub(crate) use packets::{of_way as packets_of_way, rule as packets_rule};
 pub use packets::{packets_commentary, published};
 pub use placements::{placement, placements};
+pub use published::{
+    beside_published, other_sizes, published_for, published_legend, published_rule, published_title,
+    published_tone, published_value, published_verdict,
+};
 pub use reproduce::{ArmCommands, WorkloadCommands, commands_of_tests, preparation, settings_of_arms};
 pub use run::{
     commands, end, ended, has_plan_file, load_effects, parts_title, proofs, question, quick_test_as_plan,

@@ -1,10 +1,14 @@
 //! Comparisons of stored runs: verdicts, what differs between the runs, what is not compared, and the formats.
 use netduel_model::ids::HostName;
 use netduel_model::metric::Metric;
+use netduel_model::plan::spec::PathKind;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::units::Nanos;
 use netduel_report::analysis::Analysis;
-use netduel_report::analysis::compare::{Aspect, Owner, Reason, RunComparison, RunVerdict, Side, compare};
+use netduel_report::analysis::compare::{
+    Aspect, Owner, Reason, RunComparison, RunVerdict, Side, compare, compare_with,
+};
+use netduel_report::analysis::published::Standing as FigureStanding;
 use netduel_report::document::verdicts::Sides;
 use netduel_report::gate::{Condition, Standing};
 use netduel_report::{analyse_run, document, html, markdown, terminal, words};
@@ -334,4 +338,79 @@ fn twenty_comparisons_of_runs_without_a_change_raise_no_more_alarms_than_the_lev
     // At 5 % three or more alarms of twenty have a probability of 8 %, five or more of 0.3 %.
     let alarms: Vec<u64> = (100..120).filter(|seed| is_alarm(*seed)).collect();
     assert!(alarms.len() < 5, "{alarms:?}");
+}
+
+/// A run whose accelerated arm has this median throughput, beside the figures of a publication of accelerated networking.
+fn beside_published<T>(blocks: u32, bits_per_second: f64, test: impl FnOnce(&RunComparison<'_>) -> T) -> T {
+    let mut run =
+        build(&Recipe { blocks, effect: 1.0, noise: 0.004, workloads: vec!["bulk"], ..Recipe::default() });
+    for (arm, path) in run.header.plan.arms.iter_mut().zip([PathKind::Synthetic, PathKind::Vf]) {
+        arm.expect_path = Some(path);
+    }
+    let mut analysis = analyse_run(&run);
+    let throughput = analysis.workloads.iter_mut().flat_map(|workload| &mut workload.judged);
+    let throughput = throughput.filter(|metric| metric.metric == Metric::Throughput);
+    for values in throughput.flat_map(|metric| &mut metric.arms) {
+        for (block, value) in &mut values.values {
+            *value = bits_per_second * (1.0 + f64::from(*block) * 1e-4);
+        }
+    }
+    let publication = netduel_model::published::publication_named("azure-stress-2018").unwrap();
+    test(&compare_with(&[Side::of(&run, &analysis)], &[publication]))
+}
+
+/// Where the accelerated arm lies beside the published throughput of a size.
+fn standing(comparison: &RunComparison<'_>, size: &str) -> FigureStanding {
+    let figures = comparison.published.iter().filter(|one| one.figure.size() == size);
+    let mut values = figures.flat_map(|one| &one.values).filter(|one| one.arm.as_str() == "accelerated");
+    values.next().unwrap().standing
+}
+
+#[test]
+fn published_range_is_compared_with_the_interval_of_the_run() {
+    // Published for accelerated networking: 5.7 to 5.8 Gbit/s (DS4) and 23.9 to 24.4 Gbit/s (DS15).
+    let sizes = ["Standard_DS4_v2", "Standard_DS15_v2"];
+    beside_published(20, 5.75e9, |comparison| {
+        assert_eq!(standing(comparison, sizes[0]), FigureStanding::WithinRange);
+        let FigureStanding::Below(estimate) = standing(comparison, sizes[1]) else {
+            panic!("{comparison:?}")
+        };
+        // Against the nearer end.
+        assert!((estimate.centre - 5.75 / 23.9).abs() < 0.01 && estimate.high < 1.0, "{estimate:?}");
+        assert!(comparison.has_data() && comparison.subjects.is_empty());
+    });
+    beside_published(20, 8e9, |comparison| {
+        let FigureStanding::Above(estimate) = standing(comparison, sizes[0]) else {
+            panic!("{comparison:?}")
+        };
+        assert!((estimate.centre - 8.0 / 5.8).abs() < 0.01 && estimate.low > 1.0, "{estimate:?}");
+        // Three figures in a unit of the tool are about no metric.
+        let without = comparison.published.iter().filter(|one| one.values.is_empty()).count();
+        assert_eq!(without, 4);
+    });
+    // The blocks lie on both sides of the upper end.
+    beside_published(20, 5.8e9 / (1.0 + 9.5e-4), |comparison| {
+        assert_eq!(standing(comparison, sizes[0]), FigureStanding::Open);
+    });
+    beside_published(4, 5.75e9, |comparison| {
+        assert_eq!(standing(comparison, sizes[0]), FigureStanding::TooFew);
+    });
+}
+
+#[test]
+fn comparison_with_a_publication_states_its_limits_in_every_format() {
+    beside_published(20, 8e9, |comparison| {
+        let document = document::of_runs(comparison);
+        assert!(document.title.starts_with("Comparison with published figures: "), "{}", document.title);
+        for text in
+            [terminal::report(&document, 100, false), html::page(&document), markdown::page(&document)]
+        {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for words in ["its source states no spread", "no known common size", "Aidan Finn", "1.4x (+38 %)"]
+            {
+                assert!(text.contains(words), "no `{words}` in {text}");
+            }
+            assert!(!text.contains("Differences between the runs"), "{text}");
+        }
+    });
 }

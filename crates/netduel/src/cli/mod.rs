@@ -152,8 +152,9 @@ pub enum Command {
     ///
     /// Each run is compared with the first, for each workload of each arm that both have with the same settings. The trials of
     /// different runs are not paired. To compare two paths, run both as arms of one plan: its blocks cancel out what changes over time.
+    /// `published:NAME` shows the figures of a publication beside those of the runs.
     #[command(
-        after_help = "Examples:\n  netduel compare before-the-update last\n  netduel compare monday tuesday wednesday --out compare.html\n  \
+        after_help = "Examples:\n  netduel compare before-the-update last\n  netduel compare last published:azure-stress-2018\n  netduel compare monday tuesday wednesday --out compare.html\n  \
         netduel compare ./from-a-colleague.netduel last --json | jq -r '.comparisons[].metrics[].comparisons[].verdict.text'"
     )]
     Compare(CompareArgs),

@@ -45,7 +45,7 @@ pub struct CompareArgs {
     /// The run that the others are compared with: its name, the beginning of its name, a file, `last`, or a baseline file (NAME.json).
     #[arg(value_name = "A")]
     pub first: String,
-    /// The runs or baseline files that are compared with it.
+    /// The runs or baseline files that are compared with it, or `published:NAME` for the figures of a publication.
     #[arg(value_name = "B", required = true)]
     pub others: Vec<String>,
     /// The format [default: from the extension of --out, else text]

@@ -198,3 +198,27 @@ fn strict_gate_of_a_run_fails_where_the_blocks_are_too_few() {
     let line = "passed: no loss beyond --fail-if is shown; ruled out in 0 of 1 comparisons";
     assert_eq!(passed.stderr.contains(line), passed.code == Some(0), "{}", passed.stderr);
 }
+
+#[test]
+fn run_is_compared_with_a_publication_without_a_second_run() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    // Of the stored run no arm has path and traffic of a figure.
+    let none = bench.run(["compare", "before", "published:azure-stress-2018"]).expect_code(6);
+    assert!(none.stdout.contains("Published figures") && none.stdout.contains("no value"), "{}", none.stdout);
+    let document =
+        bench.run(["compare", "before", "published:azure-stress-2018", "-J"]).expect_code(6).json();
+    assert_eq!(document["published"][0]["publication"], "azure-stress-2018");
+    assert_eq!(document["runs"].as_array().unwrap().len(), 1);
+    for (words, reason) in [
+        (&["compare", "before", "published:azure"][..], "publications with figures: azure-stress-2018"),
+        (&["compare", "published:linux-hyper-v", "published:azure-dpdk-2025"], "no run is named"),
+        (
+            &["compare", "before", "published:azure-stress-2018", "--fail-if", "latency-p50 > 10 %"],
+            "one run is named",
+        ),
+    ] {
+        let refused = bench.run(words).expect_code(2);
+        assert!(refused.stderr.contains(reason), "{words:?}: {}", refused.stderr);
+    }
+}

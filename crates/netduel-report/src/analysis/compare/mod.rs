@@ -11,10 +11,12 @@ use std::collections::BTreeSet;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
+use netduel_model::published::Publication;
 use netduel_model::run::{Run, RunHeader};
 use netduel_stats::unpaired::dropped;
 use netduel_stats::verdict::{Judged, Rule, UnpairedQuestion, Verdict, judge_unpaired};
 
+use super::published::{self, OwnRun, PublishedFigure};
 use super::verdicts::{borne_out, margin};
 use super::{Analysis, ArmAnalysis, ArmValues, MetricAnalysis, Withheld, WorkloadAnalysis};
 
@@ -40,6 +42,8 @@ pub struct RunComparison<'a> {
     pub confidence: f64,
     /// The margin of no difference, a fraction: that of the first run.
     pub equivalence: f64,
+    /// Published figures beside the values of the runs.
+    pub published: Vec<PublishedFigure>,
 }
 
 /// A run of a comparison.
@@ -105,6 +109,11 @@ pub struct RunVerdict {
 
 /// Compares runs with the first one. Their order is kept.
 pub fn compare<'a>(sides: &[Side<'a>]) -> RunComparison<'a> {
+    compare_with(sides, &[])
+}
+
+/// The same, with the figures of these publications beside the values of each run. One run is enough then.
+pub fn compare_with<'a>(sides: &[Side<'a>], publications: &[&'static Publication]) -> RunComparison<'a> {
     let labelled = |(index, side): (usize, &Side<'a>)| {
         Some(ComparedRun { label: label(index)?, header: side.header, analysis: side.analysis })
     };
@@ -120,7 +129,10 @@ pub fn compare<'a>(sides: &[Side<'a>]) -> RunComparison<'a> {
     for subject in &mut subjects {
         explain(subject, &differences, &plans);
     }
-    RunComparison { runs, differences, subjects, unmatched, confidence, equivalence }
+    let own: Vec<OwnRun<'_>> =
+        runs.iter().map(|run| OwnRun { analysis: run.analysis, bed: run.header.bed.as_ref() }).collect();
+    let published = published::against(publications, &own, confidence, equivalence);
+    RunComparison { runs, differences, subjects, unmatched, confidence, equivalence, published }
 }
 
 /// `A` to `Z`, then `run27`.
@@ -258,10 +270,21 @@ fn explain(subject: &mut Subject, differences: &[Difference], plans: &[&Resolved
 }
 
 impl RunComparison<'_> {
-    /// Whether every comparison has data: at least one value in both runs. False without a comparison.
+    /// Whether every comparison has data: at least one value in both runs, or of one run beside a published figure. False without a
+    /// comparison.
     pub fn has_data(&self) -> bool {
-        let mut verdicts = self.subjects.iter().flat_map(|subject| &subject.verdicts).peekable();
-        verdicts.peek().is_some() && verdicts.all(|verdict| !verdict.sizes.contains(&0))
+        let verdicts = self.subjects.iter().flat_map(|subject| &subject.verdicts);
+        let published = self.published.iter().flat_map(|figure| &figure.values);
+        let mut have_data = verdicts
+            .map(|verdict| !verdict.sizes.contains(&0))
+            .chain(published.map(|value| value.n > 0))
+            .peekable();
+        have_data.peek().is_some() && have_data.all(|has_data| has_data)
+    }
+
+    /// Whether runs are compared with each other, not only with published figures.
+    pub fn is_of_runs(&self) -> bool {
+        self.runs.len() > 1
     }
 
     /// The label of a run.
