@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crate::metric::Metric;
 use crate::plan::spec::PathKind;
-use crate::workload::{Family, WorkloadType};
+use crate::workload::{Family, Traffic, Workload, WorkloadType};
 
 /// The sources.
 const PUBLICATIONS: &str = include_str!("published/publications.csv");
@@ -165,6 +165,18 @@ impl Figure {
     /// Whether it is about a machine size; upper and lower case are equal.
     pub fn is_of(&self, size: &str) -> bool {
         self.size.eq_ignore_ascii_case(size)
+    }
+
+    /// Whether a workload has the traffic that it is about.
+    pub fn has_traffic_of(&self, workload: &Workload) -> bool {
+        let streams = match &workload.traffic {
+            Traffic::TcpStream(stream) => Some(stream.streams),
+            Traffic::UdpStream(stream) => Some(stream.flows),
+            _ => None,
+        };
+        workload.traffic.kind() == self.workload
+            && self.family.is_none_or(|family| family == workload.family)
+            && self.streams.is_none_or(|wanted| streams == Some(wanted))
     }
 }
 

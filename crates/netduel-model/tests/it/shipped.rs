@@ -179,16 +179,7 @@ fn plans_of_the_articles_have_the_traffic_of_the_published_figures() {
     };
     for figure in published::figures() {
         let arms = of(&figure.publication.id);
-        let has = arms.iter().flat_map(|arm| &arm.workloads).any(|workload| {
-            let streams = match &workload.traffic {
-                Traffic::TcpStream(stream) => Some(stream.streams),
-                Traffic::UdpStream(stream) => Some(stream.flows),
-                _ => None,
-            };
-            workload.traffic.kind() == figure.workload
-                && figure.family.is_none_or(|family| family == workload.family)
-                && figure.streams.is_none_or(|wanted| streams == Some(wanted))
-        });
+        let has = arms.iter().flat_map(|arm| &arm.workloads).any(|workload| figure.has_traffic_of(workload));
         assert!(has, "no plan repeats {figure:?}");
     }
 }

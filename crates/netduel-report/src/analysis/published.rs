@@ -8,7 +8,7 @@ use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::spec::PathKind;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::published::{Figure, Measure, Packets, Publication, figures, packets};
-use netduel_model::workload::{Traffic, WorkUnit, Workload};
+use netduel_model::workload::WorkUnit;
 use netduel_stats::paired::{self, Estimate};
 
 use super::{Analysis, ArmAnalysis, ArmPackets, ArmValues, MetricAnalysis, WorkloadAnalysis};
@@ -280,7 +280,7 @@ pub(crate) fn is_about(
     bed: Option<&RunBed>,
 ) -> bool {
     let path = analysis.plan.arm(&arm.arm).and_then(|arm| path(arm, &analysis.plan, bed));
-    path == Some(figure.path) && has_traffic(figure, &arm.workload)
+    path == Some(figure.path) && figure.has_traffic_of(&arm.workload)
 }
 
 /// The path of an arm: that which it proves, or on a bed that of the client's NIC, as its guest shows it.
@@ -291,15 +291,4 @@ fn path(arm: &Arm, plan: &ResolvedPlan, bed: Option<&RunBed>) -> Option<PathKind
         Some(if seen.vf.is_some() { PathKind::Vf } else { PathKind::Synthetic })
     };
     arm.expect_path.or_else(of_nic)
-}
-
-fn has_traffic(figure: &Figure, workload: &Workload) -> bool {
-    let streams = match &workload.traffic {
-        Traffic::TcpStream(stream) => Some(stream.streams),
-        Traffic::UdpStream(stream) => Some(stream.flows),
-        _ => None,
-    };
-    workload.traffic.kind() == figure.workload
-        && figure.family.is_none_or(|family| family == workload.family)
-        && figure.streams.is_none_or(|wanted| streams == Some(wanted))
 }
