@@ -1,10 +1,12 @@
-//! What tests of several crates share: skips (the one reader of `REQUIRE_ALL`, and the lines that `cargo xtask test` counts), and tests
-//! in a network namespace of their own. For tests and xtask only: no product crate depends on it.
+//! What tests of several crates share: skips (the one reader of `REQUIRE_ALL`, and the lines that `cargo xtask test` counts), tests
+//! in a network namespace of their own, and programs that a test makes. For tests and xtask only: no product crate depends on it.
 #![forbid(unsafe_code)]
 
 mod namespace;
+mod program;
 
 pub use namespace::{NewNamespace, in_namespace};
+pub use program::{copy_program, write_program};
 
 /// The variable that makes a failure of each skip, when it is `1`.
 pub const REQUIRE_ALL: &str = "REQUIRE_ALL";

@@ -1,10 +1,10 @@
 //! netduel outside of the guests, as a user has it on a workstation: its hosts are the guests, over ssh.
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use netduel_guests::{Bed, Prepared};
+use netduel_test_support::write_program;
 use serde_json::Value;
 
 use super::prepared;
@@ -38,8 +38,7 @@ impl Coordinator {
         let path = folder.join("ssh_config");
         fs::write(&path, config).unwrap();
         let script = format!("#!/bin/sh\nexec /usr/bin/ssh -F \"{}\" \"$@\"\n", path.display());
-        fs::write(&ssh, script).unwrap();
-        fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&ssh, script);
         Self { netduel: prepared.netduel(), folder }
     }
 
@@ -53,8 +52,7 @@ impl Coordinator {
     /// Writes a file into the folder that is the first of the program's search path; returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.join(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, text);
         path.display().to_string()
     }
 

@@ -1,12 +1,11 @@
 //! Errors of testpmd and its unexpected end are reported with its own output.
-use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use netduel_interop::dpdk_host::HugePages;
 use netduel_interop::testpmd::{Command, Device, DpdkError, Memory, Mode, Testpmd};
 use netduel_model::units::Nanos;
-use netduel_test_support::skip;
+use netduel_test_support::{skip, write_program};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::traffic::{SOON, begin, command};
@@ -109,8 +108,7 @@ peer.send(b'''{greeting}''')
 peer.recv(100)
 "
     );
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, script);
     Command { program: path.to_string_lossy().into_owned(), ..null() }
 }
 
@@ -134,8 +132,7 @@ fn unknown_version_is_rejected_and_quoted() {
 fn testpmd_without_a_prompt_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("testpmd");
-    std::fs::write(&path, "#!/bin/sh\necho EAL: still probing\nexec sleep 3600\n").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, "#!/bin/sh\necho EAL: still probing\nexec sleep 3600\n");
     let slow = Command { program: path.to_string_lossy().into_owned(), ..null() };
     let error = Testpmd::start(&slow, Duration::from_secs(1)).unwrap_err();
     assert!(matches!(&error, DpdkError::Silent { .. }), "{error}");

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use netduel_test_support::skip;
+use netduel_test_support::{copy_program, skip};
 use rustix::process::{Pid, PidfdFlags};
 use serde_json::Value;
 
@@ -52,9 +52,7 @@ impl Bench {
         let everyone = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(directory.path(), everyone).unwrap();
         for program in ["lab", "echo"] {
-            // Copied by another process: a program started by another test meanwhile would hold the copy open for writing.
-            let copied = Command::new("cp").arg(example(program)).arg(directory.path()).status().unwrap();
-            assert!(copied.success());
+            copy_program(example(program), directory.path());
         }
         let bench = Self { user, directory };
         let name = name_for("permitted");

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use netduel_sys::pty::Pty;
-use netduel_test_support::skip;
+use netduel_test_support::{copy_program, skip};
 
 use crate::support::{Bench, LATENCY, TWO_PATHS, UnderWay, short_plan};
 
@@ -40,7 +40,7 @@ fn run_without_threads_ends_with_a_documented_code() {
     let bench = Bench::new();
     std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let program = bench.path().join("netduel");
-    std::fs::copy(env!("CARGO_BIN_EXE_netduel"), &program).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_netduel"), &program);
     let plan = plan(&bench);
     let mut ended_early = 0;
     for limit in 1..=64 {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use netduel_sys::bpf::{Attach, Code, Link, Program, ProgramKind};
 use netduel_sys::xdp::{Settings, XdpSocket};
-use netduel_test_support::skip;
+use netduel_test_support::{copy_program, skip};
 use rustix::process::Signal;
 
 use crate::support::{Bench, Finished, UnderWay, signal, signal_those_left, until};
@@ -124,7 +124,7 @@ fn missing_privilege_and_loopback_are_rejected_with_the_reason() {
     }
     let bench = Bench::new();
     std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_netduel"), bench.path().join("netduel")).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_netduel"), bench.path().join("netduel"));
     let unprivileged = "\"setpriv\", \"--reuid=65534\", \"--regid=65534\", \"--clear-groups\", ";
     for (prefix, generator, receiver, words) in [
         (

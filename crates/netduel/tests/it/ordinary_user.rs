@@ -1,5 +1,5 @@
 //! Without root: an ordinary user builds the lab, runs the comparison and leaves nothing behind.
-use netduel_test_support::{not_compared, skip};
+use netduel_test_support::{copy_program, not_compared, skip};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn ordinary_user_runs_a_comparison() {
     let bench = Bench::new();
     std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let program = bench.path().join("netduel");
-    std::fs::copy(env!("CARGO_BIN_EXE_netduel"), &program).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_netduel"), &program);
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 12\nblocks_max = 12"));
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
@@ -52,7 +52,7 @@ fn namespace_that_a_user_may_not_enter_ends_a_run_with_the_permission() {
     let bench = Bench::new();
     std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let program = bench.path().join("netduel");
-    std::fs::copy(env!("CARGO_BIN_EXE_netduel"), &program).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_netduel"), &program);
     let plan = bench.plan(&format!(
         "name = \"locked\"\nquestion = \"Is it locked?\"\n\
          [hosts.a]\nlaunch = \"netns\"\nnetns = \"{name}\"\n\

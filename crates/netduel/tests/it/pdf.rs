@@ -1,11 +1,10 @@
 //! A PDF by an installed browser: its pages have the report, and neither a finished nor an interrupted one leaves a process or a file behind.
 use std::fs;
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use netduel_test_support::skip;
+use netduel_test_support::{skip, write_program};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal};
 
@@ -24,8 +23,7 @@ fn is_installed(program: &str) -> bool {
 /// A program in place of a browser.
 fn stand_in(bench: &Bench, script: &str) -> PathBuf {
     let path = bench.path().join("browser");
-    fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, format!("#!/bin/sh\n{script}"));
     path
 }
 

@@ -1,8 +1,7 @@
 //! A whole run: verdicts, report, formats, interrupt and resume, an A/A run.
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use netduel_test_support::not_compared;
+use netduel_test_support::{not_compared, write_program};
 use rustix::process::Signal;
 
 use crate::support::{Bench, Finished, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, signal, verdicts};
@@ -56,8 +55,7 @@ fn resumed_run_keeps_finished_trials() {
     let other = bench.path().join("another-build");
     let mut program = std::fs::read(env!("CARGO_BIN_EXE_netduel")).unwrap();
     program.push(0);
-    std::fs::write(&other, program).unwrap();
-    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&other, program);
     let mut command = Command::new(&other);
     bench.mark(&mut command);
     let refused = Finished::from(command.args(["run", "--resume", "last"]).output().unwrap()).expect_code(4);

@@ -1,11 +1,10 @@
 //! Hosts of `launch = "ssh"`, with a real sshd on a loopback address of a network namespace of its own. Its users, keys and folders are
 //! those of the test.
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use netduel_test_support::{NewNamespace, skip};
+use netduel_test_support::{NewNamespace, skip, write_program};
 use rustix::process::{Pid, Signal};
 
 use crate::support::{Bench, Finished, LATENCY, UnderWay, signal, signal_those_left, until};
@@ -95,8 +94,7 @@ impl Scene {
     }
 
     fn program(&self, name: &str, script: &str) {
-        fs::write(self.at(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(self.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(self.at(name), format!("#!/bin/sh\n{script}\n"));
     }
 
     fn netduel(&self, words: &[&str]) -> Command {

@@ -1,10 +1,9 @@
 //! VMs of a bed: network namespaces with an sshd each. Their user, keys and folders are those of the test.
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use netduel_test_support::{NewNamespace, skip};
+use netduel_test_support::{NewNamespace, skip, write_program};
 
 use crate::support::{Bench, until};
 
@@ -64,9 +63,7 @@ pub fn move_to_physical_host(name: &str) {
 
 /// Writes a program of a test into its folder.
 pub fn program(bench: &Bench, name: &str, script: &str) {
-    let path = bench.path().join(name);
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(bench.path().join(name), format!("#!/bin/sh\n{script}\n"));
 }
 
 impl Vms {
