@@ -19,7 +19,7 @@ use crate::format::{FORMAT, FirstLine, KIND, Record};
 use crate::reader::TornTail;
 use crate::removed::{self, Fate};
 
-/// Appends to a run. It holds a lock, so no other process can write the run; the kernel releases the lock when the process ends.
+/// Appends to a run. It holds a lock, so no other process can write the run; the lock ends with the writer, or with the process.
 #[derive(Debug)]
 pub struct RunWriter {
     file: File,
@@ -179,6 +179,8 @@ impl Drop for RunWriter {
     fn drop(&mut self) {
         // Reserved space lies beyond the end of the file and would stay allocated until the file is deleted.
         let _ = self.truncate();
+        // Closing the file may not unlock it: a child that another thread starts has the descriptor until it executes its program.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

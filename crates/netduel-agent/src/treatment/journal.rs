@@ -137,6 +137,15 @@ impl Journal {
     }
 }
 
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Closing the file may not unlock it: a child that another thread starts has the descriptor until it executes its program.
+        if let Some(file) = &self.file {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
+    }
+}
+
 /// A new file with its lock. An agent that looks through the journals may lock it first, for a moment, and removes it because it is
 /// empty: then it is made again.
 fn locked(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
