@@ -3,6 +3,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 
 use netduel_model::run::RunEnd;
+use netduel_model::warning::Warning;
 use netduel_store::{Store, StoreError};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
@@ -49,12 +50,16 @@ fn kill_at_any_time_loses_no_stored_trial() {
             assert!(store.list().expect("a listing").iter().all(|run| run.contents.is_ok()));
             continue;
         }
-        let (run, _) = store.read_with_note("last").expect("the run can be read");
+        let (mut run, torn) = store.read_with_note("last").expect("the run can be read");
         assert!(run.trials.len() as u32 >= stored, "{} of {stored}", run.trials.len());
         for (block, trial) in run.trials.iter().enumerate() {
             assert_eq!(trial, &sample::long_trial(block as u32, 4000));
         }
         let (resumed, mut writer) = store.resume(&run.header.id).expect("the run can be resumed");
+        // It was killed while it wrote a record: readers have a warning, and the writer has removed what there was of it.
+        assert_eq!(writer.cut_off(), torn);
+        let warned = torn.map(|torn| Warning::RecordIncomplete { bytes: torn.bytes });
+        assert_eq!(run.warnings.pop(), warned);
         assert_eq!(resumed, run);
         writer.trial(&sample::trial(99)).expect("a trial is stored");
         writer.end(&RunEnd::BlockLimitReached).expect("the end is stored");
