@@ -27,9 +27,9 @@ fn ordinary_user_runs_a_comparison() {
     assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
     let verdicts = verdicts(&run.json());
     let (metric, tone, words) = verdicts.iter().find(|(metric, ..)| metric == "latency-p50").unwrap();
-    // Other programs can widen the spread beyond the difference: then more blocks are needed, or none would be enough.
+    // Other programs can widen the spread beyond the difference, or stall a trial, whose values are then bounds.
     if tone == "open" {
-        assert!(words.contains("the spread is too large") || words.contains("more block"), "{words}");
+        assert!(words.starts_with("inconclusive"), "{words}");
         not_compared(format!("{metric}: {words}"));
     } else {
         assert_eq!(tone, "better", "{metric}: {words}");

@@ -17,9 +17,9 @@ fn paths_of_a_lab_are_distinguished_and_the_lab_is_removed() {
     let mut better = 0;
     for metric in ["throughput", "latency-p50"] {
         let (_, tone, words) = verdicts.iter().find(|(name, ..)| name == metric).unwrap();
-        // Other programs can widen the spread beyond the difference: then more blocks are needed, or none would be enough.
+        // Other programs can widen the spread beyond the difference, or stall a trial, whose values are then bounds.
         if tone == "open" {
-            assert!(words.contains("the spread is too large") || words.contains("more block"), "{words}");
+            assert!(words.starts_with("inconclusive"), "{words}");
             not_compared(format!("{metric}: {words}"));
             continue;
         }
