@@ -110,6 +110,9 @@ fn perform(event: &PathEvent, treatments: &mut Treatments) -> Result<(), String>
     let action = match event.kind {
         PathEventKind::Down => TreatmentAction::Vf { interface },
         PathEventKind::Remove => TreatmentAction::Pci { interface },
+        PathEventKind::Command => {
+            TreatmentAction::Command { command: event.command.clone(), undo: event.undo.clone() }
+        }
         PathEventKind::Return => return restore(treatments),
         kind => return Err(format!("{kind} is not possible on a host that is no guest of the lab")),
     };

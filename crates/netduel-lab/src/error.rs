@@ -187,6 +187,14 @@ pub enum LabError {
         /// The name.
         host: String,
     },
+    /// The keeper runs no commands.
+    #[error(
+        "run the command of an event for guest {host} of the lab: only hosts outside of labs have this event"
+    )]
+    CommandEvent {
+        /// The guest.
+        host: String,
+    },
     /// The keeper ended without an answer.
     #[error("{operation}: the keeper of lab {name} ended unexpectedly{}", LastWords(last_words))]
     KeeperDied {

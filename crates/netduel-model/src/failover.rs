@@ -34,6 +34,12 @@ pub struct PathEvent {
     /// The interface, on a host that is not a guest of the lab; a guest's is the lab's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
+    /// The program of the kind `command`, with its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The program that undoes it, with its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<String>,
 }
 
 /// What can be done to a path.
@@ -54,12 +60,14 @@ pub enum PathEventKind {
     AddNic,
     /// The second network interface is removed. In the lab only.
     RemoveNic,
+    /// A program of the plan changes the path, or asks another program to. Not in the lab.
+    Command,
 }
 
 impl PathEventKind {
-    /// Whether it takes the accelerated path away.
+    /// Whether it takes the accelerated path away. A command may.
     pub fn takes(self) -> bool {
-        matches!(self, Self::Remove | Self::Graceful | Self::Carrier | Self::Down)
+        matches!(self, Self::Remove | Self::Graceful | Self::Carrier | Self::Down | Self::Command)
     }
 
     /// The word in a plan.
@@ -68,12 +76,14 @@ impl PathEventKind {
     }
 }
 
-/// For people: `remove at 1 s (client)`.
+/// For people: `remove at 1 s (client)`, ``command `az network nic update` at 1 s (client eth0)``.
 impl fmt::Display for PathEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on = word(&self.on);
         let interface = self.interface.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-        write!(f, "{} at {} ({on}{interface})", self.kind, self.at)
+        let command =
+            if self.command.is_empty() { String::new() } else { format!(" `{}`", self.command.join(" ")) };
+        write!(f, "{}{command} at {} ({on}{interface})", self.kind, self.at)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Timeouts of the steps of a trial. Pure.
-use netduel_model::failover::{PathEventKind, RETURN_DEADLINE_NS};
+use netduel_model::failover::{PathEvent, PathEventKind, RETURN_DEADLINE_NS};
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Role, Traffic, Workload};
@@ -50,13 +50,19 @@ pub(super) fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
     STEP_TIMEOUT_NS + 2 * treatments.iter().map(wait_ns).sum::<u64>()
 }
 
-/// Time in which an agent may still change its own interfaces after the traffic of a failover: an event in progress, and the return of a
-/// removed interface.
+/// Time in which an agent may still change its own interfaces after the traffic of a failover: an event in progress, and the undoing of
+/// those before it.
 pub(super) fn return_ns(traffic: &Traffic) -> u64 {
     let events = traffic.facts().events;
     let own = || events.iter().filter(|event| event.interface.is_some());
-    let taken = own().filter(|event| event.kind != PathEventKind::Return).count() as u64;
-    if own().next().is_none() { 0 } else { (1 + taken) * RETURN_DEADLINE_NS }
+    let wait_ns = |event: &PathEvent| match event.kind {
+        PathEventKind::Return => 0,
+        PathEventKind::Command => COMMAND_TIMEOUT_NS,
+        _ => RETURN_DEADLINE_NS,
+    };
+    let in_progress_ns = own().map(wait_ns).max();
+    in_progress_ns
+        .map_or(0, |longest_ns| longest_ns.max(RETURN_DEADLINE_NS) + own().map(wait_ns).sum::<u64>())
 }
 
 /// Timeout of restoring a host of a plan.
@@ -72,7 +78,6 @@ fn arm_timeout_ns(arm: &Arm) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use netduel_model::failover::PathEvent;
     use netduel_model::plan::spec::Side;
     use netduel_model::units::{Bytes, PerSecond};
     use netduel_model::workload::{Direction, Failover, TcpEngine};
@@ -85,6 +90,8 @@ mod tests {
             kind: *kind,
             on: Side::Client,
             interface: interface.map(str::to_owned),
+            command: Vec::new(),
+            undo: Vec::new(),
         };
         Traffic::Failover(Failover {
             streams: 1,
@@ -119,5 +126,8 @@ mod tests {
         // A return in progress at the end of the traffic, and its repetition when it failed.
         assert!(DONE_MARGIN_NS + return_ns(&own) > 2 * RETURN_DEADLINE_NS);
         assert_eq!(return_ns(&failover(&[(down, None), (back, None)])), 0, "the lab's are the coordinator's");
+        // It runs at the end of the traffic, and then its undo.
+        let command = failover(&[(PathEventKind::Command, Some("vf0"))]);
+        assert!(DONE_MARGIN_NS + return_ns(&command) > 2 * COMMAND_TIMEOUT_NS);
     }
 }

@@ -48,6 +48,7 @@ impl Topology {
             PathEventKind::Return => half.restore_function(mtu, far_mac)?,
             PathEventKind::AddNic => half.plug_second(mtu)?,
             PathEventKind::RemoveNic => half.unplug_second()?,
+            PathEventKind::Command => return Err(LabError::CommandEvent { host: guest.to_owned() }),
         }
         Ok(Performed { began_ns, ended_ns: clock::monotonic_ns() })
     }

@@ -176,13 +176,19 @@ shape! {
     pub struct EventSpec {
         /// Time after the start of the traffic: later than the previous event, earlier than the end of the duration.
         required at: Nanos,
-        /// `remove`, `graceful`, `carrier`, `down`, `return`, `add-nic` or `remove-nic`. Hosts that are not lab guests have `remove` (of
-        /// the PCI device), `down` and `return` only.
+        /// `remove`, `graceful`, `carrier`, `down`, `return`, `add-nic`, `remove-nic` or `command`. Hosts that are not lab guests have
+        /// `remove` (of the PCI device), `down`, `return` and `command`; lab guests have all but `command`.
         required kind as "do": PathEventKind,
         /// The host whose interface is changed. Default: the client.
         optional on: Side,
         /// The interface, on a host that is not a lab guest. Lab guests always use the virtual function `vf0`.
         optional interface: String,
+        /// With `do = "command"`: the program and its arguments, which the agent runs on the host for at most 30 s. The event lasts as long as
+        /// the program runs.
+        optional command: Vec<String>,
+        /// With `do = "command"`, required: the program and arguments that undo it. `return` runs it; without `return` it runs after the
+        /// traffic.
+        optional undo: Vec<String>,
     }
 }
 

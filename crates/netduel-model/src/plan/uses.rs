@@ -41,6 +41,11 @@ impl HostCommand {
         let words = std::iter::once(&dpdk.program).chain(&dpdk.args).cloned().collect();
         Self { words, undo: Vec::new(), is_of_plan: dpdk.is_chosen_by_plan() }
     }
+
+    fn of_event(event: &PathEvent) -> Option<Self> {
+        let (words, undo) = (event.command.clone(), event.undo.clone());
+        (!words.is_empty()).then_some(Self { words, undo, is_of_plan: true })
+    }
 }
 
 impl HostUses<'_> {
@@ -78,7 +83,10 @@ impl ResolvedPlan {
                 for workload in &arm.workloads {
                     let facts = workload.traffic.facts();
                     let events = facts.events.iter().filter(|event| event.on.includes(role));
-                    uses.events.extend(events.filter(|event| seen.insert(format!("{event:?}"))));
+                    let new: Vec<&PathEvent> =
+                        events.filter(|event| seen.insert(format!("{event:?}"))).collect();
+                    uses.commands.extend(new.iter().filter_map(|event| HostCommand::of_event(event)));
+                    uses.events.extend(new);
                     let testpmd = facts.packets.and_then(|packets| packets.dpdk(role));
                     uses.commands.extend(
                         testpmd

@@ -139,6 +139,8 @@ fn event(spec: &EventSpec) -> Option<PathEvent> {
         kind: spec.kind?,
         on: spec.on.unwrap_or(Side::Client),
         interface: spec.interface.clone(),
+        command: spec.command.clone().unwrap_or_default(),
+        undo: spec.undo.clone().unwrap_or_default(),
     })
 }
 
@@ -208,8 +210,8 @@ fn check_order(events: &[PathEvent], path: &str, problems: &mut Problems<'_>) {
                 continue;
             }
             let wrong = match event.kind {
-                kind if kind.takes() && taken => Some("removes a path that is removed already"),
-                Return if !taken => Some("restores a path that was not removed"),
+                kind if kind.takes() && taken => Some("changes a path that is changed already"),
+                Return if !taken => Some("restores a path that was not changed"),
                 AddNic if added => Some("adds a second interface that is there already"),
                 PathEventKind::RemoveNic if !added => Some("removes a second interface that was not added"),
                 _ => None,
@@ -217,7 +219,7 @@ fn check_order(events: &[PathEvent], path: &str, problems: &mut Problems<'_>) {
             if let Some(wrong) = wrong {
                 let path = key_path(&element_path(path, index), "do");
                 let wrong = format!("is \"{}\", which {wrong}", event.kind);
-                let allowed = "each event that removes the path is followed by \"return\", and \"add-nic\" by \"remove-nic\", before the next of its kind";
+                let allowed = "each event that changes the path is followed by \"return\", and \"add-nic\" by \"remove-nic\", before the next of its kind";
                 problems.add(&path, wrong, allowed);
             }
             taken = event.kind.takes() || (taken && event.kind != Return);

@@ -49,7 +49,14 @@ fn what_is_left_out_has_its_default() {
     let workload = &plan.arms[0].workloads[0];
     let Traffic::Failover(failover) = &workload.traffic else { panic!("{:?}", workload.traffic) };
     assert_eq!((failover.streams, failover.size, failover.rate), (1, Bytes(64), PerSecond(1000)));
-    let event = |at, kind| PathEvent { at: Nanos(at), kind, on: Side::Client, interface: None };
+    let event = |at, kind| PathEvent {
+        at: Nanos(at),
+        kind,
+        on: Side::Client,
+        interface: None,
+        command: Vec::new(),
+        undo: Vec::new(),
+    };
     assert_eq!(
         failover.events,
         [event(1_000_000_000, PathEventKind::Remove), event(2_000_000_000, PathEventKind::Return)]
@@ -89,12 +96,12 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "return" }]"#,
-        "p:31: workloads[0].events[0].do: is \"return\", which restores a path that was not removed",
+        "p:31: workloads[0].events[0].do: is \"return\", which restores a path that was not changed",
     ),
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "remove" }, { at = "2 s", do = "carrier" }]"#,
-        "p:31: workloads[0].events[1].do: is \"carrier\", which removes a path that is removed already",
+        "p:31: workloads[0].events[1].do: is \"carrier\", which changes a path that is changed already",
     ),
     (
         EVENTS,
@@ -115,6 +122,26 @@ const WRONG: &[(&str, &str, &str)] = &[
         REAL,
         r#"set = { events = [{ at = "1 s", do = "carrier", interface = "vf7" }] }"#,
         "p:25: arms[1].set.events[0].do: is \"carrier\", which only guests of the lab have",
+    ),
+    (
+        REAL,
+        r#"set = { events = [{ at = "1 s", do = "command", interface = "vf7", undo = ["true"] }] }"#,
+        "p:25: arms[1].set.events[0].command: names no program",
+    ),
+    (
+        REAL,
+        r#"set = { events = [{ at = "1 s", do = "command", interface = "vf7", command = ["true"] }] }"#,
+        "p:25: arms[1].set.events[0].undo: names no program",
+    ),
+    (
+        REAL,
+        r#"set = { events = [{ at = "1 s", do = "down", interface = "vf7", command = ["true"] }] }"#,
+        "p:25: arms[1].set.events[0].command: is set, and the event is \"down\"",
+    ),
+    (
+        EVENTS,
+        r#"events = [{ at = "1 s", do = "command", command = ["true"], undo = ["true"] }]"#,
+        "p:31: workloads[0].events[0].do: is \"command\", which guests of the lab do not have",
     ),
     (
         REAL,

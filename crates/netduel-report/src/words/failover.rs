@@ -20,6 +20,7 @@ pub fn meaning(kind: PathEventKind) -> &'static str {
         PathEventKind::Return => "the removed path is restored",
         PathEventKind::AddNic => "a second network interface is added",
         PathEventKind::RemoveNic => "the second network interface is removed",
+        PathEventKind::Command => "a command of the plan changes the path",
     }
 }
 

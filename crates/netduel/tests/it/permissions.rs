@@ -30,6 +30,11 @@ name = "packets"
 type = "pps"
 generator = "dpdk"
 dpdk = {{ program = "{ran}", args = ["--burst=64"] }}
+[[workloads]]
+name = "moved"
+type = "failover"
+duration = "3 s"
+events = [{{ at = "1 s", do = "command", interface = "eth0", command = ["touch", "{ran}"], undo = ["rmdir", "{ran}"] }}]
 "#
     )
 }
@@ -50,6 +55,7 @@ fn plan_with_programs_is_refused_before_anything_starts() {
             "plan.toml:18: arms[1].treatments[0].command: runs `touch ",
             "plan.toml:25: workloads[0].dpdk.program: runs `",
             "plan.toml:25: workloads[0].dpdk.args: runs `dpdk-testpmd --burst=64`",
+            "plan.toml:30: workloads[1].events[0].command: runs `touch ",
         ] {
             assert!(refused.stderr.contains(place), "{words:?}: {place:?} is not in\n{}", refused.stderr);
         }
@@ -73,6 +79,7 @@ fn checked_plan_lists_what_a_run_does_on_each_host() {
         "near: this machine".to_owned(),
         format!("near: command `touch {ran}`, undone by `rm -f 'a b'`"),
         format!("near: command `{ran} --burst=64`"),
+        format!("near: command `touch {ran}`, undone by `rmdir {ran}`"),
         "near: sysctl net.ipv4.tcp_sack = 1".to_owned(),
     ] {
         assert!(checked.stdout.contains(&line), "{line:?} is not in\n{}", checked.stdout);
@@ -80,8 +87,9 @@ fn checked_plan_lists_what_a_run_does_on_each_host() {
     let uses =
         bench.run(["plan", "check", plan.to_str().unwrap(), "--json"]).expect_code(0).json()["uses"].clone();
     assert_eq!(uses[0]["launch"]["prefix"], serde_json::json!(["touch", ran]));
-    assert_eq!(uses[1]["commands"][1]["command"], serde_json::json!(["touch", ran]));
-    assert_eq!(uses[1]["commands"][1]["undo"], serde_json::json!(["rm", "-f", "a b"]));
+    assert_eq!(uses[1]["commands"][2]["command"], serde_json::json!(["touch", ran]));
+    assert_eq!(uses[1]["commands"][2]["undo"], serde_json::json!(["rm", "-f", "a b"]));
+    assert_eq!(uses[1]["commands"][1]["undo"], serde_json::json!(["rmdir", ran]));
     assert_eq!(uses[1]["commands"][0]["undo"], serde_json::Value::Null);
     assert_eq!(uses[1]["sysctls"], serde_json::json!([{ "name": "net.ipv4.tcp_sack", "value": "1" }]));
     assert!(!bench.path().join("ran").exists(), "a check ran a program");

@@ -6,7 +6,7 @@ use crate::plan::resolved::{Host, Launch, Treatment};
 use crate::plan::spec::{LabPath, Side};
 
 use super::treatments;
-use super::values::check_interface;
+use super::values::{check_command, check_interface};
 
 /// The hosts of an arm and what it changes on them.
 #[derive(Clone, Copy)]
@@ -19,7 +19,21 @@ pub(super) struct Ends<'a> {
 /// Notes events that the hosts of an arm do not have. `path`: where the list of events stands.
 pub(super) fn check(events: &[PathEvent], ends: Ends<'_>, path: &str, problems: &mut Problems<'_>) {
     for (index, event) in events.iter().enumerate() {
-        check_hosts(event, ends, &element_path(path, index), problems);
+        let path = element_path(path, index);
+        check_command_of(event, &path, problems);
+        check_hosts(event, ends, &path, problems);
+    }
+}
+
+/// A command has its undo, and other events have neither.
+fn check_command_of(event: &PathEvent, path: &str, problems: &mut Problems<'_>) {
+    for (key, words) in [("command", &event.command), ("undo", &event.undo)] {
+        if event.kind == PathEventKind::Command {
+            check_command(problems, &key_path(path, key), words);
+        } else if !words.is_empty() {
+            let wrong = format!("is set, and the event is \"{}\"", event.kind);
+            problems.add(&key_path(path, key), wrong, "leave it out, or write `do = \"command\"`");
+        }
     }
 }
 
@@ -27,6 +41,10 @@ fn check_hosts(event: &PathEvent, ends: Ends<'_>, path: &str, problems: &mut Pro
     let (Some(client), Some(server)) = (ends.client, ends.server) else { return };
     let in_lab = [client, server].map(|host| matches!(host.launch, Launch::Lab { .. }));
     if in_lab == [true, true] {
+        if event.kind == PathEventKind::Command {
+            let wrong = "is \"command\", which guests of the lab do not have";
+            problems.add(&key_path(path, "do"), wrong, "allowed here: all other events");
+        }
         if event.interface.is_some() {
             let wrong = "names an interface, but guests of the lab have one to take";
             let allowed = format!("leave it out: it is {}", lab::ACCELERATED_INTERFACE);
@@ -45,9 +63,13 @@ fn check_hosts(event: &PathEvent, ends: Ends<'_>, path: &str, problems: &mut Pro
         }
         return;
     }
-    if !matches!(event.kind, PathEventKind::Remove | PathEventKind::Down | PathEventKind::Return) {
+    let is_of_lab = matches!(
+        event.kind,
+        PathEventKind::Graceful | PathEventKind::Carrier | PathEventKind::AddNic | PathEventKind::RemoveNic
+    );
+    if is_of_lab {
         let wrong = format!("is \"{}\", which only guests of the lab have", event.kind);
-        problems.add(&key_path(path, "do"), wrong, "allowed here: `remove`, `down` or `return`");
+        problems.add(&key_path(path, "do"), wrong, "allowed here: `remove`, `down`, `return` or `command`");
     }
     for (side, host) in [(Side::Client, client), (Side::Server, server)] {
         if (event.on == side || event.on == Side::Both)

@@ -2,7 +2,7 @@
 use crate::dpdk::DpdkSettings;
 use crate::plan::permissions::{Forbidden, Permissions};
 use crate::plan::problem::{Problems, element_path, key_path};
-use crate::plan::spec::{DpdkSpec, LaunchKind, PlanSpec, TreatmentSpec};
+use crate::plan::spec::{DpdkSpec, LaunchKind, PlanSpec, SettingsSpec, TreatmentSpec};
 
 /// Notes each of them where it stands.
 pub(super) fn check(spec: &PlanSpec, permissions: Permissions, problems: &mut Problems<'_>) {
@@ -19,12 +19,23 @@ pub(super) fn check(spec: &PlanSpec, permissions: Permissions, problems: &mut Pr
             let path = element_path(&key_path(&path, "treatments"), index);
             check_treatment(treatment, permissions, &path, problems);
         }
-        let dpdk = arm.set.as_ref().and_then(|set| set.dpdk.as_ref());
-        check_testpmd(dpdk, permissions, &key_path(&path, "set"), problems);
+        if let Some(set) = &arm.set {
+            check_settings(set, permissions, &key_path(&path, "set"), problems);
+        }
     }
     for (index, workload) in spec.workloads.iter().flatten().enumerate() {
         let path = element_path("workloads", index);
-        check_testpmd(workload.settings.dpdk.as_ref(), permissions, &path, problems);
+        check_settings(&workload.settings, permissions, &path, problems);
+    }
+}
+
+fn check_settings(set: &SettingsSpec, permissions: Permissions, path: &str, problems: &mut Problems<'_>) {
+    check_testpmd(set.dpdk.as_ref(), permissions, path, problems);
+    for (index, event) in set.events.iter().flatten().enumerate() {
+        if let Some(words) = &event.command {
+            let path = element_path(&key_path(path, "events"), index);
+            note(permissions.refuse_command(words), &key_path(&path, "command"), problems);
+        }
     }
 }
 
