@@ -15,11 +15,13 @@ use crate::{repeat, setup, step, test_run, workspace};
 const USAGE: &str = "\
 usage: cargo xtask guests prepare
        cargo xtask guests up SCENE [COMMAND ...]
+       cargo xtask guests failover
 
   prepare   fetch QEMU, a kernel and programs into target/guests, build a static netduel, make the file system of guests;
             installs nothing. Needs apt-get with a source of Debian 12
   up SCENE  boot both guests of a scene; run the command, or a shell, where `ssh` reaches them; then end everything.
             Needs root
+  failover  outages of guests below net_failover and a bond, and of the lab, as rows of a table; takes some ten minutes
 ";
 
 /// Below the target folder.
@@ -34,6 +36,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     match &words[..] {
         ["prepare"] => prepare().map(|_| true),
         ["up", scene, command @ ..] => up(scene, command),
+        ["failover"] => failover(),
         _ => {
             print!("{USAGE}");
             for scene in SCENES {
@@ -128,6 +131,18 @@ fn build() -> Result<PathBuf> {
         bail!("the static netduel does not build; cargo's message is above");
     }
     Ok(static_program())
+}
+
+/// The test of the table, with its output.
+fn failover() -> Result<bool> {
+    let prepared = prepare()?;
+    let mut command =
+        step::cargo(["test", "--package", "netduel-guests", "--test", "it", "failover_table::"]);
+    command
+        .args(["--", "--nocapture"])
+        .env(FOLDER_VARIABLE, prepared.folder())
+        .env("NETDUEL_FAILOVER_TABLE", "1");
+    step::succeeds(&mut command)
 }
 
 fn up(name: &str, words: &[&str]) -> Result<bool> {

@@ -6,6 +6,7 @@ mod azure;
 mod coordinator;
 mod device_treatments;
 mod failover;
+mod failover_table;
 mod inspected;
 mod killed;
 mod lifetime;
