@@ -15,7 +15,7 @@ use netduel_sys::local_bind::LocalBind;
 use super::values::{bytes, cores, per_second, rate, test_time, time};
 use crate::cli::keyword::{keywords, word};
 use crate::cli::range::{count, count_of, help, whole};
-use crate::cli::shared::{JsonArgs, QuietArgs, StoreArgs, TagArgs};
+use crate::cli::shared::{JsonArgs, QuietArgs, RedactArgs, StoreArgs, TagArgs};
 
 /// Options of every quick test.
 #[derive(Debug, Clone, Args)]
@@ -71,6 +71,8 @@ pub struct CommonArgs {
     /// Show the test on the whole terminal while it runs; its lines and its result are printed at the end.
     #[arg(long, conflicts_with_all = ["json", "json_stream", "quiet"])]
     pub live: bool,
+    #[command(flatten)]
+    pub redact: RedactArgs,
     /// Store the test as a run, for `netduel report`.
     #[arg(long)]
     pub save: bool,

@@ -33,9 +33,9 @@ use netduel_report::quick::SummaryInput;
 
 use crate::console::{page_layout, print, print_json, tell};
 use crate::exit::{Failure, Kind};
-use crate::program;
 use crate::run::{Live, RunSource, System, run_failure};
 use crate::run_store::{open_store, writable_store};
+use crate::{program, redaction};
 use args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use output::{Format, Output};
 use plan::Test;
@@ -66,6 +66,7 @@ pub fn connections(args: &CrrArgs) -> Result<(), Failure> {
 
 /// `netduel pps`: one test, or a sweep of several, whose values are in a table at the end.
 pub fn packets(args: &PpsArgs) -> Result<(), Failure> {
+    redaction::begin(args.common.redact.redact);
     let tests = Test::packets(args);
     // All are validated before the first one runs: the last size may be invalid.
     let placeholder = reach::placeholder(&args.common);
@@ -83,6 +84,7 @@ pub fn packets(args: &PpsArgs) -> Result<(), Failure> {
 }
 
 fn run(common: &CommonArgs, test: &Test) -> Result<(), Failure> {
+    redaction::begin(common.redact.redact);
     run_all(common, std::slice::from_ref(test)).map(drop)
 }
 
@@ -139,7 +141,8 @@ fn run_for(common: &CommonArgs, test: &Test, for_programs: &mut ForPrograms) -> 
     };
     let (server, plan) =
         ready(common, test).inspect_err(|failure| failed(failure, for_programs, Vec::new()))?;
-    for_programs.server = server.words();
+    redaction::learn(&plan).inspect_err(|failure| failed(failure, for_programs, Vec::new()))?;
+    for_programs.server = redaction::text(&server.words());
     let workload = plan.arms.first().and_then(|arm| arm.workloads.first());
     let workload =
         workload.ok_or_else(|| Failure::message(Kind::Internal, "the plan of a quick test is empty"))?;
@@ -183,7 +186,7 @@ fn execute(
     (test, plan, workload): (&Test, &ResolvedPlan, &Workload),
     output: &RefCell<Output>,
 ) -> Result<Done, Failure> {
-    output.borrow().begin(workload, (&server.words(), test.rate_per_stream))?;
+    output.borrow().begin(workload, (&redaction::text(&server.words()), test.rate_per_stream))?;
     let source = if common.save {
         let plan_text = test.plan_text(common, &server.at, server.address, &program::command_line())?;
         RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None, bed: None }
@@ -239,13 +242,20 @@ fn execute(
                 let host = hosts.get(plan.arms.first()?.pair.host(role))?;
                 netduel_report::quick::mtu(&trial.end(role)?.observation, host)
             });
-            let summary =
-                SummaryInput { workload, trial, shared_machine: shared, expected: expected.as_ref(), mtus };
-            let for_program = output.borrow_mut().end(plan, id.as_ref(), summary)?;
+            redaction::learn(hosts)?;
+            let (plan, trial) = (redaction::value(plan.clone())?, redaction::value(trial.clone())?);
+            let summary = SummaryInput {
+                workload,
+                trial: &trial,
+                shared_machine: shared,
+                expected: expected.as_ref(),
+                mtus,
+            };
+            let for_program = output.borrow_mut().end(&plan, id.as_ref(), summary)?;
             if let Some(id) = id {
                 tell(&format!("stored as run {id} (netduel report {id})"));
             }
-            let tested = Tested { workload: workload.clone(), trial: trial.clone(), shared_machine: shared };
+            let tested = Tested { workload: workload.clone(), trial, shared_machine: shared };
             let restored = match result {
                 Err(error @ RunError::NotRestored { .. }) => Err(run_failure(error)),
                 _ => Ok(()),

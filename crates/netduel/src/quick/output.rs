@@ -19,7 +19,7 @@ use netduel_report::words;
 use super::args::CommonArgs;
 use crate::console::{page_layout, print, print_json, print_json_line, print_lines, tell};
 use crate::exit::Failure;
-use crate::program;
+use crate::{program, redaction};
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Output {
         Self {
             format: Format::of(common),
             quiet: common.quiet.quiet,
-            from: common.bind.as_ref().map(ToString::to_string),
+            from: common.bind.as_ref().map(|bind| redaction::text(&bind.to_string())),
             traffic: workload.traffic.clone(),
             intervals: Intervals::new(&workload.traffic, interval_s, workload.timing.duration.as_secs_f64()),
             interval_s,
@@ -110,14 +110,18 @@ impl Output {
             Event::SearchTried { step } => self.tried(step),
             Event::Warned { warning } => {
                 tell(&format!("warning: {warning}"));
-                self.warnings.push(QuickWarning::of(warning));
+                self.warn(QuickWarning::of(warning));
             }
             Event::ProblemFound { text } => {
                 tell(text);
-                self.warnings.push(QuickWarning::of_host(text));
+                self.warn(QuickWarning::of_host(text));
             }
             _ => {}
         }
+    }
+
+    fn warn(&mut self, warning: QuickWarning) {
+        self.warnings.push(QuickWarning { text: redaction::text(&warning.text), ..warning });
     }
 
     fn progress(&mut self, role: Role, figures: LiveFigures) {

@@ -13,6 +13,7 @@ use super::string_input::{self, STDIN};
 use super::{known, tls};
 use crate::console::tell;
 use crate::exit::{Failure, Kind, chain};
+use crate::redaction;
 use netduel_model::pairing::Pairing;
 
 /// Time limit of an address.
@@ -80,6 +81,7 @@ fn prove(pairing: &Pairing, address: SocketAddr, common: &CommonArgs) -> Result<
 /// The name of the server of the arguments, and its pairing unless that is stored.
 fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Failure> {
     let with_new = |name: SocketName, pairing: Pairing| {
+        learn(&name);
         check_version(&name, common)?;
         // A stored pairing that cannot be read is replaced.
         let is_stored = known::find(&name).is_ok_and(|stored| stored.as_ref() == Some(&pairing));
@@ -98,6 +100,7 @@ fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Fa
         return with_new(name, pairing);
     }
     let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
+    learn(&name);
     check_version(&name, common)?;
     if known::find(&name)?.is_none() {
         return Err(Failure::message(
@@ -109,6 +112,11 @@ fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Fa
         ));
     }
     Ok((name, None))
+}
+
+/// With `--redact` no message shows the name from here on.
+fn learn(name: &SocketName) {
+    redaction::host(&name.to_string());
 }
 
 /// Whether the text of a host has a port: after a name, an IPv4 address, or the brackets of an IPv6 address.

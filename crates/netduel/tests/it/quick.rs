@@ -32,6 +32,12 @@ impl Served {
         string
     }
 
+    /// The IPv4 address of the server.
+    pub fn address(&self) -> &str {
+        let (host, _) = self.strings.iter().find(|(host, _)| !host.contains(':')).unwrap();
+        host
+    }
+
     pub fn client(&self, words: &[&str]) -> Finished {
         Finished::from(self.client_command(words).output().unwrap())
     }

@@ -1,6 +1,7 @@
 //! `--redact` in the commands: what they print and write has no name of this machine. The formats are covered in `netduel-report`.
 use netduel_test_support::skip;
 
+use crate::quick::Served;
 use crate::support::{Bench, Finished, STREAM, TWO_PATHS, short_plan};
 
 /// A user in the plan and the options.
@@ -61,6 +62,33 @@ fn run_report_compare_export_and_inspect_hide_names() {
     assert_hidden("the baseline", &std::fs::read_to_string(bench.path().join("theirs.json")).unwrap());
     let refused = bench.run(["compare", "own.json", "theirs", "--redact"]).expect_code(2);
     assert!(refused.stderr.contains("a baseline keeps its names"), "{}", refused.stderr);
+}
+
+#[test]
+fn quick_tests_hide_addresses_and_names() {
+    let served = Served::start("hidden", &[]);
+    let string = served.string(false).to_owned();
+    let address = served.address().to_owned();
+    let plain = served.client(&["tcp", &string, "-t", "0.2", "-J"]).expect_code(0).stdout;
+    assert!(plain.contains(&address), "{plain}");
+    let here = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    for words in [
+        &["tcp", &address, "-t", "0.2", "-i", "0.1"][..],
+        &["udp", &address, "-t", "0.2", "-b", "1M", "-J"],
+        &["rr", &address, "-t", "0.2", "--json-stream"],
+        &["pps", &address, "-t", "0.2", "--frame", "64,128"],
+        // A wrong port: the failure names the server.
+        &["rr", &address, "-t", "0.2", "-p", "1", "-J"],
+    ] {
+        let shown = served.client(&[words, &["--redact"]].concat());
+        let text = shown.stdout + &shown.stderr;
+        assert!(text.contains("192.0.2."), "{words:?}: {text}");
+        assert!(
+            !text.contains(&address) && !text.contains(here.trim()),
+            "{words:?} shows {address}:\n{text}"
+        );
+    }
+    served.end();
 }
 
 #[test]

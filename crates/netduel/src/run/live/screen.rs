@@ -5,6 +5,7 @@ use netduel_report::words::{self, Tone};
 
 use super::canvas::{Glyphs, Line, Style, Theme, interval, shares, sparkline};
 use super::state::{Mark, Row, State};
+use crate::redaction;
 use crate::run::lines::{Standing, run_line};
 
 /// From this width on the screen has two columns.
@@ -349,15 +350,16 @@ fn blocks(state: &State, view: &View, width: usize) -> Section {
 }
 
 fn cpu(state: &State, view: &View, width: usize) -> Section {
-    let label = name_width(state.cpu.keys().map(netduel_model::ids::HostName::as_str));
-    let lines = state.cpu.iter().map(|(host, cores)| {
+    let hosts: Vec<String> = state.cpu.keys().map(|host| redaction::text(host.as_str())).collect();
+    let label = name_width(hosts.iter().map(String::as_str));
+    let lines = hosts.iter().zip(state.cpu.values()).map(|(host, cores)| {
         let busiest = cores.iter().copied().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
         let words = busiest.map_or_else(String::new, |(core, share)| {
             let mean = cores.iter().sum::<f64>() / cores.len() as f64;
             format!("  core {core} {:.0} %, mean {:.0} %", share * 100.0, mean * 100.0)
         });
         let room = width.saturating_sub(label + 4 + words.len());
-        Line::of(Style::Plain, format!("  {:<label$}  ", cut(host.as_str())))
+        Line::of(Style::Plain, format!("  {:<label$}  ", cut(host)))
             .with(Style::Accent, shares(cores, room, &view.glyphs))
             .with(Style::Plain, words)
     });

@@ -16,6 +16,7 @@ use netduel_report::words;
 use netduel_report::words::Tone;
 
 use crate::figure::trial_value;
+use crate::redaction;
 use crate::run::estimate::Estimate;
 use crate::run::rate::LiveRate;
 
@@ -191,7 +192,7 @@ impl State {
         if self.messages.len() == MESSAGES_MAX {
             self.messages.pop_front();
         }
-        self.messages.push_back(words::plain(text));
+        self.messages.push_back(words::plain(&redaction::text(text)));
     }
 
     fn run_started(&mut self, (total, done): (u32, u32), now_ns: u64) {
