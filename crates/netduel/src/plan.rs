@@ -48,13 +48,14 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             }
             let design = &resolved.design;
             print_lines(&format!(
-                "{} is a valid plan: {}\n{}{}{}{}  trials     {} in a block, {} to {} blocks, {}{}\n",
+                "{} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {} to {} blocks, {}{}\n",
                 plan.display(),
                 words::plain(&resolved.question),
                 contents(&resolved),
                 on_bed(&resolved, bed.as_ref()),
                 uses(&resolved),
                 ports(&resolved),
+                crossover(&resolved),
                 resolved.trials_per_block(),
                 design.blocks_min,
                 design.blocks_max,
@@ -68,6 +69,16 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// The arms that exchange their hosts; empty without a crossover.
+fn crossover(plan: &ResolvedPlan) -> String {
+    let Some(half) = plan.crossover_at() else { return String::new() };
+    let arms = plan.arms.iter().filter_map(|arm| {
+        let other = plan.counterpart(arm)?;
+        Some(format!("{} {} -> {}", arm.name, other.pair.client, other.pair.server))
+    });
+    format!("  crossover  after block {half}: {}\n", arms.collect::<Vec<_>>().join(", "))
 }
 
 /// The arms with their changes and proofs, and the workloads with their settings and metrics. Where arms run a workload differently, it

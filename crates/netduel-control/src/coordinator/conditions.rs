@@ -48,7 +48,11 @@ fn counted(cores: u32) -> Option<u32> {
 fn used<'a>(plan: &'a ResolvedPlan, host: &HostName, then: &'a HostSnapshot) -> BTreeSet<&'a str> {
     let mut used: BTreeSet<&str> = BTreeSet::new();
     for arm in &plan.arms {
-        for role in [Role::Client, Role::Server].into_iter().filter(|role| arm.pair.host(*role) == host) {
+        let uses_in = |role: &Role| {
+            let other = plan.counterpart(arm).map(|other| other.pair.host(*role));
+            arm.pair.host(*role) == host || other == Some(host)
+        };
+        for role in [Role::Client, Role::Server].into_iter().filter(uses_in) {
             used.extend(arm.expected(role));
         }
     }

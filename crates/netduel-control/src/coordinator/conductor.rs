@@ -264,6 +264,8 @@ impl<'a> Conductor<'a> {
         let Some((arm, workload)) = found else {
             return Ok(Err(PlanFault::NoWorkload { workload: slot.workload, arm: slot.arm }.into()));
         };
+        let in_block = plan.arm_in(arm, slot.block);
+        let arm = in_block.as_ref();
         if let Some(error) = self.drop_arms_of_unrestored_hosts() {
             return Ok(Err(error));
         }
@@ -338,7 +340,7 @@ impl<'a> Conductor<'a> {
         let arms = plan.arms.iter().filter(|arm| !self.dropped.contains_key(&arm.name));
         let arms: Vec<(ArmName, String)> = arms
             .filter_map(|arm| {
-                let changed = left_on(&arm.pair.client).or_else(|| left_on(&arm.pair.server))?;
+                let changed = plan.hosts_of(arm).find_map(left_on)?;
                 let reason = format!("host {changed} is not restored after a treatment could not be undone");
                 Some((arm.name.clone(), reason))
             })

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use netduel_model::event::Event;
 use netduel_model::ids::HostName;
-use netduel_model::plan::Arm;
+use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
 
 use super::conductor::Conductor;
@@ -16,12 +16,12 @@ use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent};
 const INTERVAL: Nanos = Nanos(1_000_000_000);
 
 impl Conductor<'_> {
-    /// Brings the provider's resources into the state that an arm wants, and waits until the guests show it.
-    pub(super) fn settle(&mut self, arm: &Arm) -> Result<(), TrialError> {
+    /// Brings the provider's resources into the state that an arm wants in a block, and waits until the guests show it.
+    pub(super) fn settle(&mut self, arm: &Arm, block: u32) -> Result<(), TrialError> {
         if !self.hosts.plan.has_provider_treatments() {
             return Ok(());
         }
-        let pending = self.provider.pending(&arm.provider_treatments());
+        let pending = self.provider.pending(&wanted(self.hosts.plan, arm, block));
         let everything = || "the hosts".to_owned();
         for change in pending.map_err(|error| failed(everything(), error))? {
             self.tell(Event::ResourcesChanging { host: change.host.clone(), change: change.words.clone() });
@@ -122,6 +122,23 @@ impl Conductor<'_> {
         self.hosts.clock.wait(INTERVAL);
         if self.hosts.clock.interrupted() { Err(TrialError::Interrupted) } else { Ok(()) }
     }
+}
+
+/// What the resources of the provider have to be for the trials of an arm in a block. Arms of a crossover are on hosts of their own in each
+/// block: those of the other arms keep their states meanwhile, so that nothing is switched between two trials of a block.
+fn wanted(plan: &ResolvedPlan, arm: &Arm, block: u32) -> Vec<(HostName, TreatmentAction)> {
+    let mut wanted = arm.provider_treatments();
+    if plan.design.crossover {
+        for other in &plan.arms {
+            for (host, action) in plan.arm_in(other, block).provider_treatments() {
+                let is_other = |(_, known): &(HostName, TreatmentAction)| !known.is_of_the_same_nic(&action);
+                if wanted.iter().all(is_other) {
+                    wanted.push((host, action));
+                }
+            }
+        }
+    }
+    wanted
 }
 
 fn failed(host: String, error: ProviderError) -> TrialError {

@@ -78,7 +78,7 @@ impl Conductor<'_> {
         workload: &Workload,
         trial: &mut Trial,
     ) -> Result<[TrialEnd; 2], TrialError> {
-        self.treat(arm)?;
+        self.treat(arm, trial.slot.block)?;
         match workload.traffic.facts().search() {
             Some(search) => self.search(arm, workload, search, trial),
             None => self.once(arm, workload),
@@ -92,8 +92,8 @@ impl Conductor<'_> {
         self.traffic(arm, workload)
     }
 
-    fn treat(&mut self, arm: &Arm) -> Result<(), TrialError> {
-        self.settle(arm)?;
+    fn treat(&mut self, arm: &Arm, block: u32) -> Result<(), TrialError> {
+        self.settle(arm, block)?;
         for treatment in &arm.treatments {
             if let TreatmentAction::Path { path } = &treatment.action {
                 self.lab.set_path(*path).map_err(RunError::Lab)?;

@@ -3,6 +3,7 @@
 mod blocks;
 mod check;
 mod cores;
+mod crossover;
 mod limits;
 pub mod offload;
 pub mod on_bed;

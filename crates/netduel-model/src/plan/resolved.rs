@@ -503,6 +503,14 @@ pub struct Design {
     pub seed: Option<u64>,
     /// Whether the arms are copies of one.
     pub aa: bool,
+    /// Whether the arms exchange their hosts after half of the blocks.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub crossover: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_off(switch: &bool) -> bool {
+    !switch
 }
 
 impl Design {
@@ -524,7 +532,10 @@ impl ResolvedPlan {
         let baseline = self.arms.first()?;
         let metrics: usize = baseline.workloads.iter().map(|workload| workload.metrics.len()).sum();
         let verdicts = metrics * (self.arms.len() - 1);
-        let needed = blocks_needed(verdicts, self.design.confidence, self.design.may_stop_early());
+        // A pair of a crossover needs a block of each half.
+        let of_a_pair = if self.design.crossover { 2 } else { 1 };
+        let needed =
+            of_a_pair * blocks_needed(verdicts, self.design.confidence, self.design.may_stop_early());
         (verdicts > 0 && needed > self.design.blocks_max).then_some((verdicts, needed))
     }
 
@@ -538,6 +549,8 @@ impl ResolvedPlan {
         again.name = ArmName::new(format!("{head}-again")).unwrap_or(again.name);
         self.arms = vec![baseline, again];
         self.design.aa = true;
+        // The copy has the hosts of the baseline.
+        self.design.crossover = false;
         self
     }
     /// The arm that the others are compared with.

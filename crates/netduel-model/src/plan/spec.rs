@@ -352,6 +352,11 @@ shape! {
         /// An A/A run: the baseline against a copy of itself. The expected verdict is "no difference". Other arms do not run, and one
         /// arm is sufficient. Default `false`.
         optional aa: bool,
+        /// Each arm has a counterpart with the same workloads on other hosts, and the two exchange their hosts after half of the blocks; a
+        /// value of a comparison is the mean of two blocks, one of each half, so that a difference between the hosts cancels out.
+        /// Treatments `azure-nic` follow: an arm has its state of accelerated networking on the NICs that its counterpart names. The number of
+        /// blocks is `blocks_max`, an even number. Default `false`.
+        optional crossover: bool,
     }
 }
 

@@ -18,11 +18,11 @@ pub struct HostUses<'p> {
     /// Programs that the agent runs.
     pub commands: Vec<HostCommand>,
     /// Sysctls that are set, by name and value.
-    pub sysctls: Vec<(&'p str, &'p str)>,
+    pub sysctls: Vec<(String, String)>,
     /// All other treatments.
-    pub treatments: Vec<&'p Treatment>,
+    pub treatments: Vec<Treatment>,
     /// Events that change the path during traffic.
-    pub events: Vec<&'p PathEvent>,
+    pub events: Vec<PathEvent>,
 }
 
 /// A program that an agent runs.
@@ -73,7 +73,7 @@ impl ResolvedPlan {
         let (commands, sysctls, treatments, events) = Default::default();
         let mut uses = HostUses { name, launch, commands, sysctls, treatments, events };
         let mut seen = HashSet::new();
-        for arm in &self.arms {
+        for arm in self.arms_of_all_blocks() {
             for role in [Role::Client, Role::Server].into_iter().filter(|role| arm.pair.host(*role) == name) {
                 for treatment in arm.treatments.iter().filter(|treatment| treatment.on.includes(role)) {
                     if seen.insert(format!("{:?}", treatment.action)) {
@@ -83,9 +83,9 @@ impl ResolvedPlan {
                 for workload in &arm.workloads {
                     let facts = workload.traffic.facts();
                     let events = facts.events.iter().filter(|event| event.on.includes(role));
-                    let new: Vec<&PathEvent> =
-                        events.filter(|event| seen.insert(format!("{event:?}"))).collect();
-                    uses.commands.extend(new.iter().filter_map(|event| HostCommand::of_event(event)));
+                    let new: Vec<PathEvent> =
+                        events.filter(|event| seen.insert(format!("{event:?}"))).cloned().collect();
+                    uses.commands.extend(new.iter().filter_map(HostCommand::of_event));
                     uses.events.extend(new);
                     let testpmd = facts.packets.and_then(|packets| packets.dpdk(role));
                     uses.commands.extend(
@@ -100,8 +100,8 @@ impl ResolvedPlan {
     }
 }
 
-impl<'p> HostUses<'p> {
-    fn add_treatment(&mut self, treatment: &'p Treatment) {
+impl HostUses<'_> {
+    fn add_treatment(&mut self, treatment: &Treatment) {
         match &treatment.action {
             TreatmentAction::Command { command, undo } => {
                 self.commands.push(HostCommand {
@@ -110,8 +110,8 @@ impl<'p> HostUses<'p> {
                     is_of_plan: true,
                 });
             }
-            TreatmentAction::Sysctl { name, value } => self.sysctls.push((name, value)),
-            _ => self.treatments.push(treatment),
+            TreatmentAction::Sysctl { name, value } => self.sysctls.push((name.clone(), value.clone())),
+            _ => self.treatments.push(treatment.clone()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Plans from the outside: those that come with the program, invalid plans, the schema and the guide.
 #![forbid(unsafe_code)]
 mod bed;
+mod crossover;
 mod failover;
 mod guests;
 mod guide;

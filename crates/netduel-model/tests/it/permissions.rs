@@ -32,7 +32,7 @@ fn each_thing_is_listed_once_at_the_hosts_that_it_is_done_to() {
     assert_eq!(b.launcher(), Some(["ssh".to_owned(), "b".to_owned()].as_slice()));
     assert_eq!(
         (b.commands.len(), b.sysctls.as_slice(), b.treatments.len()),
-        (1, [("net.ipv4.tcp_sack", "0")].as_slice(), 0)
+        (1, [("net.ipv4.tcp_sack".to_owned(), "0".to_owned())].as_slice(), 0)
     );
     assert_eq!(
         (b.commands[0].words.as_slice(), b.commands[0].undo.as_slice()),

@@ -5,7 +5,6 @@
 use netduel_model::ids::ArmName;
 use netduel_model::metric::Metric;
 use netduel_model::warning::Warning;
-use netduel_model::workload::Role;
 
 use super::result::{Analysis, WorkloadAnalysis};
 
@@ -36,10 +35,8 @@ fn concerns(
         && subject.arm.is_none_or(|name| compared.contains(&name));
     // A warning without an arm concerns those that use its host.
     let has_host = |name: &&ArmName| {
-        let pair = analysis.plan.arm(name).map(|arm| &arm.pair);
-        pair.is_some_and(|pair| {
-            [Role::Client, Role::Server].into_iter().any(|role| subject.hosts.contains(&pair.host(role)))
-        })
+        let arm = analysis.plan.arm(name);
+        arm.is_some_and(|arm| analysis.plan.hosts_of(arm).any(|host| subject.hosts.contains(&host)))
     };
     let is_of_arms = subject.arm.is_some() || compared.iter().any(has_host);
     names_it && is_of_arms && changes_values(warning, workload, metric, &compared)

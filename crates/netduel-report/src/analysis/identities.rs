@@ -29,18 +29,19 @@ impl Spans {
         let mut all = Self::default();
         let is_own_doing = plan.has_provider_treatments();
         for arm in &plan.arms {
-            let mut known: [Option<HostIdentity>; 2] = [None, None];
+            let mut known: BTreeMap<&HostName, HostIdentity> = BTreeMap::new();
             let mut span = 0;
             for trial in trials.iter().filter(|trial| trial.slot.arm == arm.name) {
                 for role in [Role::Client, Role::Server] {
                     let now = trial.end(role).and_then(|end| end.observation.identity.as_ref());
                     let Some(now) = now else { continue };
-                    let now = completed(now, known[role as usize].as_ref());
-                    if let Some(before) = known[role as usize].replace(now.clone())
+                    let host = plan.pair_in(arm, trial.slot.block).host(role);
+                    let now = completed(now, known.get(host));
+                    if let Some(before) = known.insert(host, now.clone())
                         && let Some(detail) = difference(&before, &now)
                     {
                         span += 1;
-                        let at = (arm.pair.host(role).clone(), trial.slot.block);
+                        let at = (host.clone(), trial.slot.block);
                         all.changes.entry(at).or_insert(detail);
                     }
                 }

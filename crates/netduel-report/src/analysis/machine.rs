@@ -136,11 +136,10 @@ pub(super) fn observations(trial: &Trial, shared_machine: bool) -> Option<Vec<&O
     }
 }
 
-/// CPU time by class on each machine of an arm, over all its valid trials.
-pub(super) fn shares(arm: &Arm, trials: &[&Trial], machines: &Machines) -> Vec<Machine> {
-    let Pair { client, server } = &arm.pair;
-    let ends = [(Role::Client, client), (Role::Server, server)]
-        .map(|(role, host)| end_and_host(role, host.as_str()));
+/// CPU time by class on each machine of an arm, over all its valid trials. `hosts`: the words for client and server.
+pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial], machines: &Machines) -> Vec<Machine> {
+    let [client, server] = hosts;
+    let ends = [(Role::Client, client), (Role::Server, server)].map(|(role, host)| end_and_host(role, host));
     let titles = if machines.shared(&arm.pair) {
         vec![format!("{}, one machine", ends.join(" and "))]
     } else {

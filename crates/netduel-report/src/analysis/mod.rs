@@ -42,7 +42,7 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Role, Workload};
 use netduel_stats::sequential;
 
 use crate::inspect::Inspection;
@@ -140,9 +140,10 @@ fn workload(
         let unknown = BTreeMap::new();
         let hosts = header.map_or(&unknown, |header| &header.hosts);
         let expected = expected::of(plan, hosts, arm, settings);
-        let machine_shares = machine::shares(arm, &trials, machines);
+        let host_words = [Role::Client, Role::Server].map(|role| plan.host_words(arm, role));
+        let machine_shares = machine::shares(arm, &host_words, &trials, machines);
         let ways = datagrams::ways(settings, &trials, shared);
-        let queues = queues::of_arm(arm, &trials);
+        let queues = queues::of_arm(&host_words, &trials);
         let around = packets::Surroundings { arm, hosts, machines: &machine_shares, queues: &queues, shared };
         arms.push(ArmAnalysis {
             packets: packets::of_arm(settings, &trials, &ways, around),
@@ -165,7 +166,7 @@ fn workload(
             machines: machine_shares,
             // A failover moves the bytes between paths; its own section reports them.
             paths: if settings.traffic.facts().events.is_empty() {
-                paths::shares(arm, &all)
+                paths::shares(arm, &host_words, &all)
             } else {
                 Vec::new()
             },

@@ -27,27 +27,26 @@ pub struct PathShares {
     pub bytes: Vec<(String, u64)>,
 }
 
-/// The proofs of an arm's trials by end: the interface that the arm names, and the kind of path.
-pub(super) fn shares(arm: &Arm, trials: &[&Trial]) -> Vec<PathShares> {
-    let ends = [Role::Client, Role::Server];
-    let of_interfaces = ends.into_iter().filter_map(|role| {
+/// The proofs of an arm's trials by end: the interface that the arm names, and the kind of path. `hosts`: the words for client and server.
+pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial]) -> Vec<PathShares> {
+    let ends = || [Role::Client, Role::Server].into_iter().zip(hosts);
+    let of_interfaces = ends().filter_map(|(role, host)| {
         let of = |proof: &&PathProof| proof.role == role && proof.kind.is_none();
-        Some(at_end(arm, role, arm.expected(role)?.to_owned(), trials, of))
+        Some(at_end((role, host), arm.expected(role)?.to_owned(), trials, of))
     });
-    let of_kinds = ends.into_iter().filter_map(|role| {
+    let of_kinds = ends().filter_map(|(role, host)| {
         let of = |proof: &&PathProof| proof.role == role && proof.kind == arm.expect_path;
         let expected = match arm.expect_path? {
             PathKind::Vf => "the virtual function",
             PathKind::Synthetic => "the synthetic path",
         };
-        Some(at_end(arm, role, expected.to_owned(), trials, of))
+        Some(at_end((role, host), expected.to_owned(), trials, of))
     });
     of_interfaces.chain(of_kinds).collect()
 }
 
 fn at_end(
-    arm: &Arm,
-    role: Role,
+    (role, host): (Role, &str),
     expected: String,
     trials: &[&Trial],
     is_of: impl Fn(&&PathProof) -> bool,
@@ -72,7 +71,7 @@ fn at_end(
     let mut bytes: Vec<(String, u64)> =
         sums.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
     bytes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let host = arm.pair.host(role).to_string();
+    let host = host.to_owned();
     PathShares { role, host, expected, share_min, proven, trials: count, bytes }
 }
 

@@ -3,7 +3,6 @@ use std::collections::BTreeMap;
 
 use crate::total;
 use netduel_model::observation::{InterfaceDelta, Observation};
-use netduel_model::plan::Arm;
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 use serde::Serialize;
@@ -86,12 +85,13 @@ pub struct QueueUse {
     pub sent: ByQueue,
 }
 
-/// Queues of an arm, by end.
-pub(super) fn of_arm(arm: &Arm, trials: &[&Trial]) -> Vec<QueueUse> {
-    [Role::Client, Role::Server].into_iter().filter_map(|role| at_end(arm, role, trials)).collect()
+/// Queues of an arm, by end. `hosts`: the words for client and server.
+pub(super) fn of_arm(hosts: &[String; 2], trials: &[&Trial]) -> Vec<QueueUse> {
+    let ends = [Role::Client, Role::Server].into_iter().zip(hosts);
+    ends.filter_map(|(role, host)| at_end(host, role, trials)).collect()
 }
 
-fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<QueueUse> {
+fn at_end(host: &str, role: Role, trials: &[&Trial]) -> Option<QueueUse> {
     let seen: Vec<&Observation> =
         trials.iter().filter_map(|trial| Some(&trial.end(role)?.observation)).collect();
     let interface = carrier(seen.first()?)?.name.clone();
@@ -102,7 +102,7 @@ fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<QueueUse> {
             add(&mut sent_by, sent(counters));
         }
     }
-    let host = arm.pair.host(role).to_string();
+    let host = host.to_owned();
     Some(QueueUse { role, host, interface, received: received_by, sent: sent_by })
 }
 

@@ -1,12 +1,12 @@
 //! Pairs arms within blocks and judges all comparisons of a run as one family.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::ArmName;
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
 use netduel_stats::paired::{Estimate, estimate};
 use netduel_stats::summary;
-use netduel_stats::verdict::{Judged, Question, Rule, Verdict, judge};
+use netduel_stats::verdict::{Forecast, Judged, Question, Rule, Verdict, judge};
 
 use super::identities::Spans;
 use super::result::Withheld;
@@ -23,19 +23,22 @@ pub const COUNTER_CONFIDENCE: f64 = 0.95;
 pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [WorkloadAnalysis]) {
     let design = &plan.design;
     let equivalence = design.equivalence.fraction();
+    let half = plan.crossover_at();
     for workload in workloads.iter_mut() {
         let name = workload.name.clone();
         let arms = &workload.arms;
         for metric in workload.judged.iter_mut().chain(&mut workload.unjudged) {
-            metric.comparisons =
-                comparisons(metric, arms, equivalence, |block, arms| spans.paired(&name, block, arms));
+            metric.comparisons = comparisons(metric, arms, (equivalence, half), |block, arms| {
+                spans.paired(&name, block, arms)
+            });
         }
     }
     for workload in workloads.iter_mut() {
         let name = workload.name.clone();
         for counter in &mut workload.counters {
-            counter.ratios =
-                ratios(counter, &workload.arms, equivalence, |block, arms| spans.paired(&name, block, arms));
+            counter.ratios = ratios(counter, &workload.arms, (equivalence, half), |block, arms| {
+                spans.paired(&name, block, arms)
+            });
         }
     }
     let questions: Vec<Question> = judged(workloads)
@@ -48,6 +51,7 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     let rule = Rule { confidence: design.tested_confidence(), equivalence };
     let answers = judge(&questions, &rule);
     for ((metric, comparison), answer) in judged(workloads).zip(answers) {
+        let answer = if half.is_some() { in_blocks_of_a_crossover(answer) } else { answer };
         let (answer, withheld) = borne_out(metric, answer, comparison.contention, comparison.at_least);
         comparison.judged = Some(answer);
         comparison.withheld = withheld;
@@ -59,17 +63,19 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
 fn ratios(
     counter: &Counter,
     arms: &[ArmAnalysis],
-    equivalence: f64,
+    (equivalence, half): (f64, Option<u32>),
     paired: impl Fn(u32, [&ArmName; 2]) -> bool,
 ) -> Vec<Option<Estimate>> {
     let baseline: BTreeMap<u32, f64> = counter.by_block.first().into_iter().flatten().copied().collect();
     let Some((name, _)) = counter.arms.first() else { return Vec::new() };
     let of_arm = |(arm, values): (&ArmName, &Vec<(u32, f64)>)| {
-        let pairs: Vec<(f64, f64)> = values
+        let pairs: Vec<(u32, f64, f64)> = values
             .iter()
             .filter(|(block, _)| paired(*block, [name, arm]))
-            .filter_map(|(block, value)| Some((*baseline.get(block)?, *value)))
+            .filter_map(|(block, value)| Some((*block, *baseline.get(block)?, *value)))
             .collect();
+        let pairs = crossed(pairs, half, Scale::Ratio).into_iter().map(|(_, one, other)| (one, other));
+        let pairs: Vec<(f64, f64)> = pairs.collect();
         let [of_baseline, of_arm] = [counter.of(name)?, counter.of(arm)?];
         if of_baseline.min <= 0.0 || of_arm.min <= 0.0 {
             return None;
@@ -156,7 +162,7 @@ fn judged(workloads: &mut [WorkloadAnalysis]) -> impl Iterator<Item = (Metric, &
 fn comparisons(
     metric: &MetricAnalysis,
     arms: &[ArmAnalysis],
-    equivalence: f64,
+    (equivalence, half): (f64, Option<u32>),
     paired: impl Fn(u32, [&ArmName; 2]) -> bool,
 ) -> Vec<Comparison> {
     let Some((baseline, others)) = metric.arms.split_first() else { return Vec::new() };
@@ -172,9 +178,15 @@ fn comparisons(
             .collect();
         let blocks: Vec<u32> = pairs.iter().map(|(block, ..)| *block).collect();
         let tried = blocks_of(&baseline.arm).zip(blocks_of(&arm.arm));
+        let tried: BTreeSet<u32> =
+            tried.map(|(one, other)| one.intersection(other).copied().collect()).unwrap_or_default();
+        let has_other_half = |block: &&u32| {
+            half.is_none_or(|half| **block < half && tried.contains(&block.saturating_add(half)))
+        };
+        let pairs = crossed(pairs, half, metric.metric.scale());
         Comparison {
             arm: arm.arm.clone(),
-            blocks: tried.map_or(0, |(one, other)| one.intersection(other).count()),
+            blocks: tried.iter().filter(has_other_half).count(),
             at_least: [baseline, arm].map(|values| !values.at_least.is_empty()),
             margin,
             contention: if metric.metric.is_cpu() {
@@ -188,6 +200,40 @@ fn comparisons(
         }
     };
     others.iter().map(compared).collect()
+}
+
+/// The pairs of a crossover: the mean of two blocks, one of each half, of what has both (the geometric mean where ratios are compared). A
+/// host has both arms then, so what it adds to one it adds to the other.
+fn crossed(pairs: Vec<(u32, f64, f64)>, half: Option<u32>, scale: Scale) -> Vec<(u32, f64, f64)> {
+    let Some(half) = half else { return pairs };
+    let mean = |one: f64, other: f64| match scale {
+        Scale::Ratio => (one * other).sqrt(),
+        Scale::Difference => f64::midpoint(one, other),
+    };
+    let second: BTreeMap<u32, (f64, f64)> =
+        pairs.iter().map(|(block, baseline, arm)| (*block, (*baseline, *arm))).collect();
+    let of_both = pairs.iter().filter(|(block, ..)| *block < half).filter_map(|(block, baseline, arm)| {
+        let (later_baseline, later_arm) = second.get(&block.saturating_add(half))?;
+        Some((*block, mean(*baseline, *later_baseline), mean(*arm, *later_arm)))
+    });
+    of_both.collect()
+}
+
+/// The values of an arm over the blocks, or over the pairs of blocks of a crossover.
+pub(super) fn crossed_values(values: &[(u32, f64)], half: Option<u32>, scale: Scale) -> Vec<(u32, f64)> {
+    let twice = values.iter().map(|(block, value)| (*block, *value, *value)).collect();
+    crossed(twice, half, scale).into_iter().map(|(block, value, _)| (block, value)).collect()
+}
+
+/// An answer with its forecast in blocks: a pair of a crossover has two.
+fn in_blocks_of_a_crossover(mut answer: Judged) -> Judged {
+    if let Verdict::Inconclusive { more, .. } = &mut answer.verdict {
+        *more = more.map(|more| match more {
+            Forecast::About(pairs) => Forecast::About(pairs.saturating_mul(2)),
+            Forecast::AtLeast(pairs) => Forecast::AtLeast(pairs.saturating_mul(2)),
+        });
+    }
+    answer
 }
 
 /// A metric that may be zero has no ratio. Its margin is the plan's share of the baseline's median, with a floor for a baseline

@@ -15,9 +15,8 @@ use crate::findings::{Severity, of_bed};
 
 use super::contention::{others_share, stolen_share};
 use super::machine::{Machine, Machines};
-use super::{
-    ArmAnalysis, ArmValues, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series,
-};
+use super::verdicts::crossed_values;
+use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series};
 use crate::total::{self, Total};
 
 /// A wall clock that deviated further from the monotonic clock was stepped, not slewed.
@@ -44,7 +43,7 @@ pub(super) fn derive(
     }
     for workload in workloads {
         for metric in &workload.judged {
-            warnings.extend(of_metric(workload, metric));
+            warnings.extend(of_metric(workload, metric, plan.crossover_at()));
         }
         for arm in &workload.arms {
             if !arm.stalled.is_empty() {
@@ -149,11 +148,13 @@ fn excluded(arm: &Arm, trials: &[&Trial]) -> Vec<Warning> {
     warnings
 }
 
-fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warning> {
+/// `half`: the first block of the second half of a crossover, in which the values are those of other hosts.
+fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis, half: Option<u32>) -> Vec<Warning> {
     let (metric, name) = (analysis.metric, &workload.name);
     let mut warnings = Vec::new();
     for arm in &analysis.arms {
-        let values = arm.numbers();
+        let by_block = crossed_values(&arm.values, half, metric.scale());
+        let values: Vec<f64> = by_block.iter().map(|(_, value)| *value).collect();
         // A trial without a round trip has a warning of its own, not one by metric.
         if !arm.at_least.is_empty() && !metric.is_of_round_trips() {
             warnings.push(Warning::LowerBound {
@@ -161,7 +162,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
                 workload: name.clone(),
                 metric,
                 trials: arm.at_least.len() as u32,
-                trials_total: values.len() as u32,
+                trials_total: arm.values.len() as u32,
             });
         }
         if let Some(drift) = doubt::drift(&values).filter(|drift| drift.change.is_finite()) {
@@ -176,7 +177,9 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
         // contains them.
         let are_shared = |modes: &doubt::Modes| {
             let others = analysis.arms.iter().filter(|other| other.arm != arm.arm);
-            others.map(ArmValues::numbers).any(|values| modes.are_also_of(&values))
+            others
+                .map(|other| crossed_values(&other.values, half, metric.scale()))
+                .any(|values| modes.are_also_of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>()))
         };
         if let Some(modes) = doubt::bimodal(&values).filter(|modes| !are_shared(modes)) {
             warnings.push(Warning::Bimodal {
@@ -188,7 +191,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
             });
         }
         for outlier in doubt::outliers(&values) {
-            let Some((block, _)) = arm.values.get(outlier.index) else { continue };
+            let Some((block, _)) = by_block.get(outlier.index) else { continue };
             // The ratio to a median of zero is infinite; the chart by block shows such an outlier.
             if !outlier.ratio_to_median.is_finite() {
                 continue;
@@ -392,7 +395,7 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
                 continue;
             }
             let Some(end) = trial.end(role) else { continue };
-            let host = arm.pair.host(role);
+            let host = plan.pair_in(arm, trial.slot.block).host(role);
             let share = stolen_share(end);
             if let Some(share) = share.filter(|share| *share > STEAL_SHARE_MAX) {
                 let known = stolen.entry(host.clone()).or_default();
@@ -431,7 +434,8 @@ fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
         for role in [Role::Client, Role::Server] {
             let others = trial.end(role).map_or(0, |end| end.observation.concurrent_tests);
             if others > 0 {
-                let known = beside.entry(arm.pair.host(role).clone()).or_default();
+                let host = plan.pair_in(arm, trial.slot.block).host(role);
+                let known = beside.entry(host.clone()).or_default();
                 *known = (known.0.max(others), known.1 + 1);
             }
         }

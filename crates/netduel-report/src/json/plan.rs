@@ -84,8 +84,7 @@ impl HostUse {
             command: one.words.clone(),
             undo: Some(one.undo.clone()).filter(|undo| !undo.is_empty()),
         };
-        let sysctl =
-            |(name, value): &(&str, &str)| Sysctl { name: (*name).to_owned(), value: (*value).to_owned() };
+        let sysctl = |(name, value): &(String, String)| Sysctl { name: name.clone(), value: value.clone() };
         Self {
             host: host.name.to_string(),
             launch: HostLaunch::of(host.launch),
@@ -257,6 +256,8 @@ pub struct Design {
     pub seed: Option<String>,
     /// Whether the arms are copies of one.
     pub aa: bool,
+    /// Whether the arms exchange their hosts after half of the blocks.
+    pub crossover: bool,
 }
 
 impl Plan {
@@ -281,6 +282,7 @@ impl Plan {
                 confidence_ratio: ratio(design.confidence),
                 seed: design.seed.map(|seed| seed.to_string()),
                 aa: design.aa,
+                crossover: design.crossover,
             },
         }
     }

@@ -24,6 +24,19 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
     } else {
         paragraphs.push(format!("Each block has {} ({workloads}) in random order.", plural(trials, "trial")));
     }
+    if let Some(half) = plan.crossover_at() {
+        let crossed = plan.arms.iter().enumerate().filter_map(|(index, arm)| {
+            let other = plan.counterpart(arm)?;
+            let is_first = plan.arms[..index].iter().all(|before| before.name != other.name);
+            is_first.then(|| format!("{} and {}", arm.name, other.name))
+        });
+        let crossed: Vec<String> = crossed.collect();
+        paragraphs.push(format!(
+            "After block {half} arms exchanged their hosts: {}. A pair of a comparison is the mean of two blocks, one of each half, in which both \
+             arms had both pairs of hosts, so that a difference between the hosts is in no verdict.",
+            listed(&crossed.iter().map(String::as_str).collect::<Vec<_>>())
+        ));
+    }
     if !changes(plan).is_empty() {
         paragraphs.push(
             "The settings of an arm were applied before each of its trials and restored after it.".to_owned(),

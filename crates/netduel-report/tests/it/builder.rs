@@ -309,6 +309,7 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
             confidence: Percent(95.0),
             seed: None,
             aa: false,
+            crossover: false,
         },
     }
 }

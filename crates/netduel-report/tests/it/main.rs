@@ -8,6 +8,7 @@ mod browser;
 mod builder;
 mod compare;
 mod counter_ratios;
+mod crossover;
 mod datagrams;
 mod doubts;
 mod evidence;

@@ -187,6 +187,7 @@ fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
             confidence: Percent(95.0),
             seed: None,
             aa: false,
+            crossover: false,
         },
     }
 }

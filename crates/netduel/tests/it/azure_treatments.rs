@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use crate::support::{Bench, Finished, UnderWay, signal, until};
 
 const MAC: &str = "02:00:00:00:00:07";
-const SHOW: &str = "network nic show --resource-group g --name n";
 const UPDATE: &str = "network nic update --resource-group g --name n --accelerated-networking";
 
 fn in_namespace(name: &str, body: fn()) {
@@ -26,25 +25,57 @@ struct Scene {
     plan: PathBuf,
 }
 
-/// An answer of `az network nic show`.
-fn nic(accelerated: bool) -> String {
-    let vm = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm1";
-    json!({
-        "name": "n", "enableAcceleratedNetworking": accelerated, "macAddress": MAC.replace(':', "-").to_uppercase(),
-        "virtualMachine": { "id": vm },
-    })
-    .to_string()
+/// A NIC of Azure: while a file is there it has a virtual function, an interface with its MAC address.
+struct Nic {
+    name: &'static str,
+    mac: &'static str,
+    file: &'static str,
+    function: &'static str,
 }
 
-/// Answers to a switch while the VM runs.
+const N: Nic = Nic { name: "n", mac: MAC, file: "on", function: "vf0" };
+
+impl Nic {
+    /// The command that makes its virtual function.
+    fn add(&self) -> [String; 11] {
+        let peer = format!("{}-peer", self.function);
+        ["ip", "link", "add", self.function, "address", self.mac, "type", "veth", "peer", "name", &peer]
+            .map(str::to_owned)
+    }
+
+    fn update(&self, on: bool) -> String {
+        format!("network nic update --resource-group g --name {} --accelerated-networking {on}", self.name)
+    }
+
+    /// Answers to `az network nic show`.
+    fn shown(&self) -> (String, Value) {
+        let vm = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm1";
+        let answer = |accelerated: bool| {
+            json!({
+                "name": self.name, "enableAcceleratedNetworking": accelerated,
+                "macAddress": self.mac.replace(':', "-").to_uppercase(), "virtualMachine": { "id": vm },
+            })
+            .to_string()
+        };
+        let show = format!("network nic show --resource-group g --name {}", self.name);
+        (show, json!([{ "when": self.file, "out": answer(true) }, { "out": answer(false) }]))
+    }
+
+    /// Answers to a switch while the VM runs.
+    fn live(&self) -> [(String, Value); 2] {
+        [
+            (self.update(true), json!([{ "create": self.file, "run": self.add() }])),
+            (
+                self.update(false),
+                json!([{ "remove": self.file, "run": ["ip", "link", "del", self.function] }]),
+            ),
+        ]
+    }
+}
+
+/// Answers to a switch of the NIC `n` while the VM runs.
 fn live() -> [(String, Value); 2] {
-    [
-        (
-            format!("{UPDATE} true"),
-            json!([{ "create": "on", "run": ["ip", "link", "add", "vf0", "address", MAC, "type", "veth", "peer", "name", "vf0-peer"] }]),
-        ),
-        (format!("{UPDATE} false"), json!([{ "remove": "on", "run": ["ip", "link", "del", "vf0"] }])),
-    ]
+    N.live()
 }
 
 /// Answers to a switch that needs the VM stopped.
@@ -77,29 +108,37 @@ impl Scene {
         treatments: [&str; 2],
         duration: &str,
     ) -> Self {
-        let bench = Bench::new();
-        fs::create_dir(bench.path().join("bin")).unwrap();
-        let test = std::env::current_exe().unwrap();
-        let fake = test.parent().unwrap().parent().unwrap().join("examples/fake_az");
-        symlink(fake, bench.path().join("bin/az")).unwrap();
-        let show = json!([{ "when": "on", "out": nic(true) }, { "out": nic(false) }]);
-        let answers: serde_json::Map<String, Value> =
-            answers.into_iter().chain([(SHOW.to_owned(), show)]).collect();
-        fs::write(bench.path().join("answers.json"), Value::Object(answers).to_string()).unwrap();
-        let program = Path::new(env!("CARGO_BIN_EXE_netduel"));
-        let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", program.parent().unwrap().display());
-        let host =
-            format!("launch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"env\", \"{path}\"]\n");
         let arm = |name: &str, treatments: &str| {
             format!(
                 "[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{treatments}]\n"
             )
         };
+        let design = "seed = 5\nblocks_min = 2\nblocks_max = 2";
+        let arms = format!("{}{}", arm("off", treatments[0]), arm("on", treatments[1]));
+        Self::of(answers, &["a", "b"], &arms, (duration, design))
+    }
+
+    fn of(
+        answers: impl IntoIterator<Item = (String, Value)>,
+        hosts: &[&str],
+        arms: &str,
+        (duration, design): (&str, &str),
+    ) -> Self {
+        let bench = Bench::new();
+        fs::create_dir(bench.path().join("bin")).unwrap();
+        let test = std::env::current_exe().unwrap();
+        let fake = test.parent().unwrap().parent().unwrap().join("examples/fake_az");
+        symlink(fake, bench.path().join("bin/az")).unwrap();
+        let answers: serde_json::Map<String, Value> = answers.into_iter().chain([N.shown()]).collect();
+        fs::write(bench.path().join("answers.json"), Value::Object(answers).to_string()).unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_netduel"));
+        let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", program.parent().unwrap().display());
+        let host =
+            format!("launch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"env\", \"{path}\"]\n");
+        let hosts: String = hosts.iter().map(|name| format!("[hosts.{name}]\n{host}")).collect();
         let plan = bench.plan(&format!(
-            "name = \"toggle\"\nquestion = \"q?\"\n[hosts.a]\n{host}[hosts.b]\n{host}{}{}[[workloads]]\nname = \"w\"\n\
-             type = \"tcp-rr\"\nduration = \"{duration}\"\nwarmup = \"0 s\"\n[design]\nseed = 5\nblocks_min = 2\nblocks_max = 2\n",
-            arm("off", treatments[0]),
-            arm("on", treatments[1])
+            "name = \"toggle\"\nquestion = \"q?\"\n{hosts}{arms}[[workloads]]\nname = \"w\"\n\
+             type = \"tcp-rr\"\nduration = \"{duration}\"\nwarmup = \"0 s\"\n[design]\n{design}\n"
         ));
         Self { bench, plan }
     }
@@ -146,6 +185,45 @@ fn nic_is_switched_for_its_arm_and_returns_at_the_end_of_the_run() {
         assert!((1..=2).contains(&on) && on == off, "{:?}", scene.calls());
         assert!(!scene.has("on"));
         assert_eq!(scene.count("vm "), 0, "no VM was stopped: {:?}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn crossover_switches_each_nic_once_after_half_of_the_blocks() {
+    in_namespace("crossover_switches_each_nic_once_after_half_of_the_blocks", || {
+        const M: Nic = Nic { name: "m", mac: "02:00:00:00:00:08", file: "on-m", function: "vf1" };
+        let must =
+            |words: &[String]| assert!(Command::new(&words[0]).args(&words[1..]).status().unwrap().success());
+        must(
+            &["ip", "link", "add", "vb", "address", M.mac, "type", "veth", "peer", "name", "vb-peer"]
+                .map(str::to_owned),
+        );
+        must(&M.add());
+        let arm = |name: &str, [client, server]: [&str; 2], nic: &str, on: bool| {
+            let treatment = switch(on).replace("\"n\"", &format!("\"{nic}\""));
+            format!(
+                "[[arms]]\nname = \"{name}\"\nclient = \"{client}\"\nserver = \"{server}\"\ntreatments = [{treatment}]\n"
+            )
+        };
+        let arms = arm("off", ["a", "b"], "n", false) + &arm("on", ["c", "d"], "m", true);
+        let answers = live().into_iter().chain(M.live()).chain([M.shown()]);
+        let design = "seed = 5\ncrossover = true\nblocks_max = 4";
+        let scene = Scene::of(answers, &["a", "b", "c", "d"], &arms, ("100 ms", design));
+        // As in a bed of two pairs: the second one has accelerated networking.
+        fs::write(scene.bench.path().join(M.file), "").unwrap();
+        let run = scene.run(&[]);
+        assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+        let switched: Vec<String> =
+            scene.calls().into_iter().filter(|call| call.starts_with("network nic update")).collect();
+        let [half, end] = [&switched[..2], &switched[2..]].map(|calls| {
+            let mut calls = calls.to_vec();
+            calls.sort();
+            calls
+        });
+        assert_eq!(half, [M.update(false), N.update(true)], "{switched:?}");
+        assert_eq!(end, [M.update(true), N.update(false)], "{switched:?}");
+        assert!(!scene.has(N.file) && scene.has(M.file));
         scene.bench.assert_nothing_left();
     });
 }

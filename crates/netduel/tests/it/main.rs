@@ -10,6 +10,7 @@ mod command_line;
 mod compare;
 mod completions;
 mod crash;
+mod crossover;
 mod damaged_runs;
 mod datagrams;
 mod disk_full;

@@ -14,7 +14,11 @@ const BLOCKS_MAX: u32 = 30;
 /// Checks the design and fills in its defaults. `comparisons`: the number of verdicts of the plan.
 pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Problems<'_>) -> Design {
     let confidence = spec.confidence.unwrap_or(Percent(95.0));
+    let crossover = spec.crossover.unwrap_or(false);
     let enough = BLOCKS_MIN.max(blocks_needed(comparisons, confidence, true));
+    if crossover {
+        return of_crossover(spec, enough, confidence, problems);
+    }
     let blocks_min = spec.blocks_min.unwrap_or(enough.min(spec.blocks_max.unwrap_or(enough)));
     let blocks_max = spec.blocks_max.unwrap_or(BLOCKS_MAX.max(blocks_min));
     check_table(problems, "design", DESIGN, |key| spec.number(key));
@@ -48,5 +52,38 @@ pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Prob
         confidence,
         seed: spec.seed,
         aa: spec.aa.unwrap_or(false),
+        crossover,
+    }
+}
+
+/// A crossover has a fixed number of blocks: a half that ends early has no counterpart. `enough`: pairs that its verdicts need.
+fn of_crossover(spec: &DesignSpec, enough: u32, confidence: Percent, problems: &mut Problems<'_>) -> Design {
+    check_table(problems, "design", DESIGN, |key| spec.number(key));
+    let blocks = spec.blocks_max.or(spec.blocks_min).unwrap_or(2 * enough);
+    if blocks % 2 == 1 {
+        let key = if spec.blocks_max.is_some() { "design.blocks_max" } else { "design.blocks_min" };
+        let wrong = format!("is {blocks}, and the halves of a crossover have the same number of blocks");
+        problems.add(key, wrong, "allowed: an even number");
+    }
+    if let Some(least) = spec.blocks_min.filter(|least| *least != blocks) {
+        let wrong = format!("is {least}, and a crossover has blocks_max blocks, which is {blocks}");
+        problems.add("design.blocks_min", wrong, "leave it out");
+    }
+    if spec.budget.is_some() {
+        problems.add("design.budget", "ends a crossover before its halves are equal", "leave it out");
+    }
+    if spec.aa == Some(true) {
+        problems.add("design.aa", "compares an arm with its copy on the same hosts", "leave out one of both");
+    }
+    Design {
+        blocks_min: blocks,
+        blocks_max: blocks,
+        budget: None,
+        precision: spec.precision.unwrap_or(Percent(5.0)),
+        equivalence: spec.equivalence.unwrap_or(Percent(5.0)),
+        confidence,
+        seed: spec.seed,
+        aa: false,
+        crossover: true,
     }
 }

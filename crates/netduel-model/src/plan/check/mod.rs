@@ -17,8 +17,8 @@ mod values;
 mod workloads;
 
 use super::permissions::Permissions;
-use super::problem::{Problems, one_of};
-use super::resolved::{Lab, ResolvedPlan};
+use super::problem::{Problems, element_path, one_of};
+use super::resolved::{Arm, Lab, ResolvedPlan};
 use super::spec::{DesignSpec, LabSpec, PlanSpec};
 use crate::ids::{NAME_LEN_MAX, RunId};
 use crate::nearest::nearest;
@@ -64,6 +64,9 @@ pub(super) fn resolve(
         arms.iter().flatten().skip(1).flat_map(|arm| &arm.workloads).map(|w| w.metrics.len()).sum();
     let design =
         design::resolve(spec.design.as_ref().unwrap_or(&DesignSpec::default()), comparisons, problems);
+    if design.crossover {
+        check_crossover(arms.as_deref().unwrap_or_default(), problems);
+    }
     Some(ResolvedPlan {
         name: spec.name.clone()?,
         question: spec.question.clone()?,
@@ -75,6 +78,22 @@ pub(super) fn resolve(
         workloads: workloads?,
         design,
     })
+}
+
+/// Notes arms of a crossover that cannot exchange their hosts with exactly one other arm.
+fn check_crossover(arms: &[Arm], problems: &mut Problems<'_>) {
+    for (index, arm) in arms.iter().enumerate() {
+        let others = arms.iter().filter(|other| other.name != arm.name && other.can_cross(arm));
+        let names: Vec<&str> = others.map(|other| other.name.as_str()).collect();
+        let wrong = match names.as_slice() {
+            [_] => continue,
+            [] => "has no counterpart, so that it cannot exchange its hosts".to_owned(),
+            several => format!("could exchange its hosts with each of {}", several.join(", ")),
+        };
+        let allowed = "with crossover = true each arm needs one other arm with the same workloads, network and expect_mbps, with other hosts, and \
+                       with as many azure-nic treatments on the same sides; azure-placement cannot cross";
+        problems.add(&element_path("arms", index), wrong, allowed);
+    }
 }
 
 /// Notes a publication that has no figures.

@@ -324,7 +324,8 @@ impl State {
                 0 => 0.0,
                 total => core.busy_ns() as f64 / total as f64,
             });
-            self.cpu.insert(arm.pair.host(role).clone(), busy.collect());
+            let host = self.plan.pair_in(arm, trial.slot.block).host(role);
+            self.cpu.insert(host.clone(), busy.collect());
         }
     }
 

@@ -1,0 +1,90 @@
+//! Arms that exchange their hosts: what a host adds is in no verdict, and no warning calls the exchange a fault of the run.
+use netduel_model::metric::Metric;
+use netduel_model::run::Run;
+use netduel_model::warning::Warning;
+use netduel_report::analysis::Analysis;
+use netduel_report::{analyse_run, document, markdown};
+use netduel_stats::verdict::{Forecast, Verdict};
+
+use crate::builder::{Recipe, build};
+
+const BLOCKS: u32 = 16;
+
+/// A run whose second arm begins on the hosts c and d, which are twice as fast as a and b.
+fn run(effect: f64, blocks: u32, is_crossover: bool) -> Run {
+    let recipe = Recipe { effect, noise: 0.004, workloads: vec!["bulk"], blocks, ..Recipe::default() };
+    let mut run = build(&recipe);
+    let plan = &mut run.header.plan;
+    for (name, like) in [("c", "a"), ("d", "b")] {
+        let host = plan.hosts[&like.parse().unwrap()].clone();
+        plan.hosts.insert(name.parse().unwrap(), host);
+        let facts = run.header.hosts[&like.parse().unwrap()].clone();
+        run.header.hosts.insert(name.parse().unwrap(), facts);
+    }
+    plan.arms[1].pair.client = "c".parse().unwrap();
+    plan.arms[1].pair.server = "d".parse().unwrap();
+    (plan.design.blocks_min, plan.design.blocks_max) = (BLOCKS, BLOCKS);
+    plan.design.crossover = is_crossover;
+    for trial in &mut run.trials {
+        let is_second_arm = trial.slot.arm.as_str() == "accelerated";
+        let is_crossed = is_crossover && trial.slot.block >= BLOCKS / 2;
+        if is_second_arm != is_crossed {
+            let flow = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
+            flow.series.iter_mut().for_each(|sample| sample.bytes *= 2);
+        }
+    }
+    run
+}
+
+fn throughput(analysis: &Analysis) -> (usize, usize, Verdict) {
+    let metric = analysis.workloads[0].judged.iter().find(|metric| metric.metric == Metric::Throughput);
+    let comparison = &metric.unwrap().comparisons[0];
+    (comparison.pairs.len(), comparison.blocks, comparison.judged.as_ref().unwrap().verdict)
+}
+
+#[test]
+fn difference_between_hosts_is_in_no_verdict_of_a_crossover() {
+    // Without it the faster hosts look like a better arm.
+    let (pairs, _, verdict) = throughput(&analyse_run(&run(1.0, BLOCKS, false)));
+    let Verdict::Higher { estimate } = verdict else { panic!("{verdict:?}") };
+    assert_eq!(pairs, 16);
+    assert!((estimate.centre - 2.0).abs() < 0.05, "{estimate:?}");
+
+    let (pairs, blocks, verdict) = throughput(&analyse_run(&run(1.0, BLOCKS, true)));
+    assert_eq!((pairs, blocks), (8, 8));
+    assert!(matches!(verdict, Verdict::NoDifference { .. }), "{verdict:?}");
+
+    let analysis = analyse_run(&run(1.25, BLOCKS, true));
+    let (_, _, verdict) = throughput(&analysis);
+    let Verdict::Higher { estimate } = verdict else { panic!("{verdict:?}") };
+    assert!((estimate.centre - 1.25).abs() < 0.02, "{estimate:?}");
+    let of_exchange = |warning: &&Warning| {
+        matches!(
+            warning,
+            Warning::Drift { .. }
+                | Warning::Bimodal { .. }
+                | Warning::OutlierBlock { .. }
+                | Warning::PlacementChanged { .. }
+        )
+    };
+    assert_eq!(analysis.warnings.iter().find(of_exchange), None);
+}
+
+#[test]
+fn blocks_without_their_other_half_are_no_pairs_and_forecasts_are_in_blocks() {
+    let (pairs, blocks, _) = throughput(&analyse_run(&run(1.25, BLOCKS / 2, true)));
+    assert_eq!((pairs, blocks), (0, 0));
+    let (pairs, blocks, verdict) = throughput(&analyse_run(&run(1.25, BLOCKS / 2 + 3, true)));
+    assert_eq!((pairs, blocks), (3, 3));
+    let Verdict::Inconclusive { more: Some(more), .. } = verdict else { panic!("{verdict:?}") };
+    // Two verdicts of a run with a fixed number of blocks need seven pairs.
+    assert_eq!(more, Forecast::AtLeast(8), "{verdict:?}");
+}
+
+#[test]
+fn report_names_the_exchange_and_both_hosts_of_an_arm() {
+    let run = run(1.25, BLOCKS, true);
+    let page = markdown::page(&document(&run));
+    assert!(page.contains("After block 8 arms exchanged their hosts: synthetic and accelerated."), "{page}");
+    assert!(page.contains("a, then c") && page.contains("d, then b"), "{page}");
+}
