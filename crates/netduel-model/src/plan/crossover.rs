@@ -21,9 +21,10 @@ impl Arm {
     /// where the other arm names none for one of them.
     fn treatments_on(&self, other: &Self) -> Option<Vec<Treatment>> {
         let nics = |arm: &Self| -> Vec<TreatmentAction> {
-            arm.treatments.iter().map(|treatment| &treatment.action).filter(is_of_nic).cloned().collect()
+            let actions = arm.treatments.iter().map(|treatment| &treatment.action);
+            actions.filter(|action| is_of_nic(action)).cloned().collect()
         };
-        let mut others = other.treatments.iter().filter(|treatment| is_of_nic(&&treatment.action));
+        let mut others = other.treatments.iter().filter(|treatment| is_of_nic(&treatment.action));
         let crossed = self.treatments.iter().map(|treatment| {
             let TreatmentAction::AzureNic { accelerated, .. } = treatment.action else {
                 let is_of_vm = matches!(treatment.action, TreatmentAction::AzurePlacement { .. });
@@ -65,7 +66,7 @@ impl TreatmentAction {
     }
 }
 
-fn is_of_nic(action: &&TreatmentAction) -> bool {
+fn is_of_nic(action: &TreatmentAction) -> bool {
     matches!(action, TreatmentAction::AzureNic { .. })
 }
 

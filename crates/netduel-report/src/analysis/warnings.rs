@@ -1,7 +1,7 @@
 //! Warnings derived from the data of a run.
 use std::collections::BTreeMap;
 
-use netduel_model::ids::HostName;
+use netduel_model::ids::{HostName, WorkloadName};
 use netduel_model::metric::Scale;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::RunHeader;
@@ -205,6 +205,14 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis, half: Optio
             });
         }
     }
+    warnings.extend(of_comparisons(name, analysis));
+    warnings
+}
+
+/// Successive pairs that depend on each other.
+fn of_comparisons(name: &WorkloadName, analysis: &MetricAnalysis) -> Vec<Warning> {
+    let metric = analysis.metric;
+    let mut warnings = Vec::new();
     for comparison in &analysis.comparisons {
         let differences: Vec<f64> = comparison
             .pairs

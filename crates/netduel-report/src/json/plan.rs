@@ -90,7 +90,7 @@ impl HostUse {
             launch: HostLaunch::of(host.launch),
             commands: host.commands.iter().map(command).collect(),
             sysctls: host.sysctls.iter().map(sysctl).collect(),
-            treatments: host.treatments.iter().map(|one| words::treatment(one)).collect(),
+            treatments: host.treatments.iter().map(words::treatment).collect(),
             events: host.events.iter().map(ToString::to_string).collect(),
         }
     }

@@ -35,7 +35,7 @@ pub fn uses(host: &HostUses<'_>) -> Vec<String> {
     let mut lines = vec![launch(host.launch)];
     lines.extend(host.commands.iter().map(command));
     lines.extend(host.sysctls.iter().map(|(name, value)| format!("sysctl {name} = {value}")));
-    lines.extend(host.treatments.iter().map(|one| treatment(one)));
+    lines.extend(host.treatments.iter().map(treatment));
     lines.extend(host.events.iter().map(|event| format!("event {event}")));
     lines
 }

@@ -120,8 +120,9 @@ impl Output {
         }
     }
 
-    fn warn(&mut self, warning: QuickWarning) {
-        self.warnings.push(QuickWarning { text: redaction::text(&warning.text), ..warning });
+    fn warn(&mut self, mut warning: QuickWarning) {
+        warning.text = redaction::text(&warning.text);
+        self.warnings.push(warning);
     }
 
     fn progress(&mut self, role: Role, figures: LiveFigures) {

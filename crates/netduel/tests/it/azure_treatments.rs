@@ -135,7 +135,8 @@ impl Scene {
         let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", program.parent().unwrap().display());
         let host =
             format!("launch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"env\", \"{path}\"]\n");
-        let hosts: String = hosts.iter().map(|name| format!("[hosts.{name}]\n{host}")).collect();
+        let hosts: Vec<String> = hosts.iter().map(|name| format!("[hosts.{name}]\n{host}")).collect();
+        let hosts = hosts.concat();
         let plan = bench.plan(&format!(
             "name = \"toggle\"\nquestion = \"q?\"\n{hosts}{arms}[[workloads]]\nname = \"w\"\n\
              type = \"tcp-rr\"\nduration = \"{duration}\"\nwarmup = \"0 s\"\n[design]\n{design}\n"
