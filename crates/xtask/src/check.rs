@@ -4,7 +4,7 @@ use netduel_test_support::requires_all;
 
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
-use crate::{fuzz, guests, step, tidy, workspace};
+use crate::{azure, exports, fuzz, guests, step, tidy, workspace};
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub fn run() -> bool {
         tests = Some(finished);
         Ok(ending)
     });
+    timed(&mut rows, "azure", || with_downloads("azure", azure::test));
+    timed(&mut rows, "exports", || with_downloads("exports", exports::test));
     timed(&mut rows, "fuzzing", fuzzing);
     // Fails if `cargo run` is ambiguous, which is a command of the README; the tests run the demo itself.
     timed(&mut rows, "cargo run", || {
@@ -83,6 +85,17 @@ fn licences() -> Result<Ending> {
         return Ok(Ending::NotRun);
     }
     step::succeeds(&mut step::cargo(["deny", "--workspace", "check"])).map(Ending::from)
+}
+
+/// Tests that install hundreds of megabytes below the target folder: in CI, and where everything is required.
+fn with_downloads(name: &str, test: fn(&[String]) -> Result<bool>) -> Result<Ending> {
+    if !workspace::in_ci() && !requires_all() {
+        println!(
+            "not run: it installs hundreds of megabytes below target; `cargo xtask test {name}` runs it"
+        );
+        return Ok(Ending::NotRun);
+    }
+    test(&[]).map(Ending::from)
 }
 
 /// Only libFuzzer needs a C++ compiler; the tests have called every target with its corpus.
