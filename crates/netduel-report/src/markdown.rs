@@ -152,11 +152,26 @@ fn styled(words: &Text) -> String {
         .collect()
 }
 
-/// A text as one line of Markdown with markup and HTML escaped. An interval in brackets cannot become a link, because every
-/// bracket is escaped.
+/// A text as one line of Markdown with markup and HTML escaped, but for words between a pair of backticks, which are code. An
+/// interval in brackets cannot become a link, because every bracket is escaped.
 pub(crate) fn text(raw: &str) -> String {
+    let raw = plain(raw);
+    let parts: Vec<&str> = raw.split('`').collect();
+    // Text of hosts may have a backtick, too: what could be a tag or a link stays escaped.
+    let is_code = |part: &str| !part.trim().is_empty() && !part.contains(['<', '>', '&', '[', ']', '\\']);
+    let are_paired = parts.len() % 2 == 1 && parts.iter().skip(1).step_by(2).all(|part| is_code(part));
+    if !are_paired {
+        return escaped(&raw);
+    }
+    // A bar ends a cell of a table also within code.
+    let code = |part: &str| format!("`{}`", part.replace('|', "\\|"));
+    let all = parts.iter().enumerate();
+    all.map(|(number, part)| if number % 2 == 1 { code(part) } else { escaped(part) }).collect()
+}
+
+fn escaped(raw: &str) -> String {
     let mut escaped = String::with_capacity(raw.len());
-    for c in plain(raw).chars() {
+    for c in raw.chars() {
         match c {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),

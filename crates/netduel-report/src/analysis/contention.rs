@@ -57,17 +57,24 @@ pub(super) fn stolen_share(end: &TrialEnd) -> Option<f64> {
     (total > 0).then(|| stolen as f64 / total as f64)
 }
 
-/// The share of a host's CPU time that belongs to neither an agent nor interrupts. `neighbour`: the other end, when it runs on
+/// Less user time than this is a sampling error: the kernel counts it by ticks of 1 to 10 ms.
+const USER_TIME_MIN_NS: u64 = 50_000_000;
+
+/// The share of a host's CPU time that belongs to neither an agent nor interrupts, a lower bound. `neighbour`: the other end, when it runs on
 /// the same cores. Helper commands and the coordinator are negligible.
+///
+/// Most kernels charge softirq time to the process that it interrupts (`account_system_index_time`, `cputime_adjust` in
+/// kernel/sched/cputime.c), while the cores count it apart: then the system time of the agents exceeds that of the cores, and hides as much time
+/// of others. User time has no such part.
 pub(super) fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
     let cores = &end.observation.cores;
     let total = cores.iter().map(CoreTime::total_ns).fold(0, u64::saturating_add);
-    let programs = cores.iter().flat_map(|core| [core.user_ns, core.system_ns]).fold(0, u64::saturating_add);
-    let agents = [Some(end), neighbour]
-        .into_iter()
-        .flatten()
-        .flat_map(|end| [end.observation.process.user_ns, end.observation.process.system_ns])
-        .fold(0, u64::saturating_add);
-    (total > 0 && machine::has_cpu_time(&end.observation))
-        .then(|| programs.saturating_sub(agents) as f64 / total as f64)
+    let agents = || [Some(end), neighbour].into_iter().flatten().map(|end| &end.observation.process);
+    let sum = |times: &mut dyn Iterator<Item = u64>| times.fold(0, u64::saturating_add);
+    let of_user = sum(&mut cores.iter().map(|core| core.user_ns))
+        .saturating_sub(sum(&mut agents().map(|process| process.user_ns)));
+    let of_both = sum(&mut cores.iter().flat_map(|core| [core.user_ns, core.system_ns]))
+        .saturating_sub(sum(&mut agents().flat_map(|process| [process.user_ns, process.system_ns])));
+    let others = if of_user < USER_TIME_MIN_NS { of_both } else { of_both.max(of_user) };
+    (total > 0 && machine::has_cpu_time(&end.observation)).then(|| others as f64 / total as f64)
 }

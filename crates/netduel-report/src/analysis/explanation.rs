@@ -85,8 +85,10 @@ impl Pair<'_> {
             format!("{}{}", if value < 0.0 { "-" } else { "+" }, counter.human(value.abs()))
         };
         let (baseline_name, arm_name) = self.names();
+        // A part that changed more than the whole is none of it: other parts changed the other way.
+        let part = if difference.abs() <= total.abs() { "of which" } else { "in it alone" };
         Some(format!(
-            "CPU time of {arm_name} against {baseline_name}: {}, of which {what} {}.",
+            "CPU time of {arm_name} against {baseline_name}: {}, {part} {what} {}.",
             signed(busy, total),
             signed(counter, difference)
         ))

@@ -51,9 +51,10 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
     }
     if is_compared {
         paragraphs.push(format!(
-            "Verdicts rest on the ratios within blocks: the estimate is the Hodges-Lehmann median of the ratios, and all intervals together have a \
-             confidence of {} (Holm). \"No difference\" is stated only if an equivalence test shows that the difference is smaller than {}.",
-            percent_exact(design.confidence.fraction()),
+            "Verdicts rest on the ratios within blocks: the estimate is the Hodges-Lehmann median of the ratios. The chance of any false verdict in the run \
+             is at most {} (Holm); each interval has the level at which its verdict was decided. \"No difference\" is stated only if an \
+             equivalence test shows that the difference is smaller than {}.",
+            percent_exact(1.0 - design.confidence.fraction()),
             percent_exact(design.equivalence.fraction())
         ));
     }

@@ -278,9 +278,6 @@ pub fn commands(run: &Run) -> Vec<String> {
     }
     let plan = format!("{}.toml", run.header.plan.name);
     let mut lines = vec![format!("# save the plan of the appendix as {plan}")];
-    if run.header.plan.design.seed != Some(run.header.seed) {
-        lines.push(format!("# for the same order write seed = {} under [design]", run.header.seed));
-    }
     let mut command = vec!["netduel".to_owned(), "run".to_owned(), shell_word(&plan)];
     // The text of the plan has neither the options of the command line nor the second arm of an A/A run.
     if run.header.plan.design.aa && !sets_aa(&run.header.plan_text) {
@@ -288,6 +285,10 @@ pub fn commands(run: &Run) -> Vec<String> {
     }
     for setting in &run.header.annotations.overrides {
         command.extend(["--set".to_owned(), shell_word(setting)]);
+    }
+    if run.header.plan.design.seed != Some(run.header.seed) {
+        // The same order of trials.
+        command.extend(["--seed".to_owned(), run.header.seed.to_string()]);
     }
     lines.push(command.join(" "));
     if run.header.plan.arms.len() > 1 {

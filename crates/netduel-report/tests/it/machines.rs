@@ -1,4 +1,6 @@
 //! What reports say of the hosts: speeds of interfaces, facts of a machine that several hosts share.
+use netduel_model::observation::CoreTime;
+use netduel_report::analysis::contention_of;
 use netduel_report::{document, html, markdown};
 
 use crate::builder::{Recipe, build};
@@ -114,4 +116,31 @@ fn packets_by_core_are_those_of_the_machine_and_absent_with_contention() {
     );
     assert_eq!(shown(["one", "other"], false).len(), 4, "a row for each machine of each arm");
     assert_eq!(shown(["one", "one"], true), [""; 0], "other processes had packets too");
+}
+
+/// The kernel charges softirq time to the process that it interrupts, so the agents have more system time than the cores have.
+#[test]
+fn user_time_of_other_processes_is_seen_behind_softirq_time_of_the_agents() {
+    let shared = |user_ns: u64| {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 1, ..Recipe::default() });
+        let trial = &mut run.trials[0];
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            let observation = &mut end.observation;
+            let cores = observation.cores.clone();
+            let of = |part: fn(&CoreTime) -> u64| cores.iter().map(part).sum::<u64>();
+            observation.process.user_ns = of(|core| core.user_ns);
+            observation.process.system_ns =
+                of(|core| core.system_ns) + of(|core| core.softirq_ns) + 2 * user_ns;
+            observation.cores[0].user_ns += user_ns;
+        }
+        let total: u64 =
+            trial.client.as_ref().unwrap().observation.cores.iter().map(CoreTime::total_ns).sum();
+        let workload = &run.header.plan.arms[0].workloads[0];
+        let seen = contention_of(workload, &run.trials[0], false);
+        (seen, user_ns as f64 / total as f64)
+    };
+    let (seen, share) = shared(4_000_000_000);
+    assert!((seen.unwrap() - share).abs() < 0.001, "{seen:?} of {share}");
+    // So little is a sampling error of the kernel's ticks.
+    assert_eq!(shared(40_000_000).0, None);
 }

@@ -144,7 +144,7 @@ pub enum Command {
         netduel azure run my.toml --out report\n  netduel azure list\n  netduel azure down two-nic"
     )]
     Azure(AzureCommand),
-    /// Print or write the report of a stored run: text, html, md, json or csv.
+    /// Print or write the report of a stored run: text, html, pdf, md, json, csv and more.
     #[command(after_help = "Examples:\n  netduel report last\n  netduel report last --out report.html\n  \
         netduel report ./from-a-colleague.netduel --format md")]
     Report(ReportArgs),
@@ -167,7 +167,7 @@ pub enum Command {
         netduel history --out history.html\n  netduel history --json | jq '.series[] | select(.changes != [])'"
     )]
     History(HistoryArgs),
-    /// List the stored runs, or delete some.
+    /// List, tag, rename, export, import, verify or delete stored runs.
     #[command(
         after_help = "Examples:\n  netduel runs\n  netduel runs --json | jq -r '.runs[].id'\n  netduel runs verify\n  netduel runs rm last"
     )]

@@ -103,13 +103,21 @@ fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Fa
     learn(&name);
     check_version(&name, common)?;
     if known::find(&name)?.is_none() {
-        return Err(Failure::message(
-            Kind::NotPaired,
-            format!("there is no pairing with {name}"),
-        )
-        .remedy(
-            "run `netduel serve` there, and once `netduel pair STRING` here with the pairing string that it prints",
-        ));
+        // The same host under another port is what was meant.
+        let on_other_ports: Vec<String> = known::list()
+            .unwrap_or_default()
+            .iter()
+            .filter(|other| other.host() == name.host())
+            .map(ToString::to_string)
+            .collect();
+        let failure = Failure::message(Kind::NotPaired, format!("there is no pairing with {name}"));
+        return Err(if on_other_ports.is_empty() {
+            failure.remedy(
+                "run `netduel serve` there, and once `netduel pair -` here, which asks for the pairing string that it prints",
+            )
+        } else {
+            failure.remedy(format!("paired on another port: {}; name it", on_other_ports.join(", ")))
+        });
     }
     Ok((name, None))
 }

@@ -16,7 +16,7 @@ use std::sync::mpsc::channel;
 
 use netduel_control::agent::Bounds;
 use netduel_load::{LoadError, Port};
-use netduel_model::socket_name::SocketName;
+use netduel_model::socket_name::{SERVE_PORT, SocketName};
 
 use crate::console::print;
 use crate::exit::{Failure, Kind, OrFail as _};
@@ -137,7 +137,15 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
     for pairing in &pairings {
         let _ = write!(text, "  {}\n    netduel tcp {pairing}\n", pairing.server.host());
     }
-    text.push_str("\nThe other host stores the pairing. Later tests need the address only:\n  netduel tcp|udp|pps|rr|crr ADDRESS\nCtrl-C ends the server.\n");
+    let (what, port) = if address.port() == SERVE_PORT {
+        ("the address only", String::new())
+    } else {
+        ("address and port", format!(":{}", address.port()))
+    };
+    let _ = write!(
+        text,
+        "\nThe other host stores the pairing. Later tests need {what}:\n  netduel tcp|udp|pps|rr|crr ADDRESS{port}\nCtrl-C ends the server.\n"
+    );
     print(&text)
 }
 
