@@ -62,7 +62,7 @@ fn basis(analysis: &Analysis) -> String {
     if is_single_trial(&analysis.plan) && is_complete && analysis.trials_excluded == 0 {
         return "1 trial.".to_owned();
     }
-    format!("{}. {}", words::trials(analysis), words::end(analysis.end.as_ref()))
+    format!("{}. {}", words::trials(analysis), words::end_of(analysis))
 }
 
 /// Whether a plan has one trial, as a quick test has.

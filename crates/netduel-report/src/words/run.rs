@@ -166,7 +166,7 @@ pub fn too_few_blocks(plan: &ResolvedPlan) -> Option<String> {
 }
 
 /// How a run ended, as a sentence.
-pub fn end(end: Option<&RunEnd>) -> String {
+fn end(end: Option<&RunEnd>) -> String {
     let fragment = end.map_or_else(
         || "no end recorded: the run is in progress, or its coordinator was killed".to_owned(),
         ended,
@@ -174,6 +174,20 @@ pub fn end(end: Option<&RunEnd>) -> String {
     let mut chars = fragment.chars();
     let sentence = chars.next().map(|first| first.to_uppercase().chain(chars).collect::<String>());
     format!("{}.", sentence.unwrap_or_default().trim_end_matches('.'))
+}
+
+/// How a run ended, as a sentence, and whether it ended before the precision that its plan asks for.
+pub fn end_of(analysis: &Analysis) -> String {
+    let design = &analysis.plan.design;
+    let at_limit = matches!(analysis.end, Some(RunEnd::BlockLimitReached | RunEnd::BudgetReached));
+    let mut judged = analysis.workloads.iter().flat_map(|workload| &workload.judged);
+    let is_compared = judged.any(|metric| !metric.comparisons.is_empty());
+    let sentence =
+        if at_limit && design.blocks_max == 1 { "Complete.".to_owned() } else { end(analysis.end.as_ref()) };
+    if at_limit && is_compared && design.may_stop_early() && !analysis.precise_enough(|_| false) {
+        return format!("{sentence} The precision of {} was not reached.", design.precision);
+    }
+    sentence
 }
 
 /// How a run ended, as a fragment.

@@ -200,3 +200,19 @@ fn verdicts_are_possible_without_the_data_of_a_dropped_arm_only() {
     assert!(without_third.verdict_possible(|arm| arm.as_str() == "third"));
     assert!(!without_third.verdict_possible(|_| true), "no comparison remains");
 }
+
+#[test]
+fn run_that_ends_at_its_limit_says_whether_its_precision_was_reached() {
+    let page = |noise: f64, blocks_max: u32| {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], noise, ..Recipe::default() });
+        run.header.plan.design.blocks_max = blocks_max;
+        run.end = Some(RunEnd::BlockLimitReached);
+        terminal::report(&document(&run), 200, false)
+    };
+    let missed = "Complete: maximum number of blocks reached. The precision of 5 % was not reached.";
+    assert!(page(0.3, 10).contains(missed), "{}", page(0.3, 10));
+    assert!(!page(0.001, 10).contains("was not reached"));
+    // A plan with a fixed number of blocks asks for no precision.
+    assert!(!page(0.3, 8).contains("was not reached"));
+    assert!(page(0.3, 1).contains(" Complete.") && !page(0.3, 1).contains("maximum number"));
+}
