@@ -6,7 +6,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface, QueueInterrupt};
 
 use super::finding::{Finding, Severity};
 use super::nic::{carriers, queue_count};
-use crate::words::ranges;
+use crate::words::{ranges, shell_word};
 
 /// A machine with fewer cores loses little with one queue.
 const MANY_CORES: u32 = 4;
@@ -34,7 +34,11 @@ fn of_interface(host: &HostSnapshot, interface: &Interface) -> Vec<Finding> {
 
 fn more_queues(interface: &Interface, wanted: u32) -> String {
     let combined = interface.device.channels.is_none_or(|channels| channels.combined.1 > 0);
-    format!("ethtool -L {} {} {wanted}", interface.name, if combined { "combined" } else { "rx" })
+    format!(
+        "ethtool -L {} {} {wanted}",
+        shell_word(&interface.name),
+        if combined { "combined" } else { "rx" }
+    )
 }
 
 fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
@@ -72,8 +76,9 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
                 }
             };
             finding.remedy(remedy).command(format!(
-                "echo {} > /sys/class/net/{name}/queues/rx-0/rps_cpus",
-                core_mask(&(0..host.cores as u16).collect::<Vec<_>>())
+                "echo {} > /sys/class/net/{}/queues/rx-0/rps_cpus",
+                core_mask(&(0..host.cores as u16).collect::<Vec<_>>()),
+                shell_word(name)
             ))
         });
     }
@@ -256,7 +261,7 @@ fn scaling(interface: &Interface) -> Option<Finding> {
             } else {
                 "distribute the table evenly over the queues in use"
             })
-            .command(format!("ethtool -X {name} equal {queues}")),
+            .command(format!("ethtool -X {name} equal {queues}", name = shell_word(name))),
     )
 }
 
@@ -281,7 +286,7 @@ fn steering(interface: &Interface) -> Option<Finding> {
             .seen(format!("RPS is on for queues {}", ranges(steered)))
             .why("each packet moves to another core by an interrupt, which costs throughput (35.6 to 25.1 Gbit/s in netduel's lab, with offloads)")
             .remedy("turn RPS off where RSS distributes the flows")
-            .command(format!("for q in /sys/class/net/{name}/queues/rx-*; do echo 0 > $q/rps_cpus; done")),
+            .command(format!("for q in /sys/class/net/{name}/queues/rx-*; do echo 0 > $q/rps_cpus; done", name = shell_word(name))),
     )
 }
 
@@ -303,7 +308,12 @@ fn rings(interface: &Interface) -> Option<Finding> {
             ))
             .why("the device drops bursts that arrive while the core is busy")
             .remedy("use longer rings, and compare the drop counters")
-            .command(format!("ethtool -G {name} rx {} tx {}", wanted(rings.rx), wanted(rings.tx))),
+            .command(format!(
+                "ethtool -G {name} rx {} tx {}",
+                wanted(rings.rx),
+                wanted(rings.tx),
+                name = shell_word(name)
+            )),
     )
 }
 

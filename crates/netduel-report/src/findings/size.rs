@@ -4,6 +4,7 @@ use netduel_model::snapshot::{HostSnapshot, Provider};
 use netduel_model::units::human_bit_rate;
 
 use super::finding::{Finding, Severity};
+use crate::words::shell_word;
 
 /// The size of a host, if the table contains it.
 pub(super) fn known(host: &HostSnapshot) -> Option<&'static Size> {
@@ -36,6 +37,9 @@ pub(super) fn find(host: &HostSnapshot) -> Option<Finding> {
             .seen(format!("netduel's table of sizes does not contain {name}"))
             .why("a plateau at the limit of the size cannot be distinguished from a limit of the path")
             .remedy("look up the network bandwidth of the size and set it as expect_mbps in the plan")
-            .command(format!("az vm list-skus --size {name} --query '[].capabilities'"))
+            .command(format!(
+                "az vm list-skus --size {name} --query '[].capabilities'",
+                name = shell_word(name)
+            ))
     })
 }

@@ -98,7 +98,7 @@ fn day(unix_ms: u64) -> String {
 }
 
 /// A word quoted for a shell.
-pub(super) fn shell_word(word: &str) -> String {
+pub(crate) fn shell_word(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(safe) {
         word.to_owned()

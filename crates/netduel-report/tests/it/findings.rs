@@ -202,7 +202,7 @@ fn commands_name_device_and_value() {
     assert_eq!(of("offload-off"), "ethtool -K enP1s1 tso on");
     assert!(of("function-without-driver").starts_with("modprobe mlx5_core; echo "));
     assert_eq!(of("double-queueing"), "tc qdisc replace dev enP1s1 root noqueue");
-    assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'");
+    assert_eq!(of("small-buffers"), "sysctl -w 'net.ipv4.tcp_rmem=4096 131072 3000000'");
     // The cores of the device's own node are 0 to 3.
     assert!(of("interrupts-on-one-core").ends_with("echo 3 > /proc/irq/37/smp_affinity_list"));
 }
@@ -695,4 +695,37 @@ fn every_documented_finding_is_tested() {
     for id in named {
         assert!(HARMS.iter().chain(DIFFERENCES).any(|(own, ..)| *own == id), "nothing shows {id}");
     }
+}
+
+/// An interface can have a name that a shell would run, and people copy the commands of findings.
+#[test]
+fn commands_quote_the_names_of_a_host() {
+    const HOSTILE: &str = "v;id;";
+    let hostile = |host: &HostSnapshot| -> HostSnapshot {
+        let mut text = serde_json::to_string(host).unwrap();
+        for interface in &host.interfaces {
+            let name = format!("{HOSTILE}{}", interface.index);
+            text = text.replace(&format!("\"{}\"", interface.name), &format!("\"{name}\""));
+        }
+        serde_json::from_str(&text).unwrap()
+    };
+    let mut seen = 0;
+    let mut check = |finding: &Finding| {
+        let Some(command) = &finding.command else { return };
+        for (at, _) in command.match_indices(HOSTILE) {
+            seen += 1;
+            assert!(command[..at].matches('\'').count() % 2 == 1, "{}: {command}", finding.id);
+        }
+    };
+    for (_, _, harm) in HARMS {
+        let mut host = azure();
+        harm(&mut host);
+        on_host(&hostile(&host)).iter().for_each(&mut check);
+    }
+    for (_, _, harm) in DIFFERENCES {
+        let mut host = other();
+        harm(&mut host);
+        of_pair(&hostile(&azure()), &hostile(&host), &pair()).iter().for_each(&mut check);
+    }
+    assert!(seen > 10, "{seen}");
 }

@@ -283,7 +283,7 @@ pub enum RunsAction {
         /// The run: its name, the beginning of its name, or `last`.
         run: String,
         /// The new name: 1 to 40 of a-z A-Z 0-9 . _ -
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", value_parser = new_name)]
         to: RunId,
         #[command(flatten)]
         json: JsonArgs,
@@ -315,7 +315,7 @@ pub enum RunsAction {
         /// The file.
         file: PathBuf,
         /// Its name in the store [default: the name that the run has]
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = new_name)]
         name: Option<RunId>,
         #[command(flatten)]
         json: JsonArgs,
@@ -330,4 +330,15 @@ pub enum RunsAction {
         #[command(flatten)]
         store: StoreArgs,
     },
+}
+
+/// A name for a stored run. Commands would take some for another run or for a file, and never find the run.
+fn new_name(text: &str) -> Result<RunId, String> {
+    if text == "last" {
+        return Err("`last` is the newest run in every command".to_owned());
+    }
+    if [".netduel", ".json"].iter().any(|extension| text.ends_with(extension)) {
+        return Err("commands take a name with this extension for a file; leave the extension out".to_owned());
+    }
+    RunId::new(text).map_err(|error| error.to_string())
 }

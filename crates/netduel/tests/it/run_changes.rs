@@ -34,6 +34,15 @@ fn run_is_renamed_unless_the_name_is_taken_or_it_is_in_use() {
     stored(&bench, "old-2");
     bench.run(["runs", "rename", "old-1", "old-2"]).expect_code(5);
     bench.run(["runs", "rename", "old-1", "../x"]).expect_code(2);
+    // Names that commands take for something else: the run could not be reached, or another one would be deleted.
+    for name in ["last", "x.netduel", "x.json"] {
+        let refused = bench.run(["runs", "rename", "old-1", name]).expect_code(2);
+        assert!(
+            refused.stderr.contains("in every command") || refused.stderr.contains("for a file"),
+            "{}",
+            refused.stderr
+        );
+    }
     let writer = File::open(&path).unwrap();
     flock(&writer, FlockOperation::LockExclusive).unwrap();
     bench.run(["runs", "rename", "old-1", "new"]).expect_code(5);
