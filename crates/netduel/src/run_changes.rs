@@ -14,7 +14,7 @@ use crate::cli::shared::{StoreArgs, TagArgs};
 use crate::cli::stored::RunsAction;
 use crate::console::{print, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::run_store::{open_store, store_failure, writable_store};
+use crate::run_store::{for_store, open_store, store_failure, writable_store};
 use crate::{output_file, program, redaction};
 
 /// Extension of an exported run: that of the store.
@@ -235,7 +235,8 @@ fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Re
         return print_lines(&format!("{id} was in the store before\n"));
     }
     let trials = format!("{} trial{}", imported.trials, if imported.trials == 1 { "" } else { "s" });
-    print_lines(&format!("imported {id}, {trials}; show it with: netduel report {id}\n"))
+    let command = for_store(&format!("netduel report {id}"));
+    print_lines(&format!("imported {id}, {trials}; show it with: {command}\n"))
 }
 
 /// `netduel runs du`.

@@ -1,10 +1,18 @@
 //! The store of this user, as commands open it; its errors with their exit codes.
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
 use netduel_model::ids::RunId;
 use netduel_model::run::RunHeader;
 use netduel_store::{Store, StoreError};
 
 use crate::cli::shared::StoreArgs;
 use crate::exit::{Failure, Kind, OrFail as _};
+
+/// The environment's name for the store.
+const VARIABLE: &str = "NETDUEL_STORE";
+/// The store that `--store` of this command line names.
+static STORE_OPTION: OnceLock<PathBuf> = OnceLock::new();
 
 /// The store that the options name, or the user's. Its folder is created when the first run is stored.
 pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
@@ -14,7 +22,21 @@ pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
             "failed to choose a folder for the store: neither XDG_DATA_HOME nor HOME is set; name one with --store DIR",
         )
     })?;
+    // Another process finds the store of the environment again.
+    if let Some(named) =
+        args.store.as_ref().filter(|named| std::env::var_os(VARIABLE).as_deref() != Some(named.as_os_str()))
+    {
+        STORE_OPTION.get_or_init(|| named.clone());
+    }
     Ok(Store::at(folder))
+}
+
+/// A command that netduel prints for a run of the store in use: with the `--store` of this command line.
+pub fn for_store(command: &str) -> String {
+    STORE_OPTION.get().map_or_else(
+        || command.to_owned(),
+        |store| format!("{command} --store {}", shell_word(&store.to_string_lossy())),
+    )
 }
 
 /// A store error with its exit code: an unknown or ambiguous name is not a failure of the store.
@@ -63,22 +85,23 @@ impl NextStep {
 
 /// The command that resumes a run, and writes its report where it was.
 pub fn resume_command(id: &RunId) -> String {
-    format!("netduel run --resume {id}")
+    for_store(&format!("netduel run --resume {id}"))
 }
 
 /// A command line for a shell: words with other characters than those of names, paths and options are in single quotes. The program is
 /// called by its name.
 fn shell_line(words: &[String]) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
-    let quoted = |word: &String| {
-        if !word.is_empty() && word.chars().all(is_plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    let arguments = words.iter().skip(1).map(quoted);
+    let arguments = words.iter().skip(1).map(|word| shell_word(word));
     std::iter::once("netduel".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]

@@ -74,9 +74,14 @@ mod tests {
              [[arms]]\nname = \"two\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]\n\
              [[workloads]]\nname = \"bulk\"\ntype = \"tcp-stream\"\n[design]\nequivalence = \"2.5 %\"\n";
         let words = method(&parse(text, "p").unwrap()).join("\n");
-        for part in
-            ["one and two", "one is the baseline", "2 trials in random order", "99 %", "95 %", "2.5 %"]
-        {
+        for part in [
+            "one and two",
+            "one is the baseline",
+            "2 trials in random order",
+            "99 %",
+            "at most 5 % (Holm)",
+            "2.5 %",
+        ] {
             assert!(words.contains(part), "no {part} in {words}");
         }
     }

@@ -34,7 +34,7 @@ use netduel_report::quick::SummaryInput;
 use crate::console::{page_layout, print, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::run::{Live, RunSource, System, run_failure};
-use crate::run_store::{open_store, writable_store};
+use crate::run_store::{for_store, open_store, writable_store};
 use crate::{program, redaction};
 use args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use output::{Format, Output};
@@ -253,7 +253,7 @@ fn execute(
             };
             let for_program = output.borrow_mut().end(&plan, id.as_ref(), summary)?;
             if let Some(id) = id {
-                tell(&format!("stored as run {id} (netduel report {id})"));
+                tell(&format!("stored as run {id} ({})", for_store(&format!("netduel report {id}"))));
             }
             let tested = Tested { workload: workload.clone(), trial, shared_machine: shared };
             let restored = match result {

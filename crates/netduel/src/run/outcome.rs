@@ -19,7 +19,7 @@ use crate::pipeline;
 use crate::program;
 use crate::redaction;
 use crate::report_file::{Destination, summary, text, write};
-use crate::run_store::resume_command;
+use crate::run_store::{for_store, resume_command};
 
 /// Destinations and form of a run's output.
 pub struct Output {
@@ -122,8 +122,10 @@ fn judge(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure>
     };
     if !analysis.verdict_possible(|arm| is_dropped(run, arm)) {
         let text = "the run ended, but too few trials count for a verdict";
-        return Err(Failure::message(Kind::NoVerdict, text)
-            .remedy(format!("`netduel report {}` lists the warnings", run.header.id)));
+        return Err(Failure::message(Kind::NoVerdict, text).remedy(format!(
+            "`{}` lists the warnings",
+            for_store(&format!("netduel report {}", run.header.id))
+        )));
     }
     if let Some(line) = passed? {
         tell(&line);
@@ -165,7 +167,8 @@ fn show(run: &Run, analysis: &Analysis, checks: &Checks, output: &Output) -> Res
             // The run is finished and stored: only its report is missing.
             let id = &run.header.id;
             failure.remedy(format!(
-                "the run is stored; write its report elsewhere with `netduel report {id} --out PATH`"
+                "the run is stored; write its report elsewhere with `{}`",
+                for_store(&format!("netduel report {id} --out PATH"))
             ))
         })?;
     }
@@ -173,7 +176,8 @@ fn show(run: &Run, analysis: &Analysis, checks: &Checks, output: &Output) -> Res
     if let Some(destination) = &output.out {
         say(output.json, &format!("Report:  {}", destination.path.display()))?;
     }
-    say(output.json, &format!("Bottlenecks and details: netduel report {}", run.header.id))
+    let command = for_store(&format!("netduel report {}", run.header.id));
+    say(output.json, &format!("Bottlenecks and details: {command}"))
 }
 
 /// Standard output is reserved for the JSON document, if there is one.

@@ -67,6 +67,10 @@ fn colleague_opens_and_imports_an_exported_run() {
     fs::copy(bench.path().join("old-1.netduel"), colleague.path().join("theirs.netduel")).unwrap();
     let report = colleague.run(["report", "./theirs.netduel"]).expect_code(0).stdout;
     assert!(report.contains("Verdict"), "{report}");
+    // A printed command finds the store that the option names.
+    let elsewhere = ["runs", "import", "theirs.netduel", "--name", "theirs", "--store", "else where"];
+    let printed = colleague.run(elsewhere).expect_code(0).stdout;
+    assert!(printed.ends_with("netduel report theirs --store 'else where'\n"), "{printed}");
     let imported = colleague.run(["runs", "import", "theirs.netduel", "--json"]).expect_code(0).json();
     assert_eq!((&imported["action"], &imported["was_there"]), (&"imported".into(), &false.into()));
     let again = colleague.run(["runs", "import", "theirs.netduel"]).expect_code(0).stdout;

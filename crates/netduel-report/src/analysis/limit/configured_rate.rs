@@ -8,16 +8,17 @@ use super::super::figures::{self, RATE_REACHED};
 use super::super::schedule;
 use crate::words;
 
-/// The configured rate, and the rate received in the steady window, bit/s. A rate so low that less than one message is due is
-/// reached without sending.
-pub(super) fn configured_rate(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
+/// The configured rate, and the rate received in the steady window, bit/s; absent where the rate is so low that less than one message is
+/// due, which nothing can show.
+pub(super) fn configured_rate(workload: &Workload, trial: &Trial) -> Option<(f64, Option<f64>)> {
     let facts = workload.traffic.facts();
     let PacedRate { rate, burst, .. } = facts.paced?;
     let ways = if facts.bulk == Some(Direction::Both) { 2.0 } else { 1.0 };
     let configured = rate.0 as f64 * ways;
     let due = configured / 8.0 * workload.timing.duration.0 as f64 / 1e9;
     let reached = figures::value_of(Metric::Throughput, workload, trial, false);
-    Some((configured, reached.unwrap_or(if due < burst as f64 { configured } else { 0.0 })))
+    let is_due = due >= burst as f64;
+    Some((configured, reached.or(is_due.then_some(0.0))))
 }
 
 /// The configured requests per second, and the responses per second in the steady window.

@@ -54,7 +54,7 @@ pub(super) struct Evidence<'a> {
     /// Datagrams sent, and lost ones by location.
     pub sent: u64,
     pub lost: datagrams::Lost,
-    configured: Option<(f64, f64)>,
+    configured: Option<(f64, Option<f64>)>,
     kept_requests: Option<(f64, f64)>,
     /// Outstanding requests in a closed loop.
     pub outstanding: Option<u32>,
@@ -183,12 +183,13 @@ impl<'a> Evidence<'a> {
 
     fn reached(&self) -> Vec<Finding> {
         let mut found = Vec::new();
-        let is_reached = |(configured, reached): &(f64, f64)| *reached >= configured * RATE_REACHED;
-        if let Some((configured, reached)) = self.configured.filter(is_reached) {
-            let words =
-                format!("{} of the configured {}", self.human_rate(reached), self.human_rate(configured));
-            found.push((Cause::ConfiguredRate, words));
-        }
+        let words = self.configured.and_then(|(configured, reached)| match reached {
+            None => Some(format!("less than one message is due at {}", self.human_rate(configured))),
+            Some(reached) => (reached >= configured * RATE_REACHED).then(|| {
+                format!("{} of the configured {}", self.human_rate(reached), self.human_rate(configured))
+            }),
+        });
+        found.extend(words.map(|words| (Cause::ConfiguredRate, words)));
         if let Some((configured, reached)) = self.kept_requests {
             let words =
                 format!("{} of the configured {}", human_si(reached, "/s"), human_si(configured, "/s"));
