@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 
 use netduel_model::bed::{Bed, BedNetwork, RunBed};
 use netduel_model::data_ports::PortNeeds;
-use netduel_model::plan::{Arm, ResolvedPlan};
+use netduel_model::plan::{Arm, Design, ResolvedPlan};
 use netduel_report::json::plan::CheckedPlan;
 use netduel_report::words;
 
@@ -26,7 +26,8 @@ fn expected_time(plan: &ResolvedPlan) -> String {
         seconds if seconds < 180.0 => format!("{seconds:.0} s"),
         seconds => format!("{:.0} min", seconds / 60.0),
     };
-    format!("about {} to {}", of(plan.design.blocks_min), of(plan.design.blocks_max))
+    let (least, most) = (of(plan.design.blocks_min), of(plan.design.blocks_max));
+    if least == most { format!("about {most}") } else { format!("about {least} to {most}") }
 }
 
 /// Runs the command.
@@ -48,7 +49,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             }
             let design = &resolved.design;
             print_lines(&format!(
-                "{} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {} to {} blocks, {}{}\n",
+                "{} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {}, {}{}\n",
                 plan.display(),
                 words::plain(&resolved.question),
                 contents(&resolved),
@@ -57,8 +58,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 ports(&resolved),
                 crossover(&resolved),
                 resolved.trials_per_block(),
-                design.blocks_min,
-                design.blocks_max,
+                blocks(design),
                 expected_time(&resolved),
                 design.budget.map(|budget| format!("; no block begins after {budget}")).unwrap_or_default(),
             ))?;
@@ -68,6 +68,15 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             }
             Ok(())
         }
+    }
+}
+
+/// The number of blocks: `8 to 30 blocks`, `12 blocks`.
+fn blocks(design: &Design) -> String {
+    if design.may_stop_early() {
+        format!("{} to {} blocks", design.blocks_min, design.blocks_max)
+    } else {
+        format!("{} blocks", design.blocks_max)
     }
 }
 

@@ -53,7 +53,7 @@ fn arms_exchange_their_hosts_after_half_of_the_blocks() {
     let path = plan.to_str().unwrap();
     let check = bench.run(["plan", "check", path]).expect_code(0).stdout;
     assert!(check.contains("crossover  after block 6: one c -> d, two a -> b"), "{check}");
-    assert!(check.contains("12 to 12 blocks"), "{check}");
+    assert!(check.contains("2 in a block, 12 blocks, about"), "{check}");
 
     let run = bench.run(["run", path, "--json"]);
     let trials = stored(&bench, &run).trials;
