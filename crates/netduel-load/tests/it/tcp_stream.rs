@@ -8,14 +8,16 @@ use crate::harness::{check_flows, paced, received, run_pair, sent, tcp, workload
 
 const ENGINES: [TcpEngine; 4] = [TcpEngine::Lean, TcpEngine::Copy, TcpEngine::Zerocopy, TcpEngine::IoUring];
 
-/// Every zero-copy send has a report, and loopback copies all; other engines and receiving ends have none.
+/// Every zero-copy send is completed; other engines and receiving ends have no report. Loopback copies the data of sends, but the
+/// kernel joins adjacent completions and keeps the flag of the first (`skb_zerocopy_notify_extend`, net/core/skbuff.c), so their
+/// number is a lower bound.
 fn check_zero_copy(report: &EndReport, engine: TcpEngine) {
     let expected = matches!(engine, TcpEngine::Zerocopy | TcpEngine::IoUring) && report.sent.is_some();
     assert_eq!(report.zero_copy.is_some(), expected, "{engine:?}");
     if let Some(zero_copy) = report.zero_copy {
-        assert_eq!(zero_copy.completions, zero_copy.sends);
-        assert_eq!(zero_copy.copied, zero_copy.sends);
-        assert_eq!(zero_copy.sends > 0, sent(report) > 0);
+        assert_eq!(zero_copy.completions, zero_copy.sends, "{engine:?}");
+        assert!(zero_copy.copied <= zero_copy.sends, "{engine:?}: {zero_copy:?}");
+        assert_eq!(zero_copy.sends > 0, sent(report) > 0, "{engine:?}");
     }
 }
 
