@@ -1,5 +1,12 @@
 //! When the next message is due: a pure schedule. Late sends do not shift it, so a stall is caught up and counted.
 
+/// Requests of an open loop that are late at the end of the duration are sent within this time after it, nanoseconds: those that a
+/// stall held up. A schedule that is faster than the host would go on for many times the duration.
+pub(crate) const LATE_LIMIT_NS: u64 = 5_000_000_000;
+/// The event that is counted when requests were left unsent for it.
+pub(crate) const LEFT_UNSENT: &str =
+    "requests left unsent: the request rate is higher than this host can send";
+
 /// An evenly spaced schedule. It stays exact for years: each time is computed from its index, nothing adds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Schedule {

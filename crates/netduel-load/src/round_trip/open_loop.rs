@@ -16,7 +16,7 @@ use super::closed_loop::can_continue;
 use super::loss::{Call, Drain};
 use super::settings::Settings;
 use super::transport::{Received, Requests, Responses};
-use crate::pacing::Schedule;
+use crate::pacing::{LATE_LIMIT_NS, LEFT_UNSENT, Schedule};
 use crate::recorder::{Recorder, Trip};
 use crate::worker::Worker;
 
@@ -24,12 +24,6 @@ use crate::worker::Worker;
 const CUT_LIMIT_NS: u64 = 1_000_000_000;
 /// Pause after an error of the path, nanoseconds. The schedule continues: missed requests are sent late, which counts.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
-
-/// Requests that are late at the end of the duration are sent within this time after it, nanoseconds: those that a stall held up. A
-/// schedule that is faster than the host would go on for many times the duration.
-const LATE_LIMIT_NS: u64 = 5_000_000_000;
-/// The event that is counted when it was.
-const TOO_FAST: &str = "requests left unsent: the request rate is higher than this host can send";
 
 /// Settings of an open loop.
 #[derive(Clone, Copy)]
@@ -83,7 +77,7 @@ pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared
         }
         let now = clock::monotonic_ns();
         if now > end_ns.saturating_add(LATE_LIMIT_NS) {
-            worker.errors.count_event("send", TOO_FAST);
+            worker.errors.count_event("send", LEFT_UNSENT);
             break;
         }
         match requests.send(number, now, Waiting::Block) {
@@ -216,7 +210,7 @@ pub(super) fn spin<Q: Requests, R: Responses>(
             ended_ns = Some(now);
         }
         if ended_ns.is_none() && now > end_ns.saturating_add(LATE_LIMIT_NS) {
-            worker.errors.count_event("send", TOO_FAST);
+            worker.errors.count_event("send", LEFT_UNSENT);
             ended_ns = Some(now);
         }
         if ended_ns.is_none() && due < end_ns && now >= due {

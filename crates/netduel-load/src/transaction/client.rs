@@ -19,7 +19,7 @@ use super::message::{self, REQUEST_MIN, RESPONSE_MIN};
 use super::settings::{CALL_LIMIT, Settings};
 use crate::datagram;
 use crate::local_ports;
-use crate::pacing::Schedule;
+use crate::pacing::{LATE_LIMIT_NS, LEFT_UNSENT, Schedule};
 use crate::recorder::Recorder;
 use crate::sockets::Peer;
 use crate::worker::Worker;
@@ -41,6 +41,7 @@ pub(super) struct Shared {
     /// Held by the thread that waits for the next due transaction; the others sleep.
     turn: Mutex<()>,
     port_shortage_noted: AtomicBool,
+    unsent_noted: AtomicBool,
     figures: Mutex<Option<Figures>>,
     /// The congestion control of each connection. That of the standing connection was checked before the traffic.
     asked_congestion: Option<String>,
@@ -96,6 +97,7 @@ impl Shared {
             next: AtomicU64::new(0),
             turn: Mutex::new(()),
             port_shortage_noted: AtomicBool::new(false),
+            unsent_noted: AtomicBool::new(false),
             figures: Mutex::new(None),
             asked_congestion,
             dscp,
@@ -103,8 +105,8 @@ impl Shared {
         }
     }
 
-    /// Waits for the next transaction to be due; absent after the last.
-    fn next(&self, worker: &Worker, schedule: Option<Schedule>, end_ns: u64) -> Option<Next> {
+    /// Waits for the next transaction to be due; absent after the last, and when those that are left are too late.
+    fn next(&self, worker: &mut Worker, schedule: Option<Schedule>, end_ns: u64) -> Option<Next> {
         let Some(schedule) = schedule else {
             let started = clock::monotonic_ns();
             let is_time = worker.control.is_running() && started < end_ns;
@@ -115,6 +117,12 @@ impl Shared {
         let due_ns = schedule.due_ns(number);
         let is_time = worker.control.is_running() && due_ns < end_ns;
         if !is_time || !worker.sleep_until(due_ns.saturating_sub(WAKE_LEAD_NS)) {
+            return None;
+        }
+        if clock::monotonic_ns() > end_ns.saturating_add(LATE_LIMIT_NS) {
+            if !self.unsent_noted.swap(true, Relaxed) {
+                worker.errors.count_event("connect", LEFT_UNSENT);
+            }
             return None;
         }
         self.next.store(number + 1, Relaxed);

@@ -94,6 +94,17 @@ fn open_loop_starts_each_scheduled_transaction() {
 }
 
 #[test]
+fn schedule_faster_than_the_host_ends_and_its_unsent_requests_are_reported() {
+    // A connection for each of a million requests: no host makes them within the time that late ones have.
+    let workload = workload(transactions(64, 64, 4, Wait::Block, Some(10_000_000)), Family::Ipv4, 100);
+    let (client, _) = run_pair(&workload).unwrap();
+    let trips = client.round_trips.unwrap();
+    assert!(trips.responses > 0 && trips.requests < 1_000_000, "{} requests", trips.requests);
+    let unsent = client.errors.iter().filter(|error| error.error.contains("higher than this host can send"));
+    assert_eq!(unsent.map(|error| error.count).collect::<Vec<_>>(), [1], "{:?}", client.errors);
+}
+
+#[test]
 fn requests_and_responses_may_be_large_and_differ_in_size() {
     for (request, response) in [(48, 1 << 20), (1 << 20, 16), (100_001, 70_003)] {
         for wait in [Wait::Block, Wait::Spin] {
