@@ -31,8 +31,10 @@ impl Conductor<'_> {
         self.hosts.forget_messages();
         let mut result = self.perform(arm, workload, &mut trial);
         self.hosts.stopping = true;
-        if result.is_err() {
-            self.abort(arm, workload);
+        // A program of kernel bypass on one end of a veth pair takes offloads of the other end, and is detached before either end is
+        // restored.
+        if result.is_err() || bypasses_kernel(workload) {
+            self.stop(arm, workload);
         }
         match self.lab.end_events() {
             Ok(events) => trial.lab_events = events,
@@ -114,19 +116,13 @@ impl Conductor<'_> {
     }
 
     /// Undoes the treatments at both ends, even when one of them fails, and returns the first error. `is_aborted`: an end may have been
-    /// stopped while its own interfaces were changed, which it reports here. Kernel bypass changes the interfaces of both ends until then:
-    /// a program on one end of a veth pair takes offloads of the other end.
+    /// stopped while its own interfaces were changed, which it reports here, as does one that bypasses the kernel.
     fn undo(&mut self, arm: &Arm, workload: &Workload, is_aborted: bool) -> Result<(), TrialError> {
-        let bypasses_kernel = workload
-            .traffic
-            .facts()
-            .packets
-            .is_some_and(|packets| ROLES.iter().any(|role| packets.is_raw(*role)));
         let mut undone = Ok(());
         for role in ROLES {
             let host = arm.pair.host(role).clone();
             let treatments = arm.agent_treatments(role);
-            let has_changes = is_aborted || bypasses_kernel || !treatments.is_empty();
+            let has_changes = is_aborted || bypasses_kernel(workload) || !treatments.is_empty();
             if !has_changes || !self.hosts.is_running(&host) {
                 continue;
             }
@@ -200,17 +196,23 @@ impl Conductor<'_> {
         }
     }
 
-    /// Stops traffic at both ends that still run.
-    fn abort(&mut self, arm: &Arm, workload: &Workload) {
+    /// Stops what still runs at both ends: traffic, and the programs of kernel bypass.
+    fn stop(&mut self, arm: &Arm, workload: &Workload) {
         let timeout_ns = STEP_TIMEOUT_NS + return_ns(&workload.traffic);
         for role in ROLES {
             let host = arm.pair.host(role).clone();
             if self.hosts.is_running(&host) {
-                // The trial has failed already; an agent that does not stop is abandoned.
+                // The trial has its result; an agent that does not stop is abandoned.
                 drop(self.hosts.ask_despite_other_losses(&host, &ToAgent::Abort, timeout_ns));
             }
         }
     }
+}
+
+/// Whether an end sends or receives packets past the kernel's network stack.
+fn bypasses_kernel(workload: &Workload) -> bool {
+    let packets = workload.traffic.facts().packets;
+    packets.is_some_and(|packets| ROLES.iter().any(|role| packets.is_raw(*role)))
 }
 
 /// The address at which the server of an arm listens.

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use netduel_sys::bpf::{Attach, Code, Link, Program, ProgramKind};
+use netduel_sys::ethtool::Ethtool;
 use netduel_sys::xdp::{Settings, XdpSocket};
 use netduel_test_support::{copy_program, skip};
 use rustix::process::Signal;
@@ -195,6 +196,32 @@ fn every_queue_of_the_direct_path_carries_counted_packets() {
         }
     }
     bench.assert_nothing_left();
+}
+
+#[test]
+fn offload_treatments_are_undone_after_the_programs_of_both_ends_are_gone() {
+    if skipped_without_root() {
+        return;
+    }
+    let off = |interface: &str, end: &str| {
+        format!(
+            "{{ offload = \"tx-tcp-segmentation\", interface = \"{interface}\", value = \"off\", on = \"{end}\" }}"
+        )
+    };
+    for treatments in [off("va", "client"), off("vb", "server")] {
+        let (bench, mut hosts) = (Bench::new(), Hosts::on_a_wire());
+        hosts.arm = format!("treatments = [{treatments}]");
+        let finished =
+            bench.run(hosts.words(&bench, &workload("xdp", "xdp", "packet_rate = \"2 k/s\"\n"), 2));
+        assert!(!finished.stderr.contains("not restored"), "{}", finished.stderr);
+        assert_eq!(stored(&bench, &finished).trials.len(), 4);
+        for (side, interface) in [(&hosts.a, "va"), (&hosts.b, "vb")] {
+            let features = side.inside(|| Ethtool::open().unwrap().features(interface).unwrap());
+            let tso = features.iter().find(|feature| feature.name == "tx-tcp-segmentation").unwrap();
+            assert!(tso.active, "{interface}: {tso:?}");
+        }
+        bench.assert_nothing_left();
+    }
 }
 
 #[test]
