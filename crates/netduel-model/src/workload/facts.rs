@@ -332,6 +332,14 @@ impl Facts<'_> {
         self.requests?.rate
     }
 
+    /// Number of requests that the schedule of an open loop makes due within a window, nanoseconds after the start; absent in a closed
+    /// loop. Request i is due i intervals after the start.
+    pub fn requests_due(&self, window: &Range<u64>) -> Option<u64> {
+        let rate = u128::from(self.request_rate()?.0);
+        let before = |ns: u64| (u128::from(ns) * rate).div_ceil(1_000_000_000);
+        Some(u64::try_from(before(window.end).saturating_sub(before(window.start))).unwrap_or(u64::MAX))
+    }
+
     /// The steady window of the idle part, nanoseconds after the start; absent without one.
     pub fn idle_window(&self, timing: &Timing) -> Option<Range<u64>> {
         Some(timing.warmup.0..self.load_begins?.0.saturating_sub(timing.cooldown.0))

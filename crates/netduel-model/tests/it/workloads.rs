@@ -129,6 +129,35 @@ fn a_loaded_path_that_cannot_be_run_is_refused() {
 }
 
 #[test]
+fn open_loop_without_a_request_that_counts_is_refused() {
+    let times = "duration = \"800 ms\"\nwarmup = \"100 ms\"\ncooldown = \"0 ms\"\n";
+    let remedy = "raise `request_rate` or `duration`, or shorten `warmup` and `cooldown`";
+    for kind in ["tcp-rr", "udp-rr", "icmp-rr", "tcp-crr"] {
+        assert_eq!(
+            refused(kind, &format!("{times}request_rate = \"1 /s\"")),
+            format!(
+                "request_rate: is \"1 /s\", so that no request is due between 100 ms and 800 ms after the start, where round trips are \
+                 counted; {remedy}"
+            )
+        );
+        // The request that is due after half a second counts.
+        resolved(kind, &format!("{times}request_rate = \"2 /s\""));
+        resolved(kind, &format!("{}request_rate = \"1 /s\"", times.replace("100 ms", "0 ms")));
+    }
+    // Of a loaded path both parts count.
+    assert_eq!(
+        refused(
+            "loaded-latency",
+            "duration = \"10 s\"\nwarmup = \"200 ms\"\nrequest_rate = \"1 /s\"\nidle_share = \"10 %\""
+        ),
+        format!(
+            "request_rate: is \"1 /s\", so that no request is due between 200 ms and 900 ms after the start, where round trips are \
+             counted; {remedy}"
+        )
+    );
+}
+
+#[test]
 fn transactions_that_cannot_be_run_are_refused() {
     for (settings, problem) in [
         ("size = \"47 B\"", "size: is \"47 B\"; \"48 B\" to \"16 MiB\" is allowed for tcp-crr"),

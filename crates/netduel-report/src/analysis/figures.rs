@@ -143,20 +143,22 @@ fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
     };
     match completed.filter(is_behind) {
         Some(completed) => Some(completed.max(1.0 / window_s)),
-        None if began == 0 => is_stalled(trial).then(|| 1.0 / window_s),
+        None if began == 0 => is_stalled(workload, trial).then(|| 1.0 / window_s),
         None => Some(rate),
     }
 }
 
-/// Whether a trial had round trips, but none in the steady window.
-fn is_stalled(trial: &Trial) -> bool {
-    round_trip_count(trial) == Some(0) && round_trips(trial).is_some_and(|trips| trips.responses > 0)
+/// Whether a trial had round trips, but none in the steady window, although requests were due in it.
+fn is_stalled(workload: &Workload, trial: &Trial) -> bool {
+    round_trip_count(trial) == Some(0)
+        && round_trips(trial).is_some_and(|trips| trips.responses > 0)
+        && workload.traffic.facts().requests_due(&workload.steady_window()) != Some(0)
 }
 
 /// Whether a trial of a workload of round trips had none in the steady window: the path, or a host, stalled for all of it.
 pub(super) fn has_stalled(workload: &Workload, trial: &Trial) -> bool {
     let metrics = workload.traffic.facts().possible_metrics;
-    metrics.iter().any(|metric| metric.is_of_round_trips()) && is_stalled(trial)
+    metrics.iter().any(|metric| metric.is_of_round_trips()) && is_stalled(workload, trial)
 }
 
 /// Blocks whose trial had no round trip in the steady window.
@@ -178,7 +180,7 @@ pub fn histogram(trial: &Trial) -> Option<Histogram> {
 /// A percentile of the steady window. Without a round trip in it each of them took at least as long as the window, which stands
 /// for it: without the trial the arm that stalls would look better than it is.
 fn percentile(workload: &Workload, trial: &Trial, percentile: f64) -> Option<f64> {
-    if is_stalled(trial) {
+    if is_stalled(workload, trial) {
         let (from, to) = steady_bounds(workload);
         return (to > from).then(|| (to - from) as f64);
     }

@@ -1,9 +1,9 @@
 //! Open loops: rates of requests, missed schedules, and what a test concludes from them.
 use netduel_model::metric::Metric;
 use netduel_model::sample::IntervalSample;
-use netduel_model::units::PerSecond;
-use netduel_model::workload::Traffic;
-use netduel_report::analysis::{Cause, limit_of, value_of};
+use netduel_model::units::{Nanos, PerSecond};
+use netduel_model::workload::{Timing, Traffic, Workload};
+use netduel_report::analysis::{Cause, limit_of, missed_rate, value_of};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
@@ -63,4 +63,27 @@ fn open_loop_counts_completed_requests_and_names_the_configured_rate_only_on_sch
     assert!(rate == 30 && cause != Cause::ConfiguredRate, "{rate} {cause:?}");
     let (rate, cause) = answered(100, 300_000_000);
     assert!(rate == 100 && cause != Cause::ConfiguredRate, "{rate} {cause:?}");
+}
+
+#[test]
+fn slow_open_loop_misses_its_rate_only_without_responses_that_were_due() {
+    let (mut workload, mut trial) = figures::first("open");
+    let Traffic::UdpRr(round_trip) = &mut workload.traffic else { panic!("{:?}", workload.traffic) };
+    round_trip.rate = Some(PerSecond(1));
+    // Due 0, 1, 2 and 3 s after the start; the last three are within the 3.4 s that count.
+    let ms = Nanos::from_millis;
+    workload.timing = Timing { duration: ms(4_000), warmup: ms(400), cooldown: ms(200) };
+    let client = &mut trial.client.as_mut().unwrap().report;
+    client.received.as_mut().unwrap().series.clear();
+    client.round_trips.as_mut().unwrap().responses = 4;
+    let mut answered = |count: u64, workload: &Workload| {
+        trial.client.as_mut().unwrap().report.round_trips.as_mut().unwrap().histogram.count = count;
+        (missed_rate(workload, &trial), value_of(Metric::LatencyP50, workload, &trial, false).is_some())
+    };
+    assert_eq!(answered(3, &workload).0, None);
+    assert_eq!(answered(2, &workload).0.as_deref(), Some("0.588 /s answered of the configured 1.00 /s"));
+    // A window without a response stands for the round trips that were due in it, and for nothing where none was.
+    assert!(answered(0, &workload).1);
+    workload.timing.warmup = ms(3_100);
+    assert_eq!(answered(0, &workload), (None, false));
 }

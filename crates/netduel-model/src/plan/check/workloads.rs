@@ -1,5 +1,6 @@
 //! Workloads: their times, metrics and names, and how an arm's settings are laid over them.
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
@@ -68,6 +69,7 @@ pub(super) fn resolve(
     traffic.check(&given, &places, problems);
     let timing = timing(workload, &traffic);
     check_parts(&traffic, timing, &places, problems);
+    check_requests_due(&traffic, timing, &places, problems);
     let metrics = workload.metrics.clone().unwrap_or_else(|| traffic.facts().default_metrics);
     let resolved = Workload {
         name: workload.name.clone()?,
@@ -144,6 +146,22 @@ fn check_parts(traffic: &Traffic, timing: Timing, places: &Places<'_>, problems:
     let key = if places.is_of_workload("warmup") { "warmup" } else { "duration" };
     let allowed = "together warmup and cooldown must be shorter than each of the parts";
     problems.add(&places.at(key), wrong, allowed);
+}
+
+/// Notes an open loop of which no request is due while round trips are counted: it has no result, however good the path is.
+fn check_requests_due(traffic: &Traffic, timing: Timing, places: &Places<'_>, problems: &mut Problems<'_>) {
+    let facts = traffic.facts();
+    let Some(rate) = facts.request_rate().filter(|rate| rate.0 > 0) else { return };
+    let mut windows = [Some(facts.steady_window(&timing)), facts.idle_window(&timing)].into_iter().flatten();
+    let is_missed = |window: &Range<u64>| window.start < window.end && facts.requests_due(window) == Some(0);
+    let Some(window) = windows.find(is_missed) else { return };
+    let wrong = format!(
+        "is \"{rate}\", so that no request is due between {} and {} after the start, where round trips are counted",
+        Nanos(window.start),
+        Nanos(window.end)
+    );
+    let allowed = "raise `request_rate` or `duration`, or shorten `warmup` and `cooldown`";
+    problems.add(&places.at("request_rate"), wrong, allowed);
 }
 
 fn check_duration(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'_>) {

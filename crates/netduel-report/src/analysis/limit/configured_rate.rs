@@ -21,19 +21,34 @@ pub(super) fn configured_rate(workload: &Workload, trial: &Trial) -> Option<(f64
     Some((configured, reached.or(is_due.then_some(0.0))))
 }
 
-/// The configured requests per second, and the responses per second in the steady window.
-fn configured_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
-    let requests = workload.traffic.facts().requests.filter(|requests| !requests.are_probes)?;
-    let configured = requests.rate?.0 as f64;
-    let reached = figures::value_of(Metric::RoundTripRate, workload, trial, false)?;
-    Some((configured, reached))
+/// The requests per second of an open loop.
+struct RequestRate {
+    configured: f64,
+    /// Responses per second in the steady window.
+    reached: f64,
+    /// Whether the responses were as many as the schedule made due in the steady window.
+    is_kept: bool,
+}
+
+impl RequestRate {
+    /// Absent without an open loop, and where its requests only measure.
+    fn of(workload: &Workload, trial: &Trial) -> Option<Self> {
+        let facts = workload.traffic.facts();
+        let configured = facts.requests.filter(|requests| !requests.are_probes)?.rate?.0 as f64;
+        let reached = figures::value_of(Metric::RoundTripRate, workload, trial, false)?;
+        // At a few requests a second the number that is due is up to one above or below the rate times the length of the window.
+        let window = workload.steady_window();
+        let due = facts.requests_due(&window)? as f64;
+        let answered = reached * window.end.saturating_sub(window.start) as f64 / 1e9;
+        let is_kept = answered >= due * RATE_REACHED || reached >= configured * RATE_REACHED;
+        Some(Self { configured, reached, is_kept })
+    }
 }
 
 /// The configured requests per second and the responses per second, where the schedule was kept and the path kept up with it.
 pub(super) fn kept_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
-    configured_requests(workload, trial)
-        .filter(|(configured, reached)| *reached >= configured * RATE_REACHED)
-        .filter(|_| schedule::lateness(workload, &[trial]).is_none())
+    let rate = RequestRate::of(workload, trial).filter(|rate| rate.is_kept)?;
+    schedule::lateness(workload, &[trial]).is_none().then_some((rate.configured, rate.reached))
 }
 
 /// The missed rate of a test in words: of a stream what its sender sent, of an open loop the responses. Absent without a configured
@@ -43,10 +58,9 @@ pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
     if let Some((configured, sent)) = schedule::rate_missed(workload, &[trial]) {
         return Some(format!("{} sent of the configured {}", human(sent), human(configured)));
     }
-    let (configured, reached) = configured_requests(workload, trial)?;
-    (reached < configured * RATE_REACHED).then(|| {
-        format!("{} answered of the configured {}", human_si(reached, "/s"), human_si(configured, "/s"))
-    })
+    let RequestRate { configured, reached, .. } =
+        RequestRate::of(workload, trial).filter(|rate| !rate.is_kept)?;
+    Some(format!("{} answered of the configured {}", human_si(reached, "/s"), human_si(configured, "/s")))
 }
 
 /// The missed schedule of an open loop in words; absent when it was kept.
