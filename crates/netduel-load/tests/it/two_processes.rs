@@ -105,8 +105,11 @@ fn stall(server: &Server, client: &Running) -> u64 {
         assert!(!client.is_done(), "the client ended before the stall");
         std::thread::yield_now();
     }
-    server.signal(Signal::STOP);
+    // Again until it has stopped: the kernel continues a whole process group when the shell behind it goes away (kill_orphaned_pgrp in
+    // kernel/exit.c), and the group is that of all tests.
     while !server.is_stopped() {
+        assert!(!client.is_done(), "the client ended before the server was stopped");
+        server.signal(Signal::STOP);
         std::thread::yield_now();
     }
     let start = clock::monotonic_ns();
