@@ -21,32 +21,45 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     blocks
 }
 
+/// The arms whose counters have a paired ratio to the baseline, by their place. With CPU contention none has.
+fn arms_with_ratios(workload: &WorkloadAnalysis) -> Vec<bool> {
+    let has_any =
+        |index| workload.counters.iter().any(|counter| matches!(counter.ratios.get(index), Some(Some(_))));
+    (0..workload.arms.len()).map(has_any).collect()
+}
+
+/// The columns of both tables.
+fn columns(workload: &WorkloadAnalysis, key: &str, ratio: &str) -> Vec<Column> {
+    let mut columns = vec![Column::key(key), Column::key("unit")];
+    for (arm, has_ratios) in workload.arms.iter().zip(arms_with_ratios(workload)) {
+        columns.push(Column::number(arm.arm.as_str()));
+        columns.extend(has_ratios.then(|| Column::number(ratio)));
+    }
+    columns
+}
+
 /// Medians of the trials, and the paired ratio of each arm to the baseline.
 fn medians(workload: &WorkloadAnalysis) -> Table {
-    let mut columns = vec![Column::key("counter, median"), Column::key("unit")];
-    for (index, arm) in workload.arms.iter().enumerate() {
-        columns.push(Column::number(arm.arm.as_str()));
-        if index > 0 {
-            columns.push(Column::number("paired ratio"));
-        }
-    }
+    let columns = columns(workload, "counter, median", "paired ratio");
+    let has_ratios = arms_with_ratios(workload);
     let mut table = Table::new(columns);
     for counter in &workload.counters {
         let values: Vec<Option<f64>> =
             counter.arms.iter().map(|(_, spread)| spread.map(|spread| spread.median)).collect();
         let ratios: Vec<Option<f64>> =
             counter.ratios.iter().map(|ratio| Some(ratio.as_ref()?.centre)).collect();
-        table.rows.push(row([counter.title, counter.number_unit()], &values, &ratios, |value| {
+        let ratios = (&ratios[..], &has_ratios[..]);
+        table.rows.push(row([counter.title, counter.number_unit()], &values, ratios, |value| {
             counter.number(value)
         }));
     }
     let busiest: Vec<Option<f64>> = workload.arms.iter().map(|arm| arm.busiest_core).collect();
     if busiest.iter().any(Option::is_some) {
-        table.rows.push(row(["busiest core of a trial, busy", "%"], &busiest, &[], |share| {
+        table.rows.push(row(["busiest core of a trial, busy", "%"], &busiest, (&[], &has_ratios), |share| {
             three_digits(share * 100.0)
         }));
     }
-    if workload.arms.len() > 1 {
+    if has_ratios.contains(&true) {
         table.notes.push(
             "paired ratio: estimate from the pairs within blocks, as in the verdicts; it can differ from the ratio of the medians. Absent \
              for the busiest core, where a value is 0, where the paired ratio is a rise and the ratio of the medians a fall beyond the \
@@ -73,13 +86,13 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
 fn row(
     keys: [&str; 2],
     values: &[Option<f64>],
-    ratios: &[Option<f64>],
+    (ratios, has_ratios): (&[Option<f64>], &[bool]),
     human: impl Fn(f64) -> String,
 ) -> Vec<Cell> {
     let mut cells: Vec<Cell> = keys.into_iter().map(Cell::from).collect();
     for (index, value) in values.iter().enumerate() {
         cells.push(Cell::number(value.map(&human)));
-        if index > 0 {
+        if has_ratios.get(index) == Some(&true) {
             cells.push(Cell::number(ratios.get(index).copied().flatten().map(words::times)));
         }
     }
@@ -88,37 +101,31 @@ fn row(
 
 /// Median and range of each counter, and the paired ratios with their intervals.
 fn ranges(workload: &WorkloadAnalysis) -> Table {
-    let mut columns = vec![Column::key("counter, median [min, max]")];
-    for (index, arm) in workload.arms.iter().enumerate() {
-        columns.push(Column::number(arm.arm.as_str()));
-        if index > 0 {
-            columns.push(Column::number(format!(
-                "paired ratio [{} interval]",
-                words::percent(COUNTER_CONFIDENCE)
-            )));
-        }
-    }
-    let mut table = Table::new(columns);
-    let cell = |counter: &Counter, spread: &Option<Spread>| {
+    let ratio = format!("paired ratio [{} interval]", words::percent(COUNTER_CONFIDENCE));
+    let has_ratios = arms_with_ratios(workload);
+    let mut table = Table::new(columns(workload, "counter, median [min, max]", &ratio));
+    let cell = |counter: &Counter, spread: &Option<Spread>, arm: &ArmAnalysis| {
         let words = |spread: &Spread| {
             let [median, min, max] =
-                [spread.median, spread.min, spread.max].map(|value| counter.human(value));
-            format!("{median} [{min}, {max}] (n {})", spread.trials)
+                [spread.median, spread.min, spread.max].map(|value| counter.number(value));
+            // The number of trials of the arm stands elsewhere.
+            let count = (spread.trials != arm.trials).then(|| format!(" (n {})", spread.trials));
+            format!("{median} [{min}, {max}]{}", count.unwrap_or_default())
         };
         Cell::number(spread.as_ref().map(words))
     };
     for counter in &workload.counters {
-        let mut cells = vec![Cell::from(counter.title)];
-        for (index, (_, spread)) in counter.arms.iter().enumerate() {
-            cells.push(cell(counter, spread));
-            if index > 0 {
+        let mut cells = vec![Cell::from(counter.title), Cell::from(counter.number_unit())];
+        for (index, ((_, spread), arm)) in counter.arms.iter().zip(&workload.arms).enumerate() {
+            cells.push(cell(counter, spread, arm));
+            if has_ratios.get(index) == Some(&true) {
                 let ratio = counter.ratios.get(index).and_then(Option::as_ref);
                 cells.push(Cell::number(ratio.map(words::times_with_interval)));
             }
         }
         table.rows.push(cells);
     }
-    if workload.arms.len() > 1 {
+    if has_ratios.contains(&true) {
         table.notes.push(
             "the interval is for this counter alone: of many intervals, some exclude 1 by chance. A ratio without one has too few blocks"
                 .to_owned(),
