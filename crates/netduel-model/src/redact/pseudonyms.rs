@@ -210,7 +210,8 @@ impl Pseudonyms {
             return id;
         }
         let count = self.ids.len() as u64 + 1;
-        let number = *self.ids.entry(id).or_insert(count);
+        // A UUID is one with and without its hyphens.
+        let number = *self.ids.entry(id.replace('-', "")).or_insert(count);
         format!("{ID_START}{number:012x}")
     }
 

@@ -54,11 +54,12 @@ fn push(result: &mut String, found: &Found<'_>, pseudonyms: &mut Pseudonyms) -> 
             id.len()
         }
         Found::Mac(mac) => {
-            let digits: String = mac.chars().filter(char::is_ascii_hexdigit).collect();
-            let separator = mac.chars().nth(2).unwrap_or(':').to_string();
-            let pseudonym = pseudonyms.mac(&digits);
-            let octets: Vec<&str> = (0..pseudonym.len() / 2).map(|n| &pseudonym[n * 2..n * 2 + 2]).collect();
-            result.push_str(&octets.join(&separator));
+            let mut pseudonym = pseudonyms.mac(&digits_of(mac)).chars().collect::<Vec<_>>().into_iter();
+            // Separators stay where they are.
+            result.extend(mac.chars().map(|c| match c.is_ascii_hexdigit() {
+                true => pseudonym.next().unwrap_or('0'),
+                false => c,
+            }));
             mac.len()
         }
         Found::Address(address, value) => {
@@ -136,21 +137,30 @@ pub fn learn(text: &str, pseudonyms: &mut Pseudonyms) {
     }
     for mac in (0..text.len()).filter(|at| text.is_char_boundary(*at) && is_start(text, *at)) {
         if let Some(Found::Mac(mac)) = mac_at(text, mac) {
-            let digits: String = mac.chars().filter(char::is_ascii_hexdigit).collect();
-            pseudonyms.mac(&digits);
+            pseudonyms.mac(&digits_of(mac));
         }
     }
+}
+
+fn digits_of(mac: &str) -> String {
+    mac.chars().filter(char::is_ascii_hexdigit).collect()
 }
 
 fn find<'t>(text: &'t str, at: usize, pseudonyms: &Pseudonyms, is_version: bool) -> Option<Found<'t>> {
     if let Some(found) = digits(text, at, pseudonyms).or_else(|| below(text, at)) {
         return Some(found);
     }
-    if !is_start(text, at) {
+    let is_start = is_start(text, at);
+    // Names of interfaces, queues and backups join an address to words: `eth0_10.1.2.3_4`.
+    let of_address = !is_version && !text[..at].ends_with(char::is_alphanumeric);
+    if !is_start && !of_address {
         return None;
     }
-    let patterns = || uuid(text, at).or_else(|| mac_at(text, at)).or_else(|| address(text, at));
-    let pattern = if is_version { None } else { patterns() };
+    let id = (is_start && !is_version).then(|| uuid(text, at).or_else(|| mac_at(text, at))).flatten();
+    let pattern = id.or_else(|| of_address.then(|| address(text, at)).flatten());
+    if !is_start {
+        return pattern;
+    }
     pattern
         .or_else(|| login(text, at))
         .or_else(|| host_below(text, at, pseudonyms))
@@ -178,6 +188,11 @@ fn run(text: &str, is_of: impl Fn(char) -> bool) -> usize {
 
 fn uuid(text: &str, at: usize) -> Option<Found<'_>> {
     let rest = &text[at..];
+    let digits = &rest[..run(rest, |c| c.is_ascii_hexdigit())];
+    // As in /etc/machine-id.
+    if digits.len() == UUID_GROUPS.iter().sum::<usize>() && is_end(text, at + digits.len()) {
+        return Some(Found::Id(digits));
+    }
     let candidate = &rest[..run(rest, |c| c.is_ascii_hexdigit() || c == '-')];
     let candidate = candidate.get(..36)?;
     let lengths: Vec<usize> = candidate.split('-').map(str::len).collect();
@@ -186,6 +201,9 @@ fn uuid(text: &str, at: usize) -> Option<Found<'_>> {
 
 fn mac_at(text: &str, at: usize) -> Option<Found<'_>> {
     let rest = &text[at..];
+    if let Some(mac) = dotted_mac(rest) {
+        return is_end(text, at + mac.len()).then_some(Found::Mac(mac));
+    }
     let separator = rest.chars().nth(2).filter(|c| matches!(c, ':' | '-'))?;
     let candidate = &rest[..run(rest, |c| c.is_ascii_hexdigit() || c == separator)];
     let octets: Vec<&str> = candidate.split(separator).collect();
@@ -193,6 +211,14 @@ fn mac_at(text: &str, at: usize) -> Option<Found<'_>> {
     let is_whole = count == octets.len() || octets.get(count).is_some_and(|rest| rest.is_empty());
     (is_whole && MAC_DIGITS.contains(&(count * 2)) && is_end(text, at + count * 3 - 1))
         .then(|| Found::Mac(&candidate[..count * 3 - 1]))
+}
+
+/// An Ethernet address as switches write it: `0015.5d3a.1b2c`.
+fn dotted_mac(text: &str) -> Option<&str> {
+    let candidate = &text[..run(text, |c| c.is_ascii_hexdigit() || c == '.')];
+    let candidate = candidate.trim_end_matches('.');
+    let lengths: Vec<usize> = candidate.split('.').map(str::len).collect();
+    (lengths == [4, 4, 4]).then_some(candidate)
 }
 
 fn address(text: &str, at: usize) -> Option<Found<'_>> {
@@ -205,8 +231,9 @@ fn address(text: &str, at: usize) -> Option<Found<'_>> {
     // The longest part that is an address: a port or the end of a sentence may follow.
     let mut ends = (2..=length).rev().filter(|end| {
         let next = rest[*end..].chars().next();
-        let goes_on =
-            |c: char| is_word(c) || (c == '.' && rest[end + 1..].starts_with(|c: char| c.is_ascii_digit()));
+        let goes_on = |c: char| {
+            c.is_alphanumeric() || (c == '.' && rest[end + 1..].starts_with(|c: char| c.is_ascii_digit()))
+        };
         !next.is_some_and(goes_on)
     });
     ends.find_map(|end| rest[..end].parse().ok().map(|address| Found::Address(&rest[..end], address)))
@@ -215,6 +242,12 @@ fn address(text: &str, at: usize) -> Option<Found<'_>> {
 /// A name below a folder of homes or resources. `/home/` may stand within a word, as in `--out=/home/`.
 fn below(text: &str, at: usize) -> Option<Found<'_>> {
     let rest = &text[at..];
+    if let Some(name) = rest.strip_prefix('~').filter(|_| is_start(text, at)) {
+        let name = &name[..run(name, |c| is_word(c) || matches!(c, '.' | '-'))];
+        let is_user = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let is_folder = rest[1 + name.len()..].starts_with('/');
+        return (is_user && is_folder).then_some(Found::Below("~", Kind::User, name));
+    }
     if !rest.starts_with('/') {
         return None;
     }
