@@ -16,6 +16,8 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Timeout of the end of a process without a `hello`, or one abandoned for its silence: its last output may contain the reason. An
 /// unreachable agent undoes its changes when it notices the lost connection.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(1);
+/// What the dynamic linker prints of a program that it cannot start (glibc, elf/dl-load.c).
+const LIBRARIES: &str = "error while loading shared libraries";
 
 /// How the process of an agent ended, as parts of a message.
 #[derive(Debug, Default)]
@@ -89,8 +91,8 @@ impl HostLink {
     pub fn end_words(&self, ended: &Ended) -> EndWords {
         let banner = self.peer.unanswered_banner().join(" / ");
         let how = match ended.status {
-            // Shells and ssh end with this status when they do not find the command.
-            Some(status) if status.code() == Some(127) => {
+            // Shells and ssh end with this status when they do not find the command, and a program whose libraries cannot be loaded.
+            Some(status) if status.code() == Some(127) && !ended.last_words.contains(LIBRARIES) => {
                 format!("{status}: is netduel installed and in the path there?")
             }
             Some(status) => status.to_string(),
