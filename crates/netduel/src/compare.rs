@@ -30,8 +30,11 @@ use crate::run_store::{open_store, store_failure};
 pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
     let format = if args.json { Some(Format::Json) } else { args.format };
-    let destination =
-        args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
+    let destination = args
+        .out
+        .as_ref()
+        .map(|out| Destination::among(out, format, Format::is_of_comparisons)?.printed(&args.printing))
+        .transpose()?;
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
     if let Some(format) = shown.filter(|format| !format.is_of_comparisons()) {
         return Err(no_table(format));

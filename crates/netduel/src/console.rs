@@ -211,6 +211,23 @@ pub fn print_json_error(failure: &Failure, is_stream: bool) {
     drop(if is_stream { print_json_line(&document) } else { print_json(&document) });
 }
 
+/// Longest line of an error of the command line, characters: a message repeats the invalid value, which may be of any length.
+const ERROR_LINE_MAX: usize = 1_000;
+
+/// The text with the middle of overlong lines left out.
+pub fn bounded_lines(text: &str) -> String {
+    let bounded = |line: &str| {
+        let length = line.chars().count();
+        if length <= ERROR_LINE_MAX {
+            return line.to_owned();
+        }
+        let part = ERROR_LINE_MAX / 2;
+        let (first, last) = (line.chars().take(part), line.chars().skip(length - part));
+        format!("{} ... {}", first.collect::<String>(), last.collect::<String>())
+    };
+    text.split('\n').map(bounded).collect::<Vec<_>>().join("\n")
+}
+
 /// Width of this terminal in columns, and whether to use colours.
 pub fn page_layout() -> (usize, bool) {
     let width = terminal_size::terminal_size().map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0));
@@ -228,6 +245,15 @@ pub fn has_control_sequences() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn overlong_line_keeps_its_beginning_and_its_end() {
+        let long = format!("invalid value '{}' for '--title'\nsecond", "x".repeat(100_000));
+        let bounded = bounded_lines(&long);
+        assert!(bounded.len() < 1_100, "{}", bounded.len());
+        assert!(bounded.starts_with("invalid value 'x") && bounded.ends_with("x' for '--title'\nsecond"));
+        assert_eq!(bounded_lines("short\n"), "short\n");
+    }
 
     #[test]
     fn lines_are_wrapped_at_spaces() {

@@ -17,7 +17,8 @@ use crate::run_store::{open_store, store_failure};
 /// `netduel history`.
 pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
     let format = if args.json { Some(Format::Json) } else { args.format };
-    let destination = args.out.as_ref().map(|out| Destination::of(out, format)).transpose()?;
+    let destination =
+        args.out.as_ref().map(|out| Destination::among(out, format, Format::is_of_histories)).transpose()?;
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
     let shown = shown.unwrap_or(Format::Text);
     if !shown.is_of_histories() {

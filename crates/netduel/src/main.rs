@@ -84,13 +84,16 @@ fn run() -> i32 {
         }
         Err(error) => {
             let text = error.render().to_string();
-            if console::is_safe(&text) {
+            let bounded = console::bounded_lines(&text);
+            if console::is_safe(&text) && bounded == text {
                 drop(error.print());
             } else {
-                console::tell(text.trim_end());
+                console::tell(bounded.trim_end());
             }
-            if cli::json::is_asked_for(std::env::args_os()) {
-                let failure = Failure::message(Kind::Usage, text.trim());
+            let failure = Failure::message(Kind::Usage, bounded.trim());
+            if cli::json::are_events_asked_for(std::env::args_os()) {
+                quick::print_failure_event(&failure);
+            } else if cli::json::is_asked_for(std::env::args_os()) {
                 console::print_json_error(&failure, cli::json::is_stream(std::env::args_os()));
             }
             return Kind::Usage as i32;

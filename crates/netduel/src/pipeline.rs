@@ -3,6 +3,7 @@
 use std::env;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use netduel_report::checks::Checks;
@@ -47,7 +48,10 @@ pub fn summarize(checks: &Checks, document: &Document, decided: Result<&Option<S
 
 /// Earlier commands of the step may have written to the file.
 fn append(path: &Path, markdown: &str, decision: Option<&str>, command: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let mut open = OpenOptions::new();
+    // A pipe without a reader is an error; to wait for one would hold up the result.
+    open.append(true).create(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let mut file = open.open(path)?;
     let written = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let room = SUMMARY_BYTES_MAX.saturating_sub(written);
     file.write_all(github::summary(markdown, decision, command, room).as_bytes())

@@ -32,6 +32,15 @@ impl Destination {
     /// other name is a folder for report.html, or for another format with `format`. What exists and is no folder, as /dev/stdout, is
     /// a file.
     pub fn of(out: &Path, format: Option<Format>) -> Result<Self, Failure> {
+        Self::among(out, format, |_| true)
+    }
+
+    /// As [`Self::of`], of a command that has only some formats: an error names their extensions. The command refuses the others itself.
+    pub fn among(
+        out: &Path,
+        format: Option<Format>,
+        is_of_command: fn(Format) -> bool,
+    ) -> Result<Self, Failure> {
         let is_like_a_folder =
             out.extension().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
         let is_folder = out.is_dir() || (is_like_a_folder && !out.exists());
@@ -49,13 +58,13 @@ impl Destination {
             )
             .remedy(format!(
                 "write a folder, a file with the extension {}, or a format",
-                Format::extensions()
+                Format::extensions(is_of_command)
             ))),
             None => Err(Failure::message(
                 Kind::Usage,
                 format!("--out {}: no report has this extension", out.display()),
             )
-            .remedy(format!("write {}, or a folder", Format::extensions()))),
+            .remedy(format!("write {}, or a folder", Format::extensions(is_of_command)))),
         }
     }
 
@@ -329,5 +338,8 @@ mod tests {
         assert!(error.to_string().contains("it is not a folder") && error.kind == Kind::Usage, "{error}");
         let error = Destination::of(Path::new("report.docx"), None).expect_err("no such format");
         assert!(error.to_string().contains(".html") && error.kind == Kind::Usage, "{error}");
+        let error = Destination::among(Path::new("two.docx"), None, Format::is_of_comparisons);
+        let words = error.expect_err("no such format").to_string();
+        assert!(words.contains(".md") && !words.contains(".csv") && !words.contains(".lp"), "{words}");
     }
 }

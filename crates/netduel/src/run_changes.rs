@@ -221,6 +221,10 @@ fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Re
             );
             Failure::message(Kind::Store, text).remedy("choose another name with --name")
         }
+        StoreError::Full { path, source, .. } | StoreError::FullAtStart { path, source, .. } => {
+            let text = format!("failed to import {} as {}: {source}", file.display(), path.display());
+            Failure::message(Kind::Store, text).remedy("make room there, or choose another disk with --store")
+        }
         other => store_failure(other),
     })?;
     if json {

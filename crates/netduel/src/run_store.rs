@@ -16,7 +16,16 @@ static STORE_OPTION: OnceLock<PathBuf> = OnceLock::new();
 
 /// The store that the options name, or the user's. Its folder is created when the first run is stored.
 pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
-    let folder = args.store.clone().or_else(|| Store::default_dir(|name| std::env::var_os(name))).ok_or_else(|| {
+    let named = args.store.as_ref().filter(|named| !named.as_os_str().is_empty());
+    if named.is_none()
+        && args.store.is_some()
+        && std::env::var_os(VARIABLE).is_none_or(|value| !value.is_empty())
+    {
+        return Err(
+            Failure::message(Kind::Usage, "--store: it is empty").remedy("name a folder, or leave it out")
+        );
+    }
+    let folder = named.cloned().or_else(|| Store::default_dir(|name| std::env::var_os(name))).ok_or_else(|| {
         Failure::message(
             Kind::Environment,
             "failed to choose a folder for the store: neither XDG_DATA_HOME nor HOME is set; name one with --store DIR",
@@ -24,7 +33,7 @@ pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
     })?;
     // Another process finds the store of the environment again.
     if let Some(named) =
-        args.store.as_ref().filter(|named| std::env::var_os(VARIABLE).as_deref() != Some(named.as_os_str()))
+        named.filter(|named| std::env::var_os(VARIABLE).as_deref() != Some(named.as_os_str()))
     {
         STORE_OPTION.get_or_init(|| named.clone());
     }
@@ -95,7 +104,8 @@ fn shell_line(words: &[String]) -> String {
     std::iter::once("netduel".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-fn shell_word(word: &str) -> String {
+/// A word of a command line for a shell.
+pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()

@@ -80,6 +80,11 @@ pub fn is_stream(words: impl IntoIterator<Item = OsString>) -> bool {
     words.into_iter().nth(1).is_some_and(|command| command == "serve")
 }
 
+/// Whether the arguments of an invalid command line request the events of a quick test.
+pub fn are_events_asked_for(words: impl IntoIterator<Item = OsString>) -> bool {
+    words.into_iter().take_while(|word| word != "--").any(|word| word == "--json-stream")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +132,9 @@ mod tests {
         assert!(!asks("netduel report --format md --bogus json"));
         let streams = |words: &str| is_stream(words.split(' ').map(OsString::from));
         assert!(streams("netduel serve --json --bogus") && !streams("netduel runs --json --bogus"));
+        let events = |words: &str| are_events_asked_for(words.split(' ').map(OsString::from));
+        assert!(events("netduel tcp far --json-stream --bogus"));
+        assert!(!events("netduel tcp far -J --bogus") && !events("netduel lab exec a -- --json-stream"));
         assert!(asks("netduel tcp far --json --bogus") && asks("netduel tcp -qJ --bogus"));
         assert!(!asks("netduel tcp far --bogus") && !asks("netduel lab exec --bogus a -- ip -J link"));
     }

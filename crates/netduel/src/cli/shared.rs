@@ -2,6 +2,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser as _};
 use netduel_model::plan::Permissions;
 use netduel_model::publication::Publication;
 use netduel_model::run::Annotations;
@@ -15,7 +16,8 @@ use netduel_model::pairing::without_strings;
 #[derive(Debug, Clone, Args)]
 pub struct StoreArgs {
     /// Folder of the store [default: $XDG_DATA_HOME/netduel or ~/.local/share/netduel]
-    #[arg(long, value_name = "DIR", env = "NETDUEL_STORE")]
+    // The environment's may be empty, which is as if it were not set; clap's own parser of paths refuses that.
+    #[arg(long, value_name = "DIR", env = "NETDUEL_STORE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub store: Option<PathBuf>,
 }
 
@@ -114,8 +116,20 @@ impl PermissionArgs {
 pub struct RemoteProgramArgs {
     /// Copy this netduel to the hosts of `launch = "ssh"` whose machine it is built for, for example one for aarch64; may be repeated
     /// [default: this program]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(program_file))]
     pub remote_program: Vec<PathBuf>,
+}
+
+/// A program file: what it is built for is checked when a host needs it.
+fn program_file(path: PathBuf) -> Result<PathBuf, String> {
+    match std::fs::metadata(&path) {
+        Ok(data) if data.is_file() => Ok(path),
+        Ok(_) => {
+            Err("it is not a file; name a netduel program, for example one that `cargo xtask dist` makes"
+                .to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// What a user writes about a run.

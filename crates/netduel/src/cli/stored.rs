@@ -170,9 +170,9 @@ impl Format {
         Self::value_variants().iter().copied().find(|format| format.extension() == extension)
     }
 
-    /// The extensions of all formats: `.txt, .html, ... or .xml`.
-    pub fn extensions() -> String {
-        let formats = Self::value_variants().iter();
+    /// The extensions of the formats that a command has: `.txt, .html, ... or .xml`.
+    pub fn extensions(is_of_command: fn(Self) -> bool) -> String {
+        let formats = Self::value_variants().iter().filter(|format| is_of_command(**format));
         let own = formats.filter(|format| Self::of_extension(format.extension()) == Some(**format));
         let names: Vec<String> = own.map(|format| format!(".{}", format.extension())).collect();
         match names.split_last() {

@@ -4,7 +4,7 @@ pub mod args;
 mod bind;
 pub mod known;
 mod link;
-mod options;
+pub mod options;
 mod output;
 mod plan;
 mod policy;
@@ -62,6 +62,11 @@ pub fn round_trip(args: &RrArgs) -> Result<(), Failure> {
 /// `netduel crr`.
 pub fn connections(args: &CrrArgs) -> Result<(), Failure> {
     run(&args.common, &Test::connections(args))
+}
+
+/// Prints the failure of a command line that is invalid as the only event of its test.
+pub fn print_failure_event(failure: &Failure) {
+    output::failed(Format::JsonStream, failure, ("", &[]), Vec::new());
 }
 
 /// `netduel pps`: one test, or a sweep of several, whose values are in a table at the end.

@@ -2,7 +2,7 @@
 use netduel_model::plan::PlanErrors;
 
 /// The option that sets a key of the workload.
-pub(super) fn option(key: &str) -> Option<&'static str> {
+pub fn option(key: &str) -> Option<&'static str> {
     Some(match key {
         "block" | "size" => "-l (--length)",
         "congestion" => "-C (--congestion)",
@@ -39,10 +39,11 @@ pub fn message(errors: &PlanErrors) -> String {
         // An option with several values has them in a list.
         let alone = key.split('[').next().unwrap_or(key);
         // The list of allowed settings has keys of plans.
-        let allowed = if problem.wrong.starts_with("is not a setting of ") {
-            "leave it out"
-        } else {
-            problem.allowed.as_str()
+        let allowed = match alone {
+            _ if problem.wrong.starts_with("is not a setting of ") => "leave it out",
+            // A quick test has no arm whose ends could be exchanged.
+            "direction" => "leave it out, and start the test at the other end for the other direction",
+            _ => problem.allowed.as_str(),
         };
         format!("{}: {}; {allowed}", option(alone).unwrap_or(key), problem.wrong)
     });

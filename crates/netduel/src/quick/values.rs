@@ -15,7 +15,8 @@ pub fn test_time(text: &str) -> Result<Nanos, String> {
 
 /// A length of time: bare numbers are seconds, at most the longest duration.
 pub fn time(text: &str) -> Result<Nanos, String> {
-    let Ok(seconds) = text.trim().parse::<f64>() else {
+    // Rust reads `nan` and `inf` as numbers.
+    let Some(seconds) = text.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite()) else {
         return text.parse::<Nanos>().map_err(|error| error.to_string());
     };
     let most = range(&[DURATION], DURATION.key).map_or(u64::MAX, |range| range.most);

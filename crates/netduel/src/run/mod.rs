@@ -17,7 +17,7 @@ use netduel_lab::Lab;
 use netduel_model::plan::{self, Permissions, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
 use netduel_model::run::{Annotations, RunHeader};
 use netduel_report::document::verdicts::Sides;
-use netduel_store::Store;
+use netduel_store::{Store, StoreError};
 
 use crate::cli::run::RunArgs;
 use crate::console::tell;
@@ -27,7 +27,7 @@ use crate::provider::{self, Home};
 use crate::publication;
 use crate::redaction;
 use crate::report_file::Destination;
-use crate::run_store::{NextStep, open_store, store_failure, writable_store};
+use crate::run_store::{NextStep, for_store, open_store, shell_word, store_failure, writable_store};
 use crate::signal;
 use crate::ssh::SshHosts;
 
@@ -60,7 +60,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     let ssh = SshHosts::new(&args.remote_program.remote_program, output.quiet);
     let provider = |plan: &ResolvedPlan| provider::of(plan, args.allow_deallocate, Home::default());
     if let Some(name) = &args.resume {
-        let id = store.id_of(name).map_err(store_failure)?;
+        let id = store.id_of(name).map_err(|error| not_resumed(name, error))?;
         // A refused run stays as it is.
         let header = store.header(&id).map_err(store_failure)?;
         refuse_quick_test(&header)?;
@@ -103,6 +103,16 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         bed: None,
     };
     execute(&plan, source, store, Around { lab, ssh, provider }, &output)
+}
+
+/// The name of a run to resume is not one of the store: it may be that of a file, as in reports.
+fn not_resumed(name: &str, error: StoreError) -> Failure {
+    if matches!(error, StoreError::NotFound { .. }) && Path::new(name).is_file() {
+        let text = format!("failed to resume {name}: it is a file, and a run is resumed in the store");
+        let command = for_store(&format!("netduel runs import {}", shell_word(name)));
+        return Failure::message(Kind::NoSuchRun, text).remedy(format!("import it first: {command}"));
+    }
+    store_failure(error)
 }
 
 /// What a run has around it on this machine.

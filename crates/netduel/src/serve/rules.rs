@@ -2,6 +2,8 @@
 use netduel_model::units::{BitRate, Bytes, Nanos};
 use netduel_model::workload::{Demand, Traffic, Workload};
 
+use crate::quick::options::option;
+
 /// Lower bound of the round trip between two machines. It bounds the rate of a closed loop, which has no configured rate.
 const ROUND_TRIP_LEAST: Nanos = Nanos(10_000);
 
@@ -44,9 +46,15 @@ fn refusal_of_rate(traffic: &Traffic, allowed: BitRate) -> Option<String> {
         BitRate(u64::from(outstanding).saturating_mul(turns).saturating_mul(size.0).saturating_mul(8))
     };
     match traffic.facts().demand {
-        Demand::Unlimited => Some(format!(
-            "the test has no rate limit; this server allows {allowed} (--max-rate); set a rate with -b"
-        )),
+        Demand::Unlimited => {
+            let settings = traffic.kind().settings();
+            let limits = ["rate", "packet_rate", "request_rate"];
+            let limit = limits.into_iter().find(|key| settings.iter().any(|setting| setting.key == *key));
+            let remedy = limit
+                .and_then(option)
+                .map_or_else(String::new, |option| format!("; set a rate with {option}"));
+            Some(format!("the test has no rate limit; this server allows {allowed} (--max-rate){remedy}"))
+        }
         Demand::Rate(rate) if rate > allowed => {
             Some(format!("the test has a rate of {rate}; this server allows {allowed} (--max-rate)"))
         }
@@ -61,7 +69,9 @@ fn refusal_of_rate(traffic: &Traffic, allowed: BitRate) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::plan::{self, spec::SettingsSpec};
     use netduel_model::units::PerSecond;
+    use netduel_model::workload::WorkloadType;
 
     use super::*;
 
@@ -75,6 +85,19 @@ mod tests {
             (settings.size, settings.rate) = (Bytes(size), rate.map(PerSecond));
         }
         traffic
+    }
+
+    #[test]
+    fn refusal_of_an_unlimited_test_names_the_option_of_its_rate() {
+        for (kind, option) in [
+            (WorkloadType::TcpStream, "-b (--bitrate)"),
+            (WorkloadType::UdpStream, "-b (--bitrate)"),
+            (WorkloadType::Pps, "--rate"),
+        ] {
+            let traffic = plan::traffic(&SettingsSpec::default(), kind, Nanos(1_000_000_000));
+            let refusal = refusal_of_rate(&traffic, BitRate(1_000_000)).expect("it has no rate");
+            assert!(refusal.ends_with(&format!("; set a rate with {option}")), "{refusal}");
+        }
     }
 
     #[test]

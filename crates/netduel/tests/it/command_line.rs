@@ -57,6 +57,44 @@ fn missing_run_and_missing_pairing_have_their_own_exit_codes() {
 }
 
 #[test]
+fn remedies_of_bad_arguments_are_commands_and_values_that_work() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let file = bench.path().join("other run.netduel");
+    std::fs::copy(bench.store().join("old-1.netduel"), &file).unwrap();
+    let error = bench.run(["run", "--resume", file.to_str().unwrap()]).expect_code(9).stderr;
+    let import = format!("netduel runs import '{}'", file.display());
+    assert!(error.contains("it is a file") && error.contains(&import), "{error}");
+    let error = bench.run(["compare", "a", "b", "--out", "two.docx"]).expect_code(2).stderr;
+    assert!(error.contains(".md") && !error.contains(".csv"), "{error}");
+    let error = bench.run(["history", "--out", "all.docx"]).expect_code(2).stderr;
+    assert!(error.contains(".md") && !error.contains(".pdf"), "{error}");
+    let error = bench.run(["tcp", "far", "-t", "nan"]).expect_code(2).stderr;
+    assert!(error.contains("for example \"100 ms\""), "{error}");
+    let error = bench.run(["pps", "127.0.0.1", "-R", "--generator", "xdp"]).expect_code(2).stderr;
+    assert!(error.contains("start the test at the other end") && !error.contains("arm"), "{error}");
+    let plan = bench.plan("");
+    let error =
+        bench.run(["run", plan.to_str().unwrap(), "--remote-program", "missing"]).expect_code(2).stderr;
+    assert!(error.contains("--remote-program") && error.contains("No such file"), "{error}");
+    let title = "x".repeat(100_000);
+    let error = bench.run(["run", plan.to_str().unwrap(), "--title", &title]).expect_code(2).stderr;
+    assert!(error.len() < 2_000 && error.contains("200 are allowed"), "{} bytes", error.len());
+}
+
+#[test]
+fn empty_store_of_the_environment_is_none_and_an_empty_option_is_refused() {
+    let bench = Bench::new();
+    let mut command = bench.netduel(["runs"]);
+    command.env("NETDUEL_STORE", "").env("XDG_DATA_HOME", bench.path());
+    let finished = Finished::from(command.output().unwrap()).expect_code(0);
+    let folder = bench.path().join("netduel");
+    assert!(finished.stdout.contains(folder.to_str().unwrap()), "{}", finished.stdout);
+    let error = bench.run(["runs", "--store", ""]).expect_code(2).stderr;
+    assert!(error.contains("--store: it is empty"), "{error}");
+}
+
+#[test]
 fn out_is_a_file_or_a_folder_by_its_name_for_every_command() {
     let bench = Bench::new();
     stored(&bench, "old-1");
@@ -128,6 +166,10 @@ fn json_errors_have_the_form_of_the_output_and_the_code_of_the_cause() {
         assert_eq!(failed.stdout.lines().count(), 1, "{words:?}: {}", failed.stdout);
         assert_eq!(failed.json()["error"]["exit_code"].as_i64(), failed.code.map(i64::from), "{words:?}");
     }
+    // A stream has events, also of a test that never begins.
+    let failed = bench.run(["tcp", "far", "--json-stream", "--bogus"]).expect_code(2);
+    assert_eq!((failed.stdout.lines().count(), &failed.json()["event"]), (1, &"failed".into()));
+    assert_eq!(failed.json()["error"]["exit_code"], 2);
     let refused = bench.run(["runs", "--json=false"]).expect_code(2);
     assert!(refused.stderr.contains("unexpected value 'false' for '--json'"), "{}", refused.stderr);
 }

@@ -90,11 +90,16 @@ fn step_summary_stays_below_the_size_that_github_drops() {
     assert!(text.ends_with("`netduel compare before after` prints all of it.\n"));
     in_github(&bench, &["compare", "before", "after"]).expect_code(0);
     assert!(std::fs::metadata(&path).unwrap().len() <= 1 << 20);
-    // A summary that cannot be written changes no result.
-    let mut command = bench.netduel(["compare", "before", "after"]);
-    command.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", bench.path());
-    let finished = Finished::from(command.output().unwrap()).expect_code(0);
-    assert!(finished.stderr.contains("warning: failed to write the step summary"), "{}", finished.stderr);
+    // A summary that cannot be written changes no result, and a pipe without a reader is not awaited.
+    let pipe = bench.path().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    for path in [bench.path(), &pipe] {
+        let mut command = bench.netduel(["compare", "before", "after"]);
+        command.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", path);
+        let finished = Finished::from(command.output().unwrap()).expect_code(0);
+        assert!(finished.stderr.contains("warning: failed to write the step summary"), "{}", finished.stderr);
+    }
 }
 
 #[test]
