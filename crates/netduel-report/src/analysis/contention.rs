@@ -66,7 +66,7 @@ const USER_TIME_MIN_NS: u64 = 50_000_000;
 /// Most kernels charge softirq time to the process that it interrupts (`account_system_index_time`, `cputime_adjust` in
 /// kernel/sched/cputime.c), while the cores count it apart: then the system time of the agents exceeds that of the cores, and hides as much time
 /// of others. User time has no such part.
-pub(super) fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
+fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
     let cores = &end.observation.cores;
     let total = cores.iter().map(CoreTime::total_ns).fold(0, u64::saturating_add);
     let agents = || [Some(end), neighbour].into_iter().flatten().map(|end| &end.observation.process);

@@ -90,7 +90,7 @@ fn difference(before: &HostIdentity, now: &HostIdentity) -> Option<String> {
     if let (Some(from), Some(to)) = (&before.boot_id, &now.boot_id)
         && from != to
     {
-        parts.push("it was booted anew".to_owned());
+        parts.push("it was rebooted".to_owned());
     }
     if let (Some(from), Some(to)) = (&before.physical_host, &now.physical_host)
         && from != to

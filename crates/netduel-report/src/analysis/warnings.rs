@@ -7,13 +7,13 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::RunHeader;
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, Validity};
-use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX, Warning};
+use netduel_model::warning::{STEAL_SHARE_MAX, Warning};
 use netduel_model::workload::{Role, Transaction};
 use netduel_stats::{doubt, summary};
 
 use crate::findings::{Severity, of_bed};
 
-use super::contention::{others_share, stolen_share};
+use super::contention::{busy_hosts, stolen_share};
 use super::machine::{Machine, Machines};
 use super::verdicts::crossed_values;
 use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series};
@@ -397,20 +397,23 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
     let mut steps: BTreeMap<HostName, i64> = BTreeMap::new();
     for trial in counting {
         let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
+        let pair = plan.pair_in(arm, trial.slot.block);
+        let is_shared = machines.shared(pair);
+        let workload = arm.workload(&trial.slot.workload);
+        let contended = workload.map(|workload| busy_hosts(workload, trial, is_shared)).unwrap_or_default();
         for role in [Role::Client, Role::Server] {
             // A shared machine counts as one host; otherwise each warning would appear twice.
-            if role == Role::Server && trial.client.is_some() && machines.shared(&arm.pair) {
+            if role == Role::Server && trial.client.is_some() && is_shared {
                 continue;
             }
             let Some(end) = trial.end(role) else { continue };
-            let host = plan.pair_in(arm, trial.slot.block).host(role);
+            let host = pair.host(role);
             let share = stolen_share(end);
             if let Some(share) = share.filter(|share| *share > STEAL_SHARE_MAX) {
                 let known = stolen.entry(host.clone()).or_default();
                 *known = (known.0.max(share), known.1 + 1);
             }
-            let neighbour = machines.shared(&arm.pair).then_some(trial.server.as_ref()).flatten();
-            if let Some(share) = others_share(end, neighbour).filter(|share| *share > OTHERS_SHARE_MAX) {
+            if let Some((_, share)) = contended.iter().copied().find(|(of, _)| *of == role) {
                 let known = busy.entry(host.clone()).or_default();
                 *known = (known.0.max(share), known.1 + 1);
             }

@@ -60,7 +60,7 @@ fn identity_change_within_a_block_breaks_the_pair() {
     let (_, block, detail) = &warnings[0];
     assert_eq!(*block, 4);
     assert!(
-        detail.contains("booted anew") && detail.contains("15b3:101a") && detail.contains("1414:00ba"),
+        detail.contains("rebooted") && detail.contains("15b3:101a") && detail.contains("1414:00ba"),
         "{detail}"
     );
     // A treatment that changes the host of one arm is not an identity change.

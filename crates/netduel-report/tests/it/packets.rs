@@ -525,3 +525,21 @@ fn saturated_and_rejected_kernel_generators_are_distinguished() {
     assert_eq!(cause, Cause::FramesRejected);
     assert!(evidence.contains("generated 5000000 packets and none arrived"), "{evidence}");
 }
+
+#[test]
+fn generator_outside_netduel_is_no_cpu_contention() {
+    let contended = |engine: PacketEngine| {
+        let mut run = run();
+        for arm in &mut run.header.plan.arms {
+            set_path(&mut arm.workloads[0], 64, engine, PacketReceiver::Count);
+        }
+        for trial in &mut run.trials {
+            for end in ends(trial) {
+                (end.observation.process.user_ns, end.observation.process.system_ns) = (0, 0);
+            }
+        }
+        analyse_run(&run).warnings.iter().any(|warning| matches!(warning, Warning::CpuContention { .. }))
+    };
+    assert!(contended(PacketEngine::Socket), "its threads are netduel's, and used nothing");
+    assert!(!contended(PacketEngine::Kernel), "its threads are the kernel's");
+}
