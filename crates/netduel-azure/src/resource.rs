@@ -97,7 +97,7 @@ fn machine(id: &str, place: &Place) -> Option<Machine> {
 /// Switches accelerated networking of a NIC, and reads it back.
 ///
 /// # Errors
-/// Errors of `az`; an answer that Azure did not take the change is one.
+/// Errors of `az`; [`CallError::NotTaken`] when the NIC is as it was.
 pub fn set_accelerated(az: &mut dyn Az, place: &Place, name: &str, on: bool) -> Result<Nic, CallError> {
     let value = if on { "true" } else { "false" };
     let words = place.within(&["network", "nic", "update"], name);
@@ -107,10 +107,7 @@ pub fn set_accelerated(az: &mut dyn Az, place: &Place, name: &str, on: bool) -> 
     if now.accelerated == on {
         return Ok(now);
     }
-    Err(CallError::Answer {
-        command: "az network nic update".to_owned(),
-        reason: format!("accelerated networking of {name} is {}", if now.accelerated { "on" } else { "off" }),
-    })
+    Err(CallError::NotTaken { nic: name.to_owned(), wanted: if on { "on" } else { "off" } })
 }
 
 /// The id of the proximity placement group of a VM; `None` when it is in none.

@@ -277,7 +277,7 @@ fn quota(message: &str) -> Option<Quota> {
     })
 }
 
-/// The sizes that a refusal of accelerated networking lists, each once, in their order. The first one is the refused one when there are others.
+/// The sizes that a refusal of accelerated networking lists after the refused one, which comes first, each once, in their order.
 fn sizes(message: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = message.split(|c: char| !is_part(c)).filter(|word| word.starts_with("Standard_"));

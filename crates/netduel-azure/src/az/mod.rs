@@ -61,6 +61,17 @@ pub enum CallError {
         /// The command.
         command: String,
     },
+    /// Azure accepted a change of a NIC and did not make it.
+    #[error(
+        "failed to turn accelerated networking of {nic} {wanted}: Azure accepted the command, and the NIC is as it was; stop the VM, and repeat \
+         the command"
+    )]
+    NotTaken {
+        /// The NIC.
+        nic: String,
+        /// `on` or `off`.
+        wanted: &'static str,
+    },
     /// Its output is not what netduel understands.
     #[error(
         "`{command}` answered with something that netduel does not understand ({reason}); compare its version with the one in docs/beds.md"
@@ -79,7 +90,9 @@ impl CallError {
         match self {
             Self::TimedOut { .. } => true,
             Self::Failed { cause, .. } => matches!(cause, Cause::Throttled { .. } | Cause::Connection { .. }),
-            Self::Start { .. } | Self::Interrupted { .. } | Self::Answer { .. } => false,
+            Self::Start { .. } | Self::Interrupted { .. } | Self::NotTaken { .. } | Self::Answer { .. } => {
+                false
+            }
         }
     }
 }
@@ -112,8 +125,8 @@ pub fn shown(words: &[&str]) -> String {
         if is_plain {
             text.push_str(word);
         } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{word:?}");
+            // Writing to a string cannot fail. A shell expands nothing between these quotes.
+            let _ = write!(text, "'{}'", word.replace('\'', "'\\''"));
         }
     }
     text
@@ -125,7 +138,7 @@ mod tests {
 
     #[test]
     fn word_that_is_not_plain_is_quoted() {
-        assert_eq!(shown(&["group", "show", "--name", "x y"]), "az group show --name \"x y\"");
-        assert_eq!(shown(&["", "a;b"]), "az \"\" \"a;b\"");
+        assert_eq!(shown(&["group", "show", "--name", "x y"]), "az group show --name 'x y'");
+        assert_eq!(shown(&["", "a;b"]), "az '' 'a;b'");
     }
 }

@@ -63,7 +63,7 @@ pub enum BedError {
         reason: String,
     },
     /// The size has no accelerated networking there.
-    #[error("Azure has no accelerated networking for {size} in {region}; choose one of {}", .proposed.join(", "))]
+    #[error("Azure has no accelerated networking for {size} in {region}; {}", choose(.proposed))]
     NotAccelerated {
         /// The size.
         size: String,
@@ -73,7 +73,7 @@ pub enum BedError {
         proposed: Vec<String>,
     },
     /// The size has fewer NICs than its page says.
-    #[error("{size} has {most} NICs in {region}, and each VM of the bed has {needed}; choose one of {}", .proposed.join(", "))]
+    #[error("{size} has {most} NICs in {region}, and each VM of the bed has {needed}; {}", choose(.proposed))]
     TooFewNics {
         /// The size.
         size: String,
@@ -177,6 +177,15 @@ fn failures(failures: &[Failure]) -> String {
     let lines =
         causes.iter().map(|(cause, resources)| format!("failed to create {}: {cause}", resources.join(", ")));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What to do about a size; the table may have none that would do.
+fn choose(proposed: &[String]) -> String {
+    if proposed.is_empty() {
+        "choose another size".to_owned()
+    } else {
+        format!("choose one of {}", proposed.join(", "))
+    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,8 @@ fn nic_is_read_with_its_address_and_the_vm_of_its_own_group() {
 fn switch_that_azure_did_not_take_is_an_error() {
     let mut az = FakeAz::new([("network nic update", "{}"), ("network nic show", shown(false).as_str())]);
     let error = set_accelerated(&mut az, &place(), "vm1-test", true).unwrap_err().to_string();
-    assert!(error.contains("accelerated networking of vm1-test is off"), "{error}");
+    assert!(error.contains("failed to turn accelerated networking of vm1-test on"), "{error}");
+    assert!(error.contains("the NIC is as it was; stop the VM"), "{error}");
     assert_eq!(
         az.calls[0],
         "network nic update --resource-group g --name vm1-test --accelerated-networking true"

@@ -2,7 +2,7 @@
 //! with a guard before its first change; `undo` is what the guard runs. The guests are verified by the coordinator.
 pub mod undo;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netduel_agent::treatment::{GuardCommand, Treatments, recover};
@@ -317,10 +317,15 @@ impl Provider for AzureProvider {
         }
         tell("returning the resources of the provider to their original state");
         let Err(errors) = self.held.undo_all() else { return Vec::new() };
-        let Some(host) = self.resources.values().next().map(|known| known.host.clone()) else {
-            return Vec::new();
+        // Which resource an error is about only its words say: no host with a resource counts as restored.
+        let hosts: BTreeSet<&HostName> = self.resources.values().map(|known| &known.host).collect();
+        let of_host = |host: &HostName| {
+            errors
+                .iter()
+                .map(|error| (host.clone(), format!("failed to {}", chain(error))))
+                .collect::<Vec<_>>()
         };
-        errors.iter().map(|error| (host.clone(), format!("failed to {}", chain(error)))).collect()
+        hosts.into_iter().flat_map(of_host).collect()
     }
 }
 
