@@ -242,7 +242,7 @@ impl Condition {
         let is_it = verdict.metric == self.metric
             && self.has_workload(&subject.workload.name)
             && self.has_arm(&subject.arm);
-        let place = subject.runs.iter().position(|run| *run == verdict.run).unwrap_or_default();
+        let place = subject.runs.iter().position(|run| *run == verdict.run)?;
         let sides = [metric.arms.first(), metric.arms.get(place)];
         let is_exact = |values: &ArmValues| values.at_least.is_empty();
         is_it.then(|| {
