@@ -24,7 +24,7 @@ use crate::pipeline;
 use crate::program;
 use crate::redaction;
 use crate::report_file::{Destination, lines, no_pdf_on_standard_output, refuse_page_on_a_terminal};
-use crate::run_store::{open_store, store_failure};
+use crate::run_store::{command_of, open_store, store_failure};
 
 /// `netduel compare`.
 pub fn command(args: &CompareArgs) -> Result<(), Failure> {
@@ -39,12 +39,12 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     if let Some(format) = shown.filter(|format| !format.is_of_comparisons()) {
         return Err(no_table(format));
     }
-    let command = format!("netduel compare {} {}", args.first, args.others.join(" "));
+    let store = open_store(&args.store)?;
+    let words = || std::iter::once(&args.first).chain(&args.others);
+    let command = command_of(&["compare"].into_iter().chain(words().map(String::as_str)).collect::<Vec<_>>());
     if destination.is_none() {
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
-    let store = open_store(&args.store)?;
-    let words = || std::iter::once(&args.first).chain(&args.others);
     let publications: Vec<&'static Publication> =
         words().filter_map(|word| word.strip_prefix(PUBLISHED)).map(publication).collect::<Result<_, _>>()?;
     let names: Vec<&String> = words().filter(|word| !word.starts_with(PUBLISHED)).collect();

@@ -12,7 +12,7 @@ use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::report_file::{Destination, refuse_page_on_a_terminal};
-use crate::run_store::{open_store, store_failure};
+use crate::run_store::{command_of, open_store, store_failure};
 
 /// `netduel history`.
 pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
@@ -25,11 +25,11 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
         let text = format!("failed to write a history as .{}: it has no such format", shown.extension());
         return Err(Failure::message(Kind::Usage, text).remedy("use text, html, md or json"));
     }
+    let store = open_store(&args.store)?;
     if destination.is_none() {
-        let command = format!("netduel history {}", args.run);
+        let command = command_of(&["history", &args.run]);
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
-    let store = open_store(&args.store)?;
     let runs = read(&store, args)?;
     let selection = Selection { metric: args.metric, workload: args.workload.clone(), arm: args.arm.clone() };
     let history = History::of(runs, &selection).filter(|history| !history.series.is_empty());
@@ -54,8 +54,10 @@ fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
         header.plan.name == plan && args.notes.iter().all(|(key, value)| notes.get(key) == Some(value))
     };
     if !is_asked_for(&newest.header) {
-        let text =
-            format!("failed to show a history: the run {} has not all of these notes", newest.header.id);
+        let text = format!(
+            "failed to show a history: the run {} does not have all of these notes",
+            newest.header.id
+        );
         return Err(Failure::message(Kind::Usage, text)
             .remedy("name a run that has them; `netduel runs` lists notes"));
     }

@@ -48,6 +48,12 @@ pub fn for_store(command: &str) -> String {
     )
 }
 
+/// The command line of netduel with these words, for the store in use.
+pub fn command_of(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    for_store(&format!("netduel {}", words.join(" ")))
+}
+
 /// A store error with its exit code: an unknown or ambiguous name is not a failure of the store.
 pub fn store_failure(error: StoreError) -> Failure {
     let kind = match &error {

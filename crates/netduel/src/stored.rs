@@ -26,7 +26,7 @@ use crate::publication;
 use crate::redaction;
 use crate::report_file::{Destination, refuse_files_as_text, refuse_page_on_a_terminal, render, write};
 use crate::run_changes;
-use crate::run_store::{NextStep, open_store, store_failure};
+use crate::run_store::{NextStep, command_of, open_store, store_failure};
 
 /// `netduel report`.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
@@ -34,12 +34,12 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let format = if args.json { Some(Format::Json) } else { args.format };
     let destination =
         args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
+    let store = open_store(&args.store)?;
     if destination.is_none() {
-        let command = format!("netduel report {}", args.run);
+        let command = command_of(&["report", &args.run]);
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
         refuse_files_as_text(format, &command)?;
     }
-    let store = open_store(&args.store)?;
     let mut run = store.read(&args.run).map_err(store_failure)?;
     gate::check(&args.gate, &run.header.plan, Sides::Arms)?;
     let own = publication::of_options(&args.publication, args.title.as_ref())?;

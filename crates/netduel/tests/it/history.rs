@@ -77,7 +77,7 @@ fn history_has_the_earlier_runs_of_the_plan_with_the_notes() {
     crate::support::stored(&bench, "other");
     assert_eq!(ids(&["night-01"]), ["night-00", "night-01"]);
     let refused = bench.run(["history", "night-04", "--note", "site=west"]).expect_code(2);
-    assert!(refused.stderr.contains("night-04 has not all of these notes"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("night-04 does not have all of these notes"), "{}", refused.stderr);
     bench.run(["history", "nothing"]).expect_code(9);
     bench.run(["history", "night-03", "--metric", "throughput"]).expect_code(6);
     let refused = bench.run(["history", "--metric", "speed"]).expect_code(2);
