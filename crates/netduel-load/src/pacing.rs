@@ -3,7 +3,7 @@
 /// Requests of an open loop that are late at the end of the duration are sent within this time after it, nanoseconds: those that a
 /// stall held up. A schedule that is faster than the host would go on for many times the duration.
 pub(crate) const LATE_LIMIT_NS: u64 = 5_000_000_000;
-/// The event that is counted when requests were left unsent for it.
+/// Name of the event that counts an open loop with requests that were not sent within [`LATE_LIMIT_NS`].
 pub(crate) const LEFT_UNSENT: &str =
     "requests left unsent: the request rate is higher than this host can send";
 

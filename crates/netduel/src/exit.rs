@@ -68,7 +68,7 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (Kind::NotPaired as i32, "there is no pairing with this host"),
     (
         Kind::Gate as i32,
-        "a verdict proves a loss that `--fail-if` names; with `--strict` also: it does not rule one out",
+        "a verdict proves a regression that `--fail-if` names; with `--strict` also: it does not rule one out",
     ),
     (
         Kind::Bed as i32,

@@ -1,4 +1,4 @@
-//! What a pipeline of GitHub is told: annotations on standard error, where they are beside no document, and the step summary. The texts are
+//! Output for a workflow of GitHub: annotations on standard error, where they are beside no document, and the step summary. The texts are
 //! not made here.
 use std::env;
 use std::fs::OpenOptions;

@@ -37,9 +37,10 @@ usage: cargo xtask <command>
     --repeat N    run the suite N times and name every test that was not green every time
     --busy        run it beside two busy loops
   test guests     prepare and run the tests in guests with real NIC drivers, and no others; takes ARGS, --repeat and --busy
-  test azure      install the Azure CLI below target (730 MB) and run the tests with it; no part of `check` and `test`
-  test exports    install pandas below target (400 MB) and read Parquet files and the example notebook with it; not part of `check`
-                  with REQUIRE_ALL=1, no part of `test`
+  test azure      install the Azure CLI below target (730 MB) and run the tests with it; part of `check` in CI
+                  and with REQUIRE_ALL=1, no part of `test`
+  test exports    install pandas below target (400 MB) and read Parquet files and the example notebook with it; part of `check` as
+                  the tests of azure are
   tidy            the rules of this workspace that no other tool knows
   fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl

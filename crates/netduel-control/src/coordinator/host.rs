@@ -93,7 +93,7 @@ impl HostLink {
         let how = match ended.status {
             // Shells and ssh end with this status when they do not find the command, and a program whose libraries cannot be loaded.
             Some(status) if status.code() == Some(127) && !ended.last_words.contains(LIBRARIES) => {
-                format!("{status}: is netduel installed and in the path there?")
+                format!("{status}: install netduel there, in a folder of its PATH")
             }
             Some(status) => status.to_string(),
             None => "status unknown".to_owned(),

@@ -56,7 +56,7 @@ pub enum BedType {
     TwoNic,
     /// Four VMs: one pair with accelerated networking and one without.
     TwoPairs,
-    /// Two VMs with one test NIC each, whose accelerated networking is switched between blocks.
+    /// Two VMs with one test NIC each, whose accelerated networking a plan switches between arms.
     Toggle,
     /// Two VMs, each with a NIC for management and an accelerated one for DPDK.
     Dpdk,

@@ -54,12 +54,12 @@ fn push(result: &mut String, found: &Found<'_>, pseudonyms: &mut Pseudonyms) -> 
             id.len()
         }
         Found::Mac(mac) => {
-            let mut pseudonym = pseudonyms.mac(&digits_of(mac)).chars().collect::<Vec<_>>().into_iter();
+            let pseudonym = pseudonyms.mac(&digits_of(mac));
+            let mut digits = pseudonym.chars();
             // Separators stay where they are.
-            result.extend(mac.chars().map(|c| match c.is_ascii_hexdigit() {
-                true => pseudonym.next().unwrap_or('0'),
-                false => c,
-            }));
+            result.extend(
+                mac.chars().map(|c| if c.is_ascii_hexdigit() { digits.next().unwrap_or('0') } else { c }),
+            );
             mac.len()
         }
         Found::Address(address, value) => {

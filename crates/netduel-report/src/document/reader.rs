@@ -116,9 +116,11 @@ fn counted(analysis: &Analysis, arm: &ArmName) -> String {
 /// How far the result can be trusted.
 fn trust(analysis: &Analysis, attention: Option<Text>) -> Text {
     let is_compared = analysis.plan.arms.len() > 1;
-    let confidence = words::text::percent_exact(analysis.plan.design.confidence.fraction());
     let start = if is_compared {
-        format!("All verdicts together have a confidence of {confidence}")
+        format!(
+            "The chance of any false verdict is at most {}",
+            words::text::percent_exact(1.0 - analysis.plan.design.confidence.fraction())
+        )
     } else {
         format!("{} counted", words::plural(analysis.trials_valid, "valid trial"))
     };

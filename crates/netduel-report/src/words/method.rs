@@ -18,7 +18,7 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
         let baseline = plan.arms.first().map_or("", |arm| arm.name.as_str());
         paragraphs.push(format!(
             "The arms {arms} were compared with the same traffic ({workloads}). {baseline} is the baseline. A block has one trial of each workload \
-             on each arm, {} in random order, so that a slow minute of the machines affects all arms alike.",
+             on each arm, {} in random order, so that a temporary slowdown of a host affects all arms alike.",
             plural(trials, "trial")
         ));
     } else {
@@ -32,7 +32,7 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
         });
         let crossed: Vec<String> = crossed.collect();
         paragraphs.push(format!(
-            "After block {half} arms exchanged their hosts: {}. A pair of a comparison is the mean of two blocks, one of each half, in which both \
+            "Arms exchange their hosts after block {half}: {}. A pair of a comparison is the mean of two blocks, one of each half, in which both \
              arms had both pairs of hosts, so that a difference between the hosts is in no verdict.",
             listed(&crossed.iter().map(String::as_str).collect::<Vec<_>>())
         ));

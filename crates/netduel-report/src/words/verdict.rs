@@ -254,10 +254,10 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
     if plan.arms.len() < 2 {
         return value.to_owned();
     }
-    let confidence = plan.design.confidence;
+    let error = percent_exact(1.0 - plan.design.confidence.fraction());
     format!(
-        "{value} Verdict: paired estimate [interval at the level of its own test, so the widths of two intervals are not comparable]. All \
-         verdicts together have a confidence of {confidence}."
+        "{value} Verdict: paired estimate [interval at the level of its own test, so the widths of two intervals are not comparable]. The \
+         chance of any false verdict is at most {error}."
     )
 }
 

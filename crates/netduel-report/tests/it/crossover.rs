@@ -85,6 +85,6 @@ fn blocks_without_their_other_half_are_no_pairs_and_forecasts_are_in_blocks() {
 fn report_names_the_exchange_and_both_hosts_of_an_arm() {
     let run = run(1.25, BLOCKS, true);
     let page = markdown::page(&document(&run));
-    assert!(page.contains("After block 8 arms exchanged their hosts: synthetic and accelerated."), "{page}");
+    assert!(page.contains("Arms exchange their hosts after block 8: synthetic and accelerated."), "{page}");
     assert!(page.contains("a, then c") && page.contains("d, then b"), "{page}");
 }

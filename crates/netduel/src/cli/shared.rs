@@ -40,11 +40,11 @@ pub struct BindArgs {
 /// Conditions under which a command fails.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GateArgs {
-    /// Fail with exit code 11 when the interval of a verdict proves a loss: 'METRIC [of WORKLOAD] [on ARM] < -5 %', for example
+    /// Fail with exit code 11 when the interval of a verdict proves a regression: 'METRIC [of WORKLOAD] [on ARM] < -5 %', for example
     /// --fail-if 'latency-p99 of rr > 10 %'; may be repeated.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Condition>,
-    /// Fail also when the interval does not rule out such a loss.
+    /// Fail also when the interval does not rule out such a regression.
     #[arg(long, requires = "fail_if")]
     pub strict: bool,
 }
