@@ -114,7 +114,10 @@ fn summary_is_three_sentences_and_one_picture() {
     };
     let words = text.characters();
     assert_eq!(words.matches(". ").count() + 1, 3, "{words}");
-    assert!(words.contains("synthetic is the baseline") && words.contains("confidence of 95 %"), "{words}");
+    assert!(
+        words.contains("synthetic is the baseline") && words.contains("any false verdict is at most 5 %"),
+        "{words}"
+    );
     for workload in ["bulk", "rr"] {
         assert!(words.contains(workload) && figure.alternative.contains(workload), "{words}");
     }
