@@ -111,7 +111,7 @@ fn shell_line(words: &[String]) -> String {
 }
 
 /// A word of a command line for a shell.
-pub fn shell_word(word: &str) -> String {
+fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()

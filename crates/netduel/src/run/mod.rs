@@ -27,7 +27,7 @@ use crate::provider::{self, Home};
 use crate::publication;
 use crate::redaction;
 use crate::report_file::Destination;
-use crate::run_store::{NextStep, for_store, open_store, shell_word, store_failure, writable_store};
+use crate::run_store::{NextStep, command_of, open_store, store_failure, writable_store};
 use crate::signal;
 use crate::ssh::SshHosts;
 
@@ -109,7 +109,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
 fn not_resumed(name: &str, error: StoreError) -> Failure {
     if matches!(error, StoreError::NotFound { .. }) && Path::new(name).is_file() {
         let text = format!("failed to resume {name}: it is a file, and a run is resumed in the store");
-        let command = for_store(&format!("netduel runs import {}", shell_word(name)));
+        let command = command_of(&["runs", "import", name]);
         return Failure::message(Kind::NoSuchRun, text).remedy(format!("import it first: {command}"));
     }
     store_failure(error)
