@@ -4,7 +4,7 @@ use std::path::Path;
 
 use netduel_test_support::not_compared;
 
-use crate::support::{Bench, verdicts};
+use crate::support::{Bench, comparison};
 use crate::truth::bed::{Namespace, skipped_without_root, stored, wire};
 
 /// A client and a server, connected by `va` and `vb` with a token bucket.
@@ -64,13 +64,14 @@ fn arms_exchange_their_hosts_after_half_of_the_blocks() {
         let expected: IpAddr = if is_on_first { [10, 77, 0, 1] } else { [10, 78, 0, 1] }.into();
         assert_eq!(local, expected, "{:?}", trial.slot);
     }
-    let verdicts = verdicts(&run.json());
-    let (_, tone, words) = verdicts.iter().find(|(metric, ..)| metric == "datagram-rate").unwrap();
-    // The fast pair is in as many blocks of one arm as of the other.
-    if tone == "open" {
-        not_compared(format!("datagram-rate: {words}"));
+    let verdict = comparison(&run.json(), "datagram-rate")["verdict"].clone();
+    // The fast pair is in as many blocks of one arm as of the other. Six pairs of equal arms are all on one side in one of 32 runs, so the
+    // verdict may name a difference of a fraction of a percent; the hosts differ by 100 %.
+    if verdict["tone"] == "open" {
+        not_compared(format!("datagram-rate: {}", verdict["text"]));
     } else {
-        assert_eq!(tone, "same", "{words}");
+        let ratio = verdict["estimate"]["centre"].as_f64().unwrap();
+        assert!((0.8..1.25).contains(&ratio), "{verdict}");
     }
     bench.assert_nothing_left();
 }

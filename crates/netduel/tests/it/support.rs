@@ -216,6 +216,19 @@ pub fn assert_fits(document: &serde_json::Value) {
     assert!(errors.is_empty(), "a {} does not fit its schema:\n{}", kind.name, errors.join("\n"));
 }
 
+/// The only comparison of a metric in a result document.
+#[track_caller]
+pub fn comparison<'a>(document: &'a serde_json::Value, metric: &str) -> &'a serde_json::Value {
+    let workloads = document["workloads"].as_array().into_iter().flatten();
+    let metrics = workloads.flat_map(|workload| workload["metrics"].as_array().into_iter().flatten());
+    let comparisons = metrics
+        .filter(|candidate| candidate["metric"] == metric)
+        .flat_map(|metric| metric["comparisons"].as_array().into_iter().flatten());
+    let comparisons: Vec<_> = comparisons.collect();
+    assert_eq!(comparisons.len(), 1, "{metric}: {document}");
+    comparisons[0]
+}
+
 /// The verdicts of a result document, judged metrics only: metric, tone (`better`, `worse`, ...), text.
 pub fn verdicts(document: &serde_json::Value) -> Vec<(String, String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
