@@ -39,11 +39,12 @@ fn concerns(
         arm.is_some_and(|arm| analysis.plan.hosts_of(arm).any(|host| subject.hosts.contains(&host)))
     };
     let is_of_arms = subject.arm.is_some() || compared.iter().any(has_host);
-    names_it && is_of_arms && changes_values(warning, workload, metric, &compared)
+    names_it && is_of_arms && changes_values(analysis, warning, workload, metric, &compared)
 }
 
 /// Whether it may have changed values of a metric of these arms.
 fn changes_values(
+    analysis: &Analysis,
     warning: &Warning,
     workload: &WorkloadAnalysis,
     metric: Metric,
@@ -52,10 +53,19 @@ fn changes_values(
     match warning {
         // The two arms share the machine alike, no figure uses the wall clock, and the rest are about other figures or other runs.
         Warning::SharedMachine { .. }
-        | Warning::AddressTranslated { .. }
         | Warning::ClockStep { .. }
         | Warning::SettingsRestored { .. }
         | Warning::TimestampsIncomplete { .. } => false,
+        // A translator on both paths delays both alike.
+        Warning::AddressTranslated { client, server, .. } => {
+            let is_translated = |name: &ArmName| {
+                analysis
+                    .plan
+                    .arm(name)
+                    .is_some_and(|arm| arm.pair.client == *client && arm.pair.server == *server)
+            };
+            compared.iter().filter(|name| is_translated(name)).count() == 1
+        }
         Warning::NoRoundTrips { .. } => metric.is_of_round_trips(),
         // These name the host for the whole run; their trials are known by workload and arm.
         Warning::CpuContention { .. } => {
