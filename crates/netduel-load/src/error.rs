@@ -3,6 +3,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use netduel_model::data_ports::{DataPorts, PortProtocol};
+use netduel_model::units::plural;
 use netduel_model::workload::{Family, OutOfRange};
 use netduel_sys::error_name;
 use netduel_sys::local_bind::LocalBind;
@@ -23,9 +24,8 @@ pub enum LoadError {
     },
     /// The range of data ports has too few free ones.
     #[error(
-        "bind {needed} {protocol} port{} of {ports} on {address}; in use: {in_use}; stop the other program (`ss -lntup`), or choose other \
-         `data_ports`",
-        if *needed == 1 { "" } else { "s" }
+        "bind {} of {ports} on {address}; in use: {in_use}; stop the other program (`ss -lntup`), or choose other `data_ports`",
+        plural(*needed, &format!("{protocol} port"))
     )]
     PortsInUse {
         /// The address.

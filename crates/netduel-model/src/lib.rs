@@ -36,6 +36,7 @@ pub mod resource_name;
 pub mod run;
 pub mod sample;
 pub mod search;
+pub mod shell;
 pub mod size;
 pub mod snapshot;
 pub mod socket_name;

@@ -289,8 +289,9 @@ pub fn human_nanos(nanos: f64) -> String {
 }
 
 /// A count with its noun.
-pub fn plural(count: u32, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+pub fn plural<N: PartialEq + From<u8> + fmt::Display>(count: N, one: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {one}{ending}")
 }
 
 /// Three significant digits, without an exponent. Zero is `0`.

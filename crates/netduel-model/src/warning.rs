@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
-use crate::units::{count, human_bit_rate, human_nanos, human_share, human_si, three_digits};
+use crate::units::{count, human_bit_rate, human_nanos, human_share, human_si, plural, three_digits};
 use crate::workload::WorkUnit;
 
 pub use counts_cause::CountsCause;
@@ -532,10 +532,10 @@ impl Warning {
                 trials_in_words(*trials)
             ),
             Self::ConcurrentTests { host, others_max, trials } => {
-                let tests = if *others_max == 1 { "test" } else { "tests" };
+                let tests = plural(*others_max, "other test");
                 format!(
-                    "concurrent tests: the server of host {host} ran up to {others_max} other {tests} at the same time, in {}; they shared its path, \
-                     cores and CPU time: repeat the test when the server is free",
+                    "concurrent tests: the server of host {host} ran up to {tests} at the same time, in {}; they shared its path, cores and \
+                     CPU time: repeat the test when the server is free",
                     trials_in_words(*trials)
                 )
             }

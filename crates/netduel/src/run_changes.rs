@@ -2,7 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use netduel_model::ids::RunId;
-use netduel_model::units::human_si;
+use netduel_model::units::{human_si, plural};
 use netduel_report::json::envelope::Document as _;
 use netduel_report::json::listing::{
     ChangedRun, Note, RunAction, RunUsage, RunsUsage, VerifiedRun, VerifiedRuns,
@@ -87,7 +87,7 @@ fn verified(store: &Store, name: &str, id: String) -> Result<VerifiedRun, Failur
 
 /// What is wrong with a run file, in words.
 fn integrity(found: &Integrity) -> String {
-    let trials = format!("{} trial{}", found.trials, if found.trials == 1 { "" } else { "s" });
+    let trials = plural(found.trials, "trial");
     let mut faults: Vec<String> = found.damaged.iter().map(ToString::to_string).collect();
     faults.extend(found.torn.map(|torn| torn.to_string()));
     match (faults.is_empty(), found.has_checksums) {
@@ -238,7 +238,7 @@ fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Re
     if imported.was_there {
         return print_lines(&format!("{id} was in the store before\n"));
     }
-    let trials = format!("{} trial{}", imported.trials, if imported.trials == 1 { "" } else { "s" });
+    let trials = plural(imported.trials, "trial");
     let command = for_store(&format!("netduel report {id}"));
     print_lines(&format!("imported {id}, {trials}; show it with: {command}\n"))
 }

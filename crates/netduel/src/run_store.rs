@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use netduel_model::ids::RunId;
 use netduel_model::run::RunHeader;
+use netduel_model::shell;
 use netduel_store::{Store, StoreError};
 
 use crate::cli::shared::StoreArgs;
@@ -44,14 +45,13 @@ pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
 pub fn for_store(command: &str) -> String {
     STORE_OPTION.get().map_or_else(
         || command.to_owned(),
-        |store| format!("{command} --store {}", shell_word(&store.to_string_lossy())),
+        |store| format!("{command} --store {}", shell::word(&store.to_string_lossy())),
     )
 }
 
 /// The command line of netduel with these words, for the store in use.
 pub fn command_of(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
-    for_store(&format!("netduel {}", words.join(" ")))
+    for_store(&format!("netduel {}", shell::line(words)))
 }
 
 /// A store error with its exit code: an unknown or ambiguous name is not a failure of the store.
@@ -82,10 +82,10 @@ pub enum NextStep {
 impl NextStep {
     /// Of a stored run. A plan compares two arms at least; a quick test has one.
     pub fn of(header: &RunHeader) -> Self {
-        if header.plan.arms.len() > 1 {
+        if header.plan.compares() {
             Self::Resume(resume_command(&header.id))
         } else {
-            Self::Repeat(shell_line(&header.command))
+            Self::Repeat(command_line(&header.command))
         }
     }
 
@@ -103,21 +103,9 @@ pub fn resume_command(id: &RunId) -> String {
     for_store(&format!("netduel run --resume {id}"))
 }
 
-/// A command line for a shell: words with other characters than those of names, paths and options are in single quotes. The program is
-/// called by its name.
-fn shell_line(words: &[String]) -> String {
-    let arguments = words.iter().skip(1).map(|word| shell_word(word));
-    std::iter::once("netduel".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
-}
-
-/// A word of a command line for a shell.
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+/// A stored command line. The program is called by its name.
+fn command_line(words: &[String]) -> String {
+    shell::line(std::iter::once("netduel").chain(words.iter().skip(1).map(String::as_str)))
 }
 
 #[cfg(test)]
@@ -128,6 +116,6 @@ mod tests {
     fn command_line_is_quoted_for_a_shell() {
         let words =
             ["/usr/bin/netduel", "tcp", "[fd77::2]:5210", "--note", "a=it's b", ""].map(str::to_owned);
-        assert_eq!(shell_line(&words), "netduel tcp '[fd77::2]:5210' --note 'a=it'\\''s b' ''");
+        assert_eq!(command_line(&words), "netduel tcp '[fd77::2]:5210' --note 'a=it'\\''s b' ''");
     }
 }

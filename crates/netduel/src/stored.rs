@@ -3,7 +3,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
-use netduel_model::units::human_si;
+use netduel_model::units::{human_si, plural};
 use netduel_report::analysis::Analysis;
 use netduel_report::checks::Checks;
 use netduel_report::document::verdicts::Sides;
@@ -233,7 +233,7 @@ fn lines(run: &RunSummary) -> String {
         Err(error) => return format!("{}\n    unreadable: {error}\n", run.id),
     };
     let state = state(contents.end.as_ref(), contents.in_use);
-    let trials = format!("{} trial{}", contents.trials, if contents.trials == 1 { "" } else { "s" });
+    let trials = plural(contents.trials, "trial");
     let copy = run.copy_of.as_ref().map(|original| format!(", copy of {original}")).unwrap_or_default();
     let head = format!("{:<40}  {trials:>12}  {}{copy}", run.id, state.word());
     let Annotations { title, notes, .. } = &contents.header.annotations;

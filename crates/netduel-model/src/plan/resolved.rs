@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bed::network::BedNetwork;
 use crate::data_ports::DataPorts;
-use crate::ids::{ArmName, HostName, WorkloadName};
+use crate::ids::{ArmName, HostName, NAME_LEN_MAX, WorkloadName};
 use crate::plan::blocks::{blocks_needed, guarded};
 use crate::plan::offload;
 use crate::plan::spec::{LabPath, PathKind, Side};
@@ -17,6 +17,9 @@ use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
 use crate::publication::Publication;
 use crate::units::{BitRate, Nanos, Percent};
 use crate::workload::{Family, Role, Workload};
+
+/// What the name of an arm's copy ends with in an A/A run.
+pub(super) const COPY_SUFFIX: &str = "-again";
 
 /// A checked plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -527,6 +530,11 @@ impl Design {
 }
 
 impl ResolvedPlan {
+    /// Whether it compares arms. A plan file has two arms at least; a quick test has one, values and no verdict.
+    pub fn compares(&self) -> bool {
+        self.arms.len() > 1
+    }
+
     /// The number of verdicts of the plan and the number of blocks that any of them needs, when the block limit is lower.
     pub fn too_few_blocks(&self) -> Option<(usize, u32)> {
         let baseline = self.arms.first()?;
@@ -539,28 +547,32 @@ impl ResolvedPlan {
         (verdicts > 0 && needed > self.design.blocks_max).then_some((verdicts, needed))
     }
 
-    /// The baseline against a copy of itself. The copy is named NAME-again.
+    /// The baseline against a copy of itself. The copy has the name of the baseline and [`COPY_SUFFIX`].
     #[must_use]
     pub fn into_aa(mut self) -> Self {
         let Some(baseline) = self.arms.first().cloned() else { return self };
         let mut again = baseline.clone();
         // A name that is too long to be lengthened gives up its end.
-        let head = &baseline.name.as_str()[..baseline.name.as_str().len().min(crate::ids::NAME_LEN_MAX - 6)];
-        again.name = ArmName::new(format!("{head}-again")).unwrap_or(again.name);
+        let head = baseline.name.as_str();
+        let head = &head[..head.len().min(NAME_LEN_MAX - COPY_SUFFIX.len())];
+        again.name = ArmName::new(format!("{head}{COPY_SUFFIX}")).unwrap_or(again.name);
         self.arms = vec![baseline, again];
         self.design.aa = true;
         // The copy has the hosts of the baseline.
         self.design.crossover = false;
         self
     }
+
     /// The arm that the others are compared with.
     pub fn baseline(&self) -> Option<&Arm> {
         self.arms.first()
     }
+
     /// The arm of the given name.
     pub fn arm(&self, name: &ArmName) -> Option<&Arm> {
         self.arms.iter().find(|arm| &arm.name == name)
     }
+
     /// The address at which the client of an arm reaches its server.
     pub fn server_address(&self, arm: &Arm, family: Family) -> Option<IpAddr> {
         let of_host = || self.hosts.get(&arm.pair.server).map(|host| host.addresses.as_slice());
@@ -568,10 +580,12 @@ impl ResolvedPlan {
             Some(arm.server_addresses.as_slice()).filter(|own| !own.is_empty()).or_else(of_host)?;
         addresses.iter().find(|address| address.is_ipv4() == (family == Family::Ipv4)).copied()
     }
+
     /// Whether an arm changes resources of the provider.
     pub fn has_provider_treatments(&self) -> bool {
         self.arms.iter().flat_map(|arm| &arm.treatments).any(|treatment| treatment.action.is_of_provider())
     }
+
     /// Trials in one block.
     pub fn trials_per_block(&self) -> u32 {
         (self.arms.len() * self.workloads.len()) as u32

@@ -115,7 +115,7 @@ fn counted(analysis: &Analysis, arm: &ArmName) -> String {
 
 /// How far the result can be trusted.
 fn trust(analysis: &Analysis, attention: Option<Text>) -> Text {
-    let is_compared = analysis.plan.arms.len() > 1;
+    let is_compared = analysis.plan.compares();
     let start = if is_compared {
         format!(
             "The chance of any false verdict is at most {}",
@@ -245,7 +245,7 @@ fn standards(analysis: &Analysis) -> Vec<Text> {
     if metrics().any(|metric| metric == Metric::Jitter) {
         items.push(rfc(3550, "Jitter"));
     }
-    if analysis.plan.arms.len() > 1 {
+    if analysis.plan.compares() {
         items.push(Text::from(
             "Estimates: J. L. Hodges, E. L. Lehmann: Estimates of Location Based on Rank Tests, 1963.",
         ));

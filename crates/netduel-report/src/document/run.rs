@@ -2,6 +2,7 @@
 use netduel_model::ids::ArmName;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
+use netduel_model::units::plural;
 
 use super::block::{Block, Document, FactGroup, Headline, Scope, Section, Style, Text, list};
 use super::table::{Cell, Column, Table};
@@ -78,7 +79,7 @@ fn section(anchor: &str, title: &str, scope: Scope, blocks: Vec<Block>) -> Secti
 /// Summary, verdicts, and each kind of warning in a line.
 fn result(analysis: &Analysis) -> Section {
     // A single arm has values and no verdict.
-    let is_compared = analysis.plan.arms.len() > 1;
+    let is_compared = analysis.plan.compares();
     let mut blocks = if is_compared {
         vec![Block::Headlines(headlines(analysis)), Block::Verdicts(verdicts(analysis))]
     } else {
@@ -160,9 +161,8 @@ fn folded<'a>(
 fn noted(analysis: &Analysis) -> Option<Text> {
     let count = words::warning_sentences(analysis).len();
     let problems = analysis.inspection.lines(Severity::Warning).len();
-    let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-    let warnings = (count > 0).then(|| (counted(count, "warning"), "warnings"));
-    let findings = (problems > 0).then(|| (counted(problems, "finding") + " on the hosts", "hosts"));
+    let warnings = (count > 0).then(|| (plural(count, "warning"), "warnings"));
+    let findings = (problems > 0).then(|| (plural(problems, "finding") + " on the hosts", "hosts"));
     let parts: Vec<(String, &'static str)> = warnings.into_iter().chain(findings).collect();
     let mut text = Text::default();
     for (index, (words, anchor)) in parts.iter().enumerate() {
@@ -176,7 +176,7 @@ fn noted(analysis: &Analysis) -> Option<Text> {
 /// What readers of the result must not miss; absent without a warning or finding.
 fn attention(analysis: &Analysis) -> Option<Text> {
     let is_marked = words::warning_sentences(analysis).iter().any(|sentence| sentence.number.is_some());
-    let what = if analysis.plan.arms.len() > 1 { "verdicts" } else { "values" };
+    let what = if analysis.plan.compares() { "verdicts" } else { "values" };
     let legend =
         if is_marked { format!(" (*N marks the {what} that warning *N concerns):") } else { ":".to_owned() };
     noted(analysis).map(|text| text.and(legend, Style::Plain))
@@ -292,7 +292,7 @@ fn warnings(analysis: &Analysis, has_plan_file: bool) -> Section {
     let sentences = words::warning_sentences(analysis);
     let mut blocks = if sentences.is_empty() { vec![Block::Paragraph("None.".into())] } else { Vec::new() };
     if sentences.iter().any(|sentence| sentence.number.is_some()) {
-        let what = if analysis.plan.arms.len() > 1 { "verdicts" } else { "values" };
+        let what = if analysis.plan.compares() { "verdicts" } else { "values" };
         blocks.push(Block::Reading(format!(
             "A warning with a mark (*1) concerns the {what} with the same mark, one without a mark no single one of them."
         )));

@@ -1,11 +1,11 @@
 //! The state of accelerated networking: a virtual function below a paravirtual interface, and whether it carries the packets.
+use netduel_model::shell;
 use netduel_model::snapshot::{HostSnapshot, Interface, PciFunction, Provider};
 use serde::Serialize;
 
 use super::drivers;
 use super::finding::{Finding, Severity};
 use super::nic::{is_hardware, is_synthetic, partner, pci_of};
-use crate::words::shell_word;
 
 /// The driver that pairs a virtual function with a virtio NIC.
 const FAILOVER_DRIVER: &str = "net_failover";
@@ -152,7 +152,7 @@ fn of_state(host: &HostSnapshot, interface: &Interface, state: &Acceleration) ->
                     "all packets take the paravirtual path, which is slower"
                 })
                 .remedy("bring the virtual function up")
-                .command(format!("ip link set {function} up", function = shell_word(function)))
+                .command(format!("ip link set {function} up", function = shell::word(function)))
         }
         Acceleration::Idle { function, up: true } => {
             let finding = Finding::new("vf-idle", Severity::Warning, format!("the virtual function {function} of {name} has carried no packets"))
@@ -161,12 +161,12 @@ fn of_state(host: &HostSnapshot, interface: &Interface, state: &Acceleration) ->
                 finding
                     .seen(format!("{function} is up; vf_rx_packets and vf_tx_packets of {name} are 0"))
                     .remedy("send traffic and check that the counters rise; if they do not, search the kernel log for `Data path switched`")
-                    .command(format!("ethtool -S {name} | grep vf_; dmesg | grep -i 'data path'", name = shell_word(name)))
+                    .command(format!("ethtool -S {name} | grep vf_; dmesg | grep -i 'data path'", name = shell::word(name)))
             } else {
                 finding
                     .seen(format!("{function} is up; its own packet counters are 0"))
                     .remedy(format!("send traffic and check that the counters rise; if they do not, search the kernel log for {function}"))
-                    .command(format!("ip -s link show {function}", function = shell_word(function)))
+                    .command(format!("ip -s link show {function}", function = shell::word(function)))
             }
         }
         Acceleration::Unpaired { function } => {
@@ -188,7 +188,7 @@ fn of_state(host: &HostSnapshot, interface: &Interface, state: &Acceleration) ->
                 .seen(format!("driver {}", function.driver.as_deref().unwrap_or("none")))
                 .why("packets in this network namespace take the paravirtual path")
                 .remedy("check whether its interface was moved to another network namespace, or its driver failed")
-                .command(format!("dmesg | grep {slot}; lsns -t net", slot = shell_word(slot)))
+                .command(format!("dmesg | grep {slot}; lsns -t net", slot = shell::word(slot)))
         }
         Acceleration::SyntheticOnly => return synthetic_only(host, interface),
     };
@@ -198,12 +198,12 @@ fn of_state(host: &HostSnapshot, interface: &Interface, state: &Acceleration) ->
 /// What pairs a function again, as the end of a remedy and as a command. The kernel pairs it when its driver makes the interface. The file
 /// `remove` is no way to that: the kernel has none for a function whose physical function it has as well.
 fn repair(host: &HostSnapshot, function: &str) -> (&'static str, String) {
-    let down = format!("ip link set {} down", shell_word(function));
+    let down = format!("ip link set {} down", shell::word(function));
     let interface = host.interfaces.iter().find(|interface| interface.name == function);
     let pci = interface.and_then(|interface| pci_of(host, interface));
     match pci.and_then(|pci| Some((&pci.slot, pci.driver.as_ref()?))) {
         Some((slot, driver)) => {
-            let (slot, driver) = (shell_word(slot), shell_word(&format!("/sys/bus/pci/drivers/{driver}")));
+            let (slot, driver) = (shell::word(slot), shell::word(&format!("/sys/bus/pci/drivers/{driver}")));
             (
                 "unbind and bind its driver to pair it again",
                 format!("{down}; echo {slot} > {driver}/unbind; echo {slot} > {driver}/bind"),
@@ -259,10 +259,10 @@ fn without_driver(host: &HostSnapshot, function: &PciFunction) -> Finding {
             // A function that was unbound stays without a driver until a probe is requested, though the module is loaded.
             .command(format!(
                 "modprobe {module}; echo {} > /sys/bus/pci/drivers_probe",
-                shell_word(&function.slot)
+                shell::word(&function.slot)
             )),
         None => finding
             .remedy("load the driver for this PCI id")
-            .command(format!("lspci -k -s {}", shell_word(&function.slot))),
+            .command(format!("lspci -k -s {}", shell::word(&function.slot))),
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use netduel_model::bed::{BedNic, BedVm, Placement, RunBed, SeenNic, SeenVf, VfUse, VmFacts};
 use netduel_model::ids::HostName;
 use netduel_model::plan::ResolvedPlan;
+use netduel_model::shell;
 use netduel_model::snapshot::{HostSnapshot, Interface, PciFunction, Provider};
 use netduel_model::word::word;
 use netduel_model::workload::Role;
@@ -13,7 +14,6 @@ use super::acceleration::{Acceleration, accelerations};
 use super::drivers;
 use super::finding::{Finding, Severity};
 use super::nic::{is_synthetic, pci_of, prefix_to};
-use crate::words::shell_word;
 
 /// A finding about a VM of a bed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,7 +189,7 @@ fn identity(bed: &RunBed, vm: &BedVm, host: &HostSnapshot) -> Option<Finding> {
         )
         .command(format!(
             "az vm list --resource-group {} --show-details --output table",
-            shell_word(&bed.group)
+            shell::word(&bed.group)
         )),
     )
 }
@@ -258,7 +258,7 @@ fn same_host(bed: &RunBed, vm: &BedVm) -> Option<Finding> {
 
 /// What applies a change of a VM that Azure has recorded.
 fn restart(bed: &RunBed, vm: &BedVm) -> String {
-    let of = format!("--resource-group {} --name {}", shell_word(&bed.group), shell_word(&vm.name));
+    let of = format!("--resource-group {} --name {}", shell::word(&bed.group), shell::word(&vm.name));
     format!("az vm deallocate {of} && az vm start {of}")
 }
 
@@ -296,9 +296,9 @@ fn of_nic(bed: &RunBed, vm: &BedVm, nic: &BedNic, host: &HostSnapshot) -> Vec<Fi
             .remedy("detach the NIC, or look at the bed again when Azure has completed the change")
             .command(format!(
                 "az vm nic remove --resource-group {} --vm-name {} --nics {}",
-                shell_word(&bed.group),
-                shell_word(&vm.name),
-                shell_word(name)
+                shell::word(&bed.group),
+                shell::word(&vm.name),
+                shell::word(name)
             )),
         );
     }
@@ -328,7 +328,7 @@ fn of_nic(bed: &RunBed, vm: &BedVm, nic: &BedNic, host: &HostSnapshot) -> Vec<Fi
             ))
             .why("the other hosts cannot reach this one in the network of the NIC")
             .remedy("configure DHCP for the interface; Azure leases the address to it")
-            .command(format!("networkctl reconfigure {0} || dhclient {0}", shell_word(&seen.interface))),
+            .command(format!("networkctl reconfigure {0} || dhclient {0}", shell::word(&seen.interface))),
         );
     }
     found
@@ -345,8 +345,8 @@ fn of_vf(bed: &RunBed, vm: &BedVm, nic: &BedNic, seen: &SeenNic) -> Option<Findi
     let update = |on: bool| {
         format!(
             "az network nic update --resource-group {} --name {} --accelerated-networking {on}",
-            shell_word(&bed.group),
-            shell_word(name)
+            shell::word(&bed.group),
+            shell::word(name)
         )
     };
     let finding = match (nic.is_accelerated, &seen.vf) {
@@ -427,7 +427,7 @@ fn routes(plan: &ResolvedPlan, host: &HostName, bed: &RunBed, snapshot: &HostSna
             .seen(format!("default routes: {}", snapshot.default_routes.join(", ")))
             .why("trials whose bytes take another NIC are excluded")
             .remedy("add a route to the subnet of the server at the client, and one back at the server; the first address of a subnet is its gateway")
-            .command(format!("ip route add SUBNET via GATEWAY dev {}", shell_word(&seen.interface)));
+            .command(format!("ip route add SUBNET via GATEWAY dev {}", shell::word(&seen.interface)));
             if !found.contains(&finding) {
                 found.push(finding);
             }

@@ -1,10 +1,10 @@
 //! Driver counters of provider limits and of devices that could not keep up. They count from the load of the driver, so they
 //! show that it happened, not when; each trial records its own difference.
+use netduel_model::shell;
 use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use super::finding::{Finding, Severity};
 use crate::total::Total;
-use crate::words::shell_word;
 
 /// Fewer refused packets since the load of the driver can come from its start.
 const REFUSED_MIN: u64 = 1000;
@@ -60,7 +60,7 @@ fn limited(interface: &Interface) -> Option<Finding> {
         .seen(format!("since driver load: {counted}"))
         .why("at this limit a measurement shows the size of the machine, not the path")
         .remedy("compare the counters before and after a trial; if they rise, lower the rate or use a larger size")
-        .command(format!("ethtool -S {name} | grep -E 'allowance|ratelimit'", name = shell_word(name))),
+        .command(format!("ethtool -S {name} | grep -E 'allowance|ratelimit'", name = shell::word(name))),
     )
 }
 
@@ -80,6 +80,6 @@ fn refused(interface: &Interface) -> Option<Finding> {
         .seen(format!("since driver load: {counted}"))
         .why("packets were delayed or dropped between the kernel and the device")
         .remedy("compare the counters before and after a trial; if they rise, use longer rings or more queues")
-        .command(format!("ethtool -S {name}", name = shell_word(name))),
+        .command(format!("ethtool -S {name}", name = shell::word(name))),
     )
 }

@@ -1,11 +1,11 @@
 //! The link itself: carrier, offloads, queueing disciplines, and memory for the speed.
+use netduel_model::shell;
 use netduel_model::snapshot::{HostSnapshot, Interface, XdpFeature};
 use netduel_model::units::{human_bit_rate, human_nanos};
 
 use super::finding::{Finding, Severity};
 use super::nic::{carriers, is_hardware, is_synthetic, partner};
 use super::size;
-use crate::words::shell_word;
 
 /// Drivers whose devices support segmentation and checksum offload; of other drivers this is unknown.
 const CAN_OFFLOAD: [&str; 10] =
@@ -36,13 +36,13 @@ fn carrier(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
             Finding::new("no-carrier", Severity::Problem, format!("{name} is up without carrier"))
                 .why("the interface sends and receives no packets")
                 .remedy("check the cable, the switch port, or the hypervisor's end of the device")
-                .command(format!("ethtool {name} | grep -i link", name = shell_word(name)))
+                .command(format!("ethtool {name} | grep -i link", name = shell::word(name)))
         }
         (false, _) => {
             Finding::new("link-down", Severity::Warning, format!("{name} has an address and is down"))
                 .why("traffic to and from its address fails")
                 .remedy("bring it up, or remove its address")
-                .command(format!("ip link set {name} up", name = shell_word(name)))
+                .command(format!("ip link set {name} up", name = shell::word(name)))
         }
         _ => return None,
     };
@@ -75,7 +75,7 @@ fn queueing(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         .seen(format!("{}: {above}; {}: {beneath}", interface.name, vf.name))
         .why("two qdiscs cost CPU time per packet, and the upper one does not see the queue of the lower one")
         .remedy("remove one: Azure's guide keeps fq on the paravirtual interface and none on the virtual function")
-        .command(format!("tc qdisc replace dev {} root noqueue", shell_word(&vf.name))),
+        .command(format!("tc qdisc replace dev {} root noqueue", shell::word(&vf.name))),
     )
 }
 
@@ -92,7 +92,7 @@ fn xdp(interface: &Interface) -> Option<Finding> {
             .seen(format!("driver {}", interface.driver.as_deref().unwrap_or("unknown")))
             .why("XDP programs and AF_XDP sockets run in generic mode: the kernel allocates a socket buffer for each frame first")
             .remedy("use a driver with XDP support; without one, results of the generators and receivers `xdp` and `count` include this cost")
-            .command(format!("ethtool -i {name}", name = shell_word(name))),
+            .command(format!("ethtool -i {name}", name = shell::word(name))),
     )
 }
 
@@ -133,7 +133,7 @@ fn offloads(interface: &Interface) -> Option<Finding> {
             .seen(format!("driver {}", interface.driver.as_deref().unwrap_or("unknown")))
             .why("the kernel then processes each packet instead of segments of up to 64 kB: a quarter of the throughput in netduel's lab")
             .remedy("turn them on, unless they are the subject of the measurement")
-            .command(format!("ethtool -K {name} {}", keys.join(" "), name = shell_word(name))),
+            .command(format!("ethtool -K {name} {}", keys.join(" "), name = shell::word(name))),
     )
 }
 
@@ -161,7 +161,7 @@ fn buffers(host: &HostSnapshot) -> Option<Finding> {
         .map(|(name, _)| {
             let value = host.sysctls.get(*name).map(String::as_str).unwrap_or_default();
             let head: Vec<&str> = value.split_whitespace().take(2).collect();
-            format!("sysctl -w {}", shell_word(&format!("{name}={} {wanted}", head.join(" "))))
+            format!("sysctl -w {}", shell::word(&format!("{name}={} {wanted}", head.join(" "))))
         })
         .collect();
     Some(

@@ -1,13 +1,13 @@
 //! Differences between the two hosts of a pair, and resources that they should not share.
 use std::net::IpAddr;
 
+use netduel_model::shell;
 use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::units::human_bit_rate;
 
 use super::acceleration::accelerations;
 use super::finding::{Finding, Severity};
 use super::nic::{data_interface, partner, pci_of};
-use crate::words::shell_word;
 
 /// Facts of a pair that its snapshots do not contain.
 #[derive(Debug, Clone, Default)]
@@ -162,7 +162,7 @@ fn mtu(ends: &Ends<'_>) -> Option<Finding> {
             .seen(seen)
             .why("large datagrams of one end are dropped or fragmented, and TCP segment sizes differ by direction")
             .remedy(format!("set {smallest} B at {name}, or the larger MTU at both ends if the whole path supports it"))
-            .command(format!("ip link set {} mtu {smallest}", shell_word(&larger.name))),
+            .command(format!("ip link set {} mtu {smallest}", shell::word(&larger.name))),
     )
 }
 
@@ -262,7 +262,7 @@ fn congestion(ends: &Ends<'_>) -> Option<Finding> {
             "the sender's algorithm controls each direction, so directions differ for a reason other than the path",
         )
         .remedy("set the same algorithm at both ends, or set `congestion` in the plan's workloads")
-        .command(format!("sysctl -w {}", shell_word(&format!("{name}={wanted}")))),
+        .command(format!("sysctl -w {}", shell::word(&format!("{name}={wanted}")))),
     )
 }
 

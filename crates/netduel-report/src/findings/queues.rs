@@ -2,11 +2,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::plan::tuning::core_mask;
+use netduel_model::shell;
 use netduel_model::snapshot::{HostSnapshot, Interface, QueueInterrupt};
 
 use super::finding::{Finding, Severity};
 use super::nic::{carriers, queue_count};
-use crate::words::{ranges, shell_word};
+use crate::words::ranges;
 
 /// A machine with fewer cores loses little with one queue.
 const MANY_CORES: u32 = 4;
@@ -36,7 +37,7 @@ fn more_queues(interface: &Interface, wanted: u32) -> String {
     let combined = interface.device.channels.is_none_or(|channels| channels.combined.1 > 0);
     format!(
         "ethtool -L {} {} {wanted}",
-        shell_word(&interface.name),
+        shell::word(&interface.name),
         if combined { "combined" } else { "rx" }
     )
 }
@@ -78,7 +79,7 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
             finding.remedy(remedy).command(format!(
                 "echo {} > /sys/class/net/{}/queues/rx-0/rps_cpus",
                 core_mask(&(0..host.cores as u16).collect::<Vec<_>>()),
-                shell_word(name)
+                shell::word(name)
             ))
         });
     }
@@ -261,7 +262,7 @@ fn scaling(interface: &Interface) -> Option<Finding> {
             } else {
                 "distribute the table evenly over the queues in use"
             })
-            .command(format!("ethtool -X {name} equal {queues}", name = shell_word(name))),
+            .command(format!("ethtool -X {name} equal {queues}", name = shell::word(name))),
     )
 }
 
@@ -286,7 +287,7 @@ fn steering(interface: &Interface) -> Option<Finding> {
             .seen(format!("RPS is on for queues {}", ranges(steered)))
             .why("each packet moves to another core by an interrupt, which costs throughput (35.6 to 25.1 Gbit/s in netduel's lab, with offloads)")
             .remedy("turn RPS off where RSS distributes the flows")
-            .command(format!("for q in /sys/class/net/{name}/queues/rx-*; do echo 0 > $q/rps_cpus; done", name = shell_word(name))),
+            .command(format!("for q in /sys/class/net/{name}/queues/rx-*; do echo 0 > $q/rps_cpus; done", name = shell::word(name))),
     )
 }
 
@@ -312,7 +313,7 @@ fn rings(interface: &Interface) -> Option<Finding> {
                 "ethtool -G {name} rx {} tx {}",
                 wanted(rings.rx),
                 wanted(rings.tx),
-                name = shell_word(name)
+                name = shell::word(name)
             )),
     )
 }

@@ -1,10 +1,10 @@
 //! The network limit of a machine's size, as its provider publishes it.
+use netduel_model::shell;
 use netduel_model::size::{self, Size};
 use netduel_model::snapshot::{HostSnapshot, Provider};
 use netduel_model::units::human_bit_rate;
 
 use super::finding::{Finding, Severity};
-use crate::words::shell_word;
 
 /// The size of a host, if the table contains it.
 pub(super) fn known(host: &HostSnapshot) -> Option<&'static Size> {
@@ -39,7 +39,7 @@ pub(super) fn find(host: &HostSnapshot) -> Option<Finding> {
             .remedy("look up the network bandwidth of the size and set it as expect_mbps in the plan")
             .command(format!(
                 "az vm list-skus --size {name} --query '[].capabilities'",
-                name = shell_word(name)
+                name = shell::word(name)
             ))
     })
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use netduel_model::metric::Metric;
 
 use netduel_model::trial::{Trial, TrialEnd, Validity};
-use netduel_model::units::{Bytes, human_nanos, human_si, three_digits};
+use netduel_model::units::{Bytes, human_nanos, human_si, plural, three_digits};
 use netduel_model::workload::{Direction, Role, Wire, WorkUnit, Workload};
 use netduel_stats::histogram::Histogram;
 
@@ -382,8 +382,7 @@ fn tcp_of(sender: &TrialEnd) -> Option<String> {
     let connections: Vec<_> = sender.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()).collect();
     let first = connections.first()?;
     let retransmits: u64 = connections.iter().map(|tcp| u64::from(tcp.retransmits.unwrap_or(0))).sum();
-    let plural = if retransmits == 1 { "" } else { "s" };
-    let mut words = format!("{retransmits} retransmit{plural}");
+    let mut words = plural(retransmits, "retransmit");
     let spurious: u64 = connections.iter().map(|tcp| u64::from(tcp.dsack_dups.unwrap_or(0))).sum();
     if spurious > 0 {
         let _ = write!(words, " ({spurious} spurious by DSACK)");

@@ -1,5 +1,6 @@
 //! The environment of a test: size, place, processor and its layout, memory, interfaces, versions.
 use netduel_model::packet_path::{PacketEngine, PacketReceiver};
+use netduel_model::shell;
 use netduel_model::size;
 use netduel_model::snapshot::{HostSnapshot, Interface, LOOPBACK, Processor};
 use netduel_model::units::{human_bit_rate, plural};
@@ -7,7 +8,7 @@ use netduel_model::workload::{Role, UdpStream};
 
 use super::host::{bytes, interface as interface_words, place};
 use super::metric::packet_rate;
-use super::text::{plain, ranges, shell_word};
+use super::text::{plain, ranges};
 use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
 use crate::findings::queue_count;
 
@@ -151,7 +152,8 @@ fn ends(analysis: &Analysis) -> impl Iterator<Item = &PacketSpread> {
 pub fn testpmd_commands(analysis: &Analysis) -> Vec<String> {
     let mut lines: Vec<String> = ends(analysis)
         .filter_map(|end| {
-            let words: Vec<String> = end.dpdk.as_ref()?.command.iter().map(|word| shell_word(word)).collect();
+            let words: Vec<String> =
+                end.dpdk.as_ref()?.command.iter().map(|word| shell::word(word)).collect();
             Some(plain(&format!("{} {}: {}", end.role, end.host, words.join(" "))))
         })
         .collect();

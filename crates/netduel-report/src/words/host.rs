@@ -1,6 +1,6 @@
 //! The facts of a host in words. All formats take them from here.
 use netduel_model::snapshot::{Cloud, HostSnapshot, Interface, NumaNode};
-use netduel_model::units::human_bit_rate;
+use netduel_model::units::{human_bit_rate, plural};
 
 use super::text::ranges;
 use crate::findings::{accelerations, queue_count};
@@ -73,17 +73,16 @@ fn cpu(host: &HostSnapshot) -> Option<String> {
     let processor = host.processor.as_ref();
     let physical = processor.map(|processor| processor.physical_cores.len()).filter(|count| *count > 0);
     let sockets = processor.and_then(|processor| processor.sockets);
-    let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let kept = match (physical, sockets) {
         (Some(physical), Some(sockets)) => {
-            format!(" ({physical} physical, {})", counted(sockets as usize, "socket"))
+            format!(" ({physical} physical, {})", plural(sockets, "socket"))
         }
         (Some(physical), None) => format!(" ({physical} physical)"),
         _ => String::new(),
     };
     let cache = processor.and_then(|processor| processor.caches.last());
     joined([
-        (host.cores > 0).then(|| format!("{}{kept}", counted(host.cores as usize, "core"))),
+        (host.cores > 0).then(|| format!("{}{kept}", plural(host.cores, "core"))),
         host.cpu_model.clone(),
         cache.map(|cache| format!("L{} {}", cache.level, bytes(cache.bytes))),
         processor

@@ -11,7 +11,7 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
     let arms = names(plan.arms.iter().map(|arm| arm.name.as_str()).collect());
     let workloads = names(plan.workloads.iter().map(netduel_model::ids::WorkloadName::as_str).collect());
     let design = &plan.design;
-    let is_compared = plan.arms.len() > 1;
+    let is_compared = plan.compares();
     let trials = plan.arms.iter().map(|arm| arm.workloads.len()).sum::<usize>() as u32;
     let mut paragraphs = Vec::new();
     if is_compared {

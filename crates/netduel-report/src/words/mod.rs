@@ -46,11 +46,11 @@ pub use run::{
     commands, end_of, ended, has_plan_file, load_effects, parts_title, proofs, question, quick_test_as_plan,
     rules, stalled_trials, too_few_blocks, trials, workload, workload_of_arms, zero_copy,
 };
+pub(crate) use text::ranges;
 pub use text::{
     controls_output, date, date_and_time, end_and_host, listed, percent, percent_at_least, plain,
     significant, times,
 };
-pub(crate) use text::{ranges, shell_word};
 pub use tone::Tone;
 pub use treatment::{changes, treatment};
 pub use uses::{launch, uses};

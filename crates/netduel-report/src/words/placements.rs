@@ -1,5 +1,6 @@
 //! The cores that ends selected for their threads, in words.
 use netduel_model::observation::Placement;
+use netduel_model::units::plural;
 
 use crate::analysis::WorkloadAnalysis;
 
@@ -14,9 +15,8 @@ pub fn placement(placement: &Placement) -> String {
 pub fn placements(workload: &WorkloadAnalysis) -> Vec<String> {
     let of_arm = |arm: &crate::analysis::ArmAnalysis| {
         let rows = arm.placements.iter().map(|placed| {
-            let trials = if placed.trials == 1 { "trial" } else { "trials" };
             let words = placement(&placed.placement);
-            format!("{}: {}: {words}, {} {trials}", arm.arm, placed.role, placed.trials)
+            format!("{}: {}: {words}, {}", arm.arm, placed.role, plural(placed.trials, "trial"))
         });
         rows.collect::<Vec<_>>()
     };

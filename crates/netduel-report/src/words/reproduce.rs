@@ -7,13 +7,14 @@ use netduel_model::lab;
 use netduel_model::plan::tuning::core_list;
 use netduel_model::plan::{Arm, Lab, Launch, ResolvedPlan, TreatmentAction};
 use netduel_model::search::{SearchGoal, SearchPreset};
+use netduel_model::shell;
 use netduel_model::units::{BitRate, Bytes, Nanos};
 use netduel_model::workload::{
     Direction, Family, Pps, Role, RoundTrip, TcpStream, Traffic, Transaction, UdpOffload, UdpStream, Workload,
 };
 
 use super::setting::setting;
-use super::text::{plain, shell_word};
+use super::text::plain;
 
 /// Commands of an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +90,7 @@ fn lab_up(lab: &Lab) -> String {
     let mut line = "netduel lab up".to_owned();
     let mut add = |option: &str, value: String| {
         // Writing to a String cannot fail.
-        let _ = write!(line, " --{option} {}", shell_word(&value));
+        let _ = write!(line, " --{option} {}", shell::word(&value));
     };
     if lab.rules != Lab::RULES {
         add("rules", lab.rules.to_string());
@@ -110,8 +111,8 @@ fn lab_up(lab: &Lab) -> String {
 fn on(plan: &ResolvedPlan, host: &str, command: &str) -> String {
     let launch = plan.hosts.iter().find(|(name, _)| name.as_str() == host).map(|(_, host)| &host.launch);
     plain(&match launch {
-        Some(Launch::Lab { guest }) => format!("netduel lab exec {} -- {command}", shell_word(guest)),
-        Some(Launch::Netns { name }) => format!("ip netns exec {} {command}", shell_word(name)),
+        Some(Launch::Lab { guest }) => format!("netduel lab exec {} -- {command}", shell::word(guest)),
+        Some(Launch::Netns { name }) => format!("ip netns exec {} {command}", shell::word(name)),
         _ => command.to_owned(),
     })
 }
@@ -242,7 +243,7 @@ fn tcp(stream: &TcpStream) -> Vec<String> {
     }
     words.extend(stream.tuning.window.map(|window| format!("-w {}", window.0)));
     words.extend(stream.tuning.mss.map(|mss| format!("-M {mss}")));
-    words.extend(stream.congestion.as_ref().map(|name| format!("-C {}", shell_word(name))));
+    words.extend(stream.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
     words.push(format!("--engine {}", stream.engine.word()));
     words
 }
@@ -269,7 +270,7 @@ fn udp(stream: &UdpStream) -> Vec<String> {
 fn round_trip(requests: &RoundTrip) -> Vec<String> {
     let mut words = message(requests.size, requests.outstanding, requests.rate.map(|rate| rate.0));
     words.push(format!("--wait {}", requests.wait.word()));
-    words.extend(requests.congestion.as_ref().map(|name| format!("-C {}", shell_word(name))));
+    words.extend(requests.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
     if requests.timestamps {
         words.push("--timestamps".to_owned());
     }
@@ -280,7 +281,7 @@ fn transactions(transaction: &Transaction) -> Vec<String> {
     let mut words =
         message(transaction.request, transaction.outstanding, transaction.rate.map(|rate| rate.0));
     words.push(format!("--wait {}", transaction.wait.word()));
-    words.extend(transaction.congestion.as_ref().map(|name| format!("-C {}", shell_word(name))));
+    words.extend(transaction.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
     words
 }
 

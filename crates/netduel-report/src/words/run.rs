@@ -6,11 +6,12 @@ use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{QUICK_TEST, Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
+use netduel_model::shell;
 use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
 use netduel_model::workload::{Facts, Role, Wire, Workload};
 
-use super::text::{end_and_host, percent, percent_at_least, plain, shell_word};
+use super::text::{end_and_host, percent, percent_at_least, plain};
 use crate::analysis::{Analysis, ArmAnalysis, PathShares, WorkloadAnalysis, added_by_load};
 
 /// The settings of a workload over its arms, in one line: common settings first, then the differences of each arm.
@@ -196,17 +197,14 @@ pub fn ended(end: &RunEnd) -> String {
         RunEnd::PrecisionReached => "stopped: requested precision reached".to_owned(),
         RunEnd::BlockLimitReached => "complete: maximum number of blocks reached".to_owned(),
         RunEnd::BudgetReached => "stopped: time budget used".to_owned(),
-        RunEnd::Interrupted => "interrupted: finished trials are kept, and the run can be resumed".to_owned(),
-        RunEnd::Failed { detail } => {
-            format!("failed; the run can be resumed after the cause is removed: {detail}")
-        }
+        RunEnd::Interrupted => "interrupted: finished trials are kept".to_owned(),
+        RunEnd::Failed { detail } => format!("failed: {detail}"),
     }
 }
 
 /// Number of blocks and trials behind the verdicts.
 pub fn trials(analysis: &Analysis) -> String {
-    let blocks =
-        if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
+    let blocks = plural(analysis.blocks, "block");
     let valid = plural(analysis.trials_valid, "valid trial");
     format!("{blocks}, {valid}, {} excluded", analysis.trials_excluded)
 }
@@ -286,26 +284,26 @@ fn has_keys(text: &str) -> bool {
 /// The commands that repeat the run, one per line, with the seed of the order. A quick test is repeated by its own command. No line contains a line break from the plan,
 /// because people paste them into a shell.
 pub fn commands(run: &Run) -> Vec<String> {
-    let own = run.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    let own = shell::line(&run.header.command);
     if !has_plan_file(run) {
         return vec![plain(&own)];
     }
     let plan = format!("{}.toml", run.header.plan.name);
     let mut lines = vec![format!("# save the plan of the appendix as {plan}")];
-    let mut command = vec!["netduel".to_owned(), "run".to_owned(), shell_word(&plan)];
+    let mut command = vec!["netduel".to_owned(), "run".to_owned(), shell::word(&plan)];
     // The text of the plan has neither the options of the command line nor the second arm of an A/A run.
     if run.header.plan.design.aa && !sets_aa(&run.header.plan_text) {
         command.push("--aa".to_owned());
     }
     for setting in &run.header.annotations.overrides {
-        command.extend(["--set".to_owned(), shell_word(setting)]);
+        command.extend(["--set".to_owned(), shell::word(setting)]);
     }
     if run.header.plan.design.seed != Some(run.header.seed) {
         // The same order of trials.
         command.extend(["--seed".to_owned(), run.header.seed.to_string()]);
     }
     lines.push(command.join(" "));
-    if run.header.plan.arms.len() > 1 {
+    if run.header.plan.compares() {
         let budget = if run.header.plan.design.budget.is_some() { " --set budget=TIME" } else { "" };
         lines.push(format!("# for more blocks append: --set blocks_max=NUMBER{budget}"));
     }

@@ -2,7 +2,7 @@
 use netduel_model::search::{
     Search, SearchEnd, SearchGoal, SearchInput, SearchReport, SearchResult, SearchState, SearchStep,
 };
-use netduel_model::units::{human_nanos, human_si};
+use netduel_model::units::{human_nanos, human_si, plural};
 use netduel_stats::summary;
 
 use super::text::{percent, percent_exact, plain};
@@ -117,15 +117,14 @@ pub fn found(result: &SearchResult) -> String {
 /// Number and time of the trials of a search: `17 trials in 24 s`.
 pub fn cost(report: &SearchReport) -> String {
     let spent_ns: u64 = report.steps.iter().map(|step| step.output.effective_duration_ns).total();
-    let trials = report.steps.len();
-    let plural = if trials == 1 { "" } else { "s" };
+    let trials = plural(report.steps.len(), "trial");
     let end = match report.end {
         SearchEnd::Complete => "",
         SearchEnd::Budget => " (stopped: limit of time or trials reached)",
         SearchEnd::NothingSent => " (stopped: the generator sent no packets)",
         SearchEnd::Failed => " (stopped: a trial failed)",
     };
-    format!("{trials} trial{plural} in {}{end}", human_nanos(spent_ns as f64))
+    format!("{trials} in {}{end}", human_nanos(spent_ns as f64))
 }
 
 /// Accuracy of the generator over the steps of the searches.

@@ -3,23 +3,22 @@ use std::fmt::Write as _;
 
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::tuning::{CoreChoice, RssSpread, core_list};
-
-use super::text::shell_word;
+use netduel_model::shell;
 
 /// A change of a host as a command.
 #[expect(clippy::too_many_lines, reason = "an arm for each treatment, and no step of its own")]
 pub(super) fn setting(action: &TreatmentAction) -> String {
-    let device = action.interface().map(shell_word).unwrap_or_default();
+    let device = action.interface().map(shell::word).unwrap_or_default();
     let sys = |path: &str| format!("/sys/class/net/{device}/{path}");
     match action {
         TreatmentAction::Path { path } => format!("netduel lab path {}", path.word()),
         TreatmentAction::Offload { feature, enabled, .. } => {
             let value = if *enabled { "on" } else { "off" };
-            format!("ethtool -K {device} {} {value}", shell_word(feature))
+            format!("ethtool -K {device} {} {value}", shell::word(feature))
         }
         TreatmentAction::Mtu { mtu, .. } => format!("ip link set dev {device} mtu {mtu}"),
         TreatmentAction::Sysctl { name, value } => {
-            format!("sysctl -w {}", shell_word(&format!("{name}={value}")))
+            format!("sysctl -w {}", shell::word(&format!("{name}={value}")))
         }
         TreatmentAction::Vf { .. } => {
             format!(
@@ -27,7 +26,7 @@ pub(super) fn setting(action: &TreatmentAction) -> String {
             )
         }
         TreatmentAction::Pci { .. } => {
-            format!("sh -c {}", shell_word(&format!("echo 1 > {}", sys("device/remove"))))
+            format!("sh -c {}", shell::word(&format!("echo 1 > {}", sys("device/remove"))))
         }
         TreatmentAction::Queues { queues, .. } => format!("ethtool -L {device} combined {queues}"),
         TreatmentAction::Rss { table, .. } => match table {
@@ -47,7 +46,7 @@ pub(super) fn setting(action: &TreatmentAction) -> String {
                 (true, _) => "on".to_owned(),
                 (false, value) => value.to_string(),
             };
-            format!("ethtool -C {device} {} {value}", shell_word(parameter))
+            format!("ethtool -C {device} {} {value}", shell::word(parameter))
         }
         TreatmentAction::Rps { cores, .. } => steering(&sys("queues/rx-*/rps_cpus"), cores),
         TreatmentAction::Xps { cores, .. } => steering(&sys("queues/tx-*/xps_cpus"), cores),
@@ -62,28 +61,26 @@ pub(super) fn setting(action: &TreatmentAction) -> String {
             ))
         }
         TreatmentAction::AzureNic { nic, accelerated, .. } => {
-            let (group, nic) = (group_of(action), shell_word(nic));
+            let (group, nic) = (group_of(action), shell::word(nic));
             format!(
                 "az network nic update --resource-group {group} --name {nic} --accelerated-networking {accelerated}"
             )
         }
         TreatmentAction::AzurePlacement { vm, group: placement, .. } => {
-            let (group, vm) = (group_of(action), shell_word(vm));
+            let (group, vm) = (group_of(action), shell::word(vm));
             let of_vm = format!("--resource-group {group} --name {vm}");
-            let placement = shell_word(placement);
+            let placement = shell::word(placement);
             format!(
                 "az vm deallocate {of_vm} && az vm update {of_vm} --ppg {placement} && az vm start {of_vm}"
             )
         }
-        TreatmentAction::Command { command, .. } => {
-            command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
-        }
+        TreatmentAction::Command { command, .. } => shell::line(command),
     }
 }
 
 /// The resource group of a treatment of Azure, for a shell.
 fn group_of(action: &TreatmentAction) -> String {
-    shell_word(action.resource_group().unwrap_or("GROUP"))
+    shell::word(action.resource_group().unwrap_or("GROUP"))
 }
 
 /// The masks of cores of all queues.
@@ -97,7 +94,7 @@ fn steering(files: &str, cores: &CoreChoice) -> String {
 }
 
 fn script(text: &str) -> String {
-    format!("sh -c {}", shell_word(text))
+    format!("sh -c {}", shell::word(text))
 }
 
 /// Cores as the kernel writes a mask: groups of 32 bits with commas, the highest first.

@@ -97,16 +97,6 @@ fn day(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// A word quoted for a shell.
-pub(crate) fn shell_word(word: &str) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(safe) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
 /// Numbers of cores or queues as the kernel lists them: `0-3,8`.
 pub(crate) fn ranges(numbers: impl IntoIterator<Item = u16>) -> String {
     let mut sorted: Vec<u16> = numbers.into_iter().collect();
@@ -165,12 +155,5 @@ mod tests {
         assert_eq!(end_and_host(Role::Client, "client"), "client");
         assert_eq!(end_and_host(Role::Server, "server"), "server");
         assert_eq!(end_and_host(Role::Server, "client"), "server client");
-    }
-
-    #[test]
-    fn shell_words_are_quoted() {
-        assert_eq!(shell_word("a/b-c.toml"), "a/b-c.toml");
-        assert_eq!(shell_word("it's; rm"), "'it'\\''s; rm'");
-        assert_eq!(shell_word(""), "''");
     }
 }

@@ -1,7 +1,7 @@
 //! What a run does on the hosts of a plan besides traffic, in words: a reader decides by them whether to run a plan.
 use netduel_model::plan::{HostCommand, HostUses, Launch, SshHost};
+use netduel_model::shell;
 
-use super::text::shell_word;
 use super::treatment;
 
 /// How the agent of a host is started.
@@ -12,7 +12,7 @@ pub fn launch(launch: &Launch) -> String {
             format!("guest {guest} of the run's lab, a network namespace of this machine")
         }
         Launch::Netns { name } => format!("network namespace {name} of this machine"),
-        Launch::Command { prefix } => format!("reached by `{}`", shell_line(prefix)),
+        Launch::Command { prefix } => format!("reached by `{}`", shell::line(prefix)),
         Launch::Ssh(ssh) => ssh_launch(ssh),
         Launch::Paired { address } => format!("the server at {address}, which is paired"),
         Launch::Bed { vm, sudo, folder } => format!(
@@ -43,12 +43,7 @@ pub fn uses(host: &HostUses<'_>) -> Vec<String> {
 fn command(command: &HostCommand) -> String {
     let undo = match command.undo.as_slice() {
         [] => String::new(),
-        undo => format!(", undone by `{}`", shell_line(undo)),
+        undo => format!(", undone by `{}`", shell::line(undo)),
     };
-    format!("command `{}`{undo}", shell_line(&command.words))
-}
-
-/// Words as a shell would take them, so that the border between two words is visible.
-fn shell_line(words: &[String]) -> String {
-    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    format!("command `{}`{undo}", shell::line(&command.words))
 }

@@ -3,7 +3,7 @@
 //! All use the estimates of the verdict: medians of trials, and the median of pairs within blocks.
 use netduel_model::metric::{Better, Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
-use netduel_model::units::{count, three_digits};
+use netduel_model::units::{count, plural, three_digits};
 use netduel_stats::paired::Estimate;
 use netduel_stats::verdict::{Forecast, Judged, Verdict};
 
@@ -76,7 +76,7 @@ pub(super) fn not_comparable(share_max: f64) -> String {
 }
 
 fn further(about: &str, blocks: u32) -> String {
-    format!("inconclusive: {about} {blocks} more {}", if blocks == 1 { "block" } else { "blocks" })
+    format!("inconclusive: {about} {}", plural(blocks, "more block"))
 }
 
 /// How the effect of a metric is expressed.
@@ -251,7 +251,7 @@ pub fn shown_effect(metric: Metric, judged: Option<&Judged>, sides: Sides) -> Ef
 /// What the brackets of values and verdicts hold.
 pub fn verdict_legend(plan: &ResolvedPlan) -> String {
     let value = "Value: median [quartiles] (n valid trials).";
-    if plan.arms.len() < 2 {
+    if !plan.compares() {
         return value.to_owned();
     }
     let error = percent_exact(1.0 - plan.design.confidence.fraction());
@@ -263,7 +263,7 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
 
 /// The same for a table without quartiles; empty for a plan without a comparison.
 pub fn verdict_legend_brief(plan: &ResolvedPlan) -> &'static str {
-    if plan.arms.len() < 2 {
+    if !plan.compares() {
         ""
     } else {
         "Value: median. Verdict: estimate from pairs within blocks [interval]."

@@ -7,7 +7,7 @@ use netduel_azure::tags::Tags;
 use netduel_model::bed::layout::{End, Nic, NicUse};
 use netduel_model::bed::money::Money;
 use netduel_model::bed::{Bed, Layout};
-use netduel_model::units::human_bit_rate;
+use netduel_model::units::{human_bit_rate, plural};
 use netduel_model::word::word;
 use netduel_report::json::bed::{BedHost, BedHostNic, DeployedBed, Price};
 use netduel_report::json::envelope::iso_8601;
@@ -42,7 +42,7 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>) -> String {
         if bed.is_spot { ", Spot VMs" } else { "" },
         word(&bed.placement),
         word(&bed.families),
-        if bed.subnets == 1 { "1 subnet" } else { "2 subnets" },
+        plural(bed.subnets, "subnet"),
     );
     for vm in &layout.vms {
         let end = if vm.end == End::Client { "client" } else { "server" };

@@ -12,7 +12,7 @@ use netduel_model::ids::HostName;
 use netduel_model::plan::{Design, Host, Launch, Permissions, ResolvedPlan};
 use netduel_model::publication::Publication;
 use netduel_model::snapshot::HostSnapshot;
-use netduel_model::units::Percent;
+use netduel_model::units::{Percent, plural};
 use netduel_report::findings::Severity;
 use netduel_report::inspect::{self, Inspection};
 use netduel_report::json::inspect::InspectDocument;
@@ -59,7 +59,7 @@ fn show(inspection: &Inspection, args: &InspectArgs) -> Result<(), Failure> {
 fn counted(inspection: &Inspection) -> String {
     let count = |severity: Severity| {
         let count = inspection.findings().filter(|(_, finding)| finding.severity == severity).count();
-        (count > 0).then(|| format!("{count} {}{}", severity.word(), if count == 1 { "" } else { "s" }))
+        (count > 0).then(|| plural(count, severity.word()))
     };
     let counts: Vec<String> = [Severity::Problem, Severity::Warning].into_iter().filter_map(count).collect();
     format!("found {}; use --fail-on never to ignore findings", counts.join(" and "))

@@ -6,15 +6,12 @@ use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
 use crate::lab;
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path};
-use crate::plan::resolved::{Arm, Host, Lab, Launch, Pair, Treatment};
+use crate::plan::resolved::{Arm, COPY_SUFFIX, Host, Lab, Launch, Pair, Treatment};
 use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
 use super::values::{check_bandwidth_limit, check_interface};
 use super::{events, guests, provider, settings, treatments, workloads};
-
-/// What the copy of an arm is named in an A/A run.
-const COPY_SUFFIX: &str = "-again";
 
 /// The arms, baseline first. `None` when one of them lacks what it cannot be run without.
 pub(super) fn resolve(

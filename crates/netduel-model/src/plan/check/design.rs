@@ -15,13 +15,31 @@ const BLOCKS_MAX: u32 = 30;
 pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Problems<'_>) -> Design {
     let confidence = spec.confidence.unwrap_or(Percent(95.0));
     let crossover = spec.crossover.unwrap_or(false);
+    check_table(problems, "design", DESIGN, |key| spec.number(key));
     let enough = BLOCKS_MIN.max(blocks_needed(comparisons, confidence, true));
-    if crossover {
-        return of_crossover(spec, enough, confidence, problems);
+    let (blocks_min, blocks_max) = if crossover {
+        let blocks = blocks_of_crossover(spec, enough, problems);
+        (blocks, blocks)
+    } else {
+        block_limits(spec, enough, problems)
+    };
+    Design {
+        blocks_min,
+        blocks_max,
+        budget: spec.budget,
+        precision: spec.precision.unwrap_or(Percent(5.0)),
+        equivalence: spec.equivalence.unwrap_or(Percent(5.0)),
+        confidence,
+        seed: spec.seed,
+        aa: spec.aa.unwrap_or(false),
+        crossover,
     }
+}
+
+/// The least and the largest number of blocks. `enough`: those that the verdicts need.
+fn block_limits(spec: &DesignSpec, enough: u32, problems: &mut Problems<'_>) -> (u32, u32) {
     let blocks_min = spec.blocks_min.unwrap_or(enough.min(spec.blocks_max.unwrap_or(enough)));
     let blocks_max = spec.blocks_max.unwrap_or(BLOCKS_MAX.max(blocks_min));
-    check_table(problems, "design", DESIGN, |key| spec.number(key));
     // A number out of its range has that error alone: an advice that contains it would be wrong, too.
     let is_possible = |key: &str, blocks: u32| {
         let range = DESIGN.iter().find(|setting| setting.key == key).and_then(|setting| setting.range);
@@ -41,24 +59,11 @@ pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Prob
             problems.add("design.blocks_min", wrong, "blocks_min may be as large as blocks_max");
         }
     }
-    let precision = spec.precision.unwrap_or(Percent(5.0));
-    let equivalence = spec.equivalence.unwrap_or(Percent(5.0));
-    Design {
-        blocks_min,
-        blocks_max,
-        budget: spec.budget,
-        precision,
-        equivalence,
-        confidence,
-        seed: spec.seed,
-        aa: spec.aa.unwrap_or(false),
-        crossover,
-    }
+    (blocks_min, blocks_max)
 }
 
 /// A crossover has a fixed number of blocks: a half that ends early has no counterpart. `enough`: pairs that its verdicts need.
-fn of_crossover(spec: &DesignSpec, enough: u32, confidence: Percent, problems: &mut Problems<'_>) -> Design {
-    check_table(problems, "design", DESIGN, |key| spec.number(key));
+fn blocks_of_crossover(spec: &DesignSpec, enough: u32, problems: &mut Problems<'_>) -> u32 {
     let blocks = spec.blocks_max.or(spec.blocks_min).unwrap_or(2 * enough);
     if blocks % 2 == 1 {
         let key = if spec.blocks_max.is_some() { "design.blocks_max" } else { "design.blocks_min" };
@@ -75,15 +80,5 @@ fn of_crossover(spec: &DesignSpec, enough: u32, confidence: Percent, problems: &
     if spec.aa == Some(true) {
         problems.add("design.aa", "compares an arm with its copy on the same hosts", "leave out one of both");
     }
-    Design {
-        blocks_min: blocks,
-        blocks_max: blocks,
-        budget: None,
-        precision: spec.precision.unwrap_or(Percent(5.0)),
-        equivalence: spec.equivalence.unwrap_or(Percent(5.0)),
-        confidence,
-        seed: spec.seed,
-        aa: false,
-        crossover: true,
-    }
+    blocks
 }

@@ -1,6 +1,7 @@
 //! Causes in the hosts' processors: threads, the cores they were pinned to, packet processing on one core or from one queue.
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::trial::TrialEnd;
+use netduel_model::units::plural;
 use netduel_model::warning::STEAL_SHARE_MAX;
 use netduel_model::workload::Role;
 
@@ -105,8 +106,7 @@ fn thread_shares(end: &TrialEnd) -> (f64, f64) {
 fn threads_on_cores(end: &TrialEnd) -> Option<String> {
     let threads = end.report.thread_use.map(|usage| usage.threads).filter(|threads| *threads > 0)?;
     let cores = end.observation.cores.len() as u32;
-    let count = |number: u32, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
-    (cores > 0).then(|| format!("{} on {}", count(threads, "thread"), count(cores, "core")))
+    (cores > 0).then(|| format!("{} on {}", plural(threads, "thread"), plural(cores, "core")))
 }
 
 /// A thread, or waiting for cores, that limits the traffic.
@@ -198,13 +198,15 @@ impl Evidence<'_> {
 
     /// The outstanding requests of a closed loop, with the waits for cores where these are known.
     pub(super) fn latency_bound(&self, outstanding: u32) -> Finding {
-        let plural = if outstanding == 1 { "request" } else { "requests" };
         let ends = [self.sender, self.receiver];
         let waits = ends.map(|end| end.report.thread_use.map(|_| thread_shares(end).1));
         let longest = waits.into_iter().flatten().reduce(f64::max);
         let waited = longest
             .map(|share| format!("; threads were runnable but not scheduled {} of the time", percent(share)));
-        (Cause::RoundTrip, format!("{outstanding} outstanding {plural}{}", waited.unwrap_or_default()))
+        (
+            Cause::RoundTrip,
+            format!("{}{}", plural(outstanding, "outstanding request"), waited.unwrap_or_default()),
+        )
     }
 
     /// All packets of the receiving host on one queue or core, and that core saturated.

@@ -331,7 +331,7 @@ impl State {
 
     /// Derives the comparisons from all trials, as the report does.
     fn judge(&mut self) {
-        if self.plan.arms.len() < 2 || self.trials.is_empty() {
+        if !self.plan.compares() || self.trials.is_empty() {
             return;
         }
         let analysis = analysis::analyse(&self.plan, None, &self.trials, &[], None);
