@@ -96,7 +96,7 @@ fn contents(plan: &ResolvedPlan) -> String {
     let mut text = String::new();
     for (index, arm) in plan.arms.iter().enumerate() {
         let title = if index == 0 { "arms" } else { "" };
-        let mut parts = vec![format!("{} -> {}", arm.pair.client, arm.pair.server)];
+        let mut parts = vec![format!("{} -> {}", arm.pair.client, words::server(arm))];
         parts.extend(arm.network.map(|network| format!("network {network}")));
         parts.extend(arm.treatments.iter().map(words::treatment));
         for (end, interface) in [("client", &arm.expect_client), ("server", &arm.expect_server)] {

@@ -142,13 +142,16 @@ fn open_loop_at_20_000_per_second_keeps_its_schedule_and_shows_a_stall() {
     }
 }
 
-/// Every request of the schedule was sent and is accounted for. Requests due in the stall waited for the rest of it: the tail is
-/// spread evenly from zero to the whole stall. Over UDP, CPU contention may time out some after 0.5 s: those count as held, too.
+/// Every request of the schedule was sent, unless the end says that this host cannot send so many, and is accounted for. Requests due
+/// in the stall waited for the rest of it: the tail is spread evenly from zero to the whole stall. Over UDP, CPU contention may time out some after 0.5 s: those count as held, too.
 fn check_stall(report: &EndReport, requests: u64, stalled_ns: u64, what: &str) {
     let trips = report.round_trips.as_ref().unwrap();
-    assert_eq!((trips.requests, trips.responses + trips.timeouts), (requests, requests), "{what}");
+    let left_unsent = report.errors.iter().any(|error| error.error.starts_with("requests left unsent"));
+    let sent = trips.requests;
+    assert!(if left_unsent { sent < requests } else { sent == requests }, "{what}: {sent} of {requests}");
+    assert_eq!(trips.responses + trips.timeouts, sent, "{what}");
     assert!(trips.timeouts == 0 || what.starts_with("udp"), "{what}");
-    assert_eq!(trips.pacing_error.as_ref().unwrap().count, requests, "{what}");
+    assert_eq!(trips.pacing_error.as_ref().unwrap().count, sent, "{what}");
     assert_eq!(trips.histogram.count, trips.responses, "{what}");
     assert!(trips.histogram.max >= stalled_ns, "{what}: {} of {stalled_ns}", trips.histogram.max);
     for quarter in 0..4 {

@@ -212,7 +212,7 @@ pub struct Arm {
     /// The network of the bed that carries its traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<BedNetwork>,
-    /// The addresses of the server in that network; those of the host when empty.
+    /// The addresses of the server for this arm, on a bed those in that network; those of the host when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_addresses: Vec<IpAddr>,
     /// Maximum rate of the pair, Mbit/s, as the plan states it.

@@ -171,6 +171,9 @@ shape! {
         required client: HostName,
         /// The server host, which listens; not the client host.
         required server: HostName,
+        /// Addresses of the server for this arm, for servers with several NICs. The client uses the interface that its routes choose;
+        /// `expect_interface` proves both ends. Not for guests of the lab and VMs of a bed. Default: `addresses` of the server host.
+        optional server_addresses: Vec<IpAddr>,
         /// Whether this arm is the baseline of the comparisons. Default: the first arm is the baseline.
         optional baseline: bool,
         /// Changes of the hosts that apply to this arm; each is undone after each trial. Default: none.

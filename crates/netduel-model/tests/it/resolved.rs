@@ -196,6 +196,21 @@ fn every_kind_of_treatment_is_resolved_and_survives_json() {
 }
 
 #[test]
+fn arms_may_use_different_addresses_of_one_server() {
+    let text = minimal("[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"").replacen(
+        "server = \"s\"\n",
+        "server = \"s\"\nserver_addresses = [\"127.0.0.2\"]\n",
+        1,
+    );
+    let plan = resolved(&text);
+    let address = |arm: usize| plan.server_address(&plan.arms[arm], Family::Ipv4).map(|one| one.to_string());
+    assert_eq!((address(0).as_deref(), address(1).as_deref()), (Some("127.0.0.2"), Some("127.0.0.1")));
+    let all: Vec<String> =
+        plan.hosts.values().flat_map(|host| &host.addresses).map(ToString::to_string).collect();
+    assert_eq!(all, ["127.0.0.1", "::1", "127.0.0.2"], "those of the host come first");
+}
+
+#[test]
 fn guests_of_the_lab_bring_their_addresses() {
     let text = minimal("[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[lab]\n")
         .replace("{ launch = \"local\" }", "{ launch = \"lab\", guest = \"b\" }");

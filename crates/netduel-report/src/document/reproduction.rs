@@ -19,7 +19,7 @@ pub(super) fn reproduction(run: &Run) -> Section {
         let baseline = if index == 0 { " (baseline)" } else { "" };
         let treatments: Vec<String> =
             arm.treatments.iter().map(|treatment| format!(", {}", words::treatment(treatment))).collect();
-        let pair = format!("{} to {}{}", arm.pair.client, arm.pair.server, treatments.concat());
+        let pair = format!("{} to {}{}", arm.pair.client, words::server(arm), treatments.concat());
         (format!("{}{baseline}", arm.name), pair)
     });
     let annotations = &run.header.annotations;

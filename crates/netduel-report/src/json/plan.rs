@@ -208,6 +208,8 @@ pub struct PlanArm {
     pub client: String,
     /// Host that listens.
     pub server: String,
+    /// Addresses of the server for this arm; empty for those of the host.
+    pub server_addresses: Vec<IpAddr>,
     /// Changes for each trial of the arm, undone afterwards.
     pub treatments: Vec<PlanTreatment>,
     /// Interface that must carry the bytes at the client; null for none in particular.
@@ -349,6 +351,7 @@ impl PlanArm {
             name: arm.name.to_string(),
             client: arm.pair.client.to_string(),
             server: arm.pair.server.to_string(),
+            server_addresses: arm.server_addresses.clone(),
             treatments: arm.treatments.iter().map(PlanTreatment::of).collect(),
             expected_interface_client: arm.expect_client.clone(),
             expected_interface_server: arm.expect_server.clone(),

@@ -52,7 +52,7 @@ pub use text::{
     significant, times,
 };
 pub use tone::Tone;
-pub use treatment::{changes, treatment};
+pub use treatment::{changes, server, treatment};
 pub use uses::{launch, uses};
 pub use verdict::{
     blocks_worth_naming, interval, shown_effect, times_with_interval, tone, verdict, verdict_legend,

@@ -3,7 +3,6 @@
 //! They are for readers who do not have the plan. A quick test is one trial: the comparison needs the plan.
 use std::fmt::Write as _;
 
-use netduel_model::lab;
 use netduel_model::plan::tuning::core_list;
 use netduel_model::plan::{Arm, Lab, Launch, ResolvedPlan, TreatmentAction};
 use netduel_model::search::{SearchGoal, SearchPreset};
@@ -173,15 +172,7 @@ fn test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload) -> Vec<String> {
 
 /// The address of the server's data.
 fn address(plan: &ResolvedPlan, arm: &Arm, family: Family) -> String {
-    let server = plan.hosts.iter().find(|(name, _)| *name == &arm.pair.server).map(|(_, host)| host);
-    let of_lab = match server.map(|host| &host.launch) {
-        Some(Launch::Lab { guest }) => lab::addresses(guest),
-        _ => Vec::new(),
-    };
-    let own = server.map(|host| host.addresses.clone()).unwrap_or_default();
-    let fits = |address: &std::net::IpAddr| address.is_ipv4() == (family == Family::Ipv4);
-    let found = own.into_iter().chain(of_lab).find(fits);
-    found.map_or_else(|| "ADDRESS".to_owned(), |address| address.to_string())
+    plan.server_address(arm, family).map_or_else(|| "ADDRESS".to_owned(), |address| address.to_string())
 }
 
 fn quick(traffic: &Traffic, address: &str, duration: Nanos) -> Option<Vec<String>> {

@@ -1,4 +1,4 @@
-//! The treatments of the arms of a plan, in words.
+//! The arms of a plan, in words: server and treatments.
 use netduel_model::plan::{Arm, ResolvedPlan, Treatment, TreatmentAction};
 
 /// Treatments by arm, one line per arm. Empty when arms differ only in the path of the lab, which the path proof names.
@@ -13,6 +13,16 @@ pub fn changes(plan: &ResolvedPlan) -> Vec<String> {
         format!("{}: {words}", arm.name)
     };
     plan.arms.iter().map(line).collect()
+}
+
+/// The server of an arm, with the addresses that only this arm uses: `b (192.0.2.7)`.
+pub fn server(arm: &Arm) -> String {
+    let addresses: Vec<String> = arm.server_addresses.iter().map(ToString::to_string).collect();
+    if addresses.is_empty() {
+        arm.pair.server.to_string()
+    } else {
+        format!("{} ({})", arm.pair.server, addresses.join(", "))
+    }
 }
 
 /// One change in words, with its ends: `tso of eth0 off (both)`. The path of the lab is that of both guests.

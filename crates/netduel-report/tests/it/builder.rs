@@ -283,7 +283,7 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
             name.parse().unwrap(),
             Host {
                 launch: Launch::Lab { guest: name.to_owned() },
-                addresses: Vec::new(),
+                addresses: netduel_model::lab::addresses(name),
                 data_ports: None,
                 size: None,
                 expect_mbps: None,

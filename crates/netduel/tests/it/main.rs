@@ -49,5 +49,6 @@ mod terminal;
 mod tmux;
 mod treatment;
 mod truth;
+mod two_nics;
 mod under_load;
 mod vms;

@@ -1,5 +1,6 @@
 //! Arms: who talks to whom, what is changed for it, and what it is compared with.
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use crate::bed::network::BedNetwork;
 use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
@@ -11,7 +12,7 @@ use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
 use super::values::{check_bandwidth_limit, check_interface};
-use super::{events, guests, provider, settings, treatments, workloads};
+use super::{events, guests, hosts, provider, settings, treatments, workloads};
 
 /// The arms, baseline first. `None` when one of them lacks what it cannot be run without.
 pub(super) fn resolve(
@@ -116,6 +117,7 @@ fn resolve_arm(
     check_resource_groups(&treatments, [(Role::Client, client), (Role::Server, server)], path, problems);
     check_changeable(&treatments, [(Side::Client, client), (Side::Server, server)], path, problems);
     let (expect_client, expect_server) = resolve_expectation(arm, &treatments, path, problems);
+    let server_addresses = server_addresses(arm, server, path, problems);
     let specs = workloads::written(spec);
     if let Some(set) = &arm.set {
         let path = key_path(path, "set");
@@ -137,7 +139,7 @@ fn resolve_arm(
     let ends = events::Ends { client, server, treatments: &treatments };
     for ((index, written), workload) in specs.iter().zip(&resolved) {
         let Some(workload) = workload else { continue };
-        check_family(arm, client, server, workload, problems);
+        check_family(arm, path, [client, server], workload, problems);
         check_data_ports(arm, server, workload, problems);
         let written_path = element_path("workloads", *index);
         let events_path = workloads::place_of("events", (written, &written_path), (arm, path));
@@ -151,7 +153,7 @@ fn resolve_arm(
         expect_client,
         expect_server,
         network: network(arm, client, server, path, problems),
-        server_addresses: Vec::new(),
+        server_addresses,
         expect_mbps: check_bandwidth_limit(arm.expect_mbps, path, problems),
         // A plan with problems is not run: what is kept of it need not grow with the number of its trials.
         workloads: resolved.into_iter().filter(|_| problems.len() == 0).collect::<Option<_>>()?,
@@ -288,6 +290,33 @@ fn network(
     None
 }
 
+/// The addresses of the server that only this arm uses. Notes those of a server whose addresses are not the plan's to choose.
+fn server_addresses(
+    arm: &ArmSpec,
+    server: Option<&Host>,
+    path: &str,
+    problems: &mut Problems<'_>,
+) -> Vec<IpAddr> {
+    let Some(written) = &arm.server_addresses else { return Vec::new() };
+    let path = key_path(path, "server_addresses");
+    match server.map(|host| &host.launch) {
+        Some(Launch::Lab { .. }) => {
+            problems.add(
+                &path,
+                "is written for a guest of the lab, which has the lab's own addresses",
+                "remove it",
+            );
+        }
+        Some(Launch::Bed { .. }) => problems.add(
+            &path,
+            "is written for a VM of a bed, whose network has the addresses",
+            "remove it, and name the network of the arm with `network`",
+        ),
+        _ => {}
+    }
+    hosts::check_addresses(written, &path, problems)
+}
+
 /// The interfaces that must carry the bytes: those of the path, or those that the plan names. Where a treatment takes the
 /// virtual function away, only the plan's author knows what carries them then.
 fn resolve_expectation(
@@ -331,8 +360,8 @@ fn check_data_ports(arm: &ArmSpec, server: Option<&Host>, workload: &Workload, p
 /// of the right version, one of the two is a mistake.
 fn check_family(
     arm: &ArmSpec,
-    client: Option<&Host>,
-    server: Option<&Host>,
+    path: &str,
+    [client, server]: [Option<&Host>; 2],
     workload: &Workload,
     problems: &mut Problems<'_>,
 ) {
@@ -343,14 +372,19 @@ fn check_family(
             // The bed has the addresses; they are judged when it is known.
             continue;
         }
-        let has = host.addresses.iter().any(|address| match workload.family {
+        let of_arm = arm.server_addresses.as_ref().filter(|own| role == Role::Server && !own.is_empty());
+        let has = of_arm.unwrap_or(&host.addresses).iter().any(|address| match workload.family {
             Family::Ipv4 => address.is_ipv4(),
             Family::Ipv6 => address.is_ipv6(),
         });
         if has || (role == Role::Client && host.addresses.is_empty()) {
             continue;
         }
-        let path = key_path(&key_path("hosts", name.as_str()), "addresses");
+        let path = if of_arm.is_some() {
+            key_path(path, "server_addresses")
+        } else {
+            key_path(&key_path("hosts", name.as_str()), "addresses")
+        };
         // The arm is not named: a host that ten arms use is reported once.
         let wrong = format!("has no {0} address, but is the {role} of a workload over {0}", workload.family);
         problems.add(&path, wrong, "add one, or set `family` to a version that both hosts have");

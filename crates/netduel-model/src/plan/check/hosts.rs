@@ -33,7 +33,8 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<
                 continue;
             }
         };
-        let addresses = check_addresses(host, &path, problems);
+        let written = host.addresses.as_deref().unwrap_or_default();
+        let addresses = check_addresses(written, &key_path(&path, "addresses"), problems);
         check_foreign_keys(host, &path, problems);
         if let Some(launch) = resolve_launch(spec, &name, host, &path, problems) {
             let addresses = match &launch {
@@ -273,9 +274,7 @@ fn check_size(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Optio
 }
 
 /// Notes addresses that no traffic may or can be sent to.
-fn check_addresses(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Vec<IpAddr> {
-    let addresses = host.addresses.clone().unwrap_or_default();
-    let path = key_path(path, "addresses");
+pub(super) fn check_addresses(addresses: &[IpAddr], path: &str, problems: &mut Problems<'_>) -> Vec<IpAddr> {
     for (index, address) in addresses.iter().enumerate() {
         let kind = match address {
             _ if address.is_unspecified() => "is no address of a host",
@@ -288,7 +287,7 @@ fn check_addresses(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> 
             _ => continue,
         };
         let allowed = "a different unicast address of the host for each entry";
-        problems.add(&element_path(&path, index), format!("{address} {kind}"), allowed);
+        problems.add(&element_path(path, index), format!("{address} {kind}"), allowed);
     }
-    addresses
+    addresses.to_vec()
 }

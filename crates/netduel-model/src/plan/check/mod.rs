@@ -57,9 +57,18 @@ pub(super) fn resolve(
     check_publication(spec.published.as_deref(), problems);
     let report = report::resolve(spec.report.as_ref(), problems);
     let lab = spec.lab.as_ref().map(|lab| resolve_lab(lab, problems));
-    let hosts = hosts::resolve(spec, problems);
+    let mut hosts = hosts::resolve(spec, problems);
     let workloads = workloads::check(spec, problems);
     let arms = arms::resolve(spec, lab.as_ref(), &hosts, problems);
+    // A host is known by all of its addresses. Its own come first: they are those of arms that name none.
+    for arm in arms.iter().flatten() {
+        let Some(server) = hosts.get_mut(&arm.pair.server) else { continue };
+        for address in &arm.server_addresses {
+            if !server.addresses.contains(address) {
+                server.addresses.push(*address);
+            }
+        }
+    }
     let comparisons =
         arms.iter().flatten().skip(1).flat_map(|arm| &arm.workloads).map(|w| w.metrics.len()).sum();
     let design =
