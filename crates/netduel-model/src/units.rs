@@ -289,7 +289,7 @@ pub fn human_nanos(nanos: f64) -> String {
 }
 
 /// A count with its noun.
-pub fn plural<N: PartialEq + From<u8> + fmt::Display>(count: N, one: &str) -> String {
+pub fn plural<N: Copy + PartialEq + From<u8> + fmt::Display>(count: N, one: &str) -> String {
     let ending = if count == N::from(1) { "" } else { "s" };
     format!("{count} {one}{ending}")
 }

@@ -547,7 +547,7 @@ impl ResolvedPlan {
         (verdicts > 0 && needed > self.design.blocks_max).then_some((verdicts, needed))
     }
 
-    /// The baseline against a copy of itself. The copy has the name of the baseline and [`COPY_SUFFIX`].
+    /// The baseline against a copy of itself. The copy has the name of the baseline and `-again`.
     #[must_use]
     pub fn into_aa(mut self) -> Self {
         let Some(baseline) = self.arms.first().cloned() else { return self };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use netduel_model::metric::Metric;
 use netduel_model::sample::{DatagramReport, Flow, HistogramRecord, IntervalSample, RoundTripReport};
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::series::steady_window;
 
@@ -88,17 +88,45 @@ pub(super) fn steady_bounds(workload: &Workload) -> (u64, u64) {
 fn steady_rate(workload: &Workload, trial: &Trial, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
     let mut rate = 0.0;
     for flow in receivers(workload, trial)? {
-        rate += steady_rate_of(flow, workload, &amount)?;
+        rate += received_rate(flow, workload, &amount)?;
     }
     Some(rate)
 }
 
-fn steady_rate_of(flow: &Flow, workload: &Workload, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
-    let (from, to) = steady_bounds(workload);
+/// How much later than its own start, and than the plan says, the traffic of a flow began. A receiver is started before its sender, by a
+/// round trip between the hosts and what a busy host adds to it: on its clock the trial begins with the first data. In steps of a sample,
+/// so that the edges of a window stay on samples; what remains is a part of the warm-up, where there is one.
+pub(super) fn lateness_ns(flow: &Flow, workload: &Workload) -> u64 {
+    let planned = workload.traffic.facts().load_begins.unwrap_or_default().0;
+    let late = flow.first_ns.unwrap_or_default().saturating_sub(planned);
+    let step = Some(workload.timing.warmup.0).filter(|warmup| *warmup > 0).unwrap_or(SAMPLE_INTERVAL_NS);
+    late - late % step.min(SAMPLE_INTERVAL_NS)
+}
+
+/// Units per second of bulk traffic between two times of the trial, by the count of an end.
+pub(super) fn rate_between(
+    flow: &Flow,
+    workload: &Workload,
+    (from, to): (u64, u64),
+    amount: impl Fn(&IntervalSample) -> u64,
+) -> Option<f64> {
+    let late = lateness_ns(flow, workload);
+    rate_on_its_clock(flow, (from.saturating_add(late), to.saturating_add(late)), amount)
+}
+
+fn rate_on_its_clock(
+    flow: &Flow,
+    (from, to): (u64, u64),
+    amount: impl Fn(&IntervalSample) -> u64,
+) -> Option<f64> {
     let samples: Vec<(u64, u64, u64)> =
         flow.series.iter().map(|sample| (sample.end_ns, sample.length_ns, amount(sample))).collect();
     let (amount, seconds) = steady_window(&samples, from, to)?;
     (seconds > 0.0).then(|| amount / seconds)
+}
+
+fn received_rate(flow: &Flow, workload: &Workload, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
+    rate_between(flow, workload, steady_bounds(workload), amount)
 }
 
 /// The throughput or the rate of datagrams of one direction, by the count of the end that received it; absent where that end received
@@ -111,8 +139,8 @@ pub fn rate_received_by(role: Role, metric: Metric, workload: &Workload, trial: 
     };
     let flow = trial.end(role)?.report.received.as_ref().filter(|_| is_receiver)?;
     match metric {
-        Metric::Throughput => Some(steady_rate_of(flow, workload, |sample| sample.bytes)? * 8.0),
-        Metric::DatagramRate => steady_rate_of(flow, workload, |sample| sample.messages),
+        Metric::Throughput => Some(received_rate(flow, workload, |sample| sample.bytes)? * 8.0),
+        Metric::DatagramRate => received_rate(flow, workload, |sample| sample.messages),
         _ => None,
     }
 }
@@ -136,7 +164,7 @@ fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
     let began = round_trip_count(trial)?;
     let is_open = workload.traffic.facts().request_rate().is_some();
     let received = trial.client.as_ref()?.report.received.as_ref().filter(|_| is_open);
-    let completed = received.and_then(|flow| steady_rate_of(flow, workload, |sample| sample.messages));
+    let completed = received.and_then(|flow| rate_on_its_clock(flow, (from, to), |sample| sample.messages));
     let rate = began as f64 / window_s;
     let is_behind = |completed: &f64| {
         *completed < rate * RATE_REACHED && (rate - completed) * window_s > REQUESTS_AT_EDGES

@@ -11,7 +11,6 @@ use netduel_model::sample::Flow;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
-use netduel_stats::series::steady_window;
 use netduel_stats::summary;
 
 use super::machine::Machine;
@@ -192,17 +191,12 @@ fn on_interface(
     Some((seen.first()?.interface.clone(), seen.iter().map(|seen| seen.packets).total()))
 }
 
-fn samples(flow: &Flow) -> Vec<(u64, u64, u64)> {
-    flow.series.iter().map(|sample| (sample.end_ns, sample.length_ns, sample.messages)).collect()
-}
-
 /// Packets per second between two times of a trial; 0 only when the end reports that it moved none.
-fn rate_between(flow: &Flow, from: u64, to: u64) -> Option<f64> {
+fn rate_between(flow: &Flow, workload: &Workload, (from, to): (u64, u64)) -> Option<f64> {
     if flow.messages == 0 {
         return Some(0.0);
     }
-    let (packets, seconds) = steady_window(&samples(flow), from, to)?;
-    (seconds > 0.0).then(|| packets / seconds)
+    figures::rate_between(flow, workload, (from, to), |sample| sample.messages)
 }
 
 fn rates(
@@ -213,11 +207,12 @@ fn rates(
     let (from, to) = figures::steady_bounds(workload);
     let (mut means, mut intervals) = (Vec::new(), Vec::new());
     for flow in trials.iter().filter_map(|trial| flow(trial)) {
-        means.extend(rate_between(&flow, from, to));
+        means.extend(rate_between(&flow, workload, (from, to)));
+        let late = figures::lateness_ns(&flow, workload);
         let whole = flow.series.iter().filter(|sample| {
             let start = sample.end_ns.saturating_sub(sample.length_ns);
             let is_whole = sample.length_ns as f64 >= SAMPLE_INTERVAL_NS as f64 * INTERVAL_WHOLE;
-            start >= from && sample.end_ns <= to && is_whole
+            start >= from.saturating_add(late) && sample.end_ns <= to.saturating_add(late) && is_whole
         });
         intervals.extend(whole.map(|sample| sample.messages as f64 * 1e9 / sample.length_ns as f64));
     }
@@ -236,13 +231,14 @@ fn range(
     trials: &[&Trial],
     flow: impl Fn(&Trial) -> Option<Flow>,
 ) -> Option<(f64, f64)> {
-    let (from, to) = figures::steady_bounds(workload);
-    let means: Vec<f64> = trials.iter().filter_map(|trial| rate_between(&flow(trial)?, from, to)).collect();
+    let window = figures::steady_bounds(workload);
+    let means: Vec<f64> =
+        trials.iter().filter_map(|trial| rate_between(&flow(trial)?, workload, window)).collect();
     means.iter().copied().reduce(f64::min).zip(means.iter().copied().reduce(f64::max))
 }
 
 fn course(workload: &Workload, trials: &[&Trial], flow: impl Fn(&Trial) -> Option<Flow>) -> Vec<SeriesPoint> {
-    series::summarised(workload, trials, |trial, from, to| rate_between(&flow(trial)?, from, to))
+    series::summarised(workload, trials, |trial, from, to| rate_between(&flow(trial)?, workload, (from, to)))
 }
 
 /// The interface that an end used for kernel bypass, or else the one that carried the most bytes.

@@ -1,7 +1,6 @@
 //! Time series within a trial: median and range over the trials of an arm.
 use netduel_model::trial::Trial;
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Workload};
-use netduel_stats::series::steady_window;
 use netduel_stats::summary;
 
 use super::figures;
@@ -51,10 +50,7 @@ fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64>
     }
     let mut rate = 0.0;
     for flow in figures::receivers(workload, trial)? {
-        let samples: Vec<(u64, u64, u64)> =
-            flow.series.iter().map(|sample| (sample.end_ns, sample.length_ns, sample.bytes)).collect();
-        let (bytes, seconds) = steady_window(&samples, from, to)?;
-        rate += (seconds > 0.0).then(|| bytes * 8.0 / seconds)?;
+        rate += figures::rate_between(flow, workload, (from, to), |sample| sample.bytes)? * 8.0;
     }
     Some(rate)
 }

@@ -6,7 +6,6 @@ use netduel_model::plan::tuning::{CoreChoice, RssSpread, core_list};
 use netduel_model::shell;
 
 /// A change of a host as a command.
-#[expect(clippy::too_many_lines, reason = "an arm for each treatment, and no step of its own")]
 pub(super) fn setting(action: &TreatmentAction) -> String {
     let device = action.interface().map(shell::word).unwrap_or_default();
     let sys = |path: &str| format!("/sys/class/net/{device}/{path}");

@@ -263,11 +263,7 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
 
 /// The same for a table without quartiles; empty for a plan without a comparison.
 pub fn verdict_legend_brief(plan: &ResolvedPlan) -> &'static str {
-    if !plan.compares() {
-        ""
-    } else {
-        "Value: median. Verdict: estimate from pairs within blocks [interval]."
-    }
+    if plan.compares() { "Value: median. Verdict: estimate from pairs within blocks [interval]." } else { "" }
 }
 /// The start of a verdict without a result.
 pub(super) const INCONCLUSIVE: &str = "inconclusive: ";

@@ -71,6 +71,29 @@ fn throughput_is_measured_at_the_receiver_in_the_steady_window() {
 }
 
 #[test]
+fn window_of_a_receiver_that_waited_for_its_sender_begins_with_the_data() {
+    let (mut workload, mut trial) = first("bulk");
+    workload.timing.duration.0 = 5 * SECOND;
+    workload.timing.warmup.0 = SECOND;
+    workload.timing.cooldown.0 = SECOND;
+    let late = |late_ns: u64| {
+        let mut flow = flow(1_000_000);
+        let moved = |sample: &mut IntervalSample| sample.end_ns += late_ns;
+        flow.series.iter_mut().for_each(moved);
+        let idle = IntervalSample { end_ns: late_ns, length_ns: late_ns, bytes: 0, messages: 0 };
+        flow.series.insert(0, idle);
+        flow.first_ns = Some(late_ns);
+        flow
+    };
+    // Less than the warm-up, in the window, and after all of it.
+    for late_ns in [SECOND / 10, 2 * SECOND, 9 * SECOND] {
+        report(&mut trial, false).received = Some(late(late_ns));
+        let value = value_of(Metric::Throughput, &workload, &trial, true).unwrap();
+        assert!((value - 8e6).abs() < 1.0, "{late_ns}: {value}");
+    }
+}
+
+#[test]
 fn throughput_of_both_directions_is_summed() {
     let (mut workload, mut trial) = first("bulk");
     workload.timing.warmup.0 = SECOND;
