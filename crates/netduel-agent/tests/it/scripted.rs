@@ -22,7 +22,7 @@ use netduel_model::plan::parse;
 use netduel_model::sample::LiveFigures;
 use netduel_model::units::Nanos;
 use netduel_model::workload::Workload;
-use netduel_test_support::in_namespace;
+use netduel_test_support::{in_namespace, not_compared};
 
 /// What the ends are to do, and what they did.
 #[derive(Clone, Default)]
@@ -199,18 +199,22 @@ fn trial_is_prepared_when_what_the_last_one_left_in_a_queue_has_been_sent() {
         let run = |program: &str, words: &str| {
             assert!(Command::new(program).args(words.split(' ')).status().unwrap().success(), "{words}");
         };
+        // The kernel would send neighbour discovery, too.
+        std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
         run("ip", "link add va type veth peer name vb");
         run("ip", "link set vb up");
         run("ip", "link set va up");
         run("ip", "address add 192.0.2.1/24 dev va");
         run("ip", "neighbour add 192.0.2.2 lladdr 02:00:00:00:00:02 dev va");
-        // Some 250 packets a second leave.
-        run("tc", "qdisc add dev va root tbf rate 2mbit burst 2000 limit 1000000");
+        // Some 125 packets a second leave.
+        run("tc", "qdisc add dev va root tbf rate 1mbit burst 2000 limit 1000000");
         let sender = UdpSocket::bind("192.0.2.1:0").unwrap();
         for _ in 0..100 {
             sender.send_to(&[7; 1000], "192.0.2.2:9").unwrap();
         }
-        assert!(queued_packets().unwrap().contains_key("va"), "what a trial leaves behind");
+        if !queued_packets().unwrap().contains_key("va") {
+            not_compared("this thread waited for a core until the queue was empty");
+        }
         let script = Script::default();
         let mut work = AgentWork::with_ends(Box::new(script.clone()));
         let workload = plan_workload();
