@@ -15,9 +15,12 @@ use crate::step;
 use crate::transcript::Transcript;
 
 /// Modules of integration tests that run after everything else, one test at a time. Those that compare figures would find the other tests as
-/// the bottleneck, and in the same run of the harness they would keep its threads waiting; guests on emulated processors need all cores.
-/// The empty name means all modules.
-const ALONE: [(&str, &str); 2] = [("netduel/it", "truth::"), ("netduel_guests/it", "")];
+/// the bottleneck, and in the same run of the harness they would keep its threads waiting; one steps the clock of the machine; guests on
+/// emulated processors need all cores. The empty name means all modules.
+const ALONE: [(&str, &[&str]); 2] = [
+    ("netduel/it", &["truth::cap::", "truth::clock::", "truth::cpu::", "truth::delay::", "truth::limits::"]),
+    ("netduel_guests/it", &[""]),
+];
 
 /// The number of tests that the harness runs at a time.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
@@ -54,17 +57,19 @@ impl TestBinary {
 
     /// The arguments for the harness that leave out the tests of [`Self::alone`].
     pub fn beside_others(&self) -> Vec<String> {
-        self.alone().into_iter().flat_map(|module| ["--skip".to_owned(), module]).collect()
+        self.alone().iter().flat_map(|module| ["--skip".to_owned(), (*module).to_owned()]).collect()
     }
 
     /// The arguments for the harness that select the tests of [`Self::alone`], one at a time.
     pub fn after_others(&self) -> Option<Vec<String>> {
-        Some(vec![self.alone()?, "--test-threads=1".to_owned()])
+        let modules = self.alone().iter().map(|module| (*module).to_owned());
+        let arguments: Vec<String> = modules.chain(["--test-threads=1".to_owned()]).collect();
+        (arguments.len() > 1).then_some(arguments)
     }
 
-    /// The module of it that runs after everything else.
-    fn alone(&self) -> Option<String> {
-        ALONE.iter().find(|(name, _)| *name == self.name).map(|(_, module)| (*module).to_owned())
+    /// The modules of it that run after everything else.
+    fn alone(&self) -> &'static [&'static str] {
+        ALONE.iter().find(|(name, _)| *name == self.name).map_or(&[], |(_, modules)| *modules)
     }
 
     /// The command that runs its tests. `arguments` are for the test harness.
@@ -179,11 +184,13 @@ mod tests {
     #[test]
     fn tests_that_run_alone_are_left_out_beside_others() {
         let binary = TestBinary::from_message(&message("test", "it", true)).unwrap();
-        for (name, module) in [("netduel/it", "truth::"), ("netduel_guests/it", "")] {
-            let binary = TestBinary { name: name.to_owned(), ..binary.clone() };
-            assert_eq!(binary.beside_others(), ["--skip", module]);
-            assert_eq!(binary.after_others().unwrap(), [module, "--test-threads=1"]);
-        }
+        let of = |name: &str| TestBinary { name: name.to_owned(), ..binary.clone() };
+        assert_eq!(of("netduel_guests/it").beside_others(), ["--skip", ""]);
+        assert_eq!(of("netduel_guests/it").after_others().unwrap(), ["", "--test-threads=1"]);
+        let (beside, after) = (of("netduel/it").beside_others(), of("netduel/it").after_others().unwrap());
+        assert_eq!(beside[..4], ["--skip", "truth::cap::", "--skip", "truth::clock::"]);
+        assert_eq!(after[..2], ["truth::cap::", "truth::clock::"]);
+        assert_eq!((beside.len() / 2, after.last().unwrap().as_str()), (after.len() - 1, "--test-threads=1"));
     }
 
     fn done() -> Finished {

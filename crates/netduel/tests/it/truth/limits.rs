@@ -34,7 +34,7 @@ const BUFFER: &str = "4096 131072 4194304";
 
 fn stream(settings: &str) -> String {
     format!(
-        "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\ncongestion = \"cubic\"\nduration = \"3 s\"\n\
+        "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\ncongestion = \"cubic\"\nduration = \"1500 ms\"\n\
          warmup = \"200 ms\"\ncooldown = \"0 ms\"\n{settings}\n"
     )
 }

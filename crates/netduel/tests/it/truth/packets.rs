@@ -7,7 +7,7 @@ use netduel_sys::bpf::{
     Width,
 };
 
-use super::bed::{Hosts, Namespace, skipped_without_root, turn, wire};
+use super::bed::{Hosts, Namespace, skipped_without_root, wire};
 use crate::support::Bench;
 
 // Of `enum xdp_action`, and offsets in `struct xdp_md` (include/uapi/linux/bpf.h).
@@ -90,7 +90,6 @@ fn known_drops_equal_the_loss_of_every_generator_and_receiver() {
     if skipped_without_root() {
         return;
     }
-    let _turn = turn();
     let (hosts, middle) = hosts_over_a_bridge();
     let counts = ArrayMap::new("fates", 3).unwrap();
     let program = Program::load(ProgramKind::Xdp, "eighth", &dropper(&counts))
