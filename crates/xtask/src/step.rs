@@ -11,6 +11,15 @@ use crate::workspace;
 pub fn cargo<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Command {
     let mut command = Command::new(workspace::cargo());
     command.args(arguments).current_dir(workspace::root()).stdin(Stdio::null());
+    // `cargo run` describes the package of xtask in these. Some build scripts read them, and would run again, with all crates that
+    // depend on theirs, after each cargo command of a person.
+    let described = std::env::vars_os().map(|(name, _)| name).filter(|name| {
+        name.to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+    });
+    for name in described {
+        command.env_remove(name);
+    }
     command
 }
 
