@@ -1,4 +1,4 @@
-//! Values that are bounds: the effect was not over, the search found no limit, or the trial had no round trip.
+//! Values that are bounds: the effect was not over, the search found no limit, or nothing arrived.
 use netduel_model::metric::Metric;
 use netduel_model::trial::Trial;
 use netduel_model::word::word;
@@ -20,9 +20,12 @@ pub enum Bound {
 
 impl Bound {
     /// The bound that values of a metric are: without a round trip the latency is at least the window, and the rate is less than one
-    /// round trip in the window.
+    /// round trip in the window; so is that of bytes or datagrams where nothing arrived.
     pub fn of_values(metric: Metric) -> Self {
-        if metric == Metric::RoundTripRate { Self::LessThan } else { Self::AtLeast }
+        match metric {
+            Metric::RoundTripRate | Metric::Throughput | Metric::DatagramRate => Self::LessThan,
+            _ => Self::AtLeast,
+        }
     }
 
     /// The sign before a value, with a space.
@@ -46,6 +49,7 @@ pub fn bound_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::NoDropRate | Metric::PartialDropRate => search::is_at_least(metric, workload, trial),
         Metric::RecoveryTime => is_unknown(failover::recovery(workload, trial, shared_machine)),
         Metric::Outage => is_unknown(failover::outage(workload, trial, shared_machine)),
+        Metric::Throughput | Metric::DatagramRate => figures::is_silent(workload, trial),
         metric if metric.is_of_round_trips() => figures::has_stalled(workload, trial),
         _ => false,
     };

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use netduel_model::metric::Metric;
 use netduel_model::sample::{DatagramReport, Flow, HistogramRecord, IntervalSample, RoundTripReport};
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::series::steady_window;
 
+use super::counted::Counted;
 use super::{machine, responsiveness, search};
 
 const BYTES_PER_GIGABYTE: f64 = 1e9;
@@ -66,16 +67,11 @@ pub(super) fn ends(trial: &Trial) -> impl Iterator<Item = &TrialEnd> {
 }
 
 /// The counts of the receivers of bulk traffic: the end opposite to each sender, both with bidirectional traffic.
-pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec<&'a Flow>> {
+pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec<Counted<'a>>> {
     let direction = workload.traffic.facts().bulk?;
-    let mut flows = Vec::new();
-    if direction.client_sends() {
-        flows.push(trial.server.as_ref()?.report.received.as_ref()?);
-    }
-    if direction.server_sends() {
-        flows.push(trial.client.as_ref()?.report.received.as_ref()?);
-    }
-    Some(flows)
+    let senders = [(Role::Server, direction.client_sends()), (Role::Client, direction.server_sends())];
+    let receivers = senders.into_iter().filter(|(_, receives)| *receives);
+    receivers.map(|(role, _)| Counted::received_by(role, trial)).collect()
 }
 
 /// The steady window of a workload, nanoseconds after the start of the trial.
@@ -84,34 +80,25 @@ pub(super) fn steady_bounds(workload: &Workload) -> (u64, u64) {
     (window.start, window.end)
 }
 
-/// Received units per second in the steady window; the sum of both directions with bidirectional traffic.
+/// Received units per second in the steady window; the sum of both directions with bidirectional traffic. Where nothing arrived of what was
+/// sent the rate is less than one unit in the window, which stands for it: without the trial the arm that lost all would look better than it is.
 fn steady_rate(workload: &Workload, trial: &Trial, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
     let mut rate = 0.0;
-    for flow in receivers(workload, trial)? {
-        rate += received_rate(flow, workload, &amount)?;
+    for received in receivers(workload, trial)? {
+        rate += received.in_steady_window(workload, &amount)?;
     }
-    Some(rate)
+    let (from, to) = steady_bounds(workload);
+    Some(if rate > 0.0 { rate } else { 1e9 / to.checked_sub(from).filter(|length| *length > 0)? as f64 })
 }
 
-/// How much later than its own start, and than the plan says, the traffic of a flow began. A receiver is started before its sender, by a
-/// round trip between the hosts and what a busy host adds to it: on its clock the trial begins with the first data. In steps of a sample,
-/// so that the edges of a window stay on samples; what remains is a part of the warm-up, where there is one.
-pub(super) fn lateness_ns(flow: &Flow, workload: &Workload) -> u64 {
-    let planned = workload.traffic.facts().load_begins.unwrap_or_default().0;
-    let late = flow.first_ns.unwrap_or_default().saturating_sub(planned);
-    let step = Some(workload.timing.warmup.0).filter(|warmup| *warmup > 0).unwrap_or(SAMPLE_INTERVAL_NS);
-    late - late % step.min(SAMPLE_INTERVAL_NS)
-}
-
-/// Units per second of bulk traffic between two times of the trial, by the count of an end.
-pub(super) fn rate_between(
-    flow: &Flow,
-    workload: &Workload,
-    (from, to): (u64, u64),
-    amount: impl Fn(&IntervalSample) -> u64,
-) -> Option<f64> {
-    let late = lateness_ns(flow, workload);
-    rate_on_its_clock(flow, (from.saturating_add(late), to.saturating_add(late)), amount)
+/// Whether nothing arrived in the steady window of a trial, although it was sent.
+pub(super) fn is_silent(workload: &Workload, trial: &Trial) -> bool {
+    let rates = receivers(workload, trial).unwrap_or_default();
+    let mut rates = rates
+        .into_iter()
+        .map(|received| received.in_steady_window(workload, |sample| sample.bytes))
+        .peekable();
+    rates.peek().is_some() && rates.all(|rate| rate == Some(0.0))
 }
 
 fn rate_on_its_clock(
@@ -125,10 +112,6 @@ fn rate_on_its_clock(
     (seconds > 0.0).then(|| amount / seconds)
 }
 
-fn received_rate(flow: &Flow, workload: &Workload, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
-    rate_between(flow, workload, steady_bounds(workload), amount)
-}
-
 /// The throughput or the rate of datagrams of one direction, by the count of the end that received it; absent where that end received
 /// no bulk traffic, and for other metrics. [`value_of`] is the sum of both directions.
 pub fn rate_received_by(role: Role, metric: Metric, workload: &Workload, trial: &Trial) -> Option<f64> {
@@ -137,10 +120,10 @@ pub fn rate_received_by(role: Role, metric: Metric, workload: &Workload, trial: 
         Role::Client => direction.server_sends(),
         Role::Server => direction.client_sends(),
     };
-    let flow = trial.end(role)?.report.received.as_ref().filter(|_| is_receiver)?;
+    let received = Counted::received_by(role, trial).filter(|_| is_receiver)?;
     match metric {
-        Metric::Throughput => Some(received_rate(flow, workload, |sample| sample.bytes)? * 8.0),
-        Metric::DatagramRate => received_rate(flow, workload, |sample| sample.messages),
+        Metric::Throughput => Some(received.in_steady_window(workload, |sample| sample.bytes)? * 8.0),
+        Metric::DatagramRate => received.in_steady_window(workload, |sample| sample.messages),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@ mod affected;
 mod bound;
 pub mod compare;
 mod contention;
+mod counted;
 mod counters;
 mod counts;
 mod datagrams;

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use netduel_model::ids::HostName;
 use netduel_model::packet_path::{PacketPath, PacketReport};
 use netduel_model::plan::Arm;
-use netduel_model::sample::Flow;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
 use netduel_stats::summary;
 
+use super::counted::Counted;
 use super::machine::Machine;
 use super::queues::QueueUse;
 use super::spread::{self, PacketSpread};
@@ -138,8 +138,8 @@ fn one_direction(
 ) -> ArmPackets {
     let receiver = opposite(sender);
     let flows = workload.traffic.facts().flows.map_or(1, |udp| udp.flows);
-    let sent = |trial: &Trial| trial.end(sender).and_then(|end| end.report.sent.clone());
-    let received = |trial: &Trial| trial.end(receiver).and_then(|end| end.report.received.clone());
+    let sent: Count = (sender, |role, trial| Counted::sent_by(role, trial));
+    let received: Count = (receiver, |role, trial| Counted::received_by(role, trial));
     let sum = |of: fn(&DatagramDirection) -> u64| ways.iter().map(|way| of(way)).total();
     let rates_received = rates(workload, trials, received);
     ArmPackets {
@@ -191,25 +191,16 @@ fn on_interface(
     Some((seen.first()?.interface.clone(), seen.iter().map(|seen| seen.packets).total()))
 }
 
-/// Packets per second between two times of a trial; 0 only when the end reports that it moved none.
-fn rate_between(flow: &Flow, workload: &Workload, (from, to): (u64, u64)) -> Option<f64> {
-    if flow.messages == 0 {
-        return Some(0.0);
-    }
-    figures::rate_between(flow, workload, (from, to), |sample| sample.messages)
-}
+/// What an end counted of a direction.
+type Count = (Role, fn(Role, &Trial) -> Option<Counted<'_>>);
 
-fn rates(
-    workload: &Workload,
-    trials: &[&Trial],
-    flow: impl Fn(&Trial) -> Option<Flow>,
-) -> Option<PacketRates> {
+fn rates(workload: &Workload, trials: &[&Trial], (role, count): Count) -> Option<PacketRates> {
     let (from, to) = figures::steady_bounds(workload);
     let (mut means, mut intervals) = (Vec::new(), Vec::new());
-    for flow in trials.iter().filter_map(|trial| flow(trial)) {
-        means.extend(rate_between(&flow, workload, (from, to)));
-        let late = figures::lateness_ns(&flow, workload);
-        let whole = flow.series.iter().filter(|sample| {
+    for counted in trials.iter().filter_map(|trial| count(role, trial)) {
+        means.extend(mean(counted, workload));
+        let late = counted.late_ns(workload);
+        let whole = counted.flow().series.iter().filter(|sample| {
             let start = sample.end_ns.saturating_sub(sample.length_ns);
             let is_whole = sample.length_ns as f64 >= SAMPLE_INTERVAL_NS as f64 * INTERVAL_WHOLE;
             start >= from.saturating_add(late) && sample.end_ns <= to.saturating_add(late) && is_whole
@@ -225,20 +216,28 @@ fn rates(
     })
 }
 
+/// Packets per second in the steady window; 0 also of a search without a packet.
+fn mean(counted: Counted<'_>, workload: &Workload) -> Option<f64> {
+    if counted.flow().messages == 0 {
+        return Some(0.0);
+    }
+    counted.in_steady_window(workload, |sample| sample.messages)
+}
+
 /// Minimum and maximum over the trials of the mean.
-fn range(
-    workload: &Workload,
-    trials: &[&Trial],
-    flow: impl Fn(&Trial) -> Option<Flow>,
-) -> Option<(f64, f64)> {
-    let window = figures::steady_bounds(workload);
-    let means: Vec<f64> =
-        trials.iter().filter_map(|trial| rate_between(&flow(trial)?, workload, window)).collect();
+fn range(workload: &Workload, trials: &[&Trial], (role, count): Count) -> Option<(f64, f64)> {
+    let means: Vec<f64> = trials.iter().filter_map(|trial| mean(count(role, trial)?, workload)).collect();
     means.iter().copied().reduce(f64::min).zip(means.iter().copied().reduce(f64::max))
 }
 
-fn course(workload: &Workload, trials: &[&Trial], flow: impl Fn(&Trial) -> Option<Flow>) -> Vec<SeriesPoint> {
-    series::summarised(workload, trials, |trial, from, to| rate_between(&flow(trial)?, workload, (from, to)))
+fn course(workload: &Workload, trials: &[&Trial], (role, count): Count) -> Vec<SeriesPoint> {
+    series::summarised(workload, trials, |trial, from, to| {
+        let counted = count(role, trial)?;
+        if counted.flow().messages == 0 {
+            return Some(0.0);
+        }
+        counted.in_interval(workload, (from, to), |sample| sample.messages)
+    })
 }
 
 /// The interface that an end used for kernel bypass, or else the one that carried the most bytes.

@@ -49,8 +49,8 @@ fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64>
         return round_trip_in_bin(trial, from, to);
     }
     let mut rate = 0.0;
-    for flow in figures::receivers(workload, trial)? {
-        rate += figures::rate_between(flow, workload, (from, to), |sample| sample.bytes)? * 8.0;
+    for received in figures::receivers(workload, trial)? {
+        rate += received.in_interval(workload, (from, to), |sample| sample.bytes)? * 8.0;
     }
     Some(rate)
 }

@@ -8,6 +8,7 @@ use netduel_stats::paired::{Estimate, estimate};
 use netduel_stats::summary;
 use netduel_stats::verdict::{Forecast, Judged, Question, Rule, Verdict, judge};
 
+use super::bound::Bound;
 use super::identities::Spans;
 use super::result::Withheld;
 use super::{ArmAnalysis, ArmValues, Comparison, Counter, MetricAnalysis, WorkloadAnalysis};
@@ -134,8 +135,8 @@ pub(super) fn borne_out(
         return (judged, Some(Withheld::CpuContention { share_max }));
     }
     let [mut of_baseline, mut of_arm] = at_least;
-    // A rate of a trial without a round trip is an upper bound.
-    if metric == Metric::RoundTripRate {
+    // A rate of a trial in which nothing arrived is an upper bound.
+    if Bound::of_values(metric) == Bound::LessThan {
         std::mem::swap(&mut of_baseline, &mut of_arm);
     }
     let may_be_wrong = match answer.verdict {

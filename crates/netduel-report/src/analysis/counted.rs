@@ -1,0 +1,124 @@
+//! Rates of bulk traffic between two times of a trial, by the count of one end on its own clock.
+use netduel_model::sample::{Flow, IntervalSample};
+use netduel_model::trial::Trial;
+use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
+use netduel_stats::series::steady_window;
+
+use super::figures;
+use super::packets::opposite;
+
+/// A series that covers this share of the window was only not sampled to its end.
+const COVERED_MIN: f64 = 0.98;
+
+/// What an end counted of a direction.
+#[derive(Clone, Copy)]
+pub(super) struct Counted<'a> {
+    flow: &'a Flow,
+    /// The count of the sender, of what another end received.
+    sender: Option<&'a Flow>,
+}
+
+/// An amount, and the time in which it was moved.
+struct Moved {
+    amount: f64,
+    seconds: f64,
+}
+
+impl<'a> Counted<'a> {
+    /// What an end received; absent when it received no bulk traffic.
+    pub(super) fn received_by(role: Role, trial: &'a Trial) -> Option<Self> {
+        let flow = trial.end(role)?.report.received.as_ref()?;
+        let sender = trial.end(opposite(role)).and_then(|end| end.report.sent.as_ref());
+        Some(Self { flow, sender })
+    }
+
+    /// What an end sent. It begins at its own start.
+    pub(super) fn sent_by(role: Role, trial: &'a Trial) -> Option<Self> {
+        Some(Self { flow: trial.end(role)?.report.sent.as_ref()?, sender: None })
+    }
+
+    /// The flow.
+    pub(super) fn flow(self) -> &'a Flow {
+        self.flow
+    }
+
+    /// How much later than the start of this end the trial began on its clock. A receiver is started before its sender, by a round trip between
+    /// the hosts and what a busy host adds to it. Its first data are later by that, and so are its last: what is missing at the beginning only was
+    /// lost. With a warm-up in steps of a sample, so that the edges of a window stay on samples: what remains is a part of the warm-up.
+    pub(super) fn late_ns(self, workload: &Workload) -> u64 {
+        let Some(sender) = self.sender else { return 0 };
+        let planned = workload.traffic.facts().load_begins.unwrap_or_default().0;
+        let first = self.flow.first_ns.unwrap_or_default().saturating_sub(planned);
+        let last = self.flow.last_ns.unwrap_or_default().saturating_sub(sender.last_ns.unwrap_or_default());
+        let late = first.min(last);
+        match workload.timing.warmup.0 {
+            0 => late,
+            warmup => late - late % warmup.min(SAMPLE_INTERVAL_NS),
+        }
+    }
+
+    /// Units per second in the steady window. A window in which nothing arrived of what was sent has a rate of 0, and one whose data stopped early
+    /// the mean of all of it; only a volume or a search ends before the window does.
+    pub(super) fn in_steady_window(
+        self,
+        workload: &Workload,
+        amount: impl Fn(&IntervalSample) -> u64,
+    ) -> Option<f64> {
+        let window = figures::steady_bounds(workload);
+        let moved = self.moved(workload, window, amount);
+        if !ends_by_time(workload) {
+            return moved.map(|moved| moved.amount / moved.seconds);
+        }
+        let length = window.1.checked_sub(window.0).filter(|length| *length > 0)? as f64 / 1e9;
+        Some(match moved {
+            Some(moved) if moved.seconds >= length * COVERED_MIN => moved.amount / moved.seconds,
+            Some(moved) => moved.amount / length,
+            None => return self.was_sent().then_some(0.0),
+        })
+    }
+
+    /// Units per second in an interval of the trial: the mean of the part of it that the series of this end covers.
+    pub(super) fn in_interval(
+        self,
+        workload: &Workload,
+        interval: (u64, u64),
+        amount: impl Fn(&IntervalSample) -> u64,
+    ) -> Option<f64> {
+        match self.moved(workload, interval, amount) {
+            Some(moved) => Some(moved.amount / moved.seconds),
+            None => (ends_by_time(workload) && self.was_sent()).then_some(0.0),
+        }
+    }
+
+    /// Whether the sender sent anything.
+    fn was_sent(self) -> bool {
+        self.sender.is_some_and(|sender| sender.bytes > 0)
+    }
+
+    fn moved(
+        self,
+        workload: &Workload,
+        (from, to): (u64, u64),
+        amount: impl Fn(&IntervalSample) -> u64,
+    ) -> Option<Moved> {
+        let late = self.late_ns(workload);
+        let begins_ns = if workload.timing.warmup.0 == 0 { late } else { 0 };
+        let samples: Vec<(u64, u64, u64)> = self
+            .flow
+            .series
+            .iter()
+            // Without a warm-up the first data arrive in the first sample that counts: it begins with them.
+            .map(|sample| {
+                (sample.end_ns, sample.length_ns.min(sample.end_ns.saturating_sub(begins_ns)), amount(sample))
+            })
+            .collect();
+        let (amount, seconds) = steady_window(&samples, from.saturating_add(late), to.saturating_add(late))?;
+        (seconds > 0.0).then_some(Moved { amount, seconds })
+    }
+}
+
+/// Whether the time ends the traffic of a trial.
+fn ends_by_time(workload: &Workload) -> bool {
+    let facts = workload.traffic.facts();
+    facts.volume().is_none() && facts.search().is_none()
+}
