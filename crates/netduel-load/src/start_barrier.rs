@@ -7,12 +7,14 @@ pub(crate) struct StartBarrier {
     state: Mutex<State>,
     arrived: Condvar,
     opened: Condvar,
+    begun: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     threads: usize,
     is_open: bool,
+    has_begun: bool,
 }
 
 impl StartBarrier {
@@ -21,12 +23,18 @@ impl StartBarrier {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a thread and waits until the barrier is open.
-    pub(crate) fn arrive(&self) {
+    /// Registers a thread and waits until the barrier is open. The first thread that passes calls `begin`, before any other passes.
+    pub(crate) fn arrive(&self, begin: impl FnOnce()) {
         let mut state = self.state();
         state.threads += 1;
         self.arrived.notify_one();
-        drop(self.opened.wait_while(state, |state| !state.is_open).unwrap_or_else(PoisonError::into_inner));
+        let mut state =
+            self.opened.wait_while(state, |state| !state.is_open).unwrap_or_else(PoisonError::into_inner);
+        if !state.has_begun {
+            begin();
+            state.has_begun = true;
+            self.begun.notify_one();
+        }
     }
 
     /// Waits until `threads` threads have registered.
@@ -40,26 +48,38 @@ impl StartBarrier {
         self.state().is_open = true;
         self.opened.notify_all();
     }
+
+    /// Waits until a thread has passed the open barrier.
+    pub(crate) fn wait_until_begun(&self) {
+        let waits = |state: &mut State| !state.has_begun;
+        drop(self.begun.wait_while(self.state(), waits).unwrap_or_else(PoisonError::into_inner));
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
     use super::*;
 
     #[test]
     fn no_thread_passes_before_all_have_arrived() {
         let (barrier, has_started) = (StartBarrier::default(), AtomicBool::new(false));
+        let begun = AtomicU32::new(0);
         std::thread::scope(|scope| {
             let thread = || {
-                barrier.arrive();
+                barrier.arrive(|| {
+                    begun.fetch_add(1, SeqCst);
+                });
                 assert!(has_started.load(SeqCst));
+                assert_eq!(begun.load(SeqCst), 1, "the first begins, and only the first");
             };
             (0..8).for_each(|_| drop(scope.spawn(thread)));
             barrier.wait_for(8);
             has_started.store(true, SeqCst);
             barrier.open();
+            barrier.wait_until_begun();
+            assert_eq!(begun.load(SeqCst), 1);
             scope.spawn(thread);
         });
     }

@@ -119,10 +119,16 @@ impl Supervisor {
             }
         }
         drop(sender);
-        // The duration counts from here: to start threads takes milliseconds each where cores are busy.
+        // The duration counts from the first thread that runs: to start threads takes milliseconds each where cores are busy, and a thread
+        // that gets no core for all of a short duration would have no traffic.
         barrier.wait_for(count);
-        self.control.begin();
         barrier.open();
+        if count > 0 {
+            barrier.wait_until_begun();
+        } else {
+            // An end whose kernel does the work.
+            self.control.begin();
+        }
         let (series, finished) = self.attend(&results, count);
         // The port accepts no further clients for this end, and time stamping may stop.
         drop((self.registration.take(), self.stamping.take()));
@@ -255,7 +261,7 @@ fn run_job(job: Job, mut worker: Worker, core: Option<u16>, barrier: &StartBarri
             Err(error) => worker.errors.count("sched_setaffinity", &error),
         }
     }
-    barrier.arrive();
+    barrier.arrive(|| worker.control.begin());
     let result = (job.work)(&mut worker);
     // The thread runs this job only, so its whole CPU time is that of the job.
     let run_and_wait = usage::run_and_wait_of_this_thread();
