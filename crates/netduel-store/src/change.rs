@@ -68,8 +68,8 @@ impl Store {
         })?;
         let draft = self.draft(&id, &[&header, records])?;
         // The lock of the run is held: no process writes it.
-        if let Err(source) = fs::rename(&draft, &path) {
-            drop(fs::remove_file(&draft));
+        if let Err(source) = fs::rename(&draft.path, &path) {
+            drop(fs::remove_file(&draft.path));
             return Err(StoreError::of("replace run", &path, source));
         }
         self.sync()?;
@@ -119,8 +119,8 @@ impl Store {
         }
         self.remove_old_drafts();
         let draft = self.draft(&id, &[&records])?;
-        if let Err(error) = rename_new(&draft, &stored) {
-            drop(fs::remove_file(&draft));
+        if let Err(error) = rename_new(&draft.path, &stored) {
+            drop(fs::remove_file(&draft.path));
             return Err(error);
         }
         self.sync()?;
@@ -139,7 +139,7 @@ impl Store {
     }
 
     /// Writes a draft of a run and makes it durable. It is locked until it is whole, so that no other process takes it for that of a killed one.
-    fn draft(&self, id: &RunId, parts: &[&[u8]]) -> Result<std::path::PathBuf, StoreError> {
+    fn draft(&self, id: &RunId, parts: &[&[u8]]) -> Result<Draft, StoreError> {
         let draft = self.folder().join(format!(".{id}.{EXTENSION}{DRAFT_END}"));
         let mut file = create_draft(&draft)?;
         writer::lock(&file, &draft)?;
@@ -149,7 +149,20 @@ impl Store {
             drop(fs::remove_file(&draft));
             return Err(StoreError::for_space("write run", &draft, bytes, source));
         }
-        Ok(draft)
+        Ok(Draft { path: draft, file })
+    }
+}
+
+/// A whole file that is not a run yet. It is locked as long as this value lives.
+struct Draft {
+    path: std::path::PathBuf,
+    file: File,
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Closing the file may not unlock it: a child that another thread starts has the descriptor until it executes its program.
+        writer::unlock(&self.file);
     }
 }
 

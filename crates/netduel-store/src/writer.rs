@@ -180,7 +180,7 @@ impl Drop for RunWriter {
         // Reserved space lies beyond the end of the file and would stay allocated until the file is deleted.
         let _ = self.truncate();
         // Closing the file may not unlock it: a child that another thread starts has the descriptor until it executes its program.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        unlock(&self.file);
     }
 }
 
@@ -193,12 +193,17 @@ pub(crate) fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// Ends the lock of [`lock`].
+pub(crate) fn unlock(file: &File) {
+    let _ = flock(file, FlockOperation::Unlock);
+}
+
 /// Whether another process is the writer of a file: tries a shared lock, which other readers do not block, and releases it.
 pub(crate) fn is_locked(file: &File) -> bool {
     if flock(file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
         return true;
     }
     // Closing the file would unlock it as well.
-    let _ = flock(file, FlockOperation::Unlock);
+    unlock(file);
     false
 }
