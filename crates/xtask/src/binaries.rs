@@ -18,7 +18,18 @@ use crate::transcript::Transcript;
 /// the bottleneck, and in the same run of the harness they would keep its threads waiting; one steps the clock of the machine; guests on
 /// emulated processors need all cores. The empty name means all modules.
 const ALONE: [(&str, &[&str]); 2] = [
-    ("netduel/it", &["truth::cap::", "truth::clock::", "truth::cpu::", "truth::delay::", "truth::limits::"]),
+    (
+        "netduel/it",
+        &[
+            "truth::cap::",
+            "truth::clock::",
+            "truth::counts::",
+            "truth::cpu::",
+            "truth::datagrams::",
+            "truth::delay::",
+            "truth::limits::",
+        ],
+    ),
     ("netduel_guests/it", &[""]),
 ];
 

@@ -5,7 +5,7 @@ use netduel_model::units::{Bytes, PerSecond};
 use netduel_model::workload::{Direction, Family, TcpEngine, Traffic, Transaction, Wait};
 use netduel_sys::packet::PacketSocket;
 use netduel_sys::socket::Waiting;
-use netduel_test_support::skip;
+use netduel_test_support::{NewNamespace, skip};
 
 use crate::harness::{messages, paced, run_through, tcp, workload};
 
@@ -74,6 +74,12 @@ fn payload(frame: &[u8]) -> u64 {
 
 #[test]
 fn data_packets_of_both_ends_have_the_dscp_of_the_workload() {
+    // Bulk traffic of other tests on the loopback of this machine would fill the buffer of the capture.
+    NewNamespace { prepare: "ip link set lo up", ..NewNamespace::default() }
+        .run("dscp::data_packets_of_both_ends_have_the_dscp_of_the_workload", capture_each_type);
+}
+
+fn capture_each_type() {
     let request_response = |rate| messages(DATA, 1, Wait::Block, Some(rate));
     let transaction = Transaction {
         request: Bytes(DATA),

@@ -54,7 +54,7 @@ fn stall_counts_from_the_scheduled_time_of_each_delayed_request() {
     for wait in [Wait::Block, Wait::Spin] {
         let traffic = Traffic::TcpRr(messages(SIZE, 1, wait, Some(RATE)));
         let mut proxy = None;
-        let (client, _) = run_through(&workload(traffic, Family::Ipv4, 500), |ports| {
+        let (client, _) = run_through(&workload(traffic, Family::Ipv4, 2_000), |ports| {
             let (port, thread) = stalling_proxy(ports[0]);
             proxy = Some(thread);
             vec![port]
@@ -62,7 +62,7 @@ fn stall_counts_from_the_scheduled_time_of_each_delayed_request() {
         .unwrap();
         let stalled = proxy.unwrap().join().unwrap();
         let trips = client.round_trips.unwrap();
-        assert_eq!((trips.requests, trips.responses), (500, 500), "{wait:?}");
+        assert_eq!((trips.requests, trips.responses), (2_000, 2_000), "{wait:?}");
         // The held request was due before the stall began.
         assert!(trips.histogram.max >= stalled, "{wait:?}: {} of {stalled}", trips.histogram.max);
         // At 1000 per second one is due in each millisecond of the stall: those of its first half wait longer than half of it.

@@ -11,6 +11,7 @@ use netduel_model::workload::{
     Direction, Family, FlowTuning, ProbeProtocol, RoundTrip, TcpEngine, Traffic, Transaction, UdpOffload,
     UdpStream, Wait, Workload,
 };
+use netduel_test_support::not_compared;
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, received, sent, tcp, turn, workload};
 use crate::loaded::load;
@@ -105,6 +106,11 @@ pub fn all_traffic() -> Vec<Traffic> {
 pub fn check(traffic: &Traffic, client: &EndReport, server: &EndReport) {
     let name = traffic.kind().word();
     assert!(sent(client) + sent(server) > 0, "{name}");
+    let timeouts = client.round_trips.as_ref().map_or(0, |trips| trips.timeouts);
+    if matches!(traffic, Traffic::UdpRr(_)) && timeouts > 0 {
+        not_compared(format!("a stall of half a second timed out {timeouts} requests"));
+        return;
+    }
     if !matches!(traffic, Traffic::UdpStream(_)) {
         // An error of a UDP flow is acceptable: the last end marker may find the peer closed.
         assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{name}");

@@ -3,7 +3,7 @@ use netduel_model::sample::{EndReport, RoundTripReport};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, RoundTrip, Traffic, Wait};
 
-use crate::harness::{check_flows, messages, run_pair, waits, workload};
+use crate::harness::{check_flows, messages, run_in_time, run_pair, waits, workload};
 
 fn check(client: &EndReport, server: &EndReport, size: u64, what: &str) -> RoundTripReport {
     let trips = client.round_trips.clone().unwrap();
@@ -35,7 +35,7 @@ fn closed_loop_counts_each_round_trip() {
             for family in [Family::Ipv4, Family::Ipv6] {
                 for (protocol, traffic) in both_protocols(&messages(16, outstanding, wait, None)) {
                     let what = format!("{protocol} {wait:?} {outstanding} {family:?}");
-                    let (client, server) = run_pair(&workload(traffic, family, 200)).unwrap();
+                    let (client, server) = run_in_time(&workload(traffic, family, 200));
                     let trips = check(&client, &server, 16, &what);
                     assert_eq!(trips.pacing_error, None);
                     assert!(trips.responses >= u64::from(outstanding), "{what}");
@@ -50,7 +50,7 @@ fn open_loop_keeps_its_schedule_exactly() {
     for wait in waits() {
         for (protocol, traffic) in both_protocols(&messages(64, 1, wait, Some(2000))) {
             let what = format!("{protocol} {wait:?}");
-            let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 200)).unwrap();
+            let (client, server) = run_in_time(&workload(traffic, Family::Ipv4, 200));
             let trips = check(&client, &server, 64, &what);
             assert_eq!(trips.requests, 400, "{what}");
             assert_eq!(trips.pacing_error.map(|record| record.count), Some(400), "{what}");

@@ -139,14 +139,22 @@ fn rate_of_all_streams_is_exact() {
         for engine in ENGINES {
             let what = format!("{streams} {direction:?} {rate} {engine:?}");
             let traffic = paced(tcp(streams, direction, engine), rate);
-            let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
-            assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{what}");
-            for (sender, receiver, sends) in
-                [(&client, &server, direction.client_sends()), (&server, &client, direction.server_sends())]
-            {
-                let expected = if sends { bytes } else { 0 };
-                assert_eq!((sent(sender), received(receiver)), (expected, expected), "{what}");
-            }
+            // A thread that gets no core around the end of the duration sends less, and never more.
+            let is_exact = || {
+                let (client, server) = run_pair(&workload(traffic.clone(), Family::Ipv4, 100)).unwrap();
+                assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{what}");
+                let ways = [
+                    (&client, &server, direction.client_sends()),
+                    (&server, &client, direction.server_sends()),
+                ];
+                ways.iter().all(|(sender, receiver, sends)| {
+                    let expected = if *sends { bytes } else { 0 };
+                    assert_eq!(sent(sender), received(receiver), "{what}");
+                    assert!(sent(sender) <= expected, "{what}: {}", sent(sender));
+                    sent(sender) == expected
+                })
+            };
+            assert!((0..5).any(|_| is_exact()), "{what}: fewer bytes in each of five trials");
         }
     }
 }
@@ -227,15 +235,15 @@ fn two_thousand_connections_are_reported_in_groups() {
 fn rate_is_shared_by_connections_that_share_threads() {
     for engine in [TcpEngine::Lean, TcpEngine::Copy] {
         let traffic = paced(tcp(200, Direction::Up, engine), 80_000_000);
-        let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 500)).unwrap();
-        assert_eq!(sent(&client), received(&server));
-        let spread = client.fairness.as_ref().unwrap();
-        assert!(
-            (3_000_000..=5_000_000).contains(&sent(&client)) && spread.jain_index.unwrap() > 0.9,
-            "{} {spread:?}",
-            sent(&client)
-        );
-        assert_eq!((client.errors, server.errors), (vec![], vec![]));
+        // A thread that gets no core around the end of the duration sends less, and never more.
+        let is_shared = || {
+            let (client, server) = run_pair(&workload(traffic.clone(), Family::Ipv4, 500)).unwrap();
+            assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]));
+            assert_eq!(sent(&client), received(&server));
+            assert!(sent(&client) <= 5_000_000, "{}", sent(&client));
+            sent(&client) >= 3_000_000 && client.fairness.as_ref().unwrap().jain_index.unwrap() > 0.9
+        };
+        assert!((0..5).any(|_| is_shared()), "{engine:?}: less or unevenly in each of five trials");
     }
 }
 

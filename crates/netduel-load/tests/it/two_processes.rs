@@ -66,7 +66,8 @@ impl Server {
     /// Whether every thread is stopped: the kernel delivers the signal to one after the other.
     fn is_stopped(&self) -> bool {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten().all(|task| {
-            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
+            // A thread that has gone does not run.
+            let Ok(stat) = std::fs::read_to_string(task.path().join("stat")) else { return true };
             // The state is after the name, which is in brackets.
             stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" T"))
         })
@@ -189,7 +190,7 @@ fn clock_offset_is_within_its_stated_error() {
             [("tcp", Traffic::TcpRr(stamped(None))), ("udp", Traffic::UdpRr(stamped(Some(2000))))]
         {
             let what = format!("{protocol} {family:?}");
-            let mut workload = workload(traffic, family, 500);
+            let mut workload = workload(traffic, family, 2_000);
             workload.timing.warmup = Nanos::from_millis(100);
             let server = Server::start(&prefix, &workload);
             let (client, done) = start_client(&server, &workload);

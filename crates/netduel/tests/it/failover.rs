@@ -236,7 +236,7 @@ fn agent_sets_its_interface_down_and_restores_it() {
     let bench = Bench::new();
     let lab = Standing::up(&bench, "own");
     let events = r#"{ at = "500 ms", do = "down", interface = "vf0" }, { at = "1 s", do = "return", interface = "vf0" }"#;
-    let plan = bench.plan(&real_hosts(&lab.1, events, "1500 ms"));
+    let plan = bench.plan(&real_hosts(&lab.1, events, "5 s"));
     let run = with_program_in_path(bench.netduel(["run", plan.to_str().unwrap()])).output().unwrap();
     let stderr = String::from_utf8_lossy(&run.stderr).into_owned();
     let run = last_run(&bench);

@@ -165,10 +165,10 @@ fn every_quick_test_works_over_one_port() {
     // Paired now: the address is enough, and the string is stored in a private file.
     let known = served.client(&["pair", "--list"]).expect_code(0).stdout;
     let known = known.lines().find(|name| !name.starts_with('[')).unwrap().to_owned();
-    let text = served.client(&["tcp", &known, "-t", "0.5", "-i", "0.1", "-n", "1M"]).expect_code(0).stdout;
+    let text = served.client(&["tcp", &known, "-t", "60", "-i", "0.1", "-n", "1M"]).expect_code(0).stdout;
     assert!(text.contains("1.05 MB") && text.contains("bottleneck"), "{text}");
     for engine in ["zerocopy", "io-uring"] {
-        let words = ["tcp", &known, "-t", "0.3", "--engine", engine];
+        let words = ["tcp", &known, "-t", "60", "-n", "1M", "--engine", engine];
         let text = served.client(&words).expect_code(0).stdout;
         // veth copies, and the output shows it.
         assert!(text.contains(&format!("{engine} engine")), "{text}");
@@ -177,8 +177,7 @@ fn every_quick_test_works_over_one_port() {
             "{text}"
         );
     }
-    let lines =
-        served.client(&["rr", &known, "-t", "0.5", "-i", "0.1", "--json-stream"]).expect_code(0).stdout;
+    let lines = served.client(&["rr", &known, "-t", "2", "-i", "0.1", "--json-stream"]).expect_code(0).stdout;
     let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     events.iter().for_each(assert_fits);
     assert_eq!((&events[0]["event"], &events[events.len() - 1]["event"]), (&"start".into(), &"end".into()));
@@ -301,25 +300,25 @@ fn violated_server_rule_is_named() {
 fn killed_client_or_server_does_not_affect_the_other() {
     let served = Served::start("killed", &["--port", "0"]);
     let string = served.string(false).to_owned();
-    let start = |words: &[&str]| {
-        let mut child =
-            served.client_command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = || {
+        let words = ["tcp", &string, "-t", "60", "-i", "0.1", "--json-stream"];
+        let mut command = served.client_command(&words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
-        // The first line is the heading, the second the columns, the third an interval: traffic runs.
-        for _ in 0..3 {
-            lines.read_line(&mut String::new()).unwrap();
-        }
-        child
+        while next_event(&mut lines)["interval"]["bytes"].as_u64().unwrap_or(0) == 0 {}
+        (child, lines)
     };
-    let mut client = start(&["tcp", &string, "-t", "60", "-i", "0.1"]);
+    let (mut client, lines) = start();
     let victims = programs(&served.bench, &["tcp", "-t", "60"]);
     assert!(!victims.is_empty());
     signal_those_left(victims.iter().copied(), Signal::KILL);
     assert!(victims.into_iter().all(wait_gone));
     client.wait().unwrap();
+    drop(lines);
     served.client(&["tcp", &string, "-t", "0.2"]).expect_code(0);
 
-    let mut client = start(&["tcp", &string, "-t", "60", "-i", "0.1"]);
+    // Its lines are not read any more, and the pipe has room for those until its end.
+    let (mut client, _lines) = start();
     stop(&served.bench, Signal::KILL);
     let mut error = String::new();
     client.stderr.take().unwrap().read_to_string(&mut error).unwrap();

@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 /// The variable that identifies the processes of a test: children inherit it.
 const MARK: &str = "NETDUEL_TEST_MARK";
 /// Time limit for an event on a busy machine.
-const SEEN_DEADLINE_NS: u64 = 60_000_000_000;
+const SEEN_DEADLINE_NS: u64 = 180_000_000_000;
 /// Pause between two looks at a condition.
 const POLL_NS: u64 = 1_000_000;
 /// Time limit for a process to end.

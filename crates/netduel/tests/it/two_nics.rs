@@ -33,7 +33,7 @@ fn each_arm_uses_its_own_address_of_the_server() {
     };
     let plan = bench.plan(&format!(
         "name = \"two-nics\"\nquestion = \"Which NIC?\"\n{}{}{}{}\
-         [[workloads]]\nname = \"bulk\"\ntype = \"udp-stream\"\nrate = \"10 Mbit/s\"\nduration = \"300 ms\"\n\
+         [[workloads]]\nname = \"bulk\"\ntype = \"udp-stream\"\nrate = \"10 Mbit/s\"\nduration = \"2 s\"\n\
          [design]\nblocks_min = 2\nblocks_max = 2\n",
         host("a", &client),
         host("b", &server),

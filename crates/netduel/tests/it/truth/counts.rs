@@ -9,7 +9,7 @@ use netduel_model::observation::InterfaceDelta;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_sys::clock;
 
-use super::bed::{Hosts, Namespace, SERVER, skipped_without_root, stored};
+use super::bed::{Hosts, Namespace, SERVER, skipped_without_root, stored, turn};
 use super::fates::{Fate, Fates};
 use crate::support::{Bench, Finished};
 
@@ -74,6 +74,7 @@ fn programs_and_interfaces_agree_for_every_workload() {
     if skipped_without_root() {
         return;
     }
+    let _turn = turn();
     let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
     let run = hosts.run(&bench, &workloads(), 2);
     run.trials.iter().for_each(add_up);
@@ -86,6 +87,7 @@ fn both_ends_on_one_host_agree_on_its_loopback() {
     if skipped_without_root() {
         return;
     }
+    let _turn = turn();
     let (bench, alone) = (Bench::new(), Namespace::new());
     alone.must("ip link set lo up");
     let host = "launch = \"local\"\naddresses = [\"127.0.0.1\", \"::1\"]";
@@ -110,6 +112,7 @@ fn other_traffic_on_the_interface_is_reported() {
     if skipped_without_root() {
         return;
     }
+    let _turn = turn();
     let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
     let stop = Arc::new(AtomicBool::new(false));
     let stranger = hosts.a.inside(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap());
@@ -143,6 +146,7 @@ fn datagrams_dropped_before_the_program_are_reported() {
     if skipped_without_root() {
         return;
     }
+    let _turn = turn();
     let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
     let fates: Vec<Fate> =
         (0..10_000).map(|number| if number % 10 == 3 { Fate::Dropped } else { Fate::Passed }).collect();

@@ -2,7 +2,7 @@
 use netduel_model::metric::Metric;
 use netduel_report::analysis::value_of;
 
-use super::bed::{Hosts, skipped_without_root};
+use super::bed::{Hosts, skipped_without_root, turn};
 use super::fates::{Fate, Fates};
 use crate::support::Bench;
 
@@ -27,6 +27,7 @@ fn dropped_duplicated_and_delayed_datagrams_are_counted_exactly() {
     if skipped_without_root() {
         return;
     }
+    let _turn = turn();
     // Held datagrams are also counted at the second pair.
     let (bench, hosts) = (Bench::new(), Hosts { proven: false, ..Hosts::on_a_wire() });
     hosts.send_whole_frames();
