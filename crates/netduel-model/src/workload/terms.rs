@@ -226,6 +226,15 @@ impl Role {
     pub fn word(self) -> &'static str {
         word(&self)
     }
+
+    /// The other end.
+    #[must_use]
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
 }
 
 impl fmt::Display for Role {

@@ -4,9 +4,6 @@ use netduel_model::trial::Trial;
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
 use netduel_stats::series::steady_window;
 
-use super::figures;
-use super::packets::opposite;
-
 /// A series that covers this share of the window was only not sampled to its end.
 const COVERED_MIN: f64 = 0.98;
 
@@ -28,7 +25,7 @@ impl<'a> Counted<'a> {
     /// What an end received; absent when it received no bulk traffic.
     pub(super) fn received_by(role: Role, trial: &'a Trial) -> Option<Self> {
         let flow = trial.end(role)?.report.received.as_ref()?;
-        let sender = trial.end(opposite(role)).and_then(|end| end.report.sent.as_ref());
+        let sender = trial.end(role.opposite()).and_then(|end| end.report.sent.as_ref());
         Some(Self { flow, sender })
     }
 
@@ -64,12 +61,12 @@ impl<'a> Counted<'a> {
         workload: &Workload,
         amount: impl Fn(&IntervalSample) -> u64,
     ) -> Option<f64> {
-        let window = figures::steady_bounds(workload);
-        let moved = self.moved(workload, window, amount);
+        let window = workload.steady_window();
+        let moved = self.moved(workload, (window.start, window.end), amount);
         if !ends_by_time(workload) {
             return moved.map(|moved| moved.amount / moved.seconds);
         }
-        let length = window.1.checked_sub(window.0).filter(|length| *length > 0)? as f64 / 1e9;
+        let length = window.end.checked_sub(window.start).filter(|length| *length > 0)? as f64 / 1e9;
         Some(match moved {
             Some(moved) if moved.seconds >= length * COVERED_MIN => moved.amount / moved.seconds,
             Some(moved) => moved.amount / length,

@@ -6,7 +6,7 @@ use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 
 use super::DatagramDirection;
-use super::packets::{interface_of, opposite};
+use super::packets::interface_of;
 use crate::total::{self, Total};
 
 /// Lost packets of one counter.
@@ -61,7 +61,7 @@ pub(super) fn of_trials(
 
 /// Drop counters of a trial with the end that dropped, from the receiver's program to the sender.
 fn named(trial: &Trial, way: &DatagramDirection, at_socket: u64, shared: bool) -> Vec<(String, Role, u64)> {
-    let (from, to) = (way.sender, opposite(way.sender));
+    let (from, to) = (way.sender, way.sender.opposite());
     let (Some(sender), Some(receiver)) = (trial.end(from), trial.end(to)) else {
         return Vec::new();
     };

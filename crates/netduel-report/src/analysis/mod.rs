@@ -62,7 +62,7 @@ pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate, missed_schedule};
 pub use loss_by_counter::LostPackets;
 pub use machine::has_cpu_time;
 pub use machine::{CoreShare, Machine, Machines};
-pub use packets::{ArmPackets, LineShare, PacketRates, opposite};
+pub use packets::{ArmPackets, LineShare, PacketRates};
 pub use parts::{Part, added_by_load};
 pub use paths::{Moved, PathShares};
 pub use placements::Placed;

@@ -136,7 +136,7 @@ fn one_direction(
     ways: &[&DatagramDirection],
     around: Surroundings<'_>,
 ) -> ArmPackets {
-    let receiver = opposite(sender);
+    let receiver = sender.opposite();
     let flows = workload.traffic.facts().flows.map_or(1, |udp| udp.flows);
     let sent: Count = (sender, |role, trial| Counted::sent_by(role, trial));
     let received: Count = (receiver, |role, trial| Counted::received_by(role, trial));
@@ -164,14 +164,6 @@ fn one_direction(
             .into_iter()
             .filter_map(|role| spread::at_end(role, role == sender, (path, flows), trials, around))
             .collect(),
-    }
-}
-
-/// The other end.
-pub fn opposite(role: Role) -> Role {
-    match role {
-        Role::Client => Role::Server,
-        Role::Server => Role::Client,
     }
 }
 

@@ -5,7 +5,7 @@ use netduel_stats::summary;
 use super::block::{Block, FactGroup, Scope, Section, list};
 use super::sweep;
 use super::table::{Cell, Column, Table};
-use crate::analysis::{Analysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis, opposite};
+use crate::analysis::{Analysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis};
 use crate::words;
 
 /// Rates and loss at both ends of each arm; empty for workloads that do not measure packets.
@@ -26,7 +26,7 @@ pub(super) fn both_ends(workload: &WorkloadAnalysis) -> Vec<Block> {
 fn rows(arm: &str, way: &ArmPackets) -> [Vec<Cell>; 2] {
     let ends = [
         ("sent", way.sender, way.sent, way.sent_count, &way.interface_sent),
-        ("received", opposite(way.sender), way.received, way.received_count, &way.interface_received),
+        ("received", way.sender.opposite(), way.received, way.received_count, &way.interface_received),
     ];
     ends.map(|(verb, role, rates, count, interface)| {
         let rate =

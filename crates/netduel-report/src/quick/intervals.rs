@@ -133,13 +133,17 @@ impl Intervals {
     }
 
     fn rest(&mut self, trial: &Trial) -> Option<Interval> {
-        let mut has_late_retransmits = false;
+        let (mut has_late_retransmits, mut has_late_losses) = (false, false);
         for role in [Role::Client, Role::Server] {
             let (Some(end), newest) = (trial.end(role), &mut self.newest[role as usize]) else { return None };
             // The last figures of a running test are older than its end.
             let total = retransmits(end).filter(|_| newest.retransmits.is_some());
             has_late_retransmits |= total > newest.retransmits;
             newest.retransmits = newest.retransmits.max(total);
+            // What is lost after the last datagram that arrives is seen in the counts of both ends only.
+            let lost = lost(end, trial.end(role.opposite())).filter(|_| newest.lost.is_some());
+            has_late_losses |= lost > newest.lost;
+            newest.lost = newest.lost.max(lost);
             if let Some(flow) = &end.report.received {
                 newest.received_bytes = flow.bytes;
                 newest.messages = flow.messages;
@@ -154,7 +158,7 @@ impl Intervals {
             newest.received_bytes > last.received_bytes || newest.messages > last.messages
         });
         let has_rest = rest > 0.0 && (unprinted || rest >= self.length_s * INTERVAL_SHARE_MIN);
-        (has_rest || has_late_retransmits).then(|| self.cut())
+        (has_rest || has_late_retransmits || has_late_losses).then(|| self.cut())
     }
 
     fn cut(&mut self) -> Interval {
@@ -193,8 +197,18 @@ impl Intervals {
             is_drain: end_s > self.end_s && end_s - self.end_s >= (end_s - start_s) * DRAIN_SHARE_MIN,
         };
         self.last = newest;
+        // A late datagram is not lost after all; the lines have counted it.
+        for (figures, before) in self.last.iter_mut().zip(last) {
+            figures.lost = figures.lost.max(before.lost);
+        }
         interval
     }
+}
+
+/// Datagrams of a receiving end that did not arrive, by the count of the sender.
+fn lost(receiver: &TrialEnd, sender: Option<&TrialEnd>) -> Option<u64> {
+    let arrived = receiver.report.datagrams.as_ref()?.unique;
+    Some(sender?.report.sent.as_ref()?.messages.saturating_sub(arrived))
 }
 
 /// Retransmitted segments of a sending end; absent when a connection lacks the counter.

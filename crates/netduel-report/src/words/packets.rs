@@ -7,9 +7,7 @@ use netduel_model::workload::{Role, Workload};
 use super::limits::{QueueRow, spread};
 use super::metric::packet_rate;
 use super::text::{end_and_host, percent};
-use crate::analysis::{
-    Analysis, ArmAnalysis, ArmPackets, LostPackets, PacketSpread, WorkloadAnalysis, opposite,
-};
+use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, LostPackets, PacketSpread, WorkloadAnalysis};
 use crate::total::Total;
 
 /// With a smaller share of lost packets the sender, not the path, is the limit.
@@ -167,7 +165,7 @@ fn capacity_of(way: &ArmPackets) -> Option<String> {
     let dropped_by = |end: Option<Role>| -> u64 {
         lost.iter().filter(|lost| lost.end == end).map(|lost| lost.packets).total()
     };
-    let parts = [None, Some(way.sender), Some(opposite(way.sender))].map(|end| (end, dropped_by(end)));
+    let parts = [None, Some(way.sender), Some(way.sender.opposite())].map(|end| (end, dropped_by(end)));
     let (end, packets) = parts.into_iter().max_by_key(|(_, packets)| *packets)?;
     let share = percent(packets as f64 / all.max(1) as f64);
     Some(match end {

@@ -34,3 +34,4 @@ mod redaction;
 mod search;
 mod stamps;
 mod warned;
+mod windows;

@@ -48,6 +48,8 @@ pub(super) struct Evidence<'a> {
     pub expected: Option<&'a Expected>,
     /// Payload rate in the steady window, bit/s.
     pub rate_bps: Option<f64>,
+    /// The throughput of the direction from the sender to the receiver, bit/s.
+    pub received_bps: Option<f64>,
     /// The rate over time.
     pub course: Vec<f64>,
     pub tcp: Option<Connections>,
@@ -92,6 +94,7 @@ impl<'a> Evidence<'a> {
             shared_machine,
             expected,
             rate_bps: figures::value_of(rate, workload, trial, shared_machine),
+            received_bps: figures::rate_received_by(receiver.report.role, rate, workload, trial),
             course: series::steady(workload, trial),
             tcp: connections(sender, workload),
             sent: ways.iter().map(|way| way.sent).fold(0, u64::saturating_add),

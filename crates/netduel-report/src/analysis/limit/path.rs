@@ -201,7 +201,7 @@ impl Evidence<'_> {
     fn bandwidth_delay(&self) -> Option<f64> {
         let streams = &self.sender.report.streams;
         let connections = streams.iter().map(|stream| stream.members).fold(0, u32::saturating_add);
-        let (rate, rtt) = self.rate_bps.zip(self.tcp?.min_rtt_us)?;
+        let (rate, rtt) = self.received_bps.zip(self.tcp?.min_rtt_us)?;
         Some(rate / 8.0 * rtt / 1e6 / f64::from(connections.max(1)))
     }
 

@@ -1,0 +1,58 @@
+//! The steady window of a receiver, which starts before its sender and whose data may stop early.
+use netduel_model::metric::Metric;
+use netduel_model::sample::{Flow, IntervalSample};
+use netduel_report::analysis::{Bound, bound_of, value_of};
+
+use crate::figures::{SECOND, first, flow, report};
+
+#[test]
+fn window_of_a_receiver_that_waited_for_its_sender_begins_with_the_data() {
+    let (mut workload, mut trial) = first("bulk");
+    workload.timing.duration.0 = 5 * SECOND;
+    workload.timing.warmup.0 = SECOND;
+    workload.timing.cooldown.0 = SECOND;
+    let late = |late_ns: u64| {
+        let mut flow = flow(1_000_000);
+        let moved = |sample: &mut IntervalSample| sample.end_ns += late_ns;
+        flow.series.iter_mut().for_each(moved);
+        let idle = IntervalSample { end_ns: late_ns, length_ns: late_ns, bytes: 0, messages: 0 };
+        flow.series.insert(0, idle);
+        (flow.first_ns, flow.last_ns) = (Some(late_ns), Some(late_ns + 5 * SECOND));
+        flow
+    };
+    report(&mut trial, true).sent = Some(Flow { last_ns: Some(5 * SECOND), ..flow(1_000_000) });
+    // Less than the warm-up, in the window, and after all of it.
+    for late_ns in [SECOND / 10, 2 * SECOND, 9 * SECOND] {
+        report(&mut trial, false).received = Some(late(late_ns));
+        let value = value_of(Metric::Throughput, &workload, &trial, true).unwrap();
+        assert!((value - 8e6).abs() < 1.0, "{late_ns}: {value}");
+    }
+}
+
+#[test]
+fn data_that_stop_or_begin_late_on_the_path_lower_the_rate() {
+    let (mut workload, mut trial) = first("bulk");
+    workload.timing.duration.0 = 5 * SECOND;
+    workload.timing.warmup.0 = SECOND;
+    workload.timing.cooldown.0 = 0;
+    report(&mut trial, true).sent = Some(Flow { last_ns: Some(5 * SECOND), ..flow(1_000_000) });
+    // The receiver has no samples after the last data.
+    let arrived = |seconds: std::ops::Range<usize>| {
+        let mut flow = flow(1_000_000);
+        flow.series.truncate(seconds.end);
+        for sample in &mut flow.series[..seconds.start] {
+            (sample.bytes, sample.messages) = (0, 0);
+        }
+        (flow.first_ns, flow.last_ns) =
+            (Some(seconds.start as u64 * SECOND), Some(seconds.end as u64 * SECOND));
+        flow
+    };
+    for (seconds, megabits, bound) in
+        [(0..5, 8.0, None), (0..3, 4.0, None), (3..5, 4.0, None), (0..1, 0.0, Some(Bound::LessThan))]
+    {
+        report(&mut trial, false).received = Some(arrived(seconds.clone()));
+        let value = value_of(Metric::Throughput, &workload, &trial, true).unwrap();
+        assert!((value / 1e6 - megabits).abs() < 1e-5, "{seconds:?}: {value}");
+        assert_eq!(bound_of(Metric::Throughput, &workload, &trial, true), bound, "{seconds:?}");
+    }
+}
