@@ -5,7 +5,7 @@ use netduel_model::sample::DatagramSendReport;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::BitRate;
 use netduel_model::workload::{Traffic, UdpOffload, UdpStream, Workload};
-use netduel_report::analysis::{DatagramDirection, Lost, datagrams_of, value_of};
+use netduel_report::analysis::{Cause, DatagramDirection, Lost, datagrams_of, limit_of, value_of};
 use netduel_report::{analyse_run, words};
 use netduel_stats::histogram::Histogram;
 
@@ -212,4 +212,20 @@ fn missed_datagram_rate_causes_a_warning_and_pacing_is_shown() {
     for part in ["target 5.00 Gbit/s, sent ", "bursts of up to 8 left 100 ns late at p50, 2.00 us at p99"] {
         assert!(sentences[0].contains(part), "{sentences:?}");
     }
+}
+
+#[test]
+fn loss_behind_the_receiving_interface_is_not_laid_on_a_program_whose_socket_dropped_nothing() {
+    let (workload, mut trial) = first();
+    let sent = trial.client.as_ref().unwrap().report.sent.as_ref().unwrap().messages;
+    let server = trial.server.as_mut().unwrap();
+    let datagrams = server.report.datagrams.as_mut().unwrap();
+    (datagrams.unique, datagrams.socket_drops) = (sent / 2, Some(0));
+    for interface in &mut server.observation.interfaces {
+        (interface.rx_packets, interface.rx_dropped) = (sent, 0);
+    }
+    let limit = limit_of(&workload, &trial, true, None).unwrap();
+    assert_eq!(limit.cause, Cause::LostUncounted, "{:?}", limit.evidence);
+    let evidence = limit.evidence.join("; ");
+    assert!(evidence.contains("of the server, which received them: by a firewall"), "{evidence}");
 }

@@ -297,13 +297,18 @@ impl Evidence<'_> {
             return Vec::new();
         }
         let between = self.lost.at_interface.saturating_mul(2) < elsewhere;
-        let words = format!(
-            "{elsewhere} of {} {} were lost {} ({})",
-            self.sent,
-            self.noun(),
-            if between { "on the path" } else { "at an interface or qdisc of the two hosts" },
-            percent(elsewhere as f64 / self.sent as f64)
-        );
+        let carrier = carrier(&self.receiver.observation);
+        let place = match carrier {
+            _ if !between => "at an interface or qdisc of the two hosts".to_owned(),
+            Some(carrier) if carrier.rx_packets.saturating_add(elsewhere / 2) >= self.sent => format!(
+                "behind {} of the {}, which received them: by a firewall or the network stack there",
+                carrier.name,
+                self.receiver.report.role.word()
+            ),
+            _ => "on the path".to_owned(),
+        };
+        let share = percent(elsewhere as f64 / self.sent as f64);
+        let words = format!("{elsewhere} of {} {} ({share}) were lost {place}", self.sent, self.noun());
         if let Some((cause, fall)) = self.fall() {
             return vec![(cause, format!("{fall}; {words}"))];
         }
@@ -319,14 +324,7 @@ impl Evidence<'_> {
         if let Some((_, between)) = self.lost_between() {
             return vec![(Cause::Switch, format!("{words}; {between}"))];
         }
-        match carrier(&self.receiver.observation) {
-            Some(carrier) if carrier.rx_packets.saturating_add(elsewhere / 2) >= self.sent => {
-                let received =
-                    format!("{} of the {} received them", carrier.name, self.receiver.report.role.word());
-                vec![(Cause::ReceiverProgram, format!("{words}; {received}"))]
-            }
-            _ => vec![(Cause::LostUncounted, words)],
-        }
+        vec![(Cause::LostUncounted, words)]
     }
 
     /// A send buffer that is too small, or a program without data to send.
