@@ -143,12 +143,16 @@ impl Intervals {
             // What is lost after the last datagram that arrives is seen in the counts of both ends only.
             let lost = lost(end, trial.end(role.opposite())).filter(|_| newest.lost.is_some());
             has_late_losses |= lost > newest.lost;
+            // They were lost until the sender's last datagram.
+            let until = if lost > newest.lost { last_sent_ns(trial, role.opposite()) } else { 0 };
             newest.lost = newest.lost.max(lost);
             if let Some(flow) = &end.report.received {
                 newest.received_bytes = flow.bytes;
                 newest.messages = flow.messages;
-                newest.elapsed_ns = newest.elapsed_ns.max(flow.last_ns.unwrap_or(0));
+                newest.elapsed_ns = newest.elapsed_ns.max(flow.last_ns.unwrap_or(0)).max(until);
             }
+            // The time of an end that is done is that of its last data, which may have come before the last line.
+            newest.elapsed_ns = newest.elapsed_ns.max(self.last[role as usize].elapsed_ns);
         }
         let first = self.receivers[0] as usize;
         let rest = self.newest[first].elapsed_ns.saturating_sub(self.last[first].elapsed_ns) as f64 / 1e9;
@@ -203,6 +207,12 @@ impl Intervals {
         }
         interval
     }
+}
+
+/// When an end sent its last data, nanoseconds after its start.
+fn last_sent_ns(trial: &Trial, role: Role) -> u64 {
+    let sent = trial.end(role).and_then(|end| end.report.sent.as_ref());
+    sent.and_then(|flow| flow.last_ns).unwrap_or(0)
 }
 
 /// Datagrams of a receiving end that did not arrive, by the count of the sender.
@@ -313,8 +323,9 @@ pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
         ),
         _ if facts.is_datagram_stream() => {
             let all = interval.messages.saturating_add(interval.lost.unwrap_or(0));
-            let lost = known(interval.lost, &|value| {
-                format!("{value:.0} ({:.2} %)", if all > 0 { value * 100.0 / all as f64 } else { 0.0 })
+            // What an interval without arrivals lost is known when a later datagram arrives, or at the end.
+            let lost = known(interval.lost.filter(|_| all > 0), &|value| {
+                format!("{value:.0} ({:.2} %)", value * 100.0 / all as f64)
             });
             let jitter = if facts.is_of_packets() {
                 String::new()

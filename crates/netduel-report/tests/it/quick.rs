@@ -55,7 +55,7 @@ fn datagrams_lost_after_the_last_arrival_are_in_the_last_line() {
     let (workload, mut trial) = first("udp");
     let mut intervals = Intervals::new(&workload.traffic, 1.0, 5.0);
     let received = trial.server.as_ref().unwrap().report.received.clone().unwrap();
-    let live = LiveFigures {
+    let mut live = LiveFigures {
         elapsed_ns: 1_000_000_000,
         received_bytes: received.bytes,
         messages: received.messages,
@@ -63,10 +63,19 @@ fn datagrams_lost_after_the_last_arrival_are_in_the_last_line() {
         ..LiveFigures::default()
     };
     assert_eq!(intervals.take(Role::Server, live).unwrap().lost, Some(0));
-    let unique = trial.server.as_ref().unwrap().report.datagrams.as_ref().unwrap().unique;
-    trial.client.as_mut().unwrap().report.sent.as_mut().unwrap().messages = unique + 4_321;
-    let lost: u64 = intervals.finish(&trial).iter().filter_map(|interval| interval.lost).sum();
-    assert_eq!(lost, 4_321);
+    // Then nothing arrives any more, and an end that is done says when it received its last data.
+    live.elapsed_ns = 2_000_000_000;
+    let silent = intervals.take(Role::Server, live).unwrap();
+    assert!(quick::line(&workload.traffic, &silent, 1.0).contains(" - "), "no loss is known yet");
+    intervals.take(Role::Server, LiveFigures { elapsed_ns: 900_000_000, ..live });
+    let server = &mut trial.server.as_mut().unwrap().report;
+    server.received.as_mut().unwrap().last_ns = Some(900_000_000);
+    let unique = server.datagrams.as_ref().unwrap().unique;
+    let sent = trial.client.as_mut().unwrap().report.sent.as_mut().unwrap();
+    (sent.messages, sent.last_ns) = (unique + 4_321, Some(5_000_000_000));
+    let rest = intervals.finish(&trial);
+    assert_eq!(rest.len(), 1);
+    assert_eq!((rest[0].start_s, rest[0].end_s, rest[0].lost), (2.0, 5.0, Some(4_321)));
 }
 
 #[test]
