@@ -7,6 +7,22 @@ use netduel_stats::series::steady_window;
 /// A series that covers this share of the window was only not sampled to its end.
 const COVERED_MIN: f64 = 0.98;
 
+/// Units per second that an end moved between two times of its own clock; absent where its series covers none of it.
+pub(super) fn rate_on_its_clock(
+    flow: &Flow,
+    (from, to): (u64, u64),
+    amount: impl Fn(&IntervalSample) -> u64,
+) -> Option<f64> {
+    let (amount, seconds) = steady_window(&samples(flow, 0, amount), from, to)?;
+    (seconds > 0.0).then(|| amount / seconds)
+}
+
+/// End, length and amount of each sample from a time on.
+fn samples(flow: &Flow, begins_ns: u64, amount: impl Fn(&IntervalSample) -> u64) -> Vec<(u64, u64, u64)> {
+    let length = |sample: &IntervalSample| sample.length_ns.min(sample.end_ns.saturating_sub(begins_ns));
+    flow.series.iter().map(|sample| (sample.end_ns, length(sample), amount(sample))).collect()
+}
+
 /// What an end counted of a direction.
 #[derive(Clone, Copy)]
 pub(super) struct Counted<'a> {
@@ -99,16 +115,9 @@ impl<'a> Counted<'a> {
         amount: impl Fn(&IntervalSample) -> u64,
     ) -> Option<Moved> {
         let late = self.late_ns(workload);
+        // Without a warm-up the first data arrive in the first sample that counts: it begins with them.
         let begins_ns = if workload.timing.warmup.0 == 0 { late } else { 0 };
-        let samples: Vec<(u64, u64, u64)> = self
-            .flow
-            .series
-            .iter()
-            // Without a warm-up the first data arrive in the first sample that counts: it begins with them.
-            .map(|sample| {
-                (sample.end_ns, sample.length_ns.min(sample.end_ns.saturating_sub(begins_ns)), amount(sample))
-            })
-            .collect();
+        let samples = samples(self.flow, begins_ns, amount);
         let (amount, seconds) = steady_window(&samples, from.saturating_add(late), to.saturating_add(late))?;
         (seconds > 0.0).then_some(Moved { amount, seconds })
     }

@@ -11,9 +11,9 @@ use netduel_model::snapshot::LOOPBACK;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Direction, Role, UdpOffload, UdpStream, Workload};
 use netduel_stats::histogram::Histogram;
-use netduel_stats::series::steady_window;
 use netduel_stats::summary;
 
+use super::counted::rate_on_its_clock;
 use super::figures;
 
 /// An interface with fewer bytes than this share of the payload did not carry the datagrams, or does not count them.
@@ -272,12 +272,8 @@ fn fragments(receiver: &TrialEnd, sender: &TrialEnd) -> f64 {
 
 /// Payload sent in the steady window, bit/s.
 fn sent_bps(workload: &Workload, sender: &TrialEnd) -> Option<f64> {
-    let (from, to) = figures::steady_bounds(workload);
-    let series = &sender.report.sent.as_ref()?.series;
-    let samples: Vec<(u64, u64, u64)> =
-        series.iter().map(|sample| (sample.end_ns, sample.length_ns, sample.bytes)).collect();
-    let (bytes, seconds) = steady_window(&samples, from, to)?;
-    (seconds > 0.0).then(|| bytes * 8.0 / seconds)
+    let sent = sender.report.sent.as_ref()?;
+    Some(rate_on_its_clock(sent, figures::steady_bounds(workload), |sample| sample.bytes)? * 8.0)
 }
 
 fn flows(sender: &TrialEnd, receiver: &TrialEnd) -> Vec<FlowPorts> {

@@ -2,13 +2,12 @@
 use std::collections::BTreeSet;
 
 use netduel_model::metric::Metric;
-use netduel_model::sample::{DatagramReport, Flow, HistogramRecord, IntervalSample, RoundTripReport};
+use netduel_model::sample::{DatagramReport, HistogramRecord, IntervalSample, RoundTripReport};
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
-use netduel_stats::series::steady_window;
 
-use super::counted::Counted;
+use super::counted::{Counted, rate_on_its_clock};
 use super::{machine, responsiveness, search};
 
 const BYTES_PER_GIGABYTE: f64 = 1e9;
@@ -101,17 +100,6 @@ pub(super) fn is_silent(workload: &Workload, trial: &Trial) -> bool {
     rates.peek().is_some() && rates.all(|rate| rate == Some(0.0))
 }
 
-fn rate_on_its_clock(
-    flow: &Flow,
-    (from, to): (u64, u64),
-    amount: impl Fn(&IntervalSample) -> u64,
-) -> Option<f64> {
-    let samples: Vec<(u64, u64, u64)> =
-        flow.series.iter().map(|sample| (sample.end_ns, sample.length_ns, amount(sample))).collect();
-    let (amount, seconds) = steady_window(&samples, from, to)?;
-    (seconds > 0.0).then(|| amount / seconds)
-}
-
 /// The throughput or the rate of datagrams of one direction, by the count of the end that received it; absent where that end received
 /// no bulk traffic, and for other metrics. [`value_of`] is the sum of both directions.
 pub fn rate_received_by(role: Role, metric: Metric, workload: &Workload, trial: &Trial) -> Option<f64> {
@@ -126,6 +114,14 @@ pub fn rate_received_by(role: Role, metric: Metric, workload: &Workload, trial: 
         Metric::DatagramRate => received.in_steady_window(workload, |sample| sample.messages),
         _ => None,
     }
+}
+
+/// When the last data of a trial with a volume had arrived, nanoseconds after the trial began on the receiver's clock.
+pub fn volume_over_ns(workload: &Workload, trial: &Trial) -> Option<u64> {
+    workload.traffic.facts().volume()?;
+    let ends = receivers(workload, trial)?.into_iter();
+    ends.filter_map(|received| Some(received.flow().last_ns?.saturating_sub(received.late_ns(workload))))
+        .max()
 }
 
 pub(super) fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {

@@ -57,7 +57,9 @@ pub use datagrams::{
 };
 pub use expected::Expected;
 pub use failover::{ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, quantile};
-pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, rate_received_by, value_of};
+pub use figures::{
+    histogram as round_trip_histogram, of_record as histogram_of, rate_received_by, value_of, volume_over_ns,
+};
 pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate, missed_schedule};
 pub use loss_by_counter::LostPackets;
 pub use machine::has_cpu_time;

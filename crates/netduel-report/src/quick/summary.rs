@@ -164,7 +164,8 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
         }
     }
     if figure(Metric::Throughput).is_none()
-        && let Some(over) = over_ns(input).filter(|over| *over <= workload.timing.warmup.0)
+        && let Some(over) = analysis::volume_over_ns(input.workload, input.trial)
+            .filter(|over| *over <= workload.timing.warmup.0)
     {
         let over = human_nanos(over as f64);
         rows.push((
@@ -183,7 +184,7 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
 fn window(input: SummaryInput<'_>) -> String {
     let timing = &input.workload.timing;
     let steady_end = timing.duration.0.saturating_sub(timing.cooldown.0);
-    let by_volume = over_ns(input).filter(|over| *over < steady_end);
+    let by_volume = analysis::volume_over_ns(input.workload, input.trial).filter(|over| *over < steady_end);
     let length = by_volume.unwrap_or(steady_end).saturating_sub(timing.warmup.0);
     let cooldown = if by_volume.is_some() { 0 } else { timing.cooldown.0 };
     let excluded: Vec<String> = [(timing.warmup.0, "warm-up"), (cooldown, "cool-down")]
@@ -221,13 +222,6 @@ fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Receive time of the last byte of a test with a volume, nanoseconds after the start.
-fn over_ns(input: SummaryInput<'_>) -> Option<u64> {
-    input.workload.traffic.facts().volume()?;
-    let ends = [&input.trial.client, &input.trial.server].into_iter().flatten();
-    ends.filter_map(|end| end.report.received.as_ref()?.last_ns).max()
 }
 
 fn human(metric: Metric, input: SummaryInput<'_>, value: f64) -> String {
