@@ -1,5 +1,6 @@
 //! Values that a trial does not have, or shares with other processes: they must not flatter an arm.
 use netduel_model::metric::Metric;
+use netduel_model::plan::Pair;
 use netduel_model::run::Run;
 use netduel_model::units::PerSecond;
 use netduel_model::warning::Warning;
@@ -268,4 +269,22 @@ fn warning_marks_only_the_verdicts_that_it_concerns() {
     assert_eq!(marked(stolen("a")), all[2..]);
     assert!(marked(stolen("other")).is_empty());
     assert!(marked(Warning::ClockStep { host: host("a"), step_ns: 5_000_000 }).is_empty());
+}
+
+#[test]
+fn translated_path_of_one_arm_marks_its_comparison_and_that_of_both_marks_none() {
+    let host = |name: &str| name.parse().unwrap();
+    let marked = |is_of_both: bool| {
+        let mut run = build(&Recipe { workloads: vec!["rr"], ..Recipe::default() });
+        if !is_of_both {
+            let arms = &mut run.header.plan.arms;
+            std::mem::swap(&mut arms[1].pair, &mut Pair { client: host("b"), server: host("a") });
+        }
+        let (local, seen) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
+        run.warnings = vec![Warning::AddressTranslated { client: host("a"), server: host("b"), local, seen }];
+        let analysis = analyse_run(&run);
+        let (workload, arm) = (&analysis.workloads[0], "accelerated".parse().unwrap());
+        warnings_about(&analysis, workload, Metric::LatencyP50, &arm)
+    };
+    assert_eq!((marked(true), marked(false)), (vec![], vec![0]));
 }
