@@ -278,7 +278,7 @@ fn translated_path_of_one_arm_marks_its_comparison_and_that_of_both_marks_none()
         let mut run = build(&Recipe { workloads: vec!["rr"], ..Recipe::default() });
         if !is_of_both {
             let arms = &mut run.header.plan.arms;
-            std::mem::swap(&mut arms[1].pair, &mut Pair { client: host("b"), server: host("a") });
+            arms[1].pair = Pair { client: host("b"), server: host("a") };
         }
         let (local, seen) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
         run.warnings = vec![Warning::AddressTranslated { client: host("a"), server: host("b"), local, seen }];
