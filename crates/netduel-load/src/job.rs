@@ -15,6 +15,8 @@ pub(crate) struct Job {
     pub streams: Vec<usize>,
     /// The thread number, which selects its core. The sending and the receiving thread of a stream share one.
     pub thread: usize,
+    /// Whether it begins with the first data of the peer.
+    pub follows_peer: bool,
     pub work: Work,
 }
 
@@ -25,7 +27,7 @@ impl Job {
         thread: usize,
         work: impl FnOnce(&mut Worker) -> Result<Counted, LoadError> + Send + 'static,
     ) -> Self {
-        Self { streams: vec![stream], thread, work: Box::new(work) }
+        Self { streams: vec![stream], thread, follows_peer: false, work: Box::new(work) }
     }
 
     /// A job on one stream that cannot fail.
@@ -39,11 +41,11 @@ impl Job {
 
     /// Replaces the result of the job.
     pub(crate) fn map(self, result: impl FnOnce(&Worker, Counted) -> Counted + Send + 'static) -> Self {
-        let Self { streams, thread, work } = self;
+        let Self { streams, thread, follows_peer, work } = self;
         let work = Box::new(move |worker: &mut Worker| {
             let counted = work(worker)?;
             Ok(result(worker, counted))
         });
-        Self { streams, thread, work }
+        Self { streams, thread, follows_peer, work }
     }
 }

@@ -31,6 +31,12 @@ use crate::stream_counter;
 use crate::worker::Worker;
 use crate::workload;
 
+/// Longest wait of a sender that follows its peer, nanoseconds: the peer starts a round trip of the control connections later, and its
+/// threads may wait for a core.
+const FOLLOW_MAX_NS: u64 = 2_000_000_000;
+/// How often the first data of the peer are looked for, nanoseconds.
+const FOLLOW_LOOK_NS: u64 = 1_000_000;
+
 /// All that an end needs to run.
 pub(crate) struct Supervisor {
     pub control: Arc<Control>,
@@ -100,35 +106,27 @@ impl Supervisor {
             is_unsegmented,
         })?;
         let count = jobs.len();
+        let follows_peer = jobs.iter().any(|job| job.follows_peer);
         let (sender, results) = channel();
-        let barrier = Arc::new(StartBarrier::default());
+        let start = Arc::new(Start::default());
         for (index, job) in jobs.into_iter().enumerate() {
             let worker = Worker::new(Arc::clone(&self.control), job.streams[0]);
             let core = self.core(job.thread);
             let name = format!("load-{}", job.thread);
-            let (sender, thread_barrier) = (sender.clone(), Arc::clone(&barrier));
+            let (sender, thread_start) = (sender.clone(), Arc::clone(&start));
             let spawned = spawn::builder(name).spawn(move || {
-                let finished = run_job(job, worker, core, &thread_barrier);
+                let finished = run_job(job, worker, core, &thread_start);
                 // The supervisor waits for every job, so the channel is open.
                 let _ = sender.send(finished);
             });
             if let Err(source) = spawned {
                 self.control.abort();
-                barrier.open();
+                start.open();
                 return Err(LoadError::thread_of(index + 1, count, source));
             }
         }
         drop(sender);
-        // The duration counts from the first thread that runs: to start threads takes milliseconds each where cores are busy, and a thread
-        // that gets no core for all of a short duration would have no traffic.
-        barrier.wait_for(count);
-        barrier.open();
-        if count > 0 {
-            barrier.wait_until_begun();
-        } else {
-            // An end whose kernel does the work.
-            self.control.begin();
-        }
+        self.begin(&start, count, follows_peer);
         let (series, finished) = self.attend(&results, count);
         // The port accepts no further clients for this end, and time stamping may stop.
         drop((self.registration.take(), self.stamping.take()));
@@ -141,6 +139,35 @@ impl Supervisor {
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
         let cpu = (after.user_ns - before.user_ns, after.system_ns - before.system_ns);
         Ok(self.report(&sockets, threads, counted, series, cpu))
+    }
+
+    /// Lets the threads begin, those that follow the peer with its first data.
+    fn begin(&self, start: &Start, count: usize, follows_peer: bool) {
+        // The duration counts from the first thread that runs: to start threads takes milliseconds each where cores are busy, and a thread
+        // that gets no core for all of a short duration would have no traffic.
+        start.of_all.wait_for(count);
+        start.of_all.open();
+        if count > 0 {
+            start.of_all.wait_until_begun();
+        } else {
+            // An end whose kernel does the work.
+            self.control.begin();
+        }
+        if follows_peer {
+            self.wait_for_peer();
+            start.of_followers.open();
+            start.of_followers.wait_until_begun();
+        }
+    }
+
+    /// Waits for the first data of the peer. Where none arrive, the path may be broken in that direction, and the other is measured anyway.
+    fn wait_for_peer(&self) {
+        let most_ns = FOLLOW_MAX_NS.min(self.workload.timing.duration.0 / 2);
+        let give_up_ns = self.control.started_ns().saturating_add(most_ns);
+        let has_data = || self.control.bulk_received().iter().any(|counter| counter.span().is_some());
+        while self.control.is_running() && !has_data() && clock::monotonic_ns() < give_up_ns {
+            clock::sleep_until(clock::monotonic_ns() + FOLLOW_LOOK_NS);
+        }
     }
 
     /// The core that a thread is pinned to.
@@ -241,6 +268,23 @@ impl Supervisor {
     }
 }
 
+/// The barriers that the threads of an end pass.
+#[derive(Default)]
+struct Start {
+    of_all: StartBarrier,
+    /// Of those that begin with the first data of the peer. The duration then counts from the first of them; what the peer sent until then is in
+    /// the first sample.
+    of_followers: StartBarrier,
+}
+
+impl Start {
+    /// Lets every thread pass.
+    fn open(&self) {
+        self.of_all.open();
+        self.of_followers.open();
+    }
+}
+
 /// A finished thread, besides the result of its job.
 struct Thread {
     streams: Vec<usize>,
@@ -254,14 +298,17 @@ struct Thread {
 /// A thread that has ended, and what its job counted.
 type Finished = (Thread, Result<Counted, LoadError>);
 
-fn run_job(job: Job, mut worker: Worker, core: Option<u16>, barrier: &StartBarrier) -> Finished {
+fn run_job(job: Job, mut worker: Worker, core: Option<u16>, start: &Start) -> Finished {
     if let Some(core) = core {
         match affinity::pin_this_thread(core) {
             Ok(()) => worker.pinned = Some(core),
             Err(error) => worker.errors.count("sched_setaffinity", &error),
         }
     }
-    barrier.arrive(|| worker.control.begin());
+    start.of_all.arrive(|| worker.control.begin());
+    if job.follows_peer {
+        start.of_followers.arrive(|| worker.control.begin());
+    }
     let result = (job.work)(&mut worker);
     // The thread runs this job only, so its whole CPU time is that of the job.
     let run_and_wait = usage::run_and_wait_of_this_thread();

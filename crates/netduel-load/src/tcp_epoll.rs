@@ -70,7 +70,7 @@ pub(crate) fn jobs(
                 }
                 Ok(Counted::Nothing)
             });
-            jobs.push(Job { streams, thread, work });
+            jobs.push(Job { streams, thread, follows_peer: false, work });
         };
         if receives {
             job(receive);

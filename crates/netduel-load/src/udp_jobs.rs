@@ -2,7 +2,7 @@
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-use netduel_model::workload::{Family, UdpOffload};
+use netduel_model::workload::{Family, Role, UdpOffload};
 use netduel_sys::udp;
 
 use crate::datagram::{self, Kind, kinds};
@@ -23,7 +23,9 @@ pub(crate) fn checked(settings: UdpSettings, end: &EndContext<'_>) -> Result<Vec
     if directions.0 {
         check_mtu(settings, &end.sockets.udp)?;
     }
-    Ok(jobs_from(0, directions, settings, end))
+    // The server starts first. What it sent at once would overflow the sockets of a client that does not read yet, and count as lost.
+    let follows_peer = directions == (true, true) && end.role == Role::Server;
+    Ok(jobs_from(0, directions, UdpSettings { follows_peer, ..settings }, end))
 }
 
 /// The jobs of flows whose stream indices start at `first_stream`.
@@ -60,14 +62,16 @@ pub(crate) fn jobs_from(
                 })
                 .collect();
             let work = Box::new(move |worker: &mut Worker| udp_receive::receive(worker, flows, settings));
-            jobs.push(Job { streams: streams.clone(), thread: first_stream + thread, work });
+            let (streams, thread) = (streams.clone(), first_stream + thread);
+            jobs.push(Job { streams, thread, follows_peer: false, work });
         }
         if sends {
             let flows: Vec<SendFlow> = flows(thread, data_out, end_out)
                 .map(|(stream, socket, magic, end_magic)| SendFlow { stream, socket, magic, end_magic })
                 .collect();
             let work = Box::new(move |worker: &mut Worker| udp_send::send(worker, flows, sending, None));
-            jobs.push(Job { streams, thread: first_stream + thread, work });
+            let follows_peer = settings.follows_peer;
+            jobs.push(Job { streams, thread: first_stream + thread, follows_peer, work });
         }
     }
     jobs

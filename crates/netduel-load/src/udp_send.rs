@@ -50,6 +50,8 @@ pub(crate) struct UdpSettings {
     pub timing: Timing,
     /// Arrivals that the receiver records one by one; 0 for counts only.
     pub trace: usize,
+    /// Whether this end sends from the first data of its peer on.
+    pub follows_peer: bool,
 }
 
 impl UdpSettings {
@@ -65,6 +67,7 @@ impl UdpSettings {
             window: flows.tuning.window.map(|window| window.0 as usize),
             timing,
             trace: 0,
+            follows_peer: false,
         }
     }
 }
@@ -439,6 +442,7 @@ mod tests {
             window: None,
             timing: no_time,
             trace: 0,
+            follows_peer: false,
         };
         let mut joined = Outgoing::new(settings(UdpOffload::Gso), None, None);
         assert_eq!(joined.capacity(), 128);

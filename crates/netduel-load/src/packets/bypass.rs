@@ -108,7 +108,7 @@ impl Bypass {
                     let work = Box::new(move |worker: &mut Worker| {
                         udp_send::send(worker, flows, settings, Some(sender))
                     });
-                    Job { streams, thread, work }
+                    Job { streams, thread, follows_peer: false, work }
                 };
                 senders.into_iter().enumerate().map(job).collect()
             }

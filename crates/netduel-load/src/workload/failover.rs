@@ -39,6 +39,7 @@ pub(super) fn jobs(settings: &Failover, end: &EndContext<'_>) -> Vec<Job> {
         window: None,
         timing,
         trace: room(timing.duration.0.saturating_mul(settings.rate.0) / 1_000_000_000),
+        follows_peer: false,
     };
     let probe_jobs = udp_jobs::jobs_from(probe_stream, (true, true), probes, end).into_iter();
     let mut jobs: Vec<Job> = probe_jobs

@@ -3,6 +3,7 @@ use netduel_load::{END_MARKERS, LoadError, prepare_client, prepare_server};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
 use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, UdpStream};
+use netduel_sys::clock;
 
 use crate::harness::{LIMIT, TOKEN, check_flows, loopback, notification, run_pair, turn, workload};
 
@@ -231,4 +232,57 @@ fn volume_is_sent_exactly_over_all_flows() {
         }
         assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]));
     }
+}
+
+#[test]
+fn server_that_also_sends_begins_with_the_first_data_of_the_client() {
+    let _turn = turn();
+    let mut traffic = udp(2, Direction::Both, 200, Some(3_200_000), UdpOffload::None);
+    if let Traffic::UdpStream(UdpStream { tuning, .. }) = &mut traffic {
+        tuning.volume = Some(Bytes(80_000));
+    }
+    let workload = workload(traffic, Family::Ipv4, 60_000);
+    let address = loopback(workload.family);
+    let server = prepare_server(&workload, address, TOKEN).unwrap();
+    let client = prepare_client(&workload, address, server.ports(), TOKEN, LIMIT).unwrap();
+    let ((notify, done_server), (notify_client, done_client)) = (notification(), notification());
+    let server = server.start(notify);
+    // Its first datagram would be due at once.
+    while server.live().elapsed_ns < 50_000_000 {
+        std::thread::yield_now();
+    }
+    assert_eq!(server.live().sent_bytes, 0, "the client reads nothing yet");
+    let client = client.start(notify_client);
+    for done in [done_client, done_server] {
+        done.recv_timeout(LIMIT).unwrap();
+    }
+    let (client, server) = (client.join().unwrap(), server.join().unwrap());
+    for (sender, receiver) in [(&client, &server), (&server, &client)] {
+        check_one_way(sender, receiver, 200, UdpOffload::None);
+        assert_eq!(sender.sent.as_ref().unwrap().messages, 400);
+        check_flows(sender);
+    }
+}
+
+#[test]
+fn server_sends_although_the_data_of_the_client_do_not_arrive() {
+    let _turn = turn();
+    let traffic = udp(1, Direction::Both, 200, Some(3_200_000), UdpOffload::None);
+    let workload = workload(traffic, Family::Ipv4, 400);
+    let address = loopback(workload.family);
+    let server = prepare_server(&workload, address, TOKEN).unwrap();
+    let client = prepare_client(&workload, address, server.ports(), TOKEN, LIMIT).unwrap();
+    let (notify, done) = notification();
+    // The client is connected, and never starts.
+    let started_ns = clock::monotonic_ns();
+    let server = server.start(notify);
+    while server.live().sent_bytes == 0 && !server.is_done() {
+        assert!(clock::monotonic_ns() - started_ns < LIMIT.as_nanos() as u64, "the server waits without end");
+        std::thread::yield_now();
+    }
+    assert!(clock::monotonic_ns() - started_ns >= 200_000_000, "it waits for half of the duration");
+    server.finish();
+    done.recv_timeout(LIMIT).unwrap();
+    assert!(server.join().unwrap().sent.unwrap().messages > 0);
+    drop(client);
 }
