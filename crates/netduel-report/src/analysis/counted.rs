@@ -123,6 +123,23 @@ impl<'a> Counted<'a> {
     }
 }
 
+/// Units per second in the steady window of a trial that ends with its volume, over all directions: what they moved in the time of the slowest.
+/// The sum of their rates would be one that the path never had, where one direction is over before the other.
+pub(super) fn rate_of_volumes(
+    directions: &[Counted<'_>],
+    workload: &Workload,
+    amount: impl Fn(&IntervalSample) -> u64,
+) -> Option<f64> {
+    let window = workload.steady_window();
+    let (mut all, mut longest) = (0.0, 0.0_f64);
+    for direction in directions {
+        let Moved { amount, seconds } = direction.moved(workload, (window.start, window.end), &amount)?;
+        all += amount;
+        longest = longest.max(seconds);
+    }
+    (longest > 0.0).then(|| all / longest)
+}
+
 /// Whether the time ends the traffic of a trial.
 fn ends_by_time(workload: &Workload) -> bool {
     let facts = workload.traffic.facts();

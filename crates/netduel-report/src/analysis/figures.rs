@@ -7,7 +7,7 @@ use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 
-use super::counted::{Counted, rate_on_its_clock};
+use super::counted::{self, Counted, rate_on_its_clock};
 use super::{machine, responsiveness, search};
 
 const BYTES_PER_GIGABYTE: f64 = 1e9;
@@ -79,13 +79,17 @@ pub(super) fn steady_bounds(workload: &Workload) -> (u64, u64) {
     (window.start, window.end)
 }
 
-/// Received units per second in the steady window; the sum of both directions with bidirectional traffic. Where nothing arrived of what was
-/// sent the rate is less than one unit in the window, which stands for it: without the trial the arm that lost all would look better than it is.
+/// Received units per second in the steady window; the sum of both directions with bidirectional traffic, of volumes in the time of the slower
+/// one. Where nothing arrived of what was sent the rate is less than one unit in the window, which stands for it: without the trial the arm that
+/// lost all would look better than it is.
 fn steady_rate(workload: &Workload, trial: &Trial, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
-    let mut rate = 0.0;
-    for received in receivers(workload, trial)? {
-        rate += received.in_steady_window(workload, &amount)?;
-    }
+    let received = receivers(workload, trial)?;
+    let rate = if workload.traffic.facts().volume().is_some() {
+        counted::rate_of_volumes(&received, workload, amount)?
+    } else {
+        let rates = received.into_iter().map(|received| received.in_steady_window(workload, &amount));
+        rates.sum::<Option<f64>>()?
+    };
     let (from, to) = steady_bounds(workload);
     Some(if rate > 0.0 { rate } else { 1e9 / to.checked_sub(from).filter(|length| *length > 0)? as f64 })
 }

@@ -3,6 +3,7 @@ use netduel_model::trial::Trial;
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Workload};
 use netduel_stats::summary;
 
+use super::counted::Counted;
 use super::figures;
 
 /// Maximum number of points: more are not visible on a screen, and a report must stay small.
@@ -40,7 +41,8 @@ pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
     bins(workload)
         .into_iter()
         .filter(|(from, to)| *from >= start && *to <= end)
-        .filter_map(|(from, to)| in_bin(workload, trial, from, to))
+        // Only where all directions run: the end of one is no fall of the rate.
+        .filter_map(|(from, to)| in_bin_by_direction(workload, trial, from, to)?.into_iter().sum())
         .collect()
 }
 
@@ -48,11 +50,21 @@ fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64>
     if workload.traffic.facts().bulk.is_none() {
         return round_trip_in_bin(trial, from, to);
     }
-    let mut rate = 0.0;
-    for received in figures::receivers(workload, trial)? {
-        rate += received.in_interval(workload, (from, to), |sample| sample.bytes)? * 8.0;
+    let rates = in_bin_by_direction(workload, trial, from, to)?;
+    // Of volumes one direction may be over before the other.
+    let is_over = |rate: &Option<f64>| rate.is_none() && workload.traffic.facts().volume().is_some();
+    if rates.iter().all(Option::is_none) {
+        return None;
     }
-    Some(rate)
+    rates.into_iter().filter(|rate| !is_over(rate)).sum()
+}
+
+/// The rate of each direction in an interval, bit/s; absent where an end has no count.
+fn in_bin_by_direction(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<Vec<Option<f64>>> {
+    let rate = |received: Counted<'_>| {
+        Some(received.in_interval(workload, (from, to), |sample| sample.bytes)? * 8.0)
+    };
+    Some(figures::receivers(workload, trial)?.into_iter().map(rate).collect())
 }
 
 /// The median round trip of an interval, nanoseconds.

@@ -1,7 +1,9 @@
 //! The steady window of a receiver, which starts before its sender and whose data may stop early.
 use netduel_model::metric::Metric;
 use netduel_model::sample::{Flow, IntervalSample};
-use netduel_report::analysis::{Bound, bound_of, value_of};
+use netduel_model::units::Bytes;
+use netduel_model::workload::{Direction, Role, Traffic};
+use netduel_report::analysis::{Bound, bound_of, rate_received_by, value_of};
 
 use crate::figures::{SECOND, first, flow, report};
 
@@ -54,5 +56,40 @@ fn data_that_stop_or_begin_late_on_the_path_lower_the_rate() {
         let value = value_of(Metric::Throughput, &workload, &trial, true).unwrap();
         assert!((value / 1e6 - megabits).abs() < 1e-5, "{seconds:?}: {value}");
         assert_eq!(bound_of(Metric::Throughput, &workload, &trial, true), bound, "{seconds:?}");
+    }
+}
+
+#[test]
+fn volumes_both_ways_have_the_rate_of_the_time_that_both_took() {
+    let (mut workload, mut trial) = first("bulk");
+    (workload.timing.duration.0, workload.timing.warmup.0, workload.timing.cooldown.0) = (60 * SECOND, 0, 0);
+    let Traffic::TcpStream(stream) = &mut workload.traffic else { panic!("bulk data") };
+    (stream.direction, stream.tuning.volume) = (Direction::Both, Some(Bytes(40_000_000)));
+    // The same volume in 1 s and in 4 s.
+    let volume = |seconds: u64| {
+        let sample = |second: u64| IntervalSample {
+            end_ns: (second + 1) * SECOND,
+            length_ns: SECOND,
+            bytes: 40_000_000 / seconds,
+            messages: 40,
+        };
+        Flow {
+            bytes: 40_000_000,
+            messages: 40 * seconds,
+            first_ns: Some(0),
+            last_ns: Some(seconds * SECOND),
+            series: (0..seconds).map(sample).collect(),
+        }
+    };
+    for (is_client, sends_s, receives_s) in [(true, 1, 4), (false, 4, 1)] {
+        let end = report(&mut trial, is_client);
+        (end.sent, end.received) = (Some(volume(sends_s)), Some(volume(receives_s)));
+    }
+    let metric = Metric::Throughput;
+    let value = value_of(metric, &workload, &trial, true).unwrap();
+    assert!((value / 1e6 - 160.0).abs() < 1e-3, "640 Mbit in 4 s, not 320 Mbit/s and 80 Mbit/s: {value}");
+    for (role, megabits) in [(Role::Server, 320.0), (Role::Client, 80.0)] {
+        let value = rate_received_by(role, metric, &workload, &trial).unwrap();
+        assert!((value / 1e6 - megabits).abs() < 1e-3, "{role:?}: {value}");
     }
 }
