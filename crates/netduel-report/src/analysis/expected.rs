@@ -18,12 +18,20 @@ pub struct Expected {
     pub whose: String,
     /// Why the limit may not apply; absent when no reason is known.
     pub doubt: Option<String>,
+    /// Of traffic both ways the limit of each sender: one direction can be at its limit while the sum is not.
+    #[serde(skip)]
+    pub by_sender: Vec<(Role, Expected)>,
 }
 
 /// Above this multiple of a limit the limit does not apply. Token buckets exceed a limit for a short time only.
 const BEYOND: f64 = 1.1;
 
 impl Expected {
+    /// A limit that the plan names, Mbit/s.
+    fn planned(mbps: u32, whose: String) -> Self {
+        Self { bps: f64::from(mbps) * 1e6, whose, doubt: None, by_sender: Vec::new() }
+    }
+
     /// `5.7 Gbit/s of 6 Gbit/s, 95 % of Standard_DS4_v2's limit (dsv2-series of 2024-07-29)`.
     pub fn share_words(&self, rate_bps: f64) -> String {
         let mut doubt = self.doubt.as_ref().map(|doubt| format!("; this limit {doubt}")).unwrap_or_default();
@@ -54,13 +62,13 @@ pub fn of(
         Direction::Down => &[Role::Server],
         Direction::Both => &[Role::Client, Role::Server],
     };
-    if let Some(mbps) = arm.expect_mbps {
-        let bps = f64::from(mbps) * 1e6 * senders.len() as f64;
-        return Some(Expected { bps, whose: "the expected rate of the pair".to_owned(), doubt: None });
-    }
-    let limits: Vec<Expected> =
-        senders.iter().map(|role| of_host(plan, hosts, arm.pair.host(*role))).collect::<Option<_>>()?;
-    limits.into_iter().reduce(|one, other| Expected {
+    let of_sender = |role: &Role| match arm.expect_mbps {
+        Some(mbps) => Some(Expected::planned(mbps, "the expected rate of the pair".to_owned())),
+        None => of_host(plan, hosts, arm.pair.host(*role)),
+    };
+    let limits: Vec<Expected> = senders.iter().map(of_sender).collect::<Option<_>>()?;
+    let by_sender: Vec<(Role, Expected)> = senders.iter().copied().zip(limits.iter().cloned()).collect();
+    let sum = limits.into_iter().reduce(|one, other| Expected {
         bps: one.bps + other.bps,
         whose: if one.whose == other.whose {
             one.whose
@@ -68,7 +76,9 @@ pub fn of(
             format!("{} and {}", one.whose, other.whose)
         },
         doubt: one.doubt.or(other.doubt),
-    })
+        by_sender: Vec::new(),
+    })?;
+    Some(if by_sender.len() > 1 { Expected { by_sender, ..sum } } else { sum })
 }
 
 fn of_host(
@@ -78,8 +88,7 @@ fn of_host(
 ) -> Option<Expected> {
     let planned = plan.hosts.get(name)?;
     if let Some(mbps) = planned.expect_mbps {
-        let whose = format!("the expected rate of host {name}");
-        return Some(Expected { bps: f64::from(mbps) * 1e6, whose, doubt: None });
+        return Some(Expected::planned(mbps, format!("the expected rate of host {name}")));
     }
     let found = hosts.get(name).and_then(size_of);
     let size = size::named(planned.size.as_deref().or(found)?)?;
@@ -87,6 +96,7 @@ fn of_host(
         bps: size.rate().0 as f64,
         whose: format!("{}'s limit ({})", size.name, size.source()),
         doubt: Some(size.doubt.clone()).filter(|doubt| !doubt.is_empty()),
+        by_sender: Vec::new(),
     })
 }
 

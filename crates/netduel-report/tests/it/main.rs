@@ -3,6 +3,7 @@
 
 mod bed;
 mod bed_findings;
+mod both_ends;
 mod bounds;
 mod browser;
 mod builder;

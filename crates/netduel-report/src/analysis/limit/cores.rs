@@ -130,6 +130,12 @@ fn pinned_full(end: &TrialEnd) -> Option<Core> {
 impl Evidence<'_> {
     /// The core of an end as a cause. Both ends of a round trip send and receive.
     fn core_of(&self, end: &TrialEnd) -> Cause {
+        if let [Some(one), Some(other)] = [self.sender, self.receiver].map(pinned_full)
+            && self.shared_machine
+            && one.number == other.number
+        {
+            return Cause::SharedCore;
+        }
         let is_request = self.workload.traffic.facts().unit.is_request();
         match (is_request, end.report.role) {
             (true, Role::Client) => Cause::ClientCore,

@@ -50,6 +50,8 @@ pub(super) struct Evidence<'a> {
     pub rate_bps: Option<f64>,
     /// The throughput of the direction from the sender to the receiver, bit/s.
     pub received_bps: Option<f64>,
+    /// The limits of the senders of traffic both ways, each with the throughput of its direction, bit/s.
+    pub limits_by_sender: Vec<(Role, &'a Expected, f64)>,
     /// The rate over time.
     pub course: Vec<f64>,
     pub tcp: Option<Connections>,
@@ -95,6 +97,14 @@ impl<'a> Evidence<'a> {
             expected,
             rate_bps: figures::value_of(rate, workload, trial, shared_machine),
             received_bps: figures::rate_received_by(receiver.report.role, rate, workload, trial),
+            limits_by_sender: expected
+                .into_iter()
+                .flat_map(|expected| &expected.by_sender)
+                .filter_map(|(role, limit)| {
+                    let bps = figures::rate_received_by(role.opposite(), rate, workload, trial)?;
+                    Some((*role, limit, bps))
+                })
+                .collect(),
             course: series::steady(workload, trial),
             tcp: connections(sender, workload),
             sent: ways.iter().map(|way| way.sent).fold(0, u64::saturating_add),

@@ -43,6 +43,8 @@ pub enum Cause {
     ClientCore,
     /// The thread of the server, or the core it was pinned to, was saturated: in a workload of round trips.
     ServerCore,
+    /// The core to which both ends of one machine were pinned was saturated.
+    SharedCore,
     /// CPU contention: threads waited for cores, and other processes used CPU time.
     CpuContention,
     /// The kernel's packet processing saturated one core.
@@ -100,6 +102,7 @@ impl Cause {
             Self::ReceiverCore
             | Self::ClientCore
             | Self::ServerCore
+            | Self::SharedCore
             | Self::CpuContention
             | Self::AllCores => of_cores || self.is_core_of_an_end() || self == Self::SingleQueue,
             Self::SoftirqCore | Self::SingleQueue => {
@@ -133,7 +136,7 @@ impl Cause {
     }
 
     fn is_core_of_a_receiver(self) -> bool {
-        matches!(self, Self::ReceiverCore | Self::ClientCore | Self::ServerCore)
+        matches!(self, Self::ReceiverCore | Self::ClientCore | Self::ServerCore | Self::SharedCore)
     }
 
     fn is_core_of_an_end(self) -> bool {
@@ -153,6 +156,7 @@ impl Cause {
             Self::ReceiverCore => "the receiver's core",
             Self::ClientCore => "the client's core",
             Self::ServerCore => "the server's core",
+            Self::SharedCore => "the core that both ends share",
             Self::CpuContention => "CPU contention from other processes",
             Self::SoftirqCore => "softirq processing on one core",
             Self::SingleQueue => "a single receive queue: one core does all packet processing",
@@ -213,6 +217,7 @@ pub fn limit_of(
         | Cause::ReceiverCore
         | Cause::ClientCore
         | Cause::ServerCore
+        | Cause::SharedCore
         | Cause::AllCores => words.extend(evidence.other_processes()),
         _ => {}
     }

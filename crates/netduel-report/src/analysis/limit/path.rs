@@ -98,6 +98,14 @@ impl Evidence<'_> {
             && AT_LIMIT.contains(&(rate / expected.bps))
         {
             found.push((Cause::RateCap, expected.share_words(rate)));
+            return found;
+        }
+        // Of traffic both ways one direction alone may be at its limit.
+        for (sender, limit, rate) in &self.limits_by_sender {
+            if AT_LIMIT.contains(&(rate / limit.bps)) {
+                let words = format!("of the {}'s data {}", sender.word(), limit.share_words(*rate));
+                found.push((Cause::RateCap, words));
+            }
         }
         found
     }
