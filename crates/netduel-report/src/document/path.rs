@@ -31,7 +31,7 @@ fn figure(analysis: &Analysis) -> Figure {
     let rows = ends.filter_map(|(arm, role)| bar(analysis, arm, role)).collect();
     Figure {
         title: "Share of bytes by interface".to_owned(),
-        reading: "All trials together. Bridges and bonds are excluded: their bytes are counted on the interfaces below them. Hatched: \
+        reading: "All trials together. Bridges and bonds are excluded: their bytes are counted on the interfaces below them. Dotted: \
                   interfaces that the plan does not expect."
             .to_owned(),
         alternative: "share of bytes by interface; the list above has the same".to_owned(),

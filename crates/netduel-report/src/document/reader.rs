@@ -43,7 +43,7 @@ fn compared(analysis: &Analysis) -> String {
     }
 }
 
-/// What was found: the first metric of each workload for two arms, the number of results for more.
+/// What was found: the first metric of each workload and its cost for two arms, the number of results for more.
 fn result(analysis: &Analysis) -> Text {
     let arms: Vec<&ArmName> = analysis.plan.arms.iter().map(|arm| &arm.name).collect();
     match arms.as_slice() {
@@ -73,18 +73,39 @@ fn result(analysis: &Analysis) -> Text {
     }
 }
 
-/// The first verdict of a workload, without its interval.
+/// The first verdict of a workload and that of its CPU time, what it costs, when that is known; without their intervals.
 fn clause(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
-    let metric = workload.judged.iter().find(|metric| comparison(metric, arm).is_some())?;
+    let mut compared = workload.judged.iter().filter(|metric| comparison(metric, arm).is_some());
+    let first = compared.next()?;
+    let (tone, verdict) = short_verdict(first, arm)?;
+    let title = format!("{} of {}{} ", first.title(), workload.name, colon(tone));
+    let text = Text::from(title).and(verdict, Style::Tone(tone));
+    let cost = compared.find(|metric| metric.metric.is_cpu());
+    let Some((metric, (tone, verdict))) = cost
+        .and_then(|metric| Some((metric, short_verdict(metric, arm)?)))
+        .filter(|(_, (tone, _))| *tone != Tone::Open)
+    else {
+        return Some(text);
+    };
+    // `CPU 76 % less per GB`: the verdict names the unit itself.
+    let title = match metric.title().split_once(" per ") {
+        Some((title, _)) if verdict.contains(" per ") => title,
+        _ => metric.title(),
+    };
+    Some(text.and(format!(", {title}{} ", colon(tone)), Style::Plain).and(verdict, Style::Tone(tone)))
+}
+
+/// The verdict of an arm without its interval.
+fn short_verdict(metric: &MetricAnalysis, arm: &ArmName) -> Option<(Tone, String)> {
     let compared = comparison(metric, arm)?;
-    let tone = words::tone(metric.metric, compared.judged.as_ref());
     let verdict = words::verdict(metric.metric, compared);
-    let verdict = verdict.split(" [").next().unwrap_or_default().to_owned();
-    let colon = if matches!(tone, Tone::Better | Tone::Worse) { "" } else { ":" };
-    Some(
-        Text::from(format!("{} of {}{colon} ", metric.title(), workload.name))
-            .and(verdict, Style::Tone(tone)),
-    )
+    let tone = words::tone(metric.metric, compared.judged.as_ref());
+    Some((tone, verdict.split(" [").next().unwrap_or_default().to_owned()))
+}
+
+/// A colon precedes a verdict that does not continue the sentence.
+fn colon(tone: Tone) -> &'static str {
+    if matches!(tone, Tone::Better | Tone::Worse) { "" } else { ":" }
 }
 
 fn comparison<'a>(metric: &'a MetricAnalysis, arm: &ArmName) -> Option<&'a crate::analysis::Comparison> {

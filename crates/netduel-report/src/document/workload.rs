@@ -69,12 +69,13 @@ fn distribution(workload: &WorkloadAnalysis) -> Vec<Block> {
          packet counts again at each virtual interface that it passes"
             .to_owned(),
     );
+    let title = if table.rows.is_empty() { "CPU distribution" } else { "Queue and CPU distribution" };
     let tables = [table.without_empty_columns(), by_core].into_iter().filter(|table| !table.rows.is_empty());
     let tables: Vec<Block> = tables.map(Block::Table).collect();
     if tables.is_empty() {
         return tables;
     }
-    [vec![Block::Heading("Queue and CPU distribution".to_owned())], tables].concat()
+    [vec![Block::Heading(title.to_owned())], tables].concat()
 }
 
 /// The bottleneck of each arm; empty without a valid trial.

@@ -84,7 +84,8 @@ fn background(paint: Paint) -> String {
     match paint {
         Paint::Expected => "color-mix(in srgb, var(--arm-1) 22%, var(--paper))".to_owned(),
         Paint::Other => {
-            "repeating-linear-gradient(45deg, var(--arm-2) 0 3px, var(--paper) 3px 6px)".to_owned()
+            // Dots: a hatched bar is that of the baseline.
+            "radial-gradient(circle, var(--arm-2) 1.6px, var(--paper) 2px) 0 0 / 6px 6px".to_owned()
         }
         Paint::Class(class) => format!("var(--class-{class})"),
         Paint::Between => "var(--rule)".to_owned(),

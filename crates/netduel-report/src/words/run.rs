@@ -324,39 +324,55 @@ pub fn question(plan: &ResolvedPlan) -> String {
     }
 }
 
-/// The rules of counting.
+/// The rules of counting that concern a run.
 pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     let design = &plan.design;
     let (confidence, equivalence) = (design.confidence, design.equivalence);
-    let mut rules = vec![
-        ("Rates", "Payload received in the steady window (without warm-up and cool-down), all streams; with traffic in both \
-          directions the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()),
-        ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial and all directions, from exact counts of both \
+    let has = |test: &dyn Fn(&Facts<'_>) -> bool| {
+        plan.arms.iter().flat_map(|arm| &arm.workloads).any(|workload| test(&workload.traffic.facts()))
+    };
+    let can_yield = |metrics: &[Metric]| {
+        has(&|facts| metrics.iter().any(|metric| facts.possible_metrics.contains(metric)))
+    };
+    let mut rules = Vec::new();
+    if can_yield(&[Metric::Throughput, Metric::DatagramRate]) {
+        rules.push(("Rates", "Payload received in the steady window (without warm-up and cool-down), all streams; with traffic in both \
+          directions the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()));
+    }
+    if can_yield(&[Metric::Loss]) {
+        rules.push(("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial and all directions, from exact counts of both \
           ends. Datagrams dropped at the receiver's socket arrived while its program, netduel, was too slow: they were not lost on the path. Drops that an interface or qdisc of the two hosts counts are a \
-          limit of the host. The rest was lost on the path or is not accounted for.".to_owned()),
-        ("Packets", "Packets that the receiver's interface counted over the whole trial, per second between the first and the last \
-          arrival. With segmentation offload a packet can contain many datagrams.".to_owned()),
-        ("Latency", "Full round trips at the client that began in the steady window, in a histogram with three significant \
+          limit of the host. The rest was lost on the path or is not accounted for.".to_owned()));
+    }
+    if can_yield(&[Metric::PacketRate]) {
+        rules.push(("Packets", "Packets that the receiver's interface counted over the whole trial, per second between the first and the last \
+          arrival. With segmentation offload a packet can contain many datagrams.".to_owned()));
+    }
+    if has(&|facts| facts.has_round_trips) {
+        rules.push(("Latency", "Full round trips at the client that began in the steady window, in a histogram with three significant \
           digits. One that ends after the window, or after the trial, counts. In an open loop its time begins at the scheduled time. A transaction of tcp-crr is complete when its connection was made, its \
-          response read, and the end of the stream received. Time-stamped round trips have a separate histogram.".to_owned()),
+          response read, and the end of the stream received. Time-stamped round trips have a separate histogram.".to_owned()));
+    }
+    rules.extend([
         ("CPU", "Busy time of all cores of both hosts over the whole trial (a shared machine counts once), divided by the amount \
           received in the whole trial.".to_owned()),
         ("Kernel counters", "Softirq: work that the kernel defers from interrupts and system calls, with network traffic mainly the \
           processing of packets. time_squeeze: rounds of packet reception that ended at their limit of packets or time while packets were \
           waiting. DSACK: the receiver reports that data arrived twice, so the retransmit was spurious.".to_owned()),
-        ("Comparison", "Each arm against the baseline of the same block. Hodges-Lehmann estimate of the ratio (of the difference for \
-          loss and retransmits) with its Wilcoxon signed-rank interval.".to_owned()),
-        ("Verdict", format!("All comparisons of the run are one family with {confidence} confidence (Holm's procedure). The \
-          interval in brackets decided the verdict. \"No difference beyond\" is an equivalence test at \
-          {equivalence}.")),
-        ("Values", "The value of an arm is the median of its valid trials, with the quartiles in brackets and the number of trials. The \
-          ratio of two medians can differ from the estimate of the verdict, which pairs the arms within blocks.".to_owned()),
-        ("Excluded", "Failed trials, and trials whose bytes took another path than that of the arm. Nothing else is excluded; \
-          outliers stay.".to_owned()),
-    ];
-    let has = |test: &dyn Fn(&Facts<'_>) -> bool| {
-        plan.arms.iter().flat_map(|arm| &arm.workloads).any(|workload| test(&workload.traffic.facts()))
-    };
+    ]);
+    if plan.compares() {
+        rules.extend([
+            ("Comparison", "Each arm against the baseline of the same block. Hodges-Lehmann estimate of the ratio (of the difference for \
+              loss and retransmits) with its Wilcoxon signed-rank interval.".to_owned()),
+            ("Verdict", format!("All comparisons of the run are one family with {confidence} confidence (Holm's procedure). The \
+              interval in brackets decided the verdict. \"No difference beyond\" is an equivalence test at \
+              {equivalence}.")),
+            ("Values", "The value of an arm is the median of its valid trials, with the quartiles in brackets and the number of trials. The \
+              ratio of two medians can differ from the estimate of the verdict, which pairs the arms within blocks.".to_owned()),
+        ]);
+    }
+    rules.push(("Excluded", "Failed trials, and trials whose bytes took another path than that of the arm. Nothing else is excluded; \
+          outliers stay.".to_owned()));
     if has(&|facts| facts.possible_metrics.contains(&Metric::Responsiveness)) {
         rules.push((
             "Responsiveness",
