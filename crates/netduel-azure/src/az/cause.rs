@@ -136,6 +136,9 @@ impl fmt::Display for Cause {
             Self::Version { message } => {
                 write!(f, "this `az` does not know an argument ({message}); update it with `az upgrade`")
             }
+            Self::Other { code: Some(code), message } if !message.contains(code.as_str()) => {
+                write!(f, "{message} ({code})")
+            }
             Self::Other { message, .. } => f.write_str(message),
         }
     }
@@ -303,9 +306,12 @@ fn is_advice(line: &str) -> bool {
         || line.starts_with("To check existing issues")
 }
 
-/// A message on one line, not longer than is readable.
+/// A message on one line, not longer than is readable, without the full stop: the sentence of netduel goes on.
 fn shortened(message: &str) -> String {
-    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.ends_with('.') && !line.ends_with("..") {
+        line.pop();
+    }
     if line.chars().count() <= MESSAGE_MAX {
         return line;
     }
@@ -347,7 +353,7 @@ mod tests {
         for (stderr, exit, part) in [
             (HIDDEN, 1, "wait, and repeat"),
             (EXPIRED, 1, "run `az login`"),
-            (NOT_FOUND, 3, "The Resource 'nope' was not found."),
+            (NOT_FOUND, 3, "The Resource 'nope' was not found (ResourceNotFound)"),
             (UNKNOWN_ARGUMENT, 2, "(unrecognized arguments: --nosuch); update it"),
             ("ERROR: Please run 'az login' to setup account.\n", 1, "run `az login`"),
             ("ERROR: Operation returned an invalid status 'Unauthorized'\n", 1, "run `az login`"),
@@ -372,7 +378,7 @@ mod tests {
             (
                 "ERROR: (OperationNotAllowed) Something else is not allowed\n",
                 1,
-                "Something else is not allowed",
+                "Something else is not allowed (OperationNotAllowed)",
             ),
         ] {
             let text = Cause::of_output(stderr, Some(exit)).to_string();

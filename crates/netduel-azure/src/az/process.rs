@@ -162,7 +162,8 @@ mod tests {
     fn failure_has_the_cause_from_standard_error() {
         let script = "echo 'ERROR: (ResourceNotFound) nothing there' >&2; exit 3";
         let error = shell().call(&["-c", script, "--name", "x"], CALL_LIMIT).unwrap_err().to_string();
-        assert!(error.starts_with("`az -c ") && error.ends_with("exit 3'` failed: nothing there"), "{error}");
+        let end = "exit 3'` failed: nothing there (ResourceNotFound)";
+        assert!(error.starts_with("`az -c ") && error.ends_with(end), "{error}");
     }
 
     #[test]

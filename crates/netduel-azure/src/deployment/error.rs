@@ -1,5 +1,6 @@
 //! Why a bed could not be created, watched or deleted.
 use netduel_model::bed::money::Money;
+use netduel_model::units::plural;
 
 use crate::az::CallError;
 use crate::az::cause::{Cause, Quota};
@@ -73,7 +74,7 @@ pub enum BedError {
         proposed: Vec<String>,
     },
     /// The size has fewer NICs than its page says.
-    #[error("{size} has {most} NICs in {region}, and each VM of the bed has {needed}; {}", choose(.proposed))]
+    #[error("{size} has {} in {region}, and each VM of the bed has {needed}; {}", plural(*.most, "NIC"), choose(.proposed))]
     TooFewNics {
         /// The size.
         size: String,
@@ -91,13 +92,14 @@ pub enum BedError {
     Quota(Quota),
     /// The bed costs more than its budget.
     #[error(
-        "the bed costs {cost} until its shutdown in {hours:.1} h ({price} an hour), and its budget is {budget}; raise `budget`, or choose an earlier shutdown or a smaller size"
+        "the bed costs {cost} {} ({price} an hour), and its budget is {budget}; raise `budget`, or choose an earlier shutdown or a smaller size",
+        during(*.hours)
     )]
     Budget {
-        /// Until the shutdown.
+        /// Until the shutdown; of a day without one.
         cost: Money,
-        /// Time until then.
-        hours: f64,
+        /// Time until the shutdown; absent without one.
+        hours: Option<f64>,
         /// For an hour.
         price: Money,
         /// The limit of the file.
@@ -177,6 +179,14 @@ fn failures(failures: &[Failure]) -> String {
     let lines =
         causes.iter().map(|(cause, resources)| format!("failed to create {}: {cause}", resources.join(", ")));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The time of a cost.
+fn during(hours: Option<f64>) -> String {
+    match hours {
+        Some(hours) => format!("until its shutdown in {hours:.1} h"),
+        None => "a day, and has no shutdown".to_owned(),
+    }
 }
 
 /// What to do about a size; the table may have none that would do.

@@ -79,14 +79,14 @@ pub fn prepare_with(
     Ok(Prepared { subscription, tags, exists: existing.is_some(), price: dated })
 }
 
-/// Checks the cost until the next shutdown. `price` is that of all VMs for an hour.
+/// Checks the cost until the next shutdown, of a day without one. `price` is that of all VMs for an hour.
 fn check_budget(bed: &Bed, price: Option<&Money>, unix_s: u64) -> Result<(), BedError> {
     let Some(budget) = &bed.budget else { return Ok(()) };
     let Some(price) = price else {
         return Err(BedError::PriceUnknown { size: bed.size.name.clone(), region: bed.region.clone() });
     };
-    let hours = bed.shutdown.map_or(DAY_H, |time| f64::from(time.minutes_after(unix_s)) / 60.0);
-    let cost = price.times(hours);
+    let hours = bed.shutdown.map(|time| f64::from(time.minutes_after(unix_s)) / 60.0);
+    let cost = price.times(hours.unwrap_or(DAY_H));
     if cost.amount > budget.amount {
         return Err(BedError::Budget { cost, hours, price: price.clone(), budget: budget.clone() });
     }

@@ -142,7 +142,7 @@ fn size_without_accelerated_networking_or_nics_is_refused_with_others() {
     let single = SKU
         .replace("\"MaxNetworkInterfaces\", \"value\": \"2\"", "\"MaxNetworkInterfaces\", \"value\": \"1\"");
     let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, single.as_str())]);
-    assert!(error.contains("has 1 NICs in westeurope, and each VM of the bed has 2"), "{error}");
+    assert!(error.contains("has 1 NIC in westeurope, and each VM of the bed has 2"), "{error}");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn bed_beyond_its_budget_is_refused() {
     assert!(error.contains("costs 4.25 USD until its shutdown in 8.5 h (0.50 USD an hour)"), "{error}");
     prepared("budget = \"4.30 USD\"", &GOOD).unwrap();
     let error = refused("budget = \"11 USD\"\nshutdown = \"off\"", &GOOD);
-    assert!(error.contains("costs 12.00 USD"), "{error}");
+    assert!(error.contains("costs 12.00 USD a day, and has no shutdown"), "{error}");
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn deployment_that_fails_without_a_resource_has_its_own_error() {
     let shown = r#"{"provisioningState": "Failed", "error": {"code": "DeploymentFailed", "message": "outer",
         "details": [{"code": "Strange", "message": "inner"}]}}"#;
     let (_, result) = watched(&mut FakeAz::new([(SHOW, shown), (LIST, "[]")]));
-    assert_eq!(result.unwrap_err().to_string(), "failed to create the bed: inner");
+    assert_eq!(result.unwrap_err().to_string(), "failed to create the bed: inner (Strange)");
 }
 
 #[test]

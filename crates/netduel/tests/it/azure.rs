@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::support::{Bench, Finished, UnderWay, signal, until};
 
 /// A test's folder with `az`, a key and a bed.
-struct Scene {
-    bench: Bench,
+pub struct Scene {
+    pub bench: Bench,
     answers: Map<String, Value>,
 }
 
@@ -27,7 +27,7 @@ pub fn prints(document: &Value) -> Value {
 }
 
 /// A failure with this text on standard error.
-fn fails(text: &str) -> Value {
+pub fn fails(text: &str) -> Value {
     json!([{ "err": text, "code": 1 }])
 }
 
@@ -72,12 +72,12 @@ pub fn answers() -> [(&'static str, Value); 13] {
 }
 
 /// The use of a quota of 10 vCPUs.
-fn usage(current: &str) -> Value {
+pub fn usage(current: &str) -> Value {
     prints(&json!([{ "limit": "10", "currentValue": current, "name": { "value": "standardDSv3Family" } }]))
 }
 
 /// The operations of a deployment: one of a VM.
-fn operation(name: &str, state: &str, message: &Value) -> Value {
+pub fn operation(name: &str, state: &str, message: &Value) -> Value {
     let target = json!({ "resourceName": name, "resourceType": "Microsoft.Compute/virtualMachines" });
     prints(
         &json!([{ "properties": { "provisioningState": state, "targetResource": target, "statusMessage": message } }]),
@@ -85,7 +85,7 @@ fn operation(name: &str, state: &str, message: &Value) -> Value {
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut scene = Self { bench: Bench::new(), answers: Map::new() };
         fs::create_dir(scene.at("bin")).unwrap();
         symlink(fake_az(), scene.at("bin/az")).unwrap();
@@ -97,29 +97,29 @@ impl Scene {
         scene
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         self.bench.path().join(name)
     }
 
     /// Sets the answers to the commands that begin with these words.
-    fn answer(&mut self, start: &str, answer: Value) {
+    pub fn answer(&mut self, start: &str, answer: Value) {
         self.answers.insert(start.to_owned(), answer);
         fs::write(self.at("answers.json"), Value::Object(self.answers.clone()).to_string()).unwrap();
     }
 
     /// Writes x.toml with this size and these keys.
-    fn bed(&self, size: &str, keys: &str) {
+    pub fn bed(&self, size: &str, keys: &str) {
         let text = format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"{size}\"\n{keys}\n");
         fs::write(self.at("x.toml"), text).unwrap();
     }
 
-    fn netduel(&self, words: &[&str]) -> Command {
+    pub fn netduel(&self, words: &[&str]) -> Command {
         let mut command = self.bench.netduel(words);
         command.env("PATH", self.at("bin")).env("NETDUEL_FAKE_AZ", self.bench.path());
         command
     }
 
-    fn run(&self, words: &[&str]) -> Finished {
+    pub fn run(&self, words: &[&str]) -> Finished {
         Finished::from(self.netduel(words).output().unwrap())
     }
 
@@ -128,7 +128,8 @@ impl Scene {
     }
 }
 
-const UP: [&str; 5] = ["azure", "up", "x.toml", "--ssh-from", "192.0.2.1/32"];
+/// The command that creates the bed.
+pub const UP: [&str; 5] = ["azure", "up", "x.toml", "--ssh-from", "192.0.2.1/32"];
 
 #[test]
 fn bed_is_checked_and_its_template_printed_without_az() {

@@ -1,6 +1,7 @@
 //! The program in use: real processes, real namespaces, real signals.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod azure;
+mod azure_errors;
 mod azure_run;
 mod azure_treatments;
 mod bad_input;
