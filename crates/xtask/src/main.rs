@@ -14,6 +14,7 @@ mod exports;
 mod fuzz;
 mod guests;
 mod leftovers;
+mod licences;
 mod repeat;
 mod setup;
 mod step;
