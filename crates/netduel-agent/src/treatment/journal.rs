@@ -5,7 +5,7 @@
 //! process, so a journal whose lock is free has no guard any more. It is trusted only when no other user can write it.
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use netduel_control::protocol::Recovery;
@@ -132,18 +132,23 @@ impl Journal {
             && let Some((folder, _, name)) = &self.place
         {
             let _ = unlinkat(folder, name.as_str(), AtFlags::empty());
-            drop(file);
+            unlock(&file);
         }
     }
 }
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Closing the file may not unlock it: a child that another thread starts has the descriptor until it executes its program.
         if let Some(file) = &self.file {
-            let _ = flock(file, FlockOperation::Unlock);
+            unlock(file);
         }
     }
+}
+
+/// Ends the lock of a journal. Closing the file may not unlock it: a child that another thread starts has the descriptor until it executes
+/// its program.
+fn unlock(file: &impl AsFd) {
+    let _ = flock(file, FlockOperation::Unlock);
 }
 
 /// A new file with its lock. An agent that looks through the journals may lock it first, for a moment, and removes it because it is
@@ -255,9 +260,11 @@ fn with_guard_within(folders: &[PathBuf]) -> Option<PathBuf> {
 fn has_guard(folder: &OwnedFd, name: &str, head: &Head) -> bool {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = openat(folder, name, flags, Mode::empty()) else { return false };
-    let is_locked = is_own(&file, FileType::RegularFile).unwrap_or(false)
-        && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
-    if !is_locked {
+    if !is_own(&file, FileType::RegularFile).unwrap_or(false) {
+        return false;
+    }
+    if flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK) {
+        unlock(&file);
         return false;
     }
     let mut first = String::new();
@@ -284,12 +291,25 @@ fn recover_one(
     }
     // Its guard lives, or another agent is at it.
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    if fstat(&file)?.st_nlink == 0 {
+    let mut file = File::from(file);
+    let recovered = recover_locked(&mut file, folder, (path, name), head, recovery);
+    unlock(&file);
+    recovered
+}
+
+/// Restores what a journal has whose lock this process holds.
+fn recover_locked(
+    file: &mut File,
+    folder: &OwnedFd,
+    (path, name): (&Path, &str),
+    head: &Head,
+    recovery: &mut Recovery,
+) -> io::Result<()> {
+    if fstat(&*file)?.st_nlink == 0 {
         return Ok(());
     }
-    let mut file = File::from(file);
     let mut bytes = Vec::new();
-    (&mut file).take(LEN_MAX).read_to_end(&mut bytes)?;
+    (&mut *file).take(LEN_MAX).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let remove = || unlinkat(folder, name, AtFlags::empty()).map_err(io::Error::from);
     let mut lines = text.split_inclusive('\n');
@@ -335,7 +355,7 @@ fn recover_one(
         }
     }
     let what = in_force.what();
-    let left = in_force.undo_all(|id| drop(write_line(&mut file, &Request::Forget { id })));
+    let left = in_force.undo_all(|id| drop(write_line(file, &Request::Forget { id })));
     if left.is_empty() && !is_damaged {
         remove()?;
     }
