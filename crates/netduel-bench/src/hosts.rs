@@ -89,6 +89,7 @@ impl Hosts {
         Ok(Interface {
             packets_out: client.sent.1,
             bytes_out: client.sent.0,
+            dropped_out: Some(client.dropped),
             packets_in: server.received.1,
             bytes_in: server.received.0,
         })
@@ -124,6 +125,7 @@ impl Interface {
         Self {
             packets_out: self.packets_out - before.packets_out,
             bytes_out: self.bytes_out - before.bytes_out,
+            dropped_out: self.dropped_out.zip(before.dropped_out).map(|(after, before)| after - before),
             packets_in: self.packets_in - before.packets_in,
             bytes_in: self.bytes_in - before.bytes_in,
         }
@@ -166,6 +168,8 @@ fn ip(words: &[&str]) -> Result<()> {
 struct Counted {
     received: (u64, u64),
     sent: (u64, u64),
+    /// Packets that were not sent.
+    dropped: u64,
 }
 
 /// Parses `/proc/net/dev` (proc_pid_net(5)): eight receive counters, then eight transmit counters.
@@ -180,7 +184,7 @@ fn counted(table: &str) -> Result<Counted> {
         .collect::<Result<_, _>>()
         .context("a counter of an interface is not a number")?;
     ensure!(numbers.len() == 16, "the table of interfaces has {} columns, not 16", numbers.len());
-    Ok(Counted { received: (numbers[0], numbers[1]), sent: (numbers[8], numbers[9]) })
+    Ok(Counted { received: (numbers[0], numbers[1]), sent: (numbers[8], numbers[9]), dropped: numbers[11] })
 }
 
 #[cfg(test)]
@@ -190,9 +194,9 @@ mod tests {
     #[test]
     fn counters_are_read_by_column_and_name() {
         let table = "Inter-|   Receive  |  Transmit\n face |bytes    packets\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
-                     veth0: 100 2 0 0 0 0 0 0 300 4 0 0 0 0 0 0\n";
+                     veth0: 100 2 0 0 0 0 0 0 300 4 0 5 0 0 0 0\n";
         let counted = counted(table).unwrap();
-        assert_eq!((counted.received, counted.sent), ((100, 2), (300, 4)));
+        assert_eq!((counted.received, counted.sent, counted.dropped), ((100, 2), (300, 4), 5));
         assert!(super::counted("veth01: 1\n").is_err());
         assert!(super::counted("veth0: 1 2\n").is_err());
     }

@@ -84,6 +84,10 @@ pub struct Interface {
     pub packets_out: u64,
     /// Their bytes with Ethernet headers.
     pub bytes_out: u64,
+    /// Packets that the client's interface dropped, which it does not count as sent: the backlog of a core was full. Absent in files of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_out: Option<u64>,
     /// Packets received by the server's interface.
     pub packets_in: u64,
     /// Their bytes.

@@ -96,6 +96,8 @@ fn tool_reports_agree_with_interface_counters() {
                 // core sends some after the time that it counts; how many on a quiet machine is a target of the case.
                 let sent = reading["sent"].as_f64().unwrap();
                 let excess = if side == "ours" { 0.0 } else { sent * 0.2 };
+                // A busy core leaves its backlog full, and the packets that find no room in it are dropped.
+                let packets = packets + interface["dropped_out"].as_f64().unwrap();
                 assert!(sent <= packets && packets < sent + excess + 500.0, "{side}: {reading} {interface}");
                 assert!(delivered <= sent, "{side}: {reading}");
             } else {

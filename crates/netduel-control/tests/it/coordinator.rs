@@ -260,8 +260,9 @@ fn run_stops_at_its_precision_but_not_before_the_minimum_of_blocks() {
 
 #[test]
 fn no_block_starts_after_the_budget() {
-    let mut script = Script { step_ns: 100_000_000, ..Script::default() };
-    let end = run(&plan("blocks_min = 9\nblocks_max = 9\nbudget = \"1 s\""), &mut script).unwrap();
+    // A block takes more readings of the clock than that, and no stall takes so many that a step reaches its timeout.
+    let mut script = Script { step_ns: 1_000_000, ..Script::default() };
+    let end = run(&plan("blocks_min = 9\nblocks_max = 9\nbudget = \"10 ms\""), &mut script).unwrap();
     assert_eq!(end, RunEnd::BudgetReached);
     assert_eq!(script.stored.len() % 2, 0, "a block was cut");
     assert!(script.stored.len() < 18);
