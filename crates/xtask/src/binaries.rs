@@ -28,6 +28,7 @@ const ALONE: [(&str, &[&str]); 2] = [
             "truth::datagrams::",
             "truth::delay::",
             "truth::limits::",
+            "under_load::",
         ],
     ),
     ("netduel_guests/it", &[""]),

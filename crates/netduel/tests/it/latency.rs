@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::support::{Bench, TWO_PATHS, short_plan};
 
-/// Timestamped round trips of both protocols and both families, one of them in an open loop.
+/// Timestamped round trips of both protocols and both families, one of them in an open loop, which is longer than a stall of the machine:
+/// a stall delays all requests that are due in it.
 const STAMPED: &str = r#"
 [[workloads]]
 name = "tcp"
@@ -19,7 +20,7 @@ timestamps = true
 [[workloads]]
 name = "udp"
 type = "udp-rr"
-duration = "500 ms"
+duration = "1500 ms"
 warmup = "200 ms"
 cooldown = "0 ms"
 request_rate = "1 k/s"

@@ -1,12 +1,12 @@
 //! Path proof: a trial whose bytes used another path than its label is invalid.
 use crate::support::{Bench, UnderWay, short_plan, until};
 
-/// One pair of arms, with a workload long enough to change the path during it.
+/// One pair of arms, with a workload long enough to see its traffic and to change the path during it on a busy machine.
 const LONG: &str = r#"
 [[workloads]]
 name = "stream"
 type = "tcp-stream"
-duration = "4 s"
+duration = "6 s"
 congestion = "cubic"
 "#;
 

@@ -9,7 +9,8 @@ use netduel_test_support::skip;
 use crate::support::{Bench, Finished, until};
 
 /// Each type of workload: more flows than are probed at a time, both families, connections while traffic runs, echo requests, events of an
-/// interface that carries nothing.
+/// interface that carries nothing. Requests over UDP time out: here and below they run for longer than a stall of the machine, so that one of
+/// them is answered.
 const ALL_TYPES: &str = r#"
 [[workloads]]
 name = "streams"
@@ -37,7 +38,7 @@ family = "ipv6"
 [[workloads]]
 name = "udp"
 type = "udp-rr"
-duration = "300 ms"
+duration = "1500 ms"
 [[workloads]]
 name = "ping"
 type = "icmp-rr"
@@ -72,7 +73,7 @@ duration = "300 ms"
 [[workloads]]
 name = "udp"
 type = "udp-rr"
-duration = "300 ms"
+duration = "1500 ms"
 "#;
 
 /// One UDP port in each family.
@@ -80,11 +81,11 @@ const BOTH_FAMILIES: &str = r#"
 [[workloads]]
 name = "four"
 type = "udp-rr"
-duration = "300 ms"
+duration = "1500 ms"
 [[workloads]]
 name = "six"
 type = "udp-rr"
-duration = "300 ms"
+duration = "1500 ms"
 family = "ipv6"
 "#;
 
@@ -384,7 +385,7 @@ fn each_family_of_the_workloads_is_probed_and_no_other() {
         let run = spaces.run(&bench, "5310", BOTH_FAMILIES).expect_code(4);
         holds(rule, &run, &[&format!("host a does not reach host b at {blocked}, UDP port 5310: refused")]);
         let other = format!(
-            "[[workloads]]\nname = \"one\"\ntype = \"udp-rr\"\nduration = \"300 ms\"\nfamily = \"{open}\"\n"
+            "[[workloads]]\nname = \"one\"\ntype = \"udp-rr\"\nduration = \"1500 ms\"\nfamily = \"{open}\"\n"
         );
         assert_complete(&spaces.run(&bench, "5310", &other), 1);
         bench.assert_nothing_left();

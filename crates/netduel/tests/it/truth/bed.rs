@@ -92,6 +92,14 @@ impl Namespace {
     }
 }
 
+/// What an interface of the calling thread's namespace received, bytes.
+pub fn received_bytes(interface: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let line =
+        text.lines().find_map(|line| line.trim_start().strip_prefix(&format!("{interface}:"))).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
 /// The address of the server's end.
 pub const SERVER: &str = "10.77.0.2";
 

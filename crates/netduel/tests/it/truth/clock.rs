@@ -1,17 +1,20 @@
-//! Steps of the wall clock within trials are detected, reported, and change no value. The clock is off by 0.2 s for about one
-//! second per run, and is restored from the monotonic clock, even if the test fails.
+//! Steps of the wall clock within trials are detected, reported, and change no value. The clock is off by 0.2 s for about the length
+//! of two trials per run, and is restored from the monotonic clock, even if the test fails.
 use netduel_model::run::Run;
 use netduel_sys::clock;
 use netduel_test_support::skip;
 use rustix::time::{ClockId, Timespec, clock_settime};
 
-use super::bed::{Hosts, skipped_without_root, stored, turn};
+use super::bed::{Hosts, received_bytes, skipped_without_root, stored, turn};
 use super::cap::{check_run, tcp};
-use crate::support::{Bench, UnderWay};
+use super::delay::GIVEN_UP_NS;
+use crate::support::{Bench, UnderWay, until};
 
 const STEP_NS: i64 = 200_000_000;
 /// Tolerance between a measured step and the actual one: both are read at slightly different times.
 const TOLERANCE_NS: u64 = 10_000_000;
+/// No round trip through two sockets and a device is shorter, nanoseconds.
+const SHORTEST_NS: u64 = 1_000;
 
 /// The wall clock relative to the monotonic clock, to be restored at the end.
 struct WallClock {
@@ -53,20 +56,21 @@ fn skipped_without_the_right() -> bool {
     refused
 }
 
-/// Runs four trials of about `trial_ms`: a step forward near the end of the first and the third, back near the beginning of the
-/// others.
-fn run_with_steps(hosts: &Hosts, bench: &Bench, workload: &str, trial_ms: u64) -> Run {
+/// Runs four trials: a step forward in the first and the third, back in the others, each when the server's host has received
+/// `begun_bytes` of the trial. A time after the last trial would be before this one on a busy machine. About a second of the trial is
+/// left for a late step; if one is later, the other two trials still have theirs.
+fn run_with_steps(hosts: &Hosts, bench: &Bench, workload: &str, begun_bytes: u64) -> Run {
     let wall = WallClock::keep();
     let mut under_way = UnderWay::start(bench.netduel(hosts.words(bench, workload, 2)));
-    let steps = [
-        ("run truth-", 60, STEP_NS),
-        ("trial   1/", 30, 0),
-        ("trial   2/", 60, STEP_NS),
-        ("trial   3/", 30, 0),
-    ];
-    for (line, percent, beside) in steps {
+    let steps = [("run truth-", STEP_NS), ("trial   1/", 0), ("trial   2/", STEP_NS), ("trial   3/", 0)];
+    for (line, beside) in steps {
         under_way.wait_for(line);
-        clock::sleep_until(clock::monotonic_ns() + trial_ms * percent * 10_000);
+        let has_begun = hosts.b.inside(|| {
+            let begun = received_bytes("vb") + begun_bytes;
+            // A step that is too late for the last trial finds the run at its end.
+            until(|| received_bytes("vb") >= begun || under_way.child.try_wait().unwrap().is_some())
+        });
+        assert!(has_begun, "no traffic after {line:?}");
         wall.set_beside(beside).unwrap();
     }
     let finished = under_way.finish();
@@ -95,7 +99,8 @@ fn clock_step_does_not_change_rates() {
     let _turn = turn();
     // The rate is compared with the token bucket, as without steps: an error of 0.2 s would be 20 % of the window.
     check_run(&tcp("100mbit", 1e8, 131_072), |hosts, bench, workload| {
-        run_with_steps(hosts, bench, workload, 1300)
+        // Within the steady window, 0.32 s after the start.
+        run_with_steps(hosts, bench, workload, 4_000_000)
     });
 }
 
@@ -106,20 +111,23 @@ fn clock_step_does_not_change_round_trips() {
     }
     let _turn = turn();
     let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
-    let workload = "[[workloads]]\nname = \"trips\"\ntype = \"udp-rr\"\nduration = \"600 ms\"\nwarmup = \"0 ms\"\ncooldown = \"0 ms\"";
-    let run = run_with_steps(&hosts, &bench, workload, 600);
+    let workload = "[[workloads]]\nname = \"trips\"\ntype = \"udp-rr\"\nduration = \"1 s\"\nwarmup = \"0 ms\"\ncooldown = \"0 ms\"";
+    let run = run_with_steps(&hosts, &bench, workload, 50_000);
     for trial in &run.trials {
-        let report = trial.client.as_ref().unwrap().report.round_trips.as_ref().unwrap();
-        // In a closed loop the round trips add up to the trial. A round trip affected by a step would make the sum too long by a
-        // third of the trial, or wrap.
+        let client = trial.client.as_ref().unwrap();
+        let report = client.report.round_trips.as_ref().unwrap();
+        // In a closed loop the round trips add up to the trial, less the time in which the client had no core. A round trip affected by
+        // a step would make the sum too long by a fifth of the trial, or wrap, or be zero.
         let sum: u64 = report.histogram.pairs.iter().map(|(value, count)| value * count).sum();
-        println!("{} round trips add up to {:.1} ms of 600", report.histogram.count, sum as f64 / 1e6);
-        let last = trial.client.as_ref().unwrap().report.received.as_ref().unwrap().last_ns.unwrap();
-        assert!(
-            sum as f64 <= last as f64 * 1.001 && sum >= last / 4 * 3,
-            "{sum} ns of round trips in {last} ns"
-        );
-        assert_eq!(report.timeouts, 0);
+        println!("{} round trips add up to {:.1} ms of 1000", report.histogram.count, sum as f64 / 1e6);
+        let last = client.report.received.as_ref().unwrap().last_ns.unwrap();
+        assert!(sum as f64 <= last as f64 * 1.001, "{sum} ns of round trips in {last} ns");
+        assert!(report.histogram.min >= SHORTEST_NS, "a round trip of {} ns", report.histogram.min);
+        assert_eq!(report.histogram.count, report.responses);
+        assert_eq!(report.responses + report.timeouts, report.requests);
+        // A request times out when the server has no core for so long. Then its time is part of the trial, besides the round trips.
+        let (whole, wall) = (sum + report.timeouts * GIVEN_UP_NS, client.observation.wall_ns);
+        assert!(whole as f64 <= wall as f64 * 1.001, "{} timeouts in {wall} ns", report.timeouts);
     }
     bench.assert_nothing_left();
 }

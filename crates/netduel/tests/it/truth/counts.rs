@@ -9,7 +9,7 @@ use netduel_model::observation::InterfaceDelta;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_sys::clock;
 
-use super::bed::{Hosts, Namespace, SERVER, skipped_without_root, stored, turn};
+use super::bed::{Hosts, Namespace, SERVER, prefer_this_thread, skipped_without_root, stored, turn};
 use super::fates::{Fate, Fates};
 use crate::support::{Bench, Finished};
 
@@ -107,6 +107,9 @@ fn both_ends_on_one_host_agree_on_its_loopback() {
     bench.assert_nothing_left();
 }
 
+/// Time between two datagrams of the other program, nanoseconds.
+const STRANGER_GAP_NS: u64 = 333_333;
+
 #[test]
 fn other_traffic_on_the_interface_is_reported() {
     if skipped_without_root() {
@@ -117,13 +120,19 @@ fn other_traffic_on_the_interface_is_reported() {
     let stop = Arc::new(AtomicBool::new(false));
     let stranger = hosts.a.inside(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap());
     let stopped = Arc::clone(&stop);
-    // A tenth of the trial's traffic, from another program.
+    // A sixth of the trial's traffic, from another program.
     let thread = std::thread::spawn(move || {
+        prefer_this_thread();
+        let started_ns = clock::monotonic_ns();
+        let mut sent = 0;
         while !stopped.load(Ordering::Relaxed) {
-            for _ in 0..3 {
+            // All that is due: a thread that had no core keeps the rate.
+            let due = (clock::monotonic_ns() - started_ns) / STRANGER_GAP_NS;
+            for _ in sent..due {
                 // No socket listens there, and the ICMP error is returned as an error of the next call.
                 drop(stranger.send_to(&[0x55; 1400], (SERVER, 9)));
             }
+            sent = due;
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
     });

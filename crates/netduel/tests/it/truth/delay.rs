@@ -22,7 +22,7 @@ use crate::support::Bench;
 /// Bytes of a request and of its response; no greeting or marker has this length.
 const SIZE: usize = 200;
 /// Timeout of a UDP request, nanoseconds.
-const GIVEN_UP_NS: u64 = 500_000_000;
+pub const GIVEN_UP_NS: u64 = 500_000_000;
 /// A histogram has three significant digits, and reports the upper end of a bucket.
 const DIGITS: f64 = 1.001;
 

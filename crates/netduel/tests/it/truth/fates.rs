@@ -12,7 +12,7 @@ use netduel_sys::clock;
 use netduel_sys::packet::PacketSocket;
 use netduel_sys::socket::Waiting;
 
-use super::bed::{Hosts, wire};
+use super::bed::{Hosts, prefer_this_thread, wire};
 
 /// The actions; the map has one for each number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,10 +185,15 @@ fn look_up<'a>(code: &mut Code<'a>, map: &'a ArrayMap, otherwise: Label) {
 fn hold(hosts: &Hosts, hold1: u32, decided: Arc<ArrayMap>, stop: Arc<AtomicBool>) -> JoinHandle<u64> {
     let socket = hosts.b.inside(|| PacketSocket::open(hold1, 16 << 20).unwrap());
     std::thread::spawn(move || {
+        // The agents have this priority, too: they must not keep it from the core until the receiver has ended.
+        prefer_this_thread();
         let mut waiting = std::collections::VecDeque::new();
         let mut buffer = [0; 2048];
         let mut sent_on = 0;
-        while !stop.load(Ordering::Relaxed) {
+        let mut is_last = false;
+        while !is_last {
+            // One more look after the end.
+            is_last = stop.load(Ordering::Relaxed);
             while let Ok(length) = socket.receive(&mut buffer, Waiting::Never) {
                 let frame = buffer[..length].to_vec();
                 let number = frame[NUMBER.0 as usize..][..8].try_into().map(u64::from_le_bytes).unwrap();

@@ -91,7 +91,9 @@ fn pass_on(sockets: &[PacketSocket; 2], hold_ns: u64, stop: &AtomicBool) -> Vec<
     let mut all = Vec::new();
     let mut held: VecDeque<Held> = VecDeque::new();
     let mut buffer = [0; 2048];
-    while !stop.load(Ordering::Relaxed) {
+    loop {
+        // Read before the sockets: every frame that came before the stop is recorded, also by a thread that had no core then.
+        let is_stopped = stop.load(Ordering::Relaxed);
         let wait = held
             .front()
             .map_or(LOOK, |first| Duration::from_nanos(first.due_ns.saturating_sub(clock::monotonic_ns())));
@@ -114,8 +116,10 @@ fn pass_on(sockets: &[PacketSocket; 2], hold_ns: u64, stop: &AtomicBool) -> Vec<
             all.push(Passed { went_ns: clock::monotonic_ns(), ..passed });
             sockets[1 - passed.way as usize].send(&frame).unwrap();
         }
+        if is_stopped && held.is_empty() {
+            return all;
+        }
     }
-    all
 }
 
 /// Payload bytes above TCP or UDP over IPv4, TCP's sequence number, and whether it is a FIN.
