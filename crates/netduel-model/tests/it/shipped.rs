@@ -185,6 +185,18 @@ fn plans_of_the_articles_have_the_traffic_of_the_published_figures() {
 }
 
 #[test]
+fn plans_of_packet_rates_have_the_frames_of_the_published_figures() {
+    for figure in published::packets() {
+        let named = ARTICLES.iter().filter(|(_, id, _)| *id == figure.publication.id);
+        let arms: Vec<Arm> = named.flat_map(|(name, ..)| plan(name).arms).collect();
+        let packets = arms.iter().flat_map(|arm| &arm.workloads);
+        let frames: Vec<u32> =
+            packets.filter_map(|workload| Some(workload.traffic.facts().packets?.frame)).collect();
+        assert!(frames.contains(&figure.frame), "{figure:?} in {frames:?}");
+    }
+}
+
+#[test]
 fn the_latency_plan_switches_both_ends_and_expects_the_path_of_the_switch() {
     use netduel_model::plan::spec::PathKind;
     let latency = plan("azure-latency");
