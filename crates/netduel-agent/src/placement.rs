@@ -43,7 +43,9 @@ pub fn placed(
     let allowed = netduel_sys::affinity::allowed().map_err(environment)?;
     let address = address.own().map_err(environment)?;
     let mut sources = Sources::live().map_err(environment)?;
-    let locality = Locality::read(&mut sources, address, &allowed).map_err(environment)?;
+    // Kernel bypass and testpmd may use another interface than the route.
+    let interface = workload.traffic.facts().packets.and_then(|packets| packets.interface(role));
+    let locality = Locality::read(&mut sources, interface, address, &allowed).map_err(environment)?;
     let placement = choose(&locality, threads(&workload.traffic, role), role);
     match role {
         Role::Client => workload.pin_client.clone_from(&placement.cores),

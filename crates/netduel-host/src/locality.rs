@@ -38,21 +38,26 @@ pub struct Node {
 }
 
 impl Locality {
-    /// Reads it for the interface that has the given address, in the network namespace of the sources. `allowed`: the cores
-    /// that this process may run on (`sched_getaffinity(2)`).
+    /// Reads it for the interface of this name, or for the one that has the given address where no name is given or no interface has it, in the
+    /// network namespace of the sources. `allowed`: the cores that this process may run on (`sched_getaffinity(2)`).
     ///
     /// # Errors
     /// When links or addresses cannot be listed. Other missing facts are absent.
-    pub fn read(sources: &mut Sources, address: IpAddr, allowed: &[u16]) -> Result<Self, HostError> {
+    pub fn read(
+        sources: &mut Sources,
+        name: Option<&str>,
+        address: IpAddr,
+        allowed: &[u16],
+    ) -> Result<Self, HostError> {
         let mut locality = Self { physical: physical_cores(&sources.root, allowed), ..Self::default() };
         let mut list = Vec::new();
         sources.links.links(&mut list).map_err(|cause| HostError::List { what: "links", cause })?;
         let all = links(&list);
         sources.links.addresses(&mut list).map_err(|cause| HostError::List { what: "addresses", cause })?;
         let index = addresses(&list).into_iter().find(|(_, ip)| *ip == address).map(|(index, _)| index);
-        let Some(link) = index.and_then(|index| all.iter().find(|link| link.index == index)) else {
-            return Ok(locality);
-        };
+        let named = name.and_then(|name| all.iter().find(|link| link.name == name));
+        let by_address = || index.and_then(|index| all.iter().find(|link| link.index == index));
+        let Some(link) = named.or_else(by_address) else { return Ok(locality) };
         locality.interface = Some(link.name.clone());
         let Some((device, folder)) = device(&sources.root, sources.devices.as_mut(), link, &all) else {
             return Ok(locality);

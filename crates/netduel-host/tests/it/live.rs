@@ -163,7 +163,7 @@ fn every_allowed_core_of_this_machine_is_listed_once() {
     let mut sources = Sources::live().unwrap();
     for interface in snapshot().unwrap().interfaces {
         for address in &interface.addresses {
-            let near = Locality::read(&mut sources, *address, &allowed).unwrap();
+            let near = Locality::read(&mut sources, None, *address, &allowed).unwrap();
             println!("{address}: {near:?}");
             let mut cores = near.physical.concat();
             cores.sort_unstable();

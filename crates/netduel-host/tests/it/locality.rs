@@ -17,7 +17,7 @@ fn host(interface: &'static str) -> Host {
 }
 
 fn read(host: &Host, allowed: &[u16]) -> Locality {
-    Locality::read(&mut host.sources(), ADDRESS.into(), allowed).unwrap()
+    Locality::read(&mut host.sources(), None, ADDRESS.into(), allowed).unwrap()
 }
 
 /// Two nodes of two physical cores with two threads each: siblings are 4 apart.
@@ -127,5 +127,18 @@ fn host_without_information_has_its_allowed_cores() {
     let near = read(&host, &[1]);
     assert_eq!((near.device.as_deref(), near.node, near.queue_cores), (Some("veth0"), None, vec![]));
     let unassigned: IpAddr = Ipv4Addr::new(192, 0, 2, 99).into();
-    assert_eq!(Locality::read(&mut host.sources(), unassigned, &[1]).unwrap().interface, None);
+    assert_eq!(Locality::read(&mut host.sources(), None, unassigned, &[1]).unwrap().interface, None);
+}
+
+#[test]
+fn named_interface_comes_before_the_one_with_the_address() {
+    let host = host("eth0");
+    host.set_links(&[
+        Link { index: 2, name: "eth0", ..Link::default() },
+        Link { index: 3, name: "port0", ..Link::default() },
+    ]);
+    for (name, interface) in [(Some("port0"), "port0"), (Some("gone"), "eth0"), (None, "eth0")] {
+        let found = Locality::read(&mut host.sources(), name, ADDRESS.into(), &[0]).unwrap();
+        assert_eq!(found.interface.as_deref(), Some(interface), "{name:?}");
+    }
 }
