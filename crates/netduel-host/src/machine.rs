@@ -33,8 +33,19 @@ pub(crate) fn cpu_model(cpuinfo: &str) -> Option<String> {
     ))
 }
 
+/// `family 25, model 1, stepping 1, microcode 0xa0011d1` of the first processor in the text of `/proc/cpuinfo`: a guest's model name may not
+/// tell the generation. Absent on arm64.
+fn cpu_identity(cpuinfo: &str) -> Option<String> {
+    field(cpuinfo, "cpu family")?;
+    let names =
+        [("cpu family", "family"), ("model", "model"), ("stepping", "stepping"), ("microcode", "microcode")];
+    let parts =
+        names.into_iter().filter_map(|(name, word)| Some(format!("{word} {}", field(cpuinfo, name)?)));
+    Some(parts.collect::<Vec<_>>().join(", "))
+}
+
 /// The processors. `allowed`: the cores that this process may run on, if they are known.
-pub(crate) fn processor(root: &Path, allowed: Option<&[u16]>) -> Option<Processor> {
+pub(crate) fn processor(root: &Path, cpuinfo: &str, allowed: Option<&[u16]>) -> Option<Processor> {
     let folder = root.join("sys/devices/system/cpu");
     let online = cores_in(&folder.join("online"))?;
     let of = |core: u16, below: &str| folder.join(format!("cpu{core}")).join(below);
@@ -46,6 +57,7 @@ pub(crate) fn processor(root: &Path, allowed: Option<&[u16]>) -> Option<Processo
         online.iter().filter_map(|core| line(&of(*core, "cpufreq/scaling_governor"))).collect();
     let governors: Vec<String> = governors.into_iter().collect();
     Some(Processor {
+        identity: cpu_identity(cpuinfo),
         sockets: (sockets > 0).then_some(sockets),
         physical_cores: physical_cores(root, &online),
         max_khz: online.iter().filter_map(|core| number(&of(*core, "cpufreq/cpuinfo_max_freq"))).max(),
@@ -153,6 +165,14 @@ mod tests {
         assert_eq!(cpu_model(&cpuinfo("0x123")).as_deref(), Some("arm64 implementer 0x41 part 0x123"));
         assert_eq!(cpu_model("model name\t: AMD EPYC\nCPU part\t: 0xd0c\n").as_deref(), Some("AMD EPYC"));
         assert_eq!(cpu_model("processor\t: 0\n"), None);
+    }
+
+    #[test]
+    fn processors_of_one_name_differ_by_family_model_stepping_and_microcode() {
+        let cpuinfo = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nstepping\t: 1\nmicrocode\t: 0xa0011d1\n";
+        let identity = "family 25, model 1, stepping 1, microcode 0xa0011d1";
+        assert_eq!(cpu_identity(cpuinfo).as_deref(), Some(identity));
+        assert_eq!(cpu_identity("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"), None);
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
         memory_bytes: memory(&root.join("proc/meminfo"), "MemTotal"),
         interfaces,
         sysctls: sysctls(root),
-        processor: processor(root, sources.allowed.as_deref()),
+        processor: processor(root, cpuinfo, sources.allowed.as_deref()),
         numa_nodes: nodes(root),
         pci_functions: functions,
         firewall: filter::filter(root, sources.filter.as_mut()),

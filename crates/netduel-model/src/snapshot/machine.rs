@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The processors, from `/proc/cpuinfo`, `/sys/devices/system/cpu` and the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Processor {
+    /// What tells processors of one model name apart, of the first one: family, model, stepping and microcode of `/proc/cpuinfo` (x86).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
     /// Sockets, by the distinct `physical_package_id` of the cores online.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<u32>,

@@ -68,6 +68,8 @@ pub struct Sysctl {
 /// Processors of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Processor {
+    /// What tells processors of one model name apart, of the first one: family, model, stepping and microcode; null where the kernel names none.
+    pub identity: Option<String>,
     /// Sockets.
     pub sockets: Option<u32>,
     /// Threads of each physical core.
@@ -363,6 +365,7 @@ impl Processor {
             cores: cache.cores.clone(),
         };
         Self {
+            identity: processor.identity.clone(),
             sockets: processor.sockets,
             physical_cores: processor.physical_cores.clone(),
             max_hz: processor.max_khz.map(|khz| khz.saturating_mul(1000)),

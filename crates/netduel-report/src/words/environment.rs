@@ -88,6 +88,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("Driver of the interface", of(&|name, host| interfaces(host, &used(name), driver))),
         ("Architecture", of(&|_, host| host.machine.clone())),
         ("CPU model", of(&|_, host| host.cpu_model.clone())),
+        ("CPU identity", of(&|_, host| host.processor.as_ref()?.identity.clone())),
         ("Sockets", of(&|_, host| host.processor.as_ref()?.sockets.map(|sockets| sockets.to_string()))),
         ("Cores per socket", of(&|_, host| host.processor.as_ref().and_then(cores_per_socket))),
         ("Threads per core", of(&|_, host| host.processor.as_ref().and_then(threads_per_core))),
@@ -96,7 +97,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("Huge pages", of(&|_, host| huge_pages(host))),
         ("System", of(&|_, host| host.os.clone())),
         ("Kernel", of(&|_, host| host.kernel.clone())),
-        ("Hypervisor", of(&|_, host| host.hypervisor.clone().or_else(|| host.platform.clone()))),
+        ("Hypervisor", of(&|_, host| hypervisor(host))),
         ("DPDK", of(&|name, _| dpdk(analysis, name))),
         ("Image", of(&|_, host| host.cloud.as_ref()?.image.clone())),
     ];
@@ -206,6 +207,12 @@ fn nodes(host: &HostSnapshot) -> Option<String> {
         .map(|node| format!("node{}: {}", node.number, ranges(node.cores.iter().copied())))
         .collect();
     (!known.is_empty()).then(|| known.join("; "))
+}
+
+/// By the kernel's log, by the machine's own name, or by what the instance metadata and the machine show.
+fn hypervisor(host: &HostSnapshot) -> Option<String> {
+    let by_cloud = || Some(host.cloud.as_ref()?.provider.words().to_owned());
+    host.hypervisor.clone().or_else(|| host.platform.clone()).or_else(by_cloud)
 }
 
 fn huge_pages(host: &HostSnapshot) -> Option<String> {
