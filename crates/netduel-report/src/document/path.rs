@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 
 use netduel_model::ids::ArmName;
+use netduel_model::plan::Arm;
 use netduel_model::units::human_si;
 use netduel_model::workload::Role;
 
@@ -16,9 +17,15 @@ use crate::words;
 pub(super) fn section(analysis: &Analysis) -> Section {
     let sentences = words::proofs(analysis);
     let blocks = if sentences.is_empty() {
-        vec![Block::Paragraph(
-            "No arm names an expected interface, so no path is proven. Set `expect_interface`.".into(),
-        )]
+        let plan = &analysis.plan;
+        let text = if !plan.arms.iter().any(Arm::is_proven) {
+            "No arm names an expected interface, so no path is proven. Set `expect_interface`."
+        } else if words::has_proven_trials(plan) {
+            "No trial has the proof of its path."
+        } else {
+            "Trials with events are not proven: their path changes on purpose. The events of each trial say what carried the bytes."
+        };
+        vec![Block::Paragraph(text.into())]
     } else {
         vec![list(sentences), Block::Figure(Box::new(figure(analysis)))]
     };

@@ -77,11 +77,19 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
         }
         blocks.push(Block::Code(code));
     }
-    let without: Vec<&str> =
-        tests.iter().filter(|test| !has_quick(test)).map(|test| test.workload.as_str()).collect();
+    let mut without: Vec<String> = Vec::new();
+    for test in &tests {
+        if !has_quick(test) {
+            without.push(test.workload.clone());
+            continue;
+        }
+        let groups = test.arms.iter().filter(|group| group.lines.is_empty());
+        without.extend(groups.map(|group| format!("{} on {}", test.workload, group.arms.join(", "))));
+    }
     if !without.is_empty() {
+        let without: Vec<&str> = without.iter().map(String::as_str).collect();
         let text = format!("No quick test measures {}: use the plan.", words::listed(&without));
-        blocks.push(Block::Reading(text));
+        blocks.push(Block::Reading(words::plain(&text)));
     }
     blocks
 }

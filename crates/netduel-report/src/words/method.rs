@@ -1,6 +1,7 @@
 //! The method of a run in words, for readers who do not know plans.
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::units::plural;
+use netduel_model::workload::Workload;
 
 use super::text::{listed, percent, percent_exact};
 use super::treatment::changes;
@@ -42,7 +43,7 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
             "The settings of an arm were applied before each of its trials and restored after it.".to_owned(),
         );
     }
-    if plan.arms.iter().any(netduel_model::plan::Arm::is_proven) {
+    if has_proven_trials(plan) {
         let share = percent(netduel_model::trial::PATH_SHARE_MIN);
         paragraphs.push(format!(
             "Interface counters at both ends were read around each trial. A trial counts only if at least {share} of its bytes crossed the \
@@ -59,6 +60,12 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
         ));
     }
     paragraphs
+}
+
+/// Whether the path of some trial is proven: not where events change it.
+pub(crate) fn has_proven_trials(plan: &ResolvedPlan) -> bool {
+    let is_steady = |workload: &Workload| workload.traffic.facts().events.is_empty();
+    plan.arms.iter().any(|arm| arm.is_proven() && arm.workloads.iter().any(is_steady))
 }
 
 #[cfg(test)]
