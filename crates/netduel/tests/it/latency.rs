@@ -20,7 +20,7 @@ timestamps = true
 [[workloads]]
 name = "udp"
 type = "udp-rr"
-duration = "1500 ms"
+duration = "1 s"
 warmup = "200 ms"
 cooldown = "0 ms"
 request_rate = "1 k/s"

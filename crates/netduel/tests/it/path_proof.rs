@@ -1,12 +1,12 @@
 //! Path proof: a trial whose bytes used another path than its label is invalid.
 use crate::support::{Bench, UnderWay, short_plan, until};
 
-/// One pair of arms, with a workload long enough to see its traffic and to change the path during it on a busy machine.
+/// One pair of arms, with a workload long enough to change the path during it.
 const LONG: &str = r#"
 [[workloads]]
 name = "stream"
 type = "tcp-stream"
-duration = "6 s"
+duration = "4 s"
 congestion = "cubic"
 "#;
 

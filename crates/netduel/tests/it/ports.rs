@@ -38,7 +38,7 @@ family = "ipv6"
 [[workloads]]
 name = "udp"
 type = "udp-rr"
-duration = "1500 ms"
+duration = "800 ms"
 [[workloads]]
 name = "ping"
 type = "icmp-rr"
@@ -73,7 +73,7 @@ duration = "300 ms"
 [[workloads]]
 name = "udp"
 type = "udp-rr"
-duration = "1500 ms"
+duration = "800 ms"
 "#;
 
 /// One UDP port in each family.
@@ -81,11 +81,11 @@ const BOTH_FAMILIES: &str = r#"
 [[workloads]]
 name = "four"
 type = "udp-rr"
-duration = "1500 ms"
+duration = "800 ms"
 [[workloads]]
 name = "six"
 type = "udp-rr"
-duration = "1500 ms"
+duration = "800 ms"
 family = "ipv6"
 "#;
 
@@ -385,7 +385,7 @@ fn each_family_of_the_workloads_is_probed_and_no_other() {
         let run = spaces.run(&bench, "5310", BOTH_FAMILIES).expect_code(4);
         holds(rule, &run, &[&format!("host a does not reach host b at {blocked}, UDP port 5310: refused")]);
         let other = format!(
-            "[[workloads]]\nname = \"one\"\ntype = \"udp-rr\"\nduration = \"1500 ms\"\nfamily = \"{open}\"\n"
+            "[[workloads]]\nname = \"one\"\ntype = \"udp-rr\"\nduration = \"800 ms\"\nfamily = \"{open}\"\n"
         );
         assert_complete(&spaces.run(&bench, "5310", &other), 1);
         bench.assert_nothing_left();
