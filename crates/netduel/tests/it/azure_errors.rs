@@ -128,7 +128,7 @@ fn before_anything_is_created() -> Vec<Case> {
             ..case("The bed costs more than its budget", price())
         },
         Case { keys: "budget = \"11 USD\"", ..case("The price is unknown, and the bed has a budget", []) },
-        case("The resource group is somebody else's", group("westeurope", &json!({ "owner": "me" }))),
+        case("The resource group is not the bed's", group("westeurope", &json!({ "owner": "me" }))),
         case("The bed exists in another region", group("northeurope", &json!({ "netduel": "x" }))),
         case("There is no connection", [("group exists", fails(OFFLINE))]),
         case("Azure limits the rate of requests", [("group exists", fails(throttled))]),
