@@ -1,4 +1,4 @@
-//! `cargo xtask <check|test|tidy|fuzz|bench|guests|dist|setup>`: checks, tests, benches, files for installation and set-up of this workspace.
+//! `cargo xtask <check|test|tidy|bless|fuzz|bench|guests|dist|setup>`: checks, tests, benches, files for installation and set-up of this workspace.
 //!
 //! It needs a Rust toolchain only. It must not import a crate of the product, because it has to build and check when the product
 //! does not compile.
@@ -7,6 +7,7 @@
 mod azure;
 mod bench;
 mod binaries;
+mod bless;
 mod busy;
 mod check;
 mod dist;
@@ -43,6 +44,7 @@ usage: cargo xtask <command>
   test exports    install pandas below target (400 MB) and read Parquet files and the example notebook with it; part of `check` as
                   the tests of azure are
   tidy            the rules of this workspace that no other tool knows
+  bless           write golden files, schemas, reference pages and snapshots of tests anew, and list what changed
   fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
   bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         ("test", rest) => repeat::run(rest, &[]),
         ("guests", rest) => guests::run(rest),
         ("tidy", []) => tidy::run(),
+        ("bless", []) => bless::run(),
         ("fuzz", rest) => fuzz::run(rest),
         ("bench", rest) => bench::run(rest),
         ("dist", rest) => dist::run(rest),

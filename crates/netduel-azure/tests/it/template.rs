@@ -29,7 +29,7 @@ fn of_type<'r>(resources: &'r [Value], kind: &str) -> Vec<&'r Value> {
     resources.iter().filter(|one| one["type"].as_str().unwrap().ends_with(kind)).collect()
 }
 
-/// Compares a text with a golden file, or writes the file when `NETDUEL_BLESS=1` is set.
+/// Compares a text with a golden file, or writes the file for `cargo xtask bless`.
 fn assert_golden(name: &str, text: &str) {
     let path = project_file(&format!("crates/netduel-azure/tests/golden/{name}.json"));
     if std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1") {
@@ -41,7 +41,7 @@ fn assert_golden(name: &str, text: &str) {
     assert!(
         golden == text,
         "the template of beds/{name}.toml differs from its golden file: read the change with `git diff` after \
-         `NETDUEL_BLESS=1 cargo test -p netduel-azure`, and commit it"
+         `cargo xtask bless`, and commit it"
     );
 }
 

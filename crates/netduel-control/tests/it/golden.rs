@@ -92,7 +92,7 @@ fn current(path: &Path, written: &str) -> String {
 fn remedy() -> String {
     if PROTOCOL > PROTOCOL_RELEASED {
         format!(
-            "protocol {PROTOCOL} is unreleased: run `NETDUEL_BLESS=1 cargo test -p netduel-control`, look at the difference and commit it"
+            "protocol {PROTOCOL} is unreleased: run `cargo xtask bless`, look at the difference and commit it"
         )
     } else {
         format!(

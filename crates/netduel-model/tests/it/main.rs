@@ -21,7 +21,7 @@ fn project_file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
-/// Compares a generated text with the file that holds it, or writes the file when `NETDUEL_BLESS=1` is set.
+/// Compares a generated text with the file that holds it, or writes the file for `cargo xtask bless`.
 fn assert_current(file: &str, generated: &str) {
     let path = project_file(file);
     if std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1") {
@@ -29,8 +29,5 @@ fn assert_current(file: &str, generated: &str) {
         return;
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        committed == generated,
-        "{file} is not current: run `NETDUEL_BLESS=1 cargo test -p netduel-model` and commit it"
-    );
+    assert!(committed == generated, "{file} is not current: run `cargo xtask bless` and commit it");
 }

@@ -133,7 +133,7 @@ fn golden_files_are_read_as_runs() {
 fn remedy() -> String {
     if FORMAT > FORMAT_RELEASED {
         format!(
-            "format {FORMAT} is unreleased: run `NETDUEL_BLESS=1 cargo test -p netduel-store`, look at the difference and commit it"
+            "format {FORMAT} is unreleased: run `cargo xtask bless`, look at the difference and commit it"
         )
     } else {
         format!(
@@ -171,9 +171,6 @@ fn published_schema_and_its_reference_are_current() {
             std::fs::write(&path, &text).expect("it can be written");
         }
         let current = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            current == text,
-            "{name} is not current: run `NETDUEL_BLESS=1 cargo test -p netduel-store` and commit it"
-        );
+        assert!(current == text, "{name} is not current: run `cargo xtask bless` and commit it");
     }
 }

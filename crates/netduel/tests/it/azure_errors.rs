@@ -214,6 +214,6 @@ fn page_has_what_the_program_prints_for_each_error() {
     let stored = fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         page == stored,
-        "docs/azure-errors.md is not current: run this test with NETDUEL_BLESS=1 and commit it\n{page}"
+        "docs/azure-errors.md is not current: run `cargo xtask bless` and commit it\n{page}"
     );
 }

@@ -55,7 +55,7 @@ fn a_changed_record_needs_a_new_version_and_the_golden_file_contains_every_place
     }
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
     let remedy = if VERSION > RELEASED {
-        "this version is unreleased: run `NETDUEL_BLESS=1 cargo test -p netduel-agent`, look at the difference and commit it"
+        "this version is unreleased: run `cargo xtask bless`, look at the difference and commit it"
     } else {
         "this version is released and must not change: raise VERSION and keep the golden file"
     };

@@ -71,7 +71,7 @@ fn snapshots_of_the_report_tests_are_those_of_the_readers() {
             fs::write(&file, &text).unwrap();
         }
         let kept = fs::read_to_string(&file).unwrap_or_default();
-        let words = "is not current: run `NETDUEL_BLESS=1 cargo test -p netduel-host` and commit it";
+        let words = "is not current: run `cargo xtask bless` and commit it";
         assert!(kept == text, "{} {words}", file.display());
         assert_eq!(serde_json::from_str::<HostSnapshot>(&kept).unwrap(), seen);
     }

@@ -70,7 +70,7 @@ fn committed_schemas_are_current_and_no_version_lost_a_key() {
         assert!(
             lost.is_empty(),
             "version {} of {} changed what scripts may rely on:\n  {}\nEither keep it, or raise VERSION of the document, tell in the \
-             comment beside it what changed, add a line to CHANGELOG.md, and run `NETDUEL_BLESS=1 cargo test -p netduel-report`.",
+             comment beside it what changed, add a line to CHANGELOG.md, and run `cargo xtask bless`.",
             kind.version,
             kind.name,
             lost.join("\n  ")
@@ -80,10 +80,7 @@ fn committed_schemas_are_current_and_no_version_lost_a_key() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, text).unwrap();
         } else {
-            assert!(
-                committed == text,
-                "{name} is not current: run `NETDUEL_BLESS=1 cargo test -p netduel-report` and commit it"
-            );
+            assert!(committed == text, "{name} is not current: run `cargo xtask bless` and commit it");
         }
     }
 }

@@ -24,10 +24,7 @@ fn reference_page_is_current() {
     if is_blessed() {
         std::fs::write(&path, current).unwrap();
     } else {
-        assert!(
-            page == current,
-            "{PAGE} is not current: run `NETDUEL_BLESS=1 cargo test -p netduel-report` and commit it"
-        );
+        assert!(page == current, "{PAGE} is not current: run `cargo xtask bless` and commit it");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Screens of recorded runs at several sizes, compared with files. `NETDUEL_BLESS=1` writes them.
+//! Screens of recorded runs at several sizes, compared with files. `cargo xtask bless` writes them.
 use netduel_model::ids::RunId;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
@@ -108,7 +108,7 @@ fn assert_screen(name: &str, lines: &[Line]) {
         std::fs::write(&file, shown).expect("written");
         return;
     }
-    let expected = std::fs::read_to_string(&file).expect("a screen; write it with NETDUEL_BLESS=1");
+    let expected = std::fs::read_to_string(&file).expect("a screen; write it with `cargo xtask bless`");
     assert_eq!(shown, expected, "{name}:\n{shown}");
 }
 
