@@ -18,6 +18,7 @@ mod filter;
 mod identity;
 mod interrupts;
 mod kernel_log;
+mod kernel_settings;
 mod key_value_pool;
 mod link;
 mod link_watch;

@@ -10,6 +10,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 use crate::device::{Surroundings, device, shows_own_links};
 use crate::error::HostError;
 use crate::file::{line, whole};
+use crate::kernel_settings::kernel_settings;
 use crate::link::{Link, MtuRange, addresses, links, networks};
 use crate::machine::{cpu_model, memory, nodes, processor};
 use crate::netlink::RouteSocket;
@@ -133,6 +134,7 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
         sysctls: sysctls(root),
         processor: processor(root, cpuinfo, sources.allowed.as_deref()),
         numa_nodes: nodes(root),
+        kernel_settings: kernel_settings(root),
         pci_functions: functions,
         firewall: filter::filter(root, sources.filter.as_mut()),
         irqbalance: filter::irqbalance(root),

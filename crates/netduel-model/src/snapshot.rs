@@ -13,7 +13,7 @@ pub use cloud::{Cloud, Provider};
 pub use device::{
     Channels, Coalescing, Device, PciFunction, QueueInterrupt, ReceiveSteering, Rings, XdpFeature,
 };
-pub use machine::{Cache, HugePages, NumaNode, Processor};
+pub use machine::{Cache, HugePages, KernelSettings, NumaNode, Processor};
 
 /// Name of the loopback interface in every network namespace.
 pub const LOOPBACK: &str = "lo";
@@ -59,6 +59,9 @@ pub struct HostSnapshot {
     /// NUMA nodes; one on a small machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numa_nodes: Vec<NumaNode>,
+    /// Settings of the kernel beside sysctls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_settings: Option<KernelSettings>,
     /// Hypervisor and its build as far as the guest can know, for example `Hyper-V 10.0.20348.1-1-0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hypervisor: Option<String>,

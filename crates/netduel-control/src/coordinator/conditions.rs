@@ -19,11 +19,15 @@ pub(super) fn changes(
 ) -> Vec<String> {
     let mut changes = Vec::new();
     let governor = |host: &HostSnapshot| host.processor.as_ref()?.governor.clone();
+    let huge_pages = |host: &HostSnapshot| host.kernel_settings.as_ref()?.transparent_huge_pages.clone();
+    let smt = |host: &HostSnapshot| host.kernel_settings.as_ref()?.smt.clone();
     note(&mut changes, "kernel", then.kernel.as_ref(), now.kernel.as_ref());
     note(&mut changes, "build of netduel", then.build.as_ref(), now.build.as_ref());
     note(&mut changes, "CPU model", then.cpu_model.as_ref(), now.cpu_model.as_ref());
     note(&mut changes, "number of cores online", counted(then.cores), counted(now.cores));
     note(&mut changes, "governor of the clock rate", governor(then), governor(now));
+    note(&mut changes, "setting of transparent huge pages", huge_pages(then), huge_pages(now));
+    note(&mut changes, "SMT", smt(then), smt(now));
     for (name, old) in then.sysctls.iter().filter(|(name, _)| !NO_SETTINGS.contains(&name.as_str())) {
         note(&mut changes, name, Some(old), now.sysctls.get(name));
     }
@@ -124,7 +128,7 @@ fn note<T: PartialEq + std::fmt::Display>(
 #[cfg(test)]
 mod tests {
     use netduel_model::plan::parse;
-    use netduel_model::snapshot::{Channels, Device, Processor, Rings};
+    use netduel_model::snapshot::{Channels, Device, KernelSettings, Processor, Rings};
 
     use super::*;
 
@@ -167,9 +171,19 @@ mod tests {
             build: Some("a1".to_owned()),
             cores: 4,
             processor: Some(Processor { governor: Some("performance".to_owned()), ..Processor::default() }),
+            kernel_settings: Some(kernel_settings("madvise", "on")),
             interfaces: vec![eth0, vf, interface("docker0")],
             sysctls: sysctls.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..HostSnapshot::default()
+        }
+    }
+
+    fn kernel_settings(huge_pages: &str, smt: &str) -> KernelSettings {
+        let text = |text: &str| Some(text.to_owned());
+        KernelSettings {
+            transparent_huge_pages: text(huge_pages),
+            smt: text(smt),
+            ..KernelSettings::default()
         }
     }
 
@@ -188,6 +202,7 @@ mod tests {
             now.cores = 2;
             let governor = Some("powersave".to_owned());
             now.processor = Some(Processor { governor, ..Processor::default() });
+            now.kernel_settings = Some(kernel_settings("always", "off"));
             now.sysctls.insert("net.ipv4.tcp_sack".to_owned(), "0".to_owned());
             now.interfaces[0].mtu = Some(1300);
             now.interfaces[0].features_on = vec!["rx-gro".to_owned()];
@@ -202,6 +217,8 @@ mod tests {
                 "build of netduel is b2 instead of a1",
                 "number of cores online is 2 instead of 4",
                 "governor of the clock rate is powersave instead of performance",
+                "setting of transparent huge pages is always instead of madvise",
+                "SMT is off instead of on",
                 "net.ipv4.tcp_sack is 0 instead of 1",
                 "MTU of eth0 is 1300 instead of 1500",
                 "tx-tcp-segmentation of eth0 is off instead of on",

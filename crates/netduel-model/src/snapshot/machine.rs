@@ -1,4 +1,6 @@
-//! The machine beneath a host: processors, caches, memory nodes, huge pages.
+//! The machine beneath a host: processors, caches, memory nodes, huge pages, and how its kernel treats them.
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,4 +73,22 @@ pub struct HugePages {
     pub total: u64,
     /// Pages that are free.
     pub free: u64,
+}
+
+/// Settings of the kernel beside sysctls, from its command line and `/sys`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct KernelSettings {
+    /// Boot options that bear on results, in their order: cores, huge pages, power, mitigations, DMA (`/proc/cmdline`). Others are not
+    /// recorded: they can hold secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boot_options: Vec<String>,
+    /// Huge pages that programs get without asking: `always`, `madvise` or `never` (`/sys/kernel/mm/transparent_hugepage/enabled`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transparent_huge_pages: Option<String>,
+    /// Threads of a core: `on`, `off`, `forceoff`, `notsupported` or `notimplemented` (`/sys/devices/system/cpu/smt/control`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smt: Option<String>,
+    /// Flaws of the CPU that affect it, each with what the kernel does against it (`/sys/devices/system/cpu/vulnerabilities`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub vulnerabilities: BTreeMap<String, String>,
 }

@@ -46,6 +46,8 @@ pub struct HostFacts {
     pub processor: Option<Processor>,
     /// NUMA nodes; one on a small machine.
     pub numa_nodes: Vec<Node>,
+    /// Settings of the kernel beside sysctls; null in runs of earlier versions.
+    pub kernel_settings: Option<KernelSettings>,
     /// Cloud provider and machine.
     pub cloud: Option<Cloud>,
     /// Firewall and connection tracking; null when they cannot be read.
@@ -123,6 +125,28 @@ pub struct HugePages {
     pub total: u64,
     /// Free pages.
     pub free: u64,
+}
+
+/// Settings of the kernel beside sysctls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KernelSettings {
+    /// Boot options that bear on results, in their order; others are not recorded.
+    pub boot_options: Vec<String>,
+    /// Huge pages that programs get without asking: `always`, `madvise` or `never`.
+    pub transparent_huge_pages: Option<String>,
+    /// Threads of a core: `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
+    pub smt: Option<String>,
+    /// Flaws of the CPU that affect it.
+    pub vulnerabilities: Vec<Vulnerability>,
+}
+
+/// A flaw of the CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Vulnerability {
+    /// Name, as the kernel calls it.
+    pub name: String,
+    /// What the kernel does against it, in its words.
+    pub state: String,
 }
 
 /// Provider of a machine.
@@ -348,6 +372,7 @@ impl HostFacts {
             sysctls: host.sysctls.iter().map(sysctl).collect(),
             processor: host.processor.as_ref().map(Processor::of),
             numa_nodes: host.numa_nodes.iter().map(Node::of).collect(),
+            kernel_settings: host.kernel_settings.as_ref().map(KernelSettings::of),
             cloud: host.cloud.as_ref().map(Cloud::of),
             firewall: host.firewall.as_ref().map(Firewall::of),
             pci_functions: host.pci_functions.iter().map(PciFunction::of).collect(),
@@ -390,6 +415,19 @@ impl Node {
             memory_bytes: node.memory_bytes,
             distances: node.distances.clone(),
             huge_pages: node.huge_pages.iter().map(pages).collect(),
+        }
+    }
+}
+
+impl KernelSettings {
+    fn of(settings: &snapshot::KernelSettings) -> Self {
+        let flaw =
+            |(name, state): (&String, &String)| Vulnerability { name: name.clone(), state: state.clone() };
+        Self {
+            boot_options: settings.boot_options.clone(),
+            transparent_huge_pages: settings.transparent_huge_pages.clone(),
+            smt: settings.smt.clone(),
+            vulnerabilities: settings.vulnerabilities.iter().map(flaw).collect(),
         }
     }
 }

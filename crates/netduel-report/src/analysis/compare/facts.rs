@@ -287,6 +287,14 @@ impl RunFacts {
             add(Aspect::Machine, "allowed cores", allowed);
             add(Aspect::Machine, "isolated cores", Some(words::ranges(processor.isolated.iter().copied())));
         }
+        if let Some(settings) = &host.kernel_settings {
+            add(Aspect::System, "boot options", Some(settings.boot_options.join(" ")));
+            add(Aspect::System, "transparent huge pages", settings.transparent_huge_pages.clone());
+            add(Aspect::System, "SMT", settings.smt.clone());
+            for (flaw, state) in &settings.vulnerabilities {
+                add(Aspect::System, &format!("CPU flaw {flaw}"), Some(state.clone()));
+            }
+        }
         add(Aspect::Placement, "host name", host.hostname.clone());
         add(Aspect::Placement, "provider", of_cloud(|cloud| Some(cloud.provider.to_string())));
         add(Aspect::Placement, "location", of_cloud(words::place));
