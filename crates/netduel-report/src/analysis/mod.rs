@@ -72,7 +72,7 @@ pub use queues::QueueUse;
 pub use result::{Analysis, ArmAnalysis, ArmValues, Comparison, MetricAnalysis, Withheld, WorkloadAnalysis};
 pub use search::ArmSearch;
 pub use series::SeriesPoint;
-pub use spread::{DpdkEnd, PacketSpread, Uneven};
+pub use spread::{PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 pub use sweep::{Sweep, SweepPoint, SweptBy};
 pub use verdicts::COUNTER_CONFIDENCE;

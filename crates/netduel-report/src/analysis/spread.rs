@@ -1,11 +1,11 @@
 //! Distribution of a workload's packets over the queues and cores of an end, and the NUMA nodes of these.
 use std::collections::BTreeMap;
 
+use netduel_model::dpdk::DpdkReport;
 use netduel_model::packet_path::{PacketPath, XdpMode};
 use netduel_model::snapshot::XdpFeature;
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
-use serde::Serialize;
 
 use super::packets::{Surroundings, interface_of};
 use super::queues::PACKETS_MIN;
@@ -46,23 +46,12 @@ pub struct PacketSpread {
     pub core_nodes: BTreeMap<u16, u32>,
     /// XDP mode of a receiver; absent for other receivers, and where the kernel does not report it.
     pub mode: Option<XdpMode>,
-    /// DPDK version, port and command line of testpmd; absent for other ends.
-    pub dpdk: Option<DpdkEnd>,
+    /// What testpmd reported of itself in the first trial that has it; absent for other ends.
+    pub dpdk: Option<DpdkReport>,
     /// Whether an AF_XDP end ran in zero-copy mode; absent for other ends.
     pub zero_copy: Option<bool>,
     /// Whether the driver of the interface can share frames with AF_XDP sockets; absent where the kernel does not report it.
     pub driver_shares_frames: Option<bool>,
-}
-
-/// A testpmd process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DpdkEnd {
-    /// DPDK's version.
-    pub version: String,
-    /// DPDK's name of the port.
-    pub port: String,
-    /// The command line, one word each.
-    pub command: Vec<String>,
 }
 
 /// The entry with the largest share of an uneven distribution.
@@ -149,11 +138,7 @@ pub(super) fn at_end(
         interface_node: device.and_then(|device| device.device.numa_node),
         core_nodes: named().filter_map(|core| Some((core, node_of(core)?))).collect(),
         mode: ends.iter().find_map(|end| end.report.packets.as_ref()?.mode),
-        dpdk: ends.iter().find_map(|end| end.report.dpdk.as_ref()).map(|dpdk| DpdkEnd {
-            version: dpdk.version.clone(),
-            port: dpdk.port.clone(),
-            command: dpdk.command.clone(),
-        }),
+        dpdk: ends.iter().find_map(|end| end.report.dpdk.clone()),
         zero_copy: ends.iter().find_map(|end| end.report.packets.as_ref()?.zero_copy),
         driver_shares_frames: device
             .and_then(|device| device.device.xdp.as_ref())

@@ -20,7 +20,7 @@ pub struct Cover {
     pub title: Option<String>,
     /// Author and organization.
     pub by: Vec<String>,
-    /// Run, date, hosts, size, region and program.
+    /// Run, date, hosts, size, NIC, region and program.
     pub facts: Vec<(String, String)>,
     /// The logo, a `data:` URI of a PNG image.
     pub logo: Option<String>,

@@ -22,6 +22,7 @@ pub(super) fn cover(run: &Run, analysis: &Analysis, author: &Publication) -> Cov
     let hosts: Vec<&str> = header.plan.hosts.keys().map(netduel_model::ids::HostName::as_str).collect();
     facts.push(("Hosts".to_owned(), words::listed(&hosts)));
     facts.extend(joined("Size", &words::sizes(analysis)));
+    facts.extend(joined("NIC", &words::nic_products(analysis)));
     facts.extend(joined("Region", &regions(analysis)));
     facts.push(("Program".to_owned(), header.program.clone()));
     Cover {

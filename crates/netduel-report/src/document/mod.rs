@@ -35,6 +35,7 @@ mod scale;
 mod search;
 pub(crate) mod stamps;
 mod sweep;
+mod testpmd;
 mod time_plots;
 mod workload;
 

@@ -3,8 +3,8 @@ use netduel_model::metric::Metric;
 use netduel_stats::summary;
 
 use super::block::{Block, FactGroup, Scope, Section, list};
-use super::sweep;
 use super::table::{Cell, Column, Table};
+use super::{sweep, testpmd};
 use crate::analysis::{Analysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis};
 use crate::words;
 
@@ -61,10 +61,7 @@ pub(super) fn page(analysis: &Analysis) -> Option<Section> {
         ..FactGroup::default()
     });
     blocks.push(Block::Facts(tests.collect()));
-    let commands = words::testpmd_commands(analysis);
-    if !commands.is_empty() {
-        blocks.push(Block::Code(commands));
-    }
+    blocks.extend(testpmd::blocks(&workloads));
     blocks.push(Block::Heading("Results".to_owned()));
     let results = results(&workloads);
     if !results.rows.is_empty() {

@@ -29,6 +29,11 @@ pub(super) fn known(function: &PciFunction) -> Option<(&'static str, &'static st
     }
 }
 
+/// The product of a function, where its ids are known.
+pub(crate) fn product(function: &PciFunction) -> Option<&'static str> {
+    known(function).map(|(product, _)| product)
+}
+
 /// For people: `ConnectX-4 Lx Virtual Function (15b3:1016) at 0001:00:02.0`.
 pub(super) fn words(function: &PciFunction) -> String {
     let product = known(function).map_or("a network function", |(product, _)| product);

@@ -19,6 +19,7 @@ use netduel_model::snapshot::HostSnapshot;
 pub use acceleration::{Acceleration, accelerations};
 pub use bed::{BedFinding, of_bed, see_bed};
 pub(crate) use counters::is_limit;
+pub(crate) use drivers::product;
 pub use finding::{Finding, Severity};
 pub use machine::HostContext;
 pub(crate) use nic::{is_hardware, ports_of, queue_count};

@@ -1,16 +1,15 @@
 //! The environment of a test: size, place, processor and its layout, memory, interfaces, versions.
-use netduel_model::packet_path::{PacketEngine, PacketReceiver};
-use netduel_model::shell;
+use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::size;
-use netduel_model::snapshot::{HostSnapshot, Interface, LOOPBACK, Processor};
+use netduel_model::snapshot::{HostSnapshot, Interface, KernelSettings, LOOPBACK, Processor};
 use netduel_model::units::{human_bit_rate, plural};
-use netduel_model::workload::{Role, UdpStream};
+use netduel_model::workload::{Role, UdpStream, Workload};
 
 use super::host::{bytes, interface as interface_words, place};
 use super::metric::packet_rate;
 use super::text::{plain, ranges};
-use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
-use crate::findings::queue_count;
+use crate::analysis::{Analysis, PacketSpread, WorkloadAnalysis};
+use crate::findings::{self, accelerations, queue_count};
 
 /// A fact of each host, in the order of the hosts; `None` where it is unknown.
 pub type EnvironmentRow = (&'static str, Vec<Option<String>>);
@@ -64,10 +63,13 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ),
         ("Region", of(&|_, host| place(host.cloud.as_ref()?))),
         ("Placement", of(&|_, host| host.cloud.as_ref()?.placement.clone())),
+        ("Isolated size", of(&|name, host| known(name, host).map(is_isolated))),
         ("Maximum NICs of the size", of(&|name, host| known(name, host).map(|size| size.nics.to_string()))),
         ("Cores online", of(&|_, host| (host.cores > 0).then(|| host.cores.to_string()))),
         ("Memory", of(&|_, host| host.memory_bytes.map(bytes))),
         ("NICs", of(&|_, host| nics(host))),
+        ("Interface of the default route", of(&|_, host| listed_or_none(&host.default_routes))),
+        ("Accelerated networking", of(&|_, host| acceleration(host))),
         ("Data interface", of(&|name, host| interfaces(host, &used(name), interface_words))),
         (
             "Queues of the interface",
@@ -85,6 +87,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
                 })
             }),
         ),
+        ("Product of the interface", of(&|name, host| interfaces(host, &used(name), product))),
         ("Driver of the interface", of(&|name, host| interfaces(host, &used(name), driver))),
         ("Architecture", of(&|_, host| host.machine.clone())),
         ("CPU model", of(&|_, host| host.cpu_model.clone())),
@@ -95,6 +98,10 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("Caches of the first core", of(&|_, host| host.processor.as_ref().and_then(caches))),
         ("NUMA nodes", of(&|_, host| nodes(host))),
         ("Huge pages", of(&|_, host| huge_pages(host))),
+        ("Transparent huge pages", of(&|_, host| kernel(host, |set| set.transparent_huge_pages.clone()))),
+        ("SMT", of(&|_, host| kernel(host, |set| set.smt.clone()))),
+        ("CPU flaws", of(&|_, host| kernel(host, flaws))),
+        ("Boot options", of(&|_, host| kernel(host, |set| listed_or_none(&set.boot_options)))),
         ("System", of(&|_, host| host.os.clone())),
         ("Kernel", of(&|_, host| host.kernel.clone())),
         ("Hypervisor", of(&|_, host| hypervisor(host))),
@@ -102,6 +109,76 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("Image", of(&|_, host| host.cloud.as_ref()?.image.clone())),
     ];
     rows.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
+}
+
+/// Whether a machine of a size has its host to itself.
+fn is_isolated(size: &size::Size) -> String {
+    if size.is_isolated { "yes" } else { "no" }.to_owned()
+}
+
+/// Names in one text; absent without any.
+fn listed_or_none(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// A setting of the kernel.
+fn kernel(host: &HostSnapshot, read: impl Fn(&KernelSettings) -> Option<String>) -> Option<String> {
+    read(host.kernel_settings.as_ref()?)
+}
+
+/// The flaws of a CPU by what its kernel does: `mitigated: spectre_v1, spectre_v2; vulnerable: mmio_stale_data`. The kernel's words begin with
+/// `Mitigation`, `Vulnerable` or `Unknown` (`Documentation/admin-guide/hw-vuln`).
+fn flaws(settings: &KernelSettings) -> Option<String> {
+    let of = |is_of: fn(&str) -> bool, word: &str| {
+        let states = settings.vulnerabilities.iter().filter(|(_, state)| is_of(state));
+        let names: Vec<&str> = states.map(|(name, _)| name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
+    };
+    let is_mitigated = |state: &str| state.starts_with("Mitigation");
+    let is_vulnerable = |state: &str| state.starts_with("Vulnerable");
+    let parts = [
+        of(is_mitigated, "mitigated"),
+        of(is_vulnerable, "vulnerable"),
+        of(|state| !state.starts_with("Mitigation") && !state.starts_with("Vulnerable"), "unknown"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The state of accelerated networking of each paravirtual interface that can have it.
+fn acceleration(host: &HostSnapshot) -> Option<String> {
+    let states: Vec<String> = accelerations(host)
+        .into_iter()
+        .map(|(interface, state)| format!("{}: {}", interface.name, state.words()))
+        .collect();
+    listed_or_none(&states)
+}
+
+/// The product of an interface on the PCI bus, by its ids; empty for others and for unknown ones.
+fn product(interface: &Interface) -> String {
+    let product = interface.device.pci.as_ref().and_then(findings::product);
+    product.unwrap_or_default().to_owned()
+}
+
+/// The products of the interfaces that carried the data, each once; the kind or the driver of those without one.
+pub fn nic_products(analysis: &Analysis) -> Vec<String> {
+    let mut products = Vec::new();
+    for host in &analysis.inspection.hosts {
+        let used = used_interfaces(analysis, &host.name);
+        for interface in host.snapshot.interfaces.iter().filter(|own| used.contains(&own.name)) {
+            let name = match (product(interface), &interface.kind, &interface.driver) {
+                (product, ..) if !product.is_empty() => product,
+                (_, Some(kind), _) => format!("{kind} (virtual)"),
+                (_, None, Some(driver)) => format!("driver {driver}"),
+                (_, None, None) => continue,
+            };
+            let name = plain(&name);
+            if !products.contains(&name) {
+                products.push(name);
+            }
+        }
+    }
+    products
 }
 
 /// Driver and firmware of an interface; empty when unknown.
@@ -149,20 +226,6 @@ fn ends(analysis: &Analysis) -> impl Iterator<Item = &PacketSpread> {
     arms.flat_map(|arm| &arm.packets).flat_map(|way| &way.spread)
 }
 
-/// The command lines of testpmd, each once: `client a: dpdk-testpmd -l 0,1 ...`.
-pub fn testpmd_commands(analysis: &Analysis) -> Vec<String> {
-    let mut lines: Vec<String> = ends(analysis)
-        .filter_map(|end| {
-            let words: Vec<String> =
-                end.dpdk.as_ref()?.command.iter().map(|word| shell::word(word)).collect();
-            Some(plain(&format!("{} {}: {}", end.role, end.host, words.join(" "))))
-        })
-        .collect();
-    lines.sort();
-    lines.dedup();
-    lines
-}
-
 /// Interfaces with hardware behind them.
 fn nics(host: &HostSnapshot) -> Option<String> {
     let hardware =
@@ -194,7 +257,11 @@ fn caches(processor: &Processor) -> Option<String> {
                 "Instruction" => "i",
                 _ => "",
             };
-            format!("L{}{kind} {}", cache.level, bytes(cache.bytes))
+            let shared = match cache.cores.as_slice() {
+                [] | [_] => String::new(),
+                cores => format!(" (cores {})", ranges(cores.iter().copied())),
+            };
+            format!("L{}{kind} {}{shared}", cache.level, bytes(cache.bytes))
         })
         .collect();
     (!known.is_empty()).then(|| known.join(", "))
@@ -215,36 +282,42 @@ fn hypervisor(host: &HostSnapshot) -> Option<String> {
     host.hypervisor.clone().or_else(|| host.platform.clone()).or_else(by_cloud)
 }
 
+/// The huge pages that are set aside; `none` where the kernel has them and none is.
 fn huge_pages(host: &HostSnapshot) -> Option<String> {
     let pages =
-        host.numa_nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
-    let known: Vec<String> = pages
+        || host.numa_nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
+    pages().next()?;
+    let known: Vec<String> = pages()
         .filter(|(_, pages)| pages.total > 0)
         .map(|(node, pages)| {
-            format!("node{}: {} of {}", node.number, pages.total, bytes(pages.size_kib.saturating_mul(1024)))
+            let size = bytes(pages.size_kib.saturating_mul(1024));
+            format!("node{}: {} of {size} ({} free)", node.number, pages.total, pages.free)
         })
         .collect();
-    (!known.is_empty()).then(|| known.join("; "))
+    Some(if known.is_empty() { "none".to_owned() } else { known.join("; ") })
 }
 
 /// The test in words, for readers who do not know plans: once if all arms do the same, else by arm. Empty for other workloads.
 pub fn test_description(workload: &WorkloadAnalysis) -> Vec<String> {
-    let each: Vec<(&str, String)> = workload
-        .arms
-        .iter()
-        .flat_map(|arm| arm.packets.iter().map(move |way| (arm.arm.as_str(), description(arm, way))))
-        .collect();
+    let mut each: Vec<(&str, String)> = Vec::new();
+    for arm in &workload.arms {
+        let facts = arm.workload.traffic.facts();
+        let (Some(path), Some(flows)) = (facts.packets, facts.flows) else { continue };
+        let ends =
+            [(Role::Client, flows.direction.client_sends()), (Role::Server, flows.direction.server_sends())];
+        for (sender, _) in ends.into_iter().filter(|(_, sends)| *sends) {
+            each.push((arm.arm.as_str(), description(&arm.workload, path, flows, sender)));
+        }
+    }
     match each.as_slice() {
         [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => vec![first.clone()],
         each => each.iter().map(|(arm, text)| format!("{arm}: {text}")).collect(),
     }
 }
 
-fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
-    let Some(UdpStream { flows, rate, size, .. }) = arm.workload.traffic.facts().flows else {
-        return String::new();
-    };
-    let search = way.path.search.as_ref();
+fn description(workload: &Workload, path: &PacketPath, flows: &UdpStream, sender: Role) -> String {
+    let UdpStream { flows, rate, size, .. } = flows;
+    let search = path.search.as_ref();
     let pace = match (rate, search) {
         (Some(rate), _) => format!("at {}", packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64)),
         (None, Some(search)) => {
@@ -254,15 +327,14 @@ fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
         (None, None) => "unpaced".to_owned(),
     };
     let takes = if search.is_some() { "Each search takes at most" } else { "Each trial takes" };
-    let queues =
-        way.path.queues.map(|queues| format!(" over {}", plural(queues, "queue"))).unwrap_or_default();
-    let maker = match way.path.engine {
+    let queues = path.queues.map(|queues| format!(" over {}", plural(queues, "queue"))).unwrap_or_default();
+    let maker = match path.engine {
         PacketEngine::Socket => "through UDP sockets, in batches per system call",
         PacketEngine::Xdp => "by kernel bypass (AF_XDP)",
         PacketEngine::Dpdk => "by kernel bypass (DPDK testpmd, txonly)",
         PacketEngine::Kernel => "from the kernel (BPF test run of an XDP program)",
     };
-    let taker = match way.path.receiver {
+    let taker = match path.receiver {
         PacketReceiver::Socket => "through UDP sockets",
         PacketReceiver::Dpdk => "by kernel bypass (DPDK testpmd, rxonly)",
         PacketReceiver::Xdp => "by kernel bypass (AF_XDP)",
@@ -270,9 +342,9 @@ fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
     };
     format!(
         "The {} sends {} B frames ({size} of UDP payload) in {}{queues}, {pace}, {maker}. The other end receives them {taker}. {takes} {}.",
-        way.sender,
-        way.path.frame,
+        sender,
+        path.frame,
         plural(*flows, "flow"),
-        arm.workload.timing.duration,
+        workload.timing.duration,
     )
 }

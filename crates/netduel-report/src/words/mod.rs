@@ -26,7 +26,7 @@ mod warnings;
 pub use answer::{answer, is_inconclusive};
 pub use datagrams::{datagrams, datagrams_title, direction};
 pub use environment::{
-    EnvironmentRow, common_size, environment, environment_hosts, sizes, test_description, testpmd_commands,
+    EnvironmentRow, common_size, environment, environment_hosts, nic_products, sizes, test_description,
 };
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};

@@ -1,5 +1,6 @@
 //! What reports say of the hosts: speeds of interfaces, facts of a machine that several hosts share.
 use netduel_model::observation::CoreTime;
+use netduel_model::snapshot::{HugePages, KernelSettings, NumaNode};
 use netduel_report::analysis::contention_of;
 use netduel_report::{document, html, markdown};
 
@@ -49,6 +50,38 @@ fn facts_of_a_shared_machine_are_printed_once() {
     let separate = page(["one", "other"]);
     assert_eq!(separate.matches(cpu).count(), 2, "{separate}");
     assert!(!separate.contains("### Machine of"), "{separate}");
+}
+
+#[test]
+fn environment_has_what_bears_on_the_cost_of_a_packet() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    let flaws = [("spectre_v2", "Mitigation: Retpolines"), ("mmio_stale_data", "Vulnerable: No microcode")];
+    for host in run.header.hosts.values_mut() {
+        host.kernel_settings = Some(KernelSettings {
+            boot_options: vec!["isolcpus=2-3".to_owned(), "nosmt".to_owned()],
+            transparent_huge_pages: Some("madvise".to_owned()),
+            smt: Some("forceoff".to_owned()),
+            vulnerabilities: flaws.map(|(name, state)| (name.to_owned(), state.to_owned())).into(),
+        });
+        let none = HugePages { size_kib: 2048, total: 0, free: 0 };
+        host.numa_nodes = vec![NumaNode { huge_pages: vec![none], ..NumaNode::default() }];
+        host.default_routes = vec!["eth0".to_owned()];
+    }
+    let page = markdown::page(&document(&run));
+    let (_, environment) = page.split_once("## Environment").unwrap();
+    for row in [
+        "| Interface of the default route | eth0 | eth0 |",
+        "| Huge pages | none | none |",
+        "| Transparent huge pages | madvise | madvise |",
+        "| SMT | forceoff | forceoff |",
+        "mitigated: spectre\\_v2; vulnerable: mmio\\_stale\\_data",
+        "| Boot options | isolcpus=2-3, nosmt |",
+    ] {
+        assert!(environment.contains(row), "no {row} in {environment}");
+    }
+    run.header.hosts.values_mut().for_each(|host| host.numa_nodes[0].huge_pages[0].total = 8);
+    let page = markdown::page(&document(&run));
+    assert!(page.contains("| node0: 8 of 2 MiB (0 free) |"), "{page}");
 }
 
 #[test]

@@ -121,3 +121,20 @@ fn runs_of_an_older_program_are_shown_in_every_format() {
         assert!(pages[0].contains(&run.header.plan.question), "{name}: {}", pages[0]);
     }
 }
+
+#[test]
+fn packet_report_has_the_command_lines_the_parameters_and_the_counters_of_testpmd() {
+    let page = markdown::page(&document(&read("2-real-dpdk")));
+    let html = html::page(&document(&read("2-real-dpdk")));
+    // An arm without a valid trial has its test in words, too.
+    for part in [
+        "# small on dpdk, client a",
+        "dpdk-testpmd -l 0,1 --main-lcore 1",
+        "| net\\_af\\_packet | net\\_af\\_packet0 | 0 | 1 | the driver's | ordinary pages | one | 0 |",
+        "dpdk: The client sends",
+        "sockets: The client sends",
+    ] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    assert!(html.contains("tx_good_packets") && html.contains("5536"), "the page has no counters");
+}
