@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 
 use crate::azure::{answers, fake_az, prints};
-use crate::support::{Bench, Finished, STREAM, UnderWay};
+use crate::support::{Bench, Finished, PACED, UnderWay};
 use crate::vms::{Vms, assert_names, move_to_physical_host, program, with_room_for_vms};
 
 /// A folder with `az`, a bed, a plan, and sshds where the test needs them.
@@ -103,7 +103,7 @@ impl Scene {
             scene.at("key.pub")
         );
         fs::write(scene.at("x.toml"), bed).unwrap();
-        scene.bench.plan(&format!("{PLAN}{STREAM}"));
+        scene.bench.plan(&format!("{PLAN}{PACED}"));
         scene
     }
 
@@ -255,7 +255,7 @@ fn vm_that_moves_between_blocks_is_a_warning_of_the_run() {
         scene.up();
         move_to_physical_host("AMS01");
         let plan = PLAN.replace("= 2", "= 6");
-        scene.bench.plan(&format!("{plan}{STREAM}"));
+        scene.bench.plan(&format!("{plan}{PACED}"));
         let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
         run.wait_for(" 4/12");
         move_to_physical_host("AMS02");
@@ -304,7 +304,7 @@ fn stopped_vms_are_started_only_on_request() {
 fn several_plans_run_one_after_the_other_with_a_report_each() {
     with_vms("azure_run::several_plans_run_one_after_the_other_with_a_report_each", |scene| {
         scene.up();
-        let plan = format!("{PLAN}{STREAM}");
+        let plan = format!("{PLAN}{PACED}");
         fs::write(scene.at("second.toml"), plan.replace("\"networks\"", "\"second.plan\"")).unwrap();
         // This one cannot run: its folder on the host is a file.
         let broken = plan
@@ -345,7 +345,7 @@ fn several_plans_run_one_after_the_other_with_a_report_each() {
 fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     let scene = Scene::new();
     fs::write(scene.at("exists"), "").unwrap();
-    let plan = format!("{PLAN}{STREAM}");
+    let plan = format!("{PLAN}{PACED}");
     fs::write(scene.at("other.toml"), plan.replace("network = \"accelerated\"", "")).unwrap();
     let error = scene.run(&["azure", "run", "other.toml", "--bed", "x"]).expect_code(2).stderr;
     assert_names(
@@ -367,7 +367,7 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     assert_names(&without, &["netduel azure run"]);
     let local = "name = \"x\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n[[arms]]\nname = \"one\"\nclient = \"a\"\n\
                  server = \"b\"\n[design]\naa = true\n";
-    fs::write(scene.at("local.toml"), format!("{local}{STREAM}")).unwrap();
+    fs::write(scene.at("local.toml"), format!("{local}{PACED}")).unwrap();
     let error = scene.run(&["azure", "run", "local.toml"]).expect_code(2).stderr;
     assert_names(&error, &["no host with `bed`", "netduel run local.toml"]);
     scene.bench.assert_nothing_left();

@@ -2,7 +2,7 @@
 use rustix::process::Signal;
 
 use crate::serve::Server;
-use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, short_plan, signal, until};
+use crate::support::{Bench, LATENCY, PACED, TWO_PATHS, short_plan, signal, until};
 use crate::tmux::Tmux;
 
 /// A shell without the settings of a user.
@@ -10,7 +10,7 @@ const SHELL: &str = "sh";
 
 /// Starts a run of two paths; `blocks` of them, so that it lasts until it is stopped or ends soon.
 fn started<'b>(bench: &'b Bench, size: (u16, u16), blocks: u32, options: &str) -> Option<Tmux<'b>> {
-    let workloads = format!("{STREAM}{LATENCY}");
+    let workloads = format!("{PACED}{LATENCY}");
     bench.plan(&short_plan(TWO_PATHS, &workloads, &format!("blocks_min = {blocks}\nblocks_max = {blocks}")));
     let tmux = Tmux::start(bench, size, SHELL)?;
     tmux.send(&format!("netduel run plan.toml {options}; echo ended with $?"));

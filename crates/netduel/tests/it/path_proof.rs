@@ -6,6 +6,7 @@ const LONG: &str = r#"
 [[workloads]]
 name = "stream"
 type = "tcp-stream"
+rate = "1 Gbit/s"
 duration = "4 s"
 congestion = "cubic"
 "#;

@@ -1,7 +1,7 @@
 //! Automatic placement: the threads run on the recorded cores, which every report shows.
 use serde_json::Value;
 
-use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, short_plan};
+use crate::support::{Bench, LATENCY, PACED, TWO_PATHS, short_plan};
 
 const AUTO: &str = "pin_client = \"auto\"\npin_server = \"auto\"\n";
 
@@ -16,7 +16,7 @@ fn chosen(end: &Value) -> Vec<u64> {
 fn automatic_placement_runs_on_the_reported_cores() {
     let bench = Bench::new();
     let latency = LATENCY.replace("pin_client = [0]\npin_server = [0]\n", AUTO);
-    let workloads = format!("{STREAM}{AUTO}{latency}");
+    let workloads = format!("{PACED}{AUTO}{latency}");
     let plan = bench.plan(&short_plan(TWO_PATHS, &workloads, "blocks_min = 2\nblocks_max = 2"));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
     assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);

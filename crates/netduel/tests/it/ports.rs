@@ -16,6 +16,7 @@ const ALL_TYPES: &str = r#"
 name = "streams"
 type = "tcp-stream"
 streams = 3
+rate = "100 Mbit/s"
 duration = "300 ms"
 [[workloads]]
 name = "flows"
@@ -94,6 +95,7 @@ const FLOWS: &str = r#"
 [[workloads]]
 name = "streams"
 type = "tcp-stream"
+rate = "100 Mbit/s"
 duration = "300 ms"
 [[workloads]]
 name = "flows"

@@ -148,8 +148,8 @@ fn every_quick_test_works_over_one_port() {
         // Bulk data and requests over UDP, which time out, have more time than a stall of the machine takes.
         for (words, key) in [
             (vec!["tcp", &string, "-t", "1", "-P", "2", "-J"], "throughput"),
-            (vec!["tcp", &string, "-t", "1", "-R", "-J"], "throughput"),
-            (vec!["tcp", &string, "-t", "1", "--bidir", "-J"], "throughput"),
+            (vec!["tcp", &string, "-t", "1", "-b", "200M", "-R", "-J"], "throughput"),
+            (vec!["tcp", &string, "-t", "1", "-b", "200M", "--bidir", "-J"], "throughput"),
             (vec!["udp", &string, "-t", "1", "-b", "20M", "-J"], "datagram-rate"),
             (vec!["tcp", &string, "-u", "-t", "1", "-b", "20M", "-R", "-J"], "datagram-rate"),
             (vec!["rr", &string, "-t", "0.3", "-J"], "latency-p50"),

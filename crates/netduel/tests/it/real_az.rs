@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use netduel_test_support::{not_requested, skip};
 
 use crate::azure_run::PLAN;
-use crate::support::{Bench, Finished, STREAM, until};
+use crate::support::{Bench, Finished, PACED, until};
 use crate::vms::{Vms, assert_names, with_room_for_vms};
 
 /// The folder with the program `az`, set by xtask.
@@ -185,7 +185,7 @@ fn bed_with_vms_is_created_carries_a_plan_and_is_deleted() {
         let vms = Vms::start(&scene.bench);
         let bed = scene.bed("x");
         scene.run(&["azure", "up", &bed]).expect_code(0);
-        scene.bench.plan(&format!("{PLAN}{STREAM}"));
+        scene.bench.plan(&format!("{PLAN}{PACED}"));
         // The template asks for an accelerated NIC, and a namespace has no virtual function.
         let refused = scene.run(&["azure", "run", "plan.toml", "--bed", &bed]).expect_code(12).stderr;
         assert_names(

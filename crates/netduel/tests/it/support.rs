@@ -357,6 +357,18 @@ cooldown = "0 ms"
 congestion = "cubic"
 "#;
 
+/// One short stream that leaves most of the machine to the other tests: for tests of what surrounds the traffic.
+pub const PACED: &str = r#"
+[[workloads]]
+name = "stream"
+type = "tcp-stream"
+rate = "300 Mbit/s"
+duration = "300 ms"
+warmup = "100 ms"
+cooldown = "0 ms"
+congestion = "cubic"
+"#;
+
 /// Short round trips.
 pub const LATENCY: &str = r#"
 [[workloads]]
