@@ -18,13 +18,17 @@ pub struct Refused {
 }
 
 /// Everything of the interfaces that a treatment may change, as the guest's own programs print it. Of an RSS table it has how many entries each
-/// queue has: a table that is reset to that of the driver may deal them in another order (igb). A NIC that was removed returns with another index. A virtual function loses its link some time after its physical function was restarted.
-const STATE: &str = "for entry in /sys/class/net/*; do name=${entry##*/}; \
-     until [ \"$(cat \"$entry/carrier\" 2>/dev/null)\" != 0 ]; do usleep 50000; done; echo \"== $name\"; ip -d link show \"$name\" | sed \"s/^[0-9]*: //\"; \
-     for option in -k -g -l -c; do ethtool $option \"$name\" 2>&1; done; \
-     ethtool -x \"$name\" 2>&1 | tr -s \" \" \"\\n\" | sort | uniq -c; \
-     for file in \"$entry\"/queues/*/rps_cpus \"$entry\"/queues/*/xps_cpus; do echo \"$file $(cat \"$file\" 2>&1)\"; done; done; \
-     for irq in /proc/irq/[0-9]*; do echo \"$irq $(cat \"$irq/smp_affinity_list\")\"; done; \
+/// queue has: a table that is reset to that of the driver may deal them in another order (igb). A NIC that was removed returns with another
+/// index. A virtual function loses its link some time after its physical function was restarted. Each process costs an emulated processor tens
+/// of milliseconds: one program reads as many files as it can.
+const STATE: &str = "for entry in /sys/class/net/*; do \
+     until { carrier=; read -r carrier < \"$entry/carrier\"; [ \"$carrier\" != 0 ]; } 2>/dev/null; do usleep 50000; done; done; \
+     ip -d -o link show | sed \"s/^[0-9]*: //\" | sort; \
+     for entry in /sys/class/net/*; do name=${entry##*/}; echo \"== $name\"; \
+     for option in -k -g -l -c; do ethtool $option \"$name\" 2>&1; done; done; \
+     for entry in /sys/class/net/*; do name=${entry##*/}; ethtool -x \"$name\" 2>&1 | sed \"s/^/$name /\"; done | \
+     awk '{ for (field = 2; field <= NF; field++) count[$1 \" \" $field]++ } END { for (one in count) print one, count[one] }' | sort; \
+     grep -H . /sys/class/net/*/queues/*/[rx]ps_cpus /proc/irq/[0-9]*/smp_affinity_list 2>&1; \
      sysctl -a 2>/dev/null | grep -v -e random -e nr_ -e dentry -e inode -e file-nr -e ns_last_pid -e pty -e conntrack_count";
 
 /// The state of both guests, each on a core of its own.
