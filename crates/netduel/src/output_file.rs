@@ -1,5 +1,5 @@
-//! Every file that a command writes whole, apart from runs: reports, man pages, pairings, the identity of a server. The content is not made
-//! here.
+//! Every file that a command writes, apart from runs: reports, man pages, pairings, the identity of a server, the step summary of a
+//! workflow. The content is not made here.
 //!
 //! A regular file is replaced by a rename(2): its draft is in the same folder, has a random name, and is opened with `O_EXCL` and
 //! `O_NOFOLLOW`, so that a link that another user has planted is neither followed nor overwritten. Anything else that exists, as a
@@ -58,6 +58,23 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
             written(&mut File::from(open(&path, flags, Mode::empty())?), content)
         }
     }
+}
+
+/// Opens what a path names to add to its end; a missing file is created. A pipe without a reader is an error: to wait for one would hold up
+/// a result.
+///
+/// # Errors
+/// As [`write()`].
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(match Target::of(path)? {
+        Target::File(path) => {
+            open(&path, flags | OFlags::CREATE | OFlags::NOFOLLOW, Readers::Umask.mode())?.into()
+        }
+        Target::Stream(path) => open(&path, flags, Mode::empty())?.into(),
+        Target::Stdout => io::stdout().as_fd().try_clone_to_owned()?.into(),
+        Target::Stderr => io::stderr().as_fd().try_clone_to_owned()?.into(),
+    })
 }
 
 /// Whether [`write()`] could write to the path now: an empty draft is made beside a file and removed again, a device or pipe is not opened.

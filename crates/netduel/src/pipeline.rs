@@ -1,9 +1,7 @@
 //! Output for a workflow of GitHub: annotations on standard error, where they are beside no document, and the step summary. The texts are
 //! not made here.
 use std::env;
-use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use netduel_report::checks::Checks;
@@ -13,7 +11,7 @@ use netduel_report::markdown;
 
 use crate::console::tell;
 use crate::exit::Failure;
-use crate::redaction;
+use crate::{output_file, redaction};
 
 /// GitHub sets it to `true` in every step.
 const IN_GITHUB: &str = "GITHUB_ACTIONS";
@@ -48,10 +46,7 @@ pub fn summarize(checks: &Checks, document: &Document, decided: Result<&Option<S
 
 /// Earlier commands of the step may have written to the file.
 fn append(path: &Path, markdown: &str, decision: Option<&str>, command: &str) -> io::Result<()> {
-    let mut open = OpenOptions::new();
-    // A pipe without a reader is an error; to wait for one would hold up the result.
-    open.append(true).create(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
-    let mut file = open.open(path)?;
+    let mut file = output_file::open_to_append(path)?;
     let written = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let room = SUMMARY_BYTES_MAX.saturating_sub(written);
     file.write_all(github::summary(markdown, decision, command, room).as_bytes())

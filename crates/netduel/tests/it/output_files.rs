@@ -95,6 +95,24 @@ fn link_planted_on_the_way_to_a_file_is_not_followed() {
 }
 
 #[test]
+fn link_planted_at_the_step_summary_is_not_followed() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root makes a link of another user");
+    }
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let (victim, link) = (bench.path().join("victim"), bench.path().join("summary.md"));
+    fs::write(&victim, "untouched").unwrap();
+    symlink(&victim, &link).unwrap();
+    lchown(&link, Some(65_534), Some(65_534)).unwrap();
+    let mut command = bench.netduel(["report", "last", "--format", "github"]);
+    let printed =
+        Finished::from(command.env("GITHUB_STEP_SUMMARY", &link).output().unwrap()).expect_code(0);
+    assert!(printed.stderr.contains("link of another user"), "{}", printed.stderr);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
+}
+
+#[test]
 fn out_that_cannot_be_replaced_is_refused_before_anything_is_started() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, ""));
