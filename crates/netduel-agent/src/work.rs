@@ -90,8 +90,8 @@ pub struct AgentWork {
     stage: Stage,
     readings: Readings,
     treatments: Treatments,
-    /// Whether the host must still have the treatments after the traffic of what is prepared.
-    keeps_treatments: bool,
+    /// Whether its interfaces must still have their treatments after the traffic of what is prepared.
+    keeps_interfaces: bool,
     /// What an aborted trial could not restore, until it is reported.
     not_restored: Vec<String>,
     lock: Option<HostLock>,
@@ -123,7 +123,7 @@ impl AgentWork {
             stage: Stage::Idle,
             readings: Readings::default(),
             treatments: Treatments::new(GuardCommand::of_this_program()),
-            keeps_treatments: true,
+            keeps_interfaces: true,
             not_restored: Vec::new(),
             lock: None,
             placement: None,
@@ -172,7 +172,7 @@ impl AgentWork {
 }
 
 /// Whether a workload leaves the interfaces of this end as the treatments set them: its events and another program's driver do not.
-fn keeps_treatments(workload: &Workload, role: Role) -> bool {
+fn keeps_interfaces(workload: &Workload, role: Role) -> bool {
     workload.traffic.facts().events.is_empty() && foreign_program(workload, role).is_none()
 }
 
@@ -274,7 +274,7 @@ impl Work for AgentWork {
     ) -> Result<Vec<u16>, WorkError> {
         self.end_last_trial()?;
         let prepared = self.ends.server(workload, listen, token)?;
-        self.keeps_treatments = keeps_treatments(workload, Role::Server);
+        self.keeps_interfaces = keeps_interfaces(workload, Role::Server);
         Ok(self.hold(prepared))
     }
 
@@ -290,7 +290,7 @@ impl Work for AgentWork {
         let prepared =
             self.ends.client(workload, &ServerAddress { peer, ports, token, deadline, bind: &self.bind })?;
         self.hold(prepared);
-        self.keeps_treatments = keeps_treatments(workload, Role::Client);
+        self.keeps_interfaces = keeps_interfaces(workload, Role::Client);
         Ok(())
     }
 
@@ -330,9 +330,7 @@ impl Work for AgentWork {
         };
         let result = running.result(&mut || self.readings.after())?;
         self.lingering = result.lingering;
-        if self.keeps_treatments {
-            self.treatments.read_back().map_err(|lost| not_kept(&lost))?;
-        }
+        self.treatments.read_back(self.keeps_interfaces).map_err(|lost| not_kept(&lost))?;
         let missing = || misplaced("a result", "the host was read after the traffic");
         let mut observation = self.readings.observation.take().ok_or_else(missing)?;
         observation.placement = self.placement.take();

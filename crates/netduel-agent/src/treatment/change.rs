@@ -7,6 +7,10 @@ pub(super) trait Change: Send {
     fn make(&self) -> Result<(), TreatmentError>;
     /// Reads whether the host has the change, and changes nothing: what it has instead is [`TreatmentError::NotTaken`].
     fn read_back(&self) -> Result<(), TreatmentError>;
+    /// Whether it is a setting of an interface or its device, which events on the path and programs of others change, too.
+    fn is_of_interface(&self) -> bool {
+        true
+    }
     /// The interface whose device the driver may stop and start for the change: its link goes then, and returns after the call.
     fn restarts(&self) -> Option<&str> {
         None

@@ -107,6 +107,12 @@ impl Change for SysctlChange {
     fn read_back(&self) -> Result<(), TreatmentError> {
         read_back(&self.name, &self.value)
     }
+
+    /// `net.ipv4.conf.eth0.rp_filter` goes with its interface.
+    fn is_of_interface(&self) -> bool {
+        let parts: Vec<&str> = self.name.split(['.', '/']).collect();
+        matches!(&parts[..], ["net", _, "conf" | "neigh", scope, ..] if !["all", "default"].contains(scope))
+    }
 }
 
 fn doing(name: &str, value: &str) -> String {

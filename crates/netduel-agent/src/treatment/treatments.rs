@@ -142,12 +142,14 @@ impl Treatments {
         self.ask(id, request)
     }
 
-    /// Reads whether the host still has every change.
+    /// Reads whether the host still has every change; without `of_interfaces` those of an interface are left out.
     ///
     /// # Errors
     /// The changes that it has not, each with what it has instead, and those that cannot be read.
-    pub fn read_back(&self) -> Result<(), Vec<TreatmentError>> {
-        let lost = self.applied.iter().filter_map(|applied| applied.change.read_back().err());
+    pub fn read_back(&self, of_interfaces: bool) -> Result<(), Vec<TreatmentError>> {
+        let changes = self.applied.iter().map(|applied| &applied.change);
+        let read = changes.filter(|change| of_interfaces || !change.is_of_interface());
+        let lost = read.filter_map(|change| change.read_back().err());
         let lost: Vec<TreatmentError> = lost
             .map(|error| match error {
                 TreatmentError::NotTaken { doing, answered } => TreatmentError::NotKept { doing, answered },

@@ -9,12 +9,12 @@ fn each_setting_that_is_set_back_is_named_with_its_value() {
     in_namespace("keeping::each_setting_that_is_set_back_is_named_with_its_value", || {
         let mut treatments = Treatments::new(guard());
         treatments.apply(&all()).unwrap();
-        treatments.read_back().unwrap();
+        treatments.read_back(true).unwrap();
         must("ip", &["link", "set", "va", "mtu", "1300"]);
         std::fs::write("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "1").unwrap();
         let mut drivers = netduel_sys::ethtool::Ethtool::open().unwrap();
         drivers.request_features("va", &[("rx-gro".to_owned(), false)]).unwrap();
-        let lost = treatments.read_back().unwrap_err();
+        let lost = treatments.read_back(true).unwrap_err();
         let texts: Vec<String> = lost.iter().map(ToString::to_string).collect();
         let expected = [
             ("turn on gro of va", "rx-gro off"),
@@ -26,8 +26,11 @@ fn each_setting_that_is_set_back_is_named_with_its_value() {
             let words = format!("{wanted} for a whole trial: after the traffic the host has {found};");
             assert!(text.starts_with(&words), "{text}");
         }
+        // As after events on the path: they change interfaces, and nothing else.
+        let lost = treatments.read_back(false).unwrap_err();
+        assert!(lost.len() == 1 && lost[0].to_string().contains("tcp_slow_start_after_idle"), "{lost:?}");
         treatments.undo_all().unwrap();
-        treatments.read_back().unwrap();
+        treatments.read_back(true).unwrap();
     });
 }
 

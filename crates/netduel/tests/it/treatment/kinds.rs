@@ -188,7 +188,7 @@ fn every_kind_of_treatment_is_applied_and_undone() {
                 .unwrap_or_else(|failed| panic!("{action:?}: {failed}"));
             let now = bench.state();
             assert!(now.contains(shown), "{action:?}: {shown} is not in {now}");
-            treatments.read_back().unwrap_or_else(|lost| panic!("{action:?}: {lost:?}"));
+            treatments.read_back(true).unwrap_or_else(|lost| panic!("{action:?}: {lost:?}"));
             treatments.undo_all().unwrap();
             assert_eq!(bench.state(), bench.before, "{action:?}");
         }
