@@ -24,6 +24,8 @@ pub struct PastRun {
     pub started_unix_ms: u64,
     /// Title and notes.
     pub annotations: Annotations,
+    /// What is wrong with its file, in words: its values lack the trials of damaged records.
+    pub damage: Vec<String>,
     plan: ResolvedPlan,
     facts: RunFacts,
     values: Vec<Values>,
@@ -53,10 +55,12 @@ impl PastRun {
                 }));
             }
         }
+        let damage = run.warnings.iter().filter(|warning| warning.is_about_the_file());
         Self {
             id: run.header.id.to_string(),
             started_unix_ms: run.header.started_unix_ms,
             annotations: run.header.annotations.clone(),
+            damage: damage.map(ToString::to_string).collect(),
             plan: run.header.plan.clone(),
             facts: RunFacts::of(&run.header),
             values,

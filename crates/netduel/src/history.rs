@@ -63,7 +63,13 @@ fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
     }
     let mut runs = Vec::new();
     for summary in store.list().kind(Kind::Store)? {
-        let Ok(contents) = &summary.contents else { continue };
+        let contents = match &summary.contents {
+            Ok(contents) => contents,
+            Err(error) => {
+                tell(&format!("warning: {} is left out: {error}", summary.id));
+                continue;
+            }
+        };
         let is_earlier = contents.header.started_unix_ms <= started && summary.id != newest.header.id;
         // A copy of a run is no further run, and one in progress has no value yet.
         let is_own = summary.copy_of.is_none() && !contents.in_use;

@@ -2,7 +2,7 @@
 use netduel_model::units::plural;
 use serde_json::json;
 
-use super::block::{Block, Document, FactGroup, Scope, Section, titled_list};
+use super::block::{Block, Document, FactGroup, Scope, Section, list, titled_list};
 use super::chart::{Chart, Figure, Plot};
 use super::cover::Cover;
 use super::scale::{Scaled, number, scaled, scaled_packets};
@@ -20,10 +20,15 @@ pub const RUNS_MIN: usize = 8;
 
 /// The history of a plan.
 pub fn of_history(history: &History) -> Document {
-    let mut sections = vec![
+    let mut sections: Vec<Section> = Vec::new();
+    let damaged = damaged(history);
+    if !damaged.is_empty() {
+        sections.push(section("damaged", "Damaged run files", Scope::Result, vec![list(damaged)]));
+    }
+    sections.extend([
         section("changes", "Changes", Scope::Result, changes(history)),
         section("overview", "Overview", Scope::Result, vec![Block::Table(overview(history))]),
-    ];
+    ]);
     let each = history.series.iter().enumerate();
     sections.extend(each.map(|(place, one)| {
         let figure = Block::Figure(Box::new(figure(history, one)));
@@ -56,6 +61,14 @@ fn basis(history: &History) -> String {
         .map(|run| run.map(|run| words::date(run.started_unix_ms)));
     let [Some(first), Some(last)] = dates else { return count };
     format!("{count} from {first} to {last}. {}.", plural(changes as u32, "change"))
+}
+
+/// What is wrong with the files of the runs, each with its run.
+fn damaged(history: &History) -> Vec<String> {
+    let of_run = |run: &PastRun| -> Vec<String> {
+        run.damage.iter().map(|what| format!("{}: {what}", run.id)).collect()
+    };
+    history.runs.iter().flat_map(of_run).collect()
 }
 
 /// Every change of level with its possible causes.

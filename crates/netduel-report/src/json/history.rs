@@ -45,6 +45,8 @@ pub struct HistoryRun {
     pub title: Option<String>,
     /// Notes given on the command line.
     pub notes: Vec<Note>,
+    /// What is wrong with its file, for people; empty for a sound file.
+    pub damage: Vec<String>,
 }
 
 /// A metric over the runs.
@@ -122,6 +124,7 @@ impl HistoryRun {
             started_unix_ms: run.started_unix_ms,
             title: run.annotations.title.clone(),
             notes: Note::all(&run.annotations.notes),
+            damage: run.damage.clone(),
         }
     }
 }

@@ -51,10 +51,45 @@ fn damaged_record_is_named_by_every_listing_and_report() {
         let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("damaged run file: 1 record") && words.contains(&named), "{format}: {report}");
     }
-    let table = bench.run(["report", "last", "--format", "csv"]).expect_code(0);
-    assert!(
-        table.stderr.contains("damaged run file") && !table.stdout.contains("damaged"),
-        "{}",
-        table.stderr
-    );
+    assert_told_in_every_format(&bench, "damaged run file");
+}
+
+/// The end of a record is missing, as after a loss of power.
+#[test]
+fn incomplete_record_is_named_by_every_listing_and_report() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    for _ in 0..2 {
+        bench.run(["run", plan.to_str().unwrap()]).expect_code(0);
+    }
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    let file = std::path::Path::new(listed["runs"][0]["path"].as_str().unwrap());
+    let length = std::fs::metadata(file).unwrap().len();
+    std::fs::File::options().write(true).open(file).unwrap().set_len(length - 5).unwrap();
+    let listed = bench.run(["runs"]).expect_code(0).stdout;
+    assert!(listed.contains("incomplete"), "{listed}");
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    assert_eq!(listed["runs"][0]["torn"], true, "{listed}");
+    assert_told_in_every_format(&bench, "incomplete run file");
+    let first = listed["runs"][1]["id"].as_str().unwrap();
+    let compared = bench.run(["compare", first, "last"]).expect_code(0).stdout;
+    let compared = compared.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(compared.contains("incomplete run file"), "{compared}");
+}
+
+/// Every format of a report, a history and a comparison says what is wrong with the file: beside it, on standard error, where the format has
+/// no place for it.
+fn assert_told_in_every_format(bench: &Bench, told: &str) {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for format in ["text", "md", "html", "json", "github", "junit", "csv", "prometheus", "influx"] {
+        let report = bench.run(["report", "last", "--format", format]).expect_code(0);
+        let both = format!("{} {}", report.stdout, report.stderr);
+        assert!(words(&both).contains(told), "{format}: {both}");
+        let has_place = ["text", "md", "html", "json"].contains(&format);
+        assert_eq!(words(&report.stdout).contains(told), has_place, "{format}: {both}");
+    }
+    for format in ["text", "md", "html", "json"] {
+        let history = bench.run(["history", "last", "--format", format]).expect_code(0).stdout;
+        assert!(words(&history).contains(told), "history as {format}: {history}");
+    }
 }
