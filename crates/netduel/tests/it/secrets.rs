@@ -116,7 +116,8 @@ fn pairing_string_is_in_no_output_no_file_and_no_process() {
         test_with(&server, form);
     }
     let out = bench.path().join("out");
-    for format in ["text", "html", "md", "json", "csv"] {
+    let formats = ["text", "html", "md", "json", "csv", "junit", "prometheus", "influx"];
+    for format in formats {
         check(&bench.run(["report", "last", "--format", format]).expect_code(0), secret, format);
         let file = out.join(format);
         let words = ["report", "last", "--format", format, "--out", file.to_str().unwrap()];
@@ -157,7 +158,7 @@ fn pairing_string_is_in_no_output_no_file_and_no_process() {
             checked += 1;
         }
     }
-    assert_eq!(checked, FORMS.len() + 5, "the run of each form, and the report in each format");
+    assert_eq!(checked, FORMS.len() + formats.len(), "the run of each form, and the report in each format");
     server.end();
 }
 
