@@ -18,7 +18,9 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 16] = [
+    Target { name: "baseline", run: target::baseline::run },
+    Target { name: "bed", run: target::bed::run },
     Target { name: "data-socket", run: target::data_socket::run },
     Target { name: "ethtool", run: target::ethtool::run },
     Target { name: "icmp", run: target::icmp::run },

@@ -1,4 +1,6 @@
 //! The targets, one file for each kind of input. [`host`] has what two of them share; the others must not import each other.
+pub(crate) mod baseline;
+pub(crate) mod bed;
 pub(crate) mod data_socket;
 pub(crate) mod ethtool;
 mod host;
