@@ -8,6 +8,7 @@ mod describe;
 mod error;
 mod failover;
 mod host;
+mod pause;
 mod probe;
 mod provider;
 mod restoring;

@@ -7,22 +7,20 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Slot, Trial, Validity};
-use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
 use super::conditions;
 use super::conversation::Hosts;
 use super::error::{PlanFault, RunError, TrialError};
+use super::pause;
 use super::surroundings::{Lab, Policy, Provider, Store, StoreProblem, Surroundings, Tokens};
-use super::timing::{PAUSE_MAX_NS, agent_limits};
+use super::timing::agent_limits;
 use crate::launcher::Agents;
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent, TrialNumber};
 use crate::schedule;
 
 /// Consecutive failed trials of one arm that end the run.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
-/// Time between two looks at whether a run is paused.
-const PAUSE_LOOK: Nanos = Nanos::from_millis(100);
 /// A comparison needs two arms.
 const ARMS_MIN: usize = 2;
 
@@ -228,7 +226,8 @@ impl<'a> Conductor<'a> {
             let slots = schedule::block(self.hosts.plan, seed, block);
             let last = slots.len().saturating_sub(1);
             for (index, slot) in slots.into_iter().enumerate() {
-                self.wait_while_paused();
+                let paused_ns = pause::wait(self.hosts.clock, self.policy);
+                self.paused_ns = self.paused_ns.saturating_add(paused_ns);
                 if self.hosts.clock.interrupted() {
                     return Ok(RunEnd::Interrupted);
                 }
@@ -244,17 +243,6 @@ impl<'a> Conductor<'a> {
             Some(end) => Ok(end),
             None => Ok(RunEnd::BlockLimitReached),
         }
-    }
-
-    /// Waits while the user pauses the run: no longer than agents wait for a request.
-    fn wait_while_paused(&mut self) {
-        let clock = self.hosts.clock;
-        let started_ns = clock.now_ns();
-        let waited_ns = || clock.now_ns().saturating_sub(started_ns);
-        while self.policy.is_paused() && waited_ns() < PAUSE_MAX_NS && !clock.interrupted() {
-            clock.wait(PAUSE_LOOK);
-        }
-        self.paused_ns = self.paused_ns.saturating_add(waited_ns());
     }
 
     /// Runs and stores the trial of a slot. The inner error ends the run.

@@ -76,6 +76,8 @@ pub trait Policy {
     fn is_paused(&mut self) -> bool {
         false
     }
+    /// Called when a pause has lasted this long, the longest time, and the run goes on: the next trial must not wait for it again.
+    fn pause_ended(&mut self, _after: Nanos) {}
     /// Called when a trial has failed, with the kind of its failure and the host that refused it, if one did.
     fn trial_failed(&mut self, _kind: RunErrorKind, _host: Option<&HostName>) {}
     /// Called before each block from `blocks_min` on and after the last: whether the run may end, and why. `dropped`: the arms that are

@@ -59,6 +59,14 @@ fn every_trial_is_run_stored_and_reported() {
 }
 
 #[test]
+fn forgotten_pause_delays_one_trial_and_not_each_of_them() {
+    let mut script = Script { pauses: 1, waits: true, ..Script::default() };
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
+    assert_eq!((script.stored.len(), script.pauses), (4, 0));
+    assert_eq!(script.now_ns / 60_000_000_000, 10, "minutes of virtual time");
+}
+
+#[test]
 fn hosts_with_networks_of_their_own_are_locked_each() {
     let mut script = Script::default().host("a", &["own-network"]).host("b", &["own-network"]);
     let log = logged(&mut script);

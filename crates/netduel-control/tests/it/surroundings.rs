@@ -100,6 +100,8 @@ pub struct Script {
     pub now_ns: u64,
     /// Whether waits take their time.
     pub waits: bool,
+    /// Pauses that the user has made and not ended.
+    pub pauses: u32,
     /// What the provider was asked to do, in order: `HOST: live CHANGE` and the like.
     pub provided: Vec<String>,
     /// What the provider requires of the guests after a change while the machine runs, and with it stopped.
@@ -304,6 +306,12 @@ impl Store for Handle<'_> {
 }
 
 impl Policy for Handle<'_> {
+    fn is_paused(&mut self) -> bool {
+        self.0.borrow().pauses > 0
+    }
+    fn pause_ended(&mut self, _: Nanos) {
+        self.0.borrow_mut().pauses -= 1;
+    }
     fn stop_after_block(&mut self, trials: &[Trial], dropped: &BTreeMap<ArmName, String>) -> Option<RunEnd> {
         let script = &mut **self.0.borrow_mut();
         script.dropped = dropped.keys().cloned().collect();

@@ -298,6 +298,11 @@ impl Policy for PlanPolicy<'_> {
         self.controls.is_paused()
     }
 
+    fn pause_ended(&mut self, after: Nanos) {
+        self.controls.end_pause();
+        crate::console::tell(&format!("the pause lasted {after}, its longest time: the run goes on"));
+    }
+
     fn stop_after_block(&mut self, trials: &[Trial], dropped: &BTreeMap<ArmName, String>) -> Option<RunEnd> {
         let analysis = analysis::analyse(self.plan, None, trials, &[], None);
         analysis.precise_enough(|arm| dropped.contains_key(arm)).then_some(RunEnd::PrecisionReached)

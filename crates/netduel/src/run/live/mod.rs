@@ -71,6 +71,15 @@ impl Controls {
     pub fn is_paused(&self) -> bool {
         self.paused.load(Ordering::Relaxed)
     }
+
+    /// Ends a pause that has lasted its longest time.
+    pub fn end_pause(&self) {
+        self.paused.store(false, Ordering::Relaxed);
+    }
+
+    fn toggle_pause(&self) {
+        self.paused.fetch_xor(true, Ordering::Relaxed);
+    }
 }
 
 /// The live view of a run.
@@ -237,6 +246,8 @@ impl Drawing {
             let is_resized = std::mem::replace(&mut size, self.terminal.size()) != size;
             if has_changed || is_resized || is_over || now_ns.saturating_sub(drawn_ns) >= REDRAW_NS {
                 drawn_ns = now_ns;
+                // The run ends a long pause, so the keys alone do not know of it.
+                self.view.paused = self.controls.is_paused();
                 let lines = screen(&self.state, &self.view, size, now_ns);
                 if self.terminal.draw(&lines, self.view.theme).is_err() {
                     return;
@@ -257,10 +268,7 @@ impl Drawing {
                 let _ = rustix::process::kill_process(own, rustix::process::Signal::INT);
             }
             Key::Stop => {}
-            Key::Pause => {
-                self.view.paused = !self.view.paused;
-                self.controls.paused.store(self.view.paused, Ordering::Relaxed);
-            }
+            Key::Pause => self.controls.toggle_pause(),
             Key::Details => self.view.details = !self.view.details,
             Key::Theme => self.view.theme = self.view.theme.next(),
             Key::Help => self.view.help = !self.view.help,

@@ -122,7 +122,7 @@ fn foot(state: &State, view: &View) -> Line {
         None if view.stopping => Some("stopping after what is in flight; Ctrl-C ends at once".to_owned()),
         None if view.paused && state.current.is_some() => Some("pause after this trial".to_owned()),
         None if view.paused => Some("paused".to_owned()),
-        None if state.is_precise() => Some("precision reached: stopping".to_owned()),
+        None if state.stops_early() => Some("precision reached: stopping".to_owned()),
         None => None,
     };
     let line = notice.map_or_else(Line::new, |notice| Line::of(Style::Notice, format!("  {notice}")));

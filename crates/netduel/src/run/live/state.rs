@@ -1,5 +1,5 @@
 //! What the live view shows: the state of a run, built from its events. Pure: times come from the caller, nothing is drawn here.
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use netduel_control::coordinator::traffic_ns;
 use netduel_model::event::Event;
@@ -9,6 +9,7 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
+use netduel_model::warning::Warning;
 use netduel_model::workload::{Role, WorkUnit};
 use netduel_report::analysis::{self, Analysis};
 use netduel_report::document::verdicts::Sides;
@@ -87,8 +88,6 @@ pub struct Row {
     pub ratio: Option<[f64; 3]>,
     /// Widths of the interval after each block, as shares of the estimate.
     pub widths: Vec<f64>,
-    /// Half-width at which it is precise enough, as a share.
-    pub precision: f64,
     /// The verdict as of now.
     pub verdict: String,
     /// Whether it is an improvement.
@@ -137,6 +136,12 @@ pub struct State {
     earlier: Vec<Trial>,
     trials: Vec<Trial>,
     widths: BTreeMap<(WorkloadName, &'static str, ArmName), Vec<f64>>,
+    /// Complete blocks.
+    blocks_done: u32,
+    /// Arms that the run no longer tries.
+    dropped: BTreeSet<ArmName>,
+    /// Whether every interval was as narrow as the plan requires after the last block.
+    is_narrow: bool,
 }
 
 impl State {
@@ -160,6 +165,9 @@ impl State {
             earlier,
             trials: Vec::new(),
             widths: BTreeMap::new(),
+            blocks_done: 0,
+            dropped: BTreeSet::new(),
+            is_narrow: false,
         }
     }
 
@@ -167,8 +175,8 @@ impl State {
     pub fn apply(&mut self, event: &Event, now_ns: u64) {
         match event {
             Event::ProblemFound { text } if self.has_warnings => self.message(text),
-            Event::Warned { warning } if self.has_warnings => self.message(&format!("warning: {warning}")),
-            Event::HostReady { .. } | Event::ProblemFound { .. } | Event::Warned { .. } => {}
+            Event::Warned { warning } => self.warned(warning),
+            Event::HostReady { .. } | Event::ProblemFound { .. } => {}
             Event::RunStarted { id, trials_max, trials_done } => {
                 self.id = Some(id.clone());
                 self.run_started((*trials_max, *trials_done), now_ns);
@@ -179,7 +187,10 @@ impl State {
             Event::SearchTries { input } => self.now(&words::search::tries(input)),
             Event::SearchTried { step } => self.now(&words::search::tried(step)),
             Event::TrialFinished { trial } => self.trial_finished(trial),
-            Event::BlockFinished { .. } => self.judge(),
+            Event::BlockFinished { block } => {
+                self.blocks_done = block.saturating_add(1);
+                self.judge();
+            }
             Event::RunFinished { end } => {
                 self.current = None;
                 self.end = Some(end.clone());
@@ -195,13 +206,22 @@ impl State {
         self.messages.push_back(words::plain(&redaction::text(text)));
     }
 
+    fn warned(&mut self, warning: &Warning) {
+        if let Warning::ArmDropped { arm, .. } = warning {
+            self.dropped.insert(arm.clone());
+        }
+        if self.has_warnings {
+            self.message(&format!("warning: {warning}"));
+        }
+    }
+
     fn run_started(&mut self, (total, done): (u32, u32), now_ns: u64) {
         (self.total, self.done) = (total, done);
         let used_ns = traffic_ns(&self.plan, &self.earlier);
         self.estimate = Some(Estimate::new(&self.plan, now_ns, used_ns, (done, total)));
-        let blocks_done = done / self.plan.trials_per_block().max(1);
+        self.blocks_done = done / self.plan.trials_per_block().max(1);
         for trial in std::mem::take(&mut self.earlier) {
-            if trial.slot.block < blocks_done {
+            if trial.slot.block < self.blocks_done {
                 self.keep(&trial);
             }
         }
@@ -335,11 +355,11 @@ impl State {
             return;
         }
         let analysis = analysis::analyse(&self.plan, None, &self.trials, &[], None);
+        self.is_narrow = analysis.precise_enough(|arm| self.dropped.contains(arm));
         self.rows = self.rows_of(&analysis);
     }
 
     fn rows_of(&mut self, analysis: &Analysis) -> Vec<Row> {
-        let precision = self.plan.design.precision.fraction();
         let mut rows = Vec::new();
         for workload in &analysis.workloads {
             for (index, metric) in workload.judged.iter().enumerate() {
@@ -366,7 +386,6 @@ impl State {
                         interval: interval.unwrap_or_default(),
                         ratio,
                         widths: widths.clone(),
-                        precision,
                         verdict: words::verdict(metric.metric, comparison),
                         tone: words::tone(metric.metric, judged),
                     });
@@ -382,9 +401,9 @@ impl State {
         Some([estimate.elapsed_ns(now_ns), estimate.left_ns(now_ns, self.done)])
     }
 
-    /// Whether every comparison is as narrow as the plan requires, so that the run stops after the least number of blocks.
-    pub fn is_precise(&self) -> bool {
-        let narrow = |row: &Row| row.widths.last().is_some_and(|width| *width / 2.0 <= row.precision);
-        !self.rows.is_empty() && self.rows.iter().all(narrow)
+    /// Whether the run ends before its block limit because of its precision: the coordinator applies the same rule before the next block.
+    pub fn stops_early(&self) -> bool {
+        let design = &self.plan.design;
+        self.is_narrow && design.may_stop_early() && self.blocks_done >= design.blocks_min
     }
 }

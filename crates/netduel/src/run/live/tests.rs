@@ -1,12 +1,17 @@
 //! Screens of recorded runs at several sizes, compared with files. `cargo xtask bless` writes them.
-use netduel_model::ids::RunId;
+use netduel_control::coordinator::Policy as _;
+use netduel_model::ids::{ArmName, RunId};
+use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
 use netduel_model::trial::Validity;
+use netduel_model::units::Nanos;
+use netduel_model::warning::Warning;
 use netduel_model::workload::Role;
 use netduel_store::Store;
 
 use super::*;
+use crate::run::PlanPolicy;
 use crate::run::live::canvas::Line;
 
 const S: u64 = 1_000_000_000;
@@ -167,6 +172,65 @@ fn end_of_the_run_and_a_pause_are_named() {
     state.apply(&Event::RunFinished { end: RunEnd::PrecisionReached }, 0);
     let end = shown(&state, &view());
     assert!(end.contains("every interval is") || end.contains("precision"), "{end}");
+}
+
+/// A run of these arms after so many blocks. The first two have the same values in each block: of a rate, which is compared as a ratio, and of
+/// the loss, which is compared as a difference.
+fn calm([blocks_min, blocks_max]: [u32; 2], arms: &[&str], blocks: u32) -> State {
+    let run = recorded("2-real-treatments");
+    let mut plan = run.header.plan.clone();
+    (plan.design.blocks_min, plan.design.blocks_max) = (blocks_min, blocks_max);
+    plan.workloads.retain(|name| name.as_str() == "udp");
+    plan.arms.retain(|arm| arms.contains(&arm.name.as_str()));
+    for workload in plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
+        workload.metrics = vec![Metric::DatagramRate, Metric::Loss];
+    }
+    let is_valid = |trial: &&Trial| trial.is_valid() && trial.slot.workload.as_str() == "udp";
+    let valid = run.trials.iter().find(is_valid).expect("a valid trial");
+    let mut state = State::new(&plan, Vec::new());
+    let id = RunId::new("x").expect("a name");
+    let trials_max = blocks_max * plan.trials_per_block();
+    state.apply(&Event::RunStarted { id, trials_max, trials_done: 0 }, 0);
+    for block in 0..blocks {
+        for arm in arms.iter().take(2) {
+            let mut trial = valid.clone();
+            (trial.slot.block, trial.slot.arm) = (block, ArmName::new(*arm).expect("a name"));
+            state.apply(&Event::TrialFinished { trial: Box::new(trial) }, 0);
+        }
+        state.apply(&Event::BlockFinished { block }, 0);
+    }
+    state
+}
+
+#[test]
+fn stop_at_the_precision_is_announced_exactly_when_the_run_stops() {
+    let is_announced =
+        |state: &State| text(&screen(state, &view(), (120, 40), S)).contains("precision reached: stopping");
+    let two = ["as-usual", "changed"];
+    assert!(!is_announced(&calm([10, 12], &two, 9)), "a block before the least number of them");
+    assert!(is_announced(&calm([10, 12], &two, 10)));
+    assert!(!is_announced(&calm([12, 12], &two, 10)), "the number of blocks is fixed");
+
+    let mut state = calm([10, 12], &["as-usual", "changed", "wrong"], 10);
+    assert!(!is_announced(&state), "an arm has no value");
+    let arm = ArmName::new("wrong").expect("a name");
+    let warning = Warning::ArmDropped { arm, reason: "refused".to_owned() };
+    state.apply(&Event::Warned { warning }, 0);
+    state.apply(&Event::BlockFinished { block: 9 }, 0);
+    assert!(is_announced(&state), "a dropped arm does not count");
+}
+
+#[test]
+fn pause_that_the_run_has_ended_does_not_hold_up_later_trials() {
+    let plan = recorded("2-real-treatments").header.plan;
+    let controls = Controls::default();
+    let mut policy = PlanPolicy { plan: &plan, controls: controls.clone() };
+    controls.toggle_pause();
+    assert!(policy.is_paused());
+    policy.pause_ended(Nanos::from_millis(600_000));
+    assert!(!policy.is_paused() && !controls.is_paused());
+    controls.toggle_pause();
+    assert!(policy.is_paused(), "the key pauses again");
 }
 
 #[test]
