@@ -68,6 +68,11 @@ impl RunHeader {
     pub fn publication(&self) -> Publication {
         self.annotations.publication.over(&self.plan.report)
     }
+
+    /// Whether both headers are of one run: a copy of its file may have another name, and keeps start and seed.
+    pub fn is_of_same_run(&self, other: &Self) -> bool {
+        self.id == other.id || (self.started_unix_ms, self.seed) == (other.started_unix_ms, other.seed)
+    }
 }
 
 impl Annotations {

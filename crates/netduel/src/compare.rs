@@ -213,10 +213,14 @@ fn no_table(format: Format) -> Failure {
 fn refuse_one_run_twice(names: &[&String], runs: &[Source]) -> Result<(), Failure> {
     let named: Vec<(&&String, &RunHeader)> = names.iter().zip(runs.iter().map(Source::header)).collect();
     for (place, (name, run)) in named.iter().enumerate() {
-        let same = named.iter().skip(place + 1).find(|(_, other)| other.id == run.id);
-        if let Some((other, _)) = same {
-            let id = &run.id;
-            let text = format!("failed to compare {name} with {other}: both are the run {id}");
+        let same = named.iter().skip(place + 1).find(|(_, other)| other.is_of_same_run(run));
+        if let Some((other, header)) = same {
+            let reason = if header.id == run.id {
+                format!("both are the run {}", run.id)
+            } else {
+                "both are copies of one run, with the same start and seed".to_owned()
+            };
+            let text = format!("failed to compare {name} with {other}: {reason}");
             return Err(
                 Failure::message(Kind::Usage, text).remedy("name different runs; `netduel runs` lists all")
             );

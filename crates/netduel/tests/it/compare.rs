@@ -7,13 +7,19 @@ use crate::support::{Bench, STREAM, TWO_PATHS, short_plan, stored};
 const GOLDEN: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2-real-resumed.netduel");
 
-/// A finished run of eight blocks with this name, on hosts with this kernel. All its trials have the values of one valid trial.
+/// A finished run of eight blocks with this name, on hosts with this kernel. All its trials have the values of one valid trial. Runs of
+/// different names start at different times, as runs do.
 pub fn stored_run(bench: &Bench, name: &str, kernel: &str) -> PathBuf {
     let text = std::fs::read_to_string(GOLDEN).unwrap();
     let header = text.lines().next().unwrap();
     let header =
         header.replacen("\"id\":\"interrupted-20261122-140310-2d6f\"", &format!("\"id\":\"{name}\""), 1);
     let header = header.replace("\"kernel\":\"6.18.44\"", &format!("\"kernel\":\"{kernel}\""));
+    let earlier_ms = name.bytes().fold(0, |sum: u64, byte| (sum * 31 + u64::from(byte)) % 1_000_000);
+    let start = "\"started_unix_ms\":1795356190110,\"program\"";
+    assert!(header.contains(start), "{header}");
+    let earlier = format!("\"started_unix_ms\":{},\"program\"", 1_795_356_190_110 - earlier_ms);
+    let header = header.replacen(start, &earlier, 1);
     let is_valid = |line: &&str| line.starts_with("{\"trial\"") && line.contains("\"state\":\"valid\"");
     let valid = text.lines().find(is_valid).unwrap();
     let mut lines = vec![header];
@@ -99,12 +105,18 @@ fn command_lines_without_a_meaning_are_refused() {
     let before = stored_run(&bench, "before", "6.18.44");
     stored_run(&bench, "after", "6.19.0");
     let copy = bench.path().join("copy.netduel");
-    std::fs::copy(before, &copy).unwrap();
+    std::fs::copy(&before, &copy).unwrap();
+    std::fs::copy(before, bench.store().join("copied.netduel")).unwrap();
+    bench.run(["runs", "import", "copy.netduel", "--name", "imported"]).expect_code(0);
+    bench.run(["runs", "baseline", "before", "--out", "before.json"]).expect_code(0);
     let copy = copy.to_str().unwrap();
     for (words, reason) in [
         (&["compare", "before"][..], "required"),
         (&["compare", "before", "after", "before"], "both are the run before"),
         (&["compare", "before", copy], "both are the run before"),
+        (&["compare", "before", "copied"], "both are copies of one run"),
+        (&["compare", "after", "imported", copy], "both are copies of one run"),
+        (&["compare", "before.json", "imported"], "both are copies of one run"),
         (&["compare", "before", "after", "--format", "csv"], "csv"),
         (&["compare", "before", "after", "--out", "values.csv"], "csv"),
         (&["compare", "before", "after", "--out", "report.docx"], ".html"),

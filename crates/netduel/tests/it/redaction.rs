@@ -50,17 +50,22 @@ fn run_report_compare_export_and_inspect_hide_names() {
         let shown = bench.run(["report", "last", "--redact", "--format", format]).expect_code(0);
         assert_hidden(format, &shown.stdout);
     }
-    bench.run(["runs", "export", "last", "--redact", "--out", "for-you.netduel"]).expect_code(0);
+    bench.run(["runs", "rename", "last", "ours"]).expect_code(0);
+    bench.run(["runs", "export", "ours", "--redact", "--out", "for-you.netduel"]).expect_code(0);
     assert_hidden("the export", &std::fs::read_to_string(bench.path().join("for-you.netduel")).unwrap());
     bench.run(["runs", "verify", "./for-you.netduel"]).expect_code(0);
     bench.run(["runs", "import", "for-you.netduel", "--name", "theirs"]).expect_code(0);
-    let compared = bench.run(["compare", "./for-you.netduel", "theirs", "--redact"]);
-    assert_hidden("compare", &(compared.stdout + &compared.stderr));
+    crate::compare::stored_run(&bench, "before", "6.18.44");
+    for run in ["ours", "theirs"] {
+        let compared = bench.run(["compare", run, "before", "--redact"]);
+        assert!(compared.stdout.contains("Differences between the runs"), "{}", compared.stderr);
+        assert_hidden("compare", &(compared.stdout + &compared.stderr));
+    }
     // A baseline has no forms in which names are known as such; one of a redacted run has none.
-    bench.run(["runs", "baseline", "last", "--out", "own.json"]).expect_code(0);
+    bench.run(["runs", "baseline", "ours", "--out", "own.json"]).expect_code(0);
     bench.run(["runs", "baseline", "./for-you.netduel", "--out", "theirs.json"]).expect_code(0);
     assert_hidden("the baseline", &std::fs::read_to_string(bench.path().join("theirs.json")).unwrap());
-    let refused = bench.run(["compare", "own.json", "theirs", "--redact"]).expect_code(2);
+    let refused = bench.run(["compare", "own.json", "before", "--redact"]).expect_code(2);
     assert!(refused.stderr.contains("a baseline keeps its names"), "{}", refused.stderr);
 }
 
