@@ -5,7 +5,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface, KernelSettings, LOOPBACK,
 use netduel_model::units::{human_bit_rate, plural};
 use netduel_model::workload::{Role, UdpStream, Workload};
 
-use super::host::{bytes, interface as interface_words, place};
+use super::host::{bytes, caches, interface as interface_words, place};
 use super::metric::packet_rate;
 use super::text::{plain, ranges};
 use crate::analysis::{Analysis, PacketSpread, WorkloadAnalysis};
@@ -245,26 +245,6 @@ fn cores_per_socket(processor: &Processor) -> Option<String> {
 
 fn threads_per_core(processor: &Processor) -> Option<String> {
     processor.physical_cores.iter().map(Vec::len).max().map(|threads| threads.to_string())
-}
-
-fn caches(processor: &Processor) -> Option<String> {
-    let known: Vec<String> = processor
-        .caches
-        .iter()
-        .map(|cache| {
-            let kind = match cache.kind.as_str() {
-                "Data" => "d",
-                "Instruction" => "i",
-                _ => "",
-            };
-            let shared = match cache.cores.as_slice() {
-                [] | [_] => String::new(),
-                cores => format!(" (cores {})", ranges(cores.iter().copied())),
-            };
-            format!("L{}{kind} {}{shared}", cache.level, bytes(cache.bytes))
-        })
-        .collect();
-    (!known.is_empty()).then(|| known.join(", "))
 }
 
 fn nodes(host: &HostSnapshot) -> Option<String> {

@@ -1,5 +1,5 @@
 //! The facts of a host in words. All formats take them from here.
-use netduel_model::snapshot::{Cloud, HostSnapshot, Interface, NumaNode};
+use netduel_model::snapshot::{Cloud, HostSnapshot, Interface, NumaNode, Processor};
 use netduel_model::units::{human_bit_rate, plural};
 
 use super::text::ranges;
@@ -98,6 +98,27 @@ fn cpu(host: &HostSnapshot) -> Option<String> {
             .filter(|processor| !processor.isolated.is_empty())
             .map(|processor| format!("isolated cores {}", ranges(processor.isolated.iter().copied()))),
     ])
+}
+
+/// The caches of the first core with the cores that share each.
+pub fn caches(processor: &Processor) -> Option<String> {
+    let known: Vec<String> = processor
+        .caches
+        .iter()
+        .map(|cache| {
+            let kind = match cache.kind.as_str() {
+                "Data" => "d",
+                "Instruction" => "i",
+                _ => "",
+            };
+            let shared = match cache.cores.as_slice() {
+                [] | [_] => String::new(),
+                cores => format!(" (cores {})", ranges(cores.iter().copied())),
+            };
+            format!("L{}{kind} {}{shared}", cache.level, bytes(cache.bytes))
+        })
+        .collect();
+    (!known.is_empty()).then(|| known.join(", "))
 }
 
 /// A node in one short text: `node 0, 32.0 GiB`. The memory of an only node is that of the machine, which its facts have.

@@ -28,7 +28,7 @@ pub use datagrams::{datagrams, datagrams_title, direction};
 pub use environment::{
     EnvironmentRow, common_size, environment, environment_hosts, nic_products, sizes, test_description,
 };
-pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
+pub use host::{Fact, caches, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
 pub use measure::{measure, value};
 pub(crate) use method::has_proven_trials;

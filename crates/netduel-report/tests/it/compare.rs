@@ -3,6 +3,9 @@ use netduel_model::ids::HostName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::spec::PathKind;
 use netduel_model::run::{Run, RunEnd};
+use netduel_model::snapshot::{
+    Cache, Device, HugePages, NumaNode, Processor, QueueInterrupt, ReceiveSteering, XdpFeature,
+};
 use netduel_model::units::Nanos;
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{
@@ -13,6 +16,7 @@ use netduel_report::document::verdicts::Sides;
 use netduel_report::gate::{Condition, Standing};
 use netduel_report::{analyse_run, document, html, markdown, terminal, words};
 use netduel_stats::verdict::Verdict;
+use serde_json::json;
 
 use crate::builder::{Recipe, build};
 
@@ -116,6 +120,75 @@ fn differences_of_the_hosts_mark_the_verdicts_that_they_can_cause() {
                 "*2 presence of eth0 of host b (A: yes; B: unknown or none): may be the cause of the verdicts with this mark"
             ]
         );
+    });
+}
+
+/// Gives a host facts of its machine and of the queues of its first interface. Queues and nodes count from `first`.
+fn describe(run: &mut Run, first: u16, is_up: bool) {
+    let of_b = run.header.hosts.get_mut(&host("b")).unwrap();
+    of_b.default_routes = vec![format!("eth{first}")];
+    of_b.processor = Some(Processor {
+        identity: Some(format!("family 25 model {first}")),
+        sockets: Some(u32::from(first)),
+        physical_cores: vec![vec![first]],
+        max_khz: Some(2_000_000 + u64::from(first) * 100_000),
+        caches: vec![Cache { level: 3, kind: "Unified".to_owned(), bytes: 32 << 20, cores: vec![first] }],
+        ..Processor::default()
+    });
+    let pages = HugePages { size_kib: 2048, total: u64::from(first), free: 0 };
+    let number = u32::from(first);
+    of_b.numa_nodes = vec![NumaNode { number, huge_pages: vec![pages], ..NumaNode::default() }];
+    let (domain, image) = (first.to_string(), format!("debian 13 {first}"));
+    let cloud = json!({"provider": "azure", "evidence": "", "fault_domain": domain, "image": image});
+    of_b.cloud = serde_json::from_value(cloud).unwrap();
+    let interface = &mut of_b.interfaces[0];
+    (interface.up, interface.carrier) = (is_up, Some(is_up));
+    // What each start of a machine has anew is no difference.
+    (interface.index, interface.mac) = (u32::from(first), Some(format!("02:00:00:00:00:0{first}")));
+    interface.device = Device {
+        rss_entries: vec![64; usize::from(first)],
+        receive_steering: vec![ReceiveSteering { cores: vec![first], flows: 0 }; 2],
+        transmit_steering: vec![vec![first], Vec::new()],
+        interrupts: vec![QueueInterrupt { cores: vec![first], ..QueueInterrupt::default() }],
+        qdiscs: vec!["mq".to_owned(), format!("qdisc{first}")],
+        xdp: Some(XdpFeature::ALL[..usize::from(first)].to_vec()),
+        ..Device::default()
+    };
+}
+
+#[test]
+fn facts_of_machines_and_queues_are_differences() {
+    let (mut before, mut after) = (run(1.5, 1), run(1.2, 2));
+    describe(&mut before, 1, true);
+    describe(&mut after, 2, false);
+    compared(&[before, after], |comparison| {
+        let seen: Vec<String> = comparison
+            .differences
+            .iter()
+            .map(|one| {
+                let values = one.values.iter().map(|value| value.as_deref().unwrap_or("-"));
+                format!("{}: {}", one.fact, values.collect::<Vec<_>>().join(" | "))
+            })
+            .collect();
+        let expected = [
+            "default routes: eth1 | eth2",
+            "CPU identity: family 25 model 1 | family 25 model 2",
+            "sockets: 1 | 2",
+            "highest clock rate: 2.10 GHz | 2.20 GHz",
+            "NUMA nodes: 1: no cores | 2: no cores",
+            "huge pages: node 1: 1 of 2 MiB | node 2: 2 of 2 MiB",
+            "image: debian 13 1 | debian 13 2",
+            "location: fault domain 1 | fault domain 2",
+            "eth0 state: up | down",
+            "eth0 carrier: yes | no",
+            "eth0 RSS entries by queue: 64 | 2 x 64",
+            "eth0 RPS by queue: 2 x 1 | 2 x 2",
+            "eth0 XPS by queue: 1; off | 2; off",
+            "eth0 cores of the interrupts: 1 | 2",
+            "eth0 qdiscs of the queues: mq qdisc1 | mq qdisc2",
+            "eth0 XDP features: basic | basic redirect",
+        ];
+        assert_eq!(seen, expected);
     });
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::plan::{Host, ResolvedPlan};
 use netduel_model::run::RunHeader;
-use netduel_model::snapshot::{Cloud, Coalescing, Device, HostSnapshot, Interface, LOOPBACK, PciFunction};
+use netduel_model::snapshot::{HostSnapshot, LOOPBACK};
 use netduel_model::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::host_facts;
 use crate::words;
 
 /// What a fact is about.
@@ -263,48 +264,12 @@ impl RunFacts {
         let owner = Owner::Host(name.clone());
         let mut add = |aspect, fact: &str, value| self.add(aspect, &owner, fact, value);
         let planned = plan.hosts.get(name);
-        let cloud = host.cloud.as_ref();
-        let of_cloud = |fact: fn(&Cloud) -> Option<String>| cloud.and_then(fact);
-        let size = planned.and_then(|planned| planned.size.clone());
         let addresses =
             |planned: &Host| planned.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         add(Aspect::Access, PRESENCE, Some("yes".to_owned()));
         add(Aspect::Access, "launch", planned.map(|planned| words::launch(&planned.launch)));
         add(Aspect::Access, "addresses", planned.map(addresses));
-        add(Aspect::Program, "build of netduel", host.build.clone());
-        add(Aspect::System, "kernel", host.kernel.clone());
-        add(Aspect::System, "distribution", host.os.clone());
-        add(Aspect::System, "irqbalance", host.irqbalance.map(on_or_off));
-        add(Aspect::Size, "size", size.or_else(|| of_cloud(|cloud| cloud.size.clone())));
-        add(Aspect::Machine, "architecture", host.machine.clone());
-        add(Aspect::Machine, "CPU model", host.cpu_model.clone());
-        add(Aspect::Machine, "cores online", (host.cores > 0).then(|| host.cores.to_string()));
-        add(Aspect::Machine, "memory", host.memory_bytes.map(gibibytes));
-        add(Aspect::Machine, "hypervisor", host.hypervisor.clone().or_else(|| host.platform.clone()));
-        if let Some(processor) = &host.processor {
-            let allowed = processor.allowed.as_ref().map(|cores| words::ranges(cores.iter().copied()));
-            add(Aspect::Machine, "clock rate governor", processor.governor.clone());
-            add(Aspect::Machine, "allowed cores", allowed);
-            add(Aspect::Machine, "isolated cores", Some(words::ranges(processor.isolated.iter().copied())));
-        }
-        if let Some(settings) = &host.kernel_settings {
-            add(Aspect::System, "boot options", Some(settings.boot_options.join(" ")));
-            add(Aspect::System, "transparent huge pages", settings.transparent_huge_pages.clone());
-            add(Aspect::System, "SMT", settings.smt.clone());
-            for (flaw, state) in &settings.vulnerabilities {
-                add(Aspect::System, &format!("CPU flaw {flaw}"), Some(state.clone()));
-            }
-        }
-        add(Aspect::Placement, "host name", host.hostname.clone());
-        add(Aspect::Placement, "provider", of_cloud(|cloud| Some(cloud.provider.to_string())));
-        add(Aspect::Placement, "location", of_cloud(words::place));
-        add(Aspect::Placement, "placement group", of_cloud(|cloud| cloud.placement.clone()));
-        add(Aspect::Placement, "physical host", of_cloud(|cloud| cloud.physical_host.clone()));
-        add(Aspect::Placement, "instance", of_cloud(|cloud| cloud.instance.clone()));
-        if let Some(firewall) = &host.firewall {
-            add(Aspect::Firewall, "nftables rules", firewall.nft_rules.map(|rules| rules.to_string()));
-            add(Aspect::Firewall, "iptables tables", Some(firewall.iptables.join(", ")));
-        }
+        host_facts::of_host(host, planned.and_then(|planned| planned.size.clone()), &mut add);
     }
 
     fn add_interfaces(&mut self, name: &HostName, host: &HostSnapshot) {
@@ -314,8 +279,7 @@ impl RunFacts {
                 self.add_of(Aspect::Interface, &owner, Some(interface.name.as_str()), fact, value);
             };
             add(PRESENCE, Some("yes".to_owned()));
-            for (fact, value) in interface_facts(interface).into_iter().chain(device_facts(&interface.device))
-            {
+            for (fact, value) in host_facts::of_interface(interface) {
                 add(fact, value);
             }
             for feature in &interface.features_on {
@@ -323,57 +287,6 @@ impl RunFacts {
             }
         }
     }
-}
-
-/// Facts of an interface that its name does not fix.
-fn interface_facts(interface: &Interface) -> Vec<(&'static str, Option<String>)> {
-    let number = |number: Option<u32>| number.map(|number| number.to_string());
-    vec![
-        ("kind", interface.kind.clone()),
-        ("driver", interface.driver.clone()),
-        ("MTU", number(interface.mtu)),
-        ("speed", interface.line_speed_mbps().map(|speed| format!("{speed} Mbit/s"))),
-        ("transmit queues", number(interface.tx_queues)),
-        ("receive queues", number(interface.rx_queues)),
-        ("qdisc", interface.qdisc.clone()),
-        ("interface above", interface.master.clone()),
-    ]
-}
-
-fn device_facts(device: &Device) -> Vec<(&'static str, Option<String>)> {
-    let model = |pci: &PciFunction| format!("{:04x}:{:04x}", pci.vendor, pci.device);
-    let coalescing = |one: &Coalescing| {
-        format!(
-            "rx {} us {} frames adaptive {}, tx {} us {} frames adaptive {}",
-            one.rx_usecs,
-            one.rx_frames,
-            on_or_off(one.adaptive_rx),
-            one.tx_usecs,
-            one.tx_frames,
-            on_or_off(one.adaptive_tx)
-        )
-    };
-    vec![
-        ("NIC model", device.pci.as_ref().map(model)),
-        ("firmware", device.firmware.clone()),
-        ("NUMA node", device.numa_node.map(|node| node.to_string())),
-        (
-            "channels",
-            device
-                .channels
-                .map(|now| format!("rx {}, tx {}, combined {}", now.rx.0, now.tx.0, now.combined.0)),
-        ),
-        ("rings", device.rings.map(|now| format!("rx {}, tx {}", now.rx.0, now.tx.0))),
-        ("interrupt coalescing", device.coalescing.as_ref().map(coalescing)),
-    ]
-}
-
-fn on_or_off(is_on: bool) -> String {
-    String::from(if is_on { "on" } else { "off" })
-}
-
-fn gibibytes(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
 /// The cores of both ends of a workload.

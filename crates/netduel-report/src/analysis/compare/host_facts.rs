@@ -1,0 +1,321 @@
+//! Facts of a host and its interfaces for a comparison of runs. Each type of the snapshot is taken apart without `..`, so that a new field
+//! is listed here or left out by its name. It compares nothing.
+use netduel_model::snapshot::{
+    Cloud, Coalescing, Device, Firewall, HostSnapshot, HugePages, Interface, KernelSettings, NumaNode,
+    PciFunction, Processor, QueueInterrupt, ReceiveSteering, XdpFeature,
+};
+use netduel_model::units::Bytes;
+
+use super::facts::Aspect;
+use crate::words;
+
+/// Lists the facts of a host beside its interfaces and sysctls. `size`: that of the plan, which has precedence.
+pub(super) fn of_host(
+    host: &HostSnapshot,
+    size: Option<String>,
+    add: &mut impl FnMut(Aspect, &str, Option<String>),
+) {
+    let HostSnapshot {
+        hostname,
+        kernel,
+        build,
+        machine,
+        os,
+        platform,
+        machine_uuid,
+        cpu_model,
+        cores,
+        memory_bytes,
+        processor,
+        numa_nodes,
+        kernel_settings,
+        hypervisor,
+        cloud,
+        pci_functions,
+        firewall,
+        irqbalance,
+        default_routes,
+        // They are listed on their own.
+        interfaces: _,
+        sysctls: _,
+        // Each start of a machine or a lab has others.
+        boot_id: _,
+        netns: _,
+    } = host;
+    add(Aspect::Program, "build of netduel", build.clone());
+    add(Aspect::System, "kernel", kernel.clone());
+    add(Aspect::System, "distribution", os.clone());
+    add(Aspect::System, "irqbalance", irqbalance.map(on_or_off));
+    add(Aspect::System, "default routes", Some(default_routes.join(", ")));
+    add(Aspect::Size, "size", size.or_else(|| cloud.as_ref()?.size.clone()));
+    add(Aspect::Machine, "architecture", machine.clone());
+    add(Aspect::Machine, "CPU model", cpu_model.clone());
+    add(Aspect::Machine, "cores online", (*cores > 0).then(|| cores.to_string()));
+    add(Aspect::Machine, "memory", memory_bytes.map(gibibytes));
+    add(Aspect::Machine, "hypervisor", hypervisor.clone().or_else(|| platform.clone()));
+    if let Some(processor) = processor {
+        of_processor(processor, add);
+    }
+    let nodes: Vec<String> = numa_nodes.iter().map(node).collect();
+    add(Aspect::Machine, "NUMA nodes", Some(nodes.join("; ")));
+    add(Aspect::Machine, "huge pages", huge_pages(numa_nodes));
+    add(Aspect::Machine, "PCI network functions", Some(functions(pci_functions)));
+    if let Some(settings) = kernel_settings {
+        of_kernel(settings, add);
+    }
+    add(Aspect::Placement, "host name", hostname.clone());
+    add(Aspect::Placement, "machine UUID", machine_uuid.clone());
+    if let Some(cloud) = cloud {
+        of_cloud(cloud, add);
+    }
+    if let Some(firewall) = firewall {
+        let Firewall { nft_rules, iptables, conntrack } = firewall;
+        add(Aspect::Firewall, "nftables rules", nft_rules.map(|rules| rules.to_string()));
+        add(Aspect::Firewall, "iptables tables", Some(iptables.join(", ")));
+        add(Aspect::Firewall, "limit of tracked connections", conntrack.map(|(_, limit)| limit.to_string()));
+    }
+}
+
+fn of_processor(processor: &Processor, add: &mut impl FnMut(Aspect, &str, Option<String>)) {
+    let Processor {
+        identity,
+        sockets,
+        physical_cores,
+        max_khz,
+        governor,
+        // Their words read it.
+        caches: _,
+        allowed,
+        isolated,
+    } = processor;
+    let threads: usize = physical_cores.iter().map(Vec::len).sum();
+    let physical = || format!("{} for {threads} threads", physical_cores.len());
+    add(Aspect::Machine, "CPU identity", identity.clone());
+    add(Aspect::Machine, "sockets", sockets.map(|sockets| sockets.to_string()));
+    add(Aspect::Machine, "physical cores", (threads > 0).then(physical));
+    add(Aspect::Machine, "highest clock rate", max_khz.map(|khz| format!("{:.2} GHz", khz as f64 / 1e6)));
+    add(Aspect::Machine, "clock rate governor", governor.clone());
+    add(Aspect::Machine, "caches of the first core", words::caches(processor));
+    add(Aspect::Machine, "allowed cores", allowed.as_deref().map(cores_of));
+    add(Aspect::Machine, "isolated cores", Some(cores_of(isolated)));
+}
+
+fn node(node: &NumaNode) -> String {
+    let NumaNode {
+        number,
+        cores,
+        memory_bytes,
+        distances,
+        // They have a fact of their own.
+        huge_pages: _,
+    } = node;
+    let memory = memory_bytes.map(|bytes| format!(", {}", gibibytes(bytes))).unwrap_or_default();
+    let distances =
+        if distances.len() > 1 { format!(", distances {}", numbers(distances)) } else { String::new() };
+    let cores = if cores.is_empty() { "no cores".to_owned() } else { format!("cores {}", cores_of(cores)) };
+    format!("{number}: {cores}{memory}{distances}")
+}
+
+/// The huge pages that are set aside; `none` where the kernel has them and none is.
+fn huge_pages(nodes: &[NumaNode]) -> Option<String> {
+    let all = || nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
+    all().next()?;
+    let known: Vec<String> = all()
+        .filter_map(|(node, pages)| {
+            // How many are free differs from start to start.
+            let HugePages { size_kib, total, free: _ } = pages;
+            let size = Bytes(size_kib.saturating_mul(1024));
+            (*total > 0).then(|| format!("node {}: {total} of {size}", node.number))
+        })
+        .collect();
+    Some(if known.is_empty() { "none".to_owned() } else { known.join("; ") })
+}
+
+/// Network functions on the PCI bus, those without an interface too.
+fn functions(functions: &[PciFunction]) -> String {
+    let mut known: Vec<String> = functions
+        .iter()
+        .map(|function| {
+            let PciFunction {
+                vendor,
+                device,
+                driver,
+                virtual_function,
+                // Each start of a machine may have others.
+                slot: _,
+                interfaces: _,
+            } = function;
+            let kind = if *virtual_function == Some(true) { " virtual" } else { "" };
+            let driver = driver.as_ref().map(|driver| format!(" {driver}")).unwrap_or_default();
+            format!("{vendor:04x}:{device:04x}{kind}{driver}")
+        })
+        .collect();
+    known.sort_unstable();
+    known.join(", ")
+}
+
+fn of_kernel(settings: &KernelSettings, add: &mut impl FnMut(Aspect, &str, Option<String>)) {
+    let KernelSettings { boot_options, transparent_huge_pages, smt, vulnerabilities } = settings;
+    add(Aspect::System, "boot options", Some(boot_options.join(" ")));
+    add(Aspect::System, "transparent huge pages", transparent_huge_pages.clone());
+    add(Aspect::System, "SMT", smt.clone());
+    for (flaw, state) in vulnerabilities {
+        add(Aspect::System, &format!("CPU flaw {flaw}"), Some(state.clone()));
+    }
+}
+
+fn of_cloud(cloud: &Cloud, add: &mut impl FnMut(Aspect, &str, Option<String>)) {
+    let Cloud {
+        provider,
+        instance,
+        placement,
+        physical_host,
+        image,
+        // The place has them, and the size of the host.
+        region: _,
+        zone: _,
+        physical_zone: _,
+        fault_domain: _,
+        size: _,
+        // How the facts were found is none.
+        evidence: _,
+        metadata_failure: _,
+    } = cloud;
+    add(Aspect::System, "image", image.clone());
+    add(Aspect::Placement, "provider", Some(provider.to_string()));
+    add(Aspect::Placement, "location", words::place(cloud));
+    add(Aspect::Placement, "placement group", placement.clone());
+    add(Aspect::Placement, "physical host", physical_host.clone());
+    add(Aspect::Placement, "instance", instance.clone());
+}
+
+/// Facts of an interface that its name does not fix, without its offloads.
+pub(super) fn of_interface(interface: &Interface) -> Vec<(&'static str, Option<String>)> {
+    let Interface {
+        kind,
+        driver,
+        mtu,
+        up,
+        carrier,
+        master,
+        tx_queues,
+        rx_queues,
+        qdisc,
+        device,
+        // It is the subject of the facts, and each offload is one.
+        name: _,
+        features_on: _,
+        // The speed of the line reads it.
+        speed_mbps: _,
+        // Each start of a machine or a lab has others, and packets are counted on.
+        index: _,
+        mac: _,
+        addresses: _,
+        prefix_lengths: _,
+        packets: _,
+    } = interface;
+    let number = |number: Option<u32>| number.map(|number| number.to_string());
+    let carried = |has_carrier: bool| String::from(if has_carrier { "yes" } else { "no" });
+    let facts = vec![
+        ("kind", kind.clone()),
+        ("driver", driver.clone()),
+        ("state", Some(String::from(if *up { "up" } else { "down" }))),
+        ("carrier", carrier.map(carried)),
+        ("MTU", number(*mtu)),
+        ("speed", interface.line_speed_mbps().map(|speed| format!("{speed} Mbit/s"))),
+        ("transmit queues", number(*tx_queues)),
+        ("receive queues", number(*rx_queues)),
+        ("qdisc", qdisc.clone()),
+        ("interface above", master.clone()),
+    ];
+    facts.into_iter().chain(of_device(device)).collect()
+}
+
+fn of_device(device: &Device) -> Vec<(&'static str, Option<String>)> {
+    let Device {
+        pci,
+        firmware,
+        numa_node,
+        channels,
+        rings,
+        coalescing,
+        rss_entries,
+        receive_steering,
+        transmit_steering,
+        interrupts,
+        qdiscs,
+        xdp,
+        // Each start of a machine may have another, and packets are counted on.
+        bus_address: _,
+        counters: _,
+    } = device;
+    let model = |pci: &PciFunction| format!("{:04x}:{:04x}", pci.vendor, pci.device);
+    let queues = channels.map(|now| format!("rx {}, tx {}, combined {}", now.rx.0, now.tx.0, now.combined.0));
+    let received = receive_steering.iter().map(|ReceiveSteering { cores, flows }| match flows {
+        0 => steered(cores),
+        flows => format!("{} with {flows} flows", steered(cores)),
+    });
+    let served = interrupts.iter().map(|interrupt| {
+        // Numbers and names belong to a start, and interrupts are counted on.
+        let QueueInterrupt { cores, number: _, name: _, queue: _, count: _ } = interrupt;
+        cores_of(cores)
+    });
+    let features = |features: &Vec<XdpFeature>| match features.as_slice() {
+        [] => "none".to_owned(),
+        features => features.iter().map(|feature| feature.word()).collect::<Vec<_>>().join(" "),
+    };
+    vec![
+        ("NIC model", pci.as_ref().map(model)),
+        ("firmware", firmware.clone()),
+        ("NUMA node", numa_node.map(|node| node.to_string())),
+        ("channels", queues),
+        ("rings", rings.map(|now| format!("rx {}, tx {}", now.rx.0, now.tx.0))),
+        ("interrupt coalescing", coalescing.as_ref().map(coalesced)),
+        ("RSS entries by queue", by_queue(rss_entries.iter().map(u32::to_string))),
+        ("RPS by queue", by_queue(received)),
+        ("XPS by queue", by_queue(transmit_steering.iter().map(|cores| steered(cores)))),
+        ("cores of the interrupts", by_queue(served)),
+        ("qdiscs of the queues", Some(qdiscs.join(" "))),
+        ("XDP features", xdp.as_ref().map(features)),
+    ]
+}
+
+fn coalesced(one: &Coalescing) -> String {
+    let Coalescing { rx_usecs, rx_frames, tx_usecs, tx_frames, adaptive_rx, adaptive_tx } = *one;
+    format!(
+        "rx {rx_usecs} us {rx_frames} frames adaptive {}, tx {tx_usecs} us {tx_frames} frames adaptive {}",
+        on_or_off(adaptive_rx),
+        on_or_off(adaptive_tx)
+    )
+}
+
+/// The value of each queue in their order, with their number where all have the same.
+fn by_queue(values: impl Iterator<Item = String>) -> Option<String> {
+    let values: Vec<String> = values.collect();
+    let first = values.first()?;
+    Some(match values.len() {
+        count if count > 1 && values.iter().all(|value| value == first) => format!("{count} x {first}"),
+        _ => values.join("; "),
+    })
+}
+
+/// The cores of a queue that steers packets.
+fn steered(cores: &[u16]) -> String {
+    if cores.is_empty() { "off".to_owned() } else { cores_of(cores) }
+}
+
+fn cores_of(cores: &[u16]) -> String {
+    words::ranges(cores.iter().copied())
+}
+
+fn numbers(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn on_or_off(is_on: bool) -> String {
+    String::from(if is_on { "on" } else { "off" })
+}
+
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
