@@ -7,6 +7,9 @@ use crate::tmux::Tmux;
 
 /// A shell without the settings of a user.
 const SHELL: &str = "sh";
+/// What begins the words of every verdict.
+const VERDICTS: [&str; 5] =
+    ["better: ", "worse: ", "no difference beyond ", "inconclusive: ", "not comparable: "];
 
 /// Starts a run of two paths; `blocks` of them, so that it lasts until it is stopped or ends soon.
 fn started<'b>(bench: &'b Bench, size: (u16, u16), blocks: u32, options: &str) -> Option<Tmux<'b>> {
@@ -56,6 +59,7 @@ fn run_is_shown_on_terminals_of_three_sizes_and_its_verdicts_stay() {
             last.contains("Details: netduel report") || last.contains("details: netduel report"),
             "{last}"
         );
+        assert!(VERDICTS.iter().any(|words| last.contains(words)), "{size:?} has no verdict:\n{last}");
         assert_restored(&tmux);
         bench.run(["report", "last"]).expect_code(0);
         drop(tmux);
