@@ -49,7 +49,11 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let judged = netduel_report::analyse_run(&run);
     let decided = gate::decide(&args.gate, |condition| condition.of_run(&judged));
     let checks = Checks::of_run(&run, &judged, args.gate.rules());
-    let run = redaction::run(run)?;
+    let mut run = redaction::run(run)?;
+    if redaction::is_on() {
+        // What this command line says of the author is meant to be shown.
+        run.header.annotations.publication = own.over(&run.header.annotations.publication);
+    }
     let analysis = if redaction::is_on() { netduel_report::analyse_run(&run) } else { judged };
     let checks = checks.with_texts(redaction::text);
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));

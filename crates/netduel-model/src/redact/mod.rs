@@ -21,6 +21,8 @@ pub use walk::{Place, walk};
 #[derive(Debug, Default)]
 pub struct Redactor {
     pseudonyms: Pseudonyms,
+    /// Names of several words, which are replaced as they are written: authors and organizations.
+    phrases: Vec<(String, String)>,
 }
 
 /// A value that could not be rebuilt from its redacted form.
@@ -56,10 +58,26 @@ impl Redactor {
     /// # Errors
     /// As [`Self::learn`].
     pub fn learn_run(&mut self, run: &Run) -> Result<(), RedactError> {
+        for author in [&run.header.plan.report, &run.header.annotations.publication] {
+            self.learn_phrase("author", author.author.as_deref());
+            self.learn_phrase("organization", author.organization.as_deref());
+        }
         self.learn(&run.header)?;
         self.learn(&run.trials)?;
         self.learn(&run.warnings)?;
         self.learn(&run.end)
+    }
+
+    fn learn_phrase(&mut self, kind: &str, name: Option<&str>) {
+        // One with a pseudonym's form is of an output that is redacted again.
+        let is_new = |name: &&str| name.len() >= NAME_LEN_MIN && !name.starts_with(&format!("{kind}-"));
+        let Some(name) = name.filter(is_new) else { return };
+        if self.phrases.iter().all(|(known, _)| known != name) {
+            let number = self.phrases.iter().filter(|(_, pseudonym)| pseudonym.starts_with(kind)).count() + 1;
+            self.phrases.push((name.to_owned(), format!("{kind}-{number}")));
+            // A name may be a part of another one.
+            self.phrases.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        }
     }
 
     /// The value with pseudonyms. Learn it first.
@@ -74,13 +92,17 @@ impl Redactor {
         Ok(walk(value, &mut |place, text| self.string(meaning(place), text))?)
     }
 
-    /// The run with pseudonyms. Learn it first, with every other run of the same output.
+    /// The run with pseudonyms and without the author's logo. Learn it first, with every other run of the same output.
     ///
     /// # Errors
     /// As [`Self::redact`].
     pub fn redact_run(&mut self, run: &Run) -> Result<Run, RedactError> {
+        let mut header = self.redact(&run.header)?;
+        for author in [&mut header.plan.report, &mut header.annotations.publication] {
+            (author.logo, author.image) = (None, None);
+        }
         Ok(Run {
-            header: self.redact(&run.header)?,
+            header,
             trials: run.trials.iter().map(|trial| self.redact(trial)).collect::<Result<_, _>>()?,
             warnings: self.redact(&run.warnings)?,
             end: self.redact(&run.end)?,
@@ -89,7 +111,11 @@ impl Redactor {
 
     /// The text with pseudonyms.
     pub fn text(&mut self, text: &str) -> String {
-        text::replaced(text, &mut self.pseudonyms, false)
+        let mut text = text.to_owned();
+        for (name, pseudonym) in &self.phrases {
+            text = text.replace(name.as_str(), pseudonym);
+        }
+        text::replaced(&text, &mut self.pseudonyms, false)
     }
 
     /// The pseudonym of what a command line calls a host.

@@ -24,6 +24,28 @@ fn addresses(document: &str) -> Vec<String> {
 }
 
 #[test]
+fn author_and_organization_are_hidden_unless_this_command_names_them() {
+    let bench = Bench::new();
+    let report = "[report]\nauthor = \"Ann Author\"\norganization = \"Example Networks\"\npurpose = \"Ann Author asks.\"\n";
+    let plan = short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2") + report;
+    let run = bench.run(["run", bench.plan(&plan).to_str().unwrap()]);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    let named = |text: &str| ["Ann Author", "Example Networks"].map(|name| text.contains(name));
+    for format in ["html", "md", "json"] {
+        let plain = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
+        assert_eq!(named(&plain), [true, true], "{format}");
+        let shown = bench.run(["report", "last", "--redact", "--format", format]).expect_code(0).stdout;
+        assert_eq!(named(&shown), [false, false], "{format}: {shown}");
+    }
+    let words = ["report", "last", "--redact", "--format", "md", "--author", "Ann Author"];
+    let shown = bench.run(words).expect_code(0).stdout;
+    assert!(shown.contains("Ann Author") && shown.contains("organization-1"), "{shown}");
+    bench.run(["runs", "export", "last", "--redact", "--out", "for-you.netduel"]).expect_code(0);
+    let exported = std::fs::read_to_string(bench.path().join("for-you.netduel")).unwrap();
+    assert_eq!(named(&exported), [false, false]);
+}
+
+#[test]
 fn run_report_compare_export_and_inspect_hide_names() {
     let bench = Bench::new();
     let plan = short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2")
