@@ -1,7 +1,7 @@
 //! `netduel history`: one plan over its stored runs. Nothing is measured here.
 use std::io::IsTerminal as _;
 
-use netduel_model::run::RunHeader;
+use netduel_model::run::{Run, RunHeader};
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::json::history::HistoryDocument;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
@@ -11,19 +11,24 @@ use crate::cli::stored::{Format, HistoryArgs};
 use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
-use crate::report_file::{Destination, refuse_page_on_a_terminal};
+use crate::redaction;
+use crate::report_file::{Destination, no_pdf_on_standard_output, refuse_page_on_a_terminal};
 use crate::run_store::{command_of, open_store, store_failure};
 
 /// `netduel history`.
 pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
+    redaction::begin(args.redact.redact);
     let format = if args.json { Some(Format::Json) } else { args.format };
-    let destination =
-        args.out.as_ref().map(|out| Destination::among(out, format, Format::is_of_histories)).transpose()?;
+    let destination = args
+        .out
+        .as_ref()
+        .map(|out| Destination::among(out, format, Format::is_of_histories)?.printed(&args.printing))
+        .transpose()?;
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
     let shown = shown.unwrap_or(Format::Text);
     if !shown.is_of_histories() {
         let text = format!("failed to write a history as .{}: it has no such format", shown.extension());
-        return Err(Failure::message(Kind::Usage, text).remedy("use text, html, md or json"));
+        return Err(Failure::message(Kind::Usage, text).remedy("use text, html, pdf, md or json"));
     }
     let store = open_store(&args.store)?;
     if destination.is_none() {
@@ -41,8 +46,12 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
         .remedy("`netduel report RUN` lists them")
     })?;
     let Some(destination) = destination else { return print_as(&history, shown) };
-    destination.write(&render(&history, shown)?)?;
-    print(&format!("{}\n", destination.path.display()))
+    let text = match destination.format {
+        Format::Pdf => html::printed(&document::of_history(&history), destination.paper()),
+        format => render(&history, format)?,
+    };
+    destination.write(&text)?;
+    print(&redaction::text(&format!("{}\n", destination.path.display())))
 }
 
 /// The named run and the earlier runs of its plan that have the notes.
@@ -61,7 +70,7 @@ fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
         return Err(Failure::message(Kind::Usage, text)
             .remedy("name a run that has them; `netduel runs` lists notes"));
     }
-    let mut runs = Vec::new();
+    let mut earlier: Vec<String> = Vec::new();
     for summary in store.list().kind(Kind::Store)? {
         let contents = match &summary.contents {
             Ok(contents) => contents,
@@ -73,16 +82,33 @@ fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
         let is_earlier = contents.header.started_unix_ms <= started && summary.id != newest.header.id;
         // A copy of a run is no further run, and one in progress has no value yet.
         let is_own = summary.copy_of.is_none() && !contents.in_use;
-        if !is_earlier || !is_own || !is_asked_for(&contents.header) {
-            continue;
-        }
-        match store.read(summary.id.as_str()) {
-            Ok(run) => runs.push(PastRun::of(&run, &analyse_run(&run))),
-            Err(error) => tell(&format!("warning: {} is left out: {error}", summary.id)),
+        if is_earlier && is_own && is_asked_for(&contents.header) {
+            earlier.push(summary.id.to_string());
         }
     }
-    runs.push(PastRun::of(&newest, &analyse_run(&newest)));
+    if redaction::is_on() {
+        // A name has one pseudonym in all runs, and is known before the first of them is shown.
+        redaction::learn_run(&newest)?;
+        earlier
+            .iter()
+            .filter_map(|name| store.read(name).ok())
+            .try_for_each(|run| redaction::learn_run(&run))?;
+    }
+    let mut runs = Vec::new();
+    for name in &earlier {
+        match store.read(name) {
+            Ok(run) => runs.push(reduced(run)?),
+            Err(error) => tell(&redaction::text(&format!("warning: {name} is left out: {error}"))),
+        }
+    }
+    runs.push(reduced(newest)?);
     Ok(runs)
+}
+
+/// What the history needs of a run: many whole runs would not fit into memory.
+fn reduced(run: Run) -> Result<PastRun, Failure> {
+    let run = redaction::run(run)?;
+    Ok(PastRun::of(&run, &analyse_run(&run)))
 }
 
 fn print_as(history: &History, format: Format) -> Result<(), Failure> {
@@ -98,6 +124,7 @@ fn render(history: &History, format: Format) -> Result<String, Failure> {
     let (width, colour) = page_layout();
     let document = document::of_history(history);
     Ok(match format {
+        Format::Pdf => return Err(no_pdf_on_standard_output()),
         Format::Json => json(&HistoryDocument::of(history, &program::origin()))?,
         Format::Html => html::page(&document),
         Format::Md => markdown::page(&document),

@@ -39,6 +39,12 @@ pub fn learn(value: &impl serde::Serialize) -> Result<(), Failure> {
     redactor.learn(value).map_err(|error| Failure::new(Kind::Internal, error))
 }
 
+/// Learns the names of a run before anything of it, or of another run of the same output, is shown.
+pub fn learn_run(run: &Run) -> Result<(), Failure> {
+    let Some(mut redactor) = redactor() else { return Ok(()) };
+    redactor.learn_run(run).map_err(|error| Failure::new(Kind::Internal, error))
+}
+
 /// Runs as they are shown.
 pub fn runs(runs: Vec<Run>) -> Result<Vec<Run>, Failure> {
     with(runs, |redactor, runs| {

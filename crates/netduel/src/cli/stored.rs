@@ -95,6 +95,10 @@ pub struct HistoryArgs {
     #[arg(short = 'J', long, conflicts_with = "format")]
     pub json: bool,
     #[command(flatten)]
+    pub printing: PrintingArgs,
+    #[command(flatten)]
+    pub redact: RedactArgs,
+    #[command(flatten)]
     pub store: StoreArgs,
 }
 
@@ -183,7 +187,7 @@ impl Format {
 
     /// Whether a history has it: a document for people, or JSON.
     pub fn is_of_histories(self) -> bool {
-        matches!(self, Self::Text | Self::Html | Self::Md | Self::Json)
+        matches!(self, Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json)
     }
 
     /// Whether it is several files, which are never one text.
