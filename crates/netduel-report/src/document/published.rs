@@ -14,17 +14,34 @@ use crate::words;
 /// The column of shares.
 const SHARE: usize = 4;
 
+/// The figures of the size of the hosts and those of the publication that the plan names, and its packet rates.
+fn shown(analysis: &Analysis, size: Option<&str>) -> (Vec<&'static Figure>, Vec<&'static Packets>) {
+    let named = analysis.plan.published.as_deref();
+    let is_shown =
+        |own: &str, id: &str| named == Some(id) || size.is_some_and(|size| own.eq_ignore_ascii_case(size));
+    let figures = figures().iter().filter(|figure| is_shown(&figure.size, &figure.publication.id));
+    let rates = packets().iter().filter(|rate| named == Some(rate.publication.id.as_str()));
+    (figures.collect(), rates.collect())
+}
+
+/// The publications of the figures that the section shows, each once.
+pub(super) fn sources(analysis: &Analysis) -> Vec<String> {
+    let (figures, rates) = shown(analysis, words::common_size(analysis).as_deref());
+    let publications =
+        figures.iter().map(|figure| figure.publication).chain(rates.iter().map(|rate| rate.publication));
+    let mut sources: Vec<String> = Vec::new();
+    for source in publications.map(netduel_model::published::Publication::source) {
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    sources
+}
+
 /// The figures; absent when none is known for the size or named by the plan.
 pub fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
     let size = words::common_size(analysis);
-    let named = analysis.plan.published.as_deref();
-    let is_shown = |own: &str, id: &str| {
-        named == Some(id) || size.as_deref().is_some_and(|size| own.eq_ignore_ascii_case(size))
-    };
-    let figures: Vec<&Figure> =
-        figures().iter().filter(|figure| is_shown(&figure.size, &figure.publication.id)).collect();
-    let rates: Vec<&Packets> =
-        packets().iter().filter(|rate| named == Some(rate.publication.id.as_str())).collect();
+    let (figures, rates) = shown(analysis, size.as_deref());
     let mut table = Table::new(vec![
         Column::key("published for"),
         Column::key("figure"),
@@ -40,19 +57,11 @@ pub fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
     if table.rows.is_empty() {
         return None;
     }
-    let mut sources: Vec<String> = Vec::new();
-    let publications =
-        figures.iter().map(|figure| figure.publication).chain(rates.iter().map(|rate| rate.publication));
-    for source in publications.map(netduel_model::published::Publication::source) {
-        if !sources.contains(&source) {
-            sources.push(source);
-        }
-    }
     let own = match &size {
         Some(size) => format!("The hosts of this run have the size {size}."),
         None => "The size of the hosts of this run is unknown, or differs.".to_owned(),
     };
-    table.notes.push(format!("Sources: {}.", sources.join("; ")));
+    table.notes.push(format!("Sources: {}.", sources(analysis).join("; ")));
     if table.rows.iter().any(|row| !matches!(row.get(SHARE), None | Some(Cell::Absent))) {
         let when =
             "A share is given where size, path, traffic and definition of the figure are those of this run.";

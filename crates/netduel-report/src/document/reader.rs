@@ -6,7 +6,7 @@ use netduel_model::size;
 use netduel_model::workload::WorkloadType;
 
 use super::block::{Block, Scope, Section, Style, Text, list};
-use super::{levels, markup};
+use super::{levels, markup, published as figures};
 use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis};
 use crate::words::{self, Tone};
 use netduel_model::published;
@@ -232,6 +232,8 @@ pub(super) fn references(analysis: &Analysis) -> Option<Section> {
             ))
         }));
     }
+    let sources = figures::sources(analysis).into_iter();
+    items.extend(sources.map(|source| Text::from(format!("Published figures: {source}."))));
     items.extend(standards(analysis));
     (!items.is_empty()).then(|| section("references", "References", vec![Block::List(items)]))
 }

@@ -199,4 +199,6 @@ fn published_figures_of_the_size_stand_beside_the_own_ones() {
     let (_, after) = text.split_once("Published figures").unwrap();
     let after = after.split("Path proof").next().unwrap();
     assert!(after.contains("Standard_DS15_v2") && !after.contains("share"), "{after}");
+    let page = html::page(&document(&other));
+    assert!(page.contains("Published figures: Stress Testing Azure Accelerated Networking"), "no reference");
 }
