@@ -147,6 +147,9 @@ fn settings(plan: &ResolvedPlan, arm: &Arm) -> Vec<String> {
 /// The quick test of a workload at the client; without one, nothing.
 fn test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload) -> Vec<String> {
     let address = address(plan, arm, workload.family);
+    if let Traffic::IcmpRr(requests) = &workload.traffic {
+        return vec![on(plan, arm.pair.client.as_str(), &ping(requests, workload, &address))];
+    }
     let Some(mut words) = quick(&workload.traffic, &address, workload.timing.duration) else {
         return Vec::new();
     };
@@ -168,6 +171,27 @@ fn test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload) -> Vec<String> {
         words.push(format!("--dscp {dscp}"));
     }
     vec![on(plan, arm.pair.client.as_str(), &words.join(" "))]
+}
+
+/// ping(8) of iputils, which sends the requests of `icmp-rr`; a closed loop is its adaptive mode.
+fn ping(requests: &RoundTrip, workload: &Workload, address: &str) -> String {
+    let mut words = Vec::new();
+    if !workload.pin_client.is_empty() {
+        words.push(format!("taskset -c {}", core_list(&workload.pin_client)));
+    }
+    words.push("ping".to_owned());
+    words.push(match workload.family {
+        Family::Ipv4 => "-4".to_owned(),
+        Family::Ipv6 => "-6".to_owned(),
+    });
+    words.push(
+        requests.rate.map_or_else(|| "-A".to_owned(), |rate| format!("-i {}", 1.0 / rate.0.max(1) as f64)),
+    );
+    words.push(format!("-w {}", workload.timing.duration.0 as f64 / 1e9));
+    words.push(format!("-s {}", requests.size.0));
+    words.extend(workload.dscp.map(|dscp| format!("-Q {}", u32::from(dscp) << 2)));
+    words.push(address.to_owned());
+    words.join(" ")
 }
 
 /// The address of the server's data.

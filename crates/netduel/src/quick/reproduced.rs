@@ -59,6 +59,11 @@ fn printed_commands_of_the_shipped_plans_make_their_traffic() {
                         .iter()
                         .find(|own| own.name.as_str() == workload.workload)
                         .expect("a workload");
+                    if let Traffic::IcmpRr(requests) = &own.traffic {
+                        let size = format!(" -s {} ", requests.size.0);
+                        assert!(line.contains("ping -4 ") && line.contains(&size), "{line}");
+                        continue;
+                    }
                     let mut expected = own.traffic.clone();
                     if let Traffic::Pps(pps) = &mut expected {
                         // Quick tests use the interfaces of the route.
