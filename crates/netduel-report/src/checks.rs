@@ -57,16 +57,16 @@ pub enum Outcome {
     Open,
     /// A comparison without data, or a condition without a comparison.
     NoData,
-    /// A condition shows a loss; with `strict` also: does not rule one out.
+    /// A condition shows a regression; with `strict` also: does not rule one out.
     Failed,
 }
 
-/// Conditions, and whether a loss has to be ruled out.
+/// Conditions, and whether a regression has to be ruled out.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
     /// The conditions.
     pub conditions: &'a [Condition],
-    /// Whether a check fails also when its interval does not rule out a loss.
+    /// Whether a check fails also when its interval does not rule out a regression.
     pub strict: bool,
 }
 

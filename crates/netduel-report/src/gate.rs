@@ -1,4 +1,4 @@
-//! Conditions under which a pipeline fails: `throughput of bulk on accelerated < -5 %` holds where an interval proves such a loss.
+//! Conditions under which a pipeline fails: `throughput of bulk on accelerated < -5 %` holds where an interval proves such a regression.
 //!
 //! A condition is applied to verdicts that exist. This module makes no estimate of its own, and does not decide about exit codes.
 use std::error::Error;
@@ -16,7 +16,7 @@ use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis, WorkloadA
 use crate::document::verdicts::Sides;
 use crate::words;
 
-/// A loss that a gate does not accept: `METRIC [of WORKLOAD] [on ARM] < -5 %`, or `> 5 %` where lower is better.
+/// A regression that a gate does not accept: `METRIC [of WORKLOAD] [on ARM] < -5 %`, or `> 5 %` where lower is better.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     /// As written.
@@ -133,7 +133,7 @@ fn limit(metric: Metric, text: &str) -> Result<f64, String> {
         (Scale::Difference, _) => count("")?,
     };
     match (metric.scale(), metric.better()) {
-        (Scale::Ratio, Better::Higher) if size >= 1.0 => Err(wrong(&"no loss is 100 % or more")),
+        (Scale::Ratio, Better::Higher) if size >= 1.0 => Err(wrong(&"a rate cannot fall by 100 % or more")),
         (Scale::Ratio, Better::Higher) => Ok(1.0 - size),
         (Scale::Ratio, Better::Lower) => Ok(1.0 + size),
         (Scale::Difference, Better::Higher) => Ok(-size),
@@ -253,7 +253,7 @@ impl Condition {
         })
     }
 
-    /// What a verdict shows. Without exact values only the verdict itself counts: values that are bounds do not limit a loss.
+    /// What a verdict shows. Without exact values only the verdict itself counts: values that are bounds do not limit a regression.
     fn standing(&self, judged: Option<&Judged>, is_exact: bool) -> Standing {
         let Some((verdict, estimate)) = judged.and_then(|judged| Some((judged.verdict, judged.estimate?)))
         else {
@@ -351,7 +351,7 @@ mod tests {
             ),
             ("latency-p50 > -5%", "`latency-p50 > 5 %`"),
             ("throughput < -5", "a number without a unit"),
-            ("throughput < -100%", "no loss is 100 % or more"),
+            ("throughput < -100%", "a rate cannot fall by 100 % or more"),
             ("throughput < -1 Gbit/s", "`throughput < -5 %`"),
             ("loss > 5 %", "the unit points; write for example `loss > 0.5 points`"),
             ("outage > 50", "`outage > 50 ms`"),
@@ -386,6 +386,6 @@ mod tests {
             assert_eq!(condition.standing(Some(&judged), true), expected, "{condition}: {judged:?}");
         }
         assert_eq!(rate.standing(None, true), Open);
-        assert_eq!(rate.standing(Some(&judged(open, 0.96, 1.2)), false), Open, "bounds do not limit a loss");
+        assert_eq!(rate.standing(Some(&judged(open, 0.96, 1.2)), false), Open, "bounds do not limit a regression");
     }
 }

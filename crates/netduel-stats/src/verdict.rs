@@ -79,7 +79,8 @@ impl Verdict {
 /// The rule for all comparisons of a family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// One minus the accepted probability of any wrong verdict in the family, a fraction from 0.5 to below 1.
+    /// One minus the accepted probability of any wrong verdict of one kind in the family ([`judge`] names both kinds), a fraction from 0.5 to
+    /// below 1.
     pub confidence: f64,
     /// The margin: ratios from 1/(1 + this) to 1 + this do not matter, a fraction. The margin of a [`Scale::Difference`] is in
     /// its question.
@@ -138,8 +139,8 @@ struct Margin {
 /// Judges a family of comparisons, in their order.
 ///
 /// There are two kinds of wrong verdicts: "higher" or "lower" without a difference, and "no difference" when the difference
-/// reaches the margin. Holm's procedure limits the probability of any of either kind in the whole family to 1 - confidence. A
-/// comparison without a usable pair is not part of the family.
+/// reaches the margin. Holm's procedure limits the probability of any of the first kind in the whole family to
+/// 1 - confidence, and by itself that of any of the second kind. A comparison without a usable pair is not part of the family.
 pub fn judge(family: &[Question], rule: &Rule) -> Vec<Judged> {
     let open = |question: &Question| {
         let evidence = Evidence::of_pairs(&question.pairs, question.scale)?;

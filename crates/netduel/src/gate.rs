@@ -21,8 +21,8 @@ pub fn check(gate: &GateArgs, plan: &ResolvedPlan, sides: Sides) -> Result<(), F
         .remedy(format!("`netduel plan check` lists arms, workloads and verdicts{baseline}")))
 }
 
-/// Whether the command passes: a line for people, absent without conditions. A proven loss fails it, then a condition without a
-/// comparison, then with `--strict` a loss that is not ruled out.
+/// Whether the command passes: a line for people, absent without conditions. A proven regression fails it, then a condition without a
+/// comparison, then with `--strict` a regression that is not ruled out.
 pub fn decide(
     gate: &GateArgs,
     checked: impl Fn(&Condition) -> Vec<Checked>,
@@ -50,7 +50,7 @@ pub fn decide(
     let [safe, open] = [with(Standing::NotWorse).len(), open.len()];
     let passed = || {
         format!(
-            "passed: no loss beyond --fail-if is shown; ruled out in {safe} of {} comparisons",
+            "passed: no regression beyond --fail-if is shown; ruled out in {safe} of {} comparisons",
             safe + open
         )
     };
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn gate_fails_by_proven_losses_and_strictly_also_by_open_ones() {
+    fn gate_fails_by_proven_regressions_and_strictly_also_by_open_ones() {
         use Standing::{NotWorse, Open, Worse};
         for (strict, standings, code) in [
             (false, &[NotWorse, NotWorse][..], None),
@@ -118,7 +118,7 @@ mod tests {
         );
         assert!(line(true, &[Open]).contains("it may be worse (--strict)"));
         let passed = decided(false, &[NotWorse, Open]).expect("it passes").expect("a line");
-        assert_eq!(passed, "passed: no loss beyond --fail-if is shown; ruled out in 2 of 4 comparisons");
+        assert_eq!(passed, "passed: no regression beyond --fail-if is shown; ruled out in 2 of 4 comparisons");
         let none = GateArgs::default();
         assert_eq!(decide(&none, |_| Vec::new()).expect("nothing is asked"), None);
     }

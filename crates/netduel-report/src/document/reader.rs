@@ -138,10 +138,7 @@ fn counted(analysis: &Analysis, arm: &ArmName) -> String {
 fn trust(analysis: &Analysis, attention: Option<Text>) -> Text {
     let is_compared = analysis.plan.compares();
     let start = if is_compared {
-        format!(
-            "The chance of any false verdict is at most {}",
-            words::text::percent_exact(1.0 - analysis.plan.design.confidence.fraction())
-        )
+        words::error_rates(&analysis.plan)
     } else {
         format!("{} counted", words::plural(analysis.trials_valid, "valid trial"))
     };

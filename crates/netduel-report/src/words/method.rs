@@ -1,10 +1,12 @@
 //! The method of a run in words, for readers who do not know plans.
+use netduel_model::metric::Scale;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::units::plural;
 use netduel_model::workload::Workload;
 
 use super::text::{listed, percent, percent_exact};
 use super::treatment::changes;
+use super::verdict::error_rates;
 
 /// How the comparison was made, a paragraph each.
 pub fn method(plan: &ResolvedPlan) -> Vec<String> {
@@ -52,14 +54,31 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
     }
     if is_compared {
         paragraphs.push(format!(
-            "Verdicts rest on the ratios within blocks: the estimate is the Hodges-Lehmann median of the ratios. The chance of any false verdict in the run \
-             is at most {} (Holm); each interval has the level at which its verdict was decided. \"No difference\" is stated only if an \
-             equivalence test shows that the difference is smaller than {}.",
-            percent_exact(1.0 - design.confidence.fraction()),
+            "Verdicts rest on pairs within blocks: the estimate is the Hodges-Lehmann median of {}. {} (Holm); each interval has the level at \
+             which its verdict was decided. \"No difference\" is stated only if an equivalence test shows that the difference is smaller \
+             than {}.",
+            compared_as(plan),
+            error_rates(plan),
             percent_exact(design.equivalence.fraction())
         ));
     }
     paragraphs
+}
+
+/// What verdicts are estimated from: `their ratios, for loss and outage of their differences`.
+pub(super) fn compared_as(plan: &ResolvedPlan) -> String {
+    let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
+    let mut titles: Vec<&str> = workloads
+        .flat_map(|workload| &workload.metrics)
+        .filter(|metric| metric.scale() == Scale::Difference)
+        .map(|metric| metric.title())
+        .collect();
+    titles.sort_unstable();
+    titles.dedup();
+    if titles.is_empty() {
+        return "their ratios".to_owned();
+    }
+    format!("their ratios, for {} of their differences", listed(&titles))
 }
 
 /// Whether the path of some trial is proven: not where events change it.

@@ -56,8 +56,8 @@ pub use tone::Tone;
 pub use treatment::{changes, server, treatment};
 pub use uses::{launch, uses};
 pub use verdict::{
-    blocks_worth_naming, interval, shown_effect, times_with_interval, tone, verdict, verdict_legend,
-    verdict_legend_brief,
+    blocks_worth_naming, error_rates, interval, shown_effect, times_with_interval, tone, verdict,
+    verdict_legend, verdict_legend_brief,
 };
 pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,

@@ -11,6 +11,7 @@ use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
 use netduel_model::workload::{Facts, Role, Wire, Workload};
 
+use super::method::compared_as;
 use super::text::{end_and_host, percent, percent_at_least, plain};
 use crate::analysis::{Analysis, ArmAnalysis, PathShares, WorkloadAnalysis, added_by_load};
 
@@ -195,7 +196,7 @@ pub fn end_of(analysis: &Analysis) -> String {
 pub fn ended(end: &RunEnd) -> String {
     match end {
         RunEnd::PrecisionReached => "stopped: requested precision reached".to_owned(),
-        RunEnd::BlockLimitReached => "complete: maximum number of blocks reached".to_owned(),
+        RunEnd::BlockLimitReached => "stopped: block limit reached".to_owned(),
         RunEnd::BudgetReached => "stopped: time budget used".to_owned(),
         RunEnd::Interrupted => "interrupted: finished trials are kept".to_owned(),
         RunEnd::Failed { detail } => format!("failed: {detail}"),
@@ -362,8 +363,8 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     ]);
     if plan.compares() {
         rules.extend([
-            ("Comparison", "Each arm against the baseline of the same block. Hodges-Lehmann estimate of the ratio (of the difference for \
-              loss and retransmits) with its Wilcoxon signed-rank interval.".to_owned()),
+            ("Comparison", format!("Each arm against the baseline of the same block. Hodges-Lehmann estimate of {}, with its Wilcoxon \
+              signed-rank interval.", compared_as(plan))),
             ("Verdict", format!("All comparisons of the run are one family with {confidence} confidence (Holm's procedure). The \
               interval in brackets decided the verdict. \"No difference beyond\" is an equivalence test at \
               {equivalence}.")),
@@ -371,8 +372,8 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
               ratio of two medians can differ from the estimate of the verdict, which pairs the arms within blocks.".to_owned()),
         ]);
     }
-    rules.push(("Excluded", "Failed trials, and trials whose bytes took another path than that of the arm. Nothing else is excluded; \
-          outliers stay.".to_owned()));
+    rules.push(("Excluded", "Failed trials, also those whose treatment was not kept, and trials whose path, link or device settings are not \
+          proven. No trial is excluded for its value.".to_owned()));
     if has(&|facts| facts.possible_metrics.contains(&Metric::Responsiveness)) {
         rules.push((
             "Responsiveness",

@@ -254,10 +254,17 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
     if !plan.compares() {
         return value.to_owned();
     }
-    let error = percent_exact(1.0 - plan.design.confidence.fraction());
     format!(
-        "{value} Verdict: paired estimate [interval at the level of its own test, so the widths of two intervals are not comparable]. The \
-         chance of any false verdict is at most {error}."
+        "{value} Verdict: paired estimate [interval at the level of its own test, so the widths of two intervals are not comparable]. {}.",
+        error_rates(plan)
+    )
+}
+
+/// What Holm's procedure bounds: false differences, and by itself false answers of no difference.
+pub fn error_rates(plan: &ResolvedPlan) -> String {
+    format!(
+        "The chance of any false difference in the run is at most {}, and so is that of any false \"no difference\"",
+        percent_exact(1.0 - plan.design.confidence.fraction())
     )
 }
 

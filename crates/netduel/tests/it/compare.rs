@@ -207,7 +207,7 @@ fn strict_gate_of_a_run_fails_where_the_blocks_are_too_few() {
     // On a busy machine a trial may not count.
     let passed = bench.run([&["run", plan][..], &gate].concat());
     assert!(matches!(passed.code, Some(0 | 6)), "{}", passed.stderr);
-    let line = "passed: no loss beyond --fail-if is shown; ruled out in 0 of 1 comparisons";
+    let line = "passed: no regression beyond --fail-if is shown; ruled out in 0 of 1 comparisons";
     assert_eq!(passed.stderr.contains(line), passed.code == Some(0), "{}", passed.stderr);
 }
 

@@ -166,7 +166,7 @@ fn assert_decided(script: &str, finished: &Finished) {
     let Finished { code, stderr, .. } = finished;
     let has_gate = script.contains("--fail-if");
     let is_said = match code {
-        Some(0) => stderr.contains("passed: no loss beyond --fail-if is shown") == has_gate,
+        Some(0) => stderr.contains("passed: no regression beyond --fail-if is shown") == has_gate,
         Some(6) => stderr.contains("failed to "),
         Some(11) => has_gate && stderr.contains("failed by `throughput < -5 %`: it is worse: "),
         _ => false,
