@@ -461,7 +461,7 @@ impl LoadError {
             io::ErrorKind::PermissionDenied => {
                 "the address is a broadcast address, or a local firewall forbids it"
             }
-            _ => "see whether the address is right and the host is up",
+            _ => "check the address, and that the host is up",
         };
         Self::Connect { address, source, remedy }
     }
@@ -487,7 +487,7 @@ impl LoadError {
             }
             _ => match Self::connect(address, io::Error::from(source.kind())) {
                 Self::Connect { remedy, .. } => remedy,
-                _ => "see whether the address is right and the host is up",
+                _ => "check the address, and that the host is up",
             },
         };
         Self::ConnectFrom { address, from: bind.clone(), source, remedy }

@@ -386,6 +386,10 @@ mod tests {
             assert_eq!(condition.standing(Some(&judged), true), expected, "{condition}: {judged:?}");
         }
         assert_eq!(rate.standing(None, true), Open);
-        assert_eq!(rate.standing(Some(&judged(open, 0.96, 1.2)), false), Open, "bounds do not limit a regression");
+        assert_eq!(
+            rate.standing(Some(&judged(open, 0.96, 1.2)), false),
+            Open,
+            "bounds do not limit a regression"
+        );
     }
 }

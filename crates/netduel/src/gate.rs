@@ -118,7 +118,10 @@ mod tests {
         );
         assert!(line(true, &[Open]).contains("it may be worse (--strict)"));
         let passed = decided(false, &[NotWorse, Open]).expect("it passes").expect("a line");
-        assert_eq!(passed, "passed: no regression beyond --fail-if is shown; ruled out in 2 of 4 comparisons");
+        assert_eq!(
+            passed,
+            "passed: no regression beyond --fail-if is shown; ruled out in 2 of 4 comparisons"
+        );
         let none = GateArgs::default();
         assert_eq!(decide(&none, |_| Vec::new()).expect("nothing is asked"), None);
     }

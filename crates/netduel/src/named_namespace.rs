@@ -28,6 +28,6 @@ pub fn check(name: &str) -> Result<(), String> {
         io::ErrorKind::PermissionDenied => format!(
             "no permission to enter the network namespace {name} ({error}), which needs CAP_SYS_ADMIN; run netduel as root"
         ),
-        _ => format!("it cannot enter the network namespace {name}: {error}; make it anew with `ip netns`"),
+        _ => format!("it cannot enter the network namespace {name}: {error}; create it again with `ip netns`"),
     })
 }

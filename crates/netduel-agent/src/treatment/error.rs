@@ -54,14 +54,14 @@ pub enum TreatmentError {
         /// The requested state.
         enabled: bool,
     },
-    /// The driver does not take this MTU.
-    #[error("set the MTU of {interface} to {mtu} bytes: its driver takes {range}")]
+    /// The driver does not support this MTU.
+    #[error("set the MTU of {interface} to {mtu} bytes: the driver supports {range}")]
     MtuRange {
         /// Interface.
         interface: String,
         /// The requested MTU, bytes.
         mtu: u32,
-        /// What it takes, in words.
+        /// What it supports, in words.
         range: String,
     },
     /// An MTU that cannot be undone.
@@ -79,7 +79,7 @@ pub enum TreatmentError {
     },
     /// A name that leads elsewhere.
     #[error(
-        "use `{name}` as a sysctl: a name is words parted by dots, for example `net.ipv4.tcp_rmem` (a dot within an interface's \
+        "use `{name}` as a sysctl: a name is words separated by dots, for example `net.ipv4.tcp_rmem` (a dot within an interface's \
          name is written `/`)"
     )]
     SysctlName {
@@ -88,8 +88,7 @@ pub enum TreatmentError {
     },
     /// No such sysctl here.
     #[error(
-        "find sysctl `{name}`: this kernel has none, or not in this network namespace (some exist in the host's own alone), or its \
-         module is not loaded"
+        "find sysctl `{name}`: this kernel or network namespace has no such sysctl, or its module is not loaded"
     )]
     NoSysctl {
         /// Its name.
@@ -103,9 +102,9 @@ pub enum TreatmentError {
         /// Why not.
         why: &'static str,
     },
-    /// A value that the kernel does not take.
+    /// A value that the kernel rejects.
     #[error(
-        "set sysctl `{name}` to `{value}`: the kernel does not take this value ({cause}); a congestion control or a queueing \
+        "set sysctl `{name}` to `{value}`: the kernel rejects this value ({cause}); a congestion control or a queueing \
          discipline must be among those that this kernel has loaded"
     )]
     SysctlValue {
@@ -140,9 +139,9 @@ pub enum TreatmentError {
     },
     /// Without another interface above it, it may carry the control connection.
     #[error(
-        "take {interface} away: no interface that is a device itself is above it (bridges and bonds are none), nor is such a one below \
-         it, so it may be the only way to this host; name a virtual function that has a synthetic interface above it, or use `down` for a bond \
-         in the mode active-backup with `miimon` and another port with carrier"
+        "remove {interface}: it may carry the only connection to this host. No synthetic interface is above it, and no virtual function is \
+         below it; name a virtual function with a synthetic interface above it, or use `down` for an active-backup bond that has `miimon` and \
+         another port with carrier"
     )]
     OnlyWay {
         /// Interface.
@@ -161,7 +160,7 @@ pub enum TreatmentError {
         master: String,
     },
     /// It is not clear which one is meant.
-    #[error("take the virtual function below {interface} away: several interfaces are below it ({}); name one of them", .names.join(", "))]
+    #[error("remove the virtual function below {interface}: several interfaces are below it ({}); name one of them", .names.join(", "))]
     Several {
         /// The interface above.
         interface: String,
@@ -170,7 +169,7 @@ pub enum TreatmentError {
     },
     /// What would not come back by itself.
     #[error(
-        "take {interface} away: it has addresses of its own ({addresses}) that do not come back with it; move them to the interface \
+        "remove {interface}: it has addresses of its own ({addresses}) that are not restored with it; move them to the interface \
          above it first"
     )]
     DownDropsAddresses {
@@ -199,8 +198,8 @@ pub enum TreatmentError {
     },
     /// `/sys` is of no use here.
     #[error(
-        "read /sys: the one that is mounted shows another network namespace, and the kernel gives none of its own ({cause}); run the \
-         agent as root, or mount a sysfs in its mount namespace"
+        "read /sys: the mounted sysfs belongs to another network namespace, and mounting another one failed ({cause}); run the agent as root, \
+         or mount a sysfs in its mount namespace"
     )]
     ForeignSysfs {
         /// Why none of its own.
@@ -216,7 +215,7 @@ pub enum TreatmentError {
     },
     /// The kernel accepted the change, and the value differs.
     #[error(
-        "{doing}: the host took the request and now has {answered}; something it depends on, or another program, decides"
+        "{doing}: the kernel accepted the request, but the host now has {answered}; another setting or program determines it"
     )]
     NotTaken {
         /// What was being done, as a fragment.
@@ -257,9 +256,7 @@ pub enum TreatmentError {
         cause: String,
     },
     /// The guard went away or does not answer. The agent undoes by itself.
-    #[error(
-        "keep the undo guard: {how}; what it guarded was undone by the agent itself unless stated otherwise"
-    )]
+    #[error("keep the undo guard: it was lost: {how}; the agent undid its changes unless stated otherwise")]
     GuardLost {
         /// How it was lost.
         how: String,
@@ -358,7 +355,7 @@ fn there_is(known: &[String]) -> String {
 }
 
 fn did_you_mean(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; like it are {}", near.join(", ")) }
+    if near.is_empty() { String::new() } else { format!("; similar names: {}", near.join(", ")) }
 }
 
 fn remedy(cause: &io::Error) -> &'static str {

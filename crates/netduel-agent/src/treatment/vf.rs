@@ -62,8 +62,8 @@ pub(super) struct VfChange {
 /// Reads what is there and checks whether the change can be made and undone.
 pub(super) fn prepare(interface: &str) -> Result<(LinkOriginal, VfChange), TreatmentError> {
     let links = netduel_host::link_states()?;
-    let ways = Ways { is_device: &is_device, active_port: &bond::active_port };
-    let vf = chosen(interface, &links, &ways)?;
+    let alternatives = Alternatives { is_device: &is_device, active_port: &bond::active_port };
+    let vf = chosen(interface, &links, &alternatives)?;
     refuse_failover(vf, &links)?;
     let addresses = lost_addresses(&netduel_host::addresses_of(&vf.name)?);
     if !addresses.is_empty() {
@@ -87,16 +87,16 @@ fn bond_carried_by(port: &LinkState, links: &[LinkState]) -> Option<String> {
     (bond::active_port(above).as_ref() == Some(&port.name)).then(|| above.name.clone())
 }
 
-/// What leaves traffic another way when a link is gone.
-struct Ways<'a> {
+/// What shows that traffic has an alternative path when a link is gone.
+struct Alternatives<'a> {
     /// Whether a device is behind an interface above the link.
     is_device: &'a dyn Fn(&LinkState) -> bool,
     /// The port with the packets of a bond that gives them to another port; absent for other interfaces.
     active_port: &'a dyn Fn(&LinkState) -> Option<String>,
 }
 
-/// The ways of a device that is taken from the bus: a bond does not take a port back by itself when that returns.
-const OF_DEVICES: Ways<'static> = Ways { is_device: &is_device, active_port: &|_| None };
+/// The alternatives of a device that is removed from the bus: a bond does not take a port back by itself when that returns.
+const OF_DEVICES: Alternatives<'static> = Alternatives { is_device: &is_device, active_port: &|_| None };
 
 /// The virtual function that is meant: the interface itself when another is above it, or the one beneath it.
 pub(super) fn beneath<'a>(interface: &str, links: &'a [LinkState]) -> Result<&'a LinkState, TreatmentError> {
@@ -106,20 +106,20 @@ pub(super) fn beneath<'a>(interface: &str, links: &'a [LinkState]) -> Result<&'a
 fn chosen<'a>(
     interface: &str,
     links: &'a [LinkState],
-    ways: &Ways<'_>,
+    alternatives: &Alternatives<'_>,
 ) -> Result<&'a LinkState, TreatmentError> {
     let named = links
         .iter()
         .find(|link| link.name == interface)
         .ok_or_else(|| TreatmentError::no_interface(interface))?;
-    if is_spare(named, links, ways) {
+    if is_spare(named, links, alternatives) {
         return Ok(named);
     }
-    let active = (ways.active_port)(named);
+    let active = (alternatives.active_port)(named);
     let is_meant = |link: &&LinkState| active.as_ref().is_none_or(|port| *port == link.name);
     let below: Vec<&LinkState> = links
         .iter()
-        .filter(|link| link.master == Some(named.index) && is_spare(link, links, ways))
+        .filter(|link| link.master == Some(named.index) && is_spare(link, links, alternatives))
         .filter(is_meant)
         .collect();
     match below[..] {
@@ -153,18 +153,18 @@ pub(super) fn has_other_way(link: &LinkState, links: &[LinkState]) -> bool {
     is_spare(link, links, &OF_DEVICES)
 }
 
-fn is_spare(link: &LinkState, links: &[LinkState], ways: &Ways<'_>) -> bool {
+fn is_spare(link: &LinkState, links: &[LinkState], alternatives: &Alternatives<'_>) -> bool {
     let Some(master) = link.master else { return false };
     // The standby is no virtual function, and its device is that of the interface above it.
     if link.is_standby(links) {
         return false;
     }
     let above = links.iter().find(|above| above.index == master);
-    if above.is_some_and(ways.is_device) {
+    if above.is_some_and(alternatives.is_device) {
         return true;
     }
     let beside = |other: &&LinkState| other.master == Some(master) && other.index != link.index;
-    if above.is_some_and(|above| (ways.active_port)(above).is_some()) {
+    if above.is_some_and(|above| (alternatives.active_port)(above).is_some()) {
         return links.iter().filter(beside).any(|other| other.up && other.carrier == Some(true));
     }
     let is_of_pair = |link: &LinkState| lab::PAIR.contains(&link.name.as_str());
@@ -247,11 +247,13 @@ mod tests {
 
     /// `eth0` is a device, as hv_netvsc is, and `hot1` carries the packets of `bond0`.
     fn of<'a>(interface: &str, links: &'a [LinkState]) -> Result<&'a str, String> {
-        let ways = Ways {
+        let alternatives = Alternatives {
             is_device: &|link| link.name == "eth0",
             active_port: &|link| (link.name == "bond0").then(|| "hot1".to_owned()),
         };
-        chosen(interface, links, &ways).map(|link| link.name.as_str()).map_err(|refused| refused.to_string())
+        chosen(interface, links, &alternatives)
+            .map(|link| link.name.as_str())
+            .map_err(|refused| refused.to_string())
     }
 
     #[test]
@@ -260,11 +262,11 @@ mod tests {
         assert_eq!(of("eth0", &links).unwrap(), "enP1");
         assert_eq!(of("enP1", &links).unwrap(), "enP1");
         let alone = of("eth1", &links).unwrap_err();
-        assert!(alone.contains("eth1") && alone.contains("only way"), "{alone}");
+        assert!(alone.contains("eth1") && alone.contains("only connection"), "{alone}");
         // A bridge above the synthetic interface changes nothing for the function beneath that.
         let bridged = [link(2, "eth0", Some(5)), link(3, "enP1", Some(2)), link(5, "br0", None)];
         assert_eq!(of("eth0", &bridged).unwrap(), "enP1");
-        assert!(of("br0", &bridged).unwrap_err().contains("only way"));
+        assert!(of("br0", &bridged).unwrap_err().contains("only connection"));
     }
 
     #[test]
@@ -274,7 +276,7 @@ mod tests {
         let two = [one[0].clone(), one[1].clone(), guest];
         for (links, named) in [(&one[..], "br0"), (&one[..], "eno1"), (&two[..], "br0"), (&two[..], "eno1")] {
             let refused = of(named, links).unwrap_err();
-            assert!(refused.contains("only way"), "{refused}");
+            assert!(refused.contains("only connection"), "{refused}");
         }
     }
 
@@ -285,7 +287,7 @@ mod tests {
             [link(2, "br0", None), link(3, lab::ACCELERATED_INTERFACE, Some(2)), other]
         };
         assert_eq!(of("vf0", &pair(true)).unwrap(), "vf0");
-        assert!(of("vf0", &pair(false)).unwrap_err().contains("only way"));
+        assert!(of("vf0", &pair(false)).unwrap_err().contains("only connection"));
     }
 
     #[test]
@@ -297,7 +299,7 @@ mod tests {
         assert_eq!(of("bond0", &with_carrier(true)).unwrap(), "hot1");
         assert_eq!(of("hot1", &with_carrier(true)).unwrap(), "hot1");
         for named in ["bond0", "hot1"] {
-            assert!(of(named, &with_carrier(false)).unwrap_err().contains("only way"), "{named}");
+            assert!(of(named, &with_carrier(false)).unwrap_err().contains("only connection"), "{named}");
         }
         // A port that was taken from the bus would not return to its bond.
         let links = with_carrier(true);
@@ -338,7 +340,7 @@ mod tests {
     fn the_standby_of_net_failover_is_no_function() {
         let links = failover();
         assert_eq!(of("eth0", &links).unwrap(), "vf0");
-        assert!(of("eth0nsby", &links).unwrap_err().contains("only way"));
+        assert!(of("eth0nsby", &links).unwrap_err().contains("only connection"));
         // An older kernel reports no devices.
         let older = links.map(|link| LinkState { device: None, ..link });
         assert_eq!(of("eth0", &older).unwrap(), "vf0");

@@ -115,7 +115,8 @@ fn summary_is_three_sentences_and_one_picture() {
     let words = text.characters();
     assert_eq!(words.matches(". ").count() + 1, 3, "{words}");
     assert!(
-        words.contains("synthetic is the baseline") && words.contains("any false difference in the run is at most 5 %"),
+        words.contains("synthetic is the baseline")
+            && words.contains("any false difference in the run is at most 5 %"),
         "{words}"
     );
     for workload in ["bulk", "rr"] {

@@ -156,7 +156,7 @@ pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, 
         (
             "REMOTE HOST IDENTIFICATION HAS CHANGED",
             format!(
-                "make sure that {host} was set up anew, then remove its old key with `ssh-keygen -R {host}{}`",
+                "make sure that {host} was reinstalled, then remove its old key with `ssh-keygen -R {host}{}`",
                 key_file(ssh)
             ),
         ),

@@ -86,7 +86,7 @@ fn key_p_pauses_after_the_trial_in_flight_and_continues() {
     let Some(tmux) = started(&bench, (100, 30), 500, "") else { return };
     tmux.wait_for("a finished trial", |screen| screen.contains("1 valid"));
     tmux.press("p");
-    let paused = tmux.wait_for("the pause", |screen| screen.contains("paused: p goes on"));
+    let paused = tmux.wait_for("the pause", |screen| screen.contains("paused: p resumes"));
     let count = |screen: &str| screen.lines().find(|line| line.starts_with("Blocks")).map(str::to_owned);
     tmux.press("p");
     tmux.wait_for("the next trial", |screen| count(screen) != count(&paused));

@@ -153,7 +153,7 @@ fn quick_test_searches_and_prints_the_result() {
     );
     for (options, words) in [
         (&["--search", "most"][..], "one of `no-drop`"),
-        (&["--search", "no-drop,no-drop"], "--search: is there twice"),
+        (&["--search", "no-drop,no-drop"], "--search: is listed twice"),
         (
             &["--search", "no-drop", "--generator", "kernel"],
             "--search: needs a generator that keeps a rate; `kernel` does not",

@@ -429,7 +429,7 @@ fn unsupported_change_is_rejected_with_a_remedy() {
             (TreatmentAction::Path { path: LabPath::Synthetic }, vec!["belongs to the local lab"]),
             (
                 offload("tx-tcp-segmentaton", false),
-                vec!["no such feature", "like it are tx-tcp-segmentation"],
+                vec!["no such feature", "similar names: tx-tcp-segmentation"],
             ),
             (of("lo", "loopback", false), vec!["turn off loopback of lo", "keeps it on", "[fixed]"]),
             (
@@ -444,10 +444,10 @@ fn unsupported_change_is_rejected_with_a_remedy() {
             (named("net.ipv4.tcp_available_congestion_control", "x"), vec!["read only"]),
             (named("net.ipv4", "x"), vec!["folder"]),
             (named("net.ipv4.route.flush", "1"), vec!["cannot be read"]),
-            (named("net/../../../etc/passwd", "1"), vec!["words parted by dots"]),
+            (named("net/../../../etc/passwd", "1"), vec!["words separated by dots"]),
             (
                 named("net.ipv4.tcp_congestion_control", "no-such"),
-                vec!["to `no-such`: the kernel does not take this value"],
+                vec!["to `no-such`: the kernel rejects this value"],
             ),
             (named("net.ipv4.tcp_rmem", "4096 131072"), vec!["now has `4096\t131072"]),
             (command(&[], &["true"]), vec!["names no program"]),

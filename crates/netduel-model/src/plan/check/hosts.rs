@@ -283,7 +283,7 @@ pub(super) fn check_addresses(addresses: &[IpAddr], path: &str, problems: &mut P
             IpAddr::V6(v6) if v6.is_unicast_link_local() => {
                 "is link-local, which means nothing without an interface"
             }
-            _ if addresses[..index].contains(address) => "is there twice",
+            _ if addresses[..index].contains(address) => "is listed twice",
             _ => continue,
         };
         let allowed = "a different unicast address of the host for each entry";

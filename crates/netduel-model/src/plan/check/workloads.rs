@@ -216,7 +216,7 @@ fn check_metrics(workload: &WorkloadSpec, traffic: &Traffic, path: &str, problem
         if !possible.contains(metric) {
             problems.add(&path, format!("\"{key}\" is not a metric of {kind}"), allowed());
         } else if metrics[..index].contains(metric) {
-            problems.add(&path, format!("\"{key}\" is there twice"), "name each metric once");
+            problems.add(&path, format!("\"{key}\" is listed twice"), "name each metric once");
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn check_goals(search: &SearchSpec, path: &str, problems: &mut Proble
     for (index, goal) in resolved.goals.iter().enumerate() {
         let element = element_path(path, index);
         if resolved.goals[..index].contains(goal) {
-            problems.add(&element, "is there twice", "name each goal once");
+            problems.add(&element, "is listed twice", "name each goal once");
         }
         if let SearchSpec::Goals(_) = search {
             check_goal(goal, &element, problems);

@@ -86,7 +86,7 @@ fn head(state: &State, view: &View, width: usize, now_ns: u64) -> Vec<Line> {
 /// The trial in flight.
 fn now(state: &State, view: &View, (width, now_ns): (usize, u64)) -> Line {
     let Some(current) = &state.current else {
-        let text = if view.paused { "  paused: p goes on" } else { "" };
+        let text = if view.paused { "  paused: p resumes" } else { "" };
         return Line::of(Style::Notice, text);
     };
     let slot = &current.slot;
@@ -131,8 +131,8 @@ fn foot(state: &State, view: &View) -> Line {
 
 fn help(room: usize) -> Vec<Line> {
     let text = [
-        "  q        stop the run as the first Ctrl-C does: finished trials are kept, `netduel run --resume last` goes on",
-        "  p        pause after this trial, at most 10 minutes; p again goes on",
+        "  q        stop the run as the first Ctrl-C does: finished trials are kept, `netduel run --resume last` continues",
+        "  p        pause after this trial, at most 10 minutes; p again resumes",
         "  d        details: verdicts in words, whole messages",
         "  t        theme: dark, light, without colours",
         "  ?        this help",

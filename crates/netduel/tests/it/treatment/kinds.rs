@@ -290,9 +290,15 @@ fn unsupported_values_are_rejected_with_the_supported_range() {
                 vec!["no interrupts of its own"],
             ),
             (TreatmentAction::IrqAffinity { interface: syn0(), cores: cores("7") }, vec!["online here: 0-1"]),
-            (TreatmentAction::Vf { interface: named("va") }, vec!["take va away", "only way to this host"]),
+            (
+                TreatmentAction::Vf { interface: named("va") },
+                vec!["remove va", "only connection to this host"],
+            ),
             (TreatmentAction::Vf { interface: named("only") }, vec!["take only away", "bridges and bonds"]),
-            (TreatmentAction::Vf { interface: named("br1") }, vec!["take br1 away", "only way to this host"]),
+            (
+                TreatmentAction::Vf { interface: named("br1") },
+                vec!["remove br1", "only connection to this host"],
+            ),
             (TreatmentAction::Vf { interface: named("br0") }, vec!["several interfaces", "vf0", "syn0"]),
             (TreatmentAction::Vf { interface: named("no") }, vec!["`no`", "there are lo"]),
             (TreatmentAction::Pci { interface: named("va") }, vec!["take va away", "only way"]),
@@ -306,7 +312,7 @@ fn unsupported_values_are_rejected_with_the_supported_range() {
             let parts = vec!["set rx-frames of tap0 to 1000", "now has 64", "round"];
             cases.push((coalesce("tap0", 1000), parts));
         } else {
-            cases.push((steer, vec!["shows another network namespace", "run the agent as root"]));
+            cases.push((steer, vec!["belongs to another network namespace", "run the agent as root"]));
         }
         let mut treatments = Treatments::with_roots(guard(), bench.roots());
         for (action, parts) in cases {
