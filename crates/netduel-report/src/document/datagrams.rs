@@ -41,24 +41,46 @@ fn losses(workload: &WorkloadAnalysis) -> Table {
         "reordered",
     ];
     table.columns.extend(titles.map(Column::number));
+    let all = || workload.arms.iter().flat_map(|arm| &arm.datagrams);
+    let first = all().next().map(|way| way.sender);
+    // With columns that say nothing the table would become a list on narrow terminals.
+    let shown = Shown {
+        direction: all().any(|way| Some(way.sender) != first),
+        duplicates: all().any(|way| way.duplicates > 0),
+        reordered: all().any(|way| way.reordered > 0),
+    };
     for arm in &workload.arms {
         for sender in [Role::Client, Role::Server] {
             let ways: Vec<&DatagramDirection> =
                 arm.datagrams.iter().filter(|way| way.sender == sender).collect();
             if !ways.is_empty() {
-                table.rows.push(totals(arm.arm.as_str(), sender, &ways));
+                table.rows.push(totals(arm.arm.as_str(), sender, &ways, shown));
             }
         }
+    }
+    if let Some(sender) = first.filter(|_| !shown.direction) {
+        table.notes.push(format!("Direction: {}.", words::direction(sender)));
+    }
+    if !shown.duplicates && !shown.reordered {
+        table.notes.push("No datagram arrived twice or out of order.".to_owned());
     }
     table.notes.push(
         "Totals of all valid trials. Losses at the socket are a limit of netduel. Losses at an interface or qdisc are counted by the two \
          hosts. The rest was lost on the path or is not accounted for."
             .to_owned(),
     );
-    table
+    table.without_empty_columns()
 }
 
-fn totals(arm: &str, sender: Role, ways: &[&DatagramDirection]) -> Vec<Cell> {
+/// The columns that say something.
+#[derive(Clone, Copy)]
+struct Shown {
+    direction: bool,
+    duplicates: bool,
+    reordered: bool,
+}
+
+fn totals(arm: &str, sender: Role, ways: &[&DatagramDirection], shown: Shown) -> Vec<Cell> {
     let sum = |of: fn(&DatagramDirection) -> u64| ways.iter().map(|way| of(way)).total();
     let lost: Option<Vec<Lost>> = ways.iter().map(|way| way.lost).collect();
     let part = |of: fn(&Lost) -> u64| {
@@ -66,9 +88,10 @@ fn totals(arm: &str, sender: Role, ways: &[&DatagramDirection]) -> Vec<Cell> {
     };
     let all = lost.as_ref().map(|lost| lost.iter().map(|lost| lost.all).total());
     let sent = sum(|way| way.sent);
+    let unless_left_out = |is_shown: bool, cell: Cell| if is_shown { cell } else { Cell::Absent };
     vec![
         arm.into(),
-        words::direction(sender).into(),
+        unless_left_out(shown.direction, words::direction(sender).into()),
         Cell::Count(sent),
         Cell::Count(sum(|way| way.received)),
         part(|lost| lost.all),
@@ -76,8 +99,8 @@ fn totals(arm: &str, sender: Role, ways: &[&DatagramDirection]) -> Vec<Cell> {
         part(|lost| lost.at_socket),
         part(|lost| lost.at_interface),
         part(|lost| lost.elsewhere()),
-        Cell::Count(sum(|way| way.duplicates)),
-        Cell::Count(sum(|way| way.reordered)),
+        unless_left_out(shown.duplicates, Cell::Count(sum(|way| way.duplicates))),
+        unless_left_out(shown.reordered, Cell::Count(sum(|way| way.reordered))),
     ]
 }
 

@@ -217,23 +217,26 @@ pub fn times_with_interval(estimate: &Estimate) -> String {
     bracketed([estimate.centre, estimate.low, estimate.high], times).concat()
 }
 
-/// The estimate of a comparison as a ratio or a difference with its interval: `3.20x [2.90, 3.50]`.
+/// The estimate of a comparison as a ratio or a difference with its interval: `3.20x [2.90x, 3.50x]`.
 pub fn interval(metric: Metric, estimate: &Estimate, sides: Sides) -> String {
-    let (factor, unit) = match metric.scale() {
-        Scale::Ratio => (1.0, "x".to_owned()),
+    let values = [estimate.centre, estimate.low, estimate.high];
+    let [centre, interval] = match metric.scale() {
+        Scale::Ratio => bracketed(values, times_exactly),
         Scale::Difference => {
             let (factor, unit) = difference_unit(metric);
-            (factor, format!(" {unit}"))
+            let digits = if metric == Metric::LostInOutage { count } else { three_digits };
+            let [centre, interval] = bracketed(values.map(|value| value * factor), digits);
+            [format!("{centre} {unit}"), interval]
         }
     };
-    let digits = if metric == Metric::LostInOutage { count } else { three_digits };
-    let values = [estimate.centre, estimate.low, estimate.high].map(|value| value * factor);
-    let [centre, interval] = bracketed(values, digits);
     if interval.is_empty() {
-        format!("{centre}{unit}{}", sides.without_interval())
-    } else {
-        format!("{centre}{unit}{interval}")
+        return format!("{centre}{}", sides.without_interval());
     }
+    format!("{centre}{interval}")
+}
+
+fn times_exactly(ratio: f64) -> String {
+    format!("{}x", three_digits(ratio))
 }
 
 /// The estimate behind a verdict, for a picture of it.
@@ -379,7 +382,7 @@ mod tests {
         assert_eq!(words(Metric::CpuPerGigabyte, [2.33, 2.31, 2.5]), "2.33x as much per GB [2.31x, 2.50x]");
         assert_eq!(
             interval(Metric::Throughput, &estimate(4.7312, 4.7298, 4.92), Sides::Arms),
-            "4.731x [4.730, 4.920]"
+            "4.731x [4.730x, 4.920x]"
         );
         // An end that is the estimate reads like it, and one that is as good as the estimate, too.
         assert_eq!(words(Metric::LatencyP50, [0.5, 0.5, 0.6]), "50 % lower [40, 50]");

@@ -98,7 +98,7 @@ pub struct WayArgs {
 pub struct BulkArgs {
     #[command(flatten)]
     pub way: WayArgs,
-    /// Payload rate of each stream, as in iperf3, for example 100M or "2.5 Gbit/s" [default: unlimited]
+    /// Payload rate of each stream, as in iperf3, for example 100M or "2.5 Gbit/s" [default: unlimited, also with UDP]
     #[arg(short = 'b', long, value_name = "RATE", value_parser = rate)]
     pub bitrate: Option<BitRate>,
     /// End after this much payload of all streams together, at the latest after --time; no warm-up is excluded then.
