@@ -10,8 +10,8 @@ use netduel_model::plan::{self, TreatmentAction, spec::SettingsSpec};
 use netduel_model::search::{Search, SearchGoal, SearchPreset};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{
-    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, SEARCH_GOAL, Setting, SettingRange,
-    TREATMENT, Timing, Traffic, Unit, Workload, WorkloadType,
+    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, SEARCH_GOAL, SSH, Setting,
+    SettingRange, TREATMENT, Timing, Traffic, Unit, Workload, WorkloadType,
 };
 use serde_json::Value;
 
@@ -185,7 +185,7 @@ const BEGIN: &str = "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"lab\"
 
 /// Tables of settings that belong to no type: their position in the schema, and a plan with one of their keys set.
 type Table = (&'static str, &'static [Setting], fn(&str, &str) -> String);
-const TABLES: [Table; 7] = [
+const TABLES: [Table; 8] = [
     ("LabSpec", LAB, |key, value| format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n{key} = {value}\n")),
     ("WorkloadSpec", &[DURATION], |key, value| format!("{BEGIN}type = \"tcp-rr\"\n{key} = {value}\n[lab]\n")),
     ("DesignSpec", DESIGN, |key, value| {
@@ -205,6 +205,15 @@ const TABLES: [Table; 7] = [
             "[[arms]]\n",
             &format!("[[arms]]\n{key} = {value}\n"),
             1,
+        )
+    }),
+    ("HostSpec", SSH, |key, value| {
+        let arm = |name: &str| format!("[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\n");
+        format!(
+            "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"ssh\"\nhost = \"vm\"\n\
+             addresses = [\"192.0.2.1\"]\n{key} = {value}\n{}{}[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n",
+            arm("one"),
+            arm("two")
         )
     }),
     ("TreatmentSpec", TREATMENT, |key, value| with_treatment(&format!("{key} = {value}"))),
