@@ -1,9 +1,10 @@
 //! The tags of a bed's resource group: the only record of a bed. Pure.
 use std::collections::BTreeMap;
 
-use netduel_model::bed::BedType;
 use netduel_model::bed::money::Money;
+use netduel_model::bed::{self, Bed, BedSpec, BedType};
 use netduel_model::word::word;
+use serde::de::DeserializeOwned;
 
 /// The name of the bed. A group without it is not a bed.
 pub const BED: &str = "netduel";
@@ -17,6 +18,15 @@ const KIND: &str = "netduel-type";
 const PRICE_READ: &str = "netduel-price-read";
 /// The time of the daily shutdown, UTC, or `off`.
 const SHUTDOWN: &str = "netduel-shutdown";
+/// The other keys of the bed's file, each as its file has it.
+const SIZE: &str = "netduel-size";
+const ZONE: &str = "netduel-zone";
+const IMAGE: &str = "netduel-image";
+const PLACEMENT: &str = "netduel-placement";
+const FAMILIES: &str = "netduel-families";
+const SUBNETS: &str = "netduel-subnets";
+const SPOT: &str = "netduel-spot";
+const BUDGET: &str = "netduel-budget";
 
 /// What the tags of a group say.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +43,8 @@ pub struct Tags {
     pub shutdown: Option<String>,
     /// The type of the bed; `None` when an earlier version created it.
     pub kind: Option<BedType>,
+    /// The other keys of the bed's file. Those that have a field here, and all keys of a bed that an earlier version created, are `None`.
+    pub keys: BedSpec,
 }
 
 impl Tags {
@@ -44,8 +56,47 @@ impl Tags {
             price: tags.get(PRICE).and_then(|text| text.parse().ok()),
             price_read_unix_s: tags.get(PRICE_READ).and_then(|text| text.parse().ok()),
             shutdown: tags.get(SHUTDOWN).cloned(),
-            kind: tags.get(KIND).and_then(|text| BedType::ALL.into_iter().find(|kind| word(kind) == text)),
+            kind: tags.get(KIND).and_then(|text| of_word(text)),
+            keys: BedSpec {
+                size: tags.get(SIZE).cloned(),
+                zone: tags.get(ZONE).and_then(|text| text.parse().ok()),
+                image: tags.get(IMAGE).and_then(|text| of_word(text)),
+                placement: tags.get(PLACEMENT).and_then(|text| of_word(text)),
+                families: tags.get(FAMILIES).and_then(|text| of_word(text)),
+                subnets: tags.get(SUBNETS).and_then(|text| text.parse().ok()),
+                spot: tags.get(SPOT).and_then(|text| text.parse().ok()),
+                budget: tags.get(BUDGET).cloned(),
+                ..BedSpec::default()
+            },
         })
+    }
+
+    /// Those of a bed that was created at this time; its price is unknown.
+    pub fn of(bed: &Bed, created_unix_s: u64) -> Self {
+        let spec = bed.spec();
+        Self {
+            bed: bed.name.clone(),
+            created_unix_s: Some(created_unix_s),
+            price: None,
+            price_read_unix_s: None,
+            shutdown: spec.shutdown,
+            kind: spec.kind,
+            keys: BedSpec { name: None, region: None, kind: None, shutdown: None, ..spec },
+        }
+    }
+
+    /// The bed as its file had it, without the keys of its user; the region is that of the group. `None` when a key is missing, as in a bed of
+    /// an earlier version, or a tag was changed to something that no bed has.
+    pub fn file(&self, region: &str) -> Option<Bed> {
+        let spec = BedSpec {
+            name: Some(self.bed.clone()),
+            region: Some(region.to_owned()),
+            kind: self.kind,
+            shutdown: self.shutdown.clone(),
+            ..self.keys.clone()
+        };
+        // A missing key would be a default, which nobody chose.
+        bed::check(&spec, "the tags").ok().filter(|bed| bed.spec() == spec)
     }
 
     /// Names and values.
@@ -56,13 +107,31 @@ impl Tags {
         pairs.extend(self.price_read_unix_s.map(|seconds| (PRICE_READ, seconds.to_string())));
         pairs.extend(self.shutdown.clone().map(|time| (SHUTDOWN, time)));
         pairs.extend(self.kind.map(|kind| (KIND, word(&kind).to_owned())));
+        let BedSpec { size, zone, image, placement, families, subnets, spot, budget, .. } = &self.keys;
+        pairs.extend(size.clone().map(|size| (SIZE, size)));
+        pairs.extend(zone.map(|zone| (ZONE, zone.to_string())));
+        pairs.extend(image.map(|image| (IMAGE, word(&image).to_owned())));
+        pairs.extend(placement.map(|placement| (PLACEMENT, word(&placement).to_owned())));
+        pairs.extend(families.map(|families| (FAMILIES, word(&families).to_owned())));
+        pairs.extend(subnets.map(|subnets| (SUBNETS, subnets.to_string())));
+        pairs.extend(spot.map(|spot| (SPOT, spot.to_string())));
+        pairs.extend(budget.clone().map(|budget| (BUDGET, budget)));
         pairs
     }
+}
+
+/// The value that a bed file writes as this word.
+fn of_word<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_value(text.into()).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn owned(tags: &Tags) -> BTreeMap<String, String> {
+        tags.pairs().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
 
     #[test]
     fn tags_are_read_as_they_were_written() {
@@ -73,9 +142,7 @@ mod tests {
             price_read_unix_s: Some(1_795_343_400),
             shutdown: Some("19:00".to_owned()),
             kind: Some(BedType::HotAdd),
-        };
-        let owned = |tags: &Tags| -> BTreeMap<String, String> {
-            tags.pairs().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+            keys: BedSpec { zone: Some(2), spot: Some(true), ..BedSpec::default() },
         };
         assert_eq!(Tags::read(&owned(&tags)), Some(tags));
         let bare = Tags {
@@ -85,8 +152,37 @@ mod tests {
             price_read_unix_s: None,
             shutdown: None,
             kind: None,
+            keys: BedSpec::default(),
         };
+        assert_eq!(bare.file("westeurope"), None);
         assert_eq!(Tags::read(&owned(&bare)), Some(bare));
+    }
+
+    #[test]
+    fn tags_give_back_the_file_of_the_bed_unless_one_is_missing_or_changed() {
+        let keys = "zone = 1\nimage = \"debian-12\"\nplacement = \"proximity-group\"\nfamilies = \"dual-stack\"\nsubnets = 2\nspot = true\n\
+                    shutdown = \"off\"\nbudget = \"0.0276 EUR\"";
+        for (kind, keys) in BedType::ALL.into_iter().flat_map(|kind| [(kind, ""), (kind, keys)]) {
+            let text = format!(
+                "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\ntype = \"{}\"\n{keys}\n",
+                word(&kind)
+            );
+            let bed = bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
+            let pairs = owned(&Tags::of(&bed, 7));
+            assert_eq!(Tags::read(&pairs).and_then(|tags| tags.file("westeurope")), Some(bed), "{pairs:?}");
+            assert!(pairs.values().all(|value| value.len() <= 256), "Azure has no longer values: {pairs:?}");
+            // The bed without these is one, too.
+            let others = [CREATED, BED, ZONE, BUDGET];
+            for missing in pairs.keys().filter(|name| !others.contains(&name.as_str())) {
+                for changed in [None, Some("x y")] {
+                    let mut tags = pairs.clone();
+                    tags.remove(missing);
+                    tags.extend(changed.map(|value| (missing.clone(), value.to_owned())));
+                    let file = Tags::read(&tags).and_then(|tags| tags.file("westeurope"));
+                    assert_eq!(file, None, "{missing}: {changed:?}");
+                }
+            }
+        }
     }
 
     #[test]

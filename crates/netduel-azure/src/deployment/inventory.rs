@@ -235,6 +235,7 @@ pub fn look_up(
             created_unix_s: tags.created_unix_s,
             price_per_hour: tags.price.clone(),
             price_read_unix_s: tags.price_read_unix_s,
+            file: tags.file(&group.location).map(|bed| bed.file_text()),
             vms,
         },
         states: machines.into_iter().map(|machine| (machine.name, machine.power_state)).collect(),

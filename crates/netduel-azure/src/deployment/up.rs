@@ -69,12 +69,9 @@ pub fn prepare_with(
     check_budget(bed, price.as_ref(), unix_s)?;
     let created = existing.as_ref().and_then(Group::bed).and_then(|tags| tags.created_unix_s);
     let tags = Tags {
-        bed: bed.name.clone(),
-        created_unix_s: Some(created.unwrap_or(unix_s)),
         price,
         price_read_unix_s: dated.as_ref().map(|price| price.read_unix_s),
-        shutdown: Some(bed.shutdown.map_or_else(|| "off".to_owned(), |time| time.to_string())),
-        kind: Some(bed.kind),
+        ..Tags::of(bed, created.unwrap_or(unix_s))
     };
     Ok(Prepared { subscription, tags, exists: existing.is_some(), price: dated })
 }

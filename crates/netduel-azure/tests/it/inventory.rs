@@ -5,6 +5,7 @@ use netduel_azure::tags::Tags;
 use netduel_model::bed::{BedNetwork, BedType};
 use serde_json::{Value, json};
 
+use crate::bed;
 use crate::fake::{Answer, FakeAz, subscription};
 
 fn group() -> (Group, Tags) {
@@ -94,6 +95,21 @@ fn claims_of_vms_and_nics_are_those_of_azure() {
     assert!(
         !vm.nics[2].is_attached && vm.nics[2].mac.is_none() && vm.nics[2].network == Some(BedNetwork::Test)
     );
+}
+
+#[test]
+fn file_of_the_bed_follows_from_its_tags() {
+    let bed = bed("placement = \"proximity-group\"\nfamilies = \"dual-stack\"");
+    let tags = Tags::of(&bed, 7);
+    let (group, _) = group();
+    let mut az = FakeAz::new([
+        ("vm list", list(["VM running"; 2]).as_str()),
+        ("network nic list", nics().to_string().as_str()),
+    ]);
+    let found = look_up(&mut az, &group, &tags, &subscription()).unwrap();
+    assert_eq!(found.bed.file, Some(bed.file_text()));
+    // A bed of an earlier version has no tag for each key.
+    assert_eq!(looked_up(["VM running"; 2]).bed.file, None);
 }
 
 #[test]

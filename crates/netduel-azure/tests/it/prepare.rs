@@ -53,9 +53,15 @@ fn bed_that_can_be_created_has_tags_with_time_price_and_shutdown() {
         [
             "netduel=x",
             "netduel-created=1795343407",
+            "netduel-families=ipv4",
+            "netduel-image=ubuntu-24.04",
+            "netduel-placement=none",
             "netduel-price=0.50 USD",
             "netduel-price-read=1795343407",
             "netduel-shutdown=19:00",
+            "netduel-size=Standard_D4s_v3",
+            "netduel-spot=false",
+            "netduel-subnets=1",
             "netduel-type=two-nic"
         ]
     );

@@ -61,6 +61,14 @@ fn same_bed_has_the_same_template() {
     }
 }
 
+#[test]
+fn file_that_a_run_keeps_gives_the_template_again() {
+    for bed in SHIPPED.map(shipped) {
+        let written = parse(&bed.file_text(), &bed.name).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(text(&template(&written)).unwrap(), text(&template(&bed)).unwrap(), "{}", bed.name);
+    }
+}
+
 /// The expression with the id of a resource.
 fn id(resource: &Value) -> String {
     format!(
@@ -258,15 +266,8 @@ fn ssh_is_open_to_the_prefixes_of_the_parameters_only() {
 #[test]
 fn parameters_are_those_that_the_template_declares() {
     let key = PublicKey::parse("ssh-ed25519 AAAA me@here").unwrap();
-    let tags = Tags {
-        bed: "x".to_owned(),
-        created_unix_s: Some(7),
-        price: None,
-        price_read_unix_s: None,
-        shutdown: None,
-        kind: None,
-    };
     let bed = bed("ssh_from = [\"192.0.2.1/32\"]");
+    let tags = Tags::of(&bed, 7);
     let document = deployment_parameters(&key, &bed.ssh_from, &tags);
     let values = document["parameters"].as_object().unwrap();
     let declared = json(&bed)["parameters"].as_object().unwrap().clone();

@@ -31,7 +31,19 @@ pub fn parse(text: &str, file: &str) -> Result<Bed, PlanErrors> {
     let Some(spec) = read_text::<BedSpec>(text, &mut problems) else {
         return Err(problems.into_errors(file));
     };
-    match check::resolve(&spec, &mut problems) {
+    judged(&spec, problems, file)
+}
+
+/// Checks a bed whose keys are in no file, and writes out every default. `source` stands for the file in errors, whose lines are all 1.
+///
+/// # Errors
+/// As [`parse`].
+pub fn check(spec: &BedSpec, source: &str) -> Result<Bed, PlanErrors> {
+    judged(spec, Problems::of("", "bed"), source)
+}
+
+fn judged(spec: &BedSpec, mut problems: Problems<'_>, file: &str) -> Result<Bed, PlanErrors> {
+    match check::resolve(spec, &mut problems) {
         Some(bed) if problems.len() == 0 => Ok(bed),
         _ => Err(problems.into_errors(file)),
     }

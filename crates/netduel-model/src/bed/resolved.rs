@@ -2,7 +2,7 @@
 use super::money::Money;
 use super::prefix::Prefix;
 use super::shutdown::ShutdownTime;
-use super::spec::{BedType, Families, Image, Placement};
+use super::spec::{BedSpec, BedType, Families, Image, Placement};
 use crate::size::Size;
 
 /// A checked bed.
@@ -54,5 +54,34 @@ impl Bed {
     /// Name of its resource group.
     pub fn group(&self) -> String {
         Self::group_of(&self.name)
+    }
+
+    /// Its keys with every default written out, without those of the user who deploys it: the subscription, the public key and the prefixes for
+    /// ssh. The template follows from these keys alone.
+    pub fn spec(&self) -> BedSpec {
+        BedSpec {
+            name: Some(self.name.clone()),
+            region: Some(self.region.clone()),
+            size: Some(self.size.name.clone()),
+            kind: Some(self.kind),
+            subscription: None,
+            zone: self.zone,
+            image: Some(self.image),
+            placement: Some(self.placement),
+            families: Some(self.families),
+            subnets: Some(self.subnets),
+            ssh_key: None,
+            ssh_from: None,
+            spot: Some(self.is_spot),
+            shutdown: Some(self.shutdown.map_or_else(|| "off".to_owned(), |time| time.to_string())),
+            // All digits of the amount: a rounded limit is another one.
+            budget: self.budget.as_ref().map(|budget| format!("{} {}", budget.amount, budget.currency)),
+        }
+    }
+
+    /// The text of a bed file with the keys of [`spec`](Self::spec), which [`parse`](super::parse) reads back.
+    pub fn file_text(&self) -> String {
+        // TOML has every text, small number and flag.
+        toml::to_string(&self.spec()).unwrap_or_default()
     }
 }

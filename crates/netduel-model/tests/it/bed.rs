@@ -175,6 +175,24 @@ fn there_is_a_bed_of_every_type_named_after_its_file() {
 }
 
 #[test]
+fn written_bed_is_read_as_the_same_bed_without_the_keys_of_its_user() {
+    let shipped = BedType::ALL.map(|kind| {
+        let file = format!("beds/{}.toml", netduel_model::word::word(&kind));
+        std::fs::read_to_string(project_file(&file)).expect("the bed is there")
+    });
+    for text in shipped.into_iter().chain([VALID.to_owned(), VALID.replace("20 EUR", "0.0276 USD")]) {
+        let before = bed(&text);
+        let written = before.file_text();
+        let after = bed(&written);
+        assert_eq!(Layout::of(&after), Layout::of(&before), "{written}");
+        let Bed { subscription, ssh_key, ssh_from, .. } = before.clone();
+        assert_eq!(Bed { subscription, ssh_key, ssh_from, ..after }, before, "{written}");
+        assert!(!written.contains("ssh") && !written.contains("subscription"), "{written}");
+        assert_eq!(bed::check(&before.spec(), "tags").map(|bed| bed.spec()), Ok(before.spec()));
+    }
+}
+
+#[test]
 fn every_bed_of_the_guide_is_valid() {
     let guide = std::fs::read_to_string(project_file("docs/beds.md")).expect("the guide is there");
     let beds: Vec<&str> =

@@ -1,6 +1,6 @@
-//! The section "Test bed": what a run on a bed was measured on, from what the provider claimed and what the guests showed; its template and
+//! The section "Test bed": what a run on a bed was measured on, from what the provider claimed and what the guests showed; its file and
 //! commands, and what it cost. It judges no disagreement: findings of the hosts do.
-use netduel_model::bed::{BedNetwork, BedNic, BedVm, RunBed, VfUse, VmFacts};
+use netduel_model::bed::{BedNetwork, BedNic, BedType, BedVm, Placement, RunBed, VfUse, VmFacts, parse};
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::Run;
 use netduel_model::word::word;
@@ -29,7 +29,7 @@ pub fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
     blocks.push(Block::Table(vms(bed)));
     blocks.extend(price::blocks(run, bed, analysis));
     blocks.push(Block::Heading("Repeat the bed".to_owned()));
-    blocks.push(Block::Code(commands(bed)));
+    blocks.extend(repetition(run, bed));
     let (anchor, title) = ("bed".to_owned(), "Test bed".to_owned());
     Some(Section { anchor, title, scope: Scope::Detail, blocks })
 }
@@ -244,32 +244,71 @@ fn drawn_nic(vm: &BedVm, nic: &BedNic) -> DrawnNic {
     }
 }
 
-/// The commands that print the template and create, run and delete the same bed.
-fn commands(bed: &RunBed) -> Vec<String> {
+/// The file of the bed, and the commands that print its template and create, run and delete the same bed.
+fn repetition(run: &Run, bed: &RunBed) -> Vec<Block> {
     let Some(kind) = bed.kind else {
-        return vec![format!(
-            "# the resource group {} was not deployed by netduel",
-            words::plain(&bed.group)
-        )];
+        let group = words::plain(&bed.group);
+        return vec![Block::Code(vec![format!("# the resource group {group} was not deployed by netduel")])];
     };
     let name = words::plain(&bed.name);
-    let size = bed.vms.iter().find_map(|vm| vm.claimed.size.as_deref()).unwrap_or("SIZE");
-    let zone = bed.vms.iter().find_map(|vm| vm.claimed.zone.as_deref());
-    let mut lines = vec![
-        format!(
-            "# {name}.toml, as far as the run knows it (families, subnets and image are those of the bed file):"
+    let (reading, lines) = match &bed.file {
+        Some(text) => (
+            format!(
+                "{name}.toml with every default written out. The keys `subscription`, `ssh_key` and `ssh_from` are not in it: they are yours. \
+                 The ARM template follows from this file. The run had {}; another version may write another template.",
+                words::plain(&run.header.program)
+            ),
+            text.lines().map(words::plain).collect(),
         ),
-        format!("#   name = \"{name}\""),
-        format!("#   type = \"{}\"", word(&kind)),
-        format!("#   region = \"{}\"", words::plain(&bed.region)),
-        format!("#   size = \"{}\"", words::plain(size)),
-    ];
-    lines.extend(zone.map(|zone| format!("#   zone = {}", words::plain(zone))));
-    lines.extend([
+        None => (
+            format!("{name}.toml as far as the run knows it: families, subnets and image are missing."),
+            known_keys(bed, kind),
+        ),
+    };
+    let changes = changes(bed).join(", ");
+    let changed = (!changes.is_empty())
+        .then(|| Block::Reading(format!("Azure claimed otherwise when the run began: {changes}.")));
+    let commands = vec![
         format!("netduel azure template {name}.toml          # the ARM template"),
         format!("netduel azure up {name}.toml --ssh-from ADDRESS/32"),
         format!("netduel azure run PLAN.toml --bed {name}   # the plan is in \"Reproduction\""),
         format!("netduel azure down {name}"),
-    ]);
+    ];
+    let file = [Block::Reading(reading), Block::Code(lines)];
+    file.into_iter().chain(changed).chain([Block::Code(commands)]).collect()
+}
+
+/// The keys of a bed whose tags have no file, from what Azure claims.
+fn known_keys(bed: &RunBed, kind: BedType) -> Vec<String> {
+    let size = bed.vms.iter().find_map(|vm| vm.claimed.size.as_deref()).unwrap_or("SIZE");
+    let zone = bed.vms.iter().find_map(|vm| vm.claimed.zone.as_deref());
+    let mut lines = vec![
+        format!("name = \"{}\"", words::plain(&bed.name)),
+        format!("type = \"{}\"", word(&kind)),
+        format!("region = \"{}\"", words::plain(&bed.region)),
+        format!("size = \"{}\"", words::plain(size)),
+        format!("placement = \"{}\"", word(&bed.placement)),
+    ];
+    lines.extend(zone.map(|zone| format!("zone = {}", words::plain(zone))));
     lines
+}
+
+/// What Azure claims of the bed in place of what its file says: somebody changed the bed, or the tags of its group.
+fn changes(bed: &RunBed) -> Vec<String> {
+    let file = bed.file.as_deref().and_then(|text| parse(text, "the run").ok());
+    let Some(file) = file else { return Vec::new() };
+    let claimed =
+        |pick: fn(&VmFacts) -> Option<&str>| distinct(bed.vms.iter().filter_map(|vm| pick(&vm.claimed)));
+    let zone = file.zone.map(|zone| zone.to_string());
+    let sizes = claimed(|facts| facts.size.as_deref());
+    let sizes = sizes.into_iter().filter(|size| !size.eq_ignore_ascii_case(&file.size.name));
+    let zones = claimed(|facts| facts.zone.as_deref());
+    let zones = zones.into_iter().filter(|claimed| Some(*claimed) != zone.as_deref());
+    // A size whose VM has its host to itself is recognized also where the file does not ask for it.
+    let is_same = bed.placement == file.placement
+        || (bed.placement == Placement::IsolatedSize && file.placement == Placement::None);
+    let placement = (!is_same).then(|| format!("placement {}", word(&bed.placement)));
+    let sizes = sizes.map(|size| format!("size {size}"));
+    let zones = zones.map(|zone| format!("zone {zone}"));
+    sizes.chain(zones).chain(placement).map(|change| words::plain(&change)).collect()
 }

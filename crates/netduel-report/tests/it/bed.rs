@@ -1,6 +1,6 @@
 //! The section "Test bed", its prices and its drawing, and the published figures beside those of a run.
 use netduel_model::bed::{
-    BedNetwork, BedNic, BedType, BedVm, Placement, RunBed, SeenNic, SeenVf, VfUse, VmFacts,
+    Bed, BedNetwork, BedNic, BedType, BedVm, Placement, RunBed, SeenNic, SeenVf, VfUse, VmFacts, parse,
 };
 use netduel_model::plan::spec::PathKind;
 use netduel_model::run::Run;
@@ -76,6 +76,7 @@ pub fn run() -> Run {
         created_unix_s: Some(1_795_257_900),
         price_per_hour: Some("1 EUR".parse().unwrap()),
         price_read_unix_s: Some(1_795_257_900),
+        file: None,
         vms: vec![vm("vm1"), vm("vm2")],
     });
     run
@@ -166,6 +167,57 @@ fn unknown_price_is_called_unknown() {
     let text = section(&run);
     assert!(text.matches("price unknown").count() >= 3, "{text}");
     assert!(!text.contains("Cost of the run"), "{text}");
+}
+
+/// A run on a bed of `beds/`, with what its file says of it.
+fn run_on(file: &str) -> Run {
+    let path = format!("{}/../../beds/{file}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let bed = parse(&text, file).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut run = run();
+    run.header.bed = Some(RunBed::planned(&bed));
+    run
+}
+
+/// The bed that the section prints for its repetition.
+fn printed(run: &Run) -> Bed {
+    let page = markdown::page(&document(run));
+    let (_, after) = page.split_once("Repeat the bed").unwrap_or_else(|| panic!("{page}"));
+    // Code is indented by four columns.
+    let code = after.lines().map(|line| line.strip_prefix("    "));
+    let file: Vec<&str> = code.skip_while(Option::is_none).map_while(|line| line).collect();
+    parse(&file.join("\n"), "the report").unwrap_or_else(|errors| panic!("{errors}\n{after}"))
+}
+
+#[test]
+fn repeated_bed_is_the_bed_of_the_run() {
+    for kind in BedType::ALL {
+        let run = run_on(netduel_model::word::word(&kind));
+        let bed = run.header.bed.as_ref().unwrap();
+        let printed = printed(&run);
+        assert_eq!(RunBed::planned(&printed), *bed);
+        assert_eq!(Some(printed.file_text()), bed.file);
+        assert!(!section(&run).contains("Azure claimed otherwise"), "{kind:?}");
+    }
+}
+
+#[test]
+fn bed_that_was_changed_after_its_creation_says_so() {
+    let mut run = run_on("two-nic");
+    let bed = run.header.bed.as_mut().unwrap();
+    bed.placement = Placement::None;
+    bed.vms[1].claimed.size = Some("Standard_D4s_v3".to_owned());
+    let text = section(&run);
+    assert!(text.contains("Azure claimed otherwise"), "{text}");
+    assert!(text.contains("size Standard_D4s_v3, placement none"), "{text}");
+}
+
+#[test]
+fn bed_whose_tags_have_no_file_is_repeated_with_what_azure_claims() {
+    let mut run = run();
+    run.header.bed.as_mut().unwrap().placement = Placement::ProximityGroup;
+    assert_eq!(printed(&run).placement, Placement::ProximityGroup);
+    assert!(section(&run).contains("as far as the run knows it"));
 }
 
 #[test]

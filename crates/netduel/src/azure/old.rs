@@ -45,6 +45,8 @@ fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::bed::BedSpec;
+
     use super::*;
 
     #[test]
@@ -58,6 +60,7 @@ mod tests {
             price_read_unix_s: None,
             kind: None,
             shutdown: Some(shutdown.to_owned()),
+            keys: BedSpec::default(),
         };
         let hour = 60 * 60;
         for (shutdown, hours) in [("19:00", 9), ("10:00", 24), ("off", 25)] {

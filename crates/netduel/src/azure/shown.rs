@@ -192,6 +192,8 @@ pub fn host_lines(hosts: &[Host]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::bed::BedSpec;
+
     use super::*;
 
     fn tags(price: Option<&str>) -> Tags {
@@ -202,6 +204,7 @@ mod tests {
             price_read_unix_s: None,
             shutdown: Some("19:00".to_owned()),
             kind: None,
+            keys: BedSpec::default(),
         }
     }
 
