@@ -2,6 +2,7 @@
 use netduel_model::bed::money::Money;
 use netduel_model::units::plural;
 
+use super::resources::Foreign;
 use crate::az::CallError;
 use crate::az::cause::{Cause, Quota};
 
@@ -48,6 +49,14 @@ pub enum BedError {
         bed: String,
         /// Name of the subscription.
         subscription: String,
+    },
+    /// The group of the bed has resources that netduel did not create.
+    #[error("the resource group {group} has {foreign}")]
+    Foreign {
+        /// Name of the group.
+        group: String,
+        /// The resources.
+        foreign: Foreign,
     },
     /// The size is not offered.
     #[error(

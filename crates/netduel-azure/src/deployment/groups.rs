@@ -1,13 +1,14 @@
-//! Resource groups that are beds: found by their tag, deleted when they have it.
-use std::collections::BTreeMap;
+//! Resource groups that are beds: found by their tag, deleted when they have it; and what others put into them.
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netduel_model::bed::Bed;
 use serde::Deserialize;
 
 use super::error::BedError;
+use super::resources::{Foreign, shown};
 use super::subscription::Subscription;
-use crate::az::{Az, CALL_LIMIT, CallError, ask};
+use crate::az::{Az, CALL_LIMIT, CallError, ask, or_default};
 use crate::tags::{self, Tags};
 
 /// Time limit of a deletion that is awaited: Azure deletes the VMs, then their NICs, then the networks.
@@ -59,6 +60,56 @@ pub fn list(az: &mut dyn Az, subscription: &Subscription) -> Result<Vec<(Group, 
         groups.into_iter().filter_map(|group| group.bed().map(|tags| (group, tags))).collect();
     beds.sort_by(|(left, _), (right, _)| left.name.cmp(&right.name));
     Ok(beds)
+}
+
+/// A resource as `az` shows it in a list of all types.
+#[derive(Debug, Deserialize)]
+struct Resource {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default, deserialize_with = "or_default")]
+    tags: BTreeMap<String, String>,
+}
+
+impl Resource {
+    fn is_disk(&self) -> bool {
+        self.kind.eq_ignore_ascii_case("Microsoft.Compute/disks")
+    }
+
+    /// The resource that it is a part of, for example the VM of an extension, by type and name in lower case.
+    fn parent(&self) -> Option<(String, String)> {
+        let ((kind, _), (name, _)) = (self.kind.rsplit_once('/')?, self.name.rsplit_once('/')?);
+        Some((kind.to_ascii_lowercase(), name.to_ascii_lowercase()))
+    }
+}
+
+/// The resources in the group of a bed that netduel did not create: they lack the tag of the bed, and are neither a part of a resource that has it
+/// nor the system disk of a VM, which Azure creates.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn foreign(
+    az: &mut dyn Az,
+    group: &Group,
+    bed: &str,
+    subscription: &Subscription,
+) -> Result<Foreign, CallError> {
+    let words = ["resource", "list", "--resource-group", &group.name];
+    let resources: Vec<Resource> = ask(az, &subscription.within(&words))?;
+    let (own, mut others): (Vec<Resource>, Vec<Resource>) =
+        resources.into_iter().partition(|one| one.tags.get(tags::BED).is_some_and(|name| name == bed));
+    let own: BTreeSet<(String, String)> =
+        own.iter().map(|one| (one.kind.to_ascii_lowercase(), one.name.to_ascii_lowercase())).collect();
+    others.retain(|one| one.parent().is_none_or(|parent| !own.contains(&parent)));
+    if others.iter().any(Resource::is_disk) {
+        let words = ["vm", "list", "--resource-group", &group.name];
+        let words = [&words[..], &["--query", "[].storageProfile.osDisk.name"]].concat();
+        let system: Vec<String> = ask(az, &subscription.within(&words))?;
+        let is_system = |one: &Resource| system.iter().any(|name| name.eq_ignore_ascii_case(&one.name));
+        others.retain(|one| !(one.is_disk() && is_system(one)));
+    }
+    Ok(Foreign(others.iter().map(|one| shown(&one.kind, &one.name)).collect()))
 }
 
 /// Deletes a bed that [`find`] found, with everything in its group. With `waits` it returns when the group is gone.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::{BedError, Failure};
+use super::resources::shown;
 use super::subscription::Subscription;
 use crate::az::cause::Cause;
 use crate::az::{Az, CallError, ask, or_default};
@@ -112,18 +113,7 @@ impl Operation {
     /// What it works on; `None` for steps of the deployment itself.
     fn resource(&self) -> Option<String> {
         let target = self.properties.target_resource.as_ref()?;
-        let kind = match target.resource_type.rsplit('/').next().unwrap_or_default() {
-            "virtualMachines" => "VM",
-            "networkInterfaces" => "NIC",
-            "virtualNetworks" => "network",
-            "networkSecurityGroups" => "security group",
-            "publicIPAddresses" => "address",
-            "availabilitySets" => "availability set",
-            "proximityPlacementGroups" => "proximity group",
-            "schedules" => "schedule",
-            other => other,
-        };
-        Some(format!("{kind} {}", target.resource_name))
+        Some(shown(&target.resource_type, &target.resource_name))
     }
 
     fn state(&self) -> State {

@@ -125,7 +125,7 @@ fn resource(kind: &'static str, api_version: &'static str, name: String, propert
         api_version,
         name,
         location: LOCATION,
-        tags: Some(TAGS),
+        tags: TAGS,
         zones: Vec::new(),
         sku: None,
         depends_on: Vec::new(),
@@ -338,7 +338,6 @@ fn schedule(vm: &Vm, time: ShutdownTime) -> Resource {
         target_resource_id: machine.clone(),
     });
     Resource {
-        tags: None,
         depends_on: vec![machine],
         ..resource(SCHEDULE, SCHEDULE_API, format!("shutdown-computevm-{}", vm.name), properties)
     }

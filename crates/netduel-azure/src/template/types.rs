@@ -88,9 +88,8 @@ pub struct Resource {
     pub name: String,
     /// Its region.
     pub location: &'static str,
-    /// Its tags.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<&'static str>,
+    /// Its tags: a resource in the group that lacks them is not netduel's.
+    pub tags: &'static str,
     /// The zone of a VM.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,

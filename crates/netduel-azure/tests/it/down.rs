@@ -1,5 +1,5 @@
 //! Finding, listing and deleting beds: only groups with the tag.
-use netduel_azure::deployment::groups::{delete, find, list};
+use netduel_azure::deployment::groups::{delete, find, foreign, list};
 
 use crate::fake::{FakeAz, subscription};
 
@@ -30,6 +30,40 @@ fn deletion_that_is_awaited_is_the_same_call_without_an_early_end() {
     let group = find(&mut az, "x", &subscription()).unwrap().unwrap();
     delete(&mut az, &group, &subscription(), true).unwrap();
     assert!(az.calls[2].ends_with("--subscription 22222222-2222-2222-2222-222222222222"), "{:?}", az.calls);
+}
+
+#[test]
+fn resources_without_the_tag_are_foreign_unless_azure_made_them_for_the_bed() {
+    let own = r#""tags": {"netduel": "x"}"#;
+    let listed = format!(
+        r#"[{{"name": "vm1", "type": "Microsoft.Compute/virtualMachines", {own}}},
+            {{"name": "shutdown-computevm-vm1", "type": "Microsoft.DevTestLab/schedules", {own}}},
+            {{"name": "VM1/Monitor", "type": "Microsoft.Compute/virtualMachines/extensions", "tags": null}},
+            {{"name": "vm1_OsDisk_1_abc", "type": "Microsoft.Compute/disks"}},
+            {{"name": "data", "type": "Microsoft.Compute/disks", "tags": {{}}}},
+            {{"name": "web", "type": "Microsoft.Compute/virtualMachines", "tags": {{"netduel": "other"}}}},
+            {{"name": "web/Monitor", "type": "Microsoft.Compute/virtualMachines/extensions"}},
+            {{"name": "archive", "type": "Microsoft.Storage/storageAccounts", "tags": {{"owner": "me"}}}}]"#
+    );
+    let mut az = FakeAz::new([
+        ("group exists", "true"),
+        ("group show", GROUP),
+        ("resource list --resource-group netduel-x --subscription 2222", listed.as_str()),
+        (
+            "vm list --resource-group netduel-x --query [].storageProfile.osDisk.name --subscription 2222",
+            r#"["vm1_osdisk_1_abc"]"#,
+        ),
+    ]);
+    let group = find(&mut az, "x", &subscription()).unwrap().unwrap();
+    let found = foreign(&mut az, &group, "x", &subscription()).unwrap();
+    az.is_done();
+    assert_eq!(
+        found.to_string(),
+        "4 resources that netduel did not create: disk data, VM web, extensions web/Monitor, storageAccounts archive"
+    );
+    // Nothing is asked of VMs where no disk is in doubt.
+    let mut az = FakeAz::new([("resource list", "[]")]);
+    assert!(foreign(&mut az, &group, "x", &subscription()).unwrap().is_empty());
 }
 
 #[test]

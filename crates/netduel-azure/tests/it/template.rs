@@ -206,6 +206,15 @@ fn keys_of_the_bed_reach_the_resources() {
 }
 
 #[test]
+fn every_resource_has_the_tags_of_the_bed() {
+    for name in SHIPPED {
+        for resource in resources(&shipped(name)) {
+            assert_eq!(resource["tags"], "[parameters('tags')]", "{name}: {}", id(&resource));
+        }
+    }
+}
+
+#[test]
 fn accelerated_networking_is_on_exactly_where_the_layout_has_it() {
     let resources = resources(&bed(""));
     let flags: Vec<(&str, bool)> = of_type(&resources, "/networkInterfaces")

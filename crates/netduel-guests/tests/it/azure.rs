@@ -16,6 +16,7 @@ case "$*" in
   'group exists'*) [ -e deployed ] && echo true || echo false ;;
   'group create'*) : > deployed ;;
   'group delete'*) rm deployed ;;
+  'resource list'*) echo '[]' ;;
   'group list'*) printf '[%s]' "$(cat group.json)" ;;
   'group show'*) cat group.json ;;
   'vm list-skus'*) cat sizes.json ;;

@@ -13,7 +13,8 @@ mod up;
 use std::path::Path;
 
 use netduel_azure::az::Az;
-use netduel_azure::deployment::{BedError, Subscription, groups};
+use netduel_azure::deployment::groups::Group;
+use netduel_azure::deployment::{BedError, Foreign, Subscription, groups};
 use netduel_azure::template;
 use netduel_model::bed;
 use netduel_report::json::bed::CheckedBed;
@@ -37,7 +38,7 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
             print_exact(&text)
         }
         AzureCommand::Up { bed, ssh_from, json } => up::command(bed, ssh_from, json.json),
-        AzureCommand::Down { bed, yes, no_wait, subscription, json } => {
+        AzureCommand::Down { bed, yes, with_everything, no_wait, subscription, json } => {
             let (name, subscription) = match bed {
                 BedArg::Name(name) => (name.clone(), subscription.subscription.clone()),
                 BedArg::File(path) => {
@@ -45,7 +46,8 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
                     (bed.name, subscription.subscription.clone().or(bed.subscription))
                 }
             };
-            down(&name, subscription.as_deref(), Deletion { yes: *yes, waits: !no_wait }, json.json)
+            let deletion = Deletion { yes: *yes, with_everything: *with_everything, waits: !no_wait };
+            down(&name, subscription.as_deref(), deletion, json.json)
         }
         AzureCommand::Run(args) => run::command(args),
         AzureCommand::List { subscription, json } => list(subscription.subscription.as_deref(), json.json),
@@ -65,6 +67,8 @@ fn check(path: &Path, json: bool) -> Result<(), Failure> {
 #[derive(Debug, Clone, Copy)]
 struct Deletion {
     yes: bool,
+    /// Also resources of others in its group.
+    with_everything: bool,
     waits: bool,
 }
 
@@ -79,10 +83,14 @@ fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Res
         let (bed, subscription) = (name.to_owned(), subscription.name);
         return Err(failed(&doing, BedError::NoBed { bed, subscription }));
     };
-    let question = format!(
-        "Delete the bed {name}, resource group {} in {} of {}, with everything in it?",
-        group.name, group.location, subscription.name
-    );
+    let foreign = groups::foreign(az, &group, name, &subscription);
+    let foreign = foreign.map_err(|error| failed(&doing, error.into()))?;
+    if deletion.yes && !deletion.with_everything && !foreign.is_empty() {
+        return Err(failed(&doing, BedError::Foreign { group: group.name, foreign }).remedy(
+            "move them to another group with `az resource move`, or add --with-everything, which deletes them too",
+        ));
+    }
+    let question = question(name, &group, &subscription, &foreign);
     if !deletion.yes && !confirmed("netduel azure down", &question)? {
         return if json { print_beds(Vec::new(), Vec::new()) } else { print("nothing was deleted\n") };
     }
@@ -105,6 +113,15 @@ fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Res
     print(&format!("Azure deletes the bed {name}; `netduel azure list` shows it until it is gone\n"))
 }
 
+/// What is asked before a bed is deleted.
+fn question(name: &str, group: &Group, subscription: &Subscription, foreign: &Foreign) -> String {
+    let others = if foreign.is_empty() { String::new() } else { format!(", also {foreign}") };
+    format!(
+        "Delete the bed {name}, resource group {} in {} of {}, with everything in it{others}?",
+        group.name, group.location, subscription.name
+    )
+}
+
 fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
@@ -123,4 +140,26 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     print_lines(&lines.concat())?;
     old::warn_of(beds.iter().map(|(_, tags)| tags), now);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn question_names_the_resources_of_others() {
+        let group = Group { name: "netduel-x".to_owned(), location: "westeurope".to_owned(), tags: None };
+        let subscription = Subscription { id: "1".to_owned(), name: "mine".to_owned() };
+        let asked = |foreign: &[&str]| {
+            let foreign = Foreign(foreign.iter().map(|name| (*name).to_owned()).collect());
+            question("x", &group, &subscription, &foreign)
+        };
+        let all = "Delete the bed x, resource group netduel-x in westeurope of mine, with everything in it";
+        assert_eq!(asked(&[]), format!("{all}?"));
+        let others = asked(&["VM web", "disk data"]);
+        assert_eq!(
+            others,
+            format!("{all}, also 2 resources that netduel did not create: VM web, disk data?")
+        );
+    }
 }

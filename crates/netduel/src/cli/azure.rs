@@ -65,6 +65,8 @@ pub enum AzureCommand {
         json: JsonArgs,
     },
     /// Delete a bed: its resource group with everything in it. Asks for confirmation; without a terminal --yes is needed.
+    ///
+    /// The question names resources in the group that netduel did not create. With --yes such a group is deleted only with --with-everything.
     #[command(
         after_help = "Examples:\n  netduel azure down two-nic\n  netduel azure down beds/two-nic.toml --yes --no-wait"
     )]
@@ -75,6 +77,9 @@ pub enum AzureCommand {
         /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
+        /// With --yes: delete also resources in the group that netduel did not create.
+        #[arg(long, requires = "yes")]
+        with_everything: bool,
         /// Do not wait until everything is deleted.
         #[arg(long)]
         no_wait: bool,

@@ -32,7 +32,7 @@ pub fn fails(text: &str) -> Value {
 }
 
 /// Answers to each command of a bed that can be created.
-pub fn answers() -> [(&'static str, Value); 13] {
+pub fn answers() -> [(&'static str, Value); 14] {
     let tags = |created: &str| json!({ "netduel": "x", "netduel-created": created, "netduel-price": "2.00 EUR", "netduel-shutdown": "19:00" });
     let group =
         |created: &str| json!({ "name": "netduel-x", "location": "westeurope", "tags": tags(created) });
@@ -56,6 +56,7 @@ pub fn answers() -> [(&'static str, Value); 13] {
             }])),
         ),
         ("vm list-usage", usage("0")),
+        ("resource list", prints(&json!([]))),
         ("rest --method get", prints(&json!({ "Items": [] }))),
         ("deployment group create", json!([{}])),
         (
@@ -206,6 +207,22 @@ fn bed_is_created_listed_and_deleted() {
     let gone = scene.run(&["azure", "down", "x", "--yes"]).expect_code(12).stderr;
     assert!(gone.contains("there is no bed x in the subscription fake"), "{gone}");
     scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn resources_of_others_are_named_and_deleted_only_on_request() {
+    let mut scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    let own = json!({ "name": "vm1", "type": "Microsoft.Compute/virtualMachines", "tags": { "netduel": "x" } });
+    let other = json!({ "name": "archive", "type": "Microsoft.Storage/storageAccounts", "tags": null });
+    scene.answer("resource list --resource-group netduel-x", prints(&json!([own, other])));
+    let refused = scene.run(&["azure", "down", "x", "--yes"]).expect_code(12).stderr;
+    let named =
+        "the resource group netduel-x has 1 resource that netduel did not create: storageAccounts archive";
+    assert!(refused.contains(named) && refused.contains("--with-everything"), "{refused}");
+    assert!(!scene.calls().contains("group delete"), "{}", scene.calls());
+    scene.run(&["azure", "down", "x", "--yes", "--with-everything"]).expect_code(0);
+    assert!(!scene.at("exists").exists());
 }
 
 #[test]

@@ -153,6 +153,17 @@ fn bed_is_created_completed_listed_and_deleted() {
 }
 
 #[test]
+fn resources_of_others_in_the_group_are_named_before_they_are_deleted() {
+    let Some(scene) = Scene::new() else { return };
+    let bed = scene.bed("shared");
+    scene.run(&["azure", "up", &bed]).expect_code(0);
+    let refused = scene.run(&["azure", "down", "shared", "--yes"]).expect_code(12).stderr;
+    assert_names(&refused, &["has 1 resource that netduel did not create: storageAccounts archive"]);
+    scene.run(&["azure", "down", "shared", "--yes", "--with-everything"]).expect_code(0);
+    scene.run(&["azure", "down", "shared", "--yes"]).expect_code(12);
+}
+
+#[test]
 fn refusals_of_azure_have_words() {
     let Some(scene) = Scene::new() else { return };
     for (name, code, part) in [

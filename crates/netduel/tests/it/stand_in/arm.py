@@ -11,6 +11,7 @@ work of the test. The name of a resource group selects a fault:
   netduel-slow       the first look at a deployment is refused (429 with Retry-After)
   netduel-stopped    the VMs are deallocated until they are started
   netduel-cut        the connection of the first look at a deployment is closed without an answer
+  netduel-shared     the group has a storage account of somebody else
 """
 import base64
 import json
@@ -170,9 +171,24 @@ def machines(group, template):
         shown = {
             "hardwareProfile": properties["hardwareProfile"], "provisioningState": "Succeeded",
             "osProfile": {"computerName": vm["name"], "adminUsername": ADMIN}, "networkProfile": {"networkInterfaces": attached},
-            "storageProfile": {"osDisk": {"osType": "Linux"}},
+            "storageProfile": {"osDisk": {"osType": "Linux", "name": system_disk(vm["name"])}},
         }
         yield {**resource(group, VM_TYPE, vm["name"]), "properties": shown}
+
+
+def resources(group):
+    """What a group has, as the list of all types shows it. Azure creates the system disks of VMs, without tags."""
+    for template in [one["template"] for (owner, _), one in deployments.items() if owner == group]:
+        for one in template["resources"]:
+            yield {**resource(group, one["type"], one["name"]), "tags": groups[group]["tags"] if "tags" in one else None}
+        for vm in of_type(template, VM_TYPE):
+            yield {**resource(group, "Microsoft.Compute/disks", system_disk(vm["name"])), "managedBy": resource(group, VM_TYPE, vm["name"])["id"]}
+    if group == "netduel-shared":
+        yield resource(group, "Microsoft.Storage/storageAccounts", "archive")
+
+
+def system_disk(vm):
+    return f"{vm}_OsDisk_1_0123456789abcdef"
 
 
 def instance_view(group, name):
@@ -224,6 +240,9 @@ class Endpoint(BaseHTTPRequestHandler):
     def route(self, base, path, low, query, body):
         if self.login(base, path, low) or self.inventory(low):
             return
+        if low == f"/subscriptions/{SUBSCRIPTION}/resources":
+            wanted = re.search(r"resourcegroup eq '([^']*)'", query.get("$filter", ""), re.IGNORECASE)
+            return self.answer(200, {"value": list(resources(wanted.group(1).lower())) if wanted else []})
         found = re.fullmatch(rf"/subscriptions/{SUBSCRIPTION}/resourcegroups(?:/([^/]+))?(/.*)?", low)
         if not found:
             return self.answer(404, failure("ResourceNotFound", f"The Resource '{path}' was not found."))
