@@ -2,10 +2,14 @@
 //! printed it. Pure.
 use std::fmt;
 
+use netduel_model::bed::{Bed, Placement};
+use netduel_model::size::{self, Size};
 use serde_json::Value;
 
 /// Longest message of Azure that is shown, characters.
 const MESSAGE_MAX: usize = 600;
+/// Sizes that are proposed at most: Azure may list hundreds.
+const SIZES_MAX: usize = 8;
 
 /// A quota that is too small.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,15 +51,19 @@ pub enum Cause {
     Allocation {
         /// Message of Azure.
         message: String,
+        /// How close the VMs of the bed are to each other; `None` too when no bed is known.
+        placement: Placement,
     },
     /// The size is not offered there, or not to this subscription.
     SizeNotOffered {
         /// Message of Azure.
         message: String,
+        /// The region of the bed.
+        region: Option<String>,
     },
     /// The size has no accelerated networking.
     NotAccelerated {
-        /// Sizes that have it, by the message of Azure.
+        /// Sizes that have it by the message of Azure and are in the table of sizes, those with as many vCPUs first.
         sizes: Vec<String>,
     },
     /// Azure cannot change this of a VM that exists.
@@ -98,16 +106,23 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Quota(quota) => quota.fmt(f),
-            Self::Allocation { message } => write!(
-                f,
-                "Azure has no capacity for this size there now ({message}); try again later, or choose another zone, region or size, or \
-                 placement = \"none\""
-            ),
-            Self::SizeNotOffered { message } => write!(
-                f,
-                "Azure does not offer this size there to this subscription ({message}); `az vm list-skus --location REGION` lists sizes and \
-                 their restrictions; choose another size, zone or region"
-            ),
+            Self::Allocation { message, placement } => {
+                let together = matches!(placement, Placement::AvailabilitySet | Placement::ProximityGroup);
+                let advice = if together { ", or placement = \"none\"" } else { "" };
+                write!(
+                    f,
+                    "Azure has no capacity for this size there now ({message}); try again later, or choose another zone, region or \
+                     size{advice}"
+                )
+            }
+            Self::SizeNotOffered { message, region } => {
+                write!(f, "Azure does not offer this size there to this subscription ({message}); ")?;
+                if let Some(region) = region {
+                    let command = format!("az vm list-skus --location {region} --all");
+                    write!(f, "`{command}` lists sizes and their restrictions; ")?;
+                }
+                f.write_str("choose another size, zone or region")
+            }
             Self::NotAccelerated { sizes } if sizes.is_empty() => f.write_str(
                 "Azure does not permit accelerated networking on this size; choose another size",
             ),
@@ -145,6 +160,18 @@ impl fmt::Display for Cause {
 }
 
 impl Cause {
+    /// The same with what the remedy says of a bed.
+    #[must_use]
+    pub fn of_bed(self, bed: &Bed) -> Self {
+        match self {
+            Self::Allocation { message, .. } => Self::Allocation { message, placement: bed.placement },
+            Self::SizeNotOffered { message, .. } => {
+                Self::SizeNotOffered { message, region: Some(bed.region.clone()) }
+            }
+            other => other,
+        }
+    }
+
     /// From the standard error of `az` and its exit code.
     pub fn of_output(stderr: &str, exit: Option<i32>) -> Self {
         let mut reported = reported(stderr);
@@ -247,8 +274,10 @@ fn known(code: &str, message: &str) -> Option<Cause> {
         "AllocationFailed"
         | "ZonalAllocationFailed"
         | "OverconstrainedAllocationRequest"
-        | "OverconstrainedZonalAllocationRequest" => Cause::Allocation { message: short() },
-        "SkuNotAvailable" => Cause::SizeNotOffered { message: short() },
+        | "OverconstrainedZonalAllocationRequest" => {
+            Cause::Allocation { message: short(), placement: Placement::None }
+        }
+        "SkuNotAvailable" => Cause::SizeNotOffered { message: short(), region: None },
         "VMSizeIsNotPermittedToEnableAcceleratedNetworking" => {
             Cause::NotAccelerated { sizes: sizes(message) }
         }
@@ -280,17 +309,22 @@ fn quota(message: &str) -> Option<Quota> {
     })
 }
 
-/// The sizes that a refusal of accelerated networking lists after the refused one, which comes first, each once, in their order.
+/// The sizes that a refusal of accelerated networking lists after the refused one, which comes first: those of the table, because a bed can have
+/// no other, each once, and those with as many vCPUs as the refused one first.
 fn sizes(message: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words = message.split(|c: char| !is_part(c)).filter(|word| word.starts_with("Standard_"));
-    let mut sizes: Vec<String> = Vec::new();
-    for word in words {
-        if sizes.iter().all(|size| size != word) {
-            sizes.push(word.to_owned());
+    let mut words = message.split(|c: char| !is_part(c)).filter(|word| word.starts_with("Standard_"));
+    let refused = words.next().and_then(size::named);
+    let mut sizes: Vec<&Size> = Vec::new();
+    for size in words.filter_map(size::named) {
+        if !sizes.contains(&size) && Some(size) != refused {
+            sizes.push(size);
         }
     }
-    sizes.split_off(sizes.len().min(1))
+    if let Some(refused) = refused {
+        sizes.sort_by_key(|size| size.vcpus.abs_diff(refused.vcpus));
+    }
+    sizes.iter().take(SIZES_MAX).map(|size| size.name.clone()).collect()
 }
 
 fn last_line(text: &str) -> String {
@@ -389,14 +423,47 @@ mod tests {
     #[test]
     fn refusal_of_accelerated_networking_names_the_sizes_of_the_message() {
         let stderr = "ERROR: (VMSizeIsNotPermittedToEnableAcceleratedNetworking) The virtual machine size Standard_B2s is not permitted. \
-            Permitted: Standard_D2_v2, Standard_DS4_v2,Standard_D2_v2.\n";
+            Permitted: Standard_D2_v2, Standard_DS4_v2,Standard_DS2_v2, Standard_DS4_v2.\n";
         let cause = Cause::of_output(stderr, Some(1));
+        // A size that is not in the table of sizes would be refused by netduel.
         assert_eq!(
             cause,
-            Cause::NotAccelerated { sizes: vec!["Standard_D2_v2".to_owned(), "Standard_DS4_v2".to_owned()] }
+            Cause::NotAccelerated { sizes: vec!["Standard_DS4_v2".to_owned(), "Standard_DS2_v2".to_owned()] }
         );
         let bare = "ERROR: (VMSizeIsNotPermittedToEnableAcceleratedNetworking) VM size x is not permitted\n";
         assert_eq!(Cause::of_output(bare, Some(1)), Cause::NotAccelerated { sizes: Vec::new() });
+    }
+
+    #[test]
+    fn permitted_sizes_are_the_nearest_of_a_long_list() {
+        let all: Vec<&str> = size::table().iter().map(|size| size.name.as_str()).collect();
+        let stderr = format!(
+            "ERROR: (VMSizeIsNotPermittedToEnableAcceleratedNetworking) VM size Standard_D4s_v3 is not permitted. Permitted: {}\n",
+            all.join(", ")
+        );
+        let Cause::NotAccelerated { sizes } = Cause::of_output(&stderr, Some(1)) else { panic!("{stderr}") };
+        assert_eq!(sizes.len(), SIZES_MAX);
+        assert!(!sizes.contains(&"Standard_D4s_v3".to_owned()), "{sizes:?}");
+        assert!(sizes.iter().all(|name| size::named(name).is_some_and(|size| size.vcpus == 4)), "{sizes:?}");
+    }
+
+    #[test]
+    fn remedy_is_that_of_the_bed() {
+        let bed = |keys: &str| {
+            let text = format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_D4s_v3\"\n{keys}\n");
+            netduel_model::bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"))
+        };
+        let full = || Cause::of_output("ERROR: (AllocationFailed) Allocation failed.\n", Some(1));
+        let advice = "or placement = \"none\"";
+        for cause in [full(), full().of_bed(&bed(""))] {
+            assert!(!cause.to_string().contains(advice), "{cause}");
+        }
+        let near = full().of_bed(&bed("placement = \"proximity-group\"")).to_string();
+        assert!(near.ends_with(advice), "{near}");
+        let missing = || Cause::of_output("ERROR: (SkuNotAvailable) not available\n", Some(1));
+        assert!(!missing().to_string().contains("list-skus"), "{}", missing());
+        let missing = missing().of_bed(&bed("")).to_string();
+        assert!(missing.contains("`az vm list-skus --location westeurope --all`"), "{missing}");
     }
 
     #[test]
@@ -405,7 +472,8 @@ mod tests {
             "code": "ResourceDeploymentFailure", "message": "outer",
             "details": [{ "code": "Conflict", "message": "{\"error\":{\"code\":\"AllocationFailed\",\"message\":\"no room\"}}" }],
         } });
-        assert_eq!(Cause::of_error(&error), Cause::Allocation { message: "no room".to_owned() });
+        let expected = Cause::Allocation { message: "no room".to_owned(), placement: Placement::None };
+        assert_eq!(Cause::of_error(&error), expected);
         let other = json!({ "error": { "code": "Strange", "message": "what\n happened" } });
         assert_eq!(
             Cause::of_error(&other),

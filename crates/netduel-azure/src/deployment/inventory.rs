@@ -19,7 +19,7 @@ const ON_THE_WAY: [&str; 2] = ["VM starting", "VM creating"];
 /// Looks at VMs that start, 5 s and two calls apart: about ten minutes.
 const LOOKS_MAX: u32 = 60;
 /// What a start may take, for the message, minutes.
-const LIMIT_MIN: u64 = 10;
+pub const LIMIT_MIN: u64 = 10;
 
 /// A deployed bed.
 #[derive(Debug, Clone, PartialEq)]

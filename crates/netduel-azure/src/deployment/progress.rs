@@ -17,7 +17,7 @@ pub(super) const NAME: &str = "netduel";
 /// Looks at a deployment at most, 5 s and two calls apart: about half an hour.
 const LOOKS_MAX: u32 = 200;
 /// What a deployment may take, for the message, minutes.
-const LIMIT_MIN: u64 = 30;
+pub const LIMIT_MIN: u64 = 30;
 /// Looks in a row that may fail by a lost connection or a limited rate.
 const FAILED_LOOKS_MAX: u32 = 10;
 
@@ -124,10 +124,10 @@ impl Operation {
         }
     }
 
-    fn failure(&self) -> Option<Failure> {
+    fn failure(&self, bed: &Bed) -> Option<Failure> {
         let is_failed = self.state() == State::Failed;
         let cause = match &self.properties.status_message {
-            Some(message) => Cause::of_error(message),
+            Some(message) => Cause::of_error(message).of_bed(bed),
             None => Cause::Other { code: None, message: "Azure names no cause".to_owned() },
         };
         self.resource().filter(|_| is_failed).map(|resource| Failure { resource, cause })
@@ -155,7 +155,7 @@ pub fn watch(
                 match deployment.provisioning_state.as_str() {
                     "Succeeded" => return hosts(deployment),
                     "Failed" | "Canceled" => {
-                        return Err(BedError::Failed(failures(&deployment, &operations)));
+                        return Err(BedError::Failed(failures(bed, &deployment, &operations)));
                     }
                     _ => {}
                 }
@@ -193,7 +193,7 @@ fn operations(az: &mut dyn Az, bed: &Bed, subscription: &Subscription) -> Result
 /// The failures of a deployment whose own answer `az` hides; none when there are none, or they cannot be read either.
 pub(super) fn hidden_failures(az: &mut dyn Az, bed: &Bed, subscription: &Subscription) -> Vec<Failure> {
     let operations = operations(az, bed, subscription).unwrap_or_default();
-    operations.iter().filter_map(Operation::failure).collect()
+    operations.iter().filter_map(|operation| operation.failure(bed)).collect()
 }
 
 /// Calls `step` for each resource whose state is new.
@@ -208,13 +208,14 @@ fn report(operations: &[Operation], known: &mut BTreeMap<String, State>, step: &
 }
 
 /// What failed, by resource; the error of the deployment when no resource did.
-fn failures(deployment: &Deployment, operations: &[Operation]) -> Vec<Failure> {
-    let failures: Vec<Failure> = operations.iter().filter_map(Operation::failure).collect();
+fn failures(bed: &Bed, deployment: &Deployment, operations: &[Operation]) -> Vec<Failure> {
+    let failures: Vec<Failure> =
+        operations.iter().filter_map(|operation| operation.failure(bed)).collect();
     if !failures.is_empty() {
         return failures;
     }
     let cause = match &deployment.error {
-        Some(error) => Cause::of_error(error),
+        Some(error) => Cause::of_error(error).of_bed(bed),
         None => Cause::Other {
             code: None,
             message: format!(

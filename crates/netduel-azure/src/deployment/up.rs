@@ -118,6 +118,9 @@ pub fn create(
             let failures = progress::hidden_failures(az, bed, &prepared.subscription);
             Err(if failures.is_empty() { error.into() } else { BedError::Failed(failures) })
         }
+        Err(CallError::Failed { command, cause }) => {
+            Err(CallError::Failed { command, cause: cause.of_bed(bed) }.into())
+        }
         Err(error) => Err(error.into()),
     }
 }

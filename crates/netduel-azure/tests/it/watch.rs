@@ -71,7 +71,7 @@ fn each_change_of_a_resource_is_reported_once_and_the_end_has_the_addresses() {
 fn failed_deployment_names_each_resource_with_its_cause() {
     let failed = r#"[{"properties": {"provisioningState": "Failed", "targetResource": {"resourceName": "vm1-accelerated",
         "resourceType": "Microsoft.Network/networkInterfaces"}, "statusMessage": {"error":
-        {"code": "VMSizeIsNotPermittedToEnableAcceleratedNetworking", "message": "Standard_B2s is not permitted. Standard_D2_v2"}}}}]"#;
+        {"code": "VMSizeIsNotPermittedToEnableAcceleratedNetworking", "message": "Standard_B2s is not permitted. Standard_DS2_v2"}}}}]"#;
     let mut az = FakeAz::new([
         (SHOW, r#"{"provisioningState": "Failed", "error": {"code": "DeploymentFailed", "message": "x"}}"#),
         (LIST, failed),
@@ -81,7 +81,7 @@ fn failed_deployment_names_each_resource_with_its_cause() {
     let error = result.unwrap_err().to_string();
     assert!(
         error.starts_with("failed to create NIC vm1-accelerated: ")
-            && error.ends_with("choose one of Standard_D2_v2"),
+            && error.ends_with("choose one of Standard_DS2_v2"),
         "{error}"
     );
 }

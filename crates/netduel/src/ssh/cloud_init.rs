@@ -146,6 +146,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn end_of_the_patience_is_on_the_page_of_errors() {
+        let page = include_str!("../../../../docs/azure-errors.md");
+        let text = Obstacle::Unready { seconds: LIMIT.as_secs() }.to_string();
+        assert!(page.contains(&text), "docs/azure-errors.md lacks this text: {text}");
+    }
+
+    #[test]
     fn end_of_cloud_init_is_read_from_its_code_and_words() {
         for (answer, expected) in [
             ("....\nstatus: done\ncode=0", Ended::Ready),

@@ -1,18 +1,26 @@
-//! The page `docs/azure-errors.md`: what `netduel azure` prints for each error, by the program itself. The answers of `az` are those of the real one.
+//! The page `docs/azure-errors.md`: what `netduel azure` prints for each error, by the program itself. The answers of `az` have the form of the real
+//! ones. The last section of the page is not written here: the tests with VMs compare theirs with it.
 use std::fmt::Write as _;
 use std::fs;
 
+use netduel_azure::az::{CALL_LIMIT, CallError};
+use netduel_azure::deployment::{BedError, inventory, progress};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::azure::{Scene, UP, fails, operation, prints, usage};
+use crate::azure_run::{PLAN, interfaces, machines};
+use crate::support::{Finished, STREAM, UnderWay, signal, until};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/azure-errors.md");
 const INTRODUCTION: &str = "# Errors of `netduel azure`
 
 What `netduel azure` prints for each error of Azure, of `az` and of the bed file, with its [exit code](exit-codes.md): 2 for input to correct, 3 for a program or a login that is
-missing, 12 for an error of Azure. `azure_errors.rs` writes this page: the program printed every text here to answers that `az` 2.91 has for the same
-errors. [docs/beds.md](beds.md#errors) has the same as a table.
+missing, 12 for an error of Azure. `azure_errors.rs` writes this page: the program printed the texts to answers in the form of `az` 2.91. Messages of Azure
+for sizes, capacity and refused changes are examples. [docs/beds.md](beds.md#errors) has the same as a table.
 ";
+/// The heading of the section that tests with VMs compare with what the program prints.
+const DURING_A_RUN: &str = "\n## During a run\n";
 /// An error of Azure as `az` prints it for a deployment that Azure refuses when it validates the template.
 const QUOTA: &str = "ERROR: {\"code\": \"InvalidTemplateDeployment\", \"message\": \"The template deployment 'netduel' is not valid according to the \
     validation procedure. See inner errors for details.\"}\n\nInner Errors: \n{\"code\": \"QuotaExceeded\", \"message\": \"Operation could not be completed \
@@ -23,6 +31,8 @@ const CONFLICT: &str = "    raise RuntimeError(\"The content for this response w
 const OFFLINE: &str = "ERROR: HTTPSConnectionPool(host='management.azure.com', port=443): Max retries exceeded with url: /subscriptions (Caused by \
     NameResolutionError(\"Failed to resolve 'management.azure.com' ([Errno -3] Temporary failure in name resolution)\"))\n";
 
+const NO_CAPACITY: &str = "We do not have sufficient capacity for the requested VM size in this region.";
+
 /// An error, and how it comes about.
 struct Case {
     title: &'static str,
@@ -30,12 +40,37 @@ struct Case {
     answers: Vec<(&'static str, Value)>,
     /// Keys of the bed file besides name, region, size and key.
     keys: &'static str,
+    /// What else there is before the command.
+    prepare: fn(&Scene),
+    run: fn(&Scene, &[&str]) -> Finished,
     words: Vec<&'static str>,
     code: i32,
 }
 
 fn case(title: &'static str, answers: impl IntoIterator<Item = (&'static str, Value)>) -> Case {
-    Case { title, answers: answers.into_iter().collect(), keys: "", words: UP.to_vec(), code: 12 }
+    Case {
+        title,
+        answers: answers.into_iter().collect(),
+        keys: "",
+        prepare: |_| {},
+        run: Scene::run,
+        words: UP.to_vec(),
+        code: 12,
+    }
+}
+
+/// Without a program `az`.
+fn without_az(scene: &Scene, words: &[&str]) -> Finished {
+    let mut command = scene.netduel(words);
+    Finished::from(command.env("PATH", scene.at("nothing")).output().unwrap())
+}
+
+/// With Ctrl-C while `az` waits for Azure.
+fn interrupted(scene: &Scene, words: &[&str]) -> Finished {
+    let command = UnderWay::start(scene.netduel(words));
+    assert!(until(|| scene.at("waits").exists()));
+    signal(command.pid(), Signal::INT);
+    command.finish()
 }
 
 /// The offer of the size, changed.
@@ -97,6 +132,7 @@ fn of_the_input() -> Vec<Case> {
 fn of_az() -> Vec<Case> {
     let expired = "ERROR: (ExpiredAuthenticationToken) The access token expiry UTC time is earlier than current UTC time.\n";
     let cases = [
+        Case { run: without_az, ..case("`az` is missing", []) },
         case("`az` is too old", [("version", prints(&json!({ "azure-cli": "2.1.0" })))]),
         case(
             "The login is missing",
@@ -132,20 +168,102 @@ fn before_anything_is_created() -> Vec<Case> {
         case("The bed exists in another region", group("northeurope", &json!({ "netduel": "x" }))),
         case("There is no connection", [("group exists", fails(OFFLINE))]),
         case("Azure limits the rate of requests", [("group exists", fails(throttled))]),
+        case("An answer that netduel does not understand", [("vm list-skus", prints(&json!("none")))]),
         Case { words: vec!["azure", "down", "x", "--yes"], ..case("There is no such bed", []) },
     ]
 }
 
+fn before_a_deletion() -> Vec<Case> {
+    let other = json!([{ "name": "archive", "type": "Microsoft.Storage/storageAccounts", "tags": null }]);
+    let bed = group("westeurope", &json!({ "netduel": "x" }));
+    vec![Case {
+        words: vec!["azure", "down", "x", "--yes"],
+        ..case(
+            "The resource group has resources of others",
+            bed.into_iter().chain([("resource list", prints(&other))]),
+        )
+    }]
+}
+
+/// A deployed bed whose VMs have this state, and `plan.toml`, which is to run on it.
+fn deployed(state: &str) -> Vec<(&'static str, Value)> {
+    let bed = group("westeurope", &json!({ "netduel": "x", "netduel-shutdown": "19:00" }));
+    let vms = [
+        ("vm list --resource-group", prints(&machines(state))),
+        ("network nic list", prints(&interfaces(true))),
+    ];
+    bed.into_iter().chain(vms).collect()
+}
+
+/// A plan for the networks of the bed. It has no warning of few blocks.
+fn plan(scene: &Scene) {
+    let plan = PLAN.replace("[design]\nblocks_min = 2\nblocks_max = 2\n", "");
+    scene.bench.plan(&format!("{plan}{STREAM}"));
+}
+
+/// The plan with an arm in a network that the bed does not have.
+fn other_plan(scene: &Scene) {
+    plan(scene);
+    let file = scene.at("plan.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("network = \"accelerated\"", "network = \"test\"")).unwrap();
+}
+
+fn before_a_run() -> Vec<Case> {
+    let of = |title, answers: Vec<(&'static str, Value)>, code| Case {
+        words: vec!["azure", "run", "plan.toml"],
+        prepare: plan,
+        code,
+        ..case(title, answers)
+    };
+    let named = |case: Case| Case { words: vec!["azure", "run", "plan.toml", "--bed", "x"], ..case };
+    let bed = |name: &str| json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": { "netduel": name } });
+    let two = vec![("group list", prints(&json!([bed("x"), bed("y")])))];
+    vec![
+        of("There is no bed", Vec::new(), 12),
+        of("There are several beds", two, 2),
+        named(of("The VMs do not run", deployed("VM deallocated"), 12)),
+        named(Case {
+            prepare: other_plan,
+            ..of("The plan does not fit the bed", deployed("VM running"), 2)
+        }),
+    ]
+}
+
+/// Errors after minutes, from their types: no test waits so long.
+fn after_minutes() -> String {
+    let call = CallError::TimedOut { command: "az group create".to_owned(), limit: CALL_LIMIT };
+    let unstarted = BedError::NotStarted { bed: "x".to_owned(), minutes: inventory::LIMIT_MIN };
+    let errors = [
+        ("A call of `az` does not end", "create", BedError::from(call)),
+        ("The deployment does not end", "create", BedError::TooLong { minutes: progress::LIMIT_MIN }),
+        ("The VMs do not start", "start", unstarted),
+    ];
+    let shown = errors.map(|(title, doing, error)| {
+        format!("\n### {title}\n\n```text\nnetduel: failed to {doing} the bed x: {error}\n```\n")
+    });
+    shown.concat()
+}
+
 fn during_the_deployment() -> Vec<Case> {
+    let no_capacity = json!({ "error": { "code": "AllocationFailed", "message": NO_CAPACITY } });
     vec![
         case("Azure refuses the template because of a quota", [("deployment group create", fails(QUOTA))]),
         case("A conflict whose cause `az` does not show", [("deployment group create", fails(CONFLICT))]),
         case(
+            "A conflict whose cause the operations of the deployment have",
+            [
+                ("deployment group create", fails(CONFLICT)),
+                ("deployment operation group list", operation("vm1", "Failed", &no_capacity)),
+            ],
+        ),
+        Case {
+            keys: "placement = \"proximity-group\"",
+            ..case("There is no capacity in a proximity group", failed("AllocationFailed", NO_CAPACITY))
+        },
+        case(
             "There is no capacity",
-            failed(
-                "AllocationFailed",
-                "We do not have sufficient capacity for the requested VM size in this region.",
-            ),
+            failed("AllocationFailed", NO_CAPACITY),
         ),
         case(
             "The size is not available now",
@@ -158,7 +276,7 @@ fn during_the_deployment() -> Vec<Case> {
             "Accelerated networking is not permitted",
             failed(
                 "VMSizeIsNotPermittedToEnableAcceleratedNetworking",
-                "VM size Standard_D4s_v3 is not permitted to enable accelerated networking. Permitted: Standard_D2_v2, Standard_D4_v4.",
+                "VM size Standard_D4s_v3 is not permitted to enable accelerated networking. Permitted: Standard_D2_v2, Standard_DS4_v2, Standard_DS3_v2.",
             ),
         ),
         case(
@@ -166,6 +284,11 @@ fn during_the_deployment() -> Vec<Case> {
             failed("PropertyChangeNotAllowed", "Changing property 'osDisk.managedDisk' is not allowed."),
         ),
         case("Any other error", failed("Conflict", "The operation cannot be completed at this time.")),
+        Case {
+            run: interrupted,
+            code: 130,
+            ..case("Ctrl-C", [("deployment group show", json!([{ "create": "waits", "hang": true }]))])
+        },
     ]
 }
 
@@ -179,7 +302,8 @@ fn shown(case: &Case) -> String {
     }
     let key = format!("ssh_key = {:?}", scene.at("key.pub").display().to_string());
     scene.bed("Standard_D4s_v3", &[key.as_str(), case.keys].join("\n"));
-    let ended = scene.run(&case.words).expect_code(case.code);
+    (case.prepare)(&scene);
+    let ended = (case.run)(&scene, &case.words).expect_code(case.code);
     assert_eq!(ended.stdout, "", "an error is on standard error");
     let folder = fs::canonicalize(scene.bench.path()).unwrap();
     let printed = ended.stderr.replace(&folder.display().to_string(), "~");
@@ -194,6 +318,20 @@ fn shown(case: &Case) -> String {
     )
 }
 
+/// The error itself, without the progress before it.
+pub fn error_line(stderr: &str) -> &str {
+    stderr.lines().rfind(|line| line.starts_with("netduel: ")).unwrap_or(stderr)
+}
+
+/// Compares what a test with VMs has printed with the last section of the page.
+#[track_caller]
+pub fn assert_on_page(text: &str) {
+    let stored = fs::read_to_string(PAGE).unwrap_or_default();
+    let section = stored.split_once(DURING_A_RUN).map(|(_, section)| section).unwrap_or_default();
+    let text = text.trim_end();
+    assert!(section.contains(text), "the last section of docs/azure-errors.md lacks this text; add it:\n{text}");
+}
+
 #[test]
 fn page_has_what_the_program_prints_for_each_error() {
     let mut page = INTRODUCTION.to_owned();
@@ -202,12 +340,19 @@ fn page_has_what_the_program_prints_for_each_error() {
         ("`az` and its login", of_az()),
         ("Before anything is created", before_anything_is_created()),
         ("During the deployment", during_the_deployment()),
+        ("Before a deletion", before_a_deletion()),
+        ("Before a run", before_a_run()),
     ] {
         write!(page, "\n## {title}\n").unwrap();
         for case in &cases {
             write!(page, "\n{}", shown(case)).unwrap();
         }
     }
+    let minutes = "No test waits so long: these are the texts of the program's own types.";
+    write!(page, "\n## After minutes\n\n{minutes}\n{}", after_minutes()).unwrap();
+    let stored = fs::read_to_string(PAGE).unwrap_or_default();
+    let (_, by_others) = stored.split_once(DURING_A_RUN).unwrap_or_default();
+    page.extend([DURING_A_RUN, by_others]);
     if std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1") {
         fs::write(PAGE, &page).unwrap();
     }

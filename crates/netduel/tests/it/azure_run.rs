@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 
 use crate::azure::{answers, fake_az, prints};
+use crate::azure_errors::assert_on_page;
 use crate::support::{Bench, Finished, PACED, UnderWay};
 use crate::vms::{Vms, assert_names, move_to_physical_host, program, with_room_for_vms};
 
@@ -39,7 +40,8 @@ fn machine(number: u8, state: &str) -> Value {
     })
 }
 
-fn machines(state: &str) -> Value {
+/// Both VMs in a state.
+pub fn machines(state: &str) -> Value {
     json!([machine(1, state), machine(2, state)])
 }
 
@@ -55,7 +57,7 @@ fn interface(number: u8, index: u8, name: &str, is_accelerated: bool) -> Value {
 }
 
 /// The NICs of both VMs. Nothing here has a virtual function: with `is_accelerated` Azure and the guests contradict each other.
-fn interfaces(is_accelerated: bool) -> Value {
+pub fn interfaces(is_accelerated: bool) -> Value {
     let of = |number: u8| {
         [interface(number, 0, "synthetic", false), interface(number, 1, "accelerated", is_accelerated)]
     };
@@ -232,6 +234,8 @@ fn contradiction_of_an_arm_stops_the_run_unless_it_is_allowed() {
                 "--allow-disagreement",
             ],
         );
+        let shown = refused.find("problem at vm1").map(|start| &refused[start..]);
+        assert_on_page(shown.unwrap_or(&refused));
         assert!(
             !scene.bench.store().exists()
                 || fs::read_dir(scene.bench.store()).unwrap().flatten().next().is_none(),

@@ -9,6 +9,7 @@ use netduel_test_support::NewNamespace;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::azure_errors::{assert_on_page, error_line};
 use crate::support::{Bench, Finished, UnderWay, signal, until};
 
 const MAC: &str = "02:00:00:00:00:07";
@@ -249,6 +250,9 @@ fn vm_is_stopped_only_with_permission_and_runs_again() {
         let scene = Scene::toggle(stopped());
         let error = scene.run(&[]).expect_code(12).stderr;
         assert!(error.contains("not while the VM runs") && error.contains("--allow-deallocate"), "{error}");
+        // The name of the run comes before it.
+        let reason = error_line(&error);
+        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
         assert_eq!(scene.count("vm "), 0, "{:?}", scene.calls());
         scene.run(&["--allow-deallocate"]).expect_code(0);
         assert!(scene.count("vm deallocate") >= 2, "{:?}", scene.calls());
@@ -268,9 +272,11 @@ fn plan_that_stops_a_vm_is_refused_without_permission_before_anything_is_asked()
     let error = scene.run(&[]).expect_code(2).stderr;
     assert!(error.contains("vm1 in the proximity group near stops the VM"), "{error}");
     assert!(error.contains("--allow-deallocate"), "{error}");
+    assert_on_page(error_line(&error));
     let nowhere = "{ azure-nic = \"n\", accelerated = true, on = \"client\" }";
     let scene = Scene::new(live(), ["", nowhere], "100 ms");
     let error = scene.run(&[]).expect_code(2).stderr;
     assert!(error.contains("resource-group"), "{error}");
+    assert_on_page(error_line(&error));
     assert_eq!(scene.calls(), Vec::<String>::new());
 }
