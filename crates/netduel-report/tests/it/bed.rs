@@ -170,7 +170,7 @@ fn unknown_price_is_called_unknown() {
 }
 
 /// A run on a bed of `beds/`, with what its file says of it.
-fn run_on(file: &str) -> Run {
+pub fn run_on(file: &str) -> Run {
     let path = format!("{}/../../beds/{file}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
     let bed = parse(&text, file).unwrap_or_else(|errors| panic!("{errors}"));

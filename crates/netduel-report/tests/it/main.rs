@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test builds for itself has to be there")]
 
 mod bed;
+mod bed_drawings;
 mod bed_findings;
 mod both_ends;
 mod bounds;
