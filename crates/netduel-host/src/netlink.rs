@@ -3,13 +3,14 @@ use std::io;
 use std::net::IpAddr;
 
 use netduel_sys::netlink::{
-    NetlinkSocket, RTM_GETADDR, RTM_GETLINK, RTM_GETNEIGH, RTM_GETQDISC, RTM_GETROUTE, RTM_NEWROUTE, Request,
-    attribute, attributes, messages, u16_at, u32_at,
+    NetlinkSocket, RTM_GETADDR, RTM_GETLINK, RTM_GETNEIGH, RTM_GETQDISC, RTM_GETROUTE, Request, attribute,
+    attributes, messages, u16_at, u32_at,
 };
 
 use rustix::net::AddressFamily;
 
 use crate::link::text;
+use crate::route::{ROUTES_MAX, is_default, is_of_main_table};
 use crate::source::{FilterSource, LinkSource};
 
 /// Bytes of `struct ifinfomsg`, `struct tcmsg`, and of `struct rtmsg` and `struct ndmsg`. A body of zeros requests everything.
@@ -124,13 +125,18 @@ impl LinkSource for RouteSocket {
         Ok(())
     }
 
-    fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
-        // Only a default route has a prefix of length 0; a router has a million other routes.
-        self.0.dump_into(&Request::new(RTM_GETROUTE, 0, &ROUTE_BODY), into, |into, message| {
-            if message.kind == RTM_NEWROUTE && message.payload.get(1) == Some(&0) {
-                into.extend_from_slice(message.raw);
+    fn routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        // A router has a million routes. The collected value is reset when the kernel's list changes while it is read.
+        let mut kept: (Vec<u8>, usize) = (Vec::new(), 0);
+        self.0.dump_into(&Request::new(RTM_GETROUTE, 0, &ROUTE_BODY), &mut kept, |kept, message| {
+            let is_other = !is_default(&message);
+            if is_other && (kept.1 > ROUTES_MAX || !is_of_main_table(&message)) {
+                return;
             }
+            kept.1 += usize::from(is_other);
+            kept.0.extend_from_slice(message.raw);
         })?;
+        *into = kept.0;
         Ok(())
     }
 }

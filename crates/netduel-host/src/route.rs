@@ -1,50 +1,127 @@
-//! Default routes from the kernel's netlink list (rtnetlink(7), `RTM_NEWROUTE`). Pure: bytes in, links out.
+//! Routes from the kernel's netlink list (rtnetlink(7), `RTM_NEWROUTE`). Pure: bytes in, links out.
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use netduel_sys::netlink::{RTM_NEWROUTE, messages, u16_at, u32_at};
+use netduel_sys::netlink::{Message, RTM_NEWROUTE, attribute, messages, u16_at, u32_at};
+
+use crate::link::ip;
+
+/// Most routes that are listed, without default routes: a host with more is a router.
+pub(crate) const ROUTES_MAX: usize = 256;
 
 /// Bytes of `struct rtmsg`.
 const HEAD_LEN: usize = 12;
-/// Offsets of the prefix length of the destination, the table and the type.
+/// Offsets of the family, the prefix length of the destination, the table and the type.
+const FAMILY: usize = 0;
 const PREFIX: usize = 1;
 const TABLE: usize = 4;
 const TYPE: usize = 7;
+/// `AF_INET` and `AF_INET6`.
+const FAMILY_IPV4: u8 = 2;
+const FAMILY_IPV6: u8 = 10;
 /// `RT_TABLE_MAIN`.
 const TABLE_MAIN: u8 = 254;
 /// `RTN_UNICAST`: neither a local nor a reject route.
 const TYPE_UNICAST: u8 = 1;
+/// `RTA_DST`: absent from a default route.
+const DESTINATION: u16 = 1;
 /// `RTA_OIF`: the link that packets leave by.
 const LINK: u16 = 4;
+/// `RTA_PRIORITY`: the metric; absent when it is 0.
+const METRIC: u16 = 6;
 /// `RTA_MULTIPATH`: several of them, as a list of `struct rtnexthop`.
 const SEVERAL: u16 = 9;
 
+/// A unicast route of the main table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListedRoute {
+    /// First address of its destination.
+    pub destination: IpAddr,
+    /// Prefix length of its destination.
+    pub prefix_length: u8,
+    /// Its metric.
+    pub metric: u32,
+    /// The indexes of the links that packets leave by.
+    pub links: Vec<u32>,
+}
+
+/// Whether a message is a default route, of any table and type.
+pub(crate) fn is_default(message: &Message<'_>) -> bool {
+    message.kind == RTM_NEWROUTE && message.payload.get(PREFIX) == Some(&0)
+}
+
+/// Whether a message is a route of the main table, of any type.
+pub(crate) fn is_of_main_table(message: &Message<'_>) -> bool {
+    message.kind == RTM_NEWROUTE && message.payload.get(TABLE) == Some(&TABLE_MAIN)
+}
+
+fn is_unicast(message: &Message<'_>) -> bool {
+    message.payload.get(TYPE) == Some(&TYPE_UNICAST)
+}
+
 /// The indexes of the links that the main table's default routes leave by, ascending.
 pub(crate) fn links_of_default(list: &[u8]) -> BTreeSet<u32> {
-    links_of(list, |table| table == TABLE_MAIN)
+    messages(list)
+        .filter(|message| is_default(message) && is_unicast(message) && is_of_main_table(message))
+        .flat_map(|message| links_of(&message))
+        .collect()
 }
 
 /// The same for the default routes of every table, which policy rules may select.
 pub(crate) fn links_of_any_default(list: &[u8]) -> BTreeSet<u32> {
-    links_of(list, |_| true)
+    messages(list)
+        .filter(|message| is_default(message) && is_unicast(message))
+        .flat_map(|message| links_of(&message))
+        .collect()
 }
 
-fn links_of(list: &[u8], is_meant: impl Fn(u8) -> bool) -> BTreeSet<u32> {
-    let mut found = BTreeSet::new();
-    for message in messages(list).filter(|message| message.kind == RTM_NEWROUTE) {
-        let [Some(0), Some(table), Some(TYPE_UNICAST)] =
-            [PREFIX, TABLE, TYPE].map(|at| message.payload.get(at).copied())
-        else {
-            continue;
-        };
-        if !is_meant(table) {
-            continue;
-        }
-        for (kind, value) in message.attributes(HEAD_LEN) {
-            match kind {
-                LINK => found.extend(u32_at(value, 0)),
-                SEVERAL => found.extend(hops(value)),
-                _ => {}
-            }
+/// The unicast routes of the main table, without link-local destinations; none where there are more than [`ROUTES_MAX`] beside default
+/// routes, because a part of them would name wrong links.
+pub(crate) fn routes_of_main_table(list: &[u8]) -> Vec<ListedRoute> {
+    let is_other = |message: &Message<'_>| is_of_main_table(message) && !is_default(message);
+    if messages(list).filter(is_other).count() > ROUTES_MAX {
+        return Vec::new();
+    }
+    messages(list)
+        .filter(|message| is_of_main_table(message) && is_unicast(message))
+        .filter_map(|message| listed(&message))
+        .filter(|route| !is_link_local(route.destination))
+        .collect()
+}
+
+fn listed(message: &Message<'_>) -> Option<ListedRoute> {
+    let attributes = message.payload.get(HEAD_LEN..)?;
+    let of = |kind: u16| attribute(attributes, kind);
+    let unspecified = || match message.payload.get(FAMILY) {
+        Some(&FAMILY_IPV4) => Some(IpAddr::from(Ipv4Addr::UNSPECIFIED)),
+        Some(&FAMILY_IPV6) => Some(IpAddr::from(Ipv6Addr::UNSPECIFIED)),
+        _ => None,
+    };
+    Some(ListedRoute {
+        destination: match of(DESTINATION) {
+            Some(value) => ip(value)?,
+            None => unspecified()?,
+        },
+        prefix_length: *message.payload.get(PREFIX)?,
+        metric: of(METRIC).and_then(|value| u32_at(value, 0)).unwrap_or_default(),
+        links: links_of(message),
+    })
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}
+
+fn links_of(message: &Message<'_>) -> Vec<u32> {
+    let mut found = Vec::new();
+    for (kind, value) in message.attributes(HEAD_LEN) {
+        match kind {
+            LINK => found.extend(u32_at(value, 0)),
+            SEVERAL => found.extend(hops(value)),
+            _ => {}
         }
     }
     found
@@ -70,6 +147,38 @@ mod tests {
     fn message(prefix: u8, table: u8, kind: u8, attribute: (u16, &[u8])) -> Vec<u8> {
         let body = [2, prefix, 0, 0, table, 3, 0, kind, 0, 0, 0, 0];
         Request::new(RTM_NEWROUTE, 0, &body).bytes(attribute.0, attribute.1).finish(0)
+    }
+
+    #[test]
+    fn routes_of_the_main_table_have_destination_metric_and_links() {
+        let route = |head: [u8; 12], attributes: &[(u16, &[u8])]| {
+            let request = Request::new(RTM_NEWROUTE, 0, &head);
+            attributes.iter().fold(request, |request, (kind, value)| request.bytes(*kind, value)).finish(0)
+        };
+        let head = |family, prefix, table, kind| [family, prefix, 0, 0, table, 3, 0, kind, 0, 0, 0, 0];
+        let (two, three) = (2_u32.to_ne_bytes(), 3_u32.to_ne_bytes());
+        let hundred = 100_u32.to_ne_bytes();
+        let network = [0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let link_local = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let list = [
+            route(head(2, 0, TABLE_MAIN, TYPE_UNICAST), &[(METRIC, &hundred), (LINK, &two)]),
+            route(head(2, 24, TABLE_MAIN, TYPE_UNICAST), &[(DESTINATION, &[10, 77, 2, 0]), (LINK, &three)]),
+            route(head(10, 64, TABLE_MAIN, TYPE_UNICAST), &[(DESTINATION, &network), (LINK, &three)]),
+            route(head(10, 64, TABLE_MAIN, TYPE_UNICAST), &[(DESTINATION, &link_local), (LINK, &three)]),
+            route(head(2, 24, 100, TYPE_UNICAST), &[(DESTINATION, &[10, 77, 3, 0]), (LINK, &three)]),
+            route(head(2, 24, TABLE_MAIN, 7), &[(DESTINATION, &[10, 77, 4, 0]), (LINK, &three)]),
+        ]
+        .concat();
+        let found: Vec<String> = routes_of_main_table(&list)
+            .iter()
+            .map(|one| format!("{}/{} {} {:?}", one.destination, one.prefix_length, one.metric, one.links))
+            .collect();
+        assert_eq!(found, ["0.0.0.0/0 100 [2]", "10.77.2.0/24 0 [3]", "fd77::/64 0 [3]"]);
+        for cut in 0..list.len() {
+            let _ = routes_of_main_table(&list[..cut]);
+        }
+        let many = route(head(2, 24, TABLE_MAIN, TYPE_UNICAST), &[(LINK, &two)]).repeat(ROUTES_MAX + 1);
+        assert_eq!(routes_of_main_table(&many), []);
     }
 
     #[test]

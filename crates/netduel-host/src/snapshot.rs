@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::thread;
 
-use netduel_model::snapshot::{HostSnapshot, Interface};
+use netduel_model::snapshot::{HostSnapshot, Interface, Route};
 
 use crate::device::{Surroundings, device, shows_own_links};
 use crate::error::HostError;
@@ -16,7 +16,7 @@ use crate::machine::{cpu_model, memory, nodes, processor};
 use crate::netlink::RouteSocket;
 use crate::processor::core_count;
 use crate::queueing::disciplines;
-use crate::route::{links_of_any_default, links_of_default};
+use crate::route::{links_of_any_default, links_of_default, routes_of_main_table};
 use crate::source::{DeviceSource, LinkSource, Sources};
 use crate::{filter, interrupts, metadata, pci, platform, xdp};
 
@@ -109,6 +109,7 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
     let links = listed_links(sources)?;
     let mut functions = pci::functions(root);
     let mut interfaces = interfaces(sources, &links)?;
+    let (default_routes, routes) = routes(sources, &links);
     for function in &mut functions {
         let is_of_it =
             |interface: &&mut Interface| interface.device.bus_address.as_ref() == Some(&function.slot);
@@ -138,7 +139,8 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
         pci_functions: functions,
         firewall: filter::filter(root, sources.filter.as_mut()),
         irqbalance: filter::irqbalance(root),
-        default_routes: default_routes(sources, &links),
+        default_routes,
+        routes,
         ..HostSnapshot::default()
     })
 }
@@ -182,7 +184,7 @@ pub fn addresses_of(interface: &str) -> Result<Vec<IpAddr>, HostError> {
 pub fn default_route_links() -> Result<BTreeSet<u32>, HostError> {
     let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "route netlink", cause })?;
     let mut list = Vec::new();
-    socket.default_routes(&mut list).map_err(|cause| HostError::List { what: "routes", cause })?;
+    socket.routes(&mut list).map_err(|cause| HostError::List { what: "routes", cause })?;
     Ok(links_of_any_default(&list))
 }
 
@@ -231,14 +233,24 @@ fn listed_links(sources: &mut Sources) -> Result<Vec<Link>, HostError> {
     Ok(links(&list))
 }
 
-/// The links that default routes leave by, in the order of their indexes. Empty when the kernel lists no routes.
-fn default_routes(sources: &mut Sources, links: &[Link]) -> Vec<String> {
+/// The links that default routes leave by, in the order of their indexes, and the routes of the main table. Empty when the kernel lists no
+/// routes.
+fn routes(sources: &mut Sources, links: &[Link]) -> (Vec<String>, Vec<Route>) {
     let mut list = Vec::new();
-    if sources.links.default_routes(&mut list).is_err() {
-        return Vec::new();
+    if sources.links.routes(&mut list).is_err() {
+        return (Vec::new(), Vec::new());
     }
     let name = |index: &u32| Some(links.iter().find(|link| link.index == *index)?.name.clone());
-    links_of_default(&list).iter().filter_map(name).collect()
+    let mut routes = Vec::new();
+    for route in routes_of_main_table(&list) {
+        routes.extend(route.links.iter().filter_map(name).map(|interface| Route {
+            destination: route.destination,
+            prefix_length: route.prefix_length,
+            interface,
+            metric: route.metric,
+        }));
+    }
+    (links_of_default(&list).iter().filter_map(name).collect(), routes)
 }
 
 fn interfaces(sources: &mut Sources, links: &[Link]) -> Result<Vec<Interface>, HostError> {

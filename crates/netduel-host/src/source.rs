@@ -28,11 +28,12 @@ pub trait LinkSource: Send {
     /// # Errors
     /// The kernel's error; `ENOENT` before Linux 6.3.
     fn xdp(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
-    /// Replaces `into` by the `RTM_NEWROUTE` messages of the default routes of both families and all tables.
+    /// Replaces `into` by the `RTM_NEWROUTE` messages of both families: the default routes of every table, and a limited number of other
+    /// routes of the main table.
     ///
     /// # Errors
     /// The kernel's error.
-    fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
+    fn routes(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
 }
 
 /// The packet filter of a network namespace.

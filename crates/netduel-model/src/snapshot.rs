@@ -3,6 +3,7 @@ mod cloud;
 mod device;
 mod machine;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -80,6 +81,22 @@ pub struct HostSnapshot {
     /// Interfaces of the default routes, of either family.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub default_routes: Vec<String>,
+    /// Unicast routes of the main table, without link-local destinations. Empty in runs of earlier versions, and where there are more than 256.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
+}
+
+/// A route to one interface. A route with several next hops is one of these for each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Route {
+    /// The first address of the destination; unspecified for a default route.
+    pub destination: IpAddr,
+    /// Prefix length of the destination; 0 for a default route.
+    pub prefix_length: u8,
+    /// Name of the interface that packets leave by.
+    pub interface: String,
+    /// Metric: of the routes to one destination the kernel uses that with the lowest metric.
+    pub metric: u32,
 }
 
 /// Firewall and connection tracking of a network stack.
@@ -164,6 +181,14 @@ impl HostSnapshot {
             count => Some(count > 1),
         }
     }
+    /// The routes that the kernel uses for an address: those with the longest prefix, of these those with the lowest metric. Empty without a
+    /// route.
+    pub fn routes_to(&self, address: IpAddr) -> Vec<&Route> {
+        let rank = |route: &Route| (route.prefix_length, Reverse(route.metric));
+        let contains = |route: &&Route| is_in_network(route.destination, route.prefix_length, address);
+        let best = self.routes.iter().filter(contains).map(rank).max();
+        self.routes.iter().filter(contains).filter(|route| Some(rank(route)) == best).collect()
+    }
     /// Whether two agents run on one machine, so that CPU time must not be counted twice.
     pub fn same_machine(&self, other: &Self) -> bool {
         self.boot_id.is_some() && self.boot_id == other.boot_id
@@ -171,5 +196,52 @@ impl HostSnapshot {
     /// Whether two agents run in one network namespace of one machine.
     pub fn same_network(&self, other: &Self) -> bool {
         self.same_machine(other) && self.netns.is_some() && self.netns == other.netns
+    }
+}
+
+/// Whether an address is in the network of another one with this prefix length.
+pub fn is_in_network(own: IpAddr, prefix_length: u8, address: IpAddr) -> bool {
+    let differs = match (own, address) {
+        (IpAddr::V4(own), IpAddr::V4(address)) => u128::from(own.to_bits() ^ address.to_bits()) << 96,
+        (IpAddr::V6(own), IpAddr::V6(address)) => own.to_bits() ^ address.to_bits(),
+        _ => return false,
+    };
+    differs.leading_zeros() >= u32::from(prefix_length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn route_of_an_address_has_the_longest_prefix_then_the_lowest_metric() {
+        let route = |destination: &str, prefix_length: u8, interface: &str, metric: u32| Route {
+            destination: destination.parse().unwrap(),
+            prefix_length,
+            interface: interface.to_owned(),
+            metric,
+        };
+        let host = HostSnapshot {
+            routes: vec![
+                route("0.0.0.0", 0, "eth1", 200),
+                route("0.0.0.0", 0, "eth0", 100),
+                route("10.77.1.0", 24, "eth1", 200),
+                route("10.77.2.0", 24, "eth1", 0),
+                route("10.77.2.0", 24, "eth2", 0),
+                route("fd77::", 64, "eth1", 1024),
+            ],
+            ..HostSnapshot::default()
+        };
+        for (address, expected) in [
+            ("192.0.2.1", vec!["eth0"]),
+            ("10.77.1.9", vec!["eth1"]),
+            ("10.77.2.9", vec!["eth1", "eth2"]),
+            ("fd77::1", vec!["eth1"]),
+            ("fd78::1", vec![]),
+        ] {
+            let found = host.routes_to(address.parse().unwrap());
+            let names: Vec<&str> = found.iter().map(|route| route.interface.as_str()).collect();
+            assert_eq!(names, expected, "{address}");
+        }
     }
 }

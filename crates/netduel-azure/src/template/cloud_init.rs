@@ -1,6 +1,10 @@
-//! What cloud-init does in a VM at its first boot: packages, and limits that netduel would meet otherwise. It tunes nothing. Pure.
-use netduel_model::bed::{Bed, BedType, Image};
-use serde_json::json;
+//! What cloud-init does in a VM at its first boot: packages, limits that netduel would meet otherwise, and routes between the subnets of a test
+//! network. It tunes nothing. Pure.
+use netduel_model::bed::layout::Vm;
+use netduel_model::bed::{Bed, BedType, Image, Layout};
+use serde_json::{Value, json};
+
+use super::guest_routes::{NETWORKD_FILE, NETWORKD_TEXT, SCRIPT_FILE, UNIT, UNIT_FILE, UNIT_TEXT, script};
 
 /// The file with the limits. The system reads it at each boot.
 const LIMITS_FILE: &str = "/etc/sysctl.d/90-netduel.conf";
@@ -27,27 +31,60 @@ fn packages(bed: &Bed) -> Vec<&'static str> {
     std::iter::once(daemon).chain(dpdk.iter().copied()).collect()
 }
 
-/// The configuration of cloud-init. Its language is YAML, of which JSON is a part.
-fn configuration(bed: &Bed) -> String {
+/// Files that cloud-init writes, and commands that it runs after them.
+#[derive(Default)]
+struct Steps {
+    files: Vec<Value>,
+    commands: Vec<Value>,
+}
+
+impl Steps {
+    fn write(&mut self, path: &str, content: &str) {
+        self.files.push(json!({ "path": path, "content": content }));
+    }
+
+    fn run(&mut self, words: &[&str]) {
+        self.commands.push(json!(words));
+    }
+}
+
+fn set_limits(steps: &mut Steps) {
     let limits = LIMITS.map(|(name, value)| format!("{name} = {value}\n")).concat();
+    steps.write(LIMITS_FILE, &limits);
+    steps.run(&["sysctl", "--load", LIMITS_FILE]);
+}
+
+fn add_routes(script: &str, steps: &mut Steps) {
+    steps.files.push(json!({ "path": SCRIPT_FILE, "content": script, "permissions": "0755" }));
+    steps.write(UNIT_FILE, UNIT_TEXT);
+    steps.write(NETWORKD_FILE, NETWORKD_TEXT);
+    steps.run(&["systemctl", "daemon-reload"]);
+    steps.run(&["systemctl", "enable", "--now", UNIT]);
+}
+
+/// The configuration of cloud-init for a VM. Its language is YAML, of which JSON is a part.
+fn configuration(bed: &Bed, layout: &Layout, vm: &Vm) -> String {
+    let mut steps = Steps::default();
+    set_limits(&mut steps);
+    if let Some(script) = script(layout, vm) {
+        add_routes(&script, &mut steps);
+    }
     let configuration = json!({
         "package_update": true,
         "packages": packages(bed),
-        "write_files": [{ "path": LIMITS_FILE, "content": limits }],
-        "runcmd": [["sysctl", "--load", LIMITS_FILE]],
+        "write_files": steps.files,
+        "runcmd": steps.commands,
     });
     format!("#cloud-config\n{configuration}\n")
 }
 
 /// The configuration as an expression of a template. Azure gives it to the VM.
-pub(super) fn expression(bed: &Bed) -> String {
-    format!("[base64('{}')]", configuration(bed).replace('\'', "''"))
+pub(super) fn expression(bed: &Bed, layout: &Layout, vm: &Vm) -> String {
+    format!("[base64('{}')]", configuration(bed, layout, vm).replace('\'', "''"))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     fn bed(keys: &str) -> Bed {
@@ -55,8 +92,15 @@ mod tests {
         netduel_model::bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"))
     }
 
+    /// The configuration of the first VM.
+    fn text(keys: &str) -> String {
+        let bed = bed(keys);
+        let layout = Layout::of(&bed);
+        configuration(&bed, &layout, &layout.vms[0])
+    }
+
     fn read(keys: &str) -> Value {
-        let text = configuration(&bed(keys));
+        let text = text(keys);
         let json = text.strip_prefix("#cloud-config\n").expect("the first line names the language");
         serde_json::from_str(json).expect("JSON")
     }
@@ -84,10 +128,27 @@ mod tests {
     }
 
     #[test]
+    fn subnets_of_the_ends_have_routes_at_each_boot() {
+        let read = read("type = \"toggle\"\nsubnets = 2");
+        let files = read["write_files"].as_array().expect("a list");
+        let paths: Vec<&str> = files.iter().filter_map(|file| file["path"].as_str()).collect();
+        assert_eq!(paths, [LIMITS_FILE, SCRIPT_FILE, UNIT_FILE, NETWORKD_FILE]);
+        assert_eq!(files[1]["permissions"], "0755");
+        let script = files[1]["content"].as_str().expect("a text");
+        assert!(script.contains("\nroute -4 10.77.1.0/24 10.77.2.0/24 10.77.1.1\n"), "{script}");
+        let commands = read["runcmd"].as_array().expect("a list");
+        assert_eq!(commands.last(), Some(&json!(["systemctl", "enable", "--now", UNIT])));
+    }
+
+    #[test]
     fn expression_is_one_text_in_single_quotes() {
-        let expression = expression(&bed(""));
-        let text = expression.strip_prefix("[base64('").and_then(|rest| rest.strip_suffix("')]"));
-        assert_eq!(text.map(|text| text.replace("''", "'")), Some(configuration(&bed(""))));
-        assert!(text.is_some_and(|text| !text.replace("''", "").contains('\'')), "{expression}");
+        for keys in ["", "type = \"toggle\"\nsubnets = 2\nfamilies = \"dual-stack\""] {
+            let (bed, expected) = (bed(keys), text(keys));
+            let layout = Layout::of(&bed);
+            let expression = expression(&bed, &layout, &layout.vms[0]);
+            let inside = expression.strip_prefix("[base64('").and_then(|rest| rest.strip_suffix("')]"));
+            assert_eq!(inside.map(|text| text.replace("''", "'")), Some(expected));
+            assert!(inside.is_some_and(|text| !text.replace("''", "").contains('\'')), "{expression}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Names of resources are those of the layout, which have plain characters only, so they can stand in expressions.
 mod cloud_init;
+mod guest_routes;
 pub mod types;
 
 use netduel_model::bed::layout::{Nic, Vm, address_space};
@@ -55,7 +56,7 @@ pub fn template(bed: &Bed) -> Template {
     for vm in &layout.vms {
         resources.push(public_address(vm));
         resources.extend(vm.nics.iter().map(|nic| interface(&layout, vm, nic)));
-        resources.push(machine(bed, vm));
+        resources.push(machine(bed, &layout, vm));
         resources.extend(bed.shutdown.map(|time| schedule(vm, time)));
     }
     Template {
@@ -229,7 +230,7 @@ fn public_address(vm: &Vm) -> Resource {
 
 /// Whether a NIC has an IPv6 address.
 fn has_ipv6(layout: &Layout, nic: &Nic) -> bool {
-    layout.subnets.iter().any(|subnet| subnet.name == nic.subnet && subnet.ipv6.is_some())
+    layout.subnet(nic).is_some_and(|subnet| subnet.ipv6.is_some())
 }
 
 fn interface(layout: &Layout, vm: &Vm, nic: &Nic) -> Resource {
@@ -266,7 +267,7 @@ fn interface(layout: &Layout, vm: &Vm, nic: &Nic) -> Resource {
     }
 }
 
-fn machine(bed: &Bed, vm: &Vm) -> Resource {
+fn machine(bed: &Bed, layout: &Layout, vm: &Vm) -> Resource {
     let attached = || vm.nics.iter().filter(|nic| nic.is_attached());
     let network_interfaces = attached().enumerate().map(|(index, nic)| AttachedInterface {
         id: id_of(INTERFACE, &nic.name),
@@ -293,7 +294,7 @@ fn machine(bed: &Bed, vm: &Vm) -> Resource {
         os_profile: OsProfile {
             computer_name: vm.name.clone(),
             admin_username: "[parameters('adminUsername')]",
-            custom_data: cloud_init::expression(bed),
+            custom_data: cloud_init::expression(bed, layout, vm),
             linux_configuration: LinuxConfiguration {
                 disable_password_authentication: true,
                 ssh: Ssh {

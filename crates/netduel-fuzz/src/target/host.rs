@@ -22,7 +22,7 @@ impl LinkSource for Lists {
     fn xdp(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         self.links(into)
     }
-    fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+    fn routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         self.links(into)
     }
 }

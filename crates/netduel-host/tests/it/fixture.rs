@@ -34,7 +34,8 @@ pub struct Kernel {
     pub rss: BTreeMap<String, Rss>,
     /// `RTM_NEWQDISC` messages; empty: no disciplines are listed.
     pub queueing: Vec<u8>,
-    pub default_routes: Vec<u8>,
+    /// `RTM_NEWROUTE` messages.
+    pub routes: Vec<u8>,
     /// Number of nftables rules; absent: listing them is not permitted.
     pub rules: Option<u32>,
 }
@@ -143,8 +144,8 @@ impl LinkSource for Door {
         into.clear();
         Err(absent())
     }
-    fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
-        into.clone_from(&self.0.lock().unwrap().default_routes);
+    fn routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        into.clone_from(&self.0.lock().unwrap().routes);
         Ok(())
     }
 }

@@ -182,6 +182,7 @@ fn devices_filter_and_routes_are_those_of_the_namespace() {
         ip("link set va up");
         ip("link set vb up");
         ip("route add default via 10.1.2.1 dev va");
+        ip("route add 10.9.0.0/16 dev vb metric 50");
         let sees_rules =
             nft("add table ip t; add chain ip t c; add rule ip t c accept; add rule ip t c drop");
         let tc = [
@@ -194,6 +195,13 @@ fn devices_filter_and_routes_are_those_of_the_namespace() {
         }
         let seen = snapshot().unwrap();
         assert_eq!(seen.default_routes, ["va"]);
+        let routes: Vec<String> = seen
+            .routes
+            .iter()
+            .filter(|route| route.destination.is_ipv4())
+            .map(|one| format!("{}/{} {} {}", one.destination, one.prefix_length, one.interface, one.metric))
+            .collect();
+        assert_eq!(routes, ["0.0.0.0/0 va 0", "10.1.2.0/24 va 0", "10.9.0.0/16 vb 50"]);
         if sees_rules {
             assert_eq!(seen.firewall.as_ref().and_then(|filter| filter.nft_rules), Some(2));
         }

@@ -1,5 +1,6 @@
 //! A bed as VMs, NICs and subnets: the only place where a type of bed becomes resources. Pure; the provider's formats are elsewhere.
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::Serialize;
 
@@ -11,6 +12,8 @@ use crate::word::word;
 /// The first two bytes of the bed's IPv4 addresses, and the prefix of its IPv6 addresses. The network reaches the bed alone.
 const IPV4: &str = "10.77";
 const IPV6: &str = "fd77:6e64:0";
+/// The gateway for IPv6 in every subnet, an address of the link (`defaultV6HostGw` of Azure/azure-container-networking).
+pub const IPV6_GATEWAY: &str = "fe80::1234:5678:9abc";
 
 /// The use of a NIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -104,6 +107,8 @@ pub struct Subnet {
     pub name: String,
     /// Its IPv4 prefix.
     pub ipv4: String,
+    /// Its gateway for IPv4; that for IPv6 is [`IPV6_GATEWAY`].
+    pub ipv4_gateway: String,
     /// Its IPv6 prefix; `None` in a bed without IPv6 and for management.
     pub ipv6: Option<String>,
 }
@@ -181,6 +186,21 @@ impl Layout {
         self.vms.len() as u32 * bed.size.vcpus
     }
 
+    /// The subnet of a NIC.
+    pub fn subnet(&self, nic: &Nic) -> Option<&Subnet> {
+        self.subnets.iter().find(|subnet| subnet.name == nic.subnet)
+    }
+
+    /// The other subnets of the network of a NIC: those of the other ends where each end has a subnet of its own.
+    pub fn subnets_beyond(&self, nic: &Nic) -> impl Iterator<Item = &Subnet> {
+        let network = nic.used_for.network();
+        let is_beyond = move |subnet: &Subnet| {
+            let mut inside = self.nics().filter(|other| other.subnet == subnet.name);
+            inside.any(|other| other.used_for.network() == network)
+        };
+        self.subnets.iter().filter(move |subnet| subnet.name != nic.subnet && is_beyond(subnet))
+    }
+
     /// The NICs of all VMs.
     pub fn nics(&self) -> impl Iterator<Item = &Nic> {
         self.vms.iter().flat_map(|vm| &vm.nics)
@@ -201,11 +221,41 @@ fn subnet_of(bed: &Bed, used_for: NicUse, end: End, subnets: &mut Vec<Subnet>) -
         let has_ipv6 = bed.families == Families::DualStack && used_for != NicUse::Management;
         subnets.push(Subnet {
             name: name.clone(),
-            ipv4: format!("{IPV4}.{number}.0/24"),
-            ipv6: has_ipv6.then(|| format!("{IPV6}:{number}::/64")),
+            ipv4: ipv4_prefix(number),
+            ipv4_gateway: ipv4_gateway(number),
+            ipv6: has_ipv6.then(|| ipv6_prefix(number)),
         });
     }
     name
+}
+
+fn ipv4_prefix(number: usize) -> String {
+    format!("{IPV4}.{number}.0/24")
+}
+
+/// Azure keeps the first address of a subnet for it.
+fn ipv4_gateway(number: usize) -> String {
+    format!("{IPV4}.{number}.1")
+}
+
+fn ipv6_prefix(number: usize) -> String {
+    format!("{IPV6}:{number:x}::/64")
+}
+
+/// The prefix and the gateway of the subnet with an address; `None` for an address that is not of a bed.
+pub fn subnet_around(address: IpAddr) -> Option<(String, String)> {
+    match address {
+        IpAddr::V4(address) => {
+            let [first, second, number, _] = address.octets();
+            let is_of_bed = format!("{first}.{second}") == IPV4;
+            is_of_bed.then(|| (ipv4_prefix(number.into()), ipv4_gateway(number.into())))
+        }
+        IpAddr::V6(address) => {
+            let [first, second, third, number, ..] = address.segments();
+            let is_of_bed = format!("{first:x}:{second:x}:{third:x}") == IPV6;
+            is_of_bed.then(|| (ipv6_prefix(number.into()), IPV6_GATEWAY.to_owned()))
+        }
+    }
 }
 
 /// The IPv4 and the IPv6 prefix that contain all subnets.
@@ -286,6 +336,35 @@ mod tests {
             ["management 10.77.0.0/24", "test-client 10.77.1.0/24", "test-server 10.77.2.0/24"]
         );
         assert!(two.nics().all(|nic| two.subnets.iter().any(|subnet| subnet.name == nic.subnet)));
+    }
+
+    #[test]
+    fn subnet_of_the_other_end_and_the_gateways_are_known() {
+        let keys = "size = \"Standard_DS4_v2\"\nfamilies = \"dual-stack\"\nsubnets = 2";
+        let two = layout(keys);
+        let beyond = |nic: &Nic| -> Vec<&str> {
+            two.subnets_beyond(nic).map(|subnet| subnet.name.as_str()).collect()
+        };
+        let [client, server] = [&two.vms[0], &two.vms[1]];
+        assert_eq!(
+            client.nics.iter().map(beyond).collect::<Vec<_>>(),
+            [vec![], vec!["synthetic-server"], vec!["accelerated-server"]]
+        );
+        assert_eq!(beyond(&server.nics[1]), ["synthetic-client"]);
+        let one = layout("size = \"Standard_DS4_v2\"");
+        assert!(one.nics().all(|nic| one.subnets_beyond(nic).next().is_none()));
+
+        for nic in two.nics() {
+            let subnet = two.subnet(nic).unwrap();
+            let address = subnet.ipv4.replace(".0/24", ".4").parse().unwrap();
+            assert_eq!(subnet_around(address), Some((subnet.ipv4.clone(), subnet.ipv4_gateway.clone())));
+            if let Some(ipv6) = &subnet.ipv6 {
+                let address = ipv6.replace("::/64", "::4").parse().unwrap();
+                assert_eq!(subnet_around(address), Some((ipv6.clone(), IPV6_GATEWAY.to_owned())));
+            }
+        }
+        assert_eq!(two.subnets[2].ipv4_gateway, "10.77.2.1");
+        assert_eq!(["10.78.0.4", "fd78::4"].map(|text| subnet_around(text.parse().unwrap())), [None, None]);
     }
 
     #[test]

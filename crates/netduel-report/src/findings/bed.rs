@@ -8,12 +8,11 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::shell;
 use netduel_model::snapshot::{HostSnapshot, Interface, PciFunction, Provider};
 use netduel_model::word::word;
-use netduel_model::workload::Role;
 
 use super::acceleration::{Acceleration, accelerations};
-use super::drivers;
 use super::finding::{Finding, Severity};
-use super::nic::{is_synthetic, pci_of, prefix_to};
+use super::nic::{is_synthetic, pci_of};
+use super::{bed_route, drivers};
 
 /// A finding about a VM of a bed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,8 +153,8 @@ pub fn of_bed(
                 add(finding, is_of_arm);
             }
         }
-        for finding in routes(plan, host, bed, seen_host) {
-            add(finding, false);
+        for (finding, is_of_arm) in bed_route::find(plan, host, bed, seen_host) {
+            add(finding, is_of_arm);
         }
     }
     found.sort_by_key(|one| one.finding.severity);
@@ -397,41 +396,4 @@ fn words(vf: &SeenVf) -> String {
 fn listed(addresses: &[IpAddr]) -> String {
     let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     if texts.is_empty() { "no address".to_owned() } else { texts.join(", ") }
-}
-
-/// Servers that the host, as a client, does not reach through the NIC in the network of the arm: the guest has a route to the networks of its own
-/// addresses only, and Azure's primary NIC has the default route.
-fn routes(plan: &ResolvedPlan, host: &HostName, bed: &RunBed, snapshot: &HostSnapshot) -> Vec<Finding> {
-    let mut found: Vec<Finding> = Vec::new();
-    for arm in plan.arms.iter().filter(|arm| arm.pair.host(Role::Client) == host) {
-        let vm = plan.vms().find(|(name, _)| *name == host).and_then(|(_, vm)| bed.vm(vm));
-        let nic = vm.zip(arm.network).and_then(|(vm, network)| vm.nic_in(network));
-        let Some((nic, seen)) = nic.and_then(|nic| Some((nic, nic.seen.as_ref()?))) else { continue };
-        let Some(own) = snapshot.interfaces.iter().find(|interface| interface.name == seen.interface) else {
-            continue;
-        };
-        for server in &arm.server_addresses {
-            let is_reached = prefix_to(own, *server).is_some()
-                || (snapshot.default_routes.contains(&own.name)
-                    && snapshot.interfaces.iter().all(|other| prefix_to(other, *server).is_none()));
-            if own.prefix_lengths.is_empty() || is_reached {
-                continue;
-            }
-            let finding = Finding::new(
-                "bed-route",
-                Severity::Warning,
-                format!("{server} is in no network of {}, so another NIC may carry the traffic", nic.name),
-            )
-            .on(&seen.interface)
-            .seen(format!("{} has {}", seen.interface, listed(&own.addresses)))
-            .seen(format!("default routes: {}", snapshot.default_routes.join(", ")))
-            .why("trials whose bytes take another NIC are excluded")
-            .remedy("add a route to the subnet of the server at the client, and one back at the server; the first address of a subnet is its gateway")
-            .command(format!("ip route add SUBNET via GATEWAY dev {}", shell::word(&seen.interface)));
-            if !found.contains(&finding) {
-                found.push(finding);
-            }
-        }
-    }
-    found
 }

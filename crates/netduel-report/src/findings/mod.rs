@@ -4,6 +4,7 @@
 //! and to run.
 mod acceleration;
 mod bed;
+mod bed_route;
 mod counters;
 mod drivers;
 mod finding;

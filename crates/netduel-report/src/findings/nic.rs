@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use netduel_model::snapshot::{HostSnapshot, Interface, LOOPBACK, PciFunction, SYNTHETIC_DRIVERS};
+use netduel_model::snapshot::{
+    HostSnapshot, Interface, LOOPBACK, PciFunction, SYNTHETIC_DRIVERS, is_in_network,
+};
 
 /// Whether an interface is a physical or virtual network device, not one that the kernel builds on others.
 pub(crate) fn is_hardware(interface: &Interface) -> bool {
@@ -95,16 +97,7 @@ pub(super) fn data_interface<'a>(
 }
 
 /// The length of the longest prefix of an interface's networks that contains the peer, as the kernel's routes of these networks do.
-pub(super) fn prefix_to(interface: &Interface, peer: IpAddr) -> Option<u8> {
+fn prefix_to(interface: &Interface, peer: IpAddr) -> Option<u8> {
     let networks = interface.addresses.iter().zip(&interface.prefix_lengths);
     networks.filter(|(own, length)| is_in_network(**own, **length, peer)).map(|(_, length)| *length).max()
-}
-
-fn is_in_network(own: IpAddr, length: u8, peer: IpAddr) -> bool {
-    let differs = match (own, peer) {
-        (IpAddr::V4(own), IpAddr::V4(peer)) => u128::from(own.to_bits() ^ peer.to_bits()) << 96,
-        (IpAddr::V6(own), IpAddr::V6(peer)) => own.to_bits() ^ peer.to_bits(),
-        _ => return false,
-    };
-    differs.leading_zeros() >= u32::from(length)
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use netduel_model::bed::{BedNetwork, BedNic, BedVm, Placement, RunBed, VfUse, VmFacts};
 use netduel_model::ids::HostName;
 use netduel_model::plan::{ResolvedPlan, parse};
-use netduel_model::snapshot::HostSnapshot;
+use netduel_model::snapshot::{HostSnapshot, Route};
 use netduel_report::findings::{BedFinding, Severity, of_bed, see_bed};
 
 use crate::hosts::{azure, other};
@@ -250,21 +250,86 @@ fn vms_that_should_be_apart_and_share_a_physical_host_are_found_once() {
     );
 }
 
-#[test]
-fn server_in_no_network_of_the_nic_has_a_warning_with_the_route() {
-    let mut scene = Scene::new();
-    scene.client().default_routes = vec!["eth9".to_owned()];
-    let own = scene
-        .client()
-        .interfaces
-        .iter_mut()
-        .find(|one| one.driver.as_deref() == Some("hv_netvsc"))
-        .expect("it has one");
-    own.prefix_lengths = vec![24; own.addresses.len()];
-    assert_eq!(scene.names(), [""; 0]);
-    for arm in &mut scene.plan.arms {
-        arm.server_addresses = vec![IpAddr::from([203, 0, 113, 5])];
+fn route(destination: &str, prefix_length: u8, interface: &str, metric: u32) -> Route {
+    Route {
+        destination: destination.parse().expect("an address"),
+        prefix_length,
+        interface: interface.to_owned(),
+        metric,
     }
+}
+
+/// A scene whose client has this address and a default route by another interface, and whose arms have this server.
+fn routed(own: &str, server: &str) -> Scene {
+    let mut scene = Scene::new();
+    let own: IpAddr = own.parse().expect("an address");
+    scene.nic().addresses = vec![own];
+    let (network, length, any) =
+        if own.is_ipv4() { ("10.77.1.0", 24, "0.0.0.0") } else { ("fd77:6e64:0:1::4", 128, "::") };
+    let client = scene.client();
+    client.interfaces.iter_mut().find(|one| one.name == "eth0").expect("it has one").addresses = vec![own];
+    client.routes =
+        vec![route(network, length, "eth0", 200), route(any, 0, "eth0", 200), route(any, 0, "eth9", 100)];
+    for arm in &mut scene.plan.arms {
+        arm.server_addresses = vec![server.parse().expect("an address")];
+    }
+    scene
+}
+
+#[test]
+fn server_behind_the_default_route_of_another_nic_has_a_warning_with_the_route_to_add() {
+    for (own, server, command) in [
+        ("10.77.1.4", "10.77.2.4", "ip route replace 10.77.2.0/24 via 10.77.1.1 dev eth0"),
+        (
+            "fd77:6e64:0:1::4",
+            "fd77:6e64:0:2::4",
+            "ip -6 route replace fd77:6e64:0:2::/64 via fe80::1234:5678:9abc dev eth0",
+        ),
+    ] {
+        let mut scene = routed(own, server);
+        // A second default route of the NIC with a higher metric carries nothing.
+        let found = scene.found();
+        assert!(
+            matches!(found.as_slice(), [one] if one.finding.id == "bed-route" && one.vm == "vm1" && !one.is_of_arm),
+            "{found:?}"
+        );
+        assert_eq!(found[0].finding.severity, Severity::Warning);
+        assert_eq!(found[0].finding.command.as_deref(), Some(command));
+        assert!(found[0].finding.evidence[1].ends_with("by eth9, metric 100"), "{found:?}");
+
+        let client = scene.client();
+        client.routes.retain(|route| route.interface == "eth0");
+        assert_eq!(scene.names(), [""; 0], "the only default route is that of the NIC");
+    }
+}
+
+#[test]
+fn route_over_the_nic_of_the_arm_is_as_expected_and_none_at_all_is_a_problem_of_the_arm() {
+    let mut scene = routed("10.77.1.4", "10.77.1.5");
+    assert_eq!(scene.names(), [""; 0], "in the network of the NIC");
+    let mut scene = routed("10.77.1.4", "10.77.2.4");
+    scene.client().routes.push(route("10.77.2.0", 24, "eth0", 0));
+    assert_eq!(scene.names(), [""; 0]);
+    scene.client().routes.truncate(1);
     let found = scene.found();
-    assert!(matches!(found.as_slice(), [one] if one.finding.id == "bed-route"), "{found:?}");
+    assert!(
+        matches!(found.as_slice(), [one] if one.finding.id == "bed-route" && one.is_of_arm && one.finding.severity == Severity::Problem),
+        "{found:?}"
+    );
+    scene.client().routes.clear();
+    assert_eq!(scene.names(), [""; 0], "routes of an earlier version are unknown");
+}
+
+#[test]
+fn server_without_a_route_back_to_the_client_is_found() {
+    let mut scene = routed("10.77.1.4", "10.77.2.4");
+    scene.client().routes.push(route("10.77.2.0", 24, "eth0", 0));
+    let server = scene.hosts.get_mut(&name("server")).expect("it is there");
+    server.routes = vec![route("10.0.0.0", 24, "eth0", 0), route("0.0.0.0", 0, "eth9", 100)];
+    let found = scene.found();
+    assert!(
+        matches!(found.as_slice(), [one] if one.finding.id == "bed-route" && one.vm == "vm2"),
+        "{found:?}"
+    );
+    assert_eq!(found[0].finding.command, None, "the subnets of foreign addresses are unknown");
 }

@@ -340,7 +340,7 @@ impl Tree {
             kernel.addresses = self.addresses;
             // `struct rtmsg` of the main table, and the link.
             let body = [2, 0, 0, 0, 254, 16, 0, 1, 0, 0, 0, 0];
-            kernel.default_routes = Request::new(RTM_NEWROUTE, 0, &body).u32(4, default_link).finish(0);
+            kernel.routes = Request::new(RTM_NEWROUTE, 0, &body).u32(4, default_link).finish(0);
         }
         self.host
     }
