@@ -46,6 +46,11 @@ impl Size {
         self.accelerated != "required"
     }
 
+    /// NICs of a machine with accelerated networking at most: Azure allows it on one where a size has two vCPUs or fewer.
+    pub fn accelerated_nics_max(&self) -> u32 {
+        if self.vcpus > 2 { self.nics } else { self.nics.min(1) }
+    }
+
     /// The name of its series, for example `dsv3-series`.
     pub fn series(&self) -> &str {
         self.page.rsplit('/').next().unwrap_or_default()
@@ -104,13 +109,14 @@ pub fn named(name: &str) -> Option<&'static Size> {
 /// How many sizes a message proposes.
 const PROPOSED_MAX: usize = 4;
 
-/// Sizes that allow accelerated networking on and off and have at least so many network cards, those nearest to a number of processors
-/// first; without sizes whose figure is in doubt.
+/// Sizes that allow accelerated networking on and off and have at least so many network cards; as [`proposed`].
 pub fn with_both_arms(vcpus: u32, nics: u32) -> Vec<&'static Size> {
-    let mut fitting: Vec<&Size> = table()
-        .iter()
-        .filter(|size| size.can_be_synthetic() && size.nics >= nics && size.doubt.is_empty())
-        .collect();
+    proposed(vcpus, |size| size.can_be_synthetic() && size.nics >= nics)
+}
+
+/// Sizes that fit, those nearest to a number of processors first; without sizes whose figure is in doubt.
+pub fn proposed(vcpus: u32, fits: impl Fn(&Size) -> bool) -> Vec<&'static Size> {
+    let mut fitting: Vec<&Size> = table().iter().filter(|size| size.doubt.is_empty() && fits(size)).collect();
     fitting.sort_by_key(|size| size.vcpus.abs_diff(vcpus));
     fitting.truncate(PROPOSED_MAX);
     fitting
@@ -183,6 +189,13 @@ mod tests {
         }
         assert!(with_both_arms(8, 3).iter().all(|size| size.vcpus == 8));
         assert_eq!(with_both_arms(8, 99), Vec::<&Size>::new());
+    }
+
+    #[test]
+    fn small_sizes_have_accelerated_networking_on_one_nic() {
+        for (name, most) in [("Standard_DS1_v2", 1), ("Standard_D2s_v5", 1), ("Standard_D4s_v5", 2)] {
+            assert_eq!(named(name).map(Size::accelerated_nics_max), Some(most), "{name}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Whether a bed makes sense, and its defaults. It does not stop at the first problem.
 //!
 //! Every text that becomes an argument of a program or a name of a resource is limited to plain characters here.
-use super::layout::nics_min;
+use super::layout::{accelerated_nics, nics_min};
 use super::money::Money;
 use super::prefix::Prefix;
 use super::resolved::Bed;
@@ -151,6 +151,18 @@ fn resolve_size(
         );
         let both = names(&size::with_both_arms(size.vcpus, nics_min(kind)));
         problems.add("size", wrong, format!("sizes with both: {both}"));
+    } else if accelerated_nics(kind, size) > size.accelerated_nics_max() {
+        let wrong = format!(
+            "is {}, which allows accelerated networking on {} NIC, and a bed \"{}\" has it on {} there",
+            size.name,
+            size.accelerated_nics_max(),
+            word(&kind),
+            accelerated_nics(kind, size)
+        );
+        let fits = |size: &Size| {
+            size.nics >= nics_min(kind) && accelerated_nics(kind, size) <= size.accelerated_nics_max()
+        };
+        problems.add("size", wrong, format!("sizes that fit: {}", names(&size::proposed(size.vcpus, fits))));
     }
     if placement == Placement::IsolatedSize && !size.is_isolated {
         let isolated: Vec<&Size> = size::table().iter().filter(|size| size.is_isolated).collect();

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::network::BedNetwork;
 use super::resolved::Bed;
 use super::spec::{BedType, Families};
+use crate::size::Size;
 use crate::word::word;
 
 /// The first two bytes of the bed's IPv4 addresses, and the prefix of its IPv6 addresses. The network reaches the bed alone.
@@ -145,8 +146,10 @@ fn vms(kind: BedType) -> usize {
 }
 
 /// Whether accelerated networking is on at first for a NIC of the VM with this index.
-fn is_accelerated(kind: BedType, used_for: NicUse, vm: usize) -> bool {
+fn is_accelerated(kind: BedType, size: &Size, used_for: NicUse, vm: usize) -> bool {
     match used_for {
+        // Where the size requires it, Azure has no NIC without it.
+        _ if !size.can_be_synthetic() => true,
         NicUse::Management | NicUse::Synthetic => false,
         NicUse::Accelerated | NicUse::Spare => true,
         // The first pair of two has it; a NIC that is switched begins without it.
@@ -156,6 +159,15 @@ fn is_accelerated(kind: BedType, used_for: NicUse, vm: usize) -> bool {
             BedType::TwoNic | BedType::Dpdk | BedType::HotAdd => true,
         },
     }
+}
+
+/// Most NICs of a VM with accelerated networking that a type of bed has at first on a size.
+pub fn accelerated_nics(kind: BedType, size: &Size) -> u32 {
+    let of_vm = |vm: usize| {
+        let uses = uses(kind, size.nics).iter();
+        uses.filter(|used_for| is_accelerated(kind, size, **used_for, vm)).count() as u32
+    };
+    (0..vms(kind)).map(of_vm).max().unwrap_or_default()
 }
 
 impl Layout {
@@ -170,8 +182,7 @@ impl Layout {
                 name: format!("{name}-{used_for}"),
                 used_for: *used_for,
                 subnet: subnet_of(bed, *used_for, end, &mut subnets),
-                // Where the size requires it, Azure has no NIC without it.
-                is_accelerated: !bed.size.can_be_synthetic() || is_accelerated(bed.kind, *used_for, index),
+                is_accelerated: is_accelerated(bed.kind, bed.size, *used_for, index),
                 has_public_address: nth == 0,
             });
             let nics = nics.collect();

@@ -129,6 +129,18 @@ fn every_rule_is_reported_at_its_line_and_key_with_the_remedy() {
 }
 
 #[test]
+fn size_with_two_vcpus_is_refused_where_a_vm_has_two_accelerated_nics() {
+    let text = "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_D2s_v5\"\ntype = \"dpdk\"\n";
+    let reported = parse(text, "b").expect_err("both NICs are accelerated").to_string();
+    let expected = "b:3: size: is Standard_D2s_v5, which allows accelerated networking on 1 NIC, \
+                    and a bed \"dpdk\" has it on 2 there; sizes that fit: Standard_DS2_v2, ";
+    assert!(reported.starts_with(expected), "{reported}\nis not\n{expected}");
+    for fitting in ["Standard_D4s_v5", "Standard_D2s_v4"] {
+        bed(&text.replace("Standard_D2s_v5", fitting));
+    }
+}
+
+#[test]
 fn availability_set_has_neither_zone_nor_spot_vms() {
     let reported = problems("proximity-group", "availability-set");
     let lines: Vec<&str> = reported.lines().collect();
