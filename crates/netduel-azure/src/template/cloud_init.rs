@@ -1,9 +1,12 @@
-//! What cloud-init does in a VM at its first boot: packages, limits that netduel would meet otherwise, and routes between the subnets of a test
-//! network. It tunes nothing. Pure.
+//! What cloud-init does in a VM at its first boot: packages, limits that netduel would meet otherwise, modules and routes for DPDK, and routes
+//! between the subnets of a test network. It tunes nothing. Pure.
 use netduel_model::bed::layout::Vm;
 use netduel_model::bed::{Bed, BedType, Image, Layout};
 use serde_json::{Value, json};
 
+use super::guest_dpdk::{
+    MODULES_FILE, MODULES_TEXT, MODULES_UNIT, NO_ROUTES_TEXT, network_file, test_interface,
+};
 use super::guest_routes::{NETWORKD_FILE, NETWORKD_TEXT, SCRIPT_FILE, UNIT, UNIT_FILE, UNIT_TEXT, script};
 
 /// The file with the limits. The system reads it at each boot.
@@ -20,7 +23,10 @@ const LIMITS: [(&str, u32); 3] = [
 /// Packages: the daemon that reads the name of the physical host, and DPDK where the bed is for it.
 fn packages(bed: &Bed) -> Vec<&'static str> {
     let (daemon, dpdk): (&str, &[&str]) = match bed.image {
-        Image::Ubuntu2404 => ("linux-cloud-tools-azure", &["dpdk-dev"]),
+        // The package of all drivers may leave out that of MANA.
+        Image::Ubuntu2404 => {
+            ("linux-cloud-tools-azure", &["dpdk-dev", "librte-meta-net", "librte-net-mana24"])
+        }
         Image::Debian12 => ("hyperv-daemons", &["dpdk-dev", "librte-meta-net"]),
         // No package with testpmd is known.
         Image::AzureLinux3 => ("hyperv-daemons", &[]),
@@ -54,6 +60,17 @@ fn set_limits(steps: &mut Steps) {
     steps.run(&["sysctl", "--load", LIMITS_FILE]);
 }
 
+fn prepare_for_dpdk(bed: &Bed, vm: &Vm, steps: &mut Steps) {
+    steps.write(MODULES_FILE, MODULES_TEXT);
+    steps.run(&["systemctl", "restart", MODULES_UNIT]);
+    let Some(interface) = test_interface(vm) else { return };
+    if let Some(file) = network_file(bed.image, &interface) {
+        steps.write(&file, NO_ROUTES_TEXT);
+        steps.run(&["networkctl", "reload"]);
+        steps.run(&["networkctl", "reconfigure", &interface]);
+    }
+}
+
 fn add_routes(script: &str, steps: &mut Steps) {
     steps.files.push(json!({ "path": SCRIPT_FILE, "content": script, "permissions": "0755" }));
     steps.write(UNIT_FILE, UNIT_TEXT);
@@ -66,6 +83,10 @@ fn add_routes(script: &str, steps: &mut Steps) {
 fn configuration(bed: &Bed, layout: &Layout, vm: &Vm) -> String {
     let mut steps = Steps::default();
     set_limits(&mut steps);
+    if bed.kind == BedType::Dpdk {
+        prepare_for_dpdk(bed, vm, &mut steps);
+    }
+    // At last: a network that is configured anew can lose routes.
     if let Some(script) = script(layout, vm) {
         add_routes(&script, &mut steps);
     }
@@ -108,7 +129,10 @@ mod tests {
     #[test]
     fn packages_are_those_of_the_image_and_of_the_type() {
         assert_eq!(read("")["packages"], json!(["linux-cloud-tools-azure"]));
-        assert_eq!(read("type = \"dpdk\"")["packages"], json!(["linux-cloud-tools-azure", "dpdk-dev"]));
+        assert_eq!(
+            read("type = \"dpdk\"")["packages"],
+            json!(["linux-cloud-tools-azure", "dpdk-dev", "librte-meta-net", "librte-net-mana24"])
+        );
         let debian = read("type = \"dpdk\"\nimage = \"debian-12\"");
         assert_eq!(debian["packages"], json!(["hyperv-daemons", "dpdk-dev", "librte-meta-net"]));
         assert_eq!(read("image = \"azure-linux-3\"")["packages"], json!(["hyperv-daemons"]));
@@ -138,6 +162,24 @@ mod tests {
         assert!(script.contains("\nroute -4 10.77.1.0/24 10.77.2.0/24 10.77.1.1\n"), "{script}");
         let commands = read["runcmd"].as_array().expect("a list");
         assert_eq!(commands.last(), Some(&json!(["systemctl", "enable", "--now", UNIT])));
+    }
+
+    #[test]
+    fn bed_for_dpdk_has_its_modules_and_no_default_route_by_the_test_nic() {
+        for (image, tool) in [("ubuntu-24.04", "netplan"), ("azure-linux-3", "cloud-init")] {
+            let read = read(&format!("type = \"dpdk\"\nimage = \"{image}\""));
+            let modules = &read["write_files"][1];
+            assert_eq!(modules["path"], "/etc/modules-load.d/netduel.conf");
+            assert_eq!(modules["content"], "mana_ib\nuio_hv_generic\n");
+            let network = &read["write_files"][2];
+            let file = format!("/etc/systemd/network/10-{tool}-eth1.network.d/90-netduel.conf");
+            assert_eq!(network["path"], json!(file));
+            let content = network["content"].as_str().expect("a text");
+            assert!(content.contains("[DHCPv4]\nUseRoutes=no\n"), "{content}");
+            let commands = read["runcmd"].as_array().expect("a list");
+            assert!(commands.contains(&json!(["systemctl", "restart", "systemd-modules-load.service"])));
+            assert_eq!(commands.last(), Some(&json!(["networkctl", "reconfigure", "eth1"])));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Names of resources are those of the layout, which have plain characters only, so they can stand in expressions.
 mod cloud_init;
+mod guest_dpdk;
 mod guest_routes;
 pub mod types;
 

@@ -56,7 +56,7 @@ fn entries(folder: &Path) -> Vec<String> {
 pub fn package(driver: &str) -> String {
     match driver {
         // Debian 12 and Ubuntu 22.04 build DPDK without it, because their rdma-core is too old.
-        "mana" => "Debian's and Ubuntu's packages of DPDK have no MANA driver where their rdma-core has none: build DPDK 23.11 or newer \
+        "mana" => "on Ubuntu 24.04 it is in `librte-net-mana24`; where the packages of DPDK have no MANA driver, build DPDK 23.11 or newer \
                    beside rdma-core 44 or newer, and name its testpmd by `program`"
             .to_owned(),
         _ => format!("on Debian 12 it is in `librte-net-{}23`", driver.replace('_', "-")),
@@ -66,6 +66,12 @@ pub fn package(driver: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn package_of_the_mana_driver_is_named() {
+        assert!(package("mana").contains("librte-net-mana24") && package("mana").contains("`program`"));
+        assert_eq!(package("af_xdp"), "on Debian 12 it is in `librte-net-af-xdp23`");
+    }
 
     #[test]
     fn drivers_of_packages_and_builds_are_found() {
