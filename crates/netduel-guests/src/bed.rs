@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
 use crate::bed_folder::BedFolder;
 use crate::error::{Error, Result, file};
@@ -15,6 +16,7 @@ use crate::program::not_started;
 use crate::qemu::{self, Machine};
 use crate::scene::Scene;
 use crate::set_up;
+use crate::stopwatch::Stopwatch;
 
 /// Set in every process of a bed: the path of its folder.
 pub const BED_VARIABLE: &str = "NETDUEL_BED";
@@ -37,12 +39,16 @@ pub struct Bed {
     /// The process namespace. Entering a namespace whose first process ended fails, even when another process has its id.
     process_namespace: File,
     folder: BedFolder,
+    /// What a boot had reached, and how long after its start.
+    boot_times: Vec<(&'static str, Duration)>,
 }
 
 impl Bed {
     /// Makes the namespaces, boots both guests of the scene and sets up their interfaces.
     pub fn boot(prepared: &Prepared, scene: &'static Scene) -> Result<Self> {
+        let watch = Stopwatch::start();
         let mut bed = Self::empty(prepared, scene)?;
+        bed.boot_times.push(("namespaces", watch.elapsed()));
         let key = bed.folder.make_key()?;
         for (name, number) in NAMES.into_iter().zip(1..) {
             let machine = Machine { scene, name, number, key: &key };
@@ -56,10 +62,12 @@ impl Bed {
         for (name, guest) in NAMES.into_iter().zip(&mut bed.guests) {
             ports.push((name, guest.ssh_port()?));
         }
+        bed.boot_times.push(("control of QEMU", watch.elapsed()));
         bed.folder.write_ssh_config(&ports)?;
         for guest in &bed.guests {
             guest.wait_until_ready()?;
         }
+        bed.boot_times.push(("ssh servers", watch.elapsed()));
         // At a time: each guest has a core, and waits for its links.
         let set_up = |(guest, number): (&Guest, u8)| guest.ssh(&set_up::script(scene, number)).map(drop);
         std::thread::scope(|scope| {
@@ -70,6 +78,7 @@ impl Bed {
                 .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             joined.collect::<Result<()>>()
         })?;
+        bed.boot_times.push(("interfaces", watch.elapsed()));
         Ok(bed)
     }
 
@@ -120,12 +129,25 @@ impl Bed {
         };
         let path = PathBuf::from(format!("/proc/{first_process}/ns/pid"));
         let process_namespace = File::open(&path).map_err(file("open", &path))?;
-        Ok(Self { guests: Vec::new(), holder, lifeline, first_process, process_namespace, folder })
+        Ok(Self {
+            guests: Vec::new(),
+            holder,
+            lifeline,
+            first_process,
+            process_namespace,
+            folder,
+            boot_times: Vec::new(),
+        })
     }
 
     /// Both guests; none in an empty bed.
     pub fn guests(&mut self) -> &mut [Guest] {
         &mut self.guests
+    }
+
+    /// What the boot had reached, in order, and how long after its start; nothing in an empty bed.
+    pub fn boot_times(&self) -> &[(&'static str, Duration)] {
+        &self.boot_times
     }
 
     /// A command in the namespaces of the bed; it ends with the bed.

@@ -18,6 +18,7 @@ mod qemu;
 mod qmp;
 mod scene;
 mod set_up;
+mod stopwatch;
 mod watched;
 
 pub use bed::{BED_VARIABLE, Bed};
@@ -26,3 +27,4 @@ pub use guest::Guest;
 pub use kernels::Kernel;
 pub use prepared::{FOLDER_VARIABLE, OBSTACLE_VARIABLE, Prepared};
 pub use scene::{Device, Function, Nic, Role, SCENES, Scene};
+pub use stopwatch::Stopwatch;

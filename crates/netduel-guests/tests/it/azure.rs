@@ -113,7 +113,7 @@ fn prepare(bed: &Bed) -> Coordinator {
 
 #[test]
 fn bed_of_guests_proves_the_virtual_function_and_refuses_claims_that_are_wrong() {
-    with_scene("igb", &[1, 3], |mut bed| {
+    with_scene("igb", &[1, 3], |mut bed, _| {
         let coordinator = prepare(&bed);
         let key = coordinator.file("key.pub", "ssh-ed25519 AAAAC3Nz me@here\n");
         let file = coordinator.file(

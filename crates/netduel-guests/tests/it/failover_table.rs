@@ -72,11 +72,11 @@ fn failovers_of_guests_stand_beside_those_of_the_lab() {
     println!("| path | case | event | outage up, median and max | outage down | lost up, down | recovery |");
     println!("|---|---|---|---|---|---|---|");
     lab();
-    with_scene("e1000e", &[1, 2], |mut bed| {
+    with_scene("e1000e", &[1, 2], |mut bed, _| {
         below_net_failover(&mut bed);
         end(bed);
     });
-    with_scene("hotplug", &[1], |mut bed| {
+    with_scene("hotplug", &[1], |mut bed, _| {
         below_a_bond(&mut bed);
         end(bed);
     });

@@ -15,6 +15,7 @@ mod older_kernels;
 mod scenes;
 mod states;
 mod stepped;
+mod timed;
 mod treatments;
 
 use std::fs;

@@ -10,7 +10,7 @@ use super::{end, prepared, run};
 
 #[test]
 fn traffic_runs_on_linux_6_1() {
-    with_scene("linux-6.1", &[1], |mut bed| {
+    with_scene("linux-6.1", &[1], |mut bed, _| {
         check(&mut bed, "6.1.");
         end(bed);
     });
@@ -25,7 +25,7 @@ fn traffic_runs_on_linux_5_10() {
             "Linux 5.10; run `cargo xtask guests up linux-5.10 true` first, which fetches it",
         );
     }
-    with_scene("linux-5.10", &[1], |mut bed| {
+    with_scene("linux-5.10", &[1], |mut bed, _| {
         check(&mut bed, "5.10.");
         end(bed);
     });

@@ -14,6 +14,7 @@ use super::inspected::{check_remedies, interface};
 use super::killed::check_killed;
 use super::nic_features::{Nic, check_busy_polling, check_time_stamps, check_xdp};
 use super::states::{check_nodes, check_states};
+use super::timed::Timed;
 use super::treatments::{assert_as_before, check_in_force, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
 
@@ -21,12 +22,19 @@ use super::{assert_nothing_left, end, kill, network_namespace, prepared, process
 static SCENE: Mutex<()> = Mutex::new(());
 
 /// Boots a scene, checks that both guests answer and reach each other in the subnets, and passes the bed on.
-pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
+pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed, Timed)) {
     let Some(prepared) = prepared() else { return };
     // A test that failed has left nothing: its bed ended with it.
     let _alone = SCENE.lock().unwrap_or_else(PoisonError::into_inner);
     let scene = Scene::named(name).unwrap();
+    let timed = Timed(scene.name);
     let mut bed = Bed::boot(&prepared, scene).unwrap_or_else(|error| panic!("failed to {error}"));
+    timed.boot(&bed);
+    timed.check("guests reach each other", || guests_reach_each_other(&mut bed, subnets));
+    timed.check("all checks", || checks(bed, timed));
+}
+
+fn guests_reach_each_other(bed: &mut Bed, subnets: &[u8]) {
     for (guest, peer) in bed.guests().iter().zip([2, 1]) {
         assert_eq!(run(guest, "hostname"), format!("{}\n", guest.name()));
         for subnet in subnets {
@@ -34,32 +42,35 @@ pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed)) {
             assert!(pinged.contains("1 packets received"), "{pinged}");
         }
     }
-    checks(bed);
 }
 
 #[test]
 fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
-    with_scene("igb", &[1, 2, 3], |mut bed| {
+    with_scene("igb", &[1, 2, 3], |mut bed, timed| {
         for guest in bed.guests() {
             let text = run(guest, "netduel inspect");
             println!("{}:\n{text}", guest.name());
             inspected_as_igb(&text);
         }
         let coordinator = Coordinator::new(&bed);
-        data_of_a_client_is_that_of_its_route(&bed, &coordinator);
-        check_remedies(&mut bed, &coordinator);
+        timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&bed, &coordinator));
+        timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         let nic = Nic { interface: "pf0", address: "10.1.0.2" };
-        check_xdp(&mut bed, &coordinator, nic, true);
-        check_in_force(&mut bed, &coordinator, "10.1.0.2", IGB_IN_FORCE);
-        check_refused(&mut bed, &coordinator, "10.1.0.2", IGB_REFUSED);
-        function_below_net_failover_is_not_set_down(&bed, &coordinator);
-        queues_can_change_after_rss(&mut bed, &coordinator);
-        active_function_is_shown_as_active(&bed, &coordinator);
-        check_time_stamps(&mut bed, &coordinator, nic);
-        check_busy_polling(&bed, &coordinator, nic);
-        check_killed(&mut bed, &coordinator);
-        check_states(&mut bed, &coordinator);
-        guest_ends_with_its_qemu(&mut bed);
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, nic, true));
+        timed.check("treatments in force", || {
+            check_in_force(&mut bed, &coordinator, "10.1.0.2", IGB_IN_FORCE);
+        });
+        timed.check("refused treatments", || check_refused(&mut bed, &coordinator, "10.1.0.2", IGB_REFUSED));
+        timed.check("function below net_failover", || {
+            function_below_net_failover_is_not_set_down(&bed, &coordinator);
+        });
+        timed.check("queues after RSS", || queues_can_change_after_rss(&mut bed, &coordinator));
+        timed.check("active function", || active_function_is_shown_as_active(&bed, &coordinator));
+        timed.check("time stamps", || check_time_stamps(&mut bed, &coordinator, nic));
+        timed.check("busy polling", || check_busy_polling(&bed, &coordinator, nic));
+        timed.check("killed processes", || check_killed(&mut bed, &coordinator));
+        timed.check("states", || check_states(&mut bed, &coordinator));
+        timed.check("end of a QEMU", || guest_ends_with_its_qemu(&mut bed));
         let folder = bed.folder().to_owned();
         let namespace = network_namespace(&bed.first_process().to_string()).unwrap();
         kill(bed.first_process());
@@ -75,22 +86,30 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
 
 #[test]
 fn virtio_scene_is_inspected() {
-    with_scene("virtio", &[1, 2], |mut bed| {
+    with_scene("virtio", &[1, 2], |mut bed, timed| {
         let text = run(&bed.guests()[0], "netduel inspect");
         let [two, one] = ["virt0", "virt1"].map(|name| interface_of(&text, name));
         assert!(two.starts_with("virtio_net, up") && two.contains("queues: 2 of at most 2,"), "{text}");
         assert!(one.starts_with("virtio_net, up") && one.contains("queues: 1 of at most 1,"), "{text}");
         let coordinator = Coordinator::new(&bed);
-        emulated_machine_has_no_kvm(&bed, &coordinator);
-        check_remedies(&mut bed, &coordinator);
-        example_of_the_readme_runs(&mut bed, &coordinator);
-        traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
-        check_in_force(&mut bed, &coordinator, "10.1.0.2", VIRTIO_IN_FORCE);
-        check_refused(&mut bed, &coordinator, "10.1.0.2", VIRTIO_REFUSED);
+        timed.check("no KVM", || emulated_machine_has_no_kvm(&bed, &coordinator));
+        timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        timed.check("example of the README", || example_of_the_readme_runs(&mut bed, &coordinator));
+        timed.check("traffic of a trial", || {
+            traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
+        });
+        timed.check("treatments in force", || {
+            check_in_force(&mut bed, &coordinator, "10.1.0.2", VIRTIO_IN_FORCE);
+        });
+        timed.check("refused treatments", || {
+            check_refused(&mut bed, &coordinator, "10.1.0.2", VIRTIO_REFUSED);
+        });
         let nic = Nic { interface: "virt0", address: "10.1.0.2" };
-        check_busy_polling(&bed, &coordinator, nic);
-        check_xdp(&mut bed, &coordinator, nic, true);
-        run_is_whole_over_a_slow_and_lossy_connection(&mut bed, &coordinator);
+        timed.check("busy polling", || check_busy_polling(&bed, &coordinator, nic));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, nic, true));
+        timed.check("slow and lossy connection", || {
+            run_is_whole_over_a_slow_and_lossy_connection(&mut bed, &coordinator);
+        });
         bed.guests()[0].power_off().unwrap();
         end(bed);
     });
@@ -98,22 +117,26 @@ fn virtio_scene_is_inspected() {
 
 #[test]
 fn vmxnet3_scene_is_inspected() {
-    with_scene("vmxnet3", &[1, 2], |mut bed| {
+    with_scene("vmxnet3", &[1, 2], |mut bed, timed| {
         let text = run(&bed.guests()[1], "netduel inspect");
         let nic = interface_of(&text, "vmx0");
         assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2,"), "{text}");
         let coordinator = Coordinator::new(&bed);
-        check_remedies(&mut bed, &coordinator);
-        check_in_force(&mut bed, &coordinator, "10.1.0.2", VMXNET3_IN_FORCE);
-        check_refused(&mut bed, &coordinator, "10.1.0.2", VMXNET3_REFUSED);
-        check_nodes(&bed, &coordinator);
+        timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        timed.check("treatments in force", || {
+            check_in_force(&mut bed, &coordinator, "10.1.0.2", VMXNET3_IN_FORCE);
+        });
+        timed.check("refused treatments", || {
+            check_refused(&mut bed, &coordinator, "10.1.0.2", VMXNET3_REFUSED);
+        });
+        timed.check("NUMA nodes", || check_nodes(&bed, &coordinator));
         end(bed);
     });
 }
 
 #[test]
 fn primary_of_the_e1000e_scene_leaves_and_returns() {
-    with_scene("e1000e", &[1, 2], |mut bed| {
+    with_scene("e1000e", &[1, 2], |mut bed, timed| {
         let guest = &mut bed.guests()[0];
         let text = run(guest, "netduel inspect");
         assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
@@ -128,22 +151,28 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         let text = run(guest, "netduel inspect");
         assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
         let coordinator = Coordinator::new(&bed);
-        check_remedies(&mut bed, &coordinator);
-        removed_primary_returns_with_its_name(&mut bed, &coordinator);
-        dead_path_is_not_recovered(&mut bed, &coordinator);
-        check_in_force(&mut bed, &coordinator, "10.2.0.2", E1000E_IN_FORCE);
-        check_refused(&mut bed, &coordinator, "10.2.0.2", E1000E_REFUSED);
-        check_changes_below_net_failover(&mut bed, &coordinator);
+        timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        timed.check("removed primary", || removed_primary_returns_with_its_name(&mut bed, &coordinator));
+        timed.check("dead path", || dead_path_is_not_recovered(&mut bed, &coordinator));
+        timed.check("treatments in force", || {
+            check_in_force(&mut bed, &coordinator, "10.2.0.2", E1000E_IN_FORCE);
+        });
+        timed.check("refused treatments", || {
+            check_refused(&mut bed, &coordinator, "10.2.0.2", E1000E_REFUSED);
+        });
+        timed.check("changes below net_failover", || {
+            check_changes_below_net_failover(&mut bed, &coordinator);
+        });
         let nic = Nic { interface: "e1k0", address: "10.2.0.2" };
-        check_time_stamps(&mut bed, &coordinator, nic);
-        check_xdp(&mut bed, &coordinator, nic, false);
+        timed.check("time stamps", || check_time_stamps(&mut bed, &coordinator, nic));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, nic, false));
         end(bed);
     });
 }
 
 #[test]
 fn free_ports_of_the_hotplug_scene_take_nics_and_a_bond_of_them_fails_over() {
-    with_scene("hotplug", &[1], |mut bed| {
+    with_scene("hotplug", &[1], |mut bed, timed| {
         let guest = &mut bed.guests()[0];
         for (interface, model) in [("hot0", "igb"), ("hot1", "vmxnet3")] {
             guest.plug_model(interface, model).unwrap();
@@ -158,7 +187,7 @@ fn free_ports_of_the_hotplug_scene_take_nics_and_a_bond_of_them_fails_over() {
             assert!(!run(guest, "ls /sys/class/net").contains(interface));
         }
         let coordinator = Coordinator::new(&bed);
-        check_bond(&mut bed, &coordinator);
+        timed.check("bond", || check_bond(&mut bed, &coordinator));
         end(bed);
     });
 }
