@@ -14,13 +14,23 @@ use serde_json::Value;
 use crate::step;
 use crate::transcript::Transcript;
 
-/// Modules of integration tests that run after everything else, one test at a time. Those that compare figures would find the other tests as
-/// the bottleneck, and in the same run of the harness they would keep its threads waiting; one steps the clock of the machine; guests on
-/// emulated processors need all cores. The empty name means all modules.
-const ALONE: [(&str, &[&str]); 2] = [
-    (
-        "netduel/it",
-        &[
+/// Tests of a binary that run after everything else.
+struct Alone {
+    /// The binary.
+    name: &'static str,
+    /// The modules of its integration tests. The empty name means all modules.
+    modules: &'static [&'static str],
+    /// The number of these tests that run at a time.
+    threads: usize,
+}
+
+/// Those that compare figures would find the other tests as the bottleneck, and in the same run of the harness they would keep its threads
+/// waiting; one steps the clock of the machine: one at a time. Guests on emulated processors need all cores, and two scenes of them at a time
+/// use them.
+static ALONE: [Alone; 2] = [
+    Alone {
+        name: "netduel/it",
+        modules: &[
             "truth::cap::",
             "truth::clock::",
             "truth::counts::",
@@ -30,8 +40,9 @@ const ALONE: [(&str, &[&str]); 2] = [
             "truth::limits::",
             "under_load::",
         ],
-    ),
-    ("netduel_guests/it", &[""]),
+        threads: 1,
+    },
+    Alone { name: "netduel_guests/it", modules: &[""], threads: 2 },
 ];
 
 /// The number of tests that the harness runs at a time.
@@ -69,19 +80,20 @@ impl TestBinary {
 
     /// The arguments for the harness that leave out the tests of [`Self::alone`].
     pub fn beside_others(&self) -> Vec<String> {
-        self.alone().iter().flat_map(|module| ["--skip".to_owned(), (*module).to_owned()]).collect()
+        let modules = self.alone().into_iter().flat_map(|alone| alone.modules);
+        modules.flat_map(|module| ["--skip".to_owned(), (*module).to_owned()]).collect()
     }
 
-    /// The arguments for the harness that select the tests of [`Self::alone`], one at a time.
+    /// The arguments for the harness that select the tests of [`Self::alone`], and as many at a time as may be.
     pub fn after_others(&self) -> Option<Vec<String>> {
-        let modules = self.alone().iter().map(|module| (*module).to_owned());
-        let arguments: Vec<String> = modules.chain(["--test-threads=1".to_owned()]).collect();
-        (arguments.len() > 1).then_some(arguments)
+        let alone = self.alone()?;
+        let modules = alone.modules.iter().map(|module| (*module).to_owned());
+        Some(modules.chain([format!("--test-threads={}", alone.threads)]).collect())
     }
 
-    /// The modules of it that run after everything else.
-    fn alone(&self) -> &'static [&'static str] {
-        ALONE.iter().find(|(name, _)| *name == self.name).map_or(&[], |(_, modules)| *modules)
+    /// What of it runs after everything else.
+    fn alone(&self) -> Option<&'static Alone> {
+        ALONE.iter().find(|alone| alone.name == self.name)
     }
 
     /// The command that runs its tests. `arguments` are for the test harness.
@@ -198,7 +210,8 @@ mod tests {
         let binary = TestBinary::from_message(&message("test", "it", true)).unwrap();
         let of = |name: &str| TestBinary { name: name.to_owned(), ..binary.clone() };
         assert_eq!(of("netduel_guests/it").beside_others(), ["--skip", ""]);
-        assert_eq!(of("netduel_guests/it").after_others().unwrap(), ["", "--test-threads=1"]);
+        // Two scenes of guests at a time; what compares figures has the machine for itself.
+        assert_eq!(of("netduel_guests/it").after_others().unwrap(), ["", "--test-threads=2"]);
         let (beside, after) = (of("netduel/it").beside_others(), of("netduel/it").after_others().unwrap());
         assert_eq!(beside[..4], ["--skip", "truth::cap::", "--skip", "truth::clock::"]);
         assert_eq!(after[..2], ["truth::cap::", "truth::clock::"]);

@@ -12,6 +12,7 @@ mod killed;
 mod lifetime;
 mod nic_features;
 mod older_kernels;
+mod places;
 mod scenes;
 mod states;
 mod stepped;

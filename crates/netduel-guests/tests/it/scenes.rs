@@ -1,6 +1,5 @@
 //! What guests of a scene are: one boot for all checks of a scene.
 use std::fs;
-use std::sync::{Mutex, PoisonError};
 
 use netduel_guests::{Bed, Scene};
 
@@ -13,19 +12,21 @@ use super::failover::{check_bond, check_changes_below_net_failover};
 use super::inspected::{check_remedies, interface};
 use super::killed::check_killed;
 use super::nic_features::{Nic, check_busy_polling, check_time_stamps, check_xdp};
+use super::places::Places;
 use super::states::{check_nodes, check_states};
 use super::timed::Timed;
 use super::treatments::{assert_as_before, check_in_force, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
 
-/// One scene at a time, whatever the threads of the harness: emulated processors need all cores, or deadlines in the guests pass.
-static SCENE: Mutex<()> = Mutex::new(());
+/// Two scenes at a time: QEMU emulates each guest on one core, and most checks use one guest or wait. With more of them deadlines in the
+/// guests pass.
+static SCENES: Places = Places::new(2);
 
 /// Boots a scene, checks that both guests answer and reach each other in the subnets, and passes the bed on.
 pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed, Timed)) {
     let Some(prepared) = prepared() else { return };
     // A test that failed has left nothing: its bed ended with it.
-    let _alone = SCENE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _place = SCENES.take();
     let scene = Scene::named(name).unwrap();
     let timed = Timed(scene.name);
     let mut bed = Bed::boot(&prepared, scene).unwrap_or_else(|error| panic!("failed to {error}"));
