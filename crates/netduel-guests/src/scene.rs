@@ -102,7 +102,7 @@ pub const SCENES: &[Scene] = &[
         about: "igb with two virtual functions: one under net_failover with its standby, one alone",
         kernel: Kernel::Backports,
         has_nodes: false,
-        ssh_keepalive_s: 10,
+        ssh_keepalive_s: 4,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(3), device: Device::Standby },
             Nic {
