@@ -52,34 +52,33 @@ pub fn check_xdp(bed: &mut Bed, coordinator: &Coordinator, nic: Nic, is_native: 
     let features = &interface(&document["hosts"][0], nic.interface)["xdp_features"];
     let has = |feature: &str| features.as_array().unwrap().iter().any(|one| *one == feature);
     assert_eq!(has("basic"), is_native, "{features:#}");
-    let workloads = ["xdp", "count"].map(|receiver| {
-        format!(
-            "[[workloads]]\nname = \"{receiver}\"\ntype = \"pps\"\ngenerator = \"xdp\"\nreceiver = \"{receiver}\"\n\
-             duration = \"1 s\"\nflows = 1\npacket_rate = \"1000 /s\"\n"
-        )
-    });
-    let plan = plan(nic.address, TWO_ARMS, &workloads.concat(), 2);
-    let report = assert_as_before(bed, |bed| coordinator.report(bed, &plan));
-    assert_all_valid(&report, 8);
-    for (workload, receiver) in report["workloads"].as_array().unwrap().iter().zip(["xdp", "count"]) {
-        for arm in workload["arms"].as_array().unwrap() {
-            let packets = &arm["packets"][0];
-            assert!(packets["received"].as_u64().unwrap() > 0, "{packets:#}");
-            let [sending, receiving] = &packets["spread"].as_array().unwrap()[..] else {
-                panic!("two ends: {packets:#}")
-            };
-            assert_eq!(receiving["mode"], if is_native { "native" } else { "generic" }, "{receiving:#}");
-            assert_eq!(receiving["zero_copy"].is_boolean(), receiver == "xdp", "{receiving:#}");
-            // A driver that shares frames may still copy those of a device without enough queues.
-            if !has("xsk-zerocopy") {
-                assert_ne!(receiving["zero_copy"], true, "{receiving:#}");
-                assert_eq!(sending["zero_copy"], false, "{sending:#}");
-            }
+    let report = assert_as_before(bed, |bed| coordinator.report(bed, &plan(nic.address, XDP_ARMS, XDP, 2)));
+    assert_all_valid(&report, 4);
+    for (arm, (receiver, _)) in arms_of(&report).iter().zip(XDP_ARMS) {
+        let packets = &arm["packets"][0];
+        assert_eq!(packets["receiver"], *receiver, "{packets:#}");
+        assert!(packets["received"].as_u64().unwrap() > 0, "{packets:#}");
+        let [sending, receiving] = &packets["spread"].as_array().unwrap()[..] else {
+            panic!("two ends: {packets:#}")
+        };
+        assert_eq!(receiving["mode"], if is_native { "native" } else { "generic" }, "{receiving:#}");
+        assert_eq!(receiving["zero_copy"].is_boolean(), *receiver == "xdp", "{receiving:#}");
+        // A driver that shares frames may still copy those of a device without enough queues.
+        if !has("xsk-zerocopy") {
+            assert_ne!(receiving["zero_copy"], true, "{receiving:#}");
+            assert_eq!(sending["zero_copy"], false, "{sending:#}");
         }
     }
 }
 
 const TWO_ARMS: &[(&str, &str)] = &[("one", ""), ("two", "")];
+
+/// An arm for each receiver that has an XDP program, by its name.
+const XDP_ARMS: &[(&str, &str)] =
+    &[("xdp", "set = { receiver = \"xdp\" }"), ("count", "set = { receiver = \"count\" }")];
+
+const XDP: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\ngenerator = \"xdp\"\n\
+     duration = \"1 s\"\nflows = 1\npacket_rate = \"1000 /s\"\n";
 
 /// The arms of the only workload of a report.
 #[track_caller]
