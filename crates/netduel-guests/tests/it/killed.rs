@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::coordinator::{Coordinator, warnings};
 use super::stepped::{SteppedRun, Steps};
-use super::treatments::assert_as_before;
+use super::treatments::LastState;
 use super::{kill, processes, run};
 
 /// The receive ring of the client's NIC.
@@ -19,10 +19,10 @@ const GUARD: &str = "undo-guard";
 const SECONDS: u32 = 20;
 
 /// The settings of a guest return after the loss of processes and of the network.
-pub fn check_killed(bed: &mut Bed, coordinator: &Coordinator) {
+pub fn check_killed(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState) {
     let before = ring(&bed.guests()[0]);
     assert_ne!(before, "512");
-    assert_as_before(bed, |bed| {
+    state.is_kept_by(bed, |bed| {
         guard_agent_and_connection_are_killed(bed, coordinator, &before);
         agent_is_killed_with_its_guard_and_the_network_fails(bed, coordinator, &before);
     });

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::coordinator::{Coordinator, assert_all_valid, plan, warnings};
 use super::inspected::interface;
 use super::run;
-use super::treatments::assert_as_before;
+use super::treatments::LastState;
 
 /// An interface of guest a, and the address of the same interface of guest b.
 #[derive(Debug, Clone, Copy)]
@@ -47,12 +47,19 @@ pub fn check_busy_polling(bed: &Bed, coordinator: &Coordinator, nic: Nic) {
 
 /// AF_XDP at both ends, and an XDP program that counts: in the driver where that has XDP, and with frames that are copied where the driver
 /// does not share them. No program stays on an interface. igb restarts the interface for its program: no trial sees that.
-pub fn check_xdp(bed: &mut Bed, coordinator: &Coordinator, nic: Nic, is_native: bool) {
+pub fn check_xdp(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    state: &mut LastState,
+    nic: Nic,
+    is_native: bool,
+) {
     let document = coordinator.inspect(bed, &["ssh:a"]);
     let features = &interface(&document["hosts"][0], nic.interface)["xdp_features"];
     let has = |feature: &str| features.as_array().unwrap().iter().any(|one| *one == feature);
     assert_eq!(has("basic"), is_native, "{features:#}");
-    let report = assert_as_before(bed, |bed| coordinator.report(bed, &plan(nic.address, XDP_ARMS, XDP, 2)));
+    let plan = plan(nic.address, XDP_ARMS, XDP, 2);
+    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
     assert_all_valid(&report, 4);
     for (arm, (receiver, _)) in arms_of(&report).iter().zip(XDP_ARMS) {
         let packets = &arm["packets"][0];

@@ -15,7 +15,7 @@ use super::nic_features::{Nic, check_busy_polling, check_time_stamps, check_xdp}
 use super::places::Places;
 use super::states::{check_nodes, check_states};
 use super::timed::Timed;
-use super::treatments::{assert_as_before, check_in_force, check_refused};
+use super::treatments::{LastState, check_in_force, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
 
 /// Two scenes at a time: QEMU emulates each guest on one core, and most checks use one guest or wait. With more of them deadlines in the
@@ -54,22 +54,26 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
             inspected_as_igb(&text);
         }
         let coordinator = Coordinator::new(&bed);
+        let mut state = LastState::default();
         timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&bed, &coordinator));
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         let nic = Nic { interface: "pf0", address: "10.1.0.2" };
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, nic, true));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, true));
         timed.check("treatments in force", || {
-            check_in_force(&mut bed, &coordinator, "10.1.0.2", IGB_IN_FORCE);
+            check_in_force(&mut bed, &coordinator, &mut state, "10.1.0.2", IGB_IN_FORCE);
         });
-        timed.check("refused treatments", || check_refused(&mut bed, &coordinator, "10.1.0.2", IGB_REFUSED));
+        timed.check("refused treatments", || {
+            check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", IGB_REFUSED);
+        });
         timed.check("function below net_failover", || {
             function_below_net_failover_is_not_set_down(&bed, &coordinator);
         });
-        timed.check("queues after RSS", || queues_can_change_after_rss(&mut bed, &coordinator));
         timed.check("active function", || active_function_is_shown_as_active(&bed, &coordinator));
         timed.check("time stamps", || check_time_stamps(&mut bed, &coordinator, nic));
         timed.check("busy polling", || check_busy_polling(&bed, &coordinator, nic));
-        timed.check("killed processes", || check_killed(&mut bed, &coordinator));
+        timed.check("killed processes", || check_killed(&mut bed, &coordinator, &mut state));
+        // Last: it changes the queues itself.
+        timed.check("queues after RSS", || queues_can_change_after_rss(&mut bed, &coordinator, &mut state));
         timed.check("states", || check_states(&mut bed, &coordinator));
         timed.check("end of a QEMU", || guest_ends_with_its_qemu(&mut bed));
         let folder = bed.folder().to_owned();
@@ -93,6 +97,7 @@ fn virtio_scene_is_inspected() {
         assert!(two.starts_with("virtio_net, up") && two.contains("queues: 2 of at most 2,"), "{text}");
         assert!(one.starts_with("virtio_net, up") && one.contains("queues: 1 of at most 1,"), "{text}");
         let coordinator = Coordinator::new(&bed);
+        let mut state = LastState::default();
         timed.check("no KVM", || emulated_machine_has_no_kvm(&bed, &coordinator));
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("example of the README", || example_of_the_readme_runs(&mut bed, &coordinator));
@@ -100,14 +105,14 @@ fn virtio_scene_is_inspected() {
             traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
         });
         timed.check("treatments in force", || {
-            check_in_force(&mut bed, &coordinator, "10.1.0.2", VIRTIO_IN_FORCE);
+            check_in_force(&mut bed, &coordinator, &mut state, "10.1.0.2", VIRTIO_IN_FORCE);
         });
         timed.check("refused treatments", || {
-            check_refused(&mut bed, &coordinator, "10.1.0.2", VIRTIO_REFUSED);
+            check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", VIRTIO_REFUSED);
         });
         let nic = Nic { interface: "virt0", address: "10.1.0.2" };
         timed.check("busy polling", || check_busy_polling(&bed, &coordinator, nic));
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, nic, true));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, true));
         timed.check("slow and lossy connection", || {
             run_is_whole_over_a_slow_and_lossy_connection(&mut bed, &coordinator);
         });
@@ -123,12 +128,13 @@ fn vmxnet3_scene_is_inspected() {
         let nic = interface_of(&text, "vmx0");
         assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2,"), "{text}");
         let coordinator = Coordinator::new(&bed);
+        let mut state = LastState::default();
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("treatments in force", || {
-            check_in_force(&mut bed, &coordinator, "10.1.0.2", VMXNET3_IN_FORCE);
+            check_in_force(&mut bed, &coordinator, &mut state, "10.1.0.2", VMXNET3_IN_FORCE);
         });
         timed.check("refused treatments", || {
-            check_refused(&mut bed, &coordinator, "10.1.0.2", VMXNET3_REFUSED);
+            check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", VMXNET3_REFUSED);
         });
         timed.check("NUMA nodes", || check_nodes(&bed, &coordinator));
         end(bed);
@@ -152,21 +158,23 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         let text = run(guest, "netduel inspect");
         assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
         let coordinator = Coordinator::new(&bed);
+        let mut state = LastState::default();
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("removed primary", || removed_primary_returns_with_its_name(&mut bed, &coordinator));
-        timed.check("dead path", || dead_path_is_not_recovered(&mut bed, &coordinator));
+        timed.check("dead path", || dead_path_is_not_recovered(&mut bed, &coordinator, &mut state));
         timed.check("treatments in force", || {
-            check_in_force(&mut bed, &coordinator, "10.2.0.2", E1000E_IN_FORCE);
+            check_in_force(&mut bed, &coordinator, &mut state, "10.2.0.2", E1000E_IN_FORCE);
         });
         timed.check("refused treatments", || {
-            check_refused(&mut bed, &coordinator, "10.2.0.2", E1000E_REFUSED);
-        });
-        timed.check("changes below net_failover", || {
-            check_changes_below_net_failover(&mut bed, &coordinator);
+            check_refused(&mut bed, &coordinator, &mut state, "10.2.0.2", E1000E_REFUSED);
         });
         let nic = Nic { interface: "e1k0", address: "10.2.0.2" };
         timed.check("time stamps", || check_time_stamps(&mut bed, &coordinator, nic));
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, nic, false));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, false));
+        // Last: it changes the guests itself.
+        timed.check("changes below net_failover", || {
+            check_changes_below_net_failover(&mut bed, &coordinator);
+        });
         end(bed);
     });
 }
@@ -221,11 +229,11 @@ fn function_below_net_failover_is_not_set_down(bed: &Bed, coordinator: &Coordina
 }
 
 /// RSS leaves the table as the driver made it, so that the number of queues can change.
-fn queues_can_change_after_rss(bed: &mut Bed, coordinator: &Coordinator) {
+fn queues_can_change_after_rss(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState) {
     let rss = "treatments = [{ rss = \"equal 1\", interface = \"pf0\" }]";
     let queues = "treatments = [{ queues = 1, interface = \"pf0\" }]";
     let plan = plan("10.1.0.2", &[("rss", rss), ("queues", queues)], FEW_ROUND_TRIPS, 2);
-    let report = assert_as_before(bed, |bed| coordinator.report(bed, &plan));
+    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
     assert_all_valid(&report, 4);
     for guest in bed.guests() {
         run(guest, "ethtool -L pf0 combined 1; ethtool -L pf0 combined 2");
@@ -312,13 +320,13 @@ fn removed_primary_returns_with_its_name(bed: &mut Bed, coordinator: &Coordinato
 }
 
 /// The primary is removed and returns: with its standby the path goes on; without it there is no recovery until the return.
-fn dead_path_is_not_recovered(bed: &mut Bed, coordinator: &Coordinator) {
+fn dead_path_is_not_recovered(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState) {
     let workload = "[[workloads]]\nname = \"failover\"\ntype = \"failover\"\nduration = \"6 s\"\nstreams = 1\n\
          events = [{ at = \"1 s\", do = \"remove\", interface = \"fo0\" }, { at = \"4 s\", do = \"return\", interface = \"fo0\" }]\n";
     let dead = "treatments = [{ command = [\"ip\", \"link\", \"set\", \"fo0nsby\", \"down\"], \
          undo = [\"ip\", \"link\", \"set\", \"fo0nsby\", \"up\"], on = \"client\" }]";
     let plan = plan("10.1.0.2", &[("standby", ""), ("dead", dead)], workload, 2);
-    let report = assert_as_before(bed, |bed| coordinator.report(bed, &plan));
+    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
     assert_all_valid(&report, 4);
     let arms = report["workloads"][0]["arms"].as_array().unwrap();
     let removal = |arm: usize| &arms[arm]["failover"]["events"][0];

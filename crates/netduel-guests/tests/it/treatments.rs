@@ -39,23 +39,38 @@ fn state(guests: &[Guest]) -> Vec<String> {
     })
 }
 
-/// Both guests are as they were.
-#[track_caller]
-pub fn assert_as_before<R>(bed: &mut Bed, work: impl FnOnce(&mut Bed) -> R) -> R {
-    let before = state(bed.guests());
-    let result = work(bed);
-    for (before, after) in before.iter().zip(state(bed.guests())) {
-        let lines = before.lines().zip(after.lines()).filter(|(before, after)| before != after);
-        let differing: Vec<(&str, &str)> = lines.collect();
-        assert!(differing.is_empty(), "before and after: {differing:#?}");
-        assert_eq!(before.lines().count(), after.lines().count(), "{before}\n\n{after}");
+/// The last known state of both guests. The state after a check is that before the next one, also when runs of netduel without this
+/// comparison are between them: they leave nothing either. What changes guests on purpose comes before the first or after the last check.
+#[derive(Debug, Default)]
+pub struct LastState(Option<Vec<String>>);
+
+impl LastState {
+    /// Both guests are after the work as they were.
+    #[track_caller]
+    pub fn is_kept_by<R>(&mut self, bed: &mut Bed, work: impl FnOnce(&mut Bed) -> R) -> R {
+        let before = self.0.take().unwrap_or_else(|| state(bed.guests()));
+        let result = work(bed);
+        let after = state(bed.guests());
+        for (before, after) in before.iter().zip(&after) {
+            let lines = before.lines().zip(after.lines()).filter(|(before, after)| before != after);
+            let differing: Vec<(&str, &str)> = lines.collect();
+            assert!(differing.is_empty(), "before and after: {differing:#?}");
+            assert_eq!(before.lines().count(), after.lines().count(), "{before}\n\n{after}");
+        }
+        self.0 = Some(after);
+        result
     }
-    result
 }
 
 /// Runs two arms, each with some of the treatments on the client. A command treatment after them, which is applied after them, stores what is
 /// shown.
-pub fn check_in_force(bed: &mut Bed, coordinator: &Coordinator, address: &str, table: [&[InForce]; 2]) {
+pub fn check_in_force(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    state: &mut LastState,
+    address: &str,
+    table: [&[InForce]; 2],
+) {
     let keys = [0, 1].map(|arm| {
         let treatments: Vec<String> =
             table[arm].iter().map(|row| format!("{{ {}, on = \"client\" }}, ", row.treatment)).collect();
@@ -69,7 +84,7 @@ pub fn check_in_force(bed: &mut Bed, coordinator: &Coordinator, address: &str, t
         )
     });
     let text = plan(address, &[("first", &keys[0]), ("second", &keys[1])], SHORT, 2);
-    let report = assert_as_before(bed, |bed| coordinator.report(bed, &text));
+    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &text));
     assert_all_valid(&report, 4);
     let rows = (0..).zip(table).flat_map(|(arm, rows)| (0..).zip(rows).map(move |row| (arm, row)));
     for (arm, (index, row)) in rows {
@@ -80,7 +95,13 @@ pub fn check_in_force(bed: &mut Bed, coordinator: &Coordinator, address: &str, t
 }
 
 /// Runs an arm for each treatment on the client, each of which is refused with its reason.
-pub fn check_refused(bed: &mut Bed, coordinator: &Coordinator, address: &str, table: &[Refused]) {
+pub fn check_refused(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    state: &mut LastState,
+    address: &str,
+    table: &[Refused],
+) {
     let keys: Vec<(String, String)> = table
         .iter()
         .enumerate()
@@ -92,7 +113,7 @@ pub fn check_refused(bed: &mut Bed, coordinator: &Coordinator, address: &str, ta
     arms.extend(keys.iter().map(|(name, keys)| (name.as_str(), keys.as_str())));
     // Two refusals of an arm are fewer than those that drop it: each is in the output.
     let plan = coordinator.plan(&plan(address, &arms, SHORT, 2));
-    let printed = assert_as_before(bed, |bed| coordinator.run(bed, &["run", &plan])).expect_code(6);
+    let printed = state.is_kept_by(bed, |bed| coordinator.run(bed, &["run", &plan])).expect_code(6);
     for (index, row) in table.iter().enumerate() {
         let arm = format!(" r{index} ");
         let is_of_arm = |line: &&str| line.contains(&arm) && line.contains("failed");
