@@ -4,8 +4,8 @@ use netduel_guests::{Bed, Scene};
 use serde_json::{Value, json};
 
 use super::coordinator::{Coordinator, assert_all_valid};
-use super::end;
-use super::scenes::with_scene;
+use super::run;
+use super::states::REACH_PEER;
 
 /// Answers to each call of `up`, `run` and `down`, from files beside it.
 const AZ: &str = r#"#!/bin/sh
@@ -90,8 +90,7 @@ fn claim(coordinator: &Coordinator, flags: [bool; 2]) {
     coordinator.file("interfaces.json", &json!([of(1), of(2)].concat()).to_string());
 }
 
-fn prepare(bed: &Bed) -> Coordinator {
-    let coordinator = Coordinator::new(bed);
+fn prepare(coordinator: &Coordinator) {
     coordinator.file("az", AZ);
     let tags = json!({ "netduel": "x", "netduel-created": "1795343407", "netduel-type": "two-nic" });
     coordinator.file(
@@ -107,64 +106,60 @@ fn prepare(bed: &Bed) -> Coordinator {
     });
     coordinator.file("sizes.json", &json!([size]).to_string());
     coordinator.file("machines.json", &json!([machine(1), machine(2)]).to_string());
-    claim(&coordinator, [false, true]);
-    coordinator
+    claim(coordinator, [false, true]);
 }
 
-#[test]
-fn bed_of_guests_proves_the_virtual_function_and_refuses_claims_that_are_wrong() {
-    with_scene("igb", &[1, 3], |mut bed, _| {
-        let coordinator = prepare(&bed);
-        let key = coordinator.file("key.pub", "ssh-ed25519 AAAAC3Nz me@here\n");
-        let file = coordinator.file(
-            "x.toml",
-            &format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_D4s_v3\"\nssh_from = [\"192.0.2.1/32\"]\nssh_key = {key:?}\n"),
-        );
-        coordinator.run(&bed, &["azure", "up", &file]).expect_code(0);
-        let plan = coordinator.plan(PLAN);
+/// The virtual function is proven, and claims that are wrong are refused. The guests are those of the scene `igb`, and as before afterwards.
+pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
+    prepare(coordinator);
+    let key = coordinator.file("key.pub", "ssh-ed25519 AAAAC3Nz me@here\n");
+    let file = coordinator.file(
+        "x.toml",
+        &format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_D4s_v3\"\nssh_from = [\"192.0.2.1/32\"]\nssh_key = {key:?}\n"),
+    );
+    coordinator.run(bed, &["azure", "up", &file]).expect_code(0);
+    let plan = coordinator.plan(PLAN);
 
-        let run = coordinator.run(&bed, &["azure", "run", &plan, "--json"]).expect_code(0);
-        let report = run.document();
-        assert_all_valid(&report, 4);
-        let arms = &report["plan"]["arms"];
-        assert_eq!(arms[0]["expected_interface_client"], "pf0", "{arms:#}");
-        assert_eq!(
-            (&arms[1]["expected_path"], &arms[1]["expected_interface_client"]),
-            (&"vf".into(), &Value::Null),
-            "{arms:#}"
-        );
+    let report = coordinator.run(bed, &["azure", "run", &plan, "--json"]).expect_code(0).document();
+    assert_all_valid(&report, 4);
+    let arms = &report["plan"]["arms"];
+    assert_eq!(arms[0]["expected_interface_client"], "pf0", "{arms:#}");
+    assert_eq!(
+        (&arms[1]["expected_path"], &arms[1]["expected_interface_client"]),
+        (&"vf".into(), &Value::Null),
+        "{arms:#}"
+    );
 
-        // Both directions, at both VMs.
-        claim(&coordinator, [true, false]);
-        let refused = coordinator.run(&bed, &["azure", "run", &plan]).expect_code(12).stderr;
-        for vm in ["vm1", "vm2"] {
-            for part in [
-                format!(
-                    "problem at {vm}: {vm}-synthetic has no virtual function, and Azure claims that it is accelerated"
-                ),
-                format!(
-                    "problem at {vm}: {vm}-accelerated has a virtual function, and Azure claims that it is not accelerated"
-                ),
-            ] {
-                assert!(refused.contains(&part), "{part}: {refused}");
-            }
-        }
-        assert!(
-            refused.contains("vf0 (igbvf, Intel 1 GbE Virtual Function) is the virtual function of fo0"),
-            "{refused}"
-        );
-
-        // A virtual function without a path for traffic.
-        claim(&coordinator, [false, true]);
-        super::run(&bed.guests()[0], "ip link set vf0 down");
-        let refused = coordinator.run(&bed, &["azure", "run", &plan]).expect_code(12).stderr;
-        assert!(
-            refused.contains(
-                "problem at vm1: the virtual function of vm1-accelerated cannot carry traffic: it is down"
+    // Both directions, at both VMs.
+    claim(coordinator, [true, false]);
+    let refused = coordinator.run(bed, &["azure", "run", &plan]).expect_code(12).stderr;
+    for vm in ["vm1", "vm2"] {
+        for part in [
+            format!(
+                "problem at {vm}: {vm}-synthetic has no virtual function, and Azure claims that it is accelerated"
             ),
-            "{refused}"
-        );
-        coordinator.run(&bed, &["azure", "down", "x", "--yes"]).expect_code(0);
-        end(bed);
-    });
+            format!(
+                "problem at {vm}: {vm}-accelerated has a virtual function, and Azure claims that it is not accelerated"
+            ),
+        ] {
+            assert!(refused.contains(&part), "{part}: {refused}");
+        }
+    }
+    assert!(
+        refused.contains("vf0 (igbvf, Intel 1 GbE Virtual Function) is the virtual function of fo0"),
+        "{refused}"
+    );
+
+    // A virtual function without a path for traffic.
+    claim(coordinator, [false, true]);
+    run(&bed.guests()[0], "ip link set vf0 down");
+    let refused = coordinator.run(bed, &["azure", "run", &plan]).expect_code(12).stderr;
+    assert!(
+        refused.contains(
+            "problem at vm1: the virtual function of vm1-accelerated cannot carry traffic: it is down"
+        ),
+        "{refused}"
+    );
+    coordinator.run(bed, &["azure", "down", "x", "--yes"]).expect_code(0);
+    run(&bed.guests()[0], &format!(". /scene.sh; up vf0; {REACH_PEER}"));
 }

@@ -84,7 +84,7 @@ fn agent_is_killed_with_its_guard_and_the_network_fails(
     });
     run(&bed.guests()[1], "until ping -c 1 -W 1 10.1.0.3; do usleep 50000; done");
     set_management_link(&mut bed.guests()[0], true);
-    assert_eq!(run(&bed.guests()[0], "cat /tmp/carrier"), "0\n");
+    assert_eq!(run(&bed.guests()[0], "ip address del 10.1.0.3/24 dev pf0; cat /tmp/carrier"), "0\n");
     let (report, seen) = stepped.report();
     assert!(without_both.contains("failed: host a vanished"), "{seen:#?}");
     assert!(without_network.contains("failed: host a: it has sent nothing for "), "{seen:#?}");

@@ -3,6 +3,7 @@ use std::fs;
 
 use netduel_guests::{Bed, Scene};
 
+use super::azure::check_bed;
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
 use super::device_treatments::{
     E1000E_IN_FORCE, E1000E_REFUSED, IGB_IN_FORCE, IGB_REFUSED, VIRTIO_IN_FORCE, VIRTIO_REFUSED,
@@ -74,6 +75,7 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         timed.check("killed processes", || check_killed(&mut bed, &coordinator, &mut state));
         // Last: it changes the queues itself.
         timed.check("queues after RSS", || queues_can_change_after_rss(&mut bed, &coordinator, &mut state));
+        timed.check("bed of Azure", || check_bed(&mut bed, &coordinator));
         timed.check("states", || check_states(&mut bed, &coordinator));
         timed.check("end of a QEMU", || guest_ends_with_its_qemu(&mut bed));
         let folder = bed.folder().to_owned();

@@ -7,7 +7,7 @@ use super::inspected::interface;
 use super::run;
 
 /// Waits until the other guest answers over net_failover.
-const REACH_PEER: &str = "until ping -c 1 -W 1 10.3.0.2; do usleep 50000; done";
+pub const REACH_PEER: &str = "until ping -c 1 -W 1 10.3.0.2; do usleep 50000; done";
 
 /// States of virtual functions and queues are inspected and remedied. The function with an address of its own is gone afterwards.
 pub fn check_states(bed: &mut Bed, coordinator: &Coordinator) {
