@@ -7,7 +7,7 @@ use netduel_guests::{Bed, Prepared};
 use netduel_test_support::write_program;
 use serde_json::Value;
 
-use super::prepared;
+use super::{prepared, run_in_both};
 
 /// The program, with the configuration of ssh of a bed.
 pub struct Coordinator {
@@ -24,8 +24,9 @@ pub struct Printed {
 
 impl Coordinator {
     /// For the guests of this bed. Its files are in the bed's folder and go with it.
-    pub fn new(bed: &Bed) -> Self {
+    pub fn new(bed: &mut Bed) -> Self {
         let prepared: Prepared = prepared().unwrap();
+        install(bed, &prepared);
         let folder = bed.folder().join("coordinator");
         fs::create_dir(&folder).unwrap();
         // ssh finds the configuration of a user by the password database, not by HOME.
@@ -95,11 +96,26 @@ impl Coordinator {
     }
 }
 
+/// Both guests have the coordinator's build where it looks for one, so that only a test of the copy waits for a copy. A file system of a guest
+/// with an older build gets a copy all the same: the checksum of the file counts.
+fn install(bed: &mut Bed, prepared: &Prepared) {
+    let printed = Command::new(prepared.netduel()).args(["agent", "--checksum"]).output().unwrap();
+    let checksum = String::from_utf8(printed.stdout).unwrap();
+    // The digits of the checksum that name a build.
+    let folder = format!("~/.cache/netduel/{}-{}", env!("CARGO_PKG_VERSION"), &checksum[..16]);
+    run_in_both(bed.guests(), |_| format!("mkdir -p {folder} && ln -s /bin/netduel {folder}/netduel"));
+}
+
 impl Printed {
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
+    }
+
+    /// The hosts that got a copy of the program.
+    pub fn copies(&self) -> usize {
+        self.stderr.matches("copying netduel (").count()
     }
 
     #[track_caller]

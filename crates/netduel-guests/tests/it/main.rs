@@ -23,7 +23,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, OBSTACLE_VARIABLE, Prepared};
+use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, Guest, OBSTACLE_VARIABLE, Prepared};
 use netduel_test_support::{not_requested, skip};
 
 /// The prepared folder; prints why there is none. Without a variable these tests were not requested, which is no skip.
@@ -51,8 +51,19 @@ fn prepared() -> Option<Prepared> {
 
 /// Runs a command in a guest, which has to succeed.
 #[track_caller]
-fn run(guest: &netduel_guests::Guest, script: &str) -> String {
+fn run(guest: &Guest, script: &str) -> String {
     guest.ssh(script).unwrap_or_else(|error| panic!("failed to {error}"))
+}
+
+/// Runs a command in both guests, which has to succeed; at a time, because each guest has a core of its own. Returns what each printed.
+#[track_caller]
+fn run_in_both(guests: &[Guest], script: impl Fn(&Guest) -> String) -> Vec<String> {
+    let scripts: Vec<String> = guests.iter().map(script).collect();
+    std::thread::scope(|scope| {
+        let each = guests.iter().zip(&scripts);
+        let threads: Vec<_> = each.map(|(guest, script)| scope.spawn(move || run(guest, script))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
 }
 
 /// The processes of a bed, by the variable that all of them inherit.

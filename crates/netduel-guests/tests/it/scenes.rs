@@ -54,7 +54,7 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
             println!("{}:\n{text}", guest.name());
             inspected_as_igb(&text);
         }
-        let coordinator = Coordinator::new(&bed);
+        let coordinator = Coordinator::new(&mut bed);
         let mut state = LastState::default();
         timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&bed, &coordinator));
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
@@ -98,7 +98,7 @@ fn virtio_scene_is_inspected() {
         let [two, one] = ["virt0", "virt1"].map(|name| interface_of(&text, name));
         assert!(two.starts_with("virtio_net, up") && two.contains("queues: 2 of at most 2,"), "{text}");
         assert!(one.starts_with("virtio_net, up") && one.contains("queues: 1 of at most 1,"), "{text}");
-        let coordinator = Coordinator::new(&bed);
+        let coordinator = Coordinator::new(&mut bed);
         let mut state = LastState::default();
         timed.check("no KVM", || emulated_machine_has_no_kvm(&bed, &coordinator));
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
@@ -129,7 +129,7 @@ fn vmxnet3_scene_is_inspected() {
         let text = run(&bed.guests()[1], "netduel inspect");
         let nic = interface_of(&text, "vmx0");
         assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2,"), "{text}");
-        let coordinator = Coordinator::new(&bed);
+        let coordinator = Coordinator::new(&mut bed);
         let mut state = LastState::default();
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("treatments in force", || {
@@ -159,7 +159,7 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         run(guest, "ping -c 1 -W 60 10.1.0.2");
         let text = run(guest, "netduel inspect");
         assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
-        let coordinator = Coordinator::new(&bed);
+        let coordinator = Coordinator::new(&mut bed);
         let mut state = LastState::default();
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("removed primary", || removed_primary_returns_with_its_name(&mut bed, &coordinator));
@@ -197,7 +197,7 @@ fn free_ports_of_the_hotplug_scene_take_nics_and_a_bond_of_them_fails_over() {
             guest.unplug(interface).unwrap();
             assert!(!run(guest, "ls /sys/class/net").contains(interface));
         }
-        let coordinator = Coordinator::new(&bed);
+        let coordinator = Coordinator::new(&mut bed);
         timed.check("bond", || check_bond(&mut bed, &coordinator));
         end(bed);
     });
@@ -274,7 +274,7 @@ fn example_of_the_readme_runs(bed: &mut Bed, coordinator: &Coordinator) {
     let few = ["--set", "blocks_min=2", "--set", "blocks_max=2", "--set", "duration=\"500 ms\""];
     let words: Vec<&str> = ["run", &plan, "--json"].into_iter().chain(few).collect();
     let printed = coordinator.run(bed, &words).expect_code(0);
-    assert_eq!(printed.stderr.matches("copying netduel (").count(), 2, "{}", printed.stderr);
+    assert_eq!(printed.copies(), 2, "{}", printed.stderr);
     assert_all_valid(&printed.document(), 4);
 }
 

@@ -2,7 +2,7 @@
 use netduel_guests::{Bed, Guest};
 
 use super::coordinator::{Coordinator, assert_all_valid, plan};
-use super::run;
+use super::{run, run_in_both};
 
 /// A treatment, a command that prints what it changes, and a text of its output while it is in force.
 pub struct InForce {
@@ -31,12 +31,8 @@ const STATE: &str = "for entry in /sys/class/net/*; do \
      grep -H . /sys/class/net/*/queues/*/[rx]ps_cpus /proc/irq/[0-9]*/smp_affinity_list 2>&1; \
      sysctl -a 2>/dev/null | grep -v -e random -e nr_ -e dentry -e inode -e file-nr -e ns_last_pid -e pty -e conntrack_count";
 
-/// The state of both guests, each on a core of its own.
 fn state(guests: &[Guest]) -> Vec<String> {
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = guests.iter().map(|guest| scope.spawn(|| run(guest, STATE))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
+    run_in_both(guests, |_| STATE.to_owned())
 }
 
 /// The last known state of both guests. The state after a check is that before the next one, also when runs of netduel without this
