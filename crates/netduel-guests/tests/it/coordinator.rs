@@ -87,14 +87,13 @@ impl Coordinator {
     /// What `netduel inspect` knows of these targets.
     #[track_caller]
     pub fn inspect(&self, bed: &Bed, words: &[&str]) -> Value {
-        let words: Vec<&str> = ["inspect", "--json", "--no-metadata", "--fail-on", "never"]
-            .iter()
-            .chain(words)
-            .copied()
-            .collect();
+        let words: Vec<&str> = INSPECT.iter().chain(words).copied().collect();
         self.run(bed, &words).expect_code(0).document()
     }
 }
+
+/// The words of `netduel inspect` for its document, whatever it finds.
+pub const INSPECT: [&str; 5] = ["inspect", "--json", "--no-metadata", "--fail-on", "never"];
 
 /// Both guests have the coordinator's build where it looks for one, so that only a test of the copy waits for a copy. A file system of a guest
 /// with an older build gets a copy all the same: the checksum of the file counts.

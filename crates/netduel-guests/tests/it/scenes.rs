@@ -76,7 +76,7 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         // Last: it changes the queues itself.
         timed.check("queues after RSS", || queues_can_change_after_rss(&mut bed, &coordinator, &mut state));
         timed.check("bed of Azure", || check_bed(&mut bed, &coordinator));
-        timed.check("states", || check_states(&mut bed, &coordinator));
+        timed.check("states", || check_states(&mut bed));
         timed.check("end of a QEMU", || guest_ends_with_its_qemu(&mut bed));
         let folder = bed.folder().to_owned();
         let namespace = network_namespace(&bed.first_process().to_string()).unwrap();

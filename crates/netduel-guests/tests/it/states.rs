@@ -2,7 +2,7 @@
 use netduel_guests::{Bed, Guest};
 use serde_json::Value;
 
-use super::coordinator::Coordinator;
+use super::coordinator::{Coordinator, INSPECT};
 use super::inspected::interface;
 use super::run;
 
@@ -10,30 +10,31 @@ use super::run;
 pub const REACH_PEER: &str = "until ping -c 1 -W 1 10.3.0.2; do usleep 50000; done";
 
 /// States of virtual functions and queues are inspected and remedied. The function with an address of its own is gone afterwards.
-pub fn check_states(bed: &mut Bed, coordinator: &Coordinator) {
-    assert_eq!(inspected(bed, coordinator).state(), ("active", Some("vf0")));
-    down_function_is_idle(bed, coordinator);
-    unbound_function_has_no_driver(bed, coordinator);
-    removed_functions_leave_the_synthetic_path(bed, coordinator);
-    function_with_a_late_address_is_unpaired(bed, coordinator);
-    one_queue_of_two_is_found(bed, coordinator);
+pub fn check_states(bed: &mut Bed) {
+    assert_eq!(inspected(&bed.guests()[0]).state(), ("active", Some("vf0")));
+    down_function_is_idle(bed);
+    unbound_function_has_no_driver(bed);
+    removed_functions_leave_the_synthetic_path(bed);
+    function_with_a_late_address_is_unpaired(bed);
+    one_queue_of_two_is_found(bed);
 }
 
 /// The NICs of the scene are at the second of two NUMA nodes.
 pub fn check_nodes(bed: &Bed, coordinator: &Coordinator) {
-    let Inspected(host) = inspected(bed, coordinator);
+    let document = coordinator.inspect(bed, &["ssh:a"]);
+    let host = &document["hosts"][0];
     let nodes = host["facts"]["numa_nodes"].as_array().unwrap();
     let cores: Vec<&Value> = nodes.iter().map(|node| &node["cores"]).collect();
     assert_eq!(cores, [&Value::from(vec![0]), &Value::from(vec![1])], "{nodes:#?}");
     for name in ["vmx0", "virt0"] {
-        assert_eq!(interface(&host, name)["numa_node"], 1, "{:#}", interface(&host, name));
+        assert_eq!(interface(host, name)["numa_node"], 1, "{:#}", interface(host, name));
     }
 }
 
 /// Paired and down: nothing is received until the remedy has run.
-fn down_function_is_idle(bed: &mut Bed, coordinator: &Coordinator) {
+fn down_function_is_idle(bed: &mut Bed) {
     run(&bed.guests()[0], "ip link set vf0 down");
-    let host = inspected(bed, coordinator);
+    let host = inspected(&bed.guests()[0]);
     assert_eq!(host.state(), ("idle", Some("vf0")));
     let guest = &bed.guests()[0];
     let lost = run(guest, "ping -c 1 -W 1 10.3.0.2 || true");
@@ -43,16 +44,16 @@ fn down_function_is_idle(bed: &mut Bed, coordinator: &Coordinator) {
     assert!(finding["why"].as_str().unwrap().contains("nothing is received"), "{finding:#}");
     remedy(guest, finding);
     run(guest, &format!(". /scene.sh; up vf0; {REACH_PEER}"));
-    assert_eq!(inspected(bed, coordinator).state(), ("active", Some("vf0")));
+    assert_eq!(inspected(&bed.guests()[0]).state(), ("active", Some("vf0")));
 }
 
 /// On the bus without a driver: the standby carries the traffic, and the remedy gives the function its driver again.
-fn unbound_function_has_no_driver(bed: &mut Bed, coordinator: &Coordinator) {
+fn unbound_function_has_no_driver(bed: &mut Bed) {
     let guest = &bed.guests()[0];
     let slot = run(guest, "basename $(readlink /sys/class/net/vf0/device)").trim().to_owned();
     let mac = guest.mac("fo0").unwrap();
     run(guest, &format!("echo {slot} > /sys/bus/pci/drivers/igbvf/unbind; {REACH_PEER}"));
-    let host = inspected(bed, coordinator);
+    let host = inspected(&bed.guests()[0]);
     assert_eq!(host.state(), ("no-driver", None));
     assert_eq!(host.accelerated()["slot"], slot.as_str());
     let finding = host.finding("function-without-driver", "fo0");
@@ -60,14 +61,14 @@ fn unbound_function_has_no_driver(bed: &mut Bed, coordinator: &Coordinator) {
     let guest = &bed.guests()[0];
     remedy(guest, finding);
     run(guest, &format!(". /scene.sh; rename {mac} igbvf vf0; up vf0; {REACH_PEER}"));
-    assert_eq!(inspected(bed, coordinator).state(), ("active", Some("vf0")));
+    assert_eq!(inspected(&bed.guests()[0]).state(), ("active", Some("vf0")));
 }
 
 /// Taken away by the physical function: there is no function, which outside of a cloud is no fault.
-fn removed_functions_leave_the_synthetic_path(bed: &mut Bed, coordinator: &Coordinator) {
+fn removed_functions_leave_the_synthetic_path(bed: &mut Bed) {
     let remove = format!("echo 0 > /sys/class/net/pf0/device/sriov_numvfs; {REACH_PEER}");
     run(&bed.guests()[0], &remove);
-    let host = inspected(bed, coordinator);
+    let host = inspected(&bed.guests()[0]);
     assert_eq!(host.state(), ("synthetic-only", None));
     let about_functions =
         ["vf-idle", "vf-unpaired", "vf-without-interface", "function-without-driver", "synthetic-only"];
@@ -78,7 +79,7 @@ fn removed_functions_leave_the_synthetic_path(bed: &mut Bed, coordinator: &Coord
 
 /// The kernel pairs a function when its interface appears. This one gets the address of the standby afterwards; its physical function
 /// gives it the same address when its driver is bound again.
-fn function_with_a_late_address_is_unpaired(bed: &mut Bed, coordinator: &Coordinator) {
+fn function_with_a_late_address_is_unpaired(bed: &mut Bed) {
     let guest = &bed.guests()[0];
     let mac = guest.mac("fo0").unwrap();
     let script = format!(
@@ -87,23 +88,23 @@ fn function_with_a_late_address_is_unpaired(bed: &mut Bed, coordinator: &Coordin
          ip link set $name address {mac}; ip link set pf0 vf 0 mac {mac}; ip link set $name name late0"
     );
     run(guest, &script);
-    let host = inspected(bed, coordinator);
+    let host = inspected(&bed.guests()[0]);
     assert_eq!(host.state(), ("unpaired", Some("late0")));
     let finding = host.finding("vf-unpaired", "fo0");
     assert_eq!(finding["severity"], "problem", "{finding:#}");
     let guest = &bed.guests()[0];
     remedy(guest, finding);
     run(guest, &format!(". /scene.sh; rename {mac} igbvf vf0; up vf0; {REACH_PEER}"));
-    assert_eq!(inspected(bed, coordinator).state(), ("active", Some("vf0")));
+    assert_eq!(inspected(&bed.guests()[0]).state(), ("active", Some("vf0")));
 }
 
 /// Fewer queues than cores, and the remedy takes as many as there are.
-fn one_queue_of_two_is_found(bed: &mut Bed, coordinator: &Coordinator) {
+fn one_queue_of_two_is_found(bed: &mut Bed) {
     run(&bed.guests()[0], "ethtool -L pf0 combined 1");
-    let host = inspected(bed, coordinator);
+    let host = inspected(&bed.guests()[0]);
     assert_eq!(host.queues_of("pf0"), (1, 2));
     remedy(&bed.guests()[0], host.finding("one-queue", "pf0"));
-    let host = inspected(bed, coordinator);
+    let host = inspected(&bed.guests()[0]);
     assert_eq!(host.queues_of("pf0"), (2, 2));
     assert_eq!(host.findings().find(|one| one["id"] == "one-queue" && one["interface"] == "pf0"), None);
 }
@@ -111,8 +112,12 @@ fn one_queue_of_two_is_found(bed: &mut Bed, coordinator: &Coordinator) {
 /// Guest a in a document of `inspect`.
 struct Inspected(Value);
 
-fn inspected(bed: &Bed, coordinator: &Coordinator) -> Inspected {
-    Inspected(coordinator.inspect(bed, &["ssh:a"])["hosts"][0].take())
+/// By the program in the guest itself: a coordinator would make a connection and read the program each time.
+#[track_caller]
+fn inspected(guest: &Guest) -> Inspected {
+    let text = run(guest, &format!("netduel {}", INSPECT.join(" ")));
+    let mut document: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    Inspected(document["hosts"][0].take())
 }
 
 impl Inspected {
