@@ -17,7 +17,7 @@ use super::places::Places;
 use super::states::{check_nodes, check_states};
 use super::timed::Timed;
 use super::treatments::{LastState, check_in_force, check_refused};
-use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run};
+use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run, run_in_both};
 
 /// Two scenes at a time: QEMU emulates each guest on one core, and most checks use one guest or wait. With more of them deadlines in the
 /// guests pass.
@@ -37,21 +37,22 @@ pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed, Timed)) {
 }
 
 fn guests_reach_each_other(bed: &mut Bed, subnets: &[u8]) {
-    for (guest, peer) in bed.guests().iter().zip([2, 1]) {
-        assert_eq!(run(guest, "hostname"), format!("{}\n", guest.name()));
-        for subnet in subnets {
-            let pinged = run(guest, &format!("ping -c 1 -W 60 10.{subnet}.0.{peer}"));
-            assert!(pinged.contains("1 packets received"), "{pinged}");
-        }
+    let printed = run_in_both(bed.guests(), |guest| {
+        let peer = if guest.name() == "a" { 2 } else { 1 };
+        let ping = |subnet: &u8| format!("; ping -c 1 -W 60 10.{subnet}.0.{peer}");
+        format!("hostname{}", subnets.iter().map(ping).collect::<Vec<_>>().concat())
+    });
+    for (guest, printed) in bed.guests().iter().zip(printed) {
+        assert_eq!(printed.lines().next(), Some(guest.name()), "{printed}");
+        assert_eq!(printed.matches("1 packets received").count(), subnets.len(), "{printed}");
     }
 }
 
 #[test]
 fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
     with_scene("igb", &[1, 2, 3], |mut bed, timed| {
-        for guest in bed.guests() {
-            let text = run(guest, "netduel inspect");
-            println!("{}:\n{text}", guest.name());
+        for text in run_in_both(bed.guests(), |_| "netduel inspect".to_owned()) {
+            println!("{text}");
             inspected_as_igb(&text);
         }
         let coordinator = Coordinator::new(&mut bed);
@@ -237,9 +238,7 @@ fn queues_can_change_after_rss(bed: &mut Bed, coordinator: &Coordinator, state: 
     let plan = plan("10.1.0.2", &[("rss", rss), ("queues", queues)], FEW_ROUND_TRIPS, 2);
     let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
     assert_all_valid(&report, 4);
-    for guest in bed.guests() {
-        run(guest, "ethtool -L pf0 combined 1; ethtool -L pf0 combined 2");
-    }
+    run_in_both(bed.guests(), |_| "ethtool -L pf0 combined 1; ethtool -L pf0 combined 2".to_owned());
 }
 
 /// Packets have passed the function below net_failover.

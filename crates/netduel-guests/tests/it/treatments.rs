@@ -1,4 +1,6 @@
 //! Treatments on the devices of a scene: in force while the traffic runs, as ethtool(8), sysfs and /proc show it, and undone after it.
+use std::collections::BTreeMap;
+
 use netduel_guests::{Bed, Guest};
 
 use super::coordinator::{Coordinator, assert_all_valid, plan};
@@ -67,27 +69,46 @@ pub fn check_in_force(
     address: &str,
     table: [&[InForce]; 2],
 ) {
+    let looks = [0, 1].map(|arm| looks(arm, table[arm]));
     let keys = [0, 1].map(|arm| {
         let treatments: Vec<String> =
             table[arm].iter().map(|row| format!("{{ {}, on = \"client\" }}, ", row.treatment)).collect();
-        let looks: Vec<String> = (0..)
-            .zip(table[arm])
-            .map(|(index, row)| format!("{{ {}; }} >/tmp/shown-{arm}-{index} 2>&1; ", row.shown_by))
-            .collect();
-        let (treatments, looks) = (treatments.concat(), looks.concat());
         format!(
-            "treatments = [{treatments}{{ command = [\"sh\", \"-c\", '{looks}'], undo = [\"true\"], on = \"client\" }}]"
+            "treatments = [{}{{ command = [\"sh\", \"-c\", '{{ {} }} >/tmp/shown-{arm} 2>&1'], undo = [\"true\"], on = \"client\" }}]",
+            treatments.concat(),
+            looks[arm]
         )
     });
     let text = plan(address, &[("first", &keys[0]), ("second", &keys[1])], SHORT, 2);
     let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &text));
     assert_all_valid(&report, 4);
-    let rows = (0..).zip(table).flat_map(|(arm, rows)| (0..).zip(rows).map(move |row| (arm, row)));
-    for (arm, (index, row)) in rows {
-        let (arm, index): (u32, u32) = (arm, index);
-        let shown = run(&bed.guests()[0], &format!("cat /tmp/shown-{arm}-{index}"));
-        assert!(shown.contains(row.shows), "{}: {:?} is not in\n{shown}", row.treatment, row.shows);
+    let printed = run(&bed.guests()[0], "cat /tmp/shown-0 /tmp/shown-1");
+    let during = shown(&printed);
+    for (arm, rows) in table.iter().enumerate() {
+        for (place, row) in rows.iter().enumerate() {
+            let shown = during[&*mark(arm, place)];
+            assert!(shown.contains(row.shows), "{}: {:?} is not in\n{shown}", row.treatment, row.shows);
+        }
     }
+}
+
+/// Prints what the rows of an arm change, each after its mark.
+fn looks(arm: usize, rows: &[InForce]) -> String {
+    let look = |(place, row): (usize, &InForce)| format!("echo {}; {}; ", mark(arm, place), row.shown_by);
+    rows.iter().enumerate().map(look).collect::<Vec<_>>().concat()
+}
+
+/// The line before what a row shows.
+fn mark(arm: usize, place: usize) -> String {
+    format!("{MARK}{arm}-{place}")
+}
+
+const MARK: &str = "netduel-row-";
+
+/// What was printed after each mark.
+fn shown(printed: &str) -> BTreeMap<String, &str> {
+    let parts = printed.split(MARK).filter_map(|part| part.split_once('\n'));
+    parts.map(|(row, shown)| (format!("{MARK}{row}"), shown)).collect()
 }
 
 /// Runs an arm for each treatment on the client, each of which is refused with its reason.
