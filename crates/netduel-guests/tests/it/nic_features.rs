@@ -14,54 +14,92 @@ pub struct Nic {
     pub address: &'static str,
 }
 
-/// The NIC can stamp packets. Nothing has enabled that, and netduel enables nothing: the stamps of a trial are those of the kernel.
-pub fn check_time_stamps(bed: &mut Bed, coordinator: &Coordinator, nic: Nic) {
-    let stamping = || format!("ethtool -T {}", nic.interface);
-    let before = run(&bed.guests()[0], &stamping());
-    for capability in ["hardware-transmit", "hardware-receive", "PTP Hardware Clock: "] {
-        assert!(before.contains(capability), "{capability} is not in\n{before}");
-    }
-    assert!(!before.contains("PTP Hardware Clock: none"), "{before}");
-    let workload = "[[workloads]]\nname = \"rr\"\ntype = \"udp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n\
-         size = \"128 B\"\ntimestamps = true\n";
-    let report = coordinator.report(bed, &plan(nic.address, TWO_ARMS, workload, 2));
+/// Time stamps and busy polling, in one run.
+pub fn check_time_stamps_and_busy_polling(bed: &mut Bed, coordinator: &Coordinator, nic: Nic) {
+    let before = stamping(bed, nic);
+    let report = coordinator.report(bed, &plan(nic.address, TWO_ARMS, &[STAMPED, BUSY_POLLING].concat(), 2));
+    assert_all_valid(&report, 8);
+    assert_stamped(&report["workloads"][0]);
+    assert_busy_polled(&report, 1);
+    assert_eq!(stamping(bed, nic), before);
+}
+
+/// Time stamps and XDP programs, in one run: for a driver without XDP.
+pub fn check_time_stamps_and_xdp(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, nic: Nic) {
+    let before = stamping(bed, nic);
+    let features = xdp_features(bed, coordinator, nic, false);
+    let plan = plan(nic.address, XDP_ARMS, &[STAMPED, XDP].concat(), 2);
+    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
+    assert_all_valid(&report, 8);
+    assert_stamped(&report["workloads"][0]);
+    assert_xdp(&report["workloads"][1], &features, false);
+    assert_eq!(stamping(bed, nic), before);
+}
+
+/// XDP programs of a driver that has XDP. igb restarts the interface for its program: no trial sees that.
+pub fn check_xdp(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, nic: Nic) {
+    let features = xdp_features(bed, coordinator, nic, true);
+    let plan = plan(nic.address, XDP_ARMS, XDP, 2);
+    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
     assert_all_valid(&report, 4);
-    for arm in arms_of(&report) {
+    assert_xdp(&report["workloads"][0], &features, true);
+}
+
+const STAMPED: &str = "[[workloads]]\nname = \"stamped\"\ntype = \"udp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n\
+     size = \"128 B\"\ntimestamps = true\n";
+
+/// What the NIC can stamp, which is packets.
+fn stamping(bed: &mut Bed, nic: Nic) -> String {
+    let printed = run(&bed.guests()[0], &format!("ethtool -T {}", nic.interface));
+    for capability in ["hardware-transmit", "hardware-receive", "PTP Hardware Clock: "] {
+        assert!(printed.contains(capability), "{capability} is not in\n{printed}");
+    }
+    assert!(!printed.contains("PTP Hardware Clock: none"), "{printed}");
+    printed
+}
+
+/// Nothing has enabled the stamps of the NIC, and netduel enables nothing: the stamps of a trial are those of the kernel.
+#[track_caller]
+fn assert_stamped(workload: &Value) {
+    for arm in arms_of(workload) {
         let stamps = &arm["stamps"];
         assert!(stamps["complete"].as_u64().unwrap() > 0, "{stamps:#}");
         assert_eq!([&stamps["hardware"], &stamps["server_hardware"]], [&Value::Null; 2], "{stamps:#}");
     }
-    assert_eq!(run(&bed.guests()[0], &stamping()), before);
 }
 
-/// The socket options are accepted, and the packets come from a NAPI instance that the kernel can poll.
-pub fn check_busy_polling(bed: &Bed, coordinator: &Coordinator, nic: Nic) {
-    let workload =
-        "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\nwait = \"busy-poll\"\n";
-    let report = coordinator.report(bed, &plan(nic.address, TWO_ARMS, workload, 2));
-    assert_all_valid(&report, 4);
-    assert!(arms_of(&report).iter().all(|arm| arm["workload"]["wait"] == "busy-poll"), "{report:#}");
-    let without_napi = warnings(&report).into_iter().find(|text| text.contains("no NAPI instance"));
+pub const BUSY_POLLING: &str =
+    "[[workloads]]\nname = \"polled\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\nwait = \"busy-poll\"\n";
+
+/// The socket options are accepted, and the packets come from a NAPI instance that the kernel can poll. `place` is that of the workload.
+#[track_caller]
+pub fn assert_busy_polled(report: &Value, place: usize) {
+    let arms = arms_of(&report["workloads"][place]);
+    assert!(arms.iter().all(|arm| arm["workload"]["wait"] == "busy-poll"), "{report:#}");
+    let without_napi = warnings(report).into_iter().find(|text| text.contains("no NAPI instance"));
     assert_eq!(without_napi, None);
 }
 
-/// AF_XDP at both ends, and an XDP program that counts: in the driver where that has XDP, and with frames that are copied where the driver
-/// does not share them. No program stays on an interface. igb restarts the interface for its program: no trial sees that.
-pub fn check_xdp(
-    bed: &mut Bed,
-    coordinator: &Coordinator,
-    state: &mut LastState,
-    nic: Nic,
-    is_native: bool,
-) {
+/// An arm for each receiver that has an XDP program, by its name.
+const XDP_ARMS: &[(&str, &str)] =
+    &[("xdp", "set = { receiver = \"xdp\" }"), ("count", "set = { receiver = \"count\" }")];
+
+const XDP: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\ngenerator = \"xdp\"\n\
+     duration = \"1 s\"\nflows = 1\npacket_rate = \"1000 /s\"\n";
+
+/// What XDP of the driver has.
+fn xdp_features(bed: &Bed, coordinator: &Coordinator, nic: Nic, is_native: bool) -> Vec<Value> {
     let document = coordinator.inspect(bed, &["ssh:a"]);
-    let features = &interface(&document["hosts"][0], nic.interface)["xdp_features"];
-    let has = |feature: &str| features.as_array().unwrap().iter().any(|one| *one == feature);
-    assert_eq!(has("basic"), is_native, "{features:#}");
-    let plan = plan(nic.address, XDP_ARMS, XDP, 2);
-    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
-    assert_all_valid(&report, 4);
-    for (arm, (receiver, _)) in arms_of(&report).iter().zip(XDP_ARMS) {
+    let features = interface(&document["hosts"][0], nic.interface)["xdp_features"].as_array().unwrap();
+    assert_eq!(features.iter().any(|one| one == "basic"), is_native, "{features:#?}");
+    features.clone()
+}
+
+/// AF_XDP at both ends, and an XDP program that counts: in the driver where that has XDP, and with frames that are copied where the driver
+/// does not share them.
+#[track_caller]
+fn assert_xdp(workload: &Value, features: &[Value], is_native: bool) {
+    for (arm, (receiver, _)) in arms_of(workload).iter().zip(XDP_ARMS) {
         let packets = &arm["packets"][0];
         assert_eq!(packets["receiver"], *receiver, "{packets:#}");
         assert!(packets["received"].as_u64().unwrap() > 0, "{packets:#}");
@@ -71,7 +109,7 @@ pub fn check_xdp(
         assert_eq!(receiving["mode"], if is_native { "native" } else { "generic" }, "{receiving:#}");
         assert_eq!(receiving["zero_copy"].is_boolean(), *receiver == "xdp", "{receiving:#}");
         // A driver that shares frames may still copy those of a device without enough queues.
-        if !has("xsk-zerocopy") {
+        if !features.iter().any(|one| one == "xsk-zerocopy") {
             assert_ne!(receiving["zero_copy"], true, "{receiving:#}");
             assert_eq!(sending["zero_copy"], false, "{sending:#}");
         }
@@ -80,15 +118,10 @@ pub fn check_xdp(
 
 const TWO_ARMS: &[(&str, &str)] = &[("one", ""), ("two", "")];
 
-/// An arm for each receiver that has an XDP program, by its name.
-const XDP_ARMS: &[(&str, &str)] =
-    &[("xdp", "set = { receiver = \"xdp\" }"), ("count", "set = { receiver = \"count\" }")];
-
-const XDP: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\ngenerator = \"xdp\"\n\
-     duration = \"1 s\"\nflows = 1\npacket_rate = \"1000 /s\"\n";
-
-/// The arms of the only workload of a report.
+/// The two arms of a workload of a report.
 #[track_caller]
-fn arms_of(report: &Value) -> &[Value] {
-    report["workloads"][0]["arms"].as_array().unwrap()
+fn arms_of(workload: &Value) -> &[Value] {
+    let arms = workload["arms"].as_array().unwrap();
+    assert_eq!(arms.len(), 2, "{workload:#}");
+    arms
 }

@@ -12,7 +12,10 @@ use super::device_treatments::{
 use super::failover::{check_bond, check_changes_below_net_failover};
 use super::inspected::{check_remedies, interface};
 use super::killed::check_killed;
-use super::nic_features::{Nic, check_busy_polling, check_time_stamps, check_xdp};
+use super::nic_features::{
+    BUSY_POLLING, Nic, assert_busy_polled, check_time_stamps_and_busy_polling, check_time_stamps_and_xdp,
+    check_xdp,
+};
 use super::places::Places;
 use super::states::{check_nodes, check_states};
 use super::timed::Timed;
@@ -60,7 +63,7 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&bed, &coordinator));
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         let nic = Nic { interface: "pf0", address: "10.1.0.2" };
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, true));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic));
         timed.check("treatments in force", || {
             check_in_force(&mut bed, &coordinator, &mut state, "10.1.0.2", IGB_IN_FORCE);
         });
@@ -71,8 +74,9 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
             function_below_net_failover_is_not_set_down(&bed, &coordinator);
         });
         timed.check("active function", || active_function_is_shown_as_active(&bed, &coordinator));
-        timed.check("time stamps", || check_time_stamps(&mut bed, &coordinator, nic));
-        timed.check("busy polling", || check_busy_polling(&bed, &coordinator, nic));
+        timed.check("time stamps and busy polling", || {
+            check_time_stamps_and_busy_polling(&mut bed, &coordinator, nic);
+        });
         timed.check("killed processes", || check_killed(&mut bed, &coordinator, &mut state));
         // Last: it changes the queues itself.
         timed.check("queues after RSS", || queues_can_change_after_rss(&mut bed, &coordinator, &mut state));
@@ -114,8 +118,7 @@ fn virtio_scene_is_inspected() {
             check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", VIRTIO_REFUSED);
         });
         let nic = Nic { interface: "virt0", address: "10.1.0.2" };
-        timed.check("busy polling", || check_busy_polling(&bed, &coordinator, nic));
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, true));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic));
         timed.check("slow and lossy connection", || {
             run_is_whole_over_a_slow_and_lossy_connection(&mut bed, &coordinator);
         });
@@ -172,8 +175,9 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
             check_refused(&mut bed, &coordinator, &mut state, "10.2.0.2", E1000E_REFUSED);
         });
         let nic = Nic { interface: "e1k0", address: "10.2.0.2" };
-        timed.check("time stamps", || check_time_stamps(&mut bed, &coordinator, nic));
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, false));
+        timed.check("time stamps and XDP", || {
+            check_time_stamps_and_xdp(&mut bed, &coordinator, &mut state, nic);
+        });
         // Last: it changes the guests itself.
         timed.check("changes below net_failover", || {
             check_changes_below_net_failover(&mut bed, &coordinator);
@@ -277,16 +281,19 @@ fn example_of_the_readme_runs(bed: &mut Bed, coordinator: &Coordinator) {
     assert_all_valid(&printed.document(), 4);
 }
 
-/// What `pps` leaves in queues does not reach the next trial, and ssh on an interface of its own is no other path.
+/// What `pps` leaves in queues does not reach the next trial, and ssh on an interface of its own is no other path. Busy polling is in the
+/// same run.
 fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordinator: &Coordinator) {
     let expected = "expect_interface = { client = \"virt0\", server = \"virt0\" }";
     let workloads = format!(
         "{FEW_ROUND_TRIPS}[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"1 s\"\n\
-         [[workloads]]\nname = \"datagrams\"\ntype = \"udp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n"
+         [[workloads]]\nname = \"datagrams\"\ntype = \"udp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n\
+         {BUSY_POLLING}"
     );
     let report =
         coordinator.report(bed, &plan("10.1.0.2", &[("one", expected), ("two", expected)], &workloads, 2));
-    assert_all_valid(&report, 12);
+    assert_all_valid(&report, 16);
+    assert_busy_polled(&report, 3);
     let disagreeing = |text: &&&str| text.contains("counts disagree") || text.contains("other traffic");
     assert_eq!(warnings(&report).iter().find(disagreeing), None);
 }
