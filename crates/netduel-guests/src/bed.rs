@@ -59,7 +59,9 @@ impl Bed {
             bed.guests.push(Guest::start(machine, qemu, ssh.collect())?);
         }
         let mut ports = Vec::new();
+        // Both start before the first is waited for: QEMU reads the kernel and the file system before it answers.
         for (name, guest) in NAMES.into_iter().zip(&mut bed.guests) {
+            guest.take_control()?;
             ports.push((name, guest.ssh_port()?));
         }
         bed.boot_times.push(("control of QEMU", watch.elapsed()));

@@ -35,40 +35,36 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts QEMU; returns before the guest is ready. `ssh` is the command that reaches guests by their names.
+    /// Starts QEMU and waits for nothing; [`Self::take_control`] comes next. `ssh` is the command that reaches guests by their names.
     pub fn start(machine: Machine<'_>, mut qemu: Command, ssh: Vec<String>) -> Result<Self> {
         let Machine { name, number, scene, .. } = machine;
         let purpose = format!("start guest {name}");
         qemu.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = qemu.spawn().map_err(|source| not_started(&qemu, &purpose, source))?;
         let (console, answers) = (Console::default(), Answers::default());
-        let mut readers = Vec::new();
-        if let Some(source) = process.stderr.take() {
-            let console = console.clone();
-            readers.push(reader(&qemu, move || console.read(source))?);
-        }
-        if let Some(source) = process.stdout.take() {
-            let answers = answers.clone();
-            readers.push(reader(&qemu, move || answers.read(source))?);
-        }
-        let input = process.stdin.take();
-        let negotiated = input.ok_or_else(|| "no pipe to QEMU".to_owned());
-        let negotiated = negotiated.and_then(|input| Qmp::negotiate(input, answers, CONTROL));
-        match negotiated {
-            Ok(qmp) => Ok(Self { name: name.to_owned(), number, scene, process, qmp, console, readers, ssh }),
-            Err(reason) => {
-                // QEMU's own message comes before its end, which the reader of the console sees.
-                let _ = process.kill();
-                let _ = process.wait();
-                console.wait_for_end(CONTROL);
-                Err(Error::Guest {
-                    guest: name.to_owned(),
-                    waiting_for: "get QEMU's control".to_owned(),
-                    reason,
-                    console: console.end(),
-                })
-            }
-        }
+        let pipes = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+        let (Some(input), Some(output), Some(errors)) = pipes else {
+            return Err(not_started(&qemu, &purpose, std::io::Error::other("no pipes to QEMU")));
+        };
+        let of_console = console.clone();
+        let of_answers = answers.clone();
+        let readers = vec![
+            reader(&qemu, move || of_console.read(errors))?,
+            reader(&qemu, move || of_answers.read(output))?,
+        ];
+        let qmp = Qmp::new(input, answers);
+        Ok(Self { name: name.to_owned(), number, scene, process, qmp, console, readers, ssh })
+    }
+
+    /// Waits until QEMU takes commands.
+    pub fn take_control(&mut self) -> Result<()> {
+        self.qmp.negotiate(CONTROL).map_err(|reason| {
+            // QEMU's own message comes before its end, which the reader of the console sees.
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+            self.console.wait_for_end(CONTROL);
+            self.failed("get QEMU's control", &reason)
+        })
     }
 
     /// Its name, `a` or `b`.

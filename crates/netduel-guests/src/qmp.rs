@@ -45,11 +45,14 @@ pub struct Qmp<W> {
 }
 
 impl<W: Write> Qmp<W> {
-    /// Takes the input of QEMU, whose output a thread reads into `answers`, and leaves the phase of negotiation.
-    pub fn negotiate(input: W, answers: Answers, bound: Duration) -> Result<Self, String> {
-        let mut qmp = Self { input, answers };
-        qmp.run("qmp_capabilities", &json!({}), bound)?;
-        Ok(qmp)
+    /// Takes the input of QEMU, whose output a thread reads into `answers`. Waits for nothing.
+    pub fn new(input: W, answers: Answers) -> Self {
+        Self { input, answers }
+    }
+
+    /// Leaves the phase of negotiation, the first of all.
+    pub fn negotiate(&mut self, bound: Duration) -> Result<(), String> {
+        self.run("qmp_capabilities", &json!({}), bound).map(drop)
     }
 
     /// Runs a command and returns its result, or QEMU's reason.
@@ -113,7 +116,8 @@ mod tests {
                 assert!(commands.next().unwrap().unwrap().contains("\"execute\":\"query-x\""));
                 from_test.write_all(lines.as_bytes()).unwrap();
             });
-            let mut qmp = Qmp::negotiate(input, answers.clone(), BOUND).unwrap();
+            let mut qmp = Qmp::new(input, answers.clone());
+            qmp.negotiate(BOUND).unwrap();
             let result = qmp.run("query-x", &json!({ "a": 1 }), BOUND);
             if lines.contains("DEVICE_DELETED") {
                 assert_eq!(qmp.wait_for_event("DEVICE_DELETED", "hot0", BOUND), Ok(()));
