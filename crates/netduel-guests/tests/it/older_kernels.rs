@@ -51,9 +51,9 @@ fn check(bed: &mut Bed, release: &str) {
 const TWO_ARMS: &[(&str, &str)] = &[("one", ""), ("two", "")];
 
 /// One of each kind, with the engines that ask most of a kernel.
-const WORKLOADS: &str = "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\nduration = \"500 ms\"\n\
-     [[workloads]]\nname = \"datagrams\"\ntype = \"udp-stream\"\nduration = \"500 ms\"\nrate = \"20 Mbit/s\"\n\
-     [[workloads]]\nname = \"trips\"\ntype = \"tcp-rr\"\nduration = \"500 ms\"\n\
-     [[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"500 ms\"\npacket_rate = \"1000 /s\"\n\
-     [[workloads]]\nname = \"counted\"\ntype = \"pps\"\nduration = \"500 ms\"\npacket_rate = \"1000 /s\"\ngenerator = \"xdp\"\n\
+const WORKLOADS: &str = "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\nduration = \"300 ms\"\n\
+     [[workloads]]\nname = \"datagrams\"\ntype = \"udp-stream\"\nduration = \"300 ms\"\nrate = \"20 Mbit/s\"\n\
+     [[workloads]]\nname = \"trips\"\ntype = \"tcp-rr\"\nduration = \"300 ms\"\n\
+     [[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"300 ms\"\npacket_rate = \"1000 /s\"\n\
+     [[workloads]]\nname = \"counted\"\ntype = \"pps\"\nduration = \"300 ms\"\npacket_rate = \"1000 /s\"\ngenerator = \"xdp\"\n\
      receiver = \"count\"\n";
