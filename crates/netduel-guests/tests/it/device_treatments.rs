@@ -1,6 +1,19 @@
 //! Treatments by device, as tables: those that it has, and those that it refuses with the reason.
 use super::treatments::{InForce, Refused};
 
+/// Counts the interrupts of queues that core 1 alone does not serve. Drivers give each queue another core, or all cores.
+macro_rules! queue_interrupts_elsewhere {
+    ($device:literal) => {
+        concat!(
+            "elsewhere=0; for i in $(ls /sys/class/net/",
+            $device,
+            "/msi_irqs); do case $(ls /proc/irq/$i) in *input*|*output*|*TxRx*|*rxtx*|*-rx-*|*-tx-*) \
+             [ $(cat /proc/irq/$i/smp_affinity_list) = 1 ] || elsewhere=$((elsewhere + 1)) ;; esac; done; \
+             echo elsewhere: $elsewhere"
+        )
+    };
+}
+
 pub const VIRTIO_IN_FORCE: [&[InForce]; 2] = [
     &[
         InForce {
@@ -20,8 +33,8 @@ pub const VIRTIO_IN_FORCE: [&[InForce]; 2] = [
         },
         InForce {
             treatment: "irq_affinity = \"1\", interface = \"virt0\"",
-            shown_by: "for i in $(grep virtio /proc/interrupts | grep -e input -e output | cut -d: -f1); do cat /proc/irq/$i/smp_affinity_list; done",
-            shows: "1",
+            shown_by: queue_interrupts_elsewhere!("virt0/device/.."),
+            shows: "elsewhere: 0",
         },
     ],
     &[
@@ -64,7 +77,8 @@ pub const IGB_IN_FORCE: [&[InForce]; 2] = [
         InForce {
             treatment: "rss = \"equal 1\", interface = \"pf0\"",
             shown_by: "ethtool -x pf0",
-            shows: "0:      0     0     0     0",
+            // igb's own table has queue 1 in its second half.
+            shows: "64:      0     0     0     0",
         },
         InForce {
             treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"pf0\"",
@@ -93,7 +107,7 @@ pub const IGB_IN_FORCE: [&[InForce]; 2] = [
 
 pub const IGB_REFUSED: &[Refused] = &[
     Refused { treatment: "vf = \"down\", interface = \"vf0\"", because: &["net_failover", "pci"] },
-    Refused { treatment: "pci = \"removed\", interface = \"vf1\"", because: &["vf1", "only way"] },
+    Refused { treatment: "pci = \"removed\", interface = \"vf1\"", because: &["vf1", "only connection"] },
     Refused { treatment: "pci = \"removed\", interface = \"vf0\"", because: &["vf0", "physical function"] },
     Refused {
         treatment: "coalesce = \"tx-usecs\", value = \"100\", interface = \"pf0\"",

@@ -6,7 +6,7 @@ use netduel_guests::{Bed, Guest};
 use super::coordinator::{Coordinator, assert_all_valid, plan};
 use super::{run, run_in_both};
 
-/// A treatment, a command that prints what it changes, and a text of its output while it is in force.
+/// A treatment, a command that prints what it changes, and a text of its output while it is in force, and only then.
 pub struct InForce {
     pub treatment: &'static str,
     pub shown_by: &'static str,
@@ -61,7 +61,7 @@ impl LastState {
 }
 
 /// Runs two arms, each with some of the treatments on the client. A command treatment after them, which is applied after them, stores what is
-/// shown.
+/// shown. Nothing of it may be shown before: such a row would pass without its treatment.
 pub fn check_in_force(
     bed: &mut Bed,
     coordinator: &Coordinator,
@@ -79,6 +79,8 @@ pub fn check_in_force(
             looks[arm]
         )
     });
+    let printed = run(&bed.guests()[0], &looks.concat());
+    let before = shown(&printed);
     let text = plan(address, &[("first", &keys[0]), ("second", &keys[1])], SHORT, 2);
     let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &text));
     assert_all_valid(&report, 4);
@@ -86,8 +88,9 @@ pub fn check_in_force(
     let during = shown(&printed);
     for (arm, rows) in table.iter().enumerate() {
         for (place, row) in rows.iter().enumerate() {
-            let shown = during[&*mark(arm, place)];
-            assert!(shown.contains(row.shows), "{}: {:?} is not in\n{shown}", row.treatment, row.shows);
+            let (before, during) = (before[&*mark(arm, place)], during[&*mark(arm, place)]);
+            assert!(!before.contains(row.shows), "{}: {:?} was in\n{before}", row.treatment, row.shows);
+            assert!(during.contains(row.shows), "{}: {:?} is not in\n{during}", row.treatment, row.shows);
         }
     }
 }
