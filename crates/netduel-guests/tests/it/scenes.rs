@@ -60,7 +60,7 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         }
         let coordinator = Coordinator::new(&mut bed);
         let mut state = LastState::default();
-        timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&bed, &coordinator));
+        timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&mut bed, &coordinator));
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         let nic = Nic { interface: "pf0", address: "10.1.0.2" };
         timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic));
@@ -209,15 +209,22 @@ fn free_ports_of_the_hotplug_scene_take_nics_and_a_bond_of_them_fails_over() {
 }
 
 /// Fault by fault of what a first look at real drivers found.
-fn data_of_a_client_is_that_of_its_route(bed: &Bed, coordinator: &Coordinator) {
+fn data_of_a_client_is_that_of_its_route(bed: &mut Bed, coordinator: &Coordinator) {
     let arms = [("one", ""), ("two", "")];
     let plan = coordinator.plan(&plan("10.2.0.2", &arms, FEW_ROUND_TRIPS, 2));
+    let set_mtu = |mtu: u32| format!("ip link set vf1 mtu {mtu}; . /scene.sh; up vf1");
+    // A difference that the finding has to see: no other interface of guest a has this MTU.
+    run(&bed.guests()[0], &set_mtu(1400));
     let document = coordinator.inspect(bed, &["--plan", &plan]);
+    run(&bed.guests()[0], &set_mtu(1500));
     assert_eq!(document["hosts"].as_array().unwrap().len(), 2, "{:#}", document["hosts"]);
     let [pair] = &document["pairs"].as_array().unwrap()[..] else { panic!("{:#}", document["pairs"]) };
-    let ids: Vec<&str> =
-        pair["findings"].as_array().unwrap().iter().filter_map(|one| one["id"].as_str()).collect();
+    let findings = pair["findings"].as_array().unwrap();
     // Both ends have their data on vf1, and the default route nowhere.
+    let mtu = findings.iter().find(|one| one["id"] == "mtu-differs").unwrap_or_else(|| panic!("{pair:#}"));
+    assert_eq!(mtu["evidence"][0], "a: 1400 B; b: 1500 B", "{mtu:#}");
+    assert_eq!(mtu["command"], "ip link set vf1 mtu 1400", "{mtu:#}");
+    let ids: Vec<&str> = findings.iter().filter_map(|one| one["id"].as_str()).collect();
     assert!(
         !ids.iter().any(|id| ["device-differs", "family-missing", "acceleration-differs"].contains(id)),
         "{pair:#}"
