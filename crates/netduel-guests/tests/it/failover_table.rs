@@ -8,7 +8,7 @@ use netduel_test_support::not_requested;
 use serde_json::{Value, json};
 
 use super::coordinator::{Coordinator, assert_all_valid, plan};
-use super::failover::{ACTIVE_IN_BOND, plug_into_bond, set_up_bond};
+use super::failover::{ACTIVE_IN_BOND, join_bond, plug_into_bond, set_up_bond};
 use super::scenes::with_scene;
 use super::{end, prepared, run};
 
@@ -113,7 +113,7 @@ fn below_a_bond(bed: &mut Bed) {
     set_up_bond(bed);
     let remove = "echo 1 > /sys/class/net/hot0/device/remove";
     let other_first = format!("echo hot1 > /sys/class/net/bond0/bonding/active_slave; usleep 2000; {remove}");
-    let rescan = format!("echo 1 > /sys/bus/pci/rescan; {JOIN_BOND}; {ACTIVE_IN_BOND}");
+    let rescan = format!("echo 1 > /sys/bus/pci/rescan; {}; {ACTIVE_IN_BOND}", join_bond("hot0"));
     let cases = [
         Case::own("down", "down", "bond0"),
         Case::commands("sysfs removal", "bond0", remove, &rescan),
@@ -139,10 +139,6 @@ fn below_a_bond(bed: &mut Bed) {
     };
     measure(bed, "bond", "10.2.0.2", &cases, changes);
 }
-
-/// A port that a scan found joins the bond as `hot0`.
-const JOIN_BOND: &str = ". /scene.sh; until [ -e /sys/class/net/eth0 ]; do usleep 20000; done; ip link set eth0 down; \
-     ip link set eth0 name hot0; ip link set hot0 master bond0; up hot0";
 
 /// The same in the lab, whose machine is this one. Its traffic runs over the virtual function.
 fn lab() {
