@@ -1,15 +1,16 @@
 //! Treatments by device, as tables: those that it has, and those that it refuses with the reason.
 use super::treatments::{InForce, Refused};
 
-/// Counts the interrupts of queues that core 1 alone does not serve. Drivers give each queue another core, or all cores.
+/// Counts the interrupts of queues that this core alone does not serve. Drivers give each queue another core, or all cores.
 macro_rules! queue_interrupts_elsewhere {
-    ($device:literal) => {
+    ($device:literal, $core:literal) => {
         concat!(
             "elsewhere=0; for i in $(ls /sys/class/net/",
             $device,
             "/msi_irqs); do case $(ls /proc/irq/$i) in *input*|*output*|*TxRx*|*rxtx*|*-rx-*|*-tx-*) \
-             [ $(cat /proc/irq/$i/smp_affinity_list) = 1 ] || elsewhere=$((elsewhere + 1)) ;; esac; done; \
-             echo elsewhere: $elsewhere"
+             [ $(cat /proc/irq/$i/smp_affinity_list) = ",
+            $core,
+            " ] || elsewhere=$((elsewhere + 1)) ;; esac; done; echo elsewhere: $elsewhere"
         )
     };
 }
@@ -33,7 +34,7 @@ pub const VIRTIO_IN_FORCE: [&[InForce]; 2] = [
         },
         InForce {
             treatment: "irq_affinity = \"1\", interface = \"virt0\"",
-            shown_by: queue_interrupts_elsewhere!("virt0/device/.."),
+            shown_by: queue_interrupts_elsewhere!("virt0/device/..", "1"),
             shows: "elsewhere: 0",
         },
     ],
@@ -60,10 +61,10 @@ pub const VIRTIO_REFUSED: &[Refused] = &[
     Refused { treatment: "rss = \"equal 1\", interface = \"virt0\"", because: &["virt0", "virtio_net"] },
     Refused {
         treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"virt0\"",
-        because: &["virt0"],
+        because: &["virtio_net", "driver does not support"],
     },
-    Refused { treatment: "pci = \"removed\", interface = \"virt0\"", because: &["virt0"] },
-    Refused { treatment: "vf = \"down\", interface = \"virt0\"", because: &["virt0"] },
+    Refused { treatment: "pci = \"removed\", interface = \"virt0\"", because: &["virt0", "only connection"] },
+    Refused { treatment: "vf = \"down\", interface = \"virt0\"", because: &["virt0", "only connection"] },
     Refused { treatment: "queues = 4, interface = \"virt0\"", because: &["1 to 2"] },
 ];
 
@@ -90,6 +91,21 @@ pub const IGB_IN_FORCE: [&[InForce]; 2] = [
             shown_by: "ethtool -k pf0",
             shows: "tcp-segmentation-offload: off",
         },
+        InForce {
+            treatment: "rps = \"0-1\", interface = \"pf0\"",
+            shown_by: "cat /sys/class/net/pf0/queues/rx-0/rps_cpus",
+            shows: "3",
+        },
+        InForce {
+            treatment: "xps = \"1\", interface = \"pf0\"",
+            shown_by: "cat /sys/class/net/pf0/queues/tx-0/xps_cpus",
+            shows: "2",
+        },
+        InForce {
+            treatment: "irq_affinity = \"1\", interface = \"pf0\"",
+            shown_by: queue_interrupts_elsewhere!("pf0/device", "1"),
+            shows: "elsewhere: 0",
+        },
     ],
     &[
         InForce {
@@ -100,6 +116,33 @@ pub const IGB_IN_FORCE: [&[InForce]; 2] = [
         InForce {
             treatment: "mtu = 1400, interface = \"pf0\"",
             shown_by: "cat /sys/class/net/pf0/mtu",
+            shows: "1400",
+        },
+    ],
+];
+
+pub const IGBVF_IN_FORCE: [&[InForce]; 2] = [
+    &[
+        InForce {
+            treatment: "ring = \"rx\", value = \"512\", interface = \"vf1\"",
+            shown_by: "ethtool -g vf1",
+            shows: "RX:\t\t512",
+        },
+        InForce {
+            treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"vf1\"",
+            shown_by: "ethtool -c vf1",
+            shows: "rx-usecs: 100",
+        },
+    ],
+    &[
+        InForce {
+            treatment: "offload = \"tso\", value = \"off\", interface = \"vf1\"",
+            shown_by: "ethtool -k vf1",
+            shows: "tcp-segmentation-offload: off",
+        },
+        InForce {
+            treatment: "mtu = 1400, interface = \"vf1\"",
+            shown_by: "cat /sys/class/net/vf1/mtu",
             shows: "1400",
         },
     ],
@@ -129,6 +172,22 @@ pub const VMXNET3_IN_FORCE: [&[InForce]; 2] = [
             shown_by: "ethtool -x vmx0",
             shows: "0:      0     0     0     0",
         },
+        // The remedy for interrupts on the other node may have moved them to core 1.
+        InForce {
+            treatment: "rps = \"0-1\", interface = \"vmx0\"",
+            shown_by: "cat /sys/class/net/vmx0/queues/rx-0/rps_cpus",
+            shows: "3",
+        },
+        InForce {
+            treatment: "xps = \"1\", interface = \"vmx0\"",
+            shown_by: "cat /sys/class/net/vmx0/queues/tx-0/xps_cpus",
+            shows: "2",
+        },
+        InForce {
+            treatment: "irq_affinity = \"0\", interface = \"vmx0\"",
+            shown_by: queue_interrupts_elsewhere!("vmx0/device", "0"),
+            shows: "elsewhere: 0",
+        },
     ],
     &[
         InForce {
@@ -148,7 +207,7 @@ pub const VMXNET3_REFUSED: &[Refused] = &[
     Refused { treatment: "queues = 1, interface = \"vmx0\"", because: &["vmx0", "vmxnet3"] },
     Refused {
         treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"vmx0\"",
-        because: &["vmx0"],
+        because: &["vmxnet3", "driver does not support"],
     },
 ];
 
@@ -164,15 +223,34 @@ pub const E1000E_IN_FORCE: [&[InForce]; 2] = [
             shown_by: "ethtool -k e1k0",
             shows: "tcp-segmentation-offload: off",
         },
+        // The remedy for its one queue has set both cores.
+        InForce {
+            treatment: "rps = \"1\", interface = \"e1k0\"",
+            shown_by: "cat /sys/class/net/e1k0/queues/rx-0/rps_cpus",
+            shows: "2",
+        },
+        InForce {
+            treatment: "irq_affinity = \"1\", interface = \"e1k0\"",
+            shown_by: queue_interrupts_elsewhere!("e1k0/device", "1"),
+            shows: "elsewhere: 0",
+        },
     ],
-    &[InForce {
-        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"e1k0\"",
-        shown_by: "ethtool -c e1k0",
-        shows: "rx-usecs: 100",
-    }],
+    &[
+        InForce {
+            treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"e1k0\"",
+            shown_by: "ethtool -c e1k0",
+            shows: "rx-usecs: 100",
+        },
+        InForce {
+            treatment: "mtu = 1400, interface = \"e1k0\"",
+            shown_by: "cat /sys/class/net/e1k0/mtu",
+            shows: "1400",
+        },
+    ],
 ];
 
 pub const E1000E_REFUSED: &[Refused] = &[
     Refused { treatment: "queues = 2, interface = \"e1k0\"", because: &["e1k0", "e1000e"] },
-    Refused { treatment: "pci = \"removed\", interface = \"e1k0\"", because: &["e1k0"] },
+    Refused { treatment: "pci = \"removed\", interface = \"e1k0\"", because: &["e1k0", "only connection"] },
+    Refused { treatment: "xps = \"1\", interface = \"e1k0\"", because: &["e1000e", "one transmit queue"] },
 ];

@@ -6,8 +6,8 @@ use netduel_guests::{Bed, Scene};
 use super::azure::check_bed;
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
 use super::device_treatments::{
-    E1000E_IN_FORCE, E1000E_REFUSED, IGB_IN_FORCE, IGB_REFUSED, VIRTIO_IN_FORCE, VIRTIO_REFUSED,
-    VMXNET3_IN_FORCE, VMXNET3_REFUSED,
+    E1000E_IN_FORCE, E1000E_REFUSED, IGB_IN_FORCE, IGB_REFUSED, IGBVF_IN_FORCE, VIRTIO_IN_FORCE,
+    VIRTIO_REFUSED, VMXNET3_IN_FORCE, VMXNET3_REFUSED,
 };
 use super::failover::{check_bond, check_changes_below_net_failover};
 use super::inspected::{check_remedies, interface};
@@ -66,6 +66,9 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic));
         timed.check("treatments in force", || {
             check_in_force(&mut bed, &coordinator, &mut state, "10.1.0.2", IGB_IN_FORCE);
+        });
+        timed.check("treatments of a virtual function", || {
+            check_in_force(&mut bed, &coordinator, &mut state, "10.2.0.2", IGBVF_IN_FORCE);
         });
         timed.check("refused treatments", || {
             check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", IGB_REFUSED);
