@@ -260,6 +260,36 @@
     });
   }
 
+  // Share of the intervals at or below each rate, all lines on the same axes. The names stand in the order of the lines: the slowest, which
+  // is on the left and so above the others, first.
+  function cumulative(data, { unit, log, cumulative: arms }, width) {
+    const points = arms.flatMap((arm, a) => arm.map(([value, share]) => ({ arm: a, value, share })));
+    if (!points.length) return null;
+    const low = d3.min(points, (p) => p.value), high = d3.max(points, (p) => p.value);
+    const room = labelRoom(data.arms, width), pixels = width - 52 - room;
+    // A single value has an axis around it.
+    const beside = (high - low) * 0.02 || Math.abs(high) * 0.05 || 1;
+    const domain = log ? [low / 1.05, high * 1.05] : [low - beside, high + beside];
+    const count = Math.max(2, Math.min(6, Math.floor(pixels / 48)));
+    const ticks = log ? apart(logTicks(...domain, pixels / 34), ...domain, pixels, named) : null;
+    const ends = arms.map((arm, a) => ({ arm: a, line: a, middle: d3.median(arm, ([value]) => value), last: arm[arm.length - 1] }))
+      .filter((end) => end.last).map((end) => ({ ...end, x: end.last[0], y: end.last[1] })).sort((a, b) => a.middle - b.middle);
+    return Plot.plot({
+      width, height: 240, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
+      x: log ? { type: "log", domain } : { domain, label: unit, ...BELOW, ticks: count, tickSize: 0 },
+      y: { domain: [0, 100], label: "% of intervals", labelArrow: "none", ticks: 5, tickSize: 0 },
+      marks: [
+        ...(log ? [Plot.gridX(ticks, grid), logX(ticks, `${unit}, logarithmic`)] : [Plot.gridX({ ...grid, ticks: count })]),
+        Plot.gridY({ ...grid, ticks: 5 }),
+        ...arms.map((_, a) => Plot.line(points.filter((p) => p.arm === a), { x: "value", y: "share", stroke: colour(a), strokeWidth: 1.75,
+          strokeDasharray: DASHES[a % 6] })),
+        Plot.tip(points, Plot.pointer({ x: "value", y: "share", title: (p) =>
+          `${data.arms[p.arm]}\n${p.share} % of the intervals: ${p.value} ${unit} or less` })),
+        endLabels(ends, data.arms, room),
+      ],
+    });
+  }
+
   // Ticks of a logarithmic axis over bins, whose labels do not touch.
   const binTicks = (bins, width) => {
     const low = d3.min(bins, (bin) => bin[0]), high = d3.max(bins, (bin) => bin[1]);
@@ -421,7 +451,7 @@
     });
   }
 
-  const KINDS = { ends, sweep, history, blocks, series, tail, density, rates, cores, parts, load };
+  const KINDS = { ends, sweep, history, blocks, series, tail, density, rates, cumulative, cores, parts, load };
   const data = () => JSON.parse(document.getElementById("chart-data").textContent);
 
   function draw(all, box) {

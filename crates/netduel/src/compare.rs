@@ -3,12 +3,13 @@ use std::fs::File;
 use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::Path;
 
-use netduel_model::published::{self, Publication};
+use netduel_model::published;
 use netduel_model::run::{Run, RunHeader};
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{RunComparison, Side, compare_with};
 use netduel_report::baseline::Baseline;
 use netduel_report::checks::Checks;
+use netduel_report::document::block::Document;
 use netduel_report::document::verdicts::Sides;
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::{analyse_run, document, github, html, junit, markdown, terminal};
@@ -22,6 +23,7 @@ use crate::exit::{Failure, Kind};
 use crate::gate;
 use crate::pipeline;
 use crate::program;
+use crate::publication;
 use crate::redaction;
 use crate::report_file::{Destination, lines, no_pdf_on_standard_output, refuse_page_on_a_terminal};
 use crate::run_store::{command_of, open_store, store_failure};
@@ -45,8 +47,10 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     if destination.is_none() {
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
-    let publications: Vec<&'static Publication> =
-        words().filter_map(|word| word.strip_prefix(PUBLISHED)).map(publication).collect::<Result<_, _>>()?;
+    let publications: Vec<&'static published::Publication> =
+        words().filter_map(|word| word.strip_prefix(PUBLISHED)).map(figures_of).collect::<Result<_, _>>()?;
+    let author = publication::of_options(&args.publication, args.title.as_ref())?;
+    publication::tell_adjustments(&author);
     let names: Vec<&String> = words().filter(|word| !word.starts_with(PUBLISHED)).collect();
     refuse_without_two_sides(&names, &args.gate)?;
     let sources = names.iter().map(|name| Source::read(&store, name));
@@ -65,18 +69,19 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     // The names are known by now.
     let checks = checks.with_texts(redaction::text);
     let comparison = seen.as_ref().unwrap_or(&judged);
+    let page = document::of_runs_by(comparison, &redaction::value(author)?);
     let announced = if shown == Some(Format::Github) { pipeline::summarize } else { pipeline::announce };
-    announced(&checks, &document::of_runs(comparison), decided.as_ref());
+    announced(&checks, &page, decided.as_ref());
     match destination {
         Some(destination) => {
             let text = match destination.format {
-                Format::Pdf => html::printed(&document::of_runs(comparison), destination.paper()),
-                format => render(comparison, &checks, format)?,
+                Format::Pdf => html::printed(&page, destination.paper()),
+                format => render(comparison, &page, &checks, format)?,
             };
             destination.write(&text)?;
             print(&redaction::text(&format!("{}\n", destination.path.display())))?;
         }
-        None => print_as(comparison, &checks, format.unwrap_or(Format::Text))?,
+        None => print_as(comparison, &page, &checks, format.unwrap_or(Format::Text))?,
     }
     let passed = match decided {
         Err(failure) if failure.kind == Kind::Gate => return Err(failure),
@@ -85,6 +90,11 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     if comparison.has_data() {
         return passed.map(|line| line.iter().for_each(|line| tell(line)));
     }
+    Err(no_data(comparison))
+}
+
+/// The error of a comparison that lacks a value.
+fn no_data(comparison: &RunComparison<'_>) -> Failure {
     let (text, remedy) = if comparison.is_of_runs() {
         (
             "failed to compare all values of the runs: no arm and workload is in both with the same settings, or one has no valid value",
@@ -97,14 +107,14 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
              plans/azure-*.toml",
         )
     };
-    Err(Failure::message(Kind::NoVerdict, text).remedy(remedy))
+    Failure::message(Kind::NoVerdict, text).remedy(remedy)
 }
 
 /// What begins the name of a publication among the runs.
 const PUBLISHED: &str = "published:";
 
-/// The publication of a name.
-fn publication(id: &str) -> Result<&'static Publication, Failure> {
+/// The publication of a name, with its figures.
+fn figures_of(id: &str) -> Result<&'static published::Publication, Failure> {
     published::publication_named(id).ok_or_else(|| {
         let ids: Vec<&str> = published::publications().iter().map(|one| one.id.as_str()).collect();
         let text = format!("failed to find the publication {id:?}: netduel has no figures of it");
@@ -230,23 +240,33 @@ fn refuse_one_run_twice(names: &[&String], runs: &[Source]) -> Result<(), Failur
 }
 
 /// Prints a comparison on standard output.
-fn print_as(comparison: &RunComparison<'_>, checks: &Checks, format: Format) -> Result<(), Failure> {
+fn print_as(
+    comparison: &RunComparison<'_>,
+    page: &Document,
+    checks: &Checks,
+    format: Format,
+) -> Result<(), Failure> {
     match format {
         Format::Json => print_json(&CompareDocument::of(comparison, &program::origin())),
         // A page has scripts of its own, and is refused on a terminal.
-        Format::Html => print_exact(&render(comparison, checks, format)?),
-        _ => print(&render(comparison, checks, format)?),
+        Format::Html => print_exact(&render(comparison, page, checks, format)?),
+        _ => print(&render(comparison, page, checks, format)?),
     }
 }
 
 /// A comparison in a format.
-fn render(comparison: &RunComparison<'_>, checks: &Checks, format: Format) -> Result<String, Failure> {
+fn render(
+    comparison: &RunComparison<'_>,
+    page: &Document,
+    checks: &Checks,
+    format: Format,
+) -> Result<String, Failure> {
     let (width, colour) = page_layout();
     Ok(match format {
         Format::Pdf => return Err(no_pdf_on_standard_output()),
-        Format::Text => terminal::report(&document::of_runs(comparison), width, colour),
-        Format::Html => html::page(&document::of_runs(comparison)),
-        Format::Md => markdown::page(&document::of_runs(comparison)),
+        Format::Text => terminal::report(page, width, colour),
+        Format::Html => html::page(page),
+        Format::Md => markdown::page(page),
         Format::Json => json(&CompareDocument::of(comparison, &program::origin()))?,
         Format::Junit => junit::page(checks),
         Format::Github => lines(&github::annotations(checks)),

@@ -1,10 +1,13 @@
 //! The document of a comparison of runs: the runs, what differs between them, the verdicts, and what is not compared.
-use super::block::{Block, Document, FactGroup, Scope, Section, list, titled_list};
-use super::chart::Figure;
-use super::cover::Cover;
+use netduel_model::publication::Publication;
+use netduel_model::units::plural;
+use serde_json::{Value, json};
+
+use super::block::{Block, Document, FactGroup, Scope, Section, Style, Text, list, titled_list};
+use super::chart::{Chart, Figure};
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
-use super::{metric_plots, workload};
+use super::{front, levels, metric_plots, reader, workload};
 use crate::analysis::MetricAnalysis;
 use crate::analysis::compare::{Difference, RunComparison, RunVerdict, Subject};
 use crate::words::compare as texts;
@@ -12,8 +15,15 @@ use crate::words::{self, Tone};
 
 /// The comparison of several runs.
 pub fn of_runs(comparison: &RunComparison<'_>) -> Document {
+    of_runs_by(comparison, &Publication::default())
+}
+
+/// The comparison of several runs with the words of its author.
+pub fn of_runs_by(comparison: &RunComparison<'_>, author: &Publication) -> Document {
     let numbers = texts::difference_numbers(comparison);
-    let mut sections = vec![section("runs", "Runs", Scope::Result, vec![Block::Table(runs(comparison))])];
+    let mut sections: Vec<Section> = summary(comparison).into_iter().collect();
+    sections.push(section("runs", "Runs", Scope::Result, vec![Block::Table(runs(comparison))]));
+    sections.extend(reader::purpose(author));
     if comparison.is_of_runs() {
         let differences = differences(comparison, &numbers);
         sections.push(section("differences", "Differences between the runs", Scope::Result, differences));
@@ -28,13 +38,14 @@ pub fn of_runs(comparison: &RunComparison<'_>) -> Document {
         sections.push(section("not-compared", "Not compared", Scope::Result, vec![list(unmatched)]));
     }
     sections.push(section("warnings", "Warnings", Scope::Detail, warnings(comparison)));
+    sections.extend(reader::own_commentary(author));
     sections.extend(
         comparison.subjects.iter().enumerate().filter_map(|(place, one)| figures(comparison, place, one)),
     );
     sections.push(section("counted", "Method", Scope::Reference, method(comparison)));
     let runs = comparison.runs.iter().map(|one| format!("{} {}", one.label, one.header.id));
     Document {
-        cover: Cover::default(),
+        cover: front::of_comparison(comparison, author),
         title: texts::title(comparison),
         source: runs.chain([netduel_model::PROGRAM.to_owned()]).collect(),
         basis: texts::basis(comparison),
@@ -49,6 +60,60 @@ fn section(anchor: &str, title: &str, scope: Scope, blocks: Vec<Block>) -> Secti
 
 fn labels(comparison: &RunComparison<'_>) -> Vec<String> {
     comparison.runs.iter().map(|one| one.label.to_string()).collect()
+}
+
+/// Three sentences and one picture for readers who read nothing else; absent without a value that is compared.
+fn summary(comparison: &RunComparison<'_>) -> Option<Section> {
+    let labels = labels(comparison);
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let (first, others) = labels.split_first()?;
+    let picture = levels::of_subjects(&labels, &comparison.subjects)?;
+    let was = if others.len() == 1 { "was" } else { "were" };
+    let each = |of: fn(&Subject) -> &str| {
+        let mut names: Vec<&str> = Vec::new();
+        for name in comparison.subjects.iter().map(of) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        words::listed(&names)
+    };
+    let compared = format!(
+        "{} {was} compared with {first}: {} on {}.",
+        words::listed(others),
+        each(|subject| subject.workload.name.as_str()),
+        each(|subject| subject.arm.as_str())
+    );
+    let outcomes: Vec<String> = (0..labels.len()).filter_map(|run| outcome(comparison, run)).collect();
+    if outcomes.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "{compared} {}. The chance of any false verdict is at most {}; ",
+        outcomes.join("; "),
+        words::text::percent_exact(1.0 - comparison.confidence)
+    );
+    let count = comparison.differences.len() as u32;
+    let differences = match comparison.explaining().len() {
+        _ if count == 0 => "no stored fact differs between the runs".to_owned(),
+        0 => format!("the runs differ in {}", plural(count, "stored fact")),
+        some => {
+            format!("{some} of {} between the runs may be the cause of a verdict", plural(count, "difference"))
+        }
+    };
+    let text = Text::from(text).and(differences, Style::Link("differences")).and(".", Style::Plain);
+    let blocks = vec![Block::Paragraph(text), Block::Figure(Box::new(picture))];
+    Some(section("summary", "Summary", Scope::Reference, blocks))
+}
+
+/// The verdicts of a run by their outcome; absent without a verdict.
+fn outcome(comparison: &RunComparison<'_>, run: usize) -> Option<String> {
+    let verdicts = comparison.subjects.iter().flat_map(|subject| &subject.verdicts);
+    let tones: Vec<Tone> = verdicts
+        .filter(|verdict| verdict.run == run)
+        .map(|verdict| words::tone(verdict.metric, Some(&verdict.judged)))
+        .collect();
+    (!tones.is_empty()).then(|| format!("{} {}", comparison.label(run), reader::outcomes(&tones)))
 }
 
 /// The runs behind the labels.
@@ -112,7 +177,7 @@ fn verdicts(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Vec<B
     let (baseline, others) =
         labels.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
     let group = |subject: &Subject| VerdictGroup {
-        title: format!("{}, {}", subject.workload.name, subject.arm),
+        title: subject.title(),
         settings: words::workload_of_arms(&subject.workload),
         rows: subject
             .workload
@@ -224,25 +289,68 @@ fn warnings(comparison: &RunComparison<'_>) -> Vec<Block> {
     if blocks.is_empty() { vec![Block::Paragraph("None.".into())] } else { blocks }
 }
 
-/// The pictures of a subject with all runs in one plot. Absent when not every run has it, because a picture knows a run by its place.
+/// The pictures of a subject: bars by run, and plots with all runs that have it. Absent when only one run has it.
 fn figures(comparison: &RunComparison<'_>, place: usize, subject: &Subject) -> Option<Section> {
+    if subject.runs.len() < 2 {
+        return None;
+    }
+    let labels = labels(comparison);
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
     let by_block = subject.workload.judged.iter().filter(|metric| metric_plots::is_shown(metric));
     let by_block = by_block.map(|metric| metric_plots::by_block_of_runs(&subject.workload, metric));
-    let figures = by_block.chain(workload::over_trials(&subject.workload)).map(with_runs_for_arms);
+    let plots = by_block
+        .chain(workload::over_trials(&subject.workload, Sides::Runs))
+        .map(|figure| with_runs_for_arms(figure, &subject.runs, comparison.runs.len()));
+    let figures = levels::of_subject(&labels, subject).into_iter().chain(plots);
     let blocks: Vec<Block> = figures.map(|figure| Block::Figure(Box::new(figure))).collect();
-    let title = format!("{}, {}", subject.workload.name, subject.arm);
-    let is_whole = subject.runs.len() == comparison.runs.len() && !blocks.is_empty();
-    is_whole.then(|| section(&format!("subject-{}", place + 1), &title, Scope::Reference, blocks))
+    let anchor = format!("subject-{}", place + 1);
+    (!blocks.is_empty()).then(|| section(&anchor, &subject.title(), Scope::Reference, blocks))
 }
 
-/// A figure whose table names its rows as what they are: runs stand in the place of arms.
-fn with_runs_for_arms(mut figure: Figure) -> Figure {
+/// A figure in which runs stand in the place of arms: its table names them so, and its plot knows them by their places in the comparison.
+fn with_runs_for_arms(mut figure: Figure, runs: &[usize], count: usize) -> Figure {
+    if let Chart::Plot(plot) = &mut figure.chart {
+        move_to_runs(&mut plot.data, runs, count);
+    }
     for column in figure.data.iter_mut().flat_map(|table| &mut table.columns) {
-        if column.title == Sides::Arms.noun() {
+        if column.title.eq_ignore_ascii_case(Sides::Arms.noun()) {
             Sides::Runs.noun().clone_into(&mut column.title);
         }
     }
     figure
+}
+
+/// Keys in the data of a plot whose list has an entry for each arm.
+const BY_ARM: [&str; 5] = ["arms", "medians", "tail", "density", "cumulative"];
+
+/// Moves the values of each run to its place among all runs, which gives it colour and name. A run without values gets those of an arm without a
+/// valid trial.
+fn move_to_runs(data: &mut Value, runs: &[usize], count: usize) {
+    if let Some(items) = data.as_array_mut() {
+        items.iter_mut().for_each(|one| move_to_runs(one, runs, count));
+        return;
+    }
+    for (key, value) in data.as_object_mut().into_iter().flatten() {
+        if BY_ARM.contains(&key.as_str())
+            && let Some(own) = value.as_array_mut()
+        {
+            let nothing = if key == "medians" { Value::Null } else { json!([]) };
+            let mut all = vec![nothing; count];
+            for (run, one) in runs.iter().zip(std::mem::take(own)) {
+                if let Some(place) = all.get_mut(*run) {
+                    *place = one;
+                }
+            }
+            *own = all;
+        } else if key == "arm" {
+            let place = value.as_u64().and_then(|arm| runs.get(usize::try_from(arm).ok()?));
+            if let Some(place) = place {
+                *value = (*place).into();
+            }
+        } else {
+            move_to_runs(value, runs, count);
+        }
+    }
 }
 
 /// The rules of counting.

@@ -1,4 +1,4 @@
-//! Builds the cover of a run.
+//! Builds the cover of a run, and of a comparison of runs.
 use std::collections::BTreeSet;
 
 use netduel_model::publication::{Publication, colour};
@@ -7,6 +7,7 @@ use netduel_model::run::Run;
 use super::accent::Accent;
 use super::cover::{Cover, is_image};
 use crate::analysis::Analysis;
+use crate::analysis::compare::{ComparedRun, RunComparison};
 use crate::words;
 
 /// The cover of a run.
@@ -14,7 +15,6 @@ pub(super) fn cover(run: &Run, analysis: &Analysis, author: &Publication) -> Cov
     let header = &run.header;
     // A title of the run is more particular than one of its plan.
     let title = [&header.annotations.publication.title, &header.annotations.title, &author.title];
-    let by = [&author.author, &author.organization].into_iter().flatten().cloned();
     let mut facts = vec![
         ("Run".to_owned(), header.id.to_string()),
         ("Date".to_owned(), words::date(header.started_unix_ms)),
@@ -25,8 +25,37 @@ pub(super) fn cover(run: &Run, analysis: &Analysis, author: &Publication) -> Cov
     facts.extend(joined("NIC", &words::nic_products(analysis)));
     facts.extend(joined("Region", &regions(analysis)));
     facts.push(("Program".to_owned(), header.program.clone()));
+    of_author(author, title.into_iter().flatten().next(), facts)
+}
+
+/// The cover of a comparison: the runs, and each fact of their hosts once.
+pub(super) fn of_comparison(comparison: &RunComparison<'_>, author: &Publication) -> Cover {
+    let labelled = |of: &dyn Fn(&ComparedRun<'_>) -> String| -> Vec<String> {
+        comparison.runs.iter().map(|run| format!("{} {}", run.label, of(run))).collect()
+    };
+    let each = |of: &dyn Fn(&ComparedRun<'_>) -> Vec<String>| -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        let all = comparison.runs.iter().flat_map(of);
+        all.filter(|fact| seen.insert(fact.clone())).collect()
+    };
+    let facts = [
+        ("Runs", labelled(&|run| run.header.id.to_string())),
+        ("Dates", labelled(&|run| words::date(run.header.started_unix_ms))),
+        ("Hosts", each(&|run| run.header.plan.hosts.keys().map(ToString::to_string).collect())),
+        ("Size", each(&|run| words::sizes(run.analysis))),
+        ("NIC", each(&|run| words::nic_products(run.analysis))),
+        ("Region", each(&|run| regions(run.analysis))),
+        ("Program", each(&|run| vec![run.header.program.clone()])),
+    ];
+    let facts = facts.iter().filter_map(|(title, values)| joined(title, values));
+    of_author(author, author.title.as_ref(), facts.collect())
+}
+
+/// A cover with the names and the looks of the author.
+fn of_author(author: &Publication, title: Option<&String>, facts: Vec<(String, String)>) -> Cover {
+    let by = [&author.author, &author.organization].into_iter().flatten().cloned();
     Cover {
-        title: title.into_iter().flatten().next().cloned(),
+        title: title.cloned(),
         by: by.collect(),
         facts,
         logo: author.image.clone().filter(|image| is_image(image)),

@@ -1,9 +1,11 @@
-//! Headline charts: the median of each arm as a bar with its quartiles, a group of bars for each metric.
+//! Headline charts: the median of each arm, or run, as a bar with its quartiles, a group of bars for each metric.
 use netduel_model::metric::Better;
 use netduel_stats::summary;
 
 use super::chart::{Chart, Figure, Level, LevelGroup, Levels};
 use super::metric_plots::{capital, is_shown};
+use super::verdicts::Sides;
+use crate::analysis::compare::Subject;
 use crate::analysis::{Analysis, ArmValues, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
@@ -22,37 +24,67 @@ pub(super) fn of_workload(analysis: &Analysis, workload: &WorkloadAnalysis) -> O
         // A bar beside no other says nothing.
         return None;
     }
-    let groups: Vec<LevelGroup> = shown(workload).map(|metric| group(analysis, metric, "")).collect();
-    figure(format!("Results of {}", workload.name), groups)
+    let names = arms(analysis);
+    let groups: Vec<LevelGroup> = shown(workload).map(|metric| group(&names, metric, "")).collect();
+    figure(format!("Results of {}", workload.name), groups, Sides::Arms)
+}
+
+/// The same of a workload in several runs, whose labels are `runs`.
+pub(super) fn of_subject(runs: &[&str], subject: &Subject) -> Option<Figure> {
+    if subject.workload.arms.len() < 2 {
+        return None;
+    }
+    let groups: Vec<LevelGroup> = shown(&subject.workload).map(|metric| group(runs, metric, "")).collect();
+    figure(format!("Results of {}", subject.title()), groups, Sides::Runs)
 }
 
 /// The first metric of each workload, for the summary; absent when none has a value.
 pub(super) fn of_run(analysis: &Analysis) -> Option<Figure> {
-    let is_alone = analysis.workloads.len() == 1;
-    let groups: Vec<LevelGroup> = if is_alone {
-        let metrics = analysis.workloads.iter().flat_map(shown);
-        metrics.take(SUMMARY_METRICS_MAX).map(|metric| group(analysis, metric, "")).collect()
+    let workloads: Vec<(&WorkloadAnalysis, String)> =
+        analysis.workloads.iter().map(|workload| (workload, workload.name.to_string())).collect();
+    headline(&workloads, &arms(analysis), Sides::Arms)
+}
+
+/// The same of what is compared in several runs, whose labels are `runs`.
+pub(super) fn of_subjects(runs: &[&str], subjects: &[Subject]) -> Option<Figure> {
+    let workloads: Vec<(&WorkloadAnalysis, String)> =
+        subjects.iter().map(|subject| (&subject.workload, subject.title())).collect();
+    headline(&workloads, runs, Sides::Runs)
+}
+
+/// The first metric of each workload with this title, or the first metrics of the only one.
+fn headline(workloads: &[(&WorkloadAnalysis, String)], names: &[&str], sides: Sides) -> Option<Figure> {
+    let groups: Vec<LevelGroup> = if let [(only, _)] = workloads {
+        shown(only).take(SUMMARY_METRICS_MAX).map(|metric| group(names, metric, "")).collect()
     } else {
-        let first = |workload: &WorkloadAnalysis| {
-            shown(workload).next().map(|metric| group(analysis, metric, workload.name.as_str()))
+        let first = |(workload, title): &(&WorkloadAnalysis, String)| {
+            shown(workload).next().map(|metric| group(names, metric, title))
         };
-        analysis.workloads.iter().filter_map(first).take(SUMMARY_GROUPS_MAX).collect()
+        workloads.iter().filter_map(first).take(SUMMARY_GROUPS_MAX).collect()
     };
-    figure(String::new(), groups)
+    figure(String::new(), groups, sides)
+}
+
+/// The arms of a run in the order of their colours.
+fn arms(analysis: &Analysis) -> Vec<&str> {
+    analysis.plan.arms.iter().map(|arm| arm.name.as_str()).collect()
 }
 
 fn shown(workload: &WorkloadAnalysis) -> impl Iterator<Item = &MetricAnalysis> {
     workload.judged.iter().filter(|metric| is_shown(metric))
 }
 
-fn figure(title: String, groups: Vec<LevelGroup>) -> Option<Figure> {
+fn figure(title: String, groups: Vec<LevelGroup>, sides: Sides) -> Option<Figure> {
     let groups: Vec<LevelGroup> =
         groups.into_iter().filter(|group| group.bars.iter().any(|bar| bar.value.is_some())).collect();
     let has_logarithmic = groups.iter().any(|group| group.is_logarithmic);
     let logarithmic = if has_logarithmic {
-        " Dots in place of bars: logarithmic axis, because the arms differ by more than a factor of 20."
+        let noun = sides.noun();
+        format!(
+            " Dots in place of bars: logarithmic axis, because the {noun}s differ by more than a factor of {FAR}."
+        )
     } else {
-        ""
+        String::new()
     };
     let of_group = |group: &LevelGroup| {
         let bars: Vec<String> =
@@ -70,8 +102,8 @@ fn figure(title: String, groups: Vec<LevelGroup>) -> Option<Figure> {
     })
 }
 
-/// A metric with a bar for each arm.
-fn group(analysis: &Analysis, metric: &MetricAnalysis, workload: &str) -> LevelGroup {
+/// A metric with a bar for each arm. The place of an arm among `names` is that of its colour.
+fn group(names: &[&str], metric: &MetricAnalysis, workload: &str) -> LevelGroup {
     let better = match metric.metric.better() {
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
@@ -80,7 +112,7 @@ fn group(analysis: &Analysis, metric: &MetricAnalysis, workload: &str) -> LevelG
         "" => capital(metric.title()),
         workload => format!("{workload}: {}", metric.title()),
     };
-    let bars: Vec<Level> = metric.arms.iter().map(|values| level(analysis, metric, values)).collect();
+    let bars: Vec<Level> = metric.arms.iter().map(|values| level(names, metric, values)).collect();
     let medians: Vec<f64> = bars.iter().filter_map(|bar| bar.value).collect();
     let (low, high) = medians
         .iter()
@@ -94,11 +126,11 @@ fn group(analysis: &Analysis, metric: &MetricAnalysis, workload: &str) -> LevelG
     }
 }
 
-fn level(analysis: &Analysis, metric: &MetricAnalysis, values: &ArmValues) -> Level {
+fn level(names: &[&str], metric: &MetricAnalysis, values: &ArmValues) -> Level {
     let numbers = values.numbers();
     let at = |share: f64| summary::quantile(&numbers, share);
     let measure = words::measure(metric, values);
-    let arm = analysis.plan.arms.iter().position(|arm| arm.name == values.arm).unwrap_or(0);
+    let arm = names.iter().position(|name| *name == values.arm.as_str()).unwrap_or(0);
     Level {
         arm,
         name: values.arm.to_string(),

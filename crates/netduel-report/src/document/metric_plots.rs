@@ -19,6 +19,8 @@ const RATE_BINS_LEAST: f64 = 5.0;
 const RATES_FAR: f64 = 10.0;
 /// The lower end of a logarithmic axis: the lowest median divided by this.
 const RATES_BELOW_MEDIAN: f64 = 30.0;
+/// Steps of a cumulative distribution: half a percent each, finer than a line on a screen shows.
+const CUMULATIVE_STEPS: usize = 200;
 
 /// A metric by block.
 pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> Figure {
@@ -111,11 +113,14 @@ fn scaled_intervals(workload: &WorkloadAnalysis) -> Scaled {
     Scaled { factor: scale.factor * per_bit, unit: scale.unit }
 }
 
-/// Rates of all intervals of the steady windows; absent when no trial has one.
-pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
-    let scale = scaled_intervals(workload);
+/// The title of the distribution of a workload's intervals.
+fn title_of_intervals(workload: &WorkloadAnalysis) -> &'static str {
     let of_packets = workload.arms.iter().any(|arm| !arm.packets.is_empty());
-    let title = if of_packets { "Packet rate distribution" } else { "Throughput distribution" };
+    if of_packets { "Packet rate distribution" } else { "Throughput distribution" }
+}
+
+/// Quantiles of the intervals of each arm that has any.
+fn interval_table(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
     let mut table = Table::new(vec![Column::key("Arm"), Column::number("intervals")]);
     table.columns.extend(
         ["min", "first quartile", "median", "third quartile", "max"]
@@ -127,18 +132,65 @@ pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
         let head = [Cell::from(arm.arm.as_str()), Cell::Count(arm.intervals.len() as u64)];
         table.rows.push(head.into_iter().chain(cells).collect());
     }
+    table
+}
+
+/// Rates of all intervals of the steady windows; absent when no trial has one.
+pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
+    let scale = scaled_intervals(workload);
+    let table = interval_table(workload, scale);
     let data = densities(workload, scale)?;
     Some(Figure {
-        title: title.to_owned(),
+        title: title_of_intervals(workload).to_owned(),
         reading: format!(
             "Share of the intervals of all steady windows, in bins of equal width on the axis; all valid trials together.{}",
-            below_the_axis(workload, scale)
+            below_the_axis(workload, scale, "its first bin also holds")
         ),
         alternative: in_words(&table),
         chart: Chart::Plot(Plot::new("rates", data).with_panels(workload.arms.len())),
         data: Some(table),
         in_text: false,
     })
+}
+
+/// The same as cumulative distributions, which lie over each other on one pair of axes; absent when no trial has an interval.
+pub(super) fn cumulative_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
+    let scale = scaled_intervals(workload);
+    let table = interval_table(workload, scale);
+    if table.rows.is_empty() {
+        return None;
+    }
+    let foot = logarithmic_foot(workload);
+    let arms = workload.arms.iter().map(|arm| cumulative(&arm.intervals, foot, scale));
+    let data = json!({ "unit": scale.unit, "log": foot.is_some(), "cumulative": arms.collect::<Vec<_>>() });
+    Some(Figure {
+        title: title_of_intervals(workload).to_owned(),
+        reading: format!(
+            "Share of the intervals of all steady windows at or below each rate; all valid trials together. A line further right is \
+             faster.{}",
+            below_the_axis(workload, scale, "at its left end also lie")
+        ),
+        alternative: in_words(&table),
+        chart: Chart::Plot(Plot::new("cumulative", data)),
+        data: Some(table),
+        in_text: false,
+    })
+}
+
+/// Rates with the share of all rates at or below each, percent. Rates below the foot of a logarithmic axis are shown at it.
+fn cumulative(rates: &[f64], foot: Option<f64>, scale: Scaled) -> Vec<Value> {
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = |rate: f64| scale.plotted(foot.map_or(rate, |foot| rate.max(foot)));
+    let last = sorted.len().saturating_sub(1);
+    let steps = last.clamp(1, CUMULATIVE_STEPS);
+    let at = |step: usize| {
+        let index = step * last / steps;
+        let rate = sorted.get(index)?;
+        Some(json!([place(*rate), short((index + 1) as f64 * 100.0 / sorted.len() as f64)]))
+    };
+    let start = sorted.first().map(|rate| json!([place(*rate), 0]));
+    start.into_iter().chain((0..=steps).filter_map(at)).collect()
 }
 
 /// The numbers of a plot as a table, for readers who cannot see the plot.
@@ -155,8 +207,8 @@ fn logarithmic_foot(workload: &WorkloadAnalysis) -> Option<f64> {
     (low > 0.0 && low.is_finite() && high > low * RATES_FAR).then_some(low / RATES_BELOW_MEDIAN)
 }
 
-/// What the lowest bin of a logarithmic axis holds besides its own values; empty when there is none.
-fn below_the_axis(workload: &WorkloadAnalysis, scale: Scaled) -> String {
+/// What stands at the lower end of a logarithmic axis besides its own values; empty when there is none.
+fn below_the_axis(workload: &WorkloadAnalysis, scale: Scaled, place: &str) -> String {
     let Some(foot) = logarithmic_foot(workload) else { return String::new() };
     let below = |arm: &ArmAnalysis| {
         let all = arm.intervals.len();
@@ -171,7 +223,7 @@ fn below_the_axis(workload: &WorkloadAnalysis, scale: Scaled) -> String {
     let foot = number(Some(foot), scale).text();
     let unit = scale.unit;
     format!(
-        " The axis begins at {foot} {unit}; its first bin also holds slower intervals: {}.",
+        " The axis begins at {foot} {unit}; {place} slower intervals: {}.",
         arms.join(", ")
     )
 }

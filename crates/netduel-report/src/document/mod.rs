@@ -39,6 +39,6 @@ mod testpmd;
 mod time_plots;
 mod workload;
 
-pub use compare::of_runs;
+pub use compare::{of_runs, of_runs_by};
 pub use history::of_history;
 pub use run::of_run;

@@ -112,12 +112,17 @@ fn comparison<'a>(metric: &'a MetricAnalysis, arm: &ArmName) -> Option<&'a crate
     metric.comparisons.iter().find(|comparison| comparison.arm == *arm)
 }
 
-/// The verdicts of an arm by their outcome: `is better in 2, worse in 1 and inconclusive in 3 of 6 verdicts`.
+/// The verdicts of an arm by their outcome.
 fn counted(analysis: &Analysis, arm: &ArmName) -> String {
     let metrics = analysis.workloads.iter().flat_map(|workload| &workload.judged);
     let tones: Vec<Tone> = metrics
         .filter_map(|metric| Some(words::tone(metric.metric, comparison(metric, arm)?.judged.as_ref())))
         .collect();
+    outcomes(&tones)
+}
+
+/// Verdicts by their outcome: `is better in 2, worse in 1 and inconclusive in 3 of 6 verdicts`.
+pub(super) fn outcomes(tones: &[Tone]) -> String {
     let outcomes = [
         (Tone::Better, "better"),
         (Tone::Worse, "worse"),
@@ -187,6 +192,12 @@ pub(super) fn commentary(analysis: &Analysis, author: &Publication) -> Option<Se
         blocks.extend([Block::Heading("Derived from the counters by netduel".to_owned()), list(derived)]);
     }
     Some(section("commentary", "Commentary", blocks))
+}
+
+/// The author's commentary alone; absent without any.
+pub(super) fn own_commentary(author: &Publication) -> Option<Section> {
+    let own = author.commentary.as_deref().map(markup::blocks).unwrap_or_default();
+    (!own.is_empty()).then(|| section("commentary", "Commentary", own))
 }
 
 /// The bottleneck of each workload in a sentence.

@@ -2,6 +2,7 @@
 use super::block::{Block, Scope, Section, titled_list};
 use super::chart::Figure;
 use super::table::{Cell, Column, Table};
+use super::verdicts::Sides;
 use super::{
     core_plots, counters, datagrams, failover, latency_plots, levels, metric_plots, packets, search, stamps,
     time_plots,
@@ -123,14 +124,14 @@ fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
         .filter(|metric| metric_plots::is_shown(metric))
         .map(|metric| metric_plots::by_block(workload, metric))
         .collect();
-    figures.extend(over_trials(workload));
+    figures.extend(over_trials(workload, Sides::Arms));
     figures.extend(latency_plots::parts(workload));
     figures.extend(core_plots::by_machine(workload));
     figures
 }
 
-/// The course of a trial and the distribution of its samples, each over all valid trials of an arm.
-pub(super) fn over_trials(workload: &WorkloadAnalysis) -> Vec<Figure> {
+/// The course of a trial and the distribution of its samples, each over all valid trials of an arm or run.
+pub(super) fn over_trials(workload: &WorkloadAnalysis, sides: Sides) -> Vec<Figure> {
     // A failover has its own picture with the events, and a search has one with its steps.
     let is_drawn = workload.arms.iter().any(|arm| arm.failover.is_some() || arm.search.is_some());
     let mut figures = Vec::new();
@@ -139,7 +140,11 @@ pub(super) fn over_trials(workload: &WorkloadAnalysis) -> Vec<Figure> {
     }
     let distribution = latency_plots::distribution(workload);
     if distribution.is_empty() && !is_drawn {
-        figures.extend(metric_plots::all_intervals(workload));
+        figures.extend(match sides {
+            Sides::Arms => metric_plots::all_intervals(workload),
+            // Runs are often alike: lines over each other show a small difference.
+            Sides::Runs => metric_plots::cumulative_intervals(workload),
+        });
     }
     figures.extend(distribution);
     figures

@@ -2,6 +2,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use netduel_model::publication::Publication;
 use netduel_model::run::Run;
 use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::history::{History, PastRun, Selection};
@@ -9,7 +10,7 @@ use netduel_report::{analyse_run, document, html};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
-use crate::{bed, hostile, hosts, packets};
+use crate::{bed, compare_document, hostile, hosts, packets};
 
 /// A browser that can print the document after its scripts ran.
 pub fn chromium() -> Option<&'static str> {
@@ -186,7 +187,24 @@ fn runs_of_a_comparison_are_drawn_in_common_charts() {
     let comparison = compare(&[Side::of(&before, &analyses[0]), Side::of(&after, &analyses[1])]);
     let Some(dom) = rendered_page(&html::page(&document::of_runs(&comparison))) else { return };
     assert_eq!(root_attribute(&dom, "data-errors"), "");
-    // For each arm: two metrics by block and the series of each workload, the distribution of rates, tail and distribution of round trips.
+    // For each arm: two metrics by block and the series of each workload, the cumulative distribution of rates, tail and distribution of round trips.
+    let charts = 2 * (2 * 3 + 1 + 2);
+    assert_eq!(dom.matches("data-chart=").count(), charts);
+    assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());
+    // Bars by run for each arm of each workload, and those of the summary.
+    assert_eq!(dom.matches("class=\"chart levels\"").count(), 2 * 2 + 1);
+    let drawn = dom.split("id=\"chart-data\"").next().unwrap();
+    assert!(!drawn.contains("NaN") && !drawn.contains("undefined") && !drawn.contains('\u{26a0}'));
+}
+
+#[test]
+fn comparison_of_three_runs_draws_the_charts_that_one_run_lacks() {
+    let runs = [&["bulk", "rr"][..], &["bulk"], &["bulk", "rr"]];
+    let runs: Vec<Run> =
+        runs.iter().zip(1..).map(|(workloads, seed)| compare_document::run(workloads, seed)).collect();
+    let page = html::page(&compare_document::page_of(&runs, &Publication::default()));
+    let Some(dom) = rendered_page(&page) else { return };
+    assert_eq!(root_attribute(&dom, "data-errors"), "");
     let charts = 2 * (2 * 3 + 1 + 2);
     assert_eq!(dom.matches("data-chart=").count(), charts);
     assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());

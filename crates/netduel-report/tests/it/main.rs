@@ -9,6 +9,7 @@ mod bounds;
 mod browser;
 mod builder;
 mod compare;
+mod compare_document;
 mod counter_ratios;
 mod crossover;
 mod datagrams;

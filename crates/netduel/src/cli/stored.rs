@@ -57,6 +57,11 @@ pub struct CompareArgs {
     /// The same as `--format json`.
     #[arg(short = 'J', long, conflicts_with = "format")]
     pub json: bool,
+    /// Title of the page [default: the question of the first run]
+    #[arg(long, value_name = "TEXT", value_parser = text_of_report)]
+    pub title: Option<String>,
+    #[command(flatten)]
+    pub publication: PublicationArgs,
     #[command(flatten)]
     pub printing: PrintingArgs,
     #[command(flatten)]

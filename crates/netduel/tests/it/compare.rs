@@ -100,6 +100,32 @@ fn comparison_is_written_where_a_report_would_be() {
 }
 
 #[test]
+fn comparison_has_the_cover_and_the_words_of_its_author() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    stored_run(&bench, "after", "6.19.0");
+    std::fs::write(bench.path().join("words.md"), "## First impression\n\nThe kernel was updated.\n").unwrap();
+    let author = ["--title", "The new kernel", "--author", "A. Author", "--organization", "Example Networks"];
+    let words = ["--purpose", "To decide on the update.", "--commentary", "words.md", "--accent", "#0b5fa5"];
+    let compare = ["compare", "before", "after", "--out", "compare.html"];
+    bench.run([&compare[..], &author, &words].concat()).expect_code(0);
+    let page = std::fs::read_to_string(bench.path().join("compare.html")).unwrap();
+    for text in [
+        "<h1>The new kernel</h1>",
+        "A. Author, Example Networks",
+        "<dd>A before; B after</dd>",
+        "To decide on the update.",
+        "<h3>First impression</h3>",
+        "#0b5fa5",
+    ] {
+        assert!(page.contains(text), "no `{text}`");
+    }
+    let refused = bench.run(["compare", "before", "after", "--accent", "red"]).expect_code(2);
+    assert!(refused.stderr.contains("#0b5fa5"), "{}", refused.stderr);
+    bench.run(["compare", "before", "after", "--commentary", "nothing.md"]).expect_code(2);
+}
+
+#[test]
 fn command_lines_without_a_meaning_are_refused() {
     let bench = Bench::new();
     let before = stored_run(&bench, "before", "6.18.44");

@@ -89,6 +89,13 @@ pub struct Subject {
     pub verdicts: Vec<RunVerdict>,
 }
 
+impl Subject {
+    /// What it is called: `bulk, accelerated`.
+    pub fn title(&self) -> String {
+        format!("{}, {}", self.workload.name, self.arm)
+    }
+}
+
 /// A run against the first one in one metric.
 #[derive(Debug, Clone)]
 pub struct RunVerdict {

@@ -1,0 +1,134 @@
+//! The page of a comparison to publish: summary, bars, charts where a run lacks a workload, and the words of the author.
+use netduel_model::publication::Publication;
+use netduel_model::run::Run;
+use netduel_report::analysis::Analysis;
+use netduel_report::analysis::compare::{Side, compare};
+use netduel_report::document::block::{Block, Document, Section};
+use netduel_report::document::chart::{Chart, Figure, LevelGroup, Plot};
+use netduel_report::{analyse_run, document, html, markdown, terminal};
+use serde_json::{Value, json};
+
+use crate::builder::{Recipe, build};
+use crate::look::author;
+
+/// A run of these workloads; the seed also makes its name.
+pub fn run(workloads: &[&'static str], seed: u64) -> Run {
+    let mut run = build(&Recipe { workloads: workloads.to_vec(), seed, ..Recipe::default() });
+    run.header.id = format!("run-{seed}").parse().unwrap();
+    run
+}
+
+/// The page of a comparison.
+pub fn page_of(runs: &[Run], author: &Publication) -> Document {
+    let analyses: Vec<Analysis> = runs.iter().map(analyse_run).collect();
+    let sides: Vec<Side<'_>> = runs.iter().zip(&analyses).map(|(run, own)| Side::of(run, own)).collect();
+    document::of_runs_by(&compare(&sides), author)
+}
+
+fn section<'a>(document: &'a Document, title: &str) -> &'a Section {
+    document.sections.iter().find(|section| section.title == title).unwrap()
+}
+
+fn figures(section: &Section) -> impl Iterator<Item = &Figure> {
+    section.blocks.iter().filter_map(|block| match block {
+        Block::Figure(figure) => Some(&**figure),
+        _ => None,
+    })
+}
+
+fn plot<'a>(section: &'a Section, kind: &str) -> &'a Plot {
+    let mut plots = figures(section).filter_map(|figure| match &figure.chart {
+        Chart::Plot(plot) => Some(plot),
+        _ => None,
+    });
+    plots.find(|plot| plot.kind == kind).unwrap()
+}
+
+fn bars(section: &Section) -> Vec<&LevelGroup> {
+    let levels = figures(section).filter_map(|figure| match &figure.chart {
+        Chart::Levels(levels) => Some(&levels.groups),
+        _ => None,
+    });
+    levels.flatten().collect()
+}
+
+#[test]
+fn summary_has_the_outcomes_and_one_picture_of_the_values() {
+    let document = page_of(&[run(&["bulk", "rr"], 1), run(&["bulk", "rr"], 2)], &Publication::default());
+    let summary = &document.sections[0];
+    assert_eq!(summary.anchor, "summary");
+    let [Block::Paragraph(text), Block::Figure(_)] = summary.blocks.as_slice() else {
+        panic!("{:?}", summary.blocks)
+    };
+    let words = text.characters();
+    let first = "B was compared with A: bulk and rr on synthetic and accelerated. B is ";
+    assert!(words.starts_with(first), "{words}");
+    assert!(words.contains("The chance of any false verdict is at most "), "{words}");
+    let titles: Vec<&str> = bars(summary).iter().map(|group| group.title.as_str()).collect();
+    assert_eq!(titles.len(), 4, "{titles:?}");
+    assert!(titles[0].starts_with("bulk, synthetic: "), "{titles:?}");
+    let shown = |document: &Document| terminal::report(document, 120, false);
+    assert!(!shown(&document).contains("was compared with"), "the terminal has the verdicts in view");
+}
+
+#[test]
+fn workload_has_bars_by_run_and_a_cumulative_distribution() {
+    let document = page_of(&[run(&["bulk"], 1), run(&["bulk"], 2)], &Publication::default());
+    let own = section(&document, "bulk, accelerated");
+    let groups = bars(own);
+    assert!(!groups.is_empty());
+    for group in groups {
+        let names: Vec<(&str, usize)> = group.bars.iter().map(|bar| (bar.name.as_str(), bar.arm)).collect();
+        assert_eq!(names, [("A", 0), ("B", 1)], "{}", group.title);
+    }
+    let data = &plot(own, "cumulative").data;
+    for line in data["cumulative"].as_array().unwrap() {
+        let points = line.as_array().unwrap();
+        let share = |point: &Value| point[1].as_f64().unwrap();
+        assert_eq!([share(&points[0]), share(&points[points.len() - 1])], [0.0, 100.0], "{line}");
+        let is_rising = |pair: &[Value]| {
+            let [one, next] = [0, 1].map(|place| (pair[place][0].as_f64().unwrap(), share(&pair[place])));
+            one.0 <= next.0 && one.1 <= next.1
+        };
+        assert!(points.windows(2).all(is_rising), "{line}");
+    }
+}
+
+#[test]
+fn run_without_a_workload_takes_no_chart_from_the_others() {
+    let runs = [run(&["bulk", "rr"], 1), run(&["bulk"], 2), run(&["bulk", "rr"], 3)];
+    let document = page_of(&runs, &Publication::default());
+    assert_eq!(document.arms, ["A", "B", "C"]);
+    let own = section(&document, "rr, accelerated");
+    for group in bars(own) {
+        let names: Vec<(&str, usize)> = group.bars.iter().map(|bar| (bar.name.as_str(), bar.arm)).collect();
+        assert_eq!(names, [("A", 0), ("C", 2)], "{}", group.title);
+    }
+    let has_points = |points: &Value| points.as_array().is_some_and(|points| !points.is_empty());
+    for (kind, key) in [("blocks", "arms"), ("series", "arms"), ("tail", "tail"), ("density", "density")] {
+        let data = &plot(own, kind).data;
+        let known: Vec<bool> = data[key].as_array().unwrap().iter().map(has_points).collect();
+        assert_eq!(known, [true, false, true], "{kind}: {data}");
+    }
+    assert_eq!(plot(own, "blocks").data["medians"][1], json!(null));
+}
+
+#[test]
+fn words_of_the_author_are_in_the_files_of_a_comparison() {
+    let document = page_of(&[run(&["bulk"], 1), run(&["bulk"], 2)], &author());
+    let page = html::page(&document);
+    let text = markdown::page(&document);
+    for (html, markdown) in [
+        ("<h1>Accelerated networking in our test bed</h1>", "# Accelerated networking in our test bed"),
+        ("<p class=\"question\">Comparison of 2 runs: ", "Comparison of 2 runs: "),
+        ("A. Author, Example Networks", "A. Author, Example Networks"),
+        ("To decide whether <b>all</b> guests", "To decide whether **all** guests"),
+        ("<h3>First impression</h3>", "### First impression"),
+        ("<dt>Runs</dt><dd>A run-1; B run-2</dd>", "- Runs: A run-1; B run-2"),
+    ] {
+        assert!(page.contains(html), "no {html}");
+        assert!(text.contains(markdown), "no {markdown} in {text}");
+    }
+    assert!(page.contains("<img class=\"logo\" src=\"data:image/png;base64,"));
+    assert!(page.contains(":root { --accent: "), "the colour of the author");
+}
