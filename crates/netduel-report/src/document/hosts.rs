@@ -7,10 +7,12 @@ use netduel_model::plan::{Treatment, TreatmentAction};
 use netduel_model::run::Run;
 use netduel_model::snapshot::{Device, HostSnapshot, Interface};
 
-use super::block::{Block, FactGroup, Scope, Section};
+use super::block::{Block, Document, FactGroup, Scope, Section, list};
 use super::chart::{Chart, Figure};
+use super::cover::Cover;
 use super::host_drawing;
 use super::table::{Cell, Column, Table};
+use crate::findings::Severity;
 use crate::inspect::{InspectedHost, Inspection};
 use crate::topology::{groups, others};
 use crate::words::{self, Fact};
@@ -21,6 +23,65 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
         "Facts of each host before the first trial, and findings. Commands are suggestions; netduel ran none of them."
             .to_owned(),
     )];
+    blocks.extend(with_findings(inspection));
+    let reaches_direct =
+        |treatment: &Treatment| matches!(treatment.action, TreatmentAction::Path { path: LabPath::Direct });
+    let plan = &run.header.plan;
+    if plan.lab.is_some() && !plan.arms.iter().flat_map(|arm| &arm.treatments).any(reaches_direct) {
+        let words = format!(
+            "{} is the lab's third path, `direct`, which no arm of this run uses.",
+            lab::DIRECT_INTERFACE
+        );
+        blocks.push(Block::Paragraph(words.into()));
+    }
+    let hosts: Vec<Named<'_>> = run.header.hosts.iter().map(|(name, host)| (name.as_str(), host)).collect();
+    blocks.push(Block::Folded(SETTINGS.to_owned(), settings(&hosts)));
+    Section { anchor: "hosts".to_owned(), title: "Hosts".to_owned(), scope: Scope::Reference, blocks }
+}
+
+/// The page of inspected hosts without a run. `unix_ms`: when they were read.
+pub fn of_inspection(inspection: &Inspection, unix_ms: u64) -> Document {
+    let section = |anchor: &str, title: &str, blocks: Vec<Block>| Section {
+        anchor: anchor.to_owned(),
+        title: title.to_owned(),
+        scope: Scope::Detail,
+        blocks,
+    };
+    let lines = inspection.lines(Severity::Note);
+    let found = if lines.is_empty() { Block::Paragraph("None.".into()) } else { list(lines) };
+    let mut sections = vec![section("findings", "Findings", vec![found])];
+    let failed: Vec<String> =
+        inspection.failed.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    if !failed.is_empty() {
+        sections.push(section("failed", "Hosts that could not be inspected", vec![list(failed)]));
+    }
+    if !inspection.hosts.is_empty() {
+        let mut blocks =
+            vec![Block::Reading("Commands are suggestions; netduel ran none of them.".to_owned())];
+        blocks.extend(with_findings(inspection));
+        let hosts: Vec<Named<'_>> =
+            inspection.hosts.iter().map(|host| (host.name.as_str(), &host.snapshot)).collect();
+        blocks.push(Block::Folded(SETTINGS.to_owned(), settings(&hosts)));
+        sections.push(section("hosts", "Hosts", blocks));
+    }
+    let names: Vec<&str> = inspection.hosts.iter().map(|host| host.name.as_str()).collect();
+    let basis = match inspection.counted(Severity::Note) {
+        counts if counts.is_empty() => "No findings.".to_owned(),
+        counts => format!("{counts}."),
+    };
+    Document {
+        cover: Cover::default(),
+        title: format!("Inspection of {}", words::listed(&names)),
+        source: vec![words::date(unix_ms), netduel_model::PROGRAM.to_owned()],
+        basis,
+        arms: Vec::new(),
+        sections,
+    }
+}
+
+/// The findings of the pairs, then each host with its drawing, facts and findings. What hosts of one machine have in common is shown once.
+fn with_findings(inspection: &Inspection) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for pair in inspection.pairs.iter().filter(|pair| !pair.findings.is_empty()) {
         blocks.push(Block::Heading(format!("Findings between {} and {}", pair.client, pair.server)));
         blocks.push(Block::Findings(pair.findings.clone()));
@@ -46,18 +107,7 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
             findings => Block::Findings(findings.to_vec()),
         });
     }
-    let reaches_direct =
-        |treatment: &Treatment| matches!(treatment.action, TreatmentAction::Path { path: LabPath::Direct });
-    let plan = &run.header.plan;
-    if plan.lab.is_some() && !plan.arms.iter().flat_map(|arm| &arm.treatments).any(reaches_direct) {
-        let words = format!(
-            "{} is the lab's third path, `direct`, which no arm of this run uses.",
-            lab::DIRECT_INTERFACE
-        );
-        blocks.push(Block::Paragraph(words.into()));
-    }
-    blocks.push(Block::Folded("Interfaces and settings".to_owned(), settings(run)));
-    Section { anchor: "hosts".to_owned(), title: "Hosts".to_owned(), scope: Scope::Reference, blocks }
+    blocks
 }
 
 /// Inspected hosts without a run: a section for each host and each pair.
@@ -180,20 +230,25 @@ fn facts(inspected: &InspectedHost, elsewhere: &[Fact]) -> Vec<FactGroup> {
 /// One field of a host's identity.
 type Identity = fn(&HostSnapshot) -> Option<String>;
 
+/// A host with its name.
+type Named<'a> = (&'a str, &'a HostSnapshot);
+
+/// The title of the settings.
+const SETTINGS: &str = "Interfaces and settings";
+
 /// All recorded settings of the hosts, in tables.
-fn settings(run: &Run) -> Vec<Block> {
-    let hosts = &run.header.hosts;
+fn settings(hosts: &[Named<'_>]) -> Vec<Block> {
     let mut blocks: Vec<Block> =
-        hosts.iter().map(|(name, host)| Block::Table(interfaces(name.as_str(), host))).collect();
+        hosts.iter().map(|(name, host)| Block::Table(interfaces(name, host))).collect();
     let by_host = |title: &str| {
-        let names = hosts.keys().map(|name| Column::text(name.as_str()));
+        let names = hosts.iter().map(|(name, _)| Column::text(*name));
         Table::new([Column::key(title)].into_iter().chain(names).collect())
     };
     let cell = |text: Option<String>| text.map_or(Cell::Absent, Cell::Text);
     let mut sysctls = by_host("sysctl");
-    let names: BTreeSet<&String> = hosts.values().flat_map(|host| host.sysctls.keys()).collect();
+    let names: BTreeSet<&String> = hosts.iter().flat_map(|(_, host)| host.sysctls.keys()).collect();
     for name in names {
-        let values = hosts.values().map(|host| cell(host.sysctls.get(name).cloned()));
+        let values = hosts.iter().map(|(_, host)| cell(host.sysctls.get(name).cloned()));
         sysctls.rows.push([Cell::from(name.as_str())].into_iter().chain(values).collect());
     }
     let mut identities = by_host("identity");
@@ -203,9 +258,8 @@ fn settings(run: &Run) -> Vec<Block> {
         ("platform", |host| host.platform.clone()),
     ];
     for (title, of) in rows {
-        identities
-            .rows
-            .push([Cell::from(title)].into_iter().chain(hosts.values().map(|host| cell(of(host)))).collect());
+        let values = hosts.iter().map(|(_, host)| cell(of(host)));
+        identities.rows.push([Cell::from(title)].into_iter().chain(values).collect());
     }
     blocks.extend([sysctls, identities].map(Block::Table));
     blocks

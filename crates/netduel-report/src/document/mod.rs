@@ -41,4 +41,5 @@ mod workload;
 
 pub use compare::{of_runs, of_runs_by};
 pub use history::of_history;
+pub use hosts::of_inspection;
 pub use run::of_run;

@@ -148,6 +148,17 @@ impl Inspection {
             .collect()
     }
 
+    /// The number of findings of each severity up to this one: `1 problem and 2 warnings`; empty without any.
+    pub fn counted(&self, at_least: Severity) -> String {
+        let count = |severity: Severity| {
+            let count = self.findings().filter(|(_, finding)| finding.severity == severity).count();
+            (severity <= at_least && count > 0).then(|| words::plural(count, severity.word()))
+        };
+        let counts: Vec<String> =
+            [Severity::Problem, Severity::Warning, Severity::Note].into_iter().filter_map(count).collect();
+        words::listed(&counts.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     /// The highest severity.
     pub fn worst(&self) -> Option<Severity> {
         self.findings().map(|(_, finding)| finding.severity).min()

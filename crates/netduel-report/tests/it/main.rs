@@ -23,6 +23,7 @@ mod formats;
 mod history;
 mod hostile;
 mod hosts;
+mod inspected_page;
 mod json;
 mod look;
 mod machines;

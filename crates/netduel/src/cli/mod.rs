@@ -121,6 +121,7 @@ pub enum Command {
         netduel inspect --plan plans/demo.toml     every host of a plan, and its pairs\n  \
         netduel inspect ssh:host-1 ssh:host-2      over your own ssh; netduel is copied there\n  \
         netduel inspect far:5210                   a paired `netduel serve`\n  \
+        netduel inspect --plan my.toml --out hosts.html   a page with drawings; .pdf, .md and .json as well\n  \
         netduel inspect --json | jq '.hosts[].findings[] | select(.severity == \"problem\")'")]
     Inspect(InspectArgs),
     /// Check a plan without running it, or print the JSON Schema of plans.

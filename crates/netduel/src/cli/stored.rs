@@ -195,6 +195,11 @@ impl Format {
         matches!(self, Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json)
     }
 
+    /// Whether an inspection of hosts has it: a document for people, or JSON.
+    pub fn is_of_inspections(self) -> bool {
+        matches!(self, Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json)
+    }
+
     /// Whether it is several files, which are never one text.
     pub fn is_several_files(self) -> bool {
         self == Self::Parquet

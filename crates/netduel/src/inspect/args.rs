@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use netduel_report::findings::Severity;
 
+use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::{JsonArgs, RedactArgs, RemoteProgramArgs};
 
 /// `netduel inspect`.
@@ -21,6 +22,12 @@ pub struct InspectArgs {
     pub no_commands: bool,
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
+    /// Write facts and findings to this file (.html, .pdf, .md, .txt or .json) and print its name; a name without an extension is a folder for
+    /// report.html.
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub printing: PrintingArgs,
     #[command(flatten)]
     pub json: JsonArgs,
     #[command(flatten)]

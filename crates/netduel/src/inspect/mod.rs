@@ -12,15 +12,19 @@ use netduel_model::ids::HostName;
 use netduel_model::plan::{Design, Host, Launch, Permissions, ResolvedPlan};
 use netduel_model::publication::Publication;
 use netduel_model::snapshot::HostSnapshot;
-use netduel_model::units::{Percent, plural};
+use netduel_model::units::Percent;
 use netduel_report::findings::Severity;
 use netduel_report::inspect::{self, Inspection};
 use netduel_report::json::inspect::InspectDocument;
+use netduel_report::{document, html, markdown};
 
-use crate::console::{page_layout, print, print_json};
+use crate::cli::publication::PrintingArgs;
+use crate::cli::stored::Format;
+use crate::console::{json, page_layout, print, print_json};
 use crate::exit::{Failure, Kind, chain};
 use crate::program;
 use crate::redaction;
+use crate::report_file::Destination;
 use crate::run::{SystemClock, agent_argv, build_lab, read_plan, remove_lab};
 use crate::ssh::{OnFailure, SshHosts};
 use args::InspectArgs;
@@ -28,12 +32,16 @@ use args::InspectArgs;
 /// Runs the command.
 pub fn command(args: &InspectArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
+    let destination = destination(args)?;
     let (inspection, failed) = match &args.plan {
         Some(path) => of_plan(path, args)?,
         None if args.hosts.is_empty() => (of_this_host(args)?, None),
         None => of_targets(args)?,
     };
-    show(&inspection, args)?;
+    match &destination {
+        Some(destination) => write(&inspection, destination)?,
+        None => show(&inspection, args)?,
+    }
     if let (Some((name, reason)), Some(kind)) = (inspection.failed.first(), failed) {
         let others = match inspection.failed.len() {
             1 => String::new(),
@@ -42,9 +50,47 @@ pub fn command(args: &InspectArgs) -> Result<(), Failure> {
         return Err(Failure::message(kind, format!("{name} could not be inspected{others}: {reason}")));
     }
     if args.fail_on.is_failed_by(inspection.worst()) {
-        return Err(Failure::message(Kind::Findings, counted(&inspection)));
+        let found = inspection.counted(Severity::Warning);
+        let text = format!("found {found}; use --fail-on never to ignore findings");
+        return Err(Failure::message(Kind::Findings, text));
     }
     Ok(())
+}
+
+/// The file of `--out`, which is checked before a host is read.
+fn destination(args: &InspectArgs) -> Result<Option<Destination>, Failure> {
+    let Some(out) = &args.out else {
+        if args.printing != PrintingArgs::default() {
+            let text = "--paper and --browser are options of a PDF";
+            return Err(Failure::message(Kind::Usage, text).remedy("name it: --out hosts.pdf"));
+        }
+        return Ok(None);
+    };
+    let format = args.json.json.then_some(Format::Json);
+    let destination = Destination::among(out, format, Format::is_of_inspections)?.printed(&args.printing)?;
+    if !destination.format.is_of_inspections() {
+        let extension = destination.format.extension();
+        let text = format!("failed to write an inspection as .{extension}: it has no such format");
+        return Err(Failure::message(Kind::Usage, text)
+            .remedy(format!("use {}", Format::extensions(Format::is_of_inspections))));
+    }
+    destination.check()?;
+    Ok(Some(destination))
+}
+
+/// Writes the inspection, and prints the name of its file.
+fn write(inspection: &Inspection, destination: &Destination) -> Result<(), Failure> {
+    let page = document::of_inspection(inspection, program::origin().created_unix_ms);
+    let text = match destination.format {
+        Format::Html => html::page(&page),
+        Format::Pdf => html::printed(&page, destination.paper()),
+        Format::Md => markdown::page(&page),
+        Format::Json => json(&InspectDocument::of(inspection, &program::origin()))?,
+        // The others are refused.
+        _ => inspect::text(inspection, page_layout().0, false),
+    };
+    destination.write(&text)?;
+    print(&redaction::text(&format!("{}\n", destination.path.display())))
 }
 
 fn show(inspection: &Inspection, args: &InspectArgs) -> Result<(), Failure> {
@@ -53,16 +99,6 @@ fn show(inspection: &Inspection, args: &InspectArgs) -> Result<(), Failure> {
     }
     let (width, colour) = page_layout();
     print(&inspect::text(inspection, width, colour))
-}
-
-/// `1 problem and 2 warnings were found`.
-fn counted(inspection: &Inspection) -> String {
-    let count = |severity: Severity| {
-        let count = inspection.findings().filter(|(_, finding)| finding.severity == severity).count();
-        (count > 0).then(|| plural(count, severity.word()))
-    };
-    let counts: Vec<String> = [Severity::Problem, Severity::Warning].into_iter().filter_map(count).collect();
-    format!("found {}; use --fail-on never to ignore findings", counts.join(" and "))
 }
 
 /// This host, read by this process.

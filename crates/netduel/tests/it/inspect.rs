@@ -88,6 +88,36 @@ fn inspecting_this_host_changes_nothing() {
 }
 
 #[test]
+fn inspection_is_written_as_a_page() {
+    let bench = Bench::new();
+    let inspect = |out: &str, words: &[&str]| {
+        bench.run([&["inspect", "--no-metadata", "--fail-on", "never", "--out", out][..], words].concat())
+    };
+    for (out, path, beginning) in [
+        ("hosts.html", "hosts.html", "<!DOCTYPE html>"),
+        ("pages", "pages/report.html", "<!DOCTYPE html>"),
+        ("made/hosts.md", "made/hosts.md", "# Inspection of "),
+        ("hosts.json", "hosts.json", "{"),
+        ("hosts.txt", "hosts.txt", ""),
+    ] {
+        assert_eq!(inspect(out, &[]).expect_code(0).stdout.trim(), path);
+        let text = std::fs::read_to_string(bench.path().join(path)).unwrap();
+        assert!(text.starts_with(beginning), "{path}: {}", text.lines().next().unwrap_or_default());
+        assert!(text.contains("kernel") && !text.contains('\u{1b}'), "{path} has no facts");
+    }
+    for (out, words, reason) in [
+        ("hosts.csv", &[][..], "use .txt, .html, .pdf, .md or .json"),
+        ("hosts.docx", &[], "write .txt, .html, .pdf, .md or .json"),
+        ("hosts.html", &["--paper", "a4"], "--paper"),
+    ] {
+        let refused = inspect(out, words).expect_code(2);
+        assert!(refused.stderr.contains(reason), "{out}: {}", refused.stderr);
+    }
+    assert!(!bench.path().join("hosts.csv").exists());
+    bench.assert_nothing_left();
+}
+
+#[test]
 fn host_whose_facts_cannot_be_read_is_not_called_healthy() {
     let bench = Bench::new();
     // A /proc without files, in a mount namespace that ends with the command.
