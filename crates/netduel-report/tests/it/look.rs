@@ -1,12 +1,15 @@
 //! The page as it looks, measured in a real browser: no label covers another or leaves its chart, nothing is wider than the page, text has
-//! contrast, and what scrolls or opens can be reached by the keyboard. In both themes and at three widths.
+//! contrast, and what scrolls or opens can be reached by the keyboard. In both themes and at three widths, and on both sizes of paper.
 use netduel_model::publication::Publication;
 use netduel_model::run::Run;
-use netduel_report::{document, html};
+use netduel_report::document::block::Document;
+use netduel_report::history::{History, PastRun, Selection};
+use netduel_report::html::Paper;
+use netduel_report::{analyse_run, document, html};
 
 use crate::browser::{chromium, in_a_frame};
 use crate::builder::{Recipe, build};
-use crate::{failover, hosts, packets};
+use crate::{compare_document, failover, history, hosts, inspected_page, packets};
 
 /// Names of the places where two labels of a chart cover each other, where one leaves its figure, where the page is too wide, where text
 /// has too little contrast, and where the keyboard does not get. Empty when there is none.
@@ -31,6 +34,16 @@ const FAULTS: &str = r#"(() => {
     }
   }
   if (root.scrollWidth > root.clientWidth) found.push(`the page has ${root.scrollWidth} of ${root.clientWidth}`);
+  // Paper does not scroll: its margins cut off what is wider.
+  if (root.classList.contains("paged")) {
+    const sheet = box(root.querySelector("main"));
+    for (const element of root.querySelectorAll("main table, main pre, main p, main figure")) {
+      const own = box(element);
+      if (shown(own) && (own.right > sheet.right + 2 || own.left < sheet.left - 2)) {
+        found.push(`${element.tagName} "${words(element)}" leaves the paper by ${Math.round(Math.max(own.right - sheet.right, sheet.left - own.left))}`);
+      }
+    }
+  }
 
   const canvas = root.ownerDocument.createElement("canvas");
   canvas.width = canvas.height = 1;
@@ -123,41 +136,111 @@ fn far() -> Run {
     run
 }
 
-fn assert_faultless(name: &str, run: &Run) {
+/// The page of a comparison of three runs, of which the second lacks a workload.
+fn compared() -> Document {
+    let runs = [&["bulk", "rr"][..], &["bulk"], &["bulk", "rr"]];
+    let runs: Vec<Run> =
+        runs.iter().zip(1..).map(|(workloads, seed)| compare_document::run(workloads, seed)).collect();
+    compare_document::page_of(&runs, &author())
+}
+
+/// The page of a history with a change.
+fn past() -> Document {
+    let runs = history::runs(16, 10, [3.0, 2.7]);
+    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run)));
+    document::of_history(&History::of(past.collect(), &Selection::default()).unwrap())
+}
+
+/// Texts that the check has to find at least, so that an empty page has no success: reports of runs are long, other pages are not.
+const TEXTS_OF_RUN: u32 = 200;
+const TEXTS_OF_OTHERS: u32 = 60;
+
+/// Checks a page in a frame of this width.
+fn assert_without_faults(name: &str, browser: &str, page: &str, frame: u32, least: u32) {
+    let found = in_a_frame(browser, page, frame, FAULTS).replace(" ## ", "\n");
+    let checked = found.strip_prefix("0 faults in ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+    assert!(checked > Some(least), "{name}, {frame} px: {found}");
+}
+
+fn assert_faultless(name: &str, document: &Document, least: u32) {
     let Some(browser) = chromium() else {
         return netduel_test_support::skip("no chromium to render the page");
     };
-    let page = html::page(&document(run));
+    let page = html::page(document);
     // Both rules of the style apply in every browser, so the theme is chosen in the text.
     let dark = page.replace("@media (prefers-color-scheme: dark)", "@media all");
     assert!(dark.len() < page.len(), "the page has a dark theme");
     for (theme, page) in [("light", &page), ("dark", &dark)] {
         for frame in if theme == "light" { vec![390, 768, 1280] } else { vec![1280] } {
-            let found = in_a_frame(browser, page, frame, FAULTS);
-            let found = found.replace(" ## ", "\n");
-            let checked =
-                found.strip_prefix("0 faults in ").and_then(|rest| rest.split(' ').next()?.parse().ok());
-            assert!(checked > Some(200_u32), "{name}, {theme}, {frame} px: {found}");
+            assert_without_faults(&format!("{name}, {theme}"), browser, page, frame, least);
         }
+    }
+}
+
+/// The same of the page that a browser prints, with the rules of paper, in a window a little wider than the paper between its margins.
+fn assert_faultless_on_paper(name: &str, document: &Document, least: u32) {
+    let Some(browser) = chromium() else {
+        return netduel_test_support::skip("no chromium to render the page");
+    };
+    for (paper, frame) in [(Paper::A4, 740), (Paper::Letter, 760)] {
+        let page = html::printed(document, paper).replace("@media print", "@media all");
+        assert_without_faults(&format!("{name}, {paper}"), browser, &page, frame, least);
     }
 }
 
 #[test]
 fn page_of_all_workloads_has_no_fault_to_the_eye() {
-    assert_faultless("all workloads", &full());
+    assert_faultless("all workloads", &document(&full()), TEXTS_OF_RUN);
 }
 
 #[test]
 fn page_of_arms_that_lie_far_apart_has_no_fault_to_the_eye() {
-    assert_faultless("far", &far());
+    assert_faultless("far", &document(&far()), TEXTS_OF_RUN);
 }
 
 #[test]
 fn page_of_packets_has_no_fault_to_the_eye() {
-    assert_faultless("packets", &packets::swept());
+    assert_faultless("packets", &document(&packets::swept()), TEXTS_OF_RUN);
 }
 
 #[test]
 fn page_of_a_failover_has_no_fault_to_the_eye() {
-    assert_faultless("failover", &failover::shown());
+    assert_faultless("failover", &document(&failover::shown()), TEXTS_OF_RUN);
+}
+
+#[test]
+fn page_of_a_comparison_has_no_fault_to_the_eye() {
+    assert_faultless("comparison", &compared(), TEXTS_OF_RUN);
+}
+
+#[test]
+fn page_of_a_history_has_no_fault_to_the_eye() {
+    assert_faultless("history", &past(), TEXTS_OF_OTHERS);
+}
+
+#[test]
+fn page_of_inspected_hosts_has_no_fault_to_the_eye() {
+    assert_faultless("hosts", &inspected_page::page(), TEXTS_OF_OTHERS);
+}
+
+#[test]
+fn paper_of_all_workloads_has_no_fault_to_the_eye() {
+    assert_faultless_on_paper("all workloads", &document(&full()), TEXTS_OF_RUN);
+}
+
+#[test]
+fn paper_of_packets_and_of_a_failover_has_no_fault_to_the_eye() {
+    assert_faultless_on_paper("packets", &document(&packets::swept()), TEXTS_OF_RUN);
+    assert_faultless_on_paper("failover", &document(&failover::shown()), TEXTS_OF_RUN);
+}
+
+#[test]
+fn paper_of_a_comparison_and_of_a_history_has_no_fault_to_the_eye() {
+    assert_faultless_on_paper("comparison", &compared(), TEXTS_OF_RUN);
+    assert_faultless_on_paper("history", &past(), TEXTS_OF_OTHERS);
+}
+
+#[test]
+fn paper_of_inspected_hosts_has_no_fault_to_the_eye() {
+    assert_faultless_on_paper("hosts", &inspected_page::page(), TEXTS_OF_OTHERS);
 }

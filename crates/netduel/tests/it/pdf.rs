@@ -8,6 +8,7 @@ use netduel_test_support::{skip, write_program};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal};
 
+use crate::compare::stored_run;
 use crate::support::{Bench, Finished, send};
 
 /// A run of the golden files.
@@ -83,6 +84,116 @@ fn pdf_has_the_report_with_page_numbers_and_leaves_nothing_behind() {
     for part in ["Verdicts", "Reproduction", "Appendix", "Data of the charts", "type = \"failover\""] {
         assert!(text.contains(part), "no {part}");
     }
+}
+
+/// Side margin of the paper, points: 14 mm.
+const MARGIN: f64 = 14.0 / 25.4 * 72.0;
+/// Height of the margins above and below, points: 16 mm. Running heads and page numbers stand in them.
+const MARGIN_HIGH: f64 = 16.0 / 25.4 * 72.0;
+/// Rounding of the browser and of pdftotext, points.
+const ROUNDING: f64 = 2.0;
+/// Share of a page's height down to which its text reaches at least. A page of one large chart still has its axis there.
+const FILLED_LEAST: f64 = 0.4;
+
+/// A page of a PDF, in points from its upper left corner.
+struct Page {
+    width: f64,
+    height: f64,
+    words: Vec<Word>,
+}
+
+/// A word with its place.
+struct Word {
+    text: String,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+/// The pages of a PDF by `pdftotext -bbox`.
+fn pages(pdf: &Path) -> Vec<Page> {
+    let output = Command::new("pdftotext").args(["-bbox", pdf.to_str().unwrap(), "-"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let number = |element: &str, key: &str| -> f64 {
+        let (_, value) = element.split_once(&format!("{key}=\"")).unwrap();
+        value.split('"').next().unwrap().parse().unwrap()
+    };
+    let word = |element: &str| Word {
+        text: element.split(['<', '>']).nth(1).unwrap().to_owned(),
+        left: number(element, "xMin"),
+        right: number(element, "xMax"),
+        top: number(element, "yMin"),
+        bottom: number(element, "yMax"),
+    };
+    let page = |element: &str| Page {
+        width: number(element, "width"),
+        height: number(element, "height"),
+        words: element.split("<word ").skip(1).map(word).collect(),
+    };
+    text.split("<page ").skip(1).map(page).collect()
+}
+
+/// Prints a page of `words` on both sizes of paper. No word lies in the side margins, and no page is nearly empty but the cover and the last.
+fn assert_pages_are_filled(bench: &Bench, words: &[&str]) {
+    if !is_installed("chromium") || !is_installed("pdftotext") {
+        return skip("no chromium to print a PDF, or no pdftotext to read it");
+    }
+    for (paper, width) in [("a4", 595.0), ("letter", 612.0)] {
+        bench.run([words, &["--out", "printed.pdf", "--paper", paper]].concat()).expect_code(0);
+        let pages = pages(&bench.path().join("printed.pdf"));
+        assert!(pages.len() > 1, "{words:?}, {paper}: {} pages", pages.len());
+        for (index, page) in pages.iter().enumerate() {
+            let place = format!("{words:?}, {paper}, page {} of {}", index + 1, pages.len());
+            assert!((page.width - width).abs() < ROUNDING, "{place}: {} points wide", page.width);
+            for word in &page.words {
+                let is_within =
+                    word.left >= MARGIN - ROUNDING && word.right <= page.width - MARGIN + ROUNDING;
+                assert!(
+                    is_within,
+                    "{place}: \"{}\" from {} to {} is in a margin",
+                    word.text, word.left, word.right
+                );
+            }
+            let foot = page.height - MARGIN_HIGH;
+            let own = page.words.iter().filter(|word| word.top < foot && word.bottom > MARGIN_HIGH);
+            let bottom = own.map(|word| word.bottom).fold(0.0, f64::max);
+            let is_exempt = index == 0 || index + 1 == pages.len();
+            assert!(
+                is_exempt || bottom >= FILLED_LEAST * page.height,
+                "{place}: its text ends at {bottom} of {}",
+                page.height
+            );
+        }
+    }
+}
+
+#[test]
+fn pages_of_a_latency_report_are_filled() {
+    assert_pages_are_filled(&Bench::new(), &["report", &golden("format-2-real-latency")]);
+}
+
+#[test]
+fn pages_of_a_packet_report_are_filled() {
+    assert_pages_are_filled(&Bench::new(), &["report", &golden("format-2-real-packets")]);
+}
+
+#[test]
+fn pages_of_a_failover_report_are_filled() {
+    assert_pages_are_filled(&Bench::new(), &["report", &golden("format-2-real-failover")]);
+}
+
+#[test]
+fn pages_of_a_comparison_are_filled() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    stored_run(&bench, "after", "6.19.0");
+    assert_pages_are_filled(&bench, &["compare", "before", "after", "--title", "The new kernel"]);
+}
+
+#[test]
+fn pages_of_inspected_hosts_are_filled() {
+    assert_pages_are_filled(&Bench::new(), &["inspect", "--no-metadata", "--fail-on", "never"]);
 }
 
 #[test]
