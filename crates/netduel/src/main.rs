@@ -146,7 +146,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Agent { bind, .. } => agent::command(bind.bind.clone())?,
         Command::Completions { shell } => manual::completions(*shell)?,
         Command::Man { folder } => manual::pages(folder)?,
-        Command::Complete { what, plan } => manual::names(*what, plan.as_deref())?,
+        Command::Complete { what, of, store } => manual::names(*what, of.as_deref(), store)?,
         Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
         Command::AzureUndo(command) => provider::undo::command(command)?,
         Command::UndoGuard { coordinator } => {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
-use netduel_model::metric::Better;
+use netduel_model::metric::{Better, Metric};
 use netduel_model::plan::{Permissions, ResolvedPlan};
+use netduel_report::document::verdicts::Sides;
 
 use crate::cli::shared::StoreArgs;
 use crate::cli::{Cli, Completable};
@@ -13,7 +14,7 @@ use crate::console::{print, print_exact};
 use crate::exit::{EXIT_STATUS, Failure, Kind, OrFail as _};
 use crate::output_file;
 use crate::quick::known;
-use crate::run_store::open_store;
+use crate::run_store::{open_store, store_failure};
 
 /// Wrap the generated completions, to complete names that are known on this machine only.
 const BASH_NAMES: &str = include_str!("manual/names.bash");
@@ -40,18 +41,20 @@ fn zsh_options(text: &str) -> String {
     format!("{}\n", options.replace("\n_netduel() {", "\n_netduel_options() {"))
 }
 
-/// Prints names for the completions, one per line.
-pub fn names(what: Completable, plan: Option<&Path>) -> Result<(), Failure> {
+/// Prints names for the completions, one per line. `of`: the plan or run that has them.
+pub fn names(what: Completable, of: Option<&Path>, store: &StoreArgs) -> Result<(), Failure> {
     let names: Vec<String> = match what {
         Completable::Runs => {
-            let runs = open_store(&StoreArgs { store: std::env::var_os("NETDUEL_STORE").map(Into::into) })?
-                .list()
-                .kind(Kind::Store)?;
+            let runs = open_store(store)?.list().kind(Kind::Store)?;
             std::iter::once("last".to_owned()).chain(runs.iter().map(|run| run.id.to_string())).collect()
         }
         Completable::Hosts => known::list()?.iter().map(ToString::to_string).collect(),
-        Completable::PlanHosts => plan_of(plan)?.hosts.keys().map(ToString::to_string).collect(),
-        Completable::Conditions => conditions(&plan_of(plan)?),
+        Completable::PlanHosts => plan_of(of)?.hosts.keys().map(ToString::to_string).collect(),
+        Completable::Conditions => conditions(&plan_of(of)?, Sides::Arms),
+        Completable::RunConditions => conditions(&plan_of_run(of, store)?, Sides::Runs),
+        Completable::Metrics => Metric::ALL.into_iter().map(|metric| metric.key().to_owned()).collect(),
+        Completable::Workloads => plan_of_run(of, store)?.workloads.iter().map(ToString::to_string).collect(),
+        Completable::Arms => plan_of_run(of, store)?.arms.iter().map(|arm| arm.name.to_string()).collect(),
     };
     if names.is_empty() { Ok(()) } else { print(&(names.join("\n") + "\n")) }
 }
@@ -63,10 +66,21 @@ fn plan_of(plan: Option<&Path>) -> Result<ResolvedPlan, Failure> {
     crate::run::read_plan(path, &[], every).map(|(_, plan)| plan)
 }
 
-/// A condition for each metric of each arm but the baseline: a loss of 5 %, to be edited.
-fn conditions(plan: &ResolvedPlan) -> Vec<String> {
+/// The plan of the stored run on the command line that is completed, or of the last run.
+fn plan_of_run(run: Option<&Path>, store: &StoreArgs) -> Result<ResolvedPlan, Failure> {
+    let name = run.map_or_else(|| "last".into(), Path::to_string_lossy);
+    open_store(store)?.read(&name).map(|run| run.header.plan).map_err(store_failure)
+}
+
+/// A condition for each metric of each arm that is compared: a loss of 5 %, to be edited.
+fn conditions(plan: &ResolvedPlan, sides: Sides) -> Vec<String> {
+    // Within a run the baseline has no verdict.
+    let without = match sides {
+        Sides::Arms => 1,
+        Sides::Runs => 0,
+    };
     let mut conditions = Vec::new();
-    for arm in plan.arms.iter().skip(1) {
+    for arm in plan.arms.iter().skip(without) {
         for metric in arm.workloads.iter().flat_map(|workload| &workload.metrics) {
             let loss = match metric.better() {
                 Better::Higher => "< -5 %",

@@ -25,7 +25,7 @@ use azure::AzureCommand;
 use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
-use shared::{BindArgs, JsonArgs, OverrideArgs, PermissionArgs};
+use shared::{BindArgs, JsonArgs, OverrideArgs, PermissionArgs, StoreArgs};
 use stored::{CompareArgs, HistoryArgs, ReportArgs, RunsArgs};
 
 /// A/B-test two network paths: which is faster, by how much, at what cost, and why.
@@ -185,7 +185,7 @@ pub enum Command {
         #[arg(long, hide = true)]
         checksum: bool,
     },
-    /// Print shell completions. Those of bash, zsh and fish also complete names of runs and paired hosts, and hosts and arms of plans.
+    /// Print shell completions. Those of bash, zsh and fish also complete names of runs and paired hosts, and names in plans and runs.
     #[command(
         after_help = "Examples:\n  netduel completions bash > ~/.local/share/bash-completion/completions/netduel\n  \
         netduel completions zsh > ~/.zfunc/_netduel              with fpath+=~/.zfunc before compinit in .zshrc\n  \
@@ -206,8 +206,10 @@ pub enum Command {
     Complete {
         /// Which names.
         what: Completable,
-        /// The plan that has them.
-        plan: Option<PathBuf>,
+        /// The plan or the run that has them [default: the last run]
+        of: Option<PathBuf>,
+        #[command(flatten)]
+        store: StoreArgs,
     },
     /// Carries an agent's conversation to a paired `netduel serve`; started by runs.
     #[command(hide = true)]
@@ -263,6 +265,14 @@ pub enum Completable {
     PlanHosts,
     /// Conditions for `--fail-if`, one for each metric and arm of a plan.
     Conditions,
+    /// The same for a comparison of runs, which compares the baseline of a run as well.
+    RunConditions,
+    /// Metrics.
+    Metrics,
+    /// Workloads of a run.
+    Workloads,
+    /// Arms of a run.
+    Arms,
 }
 
 /// `netduel plan`.

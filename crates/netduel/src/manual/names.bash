@@ -1,7 +1,20 @@
 
-# Names of runs, of paired hosts, and of hosts and arms of plans, which the definition of the options cannot hold.
+# Names of runs, of paired hosts, and names in plans and runs, which the definition of the options cannot hold.
 _netduel_names() {
-    local command="${COMP_WORDS[1]}" subcommand="${COMP_WORDS[2]}" previous="${COMP_WORDS[COMP_CWORD-1]}" what="" plan=""
+    # The words before the one that is completed, without the store, which can stand anywhere.
+    local -a line=()
+    local place store=""
+    for ((place = 0; place < COMP_CWORD; place++)); do
+        if [[ "${COMP_WORDS[place]}" == --store && $((place + 1)) -lt $COMP_CWORD ]]; then
+            store="${COMP_WORDS[++place]}"
+            # Bash takes the sign of --store=DIR for a word of its own.
+            [[ "$store" == = && $((place + 1)) -lt $COMP_CWORD ]] && store="${COMP_WORDS[++place]}"
+        else
+            line+=("${COMP_WORDS[place]}")
+        fi
+    done
+    store="${store/#\~/$HOME}"
+    local command="${line[1]}" subcommand="${line[2]}" previous="${line[${#line[@]}-1]}" what="" of=""
     # Bash takes the colon of HOST:PORT for a word of its own.
     local current="${COMP_WORDS[COMP_CWORD]}" prefix=""
     if [[ "$current" == : ]]; then
@@ -11,19 +24,34 @@ _netduel_names() {
     fi
     if [[ "$current" != -* ]]; then
         case "$command" in
-            report|history) [[ "$previous" == "$command" ]] && what=runs ;;
-            compare) [[ "$previous" != --out && "$previous" != --format && "$previous" != --store ]] && what=runs ;;
+            report) [[ "$previous" == "$command" ]] && what=runs ;;
+            history)
+                case "$previous" in
+                    history) what=runs ;;
+                    --metric) what=metrics ;;
+                    --workload) what=workloads ;;
+                    --arm) what=arms ;;
+                esac
+                ;;
+            compare)
+                case "$previous" in
+                    --fail-if) what=run-conditions ;;
+                    --strict|--redact|--json) what=runs ;;
+                    --*) ;;
+                    *) what=runs ;;
+                esac
+                ;;
             run)
                 [[ "$previous" == --resume ]] && what=runs
-                [[ "$previous" == --fail-if ]] && what=conditions plan=$(_netduel_plan)
+                [[ "$previous" == --fail-if ]] && what=conditions of=$(_netduel_plan)
                 ;;
             runs)
                 case "$subcommand" in
-                    rm|verify|tag|export) [[ $COMP_CWORD -gt 2 && "$previous" != --* ]] && what=runs ;;
+                    rm|verify|tag|export) [[ ${#line[@]} -gt 2 && "$previous" != --* ]] && what=runs ;;
                     rename|baseline) [[ "$previous" == "$subcommand" ]] && what=runs ;;
                 esac
                 ;;
-            inspect) [[ "$previous" != --* ]] && plan=$(_netduel_plan) && what=${plan:+plan-hosts} ;;
+            inspect) [[ "$previous" != --* ]] && of=$(_netduel_plan) && what=${of:+plan-hosts} ;;
             tcp|udp|rr|crr|pps) [[ "$previous" == "$command" || -n "$prefix" ]] && what=hosts ;;
             pair) [[ "$previous" == --forget || -n "$prefix" ]] && what=hosts ;;
         esac
@@ -32,12 +60,14 @@ _netduel_names() {
         _netduel "$@"
         return
     fi
+    # Names in a run are those of the first run on the command line, or of the last run.
+    [[ "$what" =~ ^(workloads|arms|run-conditions)$ && "${line[2]}" != -* ]] && of="${line[2]}"
     local name
     COMPREPLY=()
     while IFS= read -r name; do
-        [[ "$what" == conditions ]] && name="'$name'"
+        [[ "$what" == *conditions ]] && name="'$name'"
         [[ "$name" == "$prefix$current"* ]] && COMPREPLY+=("${name#"$prefix"}")
-    done < <("${COMP_WORDS[0]}" complete "$what" ${plan:+"$plan"} 2>/dev/null)
+    done < <("${COMP_WORDS[0]}" complete "$what" ${of:+"$of"} ${store:+--store "$store"} 2>/dev/null)
 }
 # The plan on the command line.
 _netduel_plan() {

@@ -1,21 +1,47 @@
 
-# Names of runs, of paired hosts, and of hosts and arms of plans, which the definition of the options cannot hold.
-function __netduel_names
+# Names of runs, of paired hosts, and names in plans and runs, which the definition of the options cannot hold.
+# The words before the one that is completed, without the store, which can stand anywhere.
+function __netduel_words
     set -l words (commandline -opc)
-    set -l plan (string match -- '*.toml' $words)[1]
-    command $words[1] complete $argv[1] $plan 2>/dev/null
+    set -l place (contains -i -- --store $words)
+    if test -n "$place"; and test $place -lt (count $words)
+        set -e words[(math $place + 1)]
+        set -e words[$place]
+    end
+    printf '%s\n' $words
+end
+function __netduel_store
+    set -l words (commandline -opc)
+    set -l place (contains -i -- --store $words)
+    if test -n "$place"; and test $place -lt (count $words)
+        printf '%s\n' --store (string replace -r '^~' $HOME -- $words[(math $place + 1)])
+    end
+end
+function __netduel_names
+    set -l words (__netduel_words)
+    set -l of (string match -- '*.toml' $words)[1]
+    if contains -- $argv[1] workloads arms run-conditions
+        # Names in a run are those of the first run on the command line, or of the last run.
+        set of (string match -v -r -- '^(-.*)?$' "$words[3]")
+    end
+    command $words[1] complete $argv[1] $of (__netduel_store) 2>/dev/null
 end
 function __netduel_previous
-    set -l words (commandline -opc)
+    set -l words (__netduel_words)
     contains -- $words[-1] $argv
 end
 function __netduel_command
-    set -l words (commandline -opc)
+    set -l words (__netduel_words)
     test "$words[2]" = "$argv[1]"
     or return 1
     if set -q argv[2]
         contains -- "$words[3]" $argv[2..]
     end
+end
+# Whether the word before is an option of compare that takes a value.
+function __netduel_previous_has_value
+    set -l words (__netduel_words)
+    string match -q -- '--*' $words[-1]; and not contains -- $words[-1] --strict --redact --json
 end
 function __netduel_has_plan
     string match -q -- '*.toml' (commandline -opc)
@@ -23,7 +49,11 @@ end
 for command in report history
     complete -c netduel -n "__netduel_command $command; and __netduel_previous $command" -k -a '(__netduel_names runs)'
 end
-complete -c netduel -n '__netduel_command compare; and not __netduel_previous --out --format --store' -k -a '(__netduel_names runs)'
+for what in metric workload arm
+    complete -c netduel -n '__netduel_command history' -l $what -x -k -a '(__netduel_names '$what's)'
+end
+complete -c netduel -n '__netduel_command compare; and not __netduel_previous_has_value' -k -a '(__netduel_names runs)'
+complete -c netduel -n '__netduel_command compare' -l fail-if -x -k -a '(__netduel_names run-conditions)'
 complete -c netduel -n '__netduel_command runs rm verify tag export rename baseline; and not __netduel_previous --title --note --unset --out --store' -k -a '(__netduel_names runs)'
 complete -c netduel -n '__netduel_command run' -l resume -x -k -a '(__netduel_names runs)'
 complete -c netduel -n '__netduel_command run; and __netduel_has_plan' -l fail-if -x -k -a '(__netduel_names conditions)'

@@ -1,22 +1,51 @@
 
-# Names of runs, of paired hosts, and of hosts and arms of plans, which the definition of the options cannot hold.
+# Names of runs, of paired hosts, and names in plans and runs, which the definition of the options cannot hold.
 _netduel() {
-    local command="$words[2]" subcommand="$words[3]" previous="$words[CURRENT-1]" what="" plan="${words[(r)*.toml]}"
+    # The words before the one that is completed, without the store, which can stand anywhere.
+    local -a line
+    local place store=""
+    for (( place = 1; place < CURRENT; place++ )); do
+        if [[ "$words[place]" == --store ]] && (( place + 1 < CURRENT )); then
+            (( place += 1 ))
+            store="${(Q)words[place]}"
+        elif [[ "$words[place]" == --store=* ]]; then
+            store="${(Q)${words[place]#--store=}}"
+        else
+            line+=("$words[place]")
+        fi
+    done
+    store="${store/#\~/$HOME}"
+    local command="$line[2]" subcommand="$line[3]" previous="$line[-1]" what="" of="${words[(r)*.toml]}"
     if [[ "$words[CURRENT]" != -* ]]; then
         case "$command" in
-            report|history) [[ "$previous" == "$command" ]] && what=runs ;;
-            compare) [[ "$previous" != (--out|--format|--store) ]] && what=runs ;;
+            report) [[ "$previous" == "$command" ]] && what=runs ;;
+            history)
+                case "$previous" in
+                    history) what=runs ;;
+                    --metric) what=metrics ;;
+                    --workload) what=workloads ;;
+                    --arm) what=arms ;;
+                esac
+                ;;
+            compare)
+                case "$previous" in
+                    --fail-if) what=run-conditions ;;
+                    --strict|--redact|--json) what=runs ;;
+                    --*) ;;
+                    *) what=runs ;;
+                esac
+                ;;
             run)
                 [[ "$previous" == --resume ]] && what=runs
                 [[ "$previous" == --fail-if ]] && what=conditions
                 ;;
             runs)
                 case "$subcommand" in
-                    rm|verify|tag|export) (( CURRENT > 3 )) && [[ "$previous" != --* ]] && what=runs ;;
+                    rm|verify|tag|export) (( $#line > 2 )) && [[ "$previous" != --* ]] && what=runs ;;
                     rename|baseline) [[ "$previous" == "$subcommand" ]] && what=runs ;;
                 esac
                 ;;
-            inspect) [[ "$previous" != --* && -n "$plan" ]] && what=plan-hosts ;;
+            inspect) [[ "$previous" != --* && -n "$of" ]] && what=plan-hosts ;;
             tcp|udp|rr|crr|pps) [[ "$previous" == "$command" ]] && what=hosts ;;
             pair) [[ "$previous" == --forget ]] && what=hosts ;;
         esac
@@ -25,8 +54,13 @@ _netduel() {
         _netduel_options "$@"
         return
     fi
+    # Names in a run are those of the first run on the command line, or of the last run.
+    if [[ "$what" == (workloads|arms|run-conditions) ]]; then
+        of="$line[3]"
+        [[ "$of" == -* ]] && of=""
+    fi
     local -a names
-    names=("${(@f)$("$words[1]" complete "$what" ${plan:+"$plan"} 2>/dev/null)}")
+    names=("${(@f)$("$words[1]" complete "$what" ${of:+"$of"} ${store:+--store} ${store:+"$store"} 2>/dev/null)}")
     compadd -V names -- "${(@)names:#}"
     # Files of runs, and destinations.
     [[ "$what" == runs ]] && _files -g '*.netduel'

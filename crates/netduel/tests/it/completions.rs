@@ -27,10 +27,12 @@ server = "bravo"
 treatments = [{ offload = "tso", interface = "eth0", value = "on" }]
 "#;
 
-/// A test's folder with a run, a pairing and a plan.
+/// A test's folder with a run, another store with a run, a pairing and a plan.
 fn bench() -> Bench {
     let bench = Bench::new();
-    stored(&bench, "old-1");
+    let run = stored(&bench, "old-1");
+    std::fs::create_dir(bench.path().join("other")).unwrap();
+    std::fs::copy(run, bench.path().join("other/there-1.netduel")).unwrap();
     let pairings = bench.path().join("state/netduel/pairings");
     std::fs::create_dir_all(&pairings).unwrap();
     std::fs::write(pairings.join("faraway:5210"), "").unwrap();
@@ -39,13 +41,18 @@ fn bench() -> Bench {
 }
 
 /// What stands on the command line after the tabulator, for what was typed.
-const CASES: [(&str, &str); 6] = [
+const CASES: [(&str, &str); 11] = [
     ("netduel report ol", "netduel report old-1"),
     ("netduel run --resume ol", "netduel run --resume old-1"),
     ("netduel runs tag ol", "netduel runs tag old-1"),
     ("netduel runs export ol", "netduel runs export old-1"),
     ("netduel tcp far", "netduel tcp faraway"),
     ("netduel inspect --plan plan.toml br", "netduel inspect --plan plan.toml bravo"),
+    ("netduel history --metric latency-p5", "netduel history --metric latency-p50"),
+    ("netduel history old-1 --workload da", "netduel history old-1 --workload datagrams"),
+    ("netduel history old-1 --arm acc", "netduel history old-1 --arm accelerated"),
+    ("netduel report --store other the", "netduel report --store other there-1"),
+    ("netduel compare last --store other the", "netduel compare last --store other there-1"),
 ];
 
 fn assert_completes(shell: &str, set_up: &str) {
@@ -118,6 +125,22 @@ fn fish_completes_names() {
     assert!(completed("netduel tcp --parall").contains("--parallel"));
     let conditions = completed("netduel run plan.toml --fail-if ");
     assert!(conditions.contains("throughput on accelerated < -5 %"), "{conditions}");
+    let conditions = completed("netduel compare old-1 last --fail-if ");
+    assert!(conditions.contains("throughput on synthetic < -5 %"), "{conditions}");
+}
+
+#[test]
+fn names_of_a_run_complete_options_of_history_and_compare() {
+    let bench = bench();
+    let names = |words: &[&str]| bench.run([&["complete"], words].concat()).expect_code(0).stdout;
+    assert!(names(&["arms", "old-1"]).starts_with("synthetic\naccelerated\n"));
+    assert_eq!(names(&["workloads", "there-1", "--store", "other"]), names(&["workloads"]));
+    assert!(names(&["workloads"]).starts_with("bulk\ndatagrams\n"));
+    assert!(names(&["metrics"]).lines().any(|metric| metric == "latency-p99"));
+    assert_eq!(names(&["runs", "--store", "other"]), "last\nthere-1\n");
+    let conditions = names(&["run-conditions", "old-1"]);
+    assert!(conditions.contains("throughput on synthetic < -5 %\n"), "{conditions}");
+    bench.run(["complete", "arms", "no-such-run"]).expect_code(9);
 }
 
 #[test]
