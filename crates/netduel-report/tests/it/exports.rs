@@ -9,6 +9,7 @@ use netduel_report::{analyse_run, csv, influx, prometheus};
 use netduel_test_support::skip;
 
 use crate::builder::{Recipe, build};
+use crate::failover;
 
 /// Runs of all workloads that the builder has: clear, noisy, with few blocks, with failed trials, with texts of other programs.
 fn runs() -> Vec<Run> {
@@ -211,8 +212,9 @@ fn names_in(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn dashboard_queries_metrics_and_labels_that_exist() {
-    let run = build(&Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() });
-    let page = prometheus::page(&run, &analyse_run(&run));
+    let run = build(&Recipe { workloads: vec!["bulk", "rr", "udp"], ..Recipe::default() });
+    let pages = [run, failover::shown()].map(|run| prometheus::page(&run, &analyse_run(&run)));
+    let page = pages.concat();
     let mut known: BTreeSet<String> = names_in(&page);
     known.extend(Metric::ALL.map(|metric| prometheus::name(metric).0.to_owned()));
     let text = project_file("docs/examples/grafana.json");
@@ -224,6 +226,18 @@ fn dashboard_queries_metrics_and_labels_that_exist() {
         .map(|target| target["expr"].as_str().unwrap().to_owned())
         .collect();
     assert!(queries.len() >= panels.len() && panels.len() > 5);
+    for metric in [
+        Metric::Throughput,
+        Metric::DatagramRate,
+        Metric::Loss,
+        Metric::LatencyP50,
+        Metric::LatencyP99,
+        Metric::Outage,
+        Metric::CpuPerGigabyte,
+    ] {
+        let name = prometheus::name(metric).0;
+        assert!(queries.iter().any(|query| query.starts_with(name)), "no panel of {name}");
+    }
     let variables = dashboard["templating"]["list"].as_array().unwrap();
     queries.extend(variables.iter().filter_map(|one| Some(one["query"]["query"].as_str()?.to_owned())));
     for query in &queries {
