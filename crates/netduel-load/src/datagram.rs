@@ -9,6 +9,10 @@ pub(crate) const MESSAGE_HEADER: usize = 16;
 /// Largest UDP payload over IPv4 (65535 less 20 and 8 bytes of headers), used for IPv6 too.
 #[cfg(test)]
 pub(crate) const PAYLOAD_MAX: usize = 65_507;
+/// What to do when a test with literal bytes fails: the bytes between two ends have no version of their own.
+#[cfg(test)]
+pub(crate) const CHANGED_BYTES: &str =
+    "bytes between ends changed: raise PROTOCOL in netduel-control if it is released, and update this test";
 
 /// The direction of a datagram and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +102,32 @@ mod tests {
             (Some(7), Some(8), Some(9))
         );
         assert_eq!(read_time(&payload[..20]), None);
+    }
+
+    #[test]
+    fn bytes_are_those_of_protocol_3() {
+        let token = Token(*b"sixteen bytes ok");
+        let kinds =
+            [Kind::FromClient, Kind::FromServer, Kind::ClientEnds, Kind::ServerEnds, Kind::SegmentationProbe];
+        let magics = kinds.map(|kind| magic(token, 7, kind));
+        let expected = [
+            0x3716_25fd_d84d_32ff_u64,
+            0x2937_1577_3e9a_067c,
+            0xa60c_8d38_2d55_5ca1,
+            0x740f_24f8_4f17_cf1e,
+            0xa4ea_ed61_dc65_b0f1,
+        ];
+        assert_eq!(magics, expected, "{CHANGED_BYTES}");
+
+        let mut header = [0; STREAM_HEADER];
+        write_number(&mut header, magics[0], 0x1122_3344_5566_7788);
+        write_time(&mut header, 0x0102_0304_0506_0708);
+        let expected = [
+            [0xff_u8, 0x32, 0x4d, 0xd8, 0xfd, 0x25, 0x16, 0x37],
+            [0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11],
+            [0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01],
+        ];
+        assert_eq!(header[..], expected.concat(), "{CHANGED_BYTES}");
     }
 
     #[test]

@@ -111,6 +111,7 @@ impl HandshakeMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datagram::CHANGED_BYTES;
 
     const TOKEN: Token = Token(*b"sixteen bytes ok");
     const STEPS: [Step; 4] = [Step::Hello, Step::Proof, Step::Confirm, Step::Ready];
@@ -122,6 +123,24 @@ mod tests {
             assert_eq!(HandshakeMessage::from_bytes(&message.to_bytes()), Some(message));
             assert!(message.proves(TOKEN, &[1; 16]));
             assert!(!message.proves(Token([9; 16]), &[1; 16]));
+        }
+    }
+
+    #[test]
+    fn bytes_are_those_of_protocol_3() {
+        let challenge = 0x1011_1213_1415_1617_1819_1a1b_1c1d_1e1f_u128.to_be_bytes();
+        let nonce = 0xa0a1_a2a3_a4a5_a6a7_a8a9_aaab_acad_aeaf_u128.to_be_bytes();
+        let expected = [
+            (Step::Hello, 1, TOKEN.0),
+            (Step::Proof, 2, 0x6d6f_7602_1b03_0076_3c3f_3a53_4d06_417d_u128.to_be_bytes()),
+            (Step::Confirm, 3, 0xcac8_d1a5_bca4_a7d1_9b98_9df4_eaa1_e6da_u128.to_be_bytes()),
+            (Step::Ready, 4, 0xb7b5_acd8_c1d9_daac_e6e5_e089_97dc_9ba7_u128.to_be_bytes()),
+            (Step::Transaction, 5, TOKEN.0),
+        ];
+        for (step, number, key) in expected {
+            let message = HandshakeMessage::new(TOKEN, step, 0x0102_0304, &challenge, nonce);
+            let head = [78, 69, 84, 68, 85, 69, 76, 49, number, 0, 0, 0, 4, 3, 2, 1];
+            assert_eq!(message.to_bytes()[..], [head, key, nonce].concat(), "{step:?}: {CHANGED_BYTES}");
         }
     }
 

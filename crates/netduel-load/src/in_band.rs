@@ -249,6 +249,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::datagram::CHANGED_BYTES;
+
+    #[test]
+    fn bytes_are_those_of_protocol_3() {
+        let heads = [head(KIND_FILLER, FILLER), head(KIND_REQUEST, 0), head(KIND_RESPONSE, 0)];
+        let expected = [*b"NLDF\0\x10\0\0", *b"NLDQ\0\0\0\0", *b"NLDA\0\0\0\0"];
+        assert_eq!(heads, expected, "{CHANGED_BYTES}");
+    }
 
     proptest! {
         #[test]

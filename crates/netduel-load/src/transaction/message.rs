@@ -31,8 +31,22 @@ pub(super) fn response_magic(token: Token) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datagram::CHANGED_BYTES;
 
     const TOKEN: Token = Token(*b"sixteen bytes ok");
+
+    #[test]
+    fn bytes_are_those_of_protocol_3() {
+        // The magic of the handshake, its step 5, the low half of the number; the token; the number as a nonce.
+        let expected = [
+            [78, 69, 84, 68, 85, 69, 76, 49, 5, 0, 0, 0, 8, 7, 6, 5],
+            TOKEN.0,
+            [8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+        ];
+        let head = request_head(TOKEN, 0x0102_0304_0506_0708);
+        assert_eq!(head[..], expected.concat(), "{CHANGED_BYTES}");
+        assert_eq!(response_magic(TOKEN), 0x62ae_8b80_cb33_d90e, "{CHANGED_BYTES}");
+    }
 
     #[test]
     fn request_has_the_token_and_its_number() {

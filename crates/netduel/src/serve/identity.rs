@@ -78,6 +78,7 @@ fn check_ownership(path: &Path, file: &File) -> Result<(), Failure> {
 
 /// An identity.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Identity {
     format: u32,
     /// DER.
@@ -165,7 +166,16 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::thread;
 
+    use netduel_formats::{examples, fingerprint, uncovered};
+    use schemars::generate::SchemaSettings;
+    use serde_json::Value;
+
     use super::*;
+
+    /// The newest format that a release of netduel writes. Formats up to this never change.
+    const RELEASED: u32 = 0;
+    /// The fingerprint of the file in this format.
+    const FINGERPRINT: &str = "7e90fb940153e3a8";
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
         let outer = tempfile::tempdir().expect("a folder");
@@ -206,6 +216,25 @@ mod tests {
         let drawn = Identity::draw().expect("an identity");
         assert_eq!(drawn.format, FORMAT);
         assert_eq!(FORMAT, read.format, "the text above is of another format: add that of this one");
+    }
+
+    /// The stored text above does not show an added field that is optional; the schema does.
+    #[test]
+    fn changed_file_needs_a_new_format() {
+        let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+        let schema = generator.into_root_schema_for::<Identity>().to_value();
+        let reread = |example: Value| {
+            let read: Identity = serde_json::from_value(example).expect("an identity");
+            serde_json::to_value(&read).expect("a document")
+        };
+        let documents: Vec<Value> = examples(&schema, &|_, _| None).into_iter().map(reread).collect();
+        assert_eq!(uncovered(&schema, &documents), [""; 0]);
+        let remedy = if FORMAT > RELEASED {
+            "this format is unreleased: set FINGERPRINT"
+        } else {
+            "this format is released and must not change: raise FORMAT"
+        };
+        assert_eq!(fingerprint(&schema), FINGERPRINT, "the file of format {FORMAT} changed; {remedy}");
     }
 
     #[test]
