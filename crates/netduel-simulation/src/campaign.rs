@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::case::{Case, Verdict};
-use crate::shrink::describe;
+use crate::sabotage::Sabotage;
+use crate::shrink::{describe, shrink};
 
 /// Failing seeds that are printed with their trace.
 const DESCRIBED_MAX: usize = 3;
@@ -67,6 +68,41 @@ impl Outcome {
         let all = self.broken.iter().map(|(seed, violation)| format!("seed {seed}: {violation}\n"));
         shrunk.chain(all).collect()
     }
+}
+
+/// One seed with a broken product.
+#[derive(Debug)]
+pub struct Broken {
+    /// In what way it is broken.
+    pub sabotage: Option<Sabotage>,
+    /// Faults of the seed, whether they occurred or not.
+    pub faults: usize,
+    /// The promises that it breaks.
+    pub violations: Vec<String>,
+}
+
+impl Broken {
+    fn new(case: &Case, verdict: Verdict) -> Self {
+        let faults = case.parts.iter().map(Vec::len).sum();
+        Self { sabotage: case.sabotage, faults, violations: verdict.violations }
+    }
+
+    /// Whether a broken promise is reported with these words.
+    pub fn reports(&self, words: &str) -> bool {
+        self.violations.iter().any(|violation| violation.contains(words))
+    }
+}
+
+/// Plays one seed with a broken product.
+pub fn play_broken(seed: u64, sabotage: Sabotage) -> Broken {
+    let case = Case::of(seed).with(sabotage);
+    Broken::new(&case, case.play(false))
+}
+
+/// The same with the fewest faults with which a promise is still broken.
+pub fn shrink_broken(seed: u64, sabotage: Sabotage) -> Broken {
+    let (case, verdict) = shrink(&Case::of(seed).with(sabotage));
+    Broken::new(&case, verdict)
 }
 
 /// Everything that happens in one seed.

@@ -10,6 +10,7 @@ use netduel_model::run::RunEnd;
 use crate::fault::{CoordinatorFault, Fault, HostFault, LocalCall, Task, TaskFault, draw};
 use crate::ledger::Ledger;
 use crate::random::{Random, Stream};
+use crate::sabotage::Sabotage;
 use crate::setting::{Reach, Setting};
 use crate::surroundings::{Endless, Handle, Killed, SimulatedSurroundings};
 use crate::world::World;
@@ -25,6 +26,8 @@ pub struct Case {
     pub seed: u64,
     /// Faults, by parts of the run.
     pub parts: Vec<Vec<Fault>>,
+    /// In what way the product is broken.
+    pub sabotage: Option<Sabotage>,
 }
 
 /// The result of a seed.
@@ -52,13 +55,19 @@ impl Case {
     pub fn of(seed: u64) -> Self {
         let setting = Setting::of(seed);
         let parts = draw(&mut Random::new(seed, Stream::Faults), &setting);
-        Self { seed, parts }
+        Self { seed, parts, sabotage: None }
+    }
+
+    /// The same with a broken product.
+    pub fn with(self, sabotage: Sabotage) -> Self {
+        Self { sabotage: Some(sabotage), ..self }
     }
 
     /// Plays it.
     pub fn play(&self, traced: bool) -> Verdict {
         let setting = Rc::new(Setting::of(self.seed));
         let world = World::new(setting.clone(), Random::new(self.seed, Stream::Wire), traced);
+        world.truth.borrow_mut().sabotage = self.sabotage;
         let ledger = Ledger::new(setting.clone());
         let outside = Rc::new(RefCell::new(SimulatedSurroundings::new(world, ledger)));
         let mut ends = Vec::new();

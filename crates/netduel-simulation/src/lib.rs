@@ -11,6 +11,7 @@ mod judgement;
 mod ledger;
 mod patience;
 mod random;
+pub mod sabotage;
 mod setting;
 mod shrink;
 mod surroundings;

@@ -23,11 +23,14 @@ use netduel_model::warning::Warning;
 
 use crate::fault::{CoordinatorFault, Fault, LocalCall, StartFault};
 use crate::ledger::Ledger;
+use crate::sabotage::{Sabotage, records};
 use crate::work::token_of;
 use crate::world::World;
 
 /// Agents of a part are numbered from its number times this.
 const AGENTS_OF_A_PART: u64 = 1_000;
+/// Delay of a coordinator that is slow to notice an interrupt, nanoseconds.
+const LATE_NS: u64 = 1_000_000_000_000;
 
 /// The coordinator is killed.
 pub struct Killed;
@@ -66,6 +69,10 @@ impl SimulatedSurroundings {
             self.world.note(format_args!("{call:?} fails"));
         }
         fails
+    }
+
+    fn has(&self, sabotage: Sabotage) -> bool {
+        self.world.truth.borrow().has(sabotage)
     }
 
     fn agent(&self, id: AgentId) -> AgentId {
@@ -137,6 +144,12 @@ impl Agents for Handle {
         let mut outside = self.0.borrow_mut();
         let id = outside.agent(id);
         outside.world.send(id, line);
+        if outside.has(Sabotage::RepeatsLines) {
+            outside.world.send(id, line);
+        }
+        if outside.has(Sabotage::GivesUpAgents) && line.contains("\"type\":\"prepare-server\"") {
+            outside.world.end(id, 0);
+        }
     }
 
     fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)> {
@@ -151,6 +164,9 @@ impl Agents for Handle {
     fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
         self.step();
         let mut outside = self.0.borrow_mut();
+        if outside.has(Sabotage::LeavesAgents) {
+            return Ended { status: None, last_words: String::new(), is_over: true };
+        }
         let id = outside.agent(id);
         outside.world.end(id, patience.as_nanos() as u64)
     }
@@ -202,6 +218,7 @@ impl Handle {
                 outside.world.judge_locks();
             }
             Event::RunFinished { end } => outside.world.note(format_args!("the run ends: {end:?}")),
+            Event::Warned { .. } if outside.has(Sabotage::HidesWarnings) => return,
             Event::Warned { warning } => outside.world.note(format_args!("warning: {warning:?}")),
             _ => {}
         }
@@ -228,21 +245,31 @@ impl Clock for Handle {
     fn wait(&self, time: Nanos) {
         self.step();
         let outside = &mut *self.0.borrow_mut();
-        if outside.ledger.interrupted_ns.is_none() {
+        // An interrupt ends the wait of a coordinator that notices it.
+        if outside.ledger.interrupted_ns.is_none() || outside.has(Sabotage::IgnoresInterrupts) {
             outside.world.idle(time.0);
         }
     }
 
     fn interrupted(&self) -> bool {
         self.step();
-        self.0.borrow().ledger.interrupted_ns.is_some()
+        let outside = &mut *self.0.borrow_mut();
+        let is_interrupted = outside.ledger.interrupted_ns.is_some();
+        if is_interrupted && outside.has(Sabotage::StopsLate) {
+            outside.world.idle(LATE_NS);
+        }
+        is_interrupted && !outside.has(Sabotage::IgnoresInterrupts)
     }
 }
 
 impl Lab for Handle {
     fn set_path(&mut self, path: LabPath) -> Result<(), String> {
         self.local(LocalCall::SetPath)?;
-        self.0.borrow().world.truth.borrow_mut().path = Some(path);
+        let outside = self.0.borrow();
+        let mut truth = outside.world.truth.borrow_mut();
+        if truth.path.is_none() || !truth.has(Sabotage::KeepsPath) {
+            truth.path = Some(path);
+        }
         Ok(())
     }
 
@@ -294,7 +321,10 @@ impl Store for Handle {
         let outside = &mut *self.0.borrow_mut();
         outside.world.note(format_args!("stored: {:?}, {:?}", trial.slot, trial.validity));
         let now_ns = outside.world.now_ns;
-        outside.ledger.store(trial, now_ns, &mut outside.world.truth.borrow_mut());
+        let truth = &mut outside.world.truth.borrow_mut();
+        for record in records(truth.sabotage, trial) {
+            outside.ledger.store(&record, now_ns, truth);
+        }
         Ok(())
     }
 
@@ -315,14 +345,18 @@ impl Policy for Handle {
     }
 
     fn restarts_agents(&self) -> bool {
-        !self.0.borrow().world.setting.is_quick
+        let outside = self.0.borrow();
+        !outside.world.setting.is_quick && !outside.has(Sabotage::RestartsNoAgents)
     }
 
     fn stop_after_block(&mut self, trials: &[Trial], dropped: &BTreeMap<ArmName, String>) -> Option<RunEnd> {
         self.step();
         let outside = &mut *self.0.borrow_mut();
+        if outside.has(Sabotage::SkipsPrecision) {
+            return None;
+        }
         let is_enough =
             outside.ledger.check_precision(trials, dropped, &mut outside.world.truth.borrow_mut());
-        is_enough.then_some(RunEnd::PrecisionReached)
+        (is_enough || outside.has(Sabotage::EndsEarly)).then_some(RunEnd::PrecisionReached)
     }
 }

@@ -9,6 +9,7 @@ use netduel_model::trial::Slot;
 use netduel_model::workload::Role;
 
 use crate::fault::{CoordinatorFault, Fault, LocalCall, Task, TaskFault};
+use crate::sabotage::Sabotage;
 
 /// Number of the traffic of a trial, which its token carries. The steps of a search have one each.
 pub type Serial = u64;
@@ -88,6 +89,8 @@ pub struct Truth {
     pub faults: Vec<Fault>,
     /// Those that occurred, with the time.
     pub hit: Vec<(u64, Fault)>,
+    /// In what way the product is broken.
+    pub sabotage: Option<Sabotage>,
     /// The broken promises.
     pub violations: Vec<String>,
     /// Trials that were stored as failed, over all parts.
@@ -110,6 +113,11 @@ fn next(count: &mut u32) -> u32 {
 }
 
 impl Truth {
+    /// Whether the product is broken in this way.
+    pub fn has(&self, sabotage: Sabotage) -> bool {
+        self.sabotage == Some(sabotage)
+    }
+
     /// A promise is broken.
     pub fn broken(&mut self, what: String) {
         self.violations.push(what);

@@ -18,6 +18,7 @@ use netduel_model::trial::TrialEnd;
 use netduel_model::workload::{Role, Workload};
 
 use crate::fault::{Task, TaskFault};
+use crate::sabotage::Sabotage;
 use crate::truth::{Applied, EndTruth, Serial, Truth};
 
 /// Duration of a task without faults, nanoseconds.
@@ -304,6 +305,9 @@ impl Work for SimulatedWork {
         self.perform(Task::Lock, |work| {
             let (id, name) = (work.id(), work.host());
             let mut truth = work.truth.borrow_mut();
+            if truth.has(Sabotage::TakesNoLock) {
+                return Ok(());
+            }
             let host = truth.host(&name);
             let (network, is_busy) = (host.network, host.is_busy);
             let holder = truth.locks.get(&network).copied().filter(|holder| *holder != id);
@@ -348,6 +352,7 @@ impl Work for SimulatedWork {
                     problems.push(format!("{:?} is left", applied.action));
                 }
             }
+            _ if truth.has(Sabotage::KeepsTreatments) => {}
             _ => {
                 truth.host(&host).applied.retain(|applied| applied.agent != agent || applied.is_stuck);
             }

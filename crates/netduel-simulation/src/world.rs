@@ -12,6 +12,7 @@ use netduel_model::plan::ResolvedPlan;
 use crate::agent::{Agent, Life};
 use crate::fault::{Fault, HostFault, LineFault};
 use crate::random::Random;
+use crate::sabotage::Sabotage;
 use crate::setting::{Reach, Setting};
 use crate::truth::Truth;
 
@@ -294,7 +295,9 @@ impl World {
         self.reset_others(id);
         if was_killed {
             let mut truth = self.truth.borrow_mut();
-            truth.restore(&host, id);
+            if !truth.has(Sabotage::RestoresNothing) {
+                truth.restore(&host, id);
+            }
             truth.look_at_traffic(&self.plan);
         }
         self.note(format_args!("agent {id} and its guard are gone"));

@@ -1,5 +1,7 @@
 //! Ten thousand runs in virtual time, each with its own faults. A seed that breaks a promise is printed with a minimal set of faults and
 //! with its trace; `NETDUEL_SEED=N` plays that seed only.
+mod broken;
+
 use netduel_simulation::campaign;
 
 const SEEDS: u64 = 10_000;
