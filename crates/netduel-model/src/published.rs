@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crate::metric::Metric;
 use crate::plan::spec::PathKind;
-use crate::workload::{Family, Traffic, Workload, WorkloadType};
+use crate::workload::{Family, Workload, WorkloadType};
 
 /// The sources.
 const PUBLICATIONS: &str = include_str!("published/publications.csv");
@@ -169,14 +169,9 @@ impl Figure {
 
     /// Whether a workload has the traffic that it is about.
     pub fn has_traffic_of(&self, workload: &Workload) -> bool {
-        let streams = match &workload.traffic {
-            Traffic::TcpStream(stream) => Some(stream.streams),
-            Traffic::UdpStream(stream) => Some(stream.flows),
-            _ => None,
-        };
         workload.traffic.kind() == self.workload
             && self.family.is_none_or(|family| family == workload.family)
-            && self.streams.is_none_or(|wanted| streams == Some(wanted))
+            && self.streams.is_none_or(|streams| workload.traffic.facts().concurrency == streams)
     }
 }
 
@@ -275,6 +270,21 @@ mod tests {
             let is_known = crate::size::named(&figure.size).is_some();
             assert_eq!(is_known, figure.size.starts_with("Standard_"), "{}", figure.size);
         }
+    }
+
+    #[test]
+    fn streams_of_a_figure_are_compared_with_those_of_every_workload() {
+        let plan = include_str!("../../../plans/latency-under-load.toml");
+        let plan = crate::plan::parse(plan, "latency-under-load.toml").unwrap();
+        let workload = &plan.arms[0].workloads[0];
+        let of = |streams| Figure {
+            workload: WorkloadType::LoadedLatency,
+            family: None,
+            streams: Some(streams),
+            ..figures()[0].clone()
+        };
+        assert!(of(16).has_traffic_of(workload));
+        assert!(!of(8).has_traffic_of(workload));
     }
 
     #[test]

@@ -3,7 +3,6 @@ use netduel_model::ids::ArmName;
 use netduel_model::metric::Metric;
 use netduel_model::publication::Publication;
 use netduel_model::size;
-use netduel_model::workload::WorkloadType;
 
 use super::block::{Block, Scope, Section, Style, Text, list};
 use super::{levels, markup, published as figures};
@@ -261,13 +260,12 @@ fn standards(analysis: &Analysis) -> Vec<Text> {
             .flat_map(|workload| workload.judged.iter().chain(&workload.unjudged))
             .map(|metric| metric.metric)
     };
-    let is = |kind: WorkloadType| arms().any(|arm| arm.workload.traffic.kind() == kind);
     let rfc = |number: u32, subject: &str| {
         let address = format!("https://www.rfc-editor.org/rfc/rfc{number}");
         Text::from(format!("{subject}: ")).and(format!("RFC {number}"), Style::Web(address))
     };
     let mut items = Vec::new();
-    if is(WorkloadType::Pps) {
+    if arms().any(|arm| arm.workload.traffic.facts().is_of_packets()) {
         items.push(rfc(2544, "Frame sizes"));
     }
     if arms().any(|arm| arm.search.is_some()) {
