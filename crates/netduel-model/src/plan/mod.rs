@@ -1,5 +1,7 @@
 //! Plans: what a user writes (`spec`), how it is read (`value`, `shape`) and judged (`check`), and what is run
 //! (`resolved`, every default written out). No file is opened here: the caller hands in the text and its name.
+mod bed_fault;
+mod bed_interfaces;
 mod blocks;
 mod check;
 mod cores;
@@ -21,6 +23,7 @@ pub mod tuning;
 mod uses;
 pub(crate) mod value;
 
+pub use bed_fault::BedFault;
 pub use blocks::guarded;
 pub use check::traffic;
 pub use cores::CoresSpec;

@@ -5,68 +5,12 @@ use std::net::IpAddr;
 
 use crate::bed::network::BedNetwork;
 use crate::bed::recorded::{BedNic, BedVm, RunBed, VfUse};
-use crate::ids::{ArmName, HostName};
+use crate::ids::HostName;
+use crate::plan::bed_fault::BedFault;
 use crate::plan::resolved::{Arm, Launch, ResolvedPlan, SshHost, TreatmentAction};
 use crate::plan::spec::PathKind;
 use crate::word::word;
 use crate::workload::{Family, Role};
-
-/// Why a plan does not fit a bed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BedFault {
-    /// The bed has no such VM.
-    #[error("hosts.{host}.bed is \"{vm}\", and the bed {bed} has {known}")]
-    NoVm {
-        /// The host.
-        host: HostName,
-        /// The VM.
-        vm: String,
-        /// The bed.
-        bed: String,
-        /// Its VMs.
-        known: String,
-    },
-    /// ssh cannot reach the VM.
-    #[error("the VM {vm} of the bed {bed} has no public address, so ssh cannot reach it")]
-    NoPublicAddress {
-        /// The VM.
-        vm: String,
-        /// The bed.
-        bed: String,
-    },
-    /// A VM has no NIC in the network of an arm.
-    #[error(
-        "the arm {arm} uses the network {network}, and the VM {vm} of the bed {bed} has {known}; set `network` of the arm to one that both \
-         VMs have, or choose another bed"
-    )]
-    NoNetwork {
-        /// The arm.
-        arm: ArmName,
-        /// The network.
-        network: BedNetwork,
-        /// The VM.
-        vm: String,
-        /// The bed.
-        bed: String,
-        /// The networks of the VM.
-        known: String,
-    },
-    /// The server has no address of a family in the network.
-    #[error(
-        "the arm {arm} has a workload over {family}, and the VM {vm} has no {family} address in the network {network}; set `families` of the \
-         bed, or `family` of the workload"
-    )]
-    NoAddress {
-        /// The arm.
-        arm: ArmName,
-        /// The family.
-        family: Family,
-        /// The VM.
-        vm: String,
-        /// The network.
-        network: BedNetwork,
-    },
-}
 
 /// A claim of a bed that an arm depends on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,7 +127,8 @@ impl ResolvedPlan {
         self
     }
 
-    fn vm_of<'b>(&self, arm: &Arm, role: Role, bed: &'b RunBed) -> Option<&'b BedVm> {
+    /// The VM of an arm at one end.
+    pub(super) fn vm_of<'b>(&self, arm: &Arm, role: Role, bed: &'b RunBed) -> Option<&'b BedVm> {
         let host = arm.pair.host(role);
         bed.vm(self.vms().find(|(name, _)| *name == host)?.1)
     }

@@ -147,6 +147,11 @@ impl Launch {
             Self::Local | Self::Lab { .. } | Self::Netns { .. } => false,
         }
     }
+
+    /// Whether it is a VM of a bed that is not known yet.
+    pub fn is_of_bed(&self) -> bool {
+        matches!(self, Self::Bed { .. })
+    }
 }
 
 /// A host that is reached by ssh.
@@ -409,6 +414,32 @@ pub enum TreatmentAction {
 }
 
 impl TreatmentAction {
+    /// What stands for the interface of a treatment on a bed that names none, until the guests are known. No interface can have a name with
+    /// spaces.
+    pub(super) const NIC_OF_ARM: &str = "the NIC in the arm's network";
+
+    /// The same change of another interface, where it is one of an interface.
+    pub(super) fn set_interface(&mut self, name: &str) {
+        match self {
+            Self::Path { .. }
+            | Self::Sysctl { .. }
+            | Self::AzureNic { .. }
+            | Self::AzurePlacement { .. }
+            | Self::Command { .. } => {}
+            Self::Offload { interface, .. }
+            | Self::Mtu { interface, .. }
+            | Self::Vf { interface }
+            | Self::Pci { interface }
+            | Self::Queues { interface, .. }
+            | Self::Rss { interface, .. }
+            | Self::Ring { interface, .. }
+            | Self::Coalesce { interface, .. }
+            | Self::Rps { interface, .. }
+            | Self::Xps { interface, .. }
+            | Self::IrqAffinity { interface, .. } => name.clone_into(interface),
+        }
+    }
+
     /// The interface that is changed, when it is one.
     pub fn interface(&self) -> Option<&str> {
         match self {

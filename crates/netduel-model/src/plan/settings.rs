@@ -181,7 +181,8 @@ shape! {
         required kind as "do": PathEventKind,
         /// The host whose interface is changed. Default: the client.
         optional on: Side,
-        /// The interface, on a host that is not a lab guest. Lab guests always use the virtual function `vf0`.
+        /// The interface, on a host that is not a lab guest. Lab guests always use the virtual function `vf0`. Default for hosts with `bed`: that
+        /// of the NIC in the `network` of the arm.
         optional interface: String,
         /// With `do = "command"`: the program and its arguments, which the agent runs on the host for at most 30 s. The event lasts as long as
         /// the program runs.

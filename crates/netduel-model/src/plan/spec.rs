@@ -219,7 +219,7 @@ shape! {
 shape! {
     /// A change. Exactly one of `path`, `offload`, `mtu`, `sysctl`, `vf`, `pci`, `queues`, `rss`, `ring`, `coalesce`, `rps`, `xps`,
     /// `irq_affinity`, `azure-nic`, `azure-placement` and `command` is required. All except `path`, `sysctl`, `azure-nic`, `azure-placement` and
-    /// `command` need `interface`.
+    /// `command` need `interface`, which hosts with `bed` may leave out.
     pub struct TreatmentSpec {
         /// The path of the lab that both guests use. Both hosts must be lab guests.
         optional path: LabPath,
@@ -273,7 +273,8 @@ shape! {
         optional command: Vec<String>,
         /// The hosts that are changed. Default: both. Not for `path`, which always applies to both.
         optional on: Side,
-        /// The interface that is changed.
+        /// The interface that is changed. Default for hosts with `bed`: that of the NIC in the `network` of the arm. There an interface that is
+        /// neither that NIC nor its virtual function is refused: it carries no traffic of the arm.
         optional interface: String,
         /// The new value: `on` or `off` for offloads, `adaptive-rx` and `adaptive-tx`; a number for other coalescing parameters and for
         /// rings; text for a sysctl.

@@ -41,7 +41,11 @@ pub struct Failover {
     pub events: Vec<PathEvent>,
 }
 
-impl Particular for Failover {}
+impl Particular for Failover {
+    fn events_mut(&mut self) -> &mut [PathEvent] {
+        &mut self.events
+    }
+}
 
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[

@@ -23,6 +23,7 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::failover::PathEvent;
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
 use crate::plan::problem::Problems;
@@ -285,5 +286,10 @@ impl Traffic {
     /// The interfaces that its packets go over, where they bypass the network stack. Nothing for other workloads.
     pub(crate) fn set_interfaces(&mut self, client: Option<&String>, server: Option<&String>) {
         self.particular_mut().set_interfaces(client, server);
+    }
+
+    /// The events of a failover, whose interfaces are known later than the plan. Nothing for other workloads.
+    pub(crate) fn events_mut(&mut self) -> &mut [PathEvent] {
+        self.particular_mut().events_mut()
     }
 }

@@ -1,6 +1,7 @@
 //! What the settings of a few types have beyond the table of settings; every other type keeps these defaults. It knows no type.
 use super::setting::{OutOfRange, Range};
 use super::terms::Family;
+use crate::failover::PathEvent;
 
 /// The settings of a type of workload.
 pub(super) trait Particular {
@@ -19,4 +20,9 @@ pub(super) trait Particular {
 
     /// Sets the interfaces of both ends that its packets go over, where they bypass the network stack.
     fn set_interfaces(&mut self, _client: Option<&String>, _server: Option<&String>) {}
+
+    /// Its events, whose interfaces are known later than the plan.
+    fn events_mut(&mut self) -> &mut [PathEvent] {
+        &mut []
+    }
 }

@@ -172,6 +172,15 @@ fn plans_of_the_articles_name_their_publication_and_its_comparison() {
 }
 
 #[test]
+fn plans_of_the_articles_leave_the_names_of_interfaces_to_the_guests() {
+    for (name, ..) in ARTICLES {
+        let file = project_file(&format!("plans/{name}.toml"));
+        let text = std::fs::read_to_string(file).expect("the plan is there");
+        assert!(!text.contains("interface ="), "{name}: a name depends on the number of NICs of the size");
+    }
+}
+
+#[test]
 fn plans_of_the_articles_have_the_traffic_of_the_published_figures() {
     let of = |publication: &str| -> Vec<Arm> {
         let named = ARTICLES.iter().filter(|(_, id, _)| *id == publication);

@@ -4,8 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use netduel_model::bed::{self, Bed, RunBed};
-use netduel_model::plan::ResolvedPlan;
-use netduel_model::plan::on_bed::BedFault;
+use netduel_model::plan::{BedFault, ResolvedPlan};
 
 use crate::exit::{Failure, Kind, OrFail as _};
 

@@ -156,7 +156,7 @@ fn run_one(
     let hosts = inspect::snapshots(&plan, &mut ssh)?;
     see_bed(&mut bed, &plan, &hosts);
     judge(&of_bed(&bed, &plan, &hosts), &bed, args.allow_disagreement)?;
-    let plan = plan.with_paths_of(&bed);
+    let plan = plan.with_interfaces_of(&bed).map_err(|faults| misfit(&path, &faults))?.with_paths_of(&bed);
     redaction::learn(&plan)?;
     redaction::learn(&bed)?;
     if !output.quiet {

@@ -254,6 +254,36 @@ fn contradiction_of_an_arm_stops_the_run_unless_it_is_allowed() {
 }
 
 #[test]
+fn treatment_changes_the_nic_of_its_arm_and_no_other() {
+    with_vms("azure_run::treatment_changes_the_nic_of_its_arm_and_no_other", |scene| {
+        scene.up();
+        let plan = |interface: &str| {
+            let network = "network = \"synthetic\"\n";
+            let treatment = format!("treatments = [{{ offload = \"tso\", value = \"off\"{interface} }}]\n");
+            PLAN.replace(network, &format!("{network}{treatment}")) + STREAM
+        };
+        // With two NICs eth1 is the accelerated one.
+        scene.bench.plan(&plan(", interface = \"eth1\""));
+        let refused = scene.run(&["azure", "run", "plan.toml"]).expect_code(2).stderr;
+        assert_names(
+            &refused,
+            &[
+                "plan.toml does not fit the bed: the arm synthetic changes eth1 of the VM vm1",
+                "its traffic uses eth0 there, in the network synthetic; leave `interface` out",
+                "eth1 of the VM vm2",
+            ],
+        );
+        scene.bench.plan(&plan(""));
+        let document = scene.run(&["azure", "run", "plan.toml", "--json"]).expect_code(0).json();
+        assert_eq!(document["trials_valid"], 4, "{document}");
+        let treatments = document["plan"]["arms"][0]["treatments"].as_array().unwrap();
+        assert_eq!(treatments.len(), 1, "{treatments:?}");
+        assert_eq!(treatments[0]["target"], "tso of eth0");
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
 fn vm_that_moves_between_blocks_is_a_warning_of_the_run() {
     with_vms("azure_run::vm_that_moves_between_blocks_is_a_warning_of_the_run", |scene| {
         scene.up();

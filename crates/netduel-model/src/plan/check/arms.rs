@@ -111,9 +111,12 @@ fn resolve_arm(
     let client = find_host(spec, arm.client.as_ref(), hosts, &key_path(path, "client"), problems);
     let server = find_host(spec, arm.server.as_ref(), hosts, &key_path(path, "server"), problems);
     check_pair(arm, client, server, path, problems);
-    let in_lab = client.zip(server).map(|(client, server)| is_guest(client) && is_guest(server));
+    let of_arm = treatments::HostsOfArm {
+        in_lab: client.zip(server).map(|(client, server)| is_guest(client) && is_guest(server)),
+        on_bed: [client, server].into_iter().flatten().any(|host| host.launch.is_of_bed()),
+    };
     let specs = arm.treatments.as_deref().unwrap_or_default();
-    let treatments = treatments::resolve(specs, &key_path(path, "treatments"), in_lab, problems);
+    let treatments = treatments::resolve(specs, &key_path(path, "treatments"), of_arm, problems);
     check_resource_groups(&treatments, [(Role::Client, client), (Role::Server, server)], path, problems);
     check_changeable(&treatments, [(Side::Client, client), (Side::Server, server)], path, problems);
     let (expect_client, expect_server) = resolve_expectation(arm, &treatments, path, problems);
@@ -173,7 +176,7 @@ fn check_resource_groups(
         }
         let is_elsewhere = |(role, host): &(Role, Option<&Host>)| {
             treatment.on.includes(*role)
-                && host.is_some_and(|host| !matches!(host.launch, Launch::Bed { .. }) && host.vm.is_none())
+                && host.is_some_and(|host| !host.launch.is_of_bed() && host.vm.is_none())
         };
         if ends.iter().any(is_elsewhere) {
             let path = element_path(&key_path(path, "treatments"), index);
@@ -274,7 +277,7 @@ fn network(
     path: &str,
     problems: &mut Problems<'_>,
 ) -> Option<BedNetwork> {
-    let is_of_bed = |host: &Host| matches!(host.launch, Launch::Bed { .. });
+    let is_of_bed = |host: &Host| host.launch.is_of_bed();
     let (client, server) = (client?, server?);
     if is_of_bed(client) && is_of_bed(server) {
         return Some(arm.network.unwrap_or(BedNetwork::Test));
@@ -368,7 +371,7 @@ fn check_family(
     let ends = [(Role::Client, arm.client.as_ref(), client), (Role::Server, arm.server.as_ref(), server)];
     for (role, name, host) in ends {
         let (Some(name), Some(host)) = (name, host) else { continue };
-        if matches!(host.launch, Launch::Bed { .. }) {
+        if host.launch.is_of_bed() {
             // The bed has the addresses; they are judged when it is known.
             continue;
         }

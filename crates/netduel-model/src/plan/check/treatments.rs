@@ -1,4 +1,6 @@
 //! Treatments: each has exactly one change, with the keys that this change needs and no others.
+use std::borrow::Cow;
+
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
@@ -32,12 +34,20 @@ const KINDS: [&str; 16] = [
     "command",
 ];
 
-/// The treatments of an arm that could be resolved. `in_lab` says whether both of its hosts are guests of the lab, and is
-/// absent when that is not known because of another problem.
+/// What the hosts of an arm are, as far as it matters to its treatments.
+#[derive(Clone, Copy)]
+pub(super) struct HostsOfArm {
+    /// Whether both are guests of the lab; absent when that is not known because of another problem.
+    pub in_lab: Option<bool>,
+    /// Whether one is a VM of a bed, where the NIC follows from the network of the arm.
+    pub on_bed: bool,
+}
+
+/// The treatments of an arm that could be resolved.
 pub(super) fn resolve(
     specs: &[TreatmentSpec],
     path: &str,
-    in_lab: Option<bool>,
+    hosts: HostsOfArm,
     problems: &mut Problems<'_>,
 ) -> Vec<Treatment> {
     let mut treatments: Vec<Treatment> = Vec::new();
@@ -47,9 +57,9 @@ pub(super) fn resolve(
             KINDS.into_iter().filter(|key| problems.is_written(&key_path(&path, key))).collect();
         match written[..] {
             [kind] => {
-                check_companions(&path, kind, problems);
+                check_companions(&path, kind, hosts, problems);
                 if kind == "path" {
-                    check_path(spec, &path, in_lab, problems);
+                    check_path(spec, &path, hosts.in_lab, problems);
                 }
             }
             [] => {
@@ -66,7 +76,10 @@ pub(super) fn resolve(
                 continue;
             }
         }
-        let Some(action) = resolve_action(spec, &path, problems) else { continue };
+        if let Some(interface) = &spec.interface {
+            check_interface(problems, &key_path(&path, "interface"), interface);
+        }
+        let Some(action) = resolve_action(&on_nic_of_arm(spec, hosts), &path, problems) else { continue };
         let another_path = matches!(action, TreatmentAction::Path { .. })
             && treatments.iter().any(|other| matches!(other.action, TreatmentAction::Path { .. }));
         let treatment = Treatment { action, on: spec.on.unwrap_or_default() };
@@ -78,6 +91,14 @@ pub(super) fn resolve(
         treatments.push(treatment);
     }
     treatments
+}
+
+/// The treatment with what stands for its interface until the guests are known, where it names none and the hosts are VMs of a bed.
+fn on_nic_of_arm(spec: &TreatmentSpec, hosts: HostsOfArm) -> Cow<'_, TreatmentSpec> {
+    if !hosts.on_bed || spec.interface.is_some() {
+        return Cow::Borrowed(spec);
+    }
+    Cow::Owned(TreatmentSpec { interface: Some(TreatmentAction::NIC_OF_ARM.to_owned()), ..spec.clone() })
 }
 
 /// Refuses a second change of one thing at one end: only the last would be in force.
@@ -114,7 +135,7 @@ pub(super) fn moves(treatments: &[Treatment]) -> bool {
 }
 
 /// Notes keys that this kind of change needs and that are missing, and those that it has no use for.
-fn check_companions(path: &str, kind: &str, problems: &mut Problems<'_>) {
+fn check_companions(path: &str, kind: &str, hosts: HostsOfArm, problems: &mut Problems<'_>) {
     let needed: &[&str] = match kind {
         "offload" | "ring" | "coalesce" => &["interface", "value"],
         "sysctl" => &["value"],
@@ -132,7 +153,8 @@ fn check_companions(path: &str, kind: &str, problems: &mut Problems<'_>) {
         if optional.contains(&companion) {
             continue;
         }
-        if is_needed && !is_written {
+        let is_of_bed = companion == "interface" && hosts.on_bed;
+        if is_needed && !is_written && !is_of_bed {
             let allowed = match companion {
                 "interface" => "name the interface, for example interface = \"eth0\"",
                 "undo" => "write the command that undoes the change, as a list of words",
@@ -169,9 +191,6 @@ fn check_path(spec: &TreatmentSpec, path: &str, in_lab: Option<bool>, problems: 
 
 /// The action of a treatment with one kind; `None` when a part of it is missing or unreadable.
 fn resolve_action(spec: &TreatmentSpec, path: &str, problems: &mut Problems<'_>) -> Option<TreatmentAction> {
-    if let Some(interface) = &spec.interface {
-        check_interface(problems, &key_path(path, "interface"), interface);
-    }
     if spec.azure_nic.is_some() || spec.azure_placement.is_some() {
         return provider::resolve(spec, path, problems);
     }

@@ -1,0 +1,120 @@
+//! Why a plan does not fit a bed, in words. Nothing is judged here.
+use crate::bed::network::BedNetwork;
+use crate::ids::{ArmName, HostName};
+use crate::workload::Family;
+
+/// Why a plan does not fit a bed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BedFault {
+    /// The bed has no such VM.
+    #[error("hosts.{host}.bed is \"{vm}\", and the bed {bed} has {known}")]
+    NoVm {
+        /// The host.
+        host: HostName,
+        /// The VM.
+        vm: String,
+        /// The bed.
+        bed: String,
+        /// Its VMs.
+        known: String,
+    },
+    /// ssh cannot reach the VM.
+    #[error("the VM {vm} of the bed {bed} has no public address, so ssh cannot reach it")]
+    NoPublicAddress {
+        /// The VM.
+        vm: String,
+        /// The bed.
+        bed: String,
+    },
+    /// A VM has no NIC in the network of an arm.
+    #[error(
+        "the arm {arm} uses the network {network}, and the VM {vm} of the bed {bed} has {known}; set `network` of the arm to one that both \
+         VMs have, or choose another bed"
+    )]
+    NoNetwork {
+        /// The arm.
+        arm: ArmName,
+        /// The network.
+        network: BedNetwork,
+        /// The VM.
+        vm: String,
+        /// The bed.
+        bed: String,
+        /// The networks of the VM.
+        known: String,
+    },
+    /// The server has no address of a family in the network.
+    #[error(
+        "the arm {arm} has a workload over {family}, and the VM {vm} has no {family} address in the network {network}; set `families` of the \
+         bed, or `family` of the workload"
+    )]
+    NoAddress {
+        /// The arm.
+        arm: ArmName,
+        /// The family.
+        family: Family,
+        /// The VM.
+        vm: String,
+        /// The network.
+        network: BedNetwork,
+    },
+    /// A treatment or event changes an interface that carries no traffic of its arm.
+    #[error(
+        "the arm {arm} changes {interface} of the VM {vm}, and its traffic uses {known} there, in the network {network}; leave `interface` out, \
+         and netduel takes that of the network"
+    )]
+    OtherInterface {
+        /// The arm.
+        arm: ArmName,
+        /// The interface.
+        interface: String,
+        /// The VM.
+        vm: String,
+        /// The network.
+        network: BedNetwork,
+        /// The interface of the network, and its virtual function.
+        known: String,
+    },
+    /// A treatment or event names no interface, and the guest shows none.
+    #[error(
+        "the arm {arm} changes the NIC of the VM {vm} in the network {network}, and the guest shows no interface of it; name the interface"
+    )]
+    NoInterface {
+        /// The arm.
+        arm: ArmName,
+        /// The VM.
+        vm: String,
+        /// The network.
+        network: BedNetwork,
+    },
+    /// An event at both ends names no interface, and they differ.
+    #[error(
+        "an event of the arm {arm} is at both ends, whose interfaces are {client} at the client and {server} at the server; write an event for \
+         each end with `on`"
+    )]
+    EventOfTwoInterfaces {
+        /// The arm.
+        arm: ArmName,
+        /// The interface at the client.
+        client: String,
+        /// The interface at the server.
+        server: String,
+    },
+    /// A treatment names the interface, and another one of the same setting does not.
+    #[error("the arm {arm} changes {target} twice; keep the treatment without `interface`")]
+    ChangedTwice {
+        /// The arm.
+        arm: ArmName,
+        /// What is changed.
+        target: String,
+    },
+    /// Events of arms that exchange their hosts have other interfaces on the other hosts.
+    #[error(
+        "the arm {arm} cannot exchange its hosts, because the interfaces of its events have other names there; remove `crossover`, or use VMs \
+         of one size and image"
+    )]
+    NoCounterpart {
+        /// The arm.
+        arm: ArmName,
+    },
+}
