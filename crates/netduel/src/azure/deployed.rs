@@ -13,6 +13,59 @@ use crate::console::tell;
 use crate::exit::{Failure, Kind};
 use crate::provider::Home;
 
+/// A bed that the user wants, as far as the command line says it.
+pub struct Wanted {
+    /// Its name; the only bed when absent.
+    pub name: Option<String>,
+    /// The subscription that its file names.
+    pub subscription_of_file: Option<String>,
+}
+
+impl Wanted {
+    /// Of an argument, whose file is read.
+    pub fn of(bed: Option<&BedArg>) -> Result<Self, Failure> {
+        let (name, subscription_of_file) = match bed {
+            None => (None, None),
+            Some(BedArg::Name(name)) => (Some(name.clone()), None),
+            Some(BedArg::File(path)) => {
+                let bed = read_bed(path)?;
+                (Some(bed.name), bed.subscription)
+            }
+        };
+        Ok(Self { name, subscription_of_file })
+    }
+}
+
+/// What is done with a bed, for "failed to ...": `delete the bed x`.
+pub fn doing(verb: &str, name: Option<&str>) -> String {
+    name.map_or_else(|| format!("{verb} the bed"), |name| format!("{verb} the bed {name}"))
+}
+
+/// The bed with a name; without a name the only one. `how` says how one of several is named.
+pub fn choose(
+    az: &mut dyn Az,
+    name: Option<&str>,
+    subscription: &Subscription,
+    doing: &str,
+    how: &str,
+) -> Result<(Group, Tags), Failure> {
+    let failed = |error: BedError| failed(doing, error);
+    let group = match name {
+        Some(name) => groups::find(az, name, subscription).map_err(failed)?.ok_or_else(|| {
+            let (bed, subscription) = (name.to_owned(), subscription.name.clone());
+            failed(BedError::NoBed { bed, subscription })
+        })?,
+        None => {
+            let beds = groups::list(az, subscription).map_err(|error| failed(error.into()))?;
+            only(beds, subscription, how)?
+        }
+    };
+    // A group that was found has the tag.
+    let tags =
+        group.bed().ok_or_else(|| Failure::message(Kind::Internal, "the group of the bed has no tag"))?;
+    Ok((group, tags))
+}
+
 /// A bed with what Azure claims of it.
 pub struct Deployed {
     subscription: Subscription,
@@ -29,31 +82,12 @@ impl Deployed {
         wanted: Option<&BedArg>,
         subscription: Option<&str>,
     ) -> Result<Self, Failure> {
-        let (name, of_file) = match wanted {
-            None => (None, None),
-            Some(BedArg::Name(name)) => (Some(name.clone()), None),
-            Some(BedArg::File(path)) => {
-                let bed = read_bed(path)?;
-                (Some(bed.name), bed.subscription)
-            }
-        };
-        let doing =
-            name.as_ref().map_or_else(|| "find the bed".to_owned(), |name| format!("find the bed {name}"));
+        let Wanted { name, subscription_of_file } = Wanted::of(wanted)?;
+        let doing = doing("find", name.as_deref());
         let failed = |error: BedError| failed(&doing, error);
-        let subscription = subscription.map(str::to_owned).or(of_file);
-        let subscription = Subscription::find(az, subscription.as_deref()).map_err(failed)?;
-        let group = match name {
-            Some(name) => groups::find(az, &name, &subscription).map_err(failed)?.ok_or_else(|| {
-                let subscription = subscription.name.clone();
-                failed(BedError::NoBed { bed: name, subscription })
-            })?,
-            None => {
-                only(groups::list(az, &subscription).map_err(|error| failed(error.into()))?, &subscription)?
-            }
-        };
-        // A group that was found has the tag.
-        let tags =
-            group.bed().ok_or_else(|| Failure::message(Kind::Internal, "the group of the bed has no tag"))?;
+        let subscription = subscription.or(subscription_of_file.as_deref());
+        let subscription = Subscription::find(az, subscription).map_err(failed)?;
+        let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, "name one with --bed")?;
         old::warn(az, &subscription, None, now_unix_s());
         let inventory = inventory::look_up(az, &group, &tags, &subscription).map_err(failed)?;
         Ok(Self { subscription, group, tags, inventory })
@@ -114,7 +148,7 @@ impl Deployed {
 }
 
 /// The only bed.
-fn only(beds: Vec<(Group, Tags)>, subscription: &Subscription) -> Result<Group, Failure> {
+fn only(beds: Vec<(Group, Tags)>, subscription: &Subscription, how: &str) -> Result<Group, Failure> {
     // Others may use the tag, too: the group of a bed has its name.
     let beds: Vec<(Group, Tags)> =
         beds.into_iter().filter(|(group, tags)| group.name == Bed::group_of(&tags.bed)).collect();
@@ -133,7 +167,7 @@ fn only(beds: Vec<(Group, Tags)>, subscription: &Subscription) -> Result<Group, 
                 subscription.name,
                 names.join(", ")
             );
-            Err(Failure::message(Kind::Usage, text).remedy("name one with --bed"))
+            Err(Failure::message(Kind::Usage, text).remedy(how))
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::console::{print, print_exact, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 pub use bed_file::{check_fit, read_bed};
+use deployed::{Wanted, choose, doing};
 use document::print_beds;
 use session::{az, failed, now_unix_s};
 
@@ -39,15 +40,8 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
         }
         AzureCommand::Up { bed, ssh_from, json } => up::command(bed, ssh_from, json.json),
         AzureCommand::Down { bed, yes, with_everything, no_wait, subscription, json } => {
-            let (name, subscription) = match bed {
-                BedArg::Name(name) => (name.clone(), subscription.subscription.clone()),
-                BedArg::File(path) => {
-                    let bed = read_bed(path)?;
-                    (bed.name, subscription.subscription.clone().or(bed.subscription))
-                }
-            };
             let deletion = Deletion { yes: *yes, with_everything: *with_everything, waits: !no_wait };
-            down(&name, subscription.as_deref(), deletion, json.json)
+            down(bed.as_ref(), subscription.subscription.as_deref(), deletion, json.json)
         }
         AzureCommand::Run(args) => run::command(args),
         AzureCommand::List { subscription, json } => list(subscription.subscription.as_deref(), json.json),
@@ -72,17 +66,22 @@ struct Deletion {
     waits: bool,
 }
 
-fn down(name: &str, wanted: Option<&str>, deletion: Deletion, json: bool) -> Result<(), Failure> {
-    let doing = format!("delete the bed {name}");
+fn down(
+    bed: Option<&BedArg>,
+    subscription: Option<&str>,
+    deletion: Deletion,
+    json: bool,
+) -> Result<(), Failure> {
+    let Wanted { name, subscription_of_file } = Wanted::of(bed)?;
+    let doing = doing("delete", name.as_deref());
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
+    let wanted = subscription.or(subscription_of_file.as_deref());
     let subscription = Subscription::find(az, wanted).map_err(|error| failed(&doing, error))?;
+    let how = "name one, for example `netduel azure down NAME`";
+    let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, how)?;
+    let name = tags.bed.as_str();
     old::warn(az, &subscription, Some(name), now_unix_s());
-    let found = groups::find(az, name, &subscription).map_err(|error| failed(&doing, error))?;
-    let Some(group) = found else {
-        let (bed, subscription) = (name.to_owned(), subscription.name);
-        return Err(failed(&doing, BedError::NoBed { bed, subscription }));
-    };
     let foreign = groups::foreign(az, &group, name, &subscription);
     let foreign = foreign.map_err(|error| failed(&doing, error.into()))?;
     if deletion.yes && !deletion.with_everything && !foreign.is_empty() {

@@ -45,9 +45,7 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
     let mut deployed = Deployed::find(az, args.bed.as_ref(), args.subscription.subscription.as_deref())?;
-    for Planned { path, plan, .. } in &plans {
-        check_fit(path, plan, &deployed.inventory.bed)?;
-    }
+    let plans = fitting(plans, &deployed.inventory.bed)?;
     let vms: BTreeSet<String> =
         plans.iter().flat_map(|planned| planned.plan.vms()).map(|(_, vm)| vm.to_owned()).collect();
     let vms: Vec<String> = vms.into_iter().collect();
@@ -119,6 +117,25 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
         plans.push(Planned { path: path.clone(), text, plan, output });
     }
     Ok(plans)
+}
+
+/// The plans that need nothing that the bed does not have. Of several the others are skipped, with the reason.
+fn fitting(plans: Vec<Planned>, bed: &RunBed) -> Result<Vec<Planned>, Failure> {
+    let count = plans.len();
+    let mut fitting = Vec::new();
+    for planned in plans {
+        match check_fit(&planned.path, &planned.plan, bed) {
+            Ok(()) => fitting.push(planned),
+            Err(failure) if count == 1 => return Err(failure),
+            Err(failure) => tell(&format!("skipped: {failure}")),
+        }
+    }
+    if fitting.is_empty() {
+        let text = format!("failed to run plans: none of the {count} plans fits the bed {}", bed.name);
+        return Err(Failure::message(Kind::Usage, text)
+            .remedy("create a bed of the type that a plan needs; its comments and docs/beds.md name it"));
+    }
+    Ok(fitting)
 }
 
 /// The report of a plan: where `--out` says, and with several plans in a folder there with the plan's name.

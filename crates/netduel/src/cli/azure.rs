@@ -68,12 +68,12 @@ pub enum AzureCommand {
     ///
     /// The question names resources in the group that netduel did not create. With --yes such a group is deleted only with --with-everything.
     #[command(
-        after_help = "Examples:\n  netduel azure down two-nic\n  netduel azure down beds/two-nic.toml --yes --no-wait"
+        after_help = "Examples:\n  netduel azure down\n  netduel azure down two-nic\n  netduel azure down beds/two-nic.toml --yes --no-wait"
     )]
     Down {
-        /// The bed: its name, or its file (NAME.toml).
+        /// The bed: its name, or its file (NAME.toml) [default: the only bed of the subscription]
         #[arg(value_name = "BED", value_parser = bed)]
-        bed: BedArg,
+        bed: Option<BedArg>,
         /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
@@ -92,6 +92,7 @@ pub enum AzureCommand {
     ///
     /// Finds the bed by its tag, waits until cloud-init has ended in the VMs, and compares what Azure claims of them with what they show before
     /// each plan runs. A contradiction that an arm depends on, for example a NIC that is accelerated and has no virtual function, stops the run.
+    /// Of several plans those that need what the bed does not have are skipped, with the reason.
     #[command(
         after_help = "Examples:\n  netduel azure run my.toml --out report\n  netduel azure run one.toml other.toml --bed two-nic --start"
     )]

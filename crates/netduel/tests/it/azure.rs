@@ -226,6 +226,28 @@ fn resources_of_others_are_named_and_deleted_only_on_request() {
 }
 
 #[test]
+fn down_without_a_bed_deletes_the_only_one_and_none_of_several() {
+    let mut scene = Scene::new();
+    scene.run(&UP).expect_code(0);
+    let group = |name: &str| json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": { "netduel": name } });
+    scene.answer("group list", prints(&json!([group("x"), group("y")])));
+    let error = scene.run(&["azure", "down", "--yes"]).expect_code(2).stderr;
+    assert!(
+        error.contains("the subscription fake has x, y") && error.contains("netduel azure down NAME"),
+        "{error}"
+    );
+    assert!(scene.at("exists").exists());
+    scene.answer("group list", prints(&json!([group("x")])));
+    let down = scene.run(&["azure", "down", "--yes", "--json"]).expect_code(0);
+    assert_eq!(down.json()["removed"], json!(["x"]));
+    assert!(!scene.at("exists").exists() && scene.calls().contains("group delete --name netduel-x"));
+    scene.answer("group list", prints(&json!([])));
+    let none = scene.run(&["azure", "down", "--yes"]).expect_code(12).stderr;
+    assert!(none.contains("there is none in the subscription fake"), "{none}");
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
 fn key_and_prefixes_are_in_the_parameters_and_in_no_argument() {
     let scene = Scene::new();
     scene.run(&UP).expect_code(0);

@@ -130,6 +130,13 @@ impl Scene {
         Finished::from(self.netduel(words).output().unwrap())
     }
 
+    /// Writes a plan with an arm in a network that the bed does not have. Its name is that of the file.
+    fn misfit(&self, file: &str) {
+        let name = format!("\"{}\"", file.trim_end_matches(".toml"));
+        let plan = PLAN.replace("\"networks\"", &name).replace("network = \"accelerated\"", "");
+        fs::write(self.at(file), plan + PACED).unwrap();
+    }
+
     fn calls(&self) -> String {
         fs::read_to_string(self.at("calls")).unwrap_or_default()
     }
@@ -260,7 +267,7 @@ fn treatment_changes_the_nic_of_its_arm_and_no_other() {
         let plan = |interface: &str| {
             let network = "network = \"synthetic\"\n";
             let treatment = format!("treatments = [{{ offload = \"tso\", value = \"off\"{interface} }}]\n");
-            PLAN.replace(network, &format!("{network}{treatment}")) + STREAM
+            PLAN.replace(network, &format!("{network}{treatment}")) + PACED
         };
         // With two NICs eth1 is the accelerated one.
         scene.bench.plan(&plan(", interface = \"eth1\""));
@@ -376,11 +383,48 @@ fn several_plans_run_one_after_the_other_with_a_report_each() {
 }
 
 #[test]
+fn plans_that_do_not_fit_the_bed_are_skipped_and_the_others_run() {
+    with_vms("azure_run::plans_that_do_not_fit_the_bed_are_skipped_and_the_others_run", |scene| {
+        scene.up();
+        scene.misfit("first.toml");
+        let words = ["azure", "run", "first.toml", "plan.toml", "--out", "reports"];
+        let run = scene.run(&words).expect_code(0).stderr;
+        assert_names(
+            &run,
+            &["skipped: first.toml does not fit the bed: the arm accelerated uses the network test"],
+        );
+        assert!(!run.contains("plans failed"), "{run}");
+        let report = |name: &str| Path::new(&scene.at(&format!("reports/{name}/report.html"))).exists();
+        assert!(report("networks") && !report("first"), "{run}");
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn several_plans_of_which_none_fits_the_bed_are_refused() {
+    let scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    for file in ["first.toml", "second.toml"] {
+        scene.misfit(file);
+    }
+    let words = ["azure", "run", "first.toml", "second.toml", "--bed", "x"];
+    let error = scene.run(&words).expect_code(2).stderr;
+    assert_names(
+        &error,
+        &[
+            "skipped: first.toml does not fit",
+            "skipped: second.toml does not fit",
+            "none of the 2 plans fits the bed x",
+        ],
+    );
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
 fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     let scene = Scene::new();
     fs::write(scene.at("exists"), "").unwrap();
-    let plan = format!("{PLAN}{PACED}");
-    fs::write(scene.at("other.toml"), plan.replace("network = \"accelerated\"", "")).unwrap();
+    scene.misfit("other.toml");
     let error = scene.run(&["azure", "run", "other.toml", "--bed", "x"]).expect_code(2).stderr;
     assert_names(
         &error,
