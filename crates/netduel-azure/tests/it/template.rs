@@ -238,11 +238,13 @@ fn accelerated_networking_is_on_exactly_where_the_layout_has_it() {
 #[test]
 fn spare_nic_is_created_and_not_attached() {
     let resources = resources(&shipped("hot-add"));
-    assert_eq!(of_type(&resources, "/networkInterfaces").len(), 4);
+    assert_eq!(of_type(&resources, "/networkInterfaces").len(), 6);
     for vm in of_type(&resources, "/virtualMachines") {
         let attached = vm["properties"]["networkProfile"]["networkInterfaces"].as_array().unwrap();
-        assert_eq!(attached.len(), 1);
-        assert!(attached[0]["id"].as_str().unwrap().contains("-management"), "{attached:?}");
+        assert_eq!(attached.len(), 2);
+        for (nic, name) in attached.iter().zip(["-management'", "-test'"]) {
+            assert!(nic["id"].as_str().unwrap().contains(name), "{attached:?}");
+        }
     }
 }
 

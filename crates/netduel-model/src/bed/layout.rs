@@ -26,7 +26,7 @@ pub enum NicUse {
     Synthetic,
     /// The arm with accelerated networking.
     Accelerated,
-    /// The only NIC for tests.
+    /// The NIC for tests of all arms.
     Test,
     /// For tests, not attached to its VM yet.
     Spare,
@@ -131,7 +131,8 @@ fn uses(kind: BedType, nics_max: u32) -> &'static [NicUse] {
         BedType::TwoNic => &[NicUse::Synthetic, NicUse::Accelerated],
         BedType::TwoPairs if nics_max < 2 => &[NicUse::Test],
         BedType::TwoPairs | BedType::Toggle | BedType::Dpdk => &[NicUse::Management, NicUse::Test],
-        BedType::HotAdd => &[NicUse::Management, NicUse::Spare],
+        BedType::HotAdd if nics_max > 2 => &[NicUse::Management, NicUse::Test, NicUse::Spare],
+        BedType::HotAdd => &[NicUse::Test, NicUse::Spare],
     }
 }
 
@@ -314,13 +315,34 @@ mod tests {
         );
         assert_eq!(of("toggle"), ["vm1-management! vm1-test", "vm2-management! vm2-test"]);
         assert_eq!(of("dpdk"), ["vm1-management! vm1-test+", "vm2-management! vm2-test+"]);
-        assert_eq!(of("hot-add"), ["vm1-management! vm1-spare+", "vm2-management! vm2-spare+"]);
+        assert_eq!(
+            of("hot-add"),
+            ["vm1-management! vm1-test+ vm1-spare+", "vm2-management! vm2-test+ vm2-spare+"]
+        );
     }
 
     #[test]
-    fn size_with_two_nics_has_ssh_on_the_synthetic_one() {
+    fn size_with_two_nics_has_ssh_on_the_first_test_nic() {
         let small = layout("size = \"Standard_D4s_v3\"");
         assert_eq!(nics(&small), ["vm1-synthetic! vm1-accelerated+", "vm2-synthetic! vm2-accelerated+"]);
+        let small = layout("size = \"Standard_D4s_v3\"\ntype = \"hot-add\"");
+        assert_eq!(nics(&small), ["vm1-test+! vm1-spare+", "vm2-test+! vm2-spare+"]);
+    }
+
+    #[test]
+    fn every_type_has_an_attached_nic_for_each_of_its_test_networks() {
+        for bed in BedType::ALL {
+            for size in ["Standard_DS4_v2", "Standard_D4s_v3"] {
+                let bed = layout(&format!("size = \"{size}\"\ntype = \"{}\"", word(&bed)));
+                for vm in &bed.vms {
+                    let has = |nic: &Nic| {
+                        let network = nic.used_for.network();
+                        vm.nics.iter().any(|other| other.is_attached() && other.used_for.network() == network)
+                    };
+                    assert!(vm.nics.iter().all(has), "{vm:?}");
+                }
+            }
+        }
     }
 
     #[test]

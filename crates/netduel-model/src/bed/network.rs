@@ -17,7 +17,7 @@ pub enum BedNetwork {
     Synthetic,
     /// That of the NICs with accelerated networking (`two-nic`).
     Accelerated,
-    /// That of the only NICs for tests (all other types of bed).
+    /// That of the NICs for tests (all other types of bed).
     Test,
 }
 

@@ -202,9 +202,9 @@ impl RunBed {
 }
 
 impl BedVm {
-    /// The NIC in a network.
+    /// The NIC in a network, an attached one before others.
     pub fn nic_in(&self, network: BedNetwork) -> Option<&BedNic> {
-        self.nics.iter().find(|nic| nic.network == Some(network))
+        self.nics.iter().filter(|nic| nic.network == Some(network)).min_by_key(|nic| !nic.is_attached)
     }
 
     /// The address for ssh.

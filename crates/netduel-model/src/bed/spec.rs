@@ -60,7 +60,7 @@ pub enum BedType {
     Toggle,
     /// Two VMs, each with a NIC for management and an accelerated one for DPDK.
     Dpdk,
-    /// Two VMs, each with an accelerated NIC beside it that is not attached yet.
+    /// Two VMs, each with an accelerated test NIC and a second one beside it that is not attached.
     HotAdd,
 }
 

@@ -43,6 +43,21 @@ pub enum BedFault {
         /// The networks of the VM.
         known: String,
     },
+    /// The only NIC of a VM in the network of an arm is not attached to it.
+    #[error(
+        "the arm {arm} uses the network {network}, and the NIC {nic} of the VM {vm} is not attached to it; Azure attaches a NIC while the VM is \
+         stopped (`az vm nic add`)"
+    )]
+    NotAttached {
+        /// The arm.
+        arm: ArmName,
+        /// The network.
+        network: BedNetwork,
+        /// The VM.
+        vm: String,
+        /// The NIC.
+        nic: String,
+    },
     /// The server has no address of a family in the network.
     #[error(
         "the arm {arm} has a workload over {family}, and the VM {vm} has no {family} address in the network {network}; set `families` of the \

@@ -58,14 +58,8 @@ impl ResolvedPlan {
         }
         for arm in &self.arms {
             let Some(network) = arm.network else { continue };
-            for role in [Role::Client, Role::Server] {
-                let Some(vm) = self.vm_of(arm, role, bed).filter(|vm| vm.nic_in(network).is_none()) else {
-                    continue;
-                };
-                let known =
-                    listed(vm.nics.iter().filter_map(|nic| nic.network).map(|network| word(&network)));
-                let (arm, vm, bed) = (arm.name.clone(), vm.name.clone(), bed.name.clone());
-                faults.push(BedFault::NoNetwork { arm, network, vm, bed, known });
+            for vm in [Role::Client, Role::Server].into_iter().filter_map(|role| self.vm_of(arm, role, bed)) {
+                faults.extend(no_nic(arm, network, vm, bed));
             }
         }
         if faults.is_empty() { Ok(()) } else { Err(faults) }
@@ -194,6 +188,20 @@ impl ResolvedPlan {
     }
 }
 
+/// Why a VM has no NIC that can carry the traffic of an arm; `None` where it has one.
+fn no_nic(arm: &Arm, network: BedNetwork, vm: &BedVm, bed: &RunBed) -> Option<BedFault> {
+    let nic = vm.nic_in(network);
+    if nic.is_some_and(|nic| nic.is_attached) {
+        return None;
+    }
+    let known = listed(vm.nics.iter().filter_map(|nic| nic.network).map(|network| word(&network)));
+    let (arm, vm, bed) = (arm.name.clone(), vm.name.clone(), bed.name.clone());
+    Some(match nic {
+        Some(nic) => BedFault::NotAttached { arm, network, vm, nic: nic.name.clone() },
+        None => BedFault::NoNetwork { arm, network, vm, bed, known },
+    })
+}
+
 /// What must carry the bytes of an arm.
 struct Expectation {
     path: Option<PathKind>,
@@ -303,6 +311,13 @@ mod tests {
         assert!(text.contains("arm one uses the network test") && text.contains("vm1"), "{text}");
         assert!(text.contains("management, synthetic, accelerated"), "{text}");
         assert_eq!(faults.len(), 2, "each VM of the arm");
+
+        let mut detached = bed();
+        detached.vms[1].nics[2].is_attached = false;
+        let faults = plan(NETWORKS, "").on_bed(&detached).expect_err("no NIC of vm2 is attached there");
+        let [fault @ BedFault::NotAttached { .. }] = faults.as_slice() else { panic!("{faults:?}") };
+        let text = fault.to_string();
+        assert!(text.contains("arm two uses the network accelerated") && text.contains("vm2"), "{text}");
 
         let six = plan(NETWORKS, "family = \"ipv6\"").on_bed(&bed()).expect_err("one network has no IPv6");
         assert!(

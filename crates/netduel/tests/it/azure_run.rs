@@ -452,6 +452,21 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
 }
 
 #[test]
+fn plan_on_a_nic_that_is_not_attached_is_refused() {
+    let mut scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    let mut nics = interfaces(false);
+    nics[3]["virtualMachine"] = Value::Null;
+    scene.answer("network nic list", prints(&nics));
+    let error = scene.run(&["azure", "run", "plan.toml", "--bed", "x"]).expect_code(2).stderr;
+    assert_names(
+        &error,
+        &["plan.toml does not fit the bed", "the NIC vm2-accelerated of the VM vm2 is not attached"],
+    );
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
 fn bed_is_the_only_one_or_the_named_one() {
     let mut scene = Scene::new();
     let group = |name: &str| json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": { "netduel": name, "netduel-created": "1795343407" } });
