@@ -9,7 +9,7 @@ pub mod types;
 use netduel_model::bed::layout::{Nic, Vm, address_space};
 use netduel_model::bed::prefix::Prefix;
 use netduel_model::bed::shutdown::ShutdownTime;
-use netduel_model::bed::{Bed, Families, Image, Layout, Placement};
+use netduel_model::bed::{Bed, BedType, Families, Image, Layout, Placement};
 use serde::Serialize;
 use serde_json::json;
 
@@ -54,6 +54,10 @@ pub fn template(bed: &Bed) -> Template {
     let layout = Layout::of(bed);
     let mut resources = vec![security_group(), network(bed, &layout)];
     resources.extend(placement(bed.placement));
+    if bed.kind == BedType::Toggle && bed.placement != Placement::ProximityGroup {
+        // Empty: the treatment `azure-placement` moves VMs into it.
+        resources.extend(placement(Placement::ProximityGroup));
+    }
     for vm in &layout.vms {
         resources.push(public_address(vm));
         resources.extend(vm.nics.iter().map(|nic| interface(&layout, vm, nic)));

@@ -236,6 +236,22 @@ fn accelerated_networking_is_on_exactly_where_the_layout_has_it() {
 }
 
 #[test]
+fn toggle_bed_has_an_empty_proximity_group_for_the_treatment_of_the_latency_plan() {
+    let resources = resources(&shipped("toggle"));
+    let groups = of_type(&resources, "/proximityPlacementGroups");
+    let [group] = groups.as_slice() else { panic!("{groups:?}") };
+    for vm in of_type(&resources, "/virtualMachines") {
+        assert_eq!(vm["properties"].get("proximityPlacementGroup"), None);
+    }
+    let plan = std::fs::read_to_string(project_file("plans/azure-latency.toml")).unwrap();
+    let treatment = format!("azure-placement = \"{}\"", group["name"].as_str().unwrap());
+    assert_eq!(plan.matches(&treatment).count(), 2, "{treatment}");
+    // A bed in a proximity group has one.
+    let near = json(&bed("type = \"toggle\"\nplacement = \"proximity-group\""));
+    assert_eq!(of_type(near["resources"].as_array().unwrap(), "/proximityPlacementGroups").len(), 1);
+}
+
+#[test]
 fn spare_nic_is_created_and_not_attached() {
     let resources = resources(&shipped("hot-add"));
     assert_eq!(of_type(&resources, "/networkInterfaces").len(), 6);
