@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 pub const BED: &str = "netduel";
 /// When the bed was created first, seconds since 1970-01-01T00:00:00Z.
 const CREATED: &str = "netduel-created";
-/// The price of all VMs for an hour, for example `1.20 USD`.
+/// The price of all VMs for an hour with all of its digits, for example `0.1104 USD`.
 const PRICE: &str = "netduel-price";
 /// The type of the bed.
 const KIND: &str = "netduel-type";
@@ -103,7 +103,7 @@ impl Tags {
     pub fn pairs(&self) -> BTreeMap<&'static str, String> {
         let mut pairs = BTreeMap::from([(BED, self.bed.clone())]);
         pairs.extend(self.created_unix_s.map(|seconds| (CREATED, seconds.to_string())));
-        pairs.extend(self.price.as_ref().map(|price| (PRICE, price.to_string())));
+        pairs.extend(self.price.as_ref().map(|price| (PRICE, price.exact())));
         pairs.extend(self.price_read_unix_s.map(|seconds| (PRICE_READ, seconds.to_string())));
         pairs.extend(self.shutdown.clone().map(|time| (SHUTDOWN, time)));
         pairs.extend(self.kind.map(|kind| (KIND, word(&kind).to_owned())));
@@ -182,6 +182,22 @@ mod tests {
                     assert_eq!(file, None, "{missing}: {changed:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn price_keeps_its_decimals() {
+        for text in ["0.0552 USD", "0.0041 USD"] {
+            let tags = Tags {
+                bed: "x".to_owned(),
+                created_unix_s: None,
+                price: Some(text.parse().unwrap()),
+                price_read_unix_s: None,
+                shutdown: None,
+                kind: None,
+                keys: BedSpec::default(),
+            };
+            assert_eq!(tags.pairs().get(PRICE).map(String::as_str), Some(text));
         }
     }
 

@@ -116,7 +116,7 @@ mod tests {
     fn price_is_that_of_linux_by_the_hour() {
         let price = |keys: &str| chosen(&prices(), &bed(keys), "USD").map(|price| price.to_string());
         assert_eq!(price("").as_deref(), Some("0.24 USD"));
-        assert_eq!(price("spot = true").as_deref(), Some("0.05 USD"));
+        assert_eq!(price("spot = true").as_deref(), Some("0.050 USD"));
     }
 
     #[test]

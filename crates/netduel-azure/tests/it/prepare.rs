@@ -56,7 +56,7 @@ fn bed_that_can_be_created_has_tags_with_time_price_and_shutdown() {
             "netduel-families=ipv4",
             "netduel-image=ubuntu-24.04",
             "netduel-placement=none",
-            "netduel-price=0.50 USD",
+            "netduel-price=0.5 USD",
             "netduel-price-read=1795343407",
             "netduel-shutdown=19:00",
             "netduel-size=Standard_D4s_v3",
@@ -214,7 +214,7 @@ fn group_with_tags_comes_first_and_then_the_deployment_from_files() {
     let (calls, result) = created(Answer::Text(String::new()), &[]);
     result.unwrap();
     assert!(
-        calls[0].contains("netduel-created=1795343407") && calls[0].contains("netduel-price=0.50 USD"),
+        calls[0].contains("netduel-created=1795343407") && calls[0].contains("netduel-price=0.5 USD"),
         "{calls:?}"
     );
     assert!(

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// Largest amount, so that an amount has no rounding.
 const AMOUNT_MAX: f64 = 1_000_000.0;
+/// Decimals of a shown amount, and the most for a small one: no price is below a millionth.
+const DECIMALS: f64 = 2.0;
+const DECIMALS_MAX: f64 = 8.0;
 
 /// An amount in a currency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +41,11 @@ impl Money {
     pub fn times(&self, count: f64) -> Self {
         Self { amount: self.amount * count, currency: self.currency.clone() }
     }
+
+    /// The amount with all of its digits, for a text that is read again; `Display` rounds.
+    pub fn exact(&self) -> String {
+        format!("{} {}", self.amount, self.currency)
+    }
 }
 
 impl FromStr for Money {
@@ -57,9 +65,16 @@ impl FromStr for Money {
     }
 }
 
+/// Two decimals, and below 1 two significant digits: prices of small VMs are some hundredths an hour.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.2} {}", self.amount, self.currency)
+        let size = self.amount.abs();
+        let decimals = if size > 0.0 && size < 1.0 {
+            (1.0 - size.log10().floor()).clamp(DECIMALS, DECIMALS_MAX)
+        } else {
+            DECIMALS
+        };
+        write!(f, "{:.*} {}", decimals as usize, self.amount, self.currency)
     }
 }
 
@@ -79,5 +94,27 @@ mod tests {
             assert!(text.parse::<Money>().is_err(), "{text}");
         }
         assert_eq!("0.25 EUR".parse::<Money>().unwrap().times(8.0).to_string(), "2.00 EUR");
+    }
+
+    #[test]
+    fn amount_below_one_has_two_significant_digits() {
+        for (text, shown) in [
+            ("0.0552 USD", "0.055 USD"),
+            ("0.0041 USD", "0.0041 USD"),
+            ("0.25 USD", "0.25 USD"),
+            ("0.999 USD", "1.00 USD"),
+        ] {
+            assert_eq!(text.parse::<Money>().unwrap().to_string(), shown);
+        }
+        assert_eq!("5 USD".parse::<Money>().unwrap().times(0.0).to_string(), "0.00 USD");
+        assert_eq!("0.0552 USD".parse::<Money>().unwrap().times(-1.0).to_string(), "-0.055 USD");
+    }
+
+    #[test]
+    fn exact_amount_is_read_as_it_was() {
+        for amount in [0.0552, 0.002, 1e-9, 0.1 * 3.0, 20.0, 999_999.99] {
+            let money = Money { amount, currency: "USD".to_owned() };
+            assert_eq!(money.exact().parse::<Money>(), Ok(money));
+        }
     }
 }

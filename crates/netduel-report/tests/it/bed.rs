@@ -147,6 +147,16 @@ fn price_cost_and_worth_follow_from_the_price_of_the_bed() {
 }
 
 #[test]
+fn price_of_small_vms_keeps_its_digits() {
+    let mut run = run();
+    run.header.bed.as_mut().unwrap().price_per_hour = Some("0.1104 USD".parse().unwrap());
+    let text = section(&run);
+    assert!(text.contains("0.055 USD for Standard_DS4_v2, 0.11 USD for 2 VMs"), "{text}");
+    assert!(text.contains("0.055 USD for 30"), "half an hour of both:\n{text}");
+    assert!(text.contains("saves 0.055 USD an hour (50 %)"), "{text}");
+}
+
+#[test]
 fn slower_arm_costs_more_and_equal_arms_nothing() {
     let of = |effect: f64| {
         let mut run = run();

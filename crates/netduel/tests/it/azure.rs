@@ -367,7 +367,7 @@ fn price_that_was_looked_up_is_kept_with_its_date_for_commands_without_network()
     assert!(up.stderr.contains("0.50 USD an hour"), "{}", up.stderr);
     let created = scene.calls();
     assert!(
-        created.contains("netduel-price=0.50 USD") && created.contains("netduel-price-read="),
+        created.contains("netduel-price=0.5 USD") && created.contains("netduel-price-read="),
         "{created}"
     );
     let checked = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
