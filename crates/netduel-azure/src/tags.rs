@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 
 use netduel_model::bed::money::Money;
+use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::bed::{self, Bed, BedSpec, BedType};
 use netduel_model::word::word;
 use serde::de::DeserializeOwned;
@@ -97,6 +98,16 @@ impl Tags {
         };
         // A missing key would be a default, which nobody chose.
         bed::check(&spec, "the tags").ok().filter(|bed| bed.spec() == spec)
+    }
+
+    /// The time of the daily shutdown; `None` without one.
+    pub fn shutdown_time(&self) -> Option<ShutdownTime> {
+        self.shutdown.as_deref()?.parse().ok()
+    }
+
+    /// The most that the VMs may cost until their shutdown; `None` for no limit.
+    pub fn budget(&self) -> Option<Money> {
+        self.keys.budget.as_deref()?.parse().ok()
     }
 
     /// Names and values.

@@ -1,6 +1,6 @@
-//! What is done with a bed: checked and created (`up`), watched (`progress`), found and deleted (`groups`), looked at and started
-//! (`inventory`). Nothing is printed, and no clock is
-//! read: the caller hands in the time.
+//! What is done with a bed: checked and created (`up`), compared with its budget (`budget`), watched (`progress`), found and deleted (`groups`),
+//! looked at and started (`inventory`). Nothing is printed, and no clock is read: the caller hands in the time.
+pub mod budget;
 mod error;
 pub mod groups;
 pub mod inventory;

@@ -2,7 +2,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use netduel_model::bed::money::Money;
 use netduel_model::bed::{Bed, Layout};
 
 use super::error::BedError;
@@ -10,15 +9,13 @@ use super::groups::{self, Group};
 use super::price::{self, DatedPrice};
 use super::progress::NAME;
 use super::subscription::Subscription;
-use super::{progress, sku};
+use super::{budget, progress, sku};
 use crate::az::cause::Cause;
 use crate::az::{Az, CALL_LIMIT, CallError};
 use crate::tags::Tags;
 
 /// Time limit of the request for a deployment: Azure checks the template before it answers.
 const REQUEST_LIMIT: Duration = Duration::from_secs(300);
-/// Hours of a bed without a shutdown for which its budget is checked.
-const DAY_H: f64 = 24.0;
 
 /// What is known before a bed is created.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,28 +63,14 @@ pub fn prepare_with(
     let now = price::of_vm(az, bed)?.map(|of_vm| DatedPrice { of_vm, read_unix_s: unix_s });
     let dated = now.or(earlier);
     let price = dated.as_ref().map(|price| price.of_vm.times(layout.vms.len() as f64));
-    check_budget(bed, price.as_ref(), unix_s)?;
     let created = existing.as_ref().and_then(Group::bed).and_then(|tags| tags.created_unix_s);
     let tags = Tags {
         price,
         price_read_unix_s: dated.as_ref().map(|price| price.read_unix_s),
         ..Tags::of(bed, created.unwrap_or(unix_s))
     };
+    budget::check(&tags, &bed.size.name, &bed.region, unix_s)?;
     Ok(Prepared { subscription, tags, exists: existing.is_some(), price: dated })
-}
-
-/// Checks the cost until the next shutdown, of a day without one. `price` is that of all VMs for an hour.
-fn check_budget(bed: &Bed, price: Option<&Money>, unix_s: u64) -> Result<(), BedError> {
-    let Some(budget) = &bed.budget else { return Ok(()) };
-    let Some(price) = price else {
-        return Err(BedError::PriceUnknown { size: bed.size.name.clone(), region: bed.region.clone() });
-    };
-    let hours = bed.shutdown.map(|time| f64::from(time.minutes_after(unix_s)) / 60.0);
-    let cost = price.times(hours.unwrap_or(DAY_H));
-    if cost.amount > budget.amount {
-        return Err(BedError::Budget { cost, hours, price: price.clone(), budget: budget.clone() });
-    }
-    Ok(())
 }
 
 /// Creates the group and requests the deployment; [`watch`](progress::watch) waits for it. Both files exist, and their paths are absolute.

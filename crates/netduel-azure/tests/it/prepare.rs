@@ -175,6 +175,17 @@ fn bed_beyond_its_budget_is_refused() {
 }
 
 #[test]
+fn budget_holds_beyond_a_shutdown_that_the_deployment_may_miss() {
+    // 18:58 UTC: the VMs run until 19:00 of the next day.
+    let late = NOW + (8 * 60 + 28) * 60;
+    let mut az = FakeAz::new(GOOD);
+    let error = prepare(&mut az, &bed("budget = \"11 USD\""), late).unwrap_err().to_string();
+    assert!(error.contains("costs 12.02 USD until its shutdown in 24.0 h"), "{error}");
+    let prepared = prepare(&mut FakeAz::new(GOOD), &bed("budget = \"12.5 USD\""), late).unwrap();
+    assert_eq!(prepared.tags.pairs().get("netduel-budget").map(String::as_str), Some("12.5 USD"));
+}
+
+#[test]
 fn unknown_price_is_refused_only_with_a_budget() {
     let mut answers = GOOD;
     answers[5].1 = r#"{"Items": []}"#;

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 /// Minutes of a day.
 const DAY: u32 = 24 * 60;
+/// A shutdown in fewer minutes may pass before the VMs run and have their schedule: a deployment takes up to 30.
+const LEAD: u32 = 60;
 
 /// A time of day, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +26,17 @@ impl ShutdownTime {
     /// When a bed does not name a time: after a working day in Europe.
     pub const DEFAULT: Self = Self { minutes: 19 * 60 };
 
-    /// Minutes from a time, in seconds since 1970-01-01T00:00:00Z, to the next shutdown; 1 to 1440.
-    pub fn minutes_after(self, unix_s: u64) -> u32 {
+    /// Minutes that VMs may run which are created or started at a time, in seconds since 1970-01-01T00:00:00Z; 60 to 1499. A shutdown in less
+    /// than an hour may miss them, and the one of the next day counts.
+    pub fn minutes_left(self, unix_s: u64) -> u32 {
+        match self.minutes_after(unix_s) {
+            soon if soon < LEAD => soon + DAY,
+            minutes => minutes,
+        }
+    }
+
+    /// Minutes from a time to the next shutdown; 1 to 1440.
+    fn minutes_after(self, unix_s: u64) -> u32 {
         let now = (unix_s / 60 % u64::from(DAY)) as u32;
         match (self.minutes + DAY - now) % DAY {
             0 => DAY,
@@ -81,6 +92,14 @@ mod tests {
         for (time, minutes) in [("10:31", 1), ("10:30", 1440), ("10:29", 1439), ("19:00", 510)] {
             let time: ShutdownTime = time.parse().unwrap();
             assert_eq!(time.minutes_after(1_795_343_407), minutes, "{time}");
+        }
+    }
+
+    #[test]
+    fn shutdown_in_less_than_an_hour_is_that_of_the_next_day() {
+        for (time, minutes) in [("10:32", 1442), ("11:29", 1499), ("11:30", 60), ("10:30", 1440)] {
+            let time: ShutdownTime = time.parse().unwrap();
+            assert_eq!(time.minutes_left(1_795_343_407), minutes, "{time}");
         }
     }
 }

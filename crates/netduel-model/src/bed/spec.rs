@@ -40,9 +40,9 @@ shape! {
         optional spot: bool,
         /// Time of day, UTC, at which Azure shuts the VMs down, for example `"19:00"`; `"off"`: never. Default `"19:00"`.
         optional shutdown: String,
-        /// The most that the VMs may cost until the next shutdown (24 h with `"off"`), for example `"20 EUR"`: `netduel azure up` refuses
-        /// a more expensive bed, and one whose price is unknown. The currency is the one in which prices are shown. Default: no limit, US
-        /// dollars.
+        /// The most that the VMs may cost until the next shutdown (24 h with `"off"`), for example `"20 EUR"`: `netduel azure up` and
+        /// `netduel azure run --start` refuse a more expensive bed, and one whose price is unknown. A shutdown in less than an hour may
+        /// miss the VMs: the one of the next day counts. The currency is the one in which prices are shown. Default: no limit, US dollars.
         optional budget: String,
     }
 }

@@ -1,7 +1,7 @@
 //! A bed that exists, for commands that use it: found by its name, by its file or as the only one, with its VMs running.
 use netduel_azure::az::Az;
 use netduel_azure::deployment::groups::Group;
-use netduel_azure::deployment::{BedError, Inventory, Subscription, groups, inventory};
+use netduel_azure::deployment::{BedError, Inventory, Subscription, budget, groups, inventory};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::Bed;
 
@@ -138,12 +138,23 @@ impl Deployed {
             return Err(failure
                 .remedy(format!("start them with --start{why}; they cost money until the next shutdown")));
         }
+        let doing = format!("start the bed {bed}");
+        self.keeps_budget().map_err(|error| {
+            failed(&doing, error).remedy("repeat `netduel azure up` after a change of the bed file")
+        })?;
         let names: Vec<&str> = stopped.iter().map(|(vm, _)| vm.as_str()).collect();
         tell(&format!("starting {} of the bed {bed}", names.join(", ")));
         let started =
             inventory::start(az, (&self.group, &self.tags), &self.subscription, &self.inventory, vms);
-        self.inventory = started.map_err(|error| failed(&format!("start the bed {bed}"), error))?;
+        self.inventory = started.map_err(|error| failed(&doing, error))?;
         Ok(true)
+    }
+
+    /// Checks the budget of its last `up` for VMs that start now.
+    fn keeps_budget(&self) -> Result<(), BedError> {
+        let bed = &self.inventory.bed;
+        let size = bed.vms.iter().find_map(|vm| vm.claimed.size.as_deref()).unwrap_or("a VM");
+        budget::check(&self.tags, size, &bed.region, now_unix_s())
     }
 }
 

@@ -2,7 +2,6 @@
 use netduel_azure::az::Az;
 use netduel_azure::deployment::{Subscription, groups};
 use netduel_azure::tags::Tags;
-use netduel_model::bed::shutdown::ShutdownTime;
 
 use crate::console::tell;
 
@@ -19,7 +18,7 @@ pub fn warn(az: &mut dyn Az, subscription: &Subscription, except: Option<&str>, 
 pub fn warn_of<'t>(beds: impl IntoIterator<Item = &'t Tags>, now_unix_s: u64) {
     for tags in beds.into_iter().filter(|tags| is_old(tags, now_unix_s)) {
         let name = &tags.bed;
-        let shutdown = match shutdown(tags) {
+        let shutdown = match tags.shutdown_time() {
             Some(time) => format!(
                 "its shutdown at {time} UTC: its disks and addresses cost money, and its VMs if they were started again"
             ),
@@ -31,14 +30,10 @@ pub fn warn_of<'t>(beds: impl IntoIterator<Item = &'t Tags>, now_unix_s: u64) {
     }
 }
 
-fn shutdown(tags: &Tags) -> Option<ShutdownTime> {
-    tags.shutdown.as_deref()?.parse().ok()
-}
-
-/// Whether the first shutdown after the creation of a bed has come.
+/// Whether the first shutdown that the VMs of a bed cannot miss has come.
 fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
     tags.created_unix_s.is_some_and(|created| {
-        let until_s = shutdown(tags).map_or(DAY_S, |time| u64::from(time.minutes_after(created)) * 60);
+        let until_s = tags.shutdown_time().map_or(DAY_S, |time| u64::from(time.minutes_left(created)) * 60);
         now_unix_s > created.saturating_add(until_s)
     })
 }
@@ -63,7 +58,8 @@ mod tests {
             keys: BedSpec::default(),
         };
         let hour = 60 * 60;
-        for (shutdown, hours) in [("19:00", 9), ("10:00", 24), ("off", 25)] {
+        // At 10:32 the VMs may not be there yet: the shutdown of the next day counts.
+        for (shutdown, hours) in [("19:00", 9), ("10:00", 24), ("10:32", 25), ("off", 25)] {
             assert!(is_old(&tags(shutdown), created + hours * hour), "{shutdown}");
             assert!(!is_old(&tags(shutdown), created + (hours - 2) * hour), "{shutdown}");
         }

@@ -342,6 +342,27 @@ fn stopped_vms_are_started_only_on_request() {
 }
 
 #[test]
+fn start_of_vms_that_exceeds_the_budget_of_the_bed_is_refused() {
+    let mut scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    scene.answer("vm list --resource-group", prints(&machines("VM deallocated")));
+    let tags = json!({ "netduel": "x", "netduel-price": "2 EUR", "netduel-budget": "40 EUR", "netduel-shutdown": "off" });
+    let group = json!({ "name": "netduel-x", "location": "westeurope", "tags": tags });
+    scene.answer("group show", prints(&group));
+    let words = ["azure", "run", "plan.toml", "--bed", "x", "--start"];
+    let error = scene.run(&words).expect_code(12).stderr;
+    assert_names(
+        &error,
+        &[
+            "failed to start the bed x: the bed costs 48.00 EUR a day",
+            "its budget is 40.00 EUR",
+            "netduel azure up",
+        ],
+    );
+    assert!(!scene.calls().contains("vm start"), "{}", scene.calls());
+}
+
+#[test]
 fn several_plans_run_one_after_the_other_with_a_report_each() {
     with_vms("azure_run::several_plans_run_one_after_the_other_with_a_report_each", |scene| {
         scene.up();
