@@ -2,8 +2,8 @@
 //! command to `calls` there. It makes no request.
 //!
 //! `answers.json` has for the first words of a command a list of answers; the first one that applies is given. An answer may have: `when`
-//! (applies only while this file exists), `create` and `remove` (files), `run` (a command with its arguments), `out`, `err`, `code`, and `hang`
-//! (never ends).
+//! (applies only while this file exists, or all files of a list), `create` and `remove` (files), `run` (a command with its arguments), `out`,
+//! `err`, `code`, and `hang` (never ends).
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -25,7 +25,11 @@ fn main() -> io::Result<ExitCode> {
         writeln!(io::stderr(), "ERROR: the test has no answer to `{command}`")?;
         return Ok(ExitCode::from(99));
     };
-    let applies = |answer: &&Value| answer["when"].as_str().is_none_or(|file| folder.join(file).exists());
+    let exists = |file: &Value| file.as_str().is_none_or(|file| folder.join(file).exists());
+    let applies = |answer: &&Value| match &answer["when"] {
+        Value::Array(files) => files.iter().all(exists),
+        file => exists(file),
+    };
     let answer = given.as_array().into_iter().flatten().find(applies).expect("an answer that applies");
     if let Some(file) = answer["create"].as_str() {
         fs::write(folder.join(file), "")?;

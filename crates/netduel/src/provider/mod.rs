@@ -159,6 +159,18 @@ impl Resource {
         }
     }
 
+    /// What its guest must show in a state; nothing of a placement. A NIC without a MAC address cannot be found in the guest: it is not verified,
+    /// and that is no success.
+    fn check(&self, state: &State, mac: Option<String>) -> Result<Option<GuestCheck>, ProviderError> {
+        let (Self::Nic { nic, .. }, State::Accelerated(on)) = (self, state) else { return Ok(None) };
+        match mac {
+            Some(mac) => Ok(Some(GuestCheck { nic: nic.clone(), mac, has_vf: *on })),
+            None => Err(ProviderError::WhileRunning(format!(
+                "Azure names no MAC address of {nic}, so its VM cannot show whether it was switched"
+            ))),
+        }
+    }
+
     /// The command that returns it to a state; `stops`: with its VM stopped.
     fn undo(&self, original: &State, stops: bool) -> Undo {
         match (self, original) {
@@ -202,15 +214,14 @@ impl AzureProvider {
         Ok(())
     }
 
-    /// Makes one change; what the guest must show then.
-    fn set(&mut self, resource: &Resource, state: &State) -> Result<Option<GuestCheck>, ProviderError> {
+    /// Makes one change; the MAC address of a NIC after it, as far as Azure names one.
+    fn set(&mut self, resource: &Resource, state: &State) -> Result<Option<String>, ProviderError> {
         if let Some(known) = self.resources.get_mut(resource) {
             known.current = None;
         }
-        let check = match (resource, state) {
+        let mac = match (resource, state) {
             (Resource::Nic { place, nic }, State::Accelerated(on)) => {
-                let now = resource::set_accelerated(&mut self.az, place, nic, *on).map_err(failed)?;
-                now.mac.map(|mac| GuestCheck { nic: nic.clone(), mac, has_vf: *on })
+                resource::set_accelerated(&mut self.az, place, nic, *on).map_err(failed)?.mac
             }
             (Resource::Placement { place, vm } | Resource::Nic { place, nic: vm }, state) => {
                 let group = if let State::Placement(group) = state { group.as_deref() } else { None };
@@ -222,7 +233,7 @@ impl AzureProvider {
         if let Some(known) = self.resources.get_mut(resource) {
             known.current = Some(state.clone());
         }
-        Ok(check)
+        Ok(mac)
     }
 
     fn due(&self, change: &HostChange) -> Vec<(Resource, State)> {
@@ -273,7 +284,8 @@ impl Provider for AzureProvider {
         let mut checks = Vec::new();
         for (resource, state) in self.due(change) {
             self.hold(&resource, false)?;
-            checks.extend(self.set(&resource, &state)?);
+            let mac = self.set(&resource, &state)?;
+            checks.extend(resource.check(&state, mac)?);
         }
         Ok(checks)
     }
@@ -295,11 +307,19 @@ impl Provider for AzureProvider {
             self.hold(resource, true)?;
         }
         resource::stop(&mut self.az, &machine).map_err(failed)?;
-        let mut checks = Vec::new();
         for (resource, state) in &due {
-            checks.extend(self.set(resource, state)?);
+            self.set(resource, state)?;
         }
         resource::start(&mut self.az, &machine).map_err(failed)?;
+        let mut checks = Vec::new();
+        for (resource, state) in &due {
+            // The NIC of a stopped VM may have no MAC address.
+            let mac = match resource {
+                Resource::Nic { place, nic } => resource::nic(&mut self.az, place, nic).map_err(failed)?.mac,
+                Resource::Placement { .. } => None,
+            };
+            checks.extend(resource.check(state, mac)?);
+        }
         Ok(checks)
     }
 

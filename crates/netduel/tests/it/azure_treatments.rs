@@ -48,18 +48,27 @@ impl Nic {
         format!("network nic update --resource-group g --name {} --accelerated-networking {on}", self.name)
     }
 
+    fn show(&self) -> String {
+        format!("network nic show --resource-group g --name {}", self.name)
+    }
+
+    /// What `az network nic show` prints, with the MAC address or without one.
+    fn printed(&self, accelerated: bool, has_mac: bool) -> String {
+        let vm = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm1";
+        json!({
+            "name": self.name, "enableAcceleratedNetworking": accelerated,
+            "macAddress": has_mac.then(|| self.mac.replace(':', "-").to_uppercase()), "virtualMachine": { "id": vm },
+        })
+        .to_string()
+    }
+
     /// Answers to `az network nic show`.
     fn shown(&self) -> (String, Value) {
-        let vm = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm1";
-        let answer = |accelerated: bool| {
-            json!({
-                "name": self.name, "enableAcceleratedNetworking": accelerated,
-                "macAddress": self.mac.replace(':', "-").to_uppercase(), "virtualMachine": { "id": vm },
-            })
-            .to_string()
-        };
-        let show = format!("network nic show --resource-group g --name {}", self.name);
-        (show, json!([{ "when": self.file, "out": answer(true) }, { "out": answer(false) }]))
+        let answers = json!([
+            { "when": self.file, "out": self.printed(true, true) },
+            { "out": self.printed(false, true) },
+        ]);
+        (self.show(), answers)
     }
 
     /// Answers to a switch while the VM runs.
@@ -148,6 +157,15 @@ impl Scene {
     /// With arms that switch accelerated networking off and on.
     fn toggle(answers: impl IntoIterator<Item = (String, Value)>) -> Self {
         Self::new(answers, [&switch(false), &switch(true)], "100 ms")
+    }
+
+    /// Replaces the answers to the commands that begin with these words.
+    fn answer(&self, start: &str, answer: Value) {
+        let path = self.bench.path().join("answers.json");
+        let mut answers: serde_json::Map<String, Value> =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        answers.insert(start.to_owned(), answer);
+        fs::write(path, Value::Object(answers).to_string()).unwrap();
     }
 
     fn netduel(&self, options: &[&str]) -> Command {
@@ -261,6 +279,45 @@ fn vm_is_stopped_only_with_permission_and_runs_again() {
         let vm: Vec<String> = scene.calls().into_iter().filter(|call| call.starts_with("vm ")).collect();
         let stop = |call: &String| call.starts_with("vm deallocate");
         assert!(vm.windows(2).all(|two| !(stop(&two[0]) && stop(&two[1]))), "{vm:?}");
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn switch_that_no_guest_can_verify_is_no_success() {
+    in_namespace("switch_that_no_guest_can_verify_is_no_success", || {
+        let scene = Scene::toggle(live());
+        scene.answer(
+            &N.show(),
+            json!([{ "when": N.file, "out": N.printed(true, false) }, { "out": N.printed(false, false) }]),
+        );
+        let error = scene.run(&[]).expect_code(12).stderr;
+        assert!(
+            error.contains("Azure names no MAC address of n") && error.contains("--allow-deallocate"),
+            "{error}"
+        );
+        assert!(!scene.has("on"), "{:?}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn mac_address_of_a_nic_is_read_when_its_vm_runs_again() {
+    in_namespace("mac_address_of_a_nic_is_read_when_its_vm_runs_again", || {
+        let scene = Scene::toggle(stopped());
+        scene.answer(
+            &N.show(),
+            json!([
+                { "when": [N.file, "stopped"], "out": N.printed(true, false) },
+                { "when": N.file, "out": N.printed(true, true) },
+                { "when": "stopped", "out": N.printed(false, false) },
+                { "out": N.printed(false, true) },
+            ]),
+        );
+        scene.run(&["--allow-deallocate"]).expect_code(0);
+        let calls = scene.calls();
+        let start = calls.iter().position(|call| call.starts_with("vm start")).unwrap();
+        assert!(calls[start + 1].starts_with("network nic show"), "{calls:?}");
         scene.bench.assert_nothing_left();
     });
 }
