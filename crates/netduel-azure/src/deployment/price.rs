@@ -18,6 +18,17 @@ pub struct DatedPrice {
     pub read_unix_s: u64,
 }
 
+/// What the service says of a price.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// One VM for an hour.
+    Price(Money),
+    /// It has no such price.
+    NoPrice,
+    /// It cannot be reached, or not understood.
+    Unreachable,
+}
+
 /// The currency in which the prices of a bed are shown.
 pub fn currency(bed: &Bed) -> &str {
     bed.budget.as_ref().map_or(CURRENCY, |budget| budget.currency.as_str())
@@ -45,11 +56,11 @@ struct Price {
     is_primary_meter_region: bool,
 }
 
-/// The price of one VM of a bed for an hour; `None` when no price was found, or the service cannot be reached.
+/// Looks up the price of one VM of a bed for an hour.
 ///
 /// # Errors
 /// When the user interrupts, or `az` cannot be started.
-pub fn of_vm(az: &mut dyn Az, bed: &Bed) -> Result<Option<Money>, CallError> {
+pub fn of_vm(az: &mut dyn Az, bed: &Bed) -> Result<Answer, CallError> {
     let currency = currency(bed);
     // Region, size and currency were checked: they have plain letters and digits only.
     let url = format!(
@@ -59,9 +70,9 @@ pub fn of_vm(az: &mut dyn Az, bed: &Bed) -> Result<Option<Money>, CallError> {
     let answer =
         ask::<Prices>(az, &["rest", "--method", "get", "--skip-authorization-header", "--url", &url]);
     match answer {
-        Ok(prices) => Ok(chosen(&prices.items, bed, currency)),
+        Ok(prices) => Ok(chosen(&prices.items, bed, currency).map_or(Answer::NoPrice, Answer::Price)),
         Err(error @ (CallError::Interrupted { .. } | CallError::Start { .. })) => Err(error),
-        Err(_) => Ok(None),
+        Err(_) => Ok(Answer::Unreachable),
     }
 }
 

@@ -6,7 +6,7 @@ use netduel_model::bed::{Bed, Layout};
 
 use super::error::BedError;
 use super::groups::{self, Group};
-use super::price::{self, DatedPrice};
+use super::price::{self, Answer, DatedPrice};
 use super::progress::NAME;
 use super::subscription::Subscription;
 use super::{budget, progress, sku};
@@ -28,6 +28,8 @@ pub struct Prepared {
     pub exists: bool,
     /// The price of a VM; `None` when it is unknown.
     pub price: Option<DatedPrice>,
+    /// Whether prices cannot be looked up now; the price is an earlier one then.
+    pub is_price_earlier: bool,
 }
 
 /// Checks everything that can be checked before anything is created. `unix_s` is the time, seconds since 1970-01-01T00:00:00Z.
@@ -38,7 +40,7 @@ pub fn prepare(az: &mut dyn Az, bed: &Bed, unix_s: u64) -> Result<Prepared, BedE
     prepare_with(az, bed, unix_s, None)
 }
 
-/// As [`prepare`], with an earlier price of the same size, region and currency, for the case that prices cannot be looked up.
+/// As [`prepare`], with an earlier price of the same size, region and currency, for the case that the service cannot be reached.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -60,8 +62,11 @@ pub fn prepare_with(
         // The VMs of an existing bed are in use already.
         sku::check_quota(az, bed, &layout, &subscription, &family)?;
     }
-    let now = price::of_vm(az, bed)?.map(|of_vm| DatedPrice { of_vm, read_unix_s: unix_s });
-    let dated = now.or(earlier);
+    let (dated, is_price_earlier) = match price::of_vm(az, bed)? {
+        Answer::Price(of_vm) => (Some(DatedPrice { of_vm, read_unix_s: unix_s }), false),
+        Answer::NoPrice => (None, false),
+        Answer::Unreachable => (earlier, true),
+    };
     let price = dated.as_ref().map(|price| price.of_vm.times(layout.vms.len() as f64));
     let created = existing.as_ref().and_then(Group::bed).and_then(|tags| tags.created_unix_s);
     let tags = Tags {
@@ -70,7 +75,7 @@ pub fn prepare_with(
         ..Tags::of(bed, created.unwrap_or(unix_s))
     };
     budget::check(&tags, &bed.size.name, &bed.region, unix_s)?;
-    Ok(Prepared { subscription, tags, exists: existing.is_some(), price: dated })
+    Ok(Prepared { subscription, tags, exists: existing.is_some(), price: dated, is_price_earlier })
 }
 
 /// Creates the group and requests the deployment; [`watch`](progress::watch) waits for it. Both files exist, and their paths are absolute.

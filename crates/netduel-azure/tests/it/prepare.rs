@@ -2,8 +2,8 @@
 use std::path::Path;
 
 use netduel_azure::az::cause::Cause;
-use netduel_azure::deployment::BedError;
-use netduel_azure::deployment::up::{Prepared, create, prepare};
+use netduel_azure::deployment::up::{Prepared, create, prepare, prepare_with};
+use netduel_azure::deployment::{BedError, DatedPrice};
 
 use crate::bed;
 use crate::fake::{ACCOUNT, Answer, FakeAz, VERSION};
@@ -195,6 +195,23 @@ fn unknown_price_is_refused_only_with_a_budget() {
     let mut az = FakeAz::new(GOOD[..5].iter().copied())
         .then("rest", Answer::Failure(Cause::Connection { message: "gone".to_owned() }));
     assert_eq!(prepare(&mut az, &bed(""), NOW).unwrap().tags.price, None);
+}
+
+#[test]
+fn earlier_price_is_used_only_while_the_service_cannot_be_reached() {
+    let earlier = || Some(DatedPrice { of_vm: "0.4 USD".parse().unwrap(), read_unix_s: 7 });
+    let mut answers = GOOD;
+    answers[5].1 = r#"{"Items": []}"#;
+    let gone = prepare_with(&mut FakeAz::new(answers), &bed(""), NOW, earlier()).unwrap();
+    assert_eq!((gone.price, gone.tags.price, gone.tags.price_read_unix_s), (None, None, None));
+    let mut az = FakeAz::new(GOOD[..5].iter().copied())
+        .then("rest", Answer::Failure(Cause::Connection { message: "gone".to_owned() }));
+    let kept = prepare_with(&mut az, &bed(""), NOW, earlier()).unwrap();
+    assert_eq!((kept.price, kept.tags.price_read_unix_s), (earlier(), Some(7)));
+    assert!(kept.is_price_earlier);
+    let current = prepare_with(&mut FakeAz::new(GOOD), &bed(""), NOW, earlier()).unwrap();
+    assert_eq!(current.tags.price_read_unix_s, Some(NOW));
+    assert!(!current.is_price_earlier);
 }
 
 #[test]

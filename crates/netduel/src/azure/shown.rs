@@ -63,13 +63,18 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>) -> String {
             text,
             "  price      {} an hour for all VMs, as of {}; `netduel azure up` looks it up again",
             of_vm.times(layout.vms.len() as f64),
-            iso_8601(read_unix_s.saturating_mul(1000)).chars().take(10).collect::<String>()
+            day(*read_unix_s)
         ),
         None => {
             writeln!(text, "  price      unknown; `netduel azure up` looks it up before anything is created")
         }
     };
     text
+}
+
+/// The day of a time in seconds since 1970-01-01T00:00:00Z, for example `2026-11-22`.
+pub fn day(unix_s: u64) -> String {
+    iso_8601(unix_s.saturating_mul(1000)).chars().take(10).collect()
 }
 
 /// The prefixes that may connect.

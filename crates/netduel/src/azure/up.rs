@@ -63,9 +63,13 @@ fn announce(bed: &Bed, prepared: &Prepared) {
         Some(price) => format!("{price} an hour without disks, addresses and traffic"),
         None => "price unknown".to_owned(),
     };
+    let date = match prepared.price.as_ref().filter(|_| prepared.is_price_earlier) {
+        Some(price) => format!(" (as of {}: prices cannot be looked up now)", shown::day(price.read_unix_s)),
+        None => String::new(),
+    };
     let verb = if prepared.exists { "completing" } else { "creating" };
     tell(&format!(
-        "{verb} the bed {} in {}, subscription {}: {price}",
+        "{verb} the bed {} in {}, subscription {}: {price}{date}",
         bed.name, bed.region, prepared.subscription.name
     ));
 }

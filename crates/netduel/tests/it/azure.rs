@@ -364,7 +364,7 @@ fn price_that_was_looked_up_is_kept_with_its_date_for_commands_without_network()
     });
     scene.answer("rest --method get", prints(&json!({ "Items": [price] })));
     let up = scene.run(&UP).expect_code(0);
-    assert!(up.stderr.contains("0.50 USD an hour"), "{}", up.stderr);
+    assert!(up.stderr.contains("0.50 USD an hour") && !up.stderr.contains("as of"), "{}", up.stderr);
     let created = scene.calls();
     assert!(
         created.contains("netduel-price=0.5 USD") && created.contains("netduel-price-read="),
@@ -375,7 +375,12 @@ fn price_that_was_looked_up_is_kept_with_its_date_for_commands_without_network()
     // The service cannot be reached, and the earlier price is still known.
     scene.answer("rest --method get", fails("ERROR: Max retries exceeded\n"));
     let again = scene.run(&UP).expect_code(0);
-    assert!(again.stderr.contains("0.50 USD an hour"), "{}", again.stderr);
+    let part = "0.50 USD an hour without disks, addresses and traffic (as of 2";
+    assert!(again.stderr.contains(part), "{}", again.stderr);
+    // An answer without the price is no reason to use an old one.
+    scene.answer("rest --method get", prints(&json!({ "Items": [] })));
+    let unknown = scene.run(&UP).expect_code(0);
+    assert!(unknown.stderr.contains("subscription fake: price unknown"), "{}", unknown.stderr);
     // Another size has another price.
     scene.bed("Standard_D8s_v4", "");
     let other = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
