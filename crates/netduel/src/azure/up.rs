@@ -1,4 +1,5 @@
-//! `netduel azure up`: creates a bed with progress by resource. After the first request every error says what may exist and how to delete it.
+//! `netduel azure up`: creates a bed with progress by resource. After the first request every error says what exists and how to delete it.
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use netduel_azure::az::Az;
@@ -41,8 +42,9 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
         host_keys::forget(&bed.name);
     }
     let files = Files::write(&bed, &prepared, &key, prefixes)?;
-    let created = created(az, &bed, &prepared, &files);
-    let hosts = created.map_err(|error| with_remains(failed(&doing, error), &bed, path))?;
+    let mut resources = BTreeMap::new();
+    let created = created(az, &bed, &prepared, &files, &mut resources);
+    let hosts = created.map_err(|error| with_remains(failed(&doing, error), &bed, path, &resources))?;
     if json {
         let mut deployed = shown::deployed(&bed.group(), &bed.region, &prepared.tags, now_unix_s());
         deployed.hosts = shown::hosts(&hosts);
@@ -74,24 +76,44 @@ fn announce(bed: &Bed, prepared: &Prepared) {
     ));
 }
 
-/// Requests the deployment and waits for its end.
-fn created(az: &mut dyn Az, bed: &Bed, prepared: &Prepared, files: &Files) -> Result<Vec<Host>, BedError> {
+/// Requests the deployment and waits for its end. `resources` has the last state of each resource, also after an error.
+fn created(
+    az: &mut dyn Az,
+    bed: &Bed,
+    prepared: &Prepared,
+    files: &Files,
+    resources: &mut BTreeMap<String, State>,
+) -> Result<Vec<Host>, BedError> {
     create(az, bed, prepared, &files.template, &files.parameters)?;
     progress::watch(az, bed, &prepared.subscription, &mut |step: &Step| {
-        let state = match step.state {
-            State::Running => "in progress",
-            State::Succeeded => "created",
-            State::Failed => "failed",
-        };
-        tell(&format!("  {} {state}", step.resource));
+        resources.insert(step.resource.clone(), step.state);
+        tell(&format!("  {} {}", step.resource, state_words(step.state)));
     })
 }
 
-/// An error after the first request, with what may exist and how to delete it.
-fn with_remains(failure: Failure, bed: &Bed, path: &Path) -> Failure {
+fn state_words(state: State) -> &'static str {
+    match state {
+        State::Running => "in progress",
+        State::Succeeded => "created",
+        State::Failed => "failed",
+    }
+}
+
+/// An error after the first request, with what exists, as far as it is known, and how to delete it.
+fn with_remains(failure: Failure, bed: &Bed, path: &Path, resources: &BTreeMap<String, State>) -> Failure {
+    let listed = |state: State| {
+        let own = resources.iter().filter(|(_, known)| **known == state);
+        let names: Vec<&str> = own.map(|(name, _)| name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{}: {}", state_words(state), names.join(", ")))
+    };
+    let parts: Vec<String> = [State::Succeeded, State::Running].into_iter().filter_map(listed).collect();
+    let exists = if parts.is_empty() {
+        "may exist with a part of the bed and cost money".to_owned()
+    } else {
+        format!("has a part of the bed, which costs money ({})", parts.join("; "))
+    };
     failure.remedy(format!(
-        "the resource group {} may exist with a part of the bed and cost money: complete it with `netduel azure up {}`, or delete it with \
-         `netduel azure down {}`",
+        "the resource group {} {exists}: complete it with `netduel azure up {}`, or delete it with `netduel azure down {}`",
         bed.group(),
         path.display(),
         bed.name

@@ -354,6 +354,25 @@ fn interrupt_says_what_may_exist_and_leaves_no_process() {
 }
 
 #[test]
+fn interrupt_names_what_is_created_and_what_is_in_progress() {
+    let mut scene = Scene::new();
+    scene.answer("deployment group show", prints(&json!({ "provisioningState": "Running" })));
+    let vm = |name: &str, state: &str| {
+        let target = json!({ "resourceName": name, "resourceType": "Microsoft.Compute/virtualMachines" });
+        json!({ "properties": { "provisioningState": state, "targetResource": target } })
+    };
+    let operations = json!([vm("vm1", "Succeeded"), vm("vm2", "Running")]);
+    scene.answer("deployment operation group list", prints(&operations));
+    let mut up = UnderWay::start(scene.netduel(&UP));
+    up.wait_for("VM vm2 in progress");
+    signal(up.pid(), Signal::INT);
+    let error = up.finish().expect_code(130).stderr;
+    let part = "netduel-x has a part of the bed, which costs money (created: VM vm1; in progress: VM vm2): complete it with";
+    assert!(error.contains(part) && error.contains("netduel azure down x"), "{error}");
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
 fn price_that_was_looked_up_is_kept_with_its_date_for_commands_without_network() {
     let mut scene = Scene::new();
     let checked = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
