@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netduel_model::bed::layout::NicUse;
-use netduel_model::bed::{BedNic, BedVm, Placement, RunBed, VmFacts};
+use netduel_model::bed::{Bed, BedNic, BedVm, Placement, RunBed, VmFacts};
 use serde::Deserialize;
 
 use super::error::BedError;
 use super::groups::Group;
 use super::subscription::Subscription;
-use crate::az::{Az, CALL_LIMIT, ask, or_default};
+use crate::az::{Az, CALL_LIMIT, CallError, ask, or_default};
 use crate::tags::Tags;
 
 /// The state of a VM that runs, and the states on the way there, as Azure names them.
 const RUNNING: &str = "VM running";
 const ON_THE_WAY: [&str; 2] = ["VM starting", "VM creating"];
+/// The option with which `az vm list` shows states and public addresses.
+const DETAILS: [&str; 1] = ["--show-details"];
 /// Looks at VMs that start, 5 s and two calls apart: about ten minutes.
 const LOOKS_MAX: u32 = 60;
 /// What a start may take, for the message, minutes.
@@ -208,6 +210,35 @@ fn placement(machines: &[Machine]) -> Placement {
     }
 }
 
+/// The VMs of a resource group. Without [`DETAILS`] they have neither states nor public addresses, and `az` makes fewer requests.
+fn machines(
+    az: &mut dyn Az,
+    group: &str,
+    subscription: &Subscription,
+    options: &[&str],
+) -> Result<Vec<Machine>, CallError> {
+    let words = [&["vm", "list", "--resource-group", group][..], options].concat();
+    ask(az, &subscription.within(&words))
+}
+
+/// The VMs of a bed that neither run nor start, by name, each with its state as Azure names it: a deployment starts no VM that exists. A VM without a
+/// state is not among them.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn stopped(
+    az: &mut dyn Az,
+    bed: &Bed,
+    subscription: &Subscription,
+) -> Result<Vec<(String, String)>, CallError> {
+    let runs = |state: &str| state.is_empty() || state == RUNNING || ON_THE_WAY.contains(&state);
+    let machines = machines(az, &bed.group(), subscription, &DETAILS)?;
+    let states = machines.into_iter().map(|machine| (machine.name, machine.power_state));
+    let mut stopped: Vec<(String, String)> = states.filter(|(_, state)| !runs(state)).collect();
+    stopped.sort();
+    Ok(stopped)
+}
+
 /// Looks up the VMs and NICs of a bed that [`find`](super::groups::find) or [`list`](super::groups::list) found.
 ///
 /// # Errors
@@ -218,10 +249,8 @@ pub fn look_up(
     tags: &Tags,
     subscription: &Subscription,
 ) -> Result<Inventory, BedError> {
-    let in_group = ["--resource-group", &group.name];
-    let words = [&["vm", "list"][..], &in_group, &["--show-details"]].concat();
-    let machines: Vec<Machine> = ask(az, &subscription.within(&words))?;
-    let words = [&["network", "nic", "list"][..], &in_group].concat();
+    let machines = machines(az, &group.name, subscription, &DETAILS)?;
+    let words = ["network", "nic", "list", "--resource-group", &group.name];
     let interfaces: Vec<Interface> = ask(az, &subscription.within(&words))?;
     let mut vms: Vec<BedVm> = machines.iter().map(|machine| machine.claimed(&interfaces)).collect();
     vms.sort_by(|one, other| one.name.cmp(&other.name));

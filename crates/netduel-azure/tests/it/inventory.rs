@@ -1,5 +1,5 @@
 //! Looking at a deployed bed, and starting its VMs.
-use netduel_azure::deployment::inventory::{Inventory, look_up, start};
+use netduel_azure::deployment::inventory::{Inventory, look_up, start, stopped};
 use netduel_azure::deployment::{BedError, groups::Group};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::{BedNetwork, BedType};
@@ -116,6 +116,24 @@ fn file_of_the_bed_follows_from_its_tags() {
 fn vms_that_do_not_run_are_those_in_another_state_and_those_that_are_missing() {
     let inventory = looked_up(["VM running", "VM deallocated"]);
     assert_eq!(inventory.not_running(["vm1", "vm2", "vm3"]), [("vm2", "VM deallocated"), ("vm3", "unknown")]);
+}
+
+#[test]
+fn stopped_vms_are_those_that_neither_run_nor_start() {
+    for (states, named) in [
+        (["VM running", "VM starting"], vec![]),
+        (["VM deallocated", "VM stopped"], vec![("vm1", "VM deallocated"), ("vm2", "VM stopped")]),
+        (["", "VM creating"], vec![]),
+    ] {
+        let mut az = FakeAz::new([(
+            "vm list --resource-group netduel-x --show-details --subscription 2222",
+            list(states).as_str(),
+        )]);
+        let found = stopped(&mut az, &bed(""), &subscription()).unwrap();
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(vm, state)| (vm.as_str(), state.as_str())).collect();
+        assert_eq!(found, named);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use netduel_azure::az::Az;
 use netduel_azure::deployment::up::{Prepared, create, prepare_with};
-use netduel_azure::deployment::{BedError, Host, State, Step, progress};
+use netduel_azure::deployment::{BedError, Host, State, Step, inventory, progress};
 use netduel_azure::ssh_key::{PublicKey, TEXT_LEN_MAX};
 use netduel_azure::template;
 use netduel_model::bed::Bed;
@@ -45,6 +45,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let mut resources = BTreeMap::new();
     let created = created(az, &bed, &prepared, &files, &mut resources);
     let hosts = created.map_err(|error| with_remains(failed(&doing, error), &bed, path, &resources))?;
+    let runs = tell_stopped(az, &bed, &prepared);
     if json {
         let mut deployed = shown::deployed(&bed.group(), &bed.region, &prepared.tags, now_unix_s());
         deployed.hosts = shown::hosts(&hosts);
@@ -52,11 +53,29 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     }
     let name = &bed.name;
     print_lines(&format!(
-        "the bed {name} is up in {}\n{}  cloud-init may still install packages: `cloud-init status --wait` in each VM ends when it is ready\n  \
+        "the bed {name} {} in {}\n{}  cloud-init may still install packages: `cloud-init status --wait` in each VM ends when it is ready\n  \
          delete the bed with: netduel azure down {name}\n",
+        if runs { "is up" } else { "exists" },
         bed.region,
         shown::host_lines(&hosts)
     ))
+}
+
+/// Warns of VMs that do not run, because a deployment starts no VM that exists; whether there are none. The bed is complete in any case.
+fn tell_stopped(az: &mut dyn Az, bed: &Bed, prepared: &Prepared) -> bool {
+    let vms = match inventory::stopped(az, bed, &prepared.subscription) {
+        Ok(vms) => vms,
+        Err(error) => {
+            tell(&format!("warning: the states of the VMs are unknown: {error}"));
+            return false;
+        }
+    };
+    if vms.is_empty() {
+        return true;
+    }
+    let stopped = BedError::Stopped { bed: bed.name.clone(), vms };
+    tell(&format!("warning: {stopped}; `netduel azure run` with --start starts its VMs"));
+    false
 }
 
 /// Says what will be created, and what it costs.

@@ -57,6 +57,7 @@ pub fn answers() -> [(&'static str, Value); 14] {
         ),
         ("vm list-usage", usage("0")),
         ("resource list", prints(&json!([]))),
+        ("vm list --resource-group", vms("VM running")),
         ("rest --method get", prints(&json!({ "Items": [] }))),
         ("deployment group create", json!([{}])),
         (
@@ -75,6 +76,12 @@ pub fn answers() -> [(&'static str, Value); 14] {
 /// The use of a quota of 10 vCPUs.
 pub fn usage(current: &str) -> Value {
     prints(&json!([{ "limit": "10", "currentValue": current, "name": { "value": "standardDSv3Family" } }]))
+}
+
+/// The VMs of the bed in a state.
+fn vms(state: &str) -> Value {
+    let vm = |name: &str| json!({ "name": name, "powerState": state });
+    prints(&json!([vm("vm1"), vm("vm2")]))
 }
 
 /// The operations of a deployment: one of a VM.
@@ -351,6 +358,23 @@ fn interrupt_says_what_may_exist_and_leaves_no_process() {
         ended.stderr
     );
     scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn completed_bed_whose_vms_are_deallocated_does_not_run() {
+    let mut scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    scene.answer("vm list --resource-group", vms("VM deallocated"));
+    let up = scene.run(&UP).expect_code(0);
+    assert!(up.stdout.starts_with("the bed x exists in westeurope\n"), "{}", up.stdout);
+    let warning = "warning: the bed x does not run: vm1 is deallocated, vm2 is deallocated; `netduel azure run` with --start starts";
+    assert!(up.stderr.contains(warning), "{}", up.stderr);
+    // The bed exists all the same, and its addresses are known.
+    let up = scene.run(&[&UP[..], &["--json"]].concat()).expect_code(0);
+    assert!(up.stderr.contains(warning) && up.json()["beds"][0]["name"] == "x", "{}", up.stderr);
+    scene.answer("vm list --resource-group netduel-x --show-details", fails("ERROR: Max retries exceeded\n"));
+    let up = scene.run(&UP).expect_code(0);
+    assert!(up.stderr.contains("warning: the states of the VMs are unknown"), "{}", up.stderr);
 }
 
 #[test]
