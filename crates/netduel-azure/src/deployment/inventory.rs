@@ -221,6 +221,15 @@ fn machines(
     ask(az, &subscription.within(&words))
 }
 
+/// The names of the VMs of a bed that exist, also of those that do not run.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn existing(az: &mut dyn Az, bed: &Bed, subscription: &Subscription) -> Result<Vec<String>, CallError> {
+    let machines = machines(az, &bed.group(), subscription, &[])?;
+    Ok(machines.into_iter().map(|machine| machine.name).collect())
+}
+
 /// The VMs of a bed that neither run nor start, by name, each with its state as Azure names it: a deployment starts no VM that exists. A VM without a
 /// state is not among them.
 ///

@@ -131,7 +131,8 @@ pub fn check(
     Ok(sku.family.clone())
 }
 
-/// Checks that the quota of a family of sizes has enough vCPUs left. A quota that Azure does not list is no limit that netduel knows.
+/// Checks that the quota of a family of sizes has enough vCPUs left for the VMs of a layout, those that are missing. A quota that Azure does not
+/// list is no limit that netduel knows.
 ///
 /// # Errors
 /// [`BedError::Quota`] with the number to request, or when `az` fails.

@@ -9,7 +9,7 @@ use super::groups::{self, Group};
 use super::price::{self, Answer, DatedPrice};
 use super::progress::NAME;
 use super::subscription::Subscription;
-use super::{budget, progress, sku};
+use super::{budget, inventory, progress, sku};
 use crate::az::cause::Cause;
 use crate::az::{Az, CALL_LIMIT, CallError};
 use crate::tags::Tags;
@@ -58,9 +58,14 @@ pub fn prepare_with(
     }
     let layout = Layout::of(bed);
     let family = sku::check(az, bed, &layout, &subscription)?;
-    if existing.is_none() {
-        // The VMs of an existing bed are in use already.
-        sku::check_quota(az, bed, &layout, &subscription, &family)?;
+    let mut missing = layout.clone();
+    if existing.is_some() {
+        // VMs that exist are in use already, also where they are deallocated.
+        let names = inventory::existing(az, bed, &subscription)?;
+        missing.vms.retain(|vm| !names.iter().any(|name| name.eq_ignore_ascii_case(&vm.name)));
+    }
+    if !missing.vms.is_empty() {
+        sku::check_quota(az, bed, &missing, &subscription, &family)?;
     }
     let (dated, is_price_earlier) = match price::of_vm(az, bed)? {
         Answer::Price(of_vm) => (Some(DatedPrice { of_vm, read_unix_s: unix_s }), false),

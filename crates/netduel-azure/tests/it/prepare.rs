@@ -100,14 +100,34 @@ fn group_without_the_tag_of_the_bed_is_not_touched() {
     }
 }
 
+const GROUP: &str = r#"{"name": "netduel-x", "location": "westeurope", "tags": {"netduel": "x", "netduel-created": "7"}}"#;
+
+/// The answers to a second `up` of a bed that has these VMs, until the quota.
+fn second_up(vms: &str) -> [(&str, &str); 6] {
+    let list = ("vm list --resource-group netduel-x --subscription 2222", vms);
+    [VERSION, ACCOUNT, ("group exists", "true"), ("group show", GROUP), GOOD[3], list]
+}
+
 #[test]
-fn second_up_keeps_the_time_of_the_first_and_ignores_the_quota() {
-    let group = r#"{"name": "netduel-x", "location": "westeurope", "tags": {"netduel": "x", "netduel-created": "7"}}"#;
-    let answers = [VERSION, ACCOUNT, ("group exists", "true"), ("group show", group), GOOD[3], GOOD[5]];
-    let prepared = prepared("", &answers).unwrap();
+fn quota_is_compared_with_the_vms_that_are_missing() {
+    let usage = |current: &str| USAGE.replace("\"currentValue\": 2", &format!("\"currentValue\": {current}"));
+    let (enough, full) = (usage("6"), usage("7"));
+    let half = second_up(r#"[{"name": "vm1"}]"#);
+    prepared("", &[&half[..], &[(GOOD[4].0, enough.as_str()), GOOD[5]]].concat()).unwrap();
+    let error = refused("", &[&half[..], &[(GOOD[4].0, full.as_str())]].concat());
+    assert!(error.contains("7 are in use, and the bed needs 4 more; request a quota of 11 "), "{error}");
+    // A group without a VM is as good as no bed.
+    let error = refused("", &[&second_up("[]")[..], &[(GOOD[4].0, enough.as_str())]].concat());
+    assert!(error.contains("the bed needs 8 more; request a quota of 14 "), "{error}");
+}
+
+#[test]
+fn second_up_keeps_the_time_of_the_first() {
+    let answers = second_up(r#"[{"name": "vm1"}, {"name": "vm2"}]"#);
+    let prepared = prepared("", &[&answers[..], &[GOOD[5]]].concat()).unwrap();
     assert!(prepared.exists);
     assert_eq!(prepared.tags.created_unix_s, Some(7));
-    let moved = group.replace("westeurope", "northeurope");
+    let moved = GROUP.replace("westeurope", "northeurope");
     let answers = [VERSION, ACCOUNT, ("group exists", "true"), ("group show", moved.as_str())];
     let error = refused("", &answers);
     assert!(error.contains("exists in northeurope") && error.contains("netduel azure down x"), "{error}");
