@@ -23,7 +23,8 @@ pub enum Metric {
     NoDropRate,
     /// Highest rate with no more than a small loss that a search of `pps` found, packets per second that arrive at it.
     PartialDropRate,
-    /// Share of the datagrams sent that never reached the receiver's program.
+    /// Share of the datagrams sent that never reached the receiver's program; of `udp-rr` and `icmp-rr` share of the requests without a
+    /// response in time.
     Loss,
     /// Interarrival jitter at the receiver (RFC 3550 section 6.4.1), nanoseconds.
     Jitter,
@@ -88,7 +89,7 @@ pub enum Quantity {
     DatagramRate,
     /// Round trips or transactions per second.
     RequestRate,
-    /// A part of the datagrams sent, a fraction.
+    /// A part of the datagrams or requests sent, a fraction.
     Share,
     /// The time of a round trip, nanoseconds.
     Latency,
@@ -136,7 +137,7 @@ impl Row {
     }
 }
 
-/// A loss of 1 datagram in 1000.
+/// A loss of 1 datagram or request in 1000.
 const LOSS_MARGIN: Compared = Compared::Difference { margin_min: 0.001 };
 /// One segment or probe.
 const COUNT_MARGIN: Compared = Compared::Difference { margin_min: 1.0 };

@@ -224,6 +224,17 @@ pub enum Warning {
         /// Errors that the client counted, by call, the most frequent first.
         cause: String,
     },
+    /// Requests, or probes of `loaded-latency`, had no response in time: no percentile contains them.
+    RequestsLost {
+        /// The arm.
+        arm: ArmName,
+        /// The workload.
+        workload: WorkloadName,
+        /// Requests without a response in time, all trials.
+        lost: u64,
+        /// Requests that were sent, all trials.
+        requests: u64,
+    },
     /// An open loop could not keep its schedule.
     ScheduleMissed {
         /// The arm.
@@ -445,6 +456,11 @@ impl Warning {
             ),
             Self::TransactionsFailed { arm, workload, failed, attempted, cause } => format!(
                 "transactions failed: {failed} of {attempted} transactions in {workload} of {arm} failed and are in no latency figure: {cause}"
+            ),
+            Self::RequestsLost { arm, workload, lost, requests } => format!(
+                "requests lost: {lost} of {requests} requests ({}) in {workload} of {arm} had no response in time and are in no percentile; \
+                 the latency is that of the other requests only: compare the loss of the arms, too, and look for drops on the path",
+                human_share(*lost as f64 / (*requests).max(1) as f64)
             ),
             Self::ScheduleMissed { arm, workload, pacing_error_p99_ns } => format!(
                 "schedule missed: the open loop of {workload} in {arm} sent requests up to {} late (p99); set a lower `request_rate` or `pin_client`",

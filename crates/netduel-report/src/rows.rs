@@ -1,10 +1,11 @@
 //! The rows of every export by trial: each counting trial of a run with each of its metrics. Nothing is formatted here.
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Traffic, Workload};
 
 use crate::analysis::{
-    Bound, DatagramDirection, Machines, bound_of, contention_of, datagrams_of, in_schedule_order, value_of,
+    Bound, DatagramDirection, Machines, RequestCount, bound_of, contention_of, datagrams_of,
+    in_schedule_order, requests_of, value_of,
 };
 use crate::words::percent;
 
@@ -52,6 +53,7 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<Row> {
             Some(Row { metric: metric.key(), unit: metric.unit(), value: Some(value), bound, doubt })
         })
         .chain(counts(&datagrams_of(workload, trial, machines.shared(&arm.pair))))
+        .chain(requests(&workload.traffic, trial))
         .collect();
     if figures.is_empty() { none } else { figures }
 }
@@ -60,6 +62,18 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<Row> {
 fn contention(workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<String> {
     let share = contention_of(workload, trial, shared_machine)?;
     Some(format!("CPU contention: other processes used {} of the CPU time of a host", percent(share)))
+}
+
+/// Requests of the client, and those without a response in time.
+fn requests(traffic: &Traffic, trial: &Trial) -> Vec<Row> {
+    let Some(RequestCount { sent, lost }) = requests_of(traffic, trial) else { return Vec::new() };
+    let row = |(metric, count): (&'static str, u64)| Row {
+        metric,
+        unit: "1",
+        value: Some(count as f64),
+        ..Row::default()
+    };
+    [("requests-sent", sent), ("requests-without-response", lost)].map(row).into()
 }
 
 /// Counts of both ends and both interfaces of a `udp-stream`, sum of both directions. An interface that is unknown in one

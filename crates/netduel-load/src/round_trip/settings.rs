@@ -1,9 +1,6 @@
 //! Settings that the threads of requests and responses share. Pure.
 use netduel_model::workload::{RoundTrip, Timing, Wait};
 
-/// A UDP request counts as lost after this time, nanoseconds. Longer than any terrestrial round trip (about 0.3 s) and than the
-/// stalls of a host without free cores, so late responses do not count as lost.
-const LOST_AFTER_NS: u64 = 500_000_000;
 /// Settings of the threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
@@ -29,7 +26,7 @@ impl Settings {
             rate: settings.rate.map(|rate| rate.0),
             timing,
             idle: None,
-            lost_after_ns: LOST_AFTER_NS,
+            lost_after_ns: RoundTrip::TIMEOUT.0,
             timestamps: settings.timestamps,
         }
     }

@@ -39,6 +39,7 @@ impl Warning {
             | Self::DatagramsNotPackets { arm, workload, .. }
             | Self::ZeroCopyFellBack { arm, workload, .. }
             | Self::TransactionsFailed { arm, workload, .. }
+            | Self::RequestsLost { arm, workload, .. }
             | Self::ScheduleMissed { arm, workload, .. }
             | Self::RateMissed { arm, workload, .. }
             | Self::NoNapiInstance { arm, workload, .. }

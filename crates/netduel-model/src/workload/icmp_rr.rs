@@ -32,6 +32,7 @@ pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
         // The kernel that answers counts none for the server's end.
         payload: None,
         wire: Wire::Datagrams { size: settings.size, offload: UdpOffload::None },
+        possible_metrics: round_trip::DATAGRAM_METRICS,
         ..round_trip::facts(settings)
     }
 }

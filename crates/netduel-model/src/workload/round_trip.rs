@@ -10,7 +10,7 @@ use super::timing::Timing;
 use super::work_unit::WorkUnit;
 use crate::metric::Metric;
 use crate::plan::problem::{Problems, one_of};
-use crate::units::{Bytes, PerSecond};
+use crate::units::{Bytes, Nanos, PerSecond};
 
 /// The metrics that requests and responses can yield.
 pub(super) const METRICS: &[Metric] = &[
@@ -18,6 +18,16 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::LatencyP99,
     Metric::LatencyP999,
     Metric::RoundTripRate,
+    Metric::CpuPerRoundTrip,
+];
+
+/// The metrics that they can yield in datagrams, which a path may lose.
+pub(super) const DATAGRAM_METRICS: &[Metric] = &[
+    Metric::LatencyP50,
+    Metric::LatencyP99,
+    Metric::LatencyP999,
+    Metric::RoundTripRate,
+    Metric::Loss,
     Metric::CpuPerRoundTrip,
 ];
 
@@ -52,6 +62,10 @@ pub struct RoundTrip {
 impl RoundTrip {
     /// Bytes of a request, and of its response, when the plan does not say.
     pub const SIZE: Bytes = REQUEST;
+
+    /// A request in a datagram counts as lost without a response within this time. Longer than any terrestrial round trip (about 0.3 s) and than
+    /// the stalls of a host without free cores, so late responses do not count as lost.
+    pub const TIMEOUT: Nanos = Nanos(500_000_000);
 }
 
 impl Particular for RoundTrip {}

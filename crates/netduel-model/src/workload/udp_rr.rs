@@ -27,6 +27,7 @@ pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
         sockets: Sockets { udp: 1, counters: 1, bulk: 1, ..Sockets::default() },
         wire: Wire::Datagrams { size: settings.size, offload: UdpOffload::None },
         finish_shuts_down: true,
+        possible_metrics: round_trip::DATAGRAM_METRICS,
         ..round_trip::facts(settings)
     }
 }

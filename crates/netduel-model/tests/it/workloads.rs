@@ -231,3 +231,17 @@ fn a_search_has_the_documented_defaults() {
     let none = workload("");
     assert!(none.traffic.facts().packets.is_some_and(|packets| packets.search.is_none()));
 }
+
+#[test]
+fn loss_is_a_metric_of_round_trips_in_datagrams() {
+    for kind in ["udp-rr", "icmp-rr"] {
+        let plan = resolved(kind, "metrics = [\"latency-p50\", \"loss\"]");
+        let workload = &plan.arms[0].workloads[0];
+        assert_eq!(workload.metrics, [Metric::LatencyP50, Metric::Loss], "{kind}");
+        // A verdict more needs more blocks: only a plan that asks for it has one.
+        let defaults = resolved(kind, "").arms[0].workloads[0].metrics.clone();
+        assert_eq!(defaults, [Metric::LatencyP50, Metric::LatencyP99], "{kind}");
+    }
+    let problem = refused("tcp-rr", "metrics = [\"loss\"]");
+    assert!(problem.starts_with("metrics[0]: \"loss\" is not a metric of tcp-rr"), "{problem}");
+}

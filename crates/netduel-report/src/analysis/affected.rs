@@ -3,7 +3,7 @@
 //! A warning concerns a comparison when it names the workload, the metric, or one of the two arms, or a host of one of them. Warnings
 //! that change no value concern none.
 use netduel_model::ids::ArmName;
-use netduel_model::metric::Metric;
+use netduel_model::metric::{Metric, Quantity};
 use netduel_model::warning::Warning;
 
 use super::result::{Analysis, WorkloadAnalysis};
@@ -67,6 +67,8 @@ fn changes_values(
             compared.iter().filter(|name| is_translated(name)).count() == 1
         }
         Warning::NoRoundTrips { .. } => metric.is_of_round_trips(),
+        // Rates and costs contain the effect of these requests.
+        Warning::RequestsLost { .. } => metric.quantity() == Quantity::Latency,
         // These name the host for the whole run; their trials are known by workload and arm.
         Warning::CpuContention { .. } => {
             workload.arms.iter().any(|arm| compared.contains(&&arm.arm) && !arm.contended.is_empty())

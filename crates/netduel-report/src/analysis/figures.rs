@@ -8,7 +8,7 @@ use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 
 use super::counted::{self, Counted, rate_on_its_clock};
-use super::{machine, responsiveness, search};
+use super::{machine, requests, responsiveness, search};
 
 const BYTES_PER_GIGABYTE: f64 = 1e9;
 /// Up to this many requests of an open loop are answered outside the window in which they began without being behind the schedule.
@@ -40,7 +40,7 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::PacketRate => return super::datagrams::packet_rate(workload, trial),
         Metric::NoDropRate | Metric::PartialDropRate => search::rate(metric, workload, trial)?,
         Metric::RoundTripRate => round_trips_per_second(workload, trial)?,
-        Metric::Loss => loss(trial)?,
+        Metric::Loss => loss(&workload.traffic, trial)?,
         Metric::Jitter => jitter(trial)?,
         // Loaded-latency workloads: the histogram of the loaded phase.
         Metric::LatencyP50 | Metric::LatencyLoadedP50 => percentile(workload, trial, 50.0)?,
@@ -237,8 +237,12 @@ pub(super) fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
         .collect()
 }
 
-/// 1 - unique / sent over the whole trial, exact. Absent when more datagrams arrived than were sent: the record is inconsistent.
-fn loss(trial: &Trial) -> Option<f64> {
+/// 1 - unique / sent over the whole trial, exact; of requests in datagrams the share without a response in time. Absent when more datagrams
+/// arrived than were sent: the record is inconsistent.
+fn loss(traffic: &Traffic, trial: &Trial) -> Option<f64> {
+    if let Some(count) = requests::in_datagrams(traffic, trial) {
+        return count.share();
+    }
     let reports = datagrams(trial);
     let sent: u64 = reports.iter().map(|(sent, _)| *sent).fold(0, u64::saturating_add);
     let unique: u64 = reports.iter().map(|(_, report)| report.unique).fold(0, u64::saturating_add);

@@ -24,6 +24,7 @@ mod paths;
 mod placements;
 pub mod published;
 mod queues;
+mod requests;
 mod responsiveness;
 mod result;
 mod schedule;
@@ -69,6 +70,7 @@ pub use parts::{Part, added_by_load};
 pub use paths::{Moved, PathShares};
 pub use placements::Placed;
 pub use queues::QueueUse;
+pub use requests::{RequestCount, of_trial as requests_of};
 pub use result::{Analysis, ArmAnalysis, ArmValues, Comparison, MetricAnalysis, Withheld, WorkloadAnalysis};
 pub use search::ArmSearch;
 pub use series::SeriesPoint;
@@ -160,7 +162,7 @@ fn workload(
             latency: figures::merged_latency(&trials),
             latency_trials: figures::trials_with_round_trips(&trials),
             parts: parts::of_trials(&settings.traffic, &trials),
-            probes_lost: parts::probes_lost(&settings.traffic, &trials),
+            requests: requests::of_trials(&settings.traffic, &trials),
             stamps: stamps::of(&trials),
             series: series::over_trials(settings, &trials),
             latency_series: series::of_probes(settings, &trials),

@@ -5,7 +5,6 @@ use netduel_model::workload::Traffic;
 use netduel_stats::histogram::Histogram;
 
 use super::figures;
-use crate::total::Total;
 
 /// One part of the round trips on one arm.
 #[derive(Debug, Clone)]
@@ -77,14 +76,4 @@ pub fn added_by_load(parts: &[Part], percentile: f64) -> Option<f64> {
         part.histogram.percentile(percentile).map(|value| value as f64)
     };
     Some(at("loaded")? - at("idle")?)
-}
-
-/// Probes without a response and total probes of all trials; absent when the workload has none.
-pub(super) fn probes_lost(traffic: &Traffic, trials: &[&Trial]) -> Option<(u64, u64)> {
-    traffic.facts().load_begins?;
-    let reports: Vec<_> = trials.iter().filter_map(|trial| figures::round_trips(trial)).collect();
-    let sum = |of: fn(&netduel_model::sample::RoundTripReport) -> u64| {
-        reports.iter().map(|report| of(report)).total()
-    };
-    (!reports.is_empty()).then(|| (sum(|report| report.timeouts), sum(|report| report.requests)))
 }

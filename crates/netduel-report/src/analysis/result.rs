@@ -22,6 +22,7 @@ use super::parts::Part;
 use super::paths::PathShares;
 use super::placements::Placed;
 use super::queues::QueueUse;
+use super::requests::RequestCount;
 use super::search::ArmSearch;
 use super::series::SeriesPoint;
 use super::stamps::Stamps;
@@ -93,8 +94,8 @@ pub struct ArmAnalysis {
     pub latency_trials: u32,
     /// The parts of its round trips; empty for workloads without parts.
     pub parts: Vec<Part>,
-    /// Probes without a response and total probes of a loaded path.
-    pub probes_lost: Option<(u64, u64)>,
+    /// Requests of all valid trials, or probes of a loaded path; absent without round trips, and for transactions.
+    pub requests: Option<RequestCount>,
     /// The timestamp analysis; absent for workloads without timestamps.
     pub stamps: Option<Stamps>,
     /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.

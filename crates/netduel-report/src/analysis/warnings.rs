@@ -275,6 +275,7 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
         });
     }
     warnings.extend(failed_transactions(workload, arm, trials));
+    warnings.extend(requests_lost(workload, arm));
     if let Some(pacing_error_p99_ns) = schedule::lateness(&arm.workload, trials) {
         warnings.push(Warning::ScheduleMissed {
             arm: arm.arm.clone(),
@@ -322,6 +323,17 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
         failed,
         attempted,
         cause: cause.join("; "),
+    })
+}
+
+/// Requests without a response in time, when they are so many that a difference of their share is relevant.
+fn requests_lost(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Option<Warning> {
+    let count = arm.requests.filter(|count| count.is_relevant())?;
+    Some(Warning::RequestsLost {
+        arm: arm.arm.clone(),
+        workload: workload.name.clone(),
+        lost: count.lost,
+        requests: count.sent,
     })
 }
 

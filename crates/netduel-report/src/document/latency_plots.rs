@@ -44,16 +44,16 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
     let tail = plot("tail", &|arm| tail(arm, scale).into());
     let density =
         plot("density", &|arm| arm.latency.as_ref().map(|histogram| density(histogram, scale)).into());
-    let stalled: Vec<String> =
-        words::stalled_trials(workload).iter().map(|note| format!(" Not included: {note}.")).collect();
-    let stalled = stalled.concat();
+    let omitted: Vec<String> =
+        words::not_included(workload).iter().map(|note| format!(" Not included: {note}.")).collect();
+    let omitted = omitted.concat();
     let alternative = format!("round trips of {}: {}", workload.name, in_words(&table));
     vec![
         Figure {
             title: titled("Latency percentiles"),
             reading: format!(
                 "Latency by percentile, over the round trips of all valid trials together. Each step to the right divides the share of slower \
-                 round trips by ten.{stalled}"
+                 round trips by ten.{omitted}"
             ),
             alternative: alternative.clone(),
             chart: Chart::Plot(Plot::new("tail", tail)),
@@ -63,7 +63,7 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
         Figure {
             title: titled("Latency distribution"),
             reading: format!(
-                "Share of round trips in bins of equal width on the logarithmic axis, up to the 99.9th percentile.{stalled}"
+                "Share of round trips in bins of equal width on the logarithmic axis, up to the 99.9th percentile.{omitted}"
             ),
             alternative,
             chart: Chart::Plot(Plot::new("density", density).with_panels(workload.arms.len())),
@@ -91,7 +91,7 @@ fn percentiles(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
         table.rows.push(head.into_iter().chain(values).collect());
     }
     table.notes.push(POOLED.to_owned());
-    table.notes.extend(words::stalled_trials(workload).iter().map(|note| format!("not included: {note}")));
+    table.notes.extend(words::not_included(workload).iter().map(|note| format!("not included: {note}")));
     table
 }
 
@@ -189,9 +189,7 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     }
     table.notes = words::load_effects(workload);
     if samples(workload) != SAMPLES_SET_UP {
-        table
-            .notes
-            .extend(words::stalled_trials(workload).iter().map(|note| format!("not included: {note}")));
+        table.notes.extend(words::not_included(workload).iter().map(|note| format!("not included: {note}")));
     }
     Some(Figure {
         title: words::parts_title(workload).to_owned(),

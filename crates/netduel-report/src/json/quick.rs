@@ -16,7 +16,7 @@ use super::figures::Bottleneck;
 use super::parts::{Expected, Interval, Latency, Stamps, Workload};
 use super::search::{SearchTrial, Step};
 use super::warning::WarningKind;
-use crate::analysis::{self, Bound, bound_of, value_of};
+use crate::analysis::{self, Bound, RequestCount, bound_of, value_of};
 use crate::quick::SummaryInput;
 
 /// A quick test, or the tests of a sweep: `netduel tcp`, `udp`, `rr`, `crr` and `pps` with `--json`.
@@ -99,13 +99,21 @@ impl QuickWarning {
         Self { kind: Some(WarningKind::of(warning)), text: warning.to_string() }
     }
 
-    /// Of a rate or a schedule that the test missed.
-    fn of_rate(workload: &workload::Workload, trial: &Trial) -> impl Iterator<Item = Self> {
+    /// Of a rate or a schedule that the test missed, and of requests without a response.
+    fn of_trial(workload: &workload::Workload, trial: &Trial) -> impl Iterator<Item = Self> {
         let rate = analysis::missed_rate(workload, trial)
             .map(|words| (WarningKind::RateMissed, format!("rate missed: {words}")));
         let schedule = analysis::missed_schedule(workload, trial)
             .map(|words| (WarningKind::ScheduleMissed, format!("schedule missed: {words}")));
-        rate.into_iter().chain(schedule).map(|(kind, text)| Self { kind: Some(kind), text })
+        let requests = analysis::requests_of(&workload.traffic, trial).filter(|count| count.is_relevant());
+        let requests = requests.map(|RequestCount { sent, lost }| {
+            let text = format!(
+                "requests lost: {lost} of {sent} requests had no response in time and are in no percentile"
+            );
+            (WarningKind::RequestsLost, text)
+        });
+        let all = rate.into_iter().chain(schedule).chain(requests);
+        all.map(|(kind, text)| Self { kind: Some(kind), text })
     }
 
     /// Of a problem of a host or of a pair of hosts.
@@ -167,7 +175,7 @@ impl QuickTest {
             search: trial.search.as_ref().map(|report| SearchTrial::of(trial.slot.block, report)),
             bottleneck: limit.as_ref().map(Bottleneck::of_trial),
             expected: expected.map(Expected::of),
-            warnings: input.warnings.iter().cloned().chain(QuickWarning::of_rate(workload, trial)).collect(),
+            warnings: input.warnings.iter().cloned().chain(QuickWarning::of_trial(workload, trial)).collect(),
             intervals: input.intervals.iter().map(Interval::of).collect(),
             ends: TestEnd::all(trial),
         }

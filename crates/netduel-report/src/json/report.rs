@@ -14,7 +14,7 @@ use super::parts::{Expected, Latency, Point, QueuePackets, Stamps, Workload};
 use super::plan::Plan;
 use super::search::Searches;
 use super::warning::Warning;
-use crate::analysis::{self, Analysis, ArmAnalysis, Part, WorkloadAnalysis, added_by_load};
+use crate::analysis::{self, Analysis, ArmAnalysis, Part, RequestCount, WorkloadAnalysis, added_by_load};
 use crate::words;
 
 /// The report of a run: `netduel report --format json`, `netduel run --json`, `netduel demo --json`.
@@ -56,7 +56,7 @@ pub struct ReportDocument {
 impl Document for ReportDocument {
     const NAME: &'static str = "netduel.report";
     // 1: the first. 2: quartiles; medians of packet rates; `explanation`.
-    // 3: `document` and `version`; typed parts in place of stored records; seed as text; units in every name.
+    // 3: `document` and `version`; typed parts in place of stored records; seed as text; units in every name; `requests` in place of `probes`.
     const VERSION: u32 = 3;
     const RELEASED: u32 = 2;
 }
@@ -140,8 +140,8 @@ pub struct ArmReport {
     pub parts: Vec<PartReport>,
     /// Latency that load adds to the idle path; null for other workloads.
     pub added_by_load: Option<AddedByLoad>,
-    /// Probes on the loaded path; null for other workloads.
-    pub probes: Option<Probes>,
+    /// Requests of round trips, or probes on the loaded path; null for other workloads, and for transactions.
+    pub requests: Option<Requests>,
     /// Rate received over the time of a trial; empty for workloads of round trips.
     pub rate_series_bps: Vec<Point>,
     /// Median latency over the time of a trial; empty for workloads without round trips.
@@ -188,12 +188,12 @@ pub struct AddedByLoad {
     pub p99_ns: Option<f64>,
 }
 
-/// Probes and their responses.
+/// Requests of all valid trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Probes {
-    /// Probes sent.
+pub struct Requests {
+    /// Requests sent.
     pub sent: u64,
-    /// Probes without a response.
+    /// Requests without a response in time: no percentile contains them.
     pub without_response: u64,
 }
 
@@ -361,6 +361,7 @@ impl ArmReport {
             Some(_) => (series, Point::all(&arm.latency_series)),
             None => (Vec::new(), series),
         };
+        let requests = |RequestCount { sent, lost }: RequestCount| Requests { sent, without_response: lost };
         Self {
             arm: arm.arm.to_string(),
             trials: arm.trials,
@@ -371,7 +372,7 @@ impl ArmReport {
             parts: arm.parts.iter().map(PartReport::of).collect(),
             added_by_load: added_by_load(&arm.parts, 50.0)
                 .map(|p50_ns| AddedByLoad { p50_ns, p99_ns: added_by_load(&arm.parts, 99.0) }),
-            probes: arm.probes_lost.map(|(without_response, sent)| Probes { sent, without_response }),
+            requests: arm.requests.map(requests),
             rate_series_bps,
             latency_series_ns,
             machines: arm.machines.iter().map(Machine::of).collect(),

@@ -120,6 +120,8 @@ kinds! {
     ZeroCopyFellBack,
     /// Transactions failed.
     TransactionsFailed,
+    /// Requests had no response in time; no percentile contains them.
+    RequestsLost,
     /// An open loop was late.
     ScheduleMissed,
     /// Counts of the programs and of an interface disagree.

@@ -77,6 +77,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     if let Some(words) = tail(workload, trial) {
         rows.push(("latency", words));
     }
+    rows.extend(requests(workload, trial).map(|words| ("requests", words)));
     rows.extend(parts(trial));
     rows.extend(congestion(workload, client).map(|name| ("congestion", name)));
     rows.extend(datagrams(input));
@@ -260,14 +261,19 @@ fn tail(workload: &Workload, trial: &Trial) -> Option<String> {
         human_nanos(histogram.min()? as f64),
         histogram.count()
     );
-    let report = trial.client.as_ref()?.report.round_trips.as_ref()?;
-    if report.timeouts > 0 {
-        let _ = write!(words, ", {} requests timed out", report.timeouts);
-    }
     if workload.traffic.facts().request_rate().is_some() {
         words.push_str(", measured from the scheduled time");
     }
     Some(words)
+}
+
+/// Requests without a response; in datagrams, which a path may lose, also when there are none.
+fn requests(workload: &Workload, trial: &Trial) -> Option<String> {
+    let count = analysis::requests_of(&workload.traffic, trial)?;
+    let share = words::percent(count.share()?);
+    let is_of_datagrams = matches!(workload.traffic.facts().wire, Wire::Datagrams { .. });
+    (is_of_datagrams || count.lost > 0)
+        .then(|| format!("{} of {} without a response ({share})", count.lost, count.sent))
 }
 
 /// `p50 25 us  p90 31 us`: those of the percentiles that the samples resolve.

@@ -44,8 +44,8 @@ pub use published::{
 };
 pub use reproduce::{ArmCommands, WorkloadCommands, commands_of_tests, preparation, settings_of_arms};
 pub use run::{
-    commands, end_of, ended, has_plan_file, load_effects, parts_title, proofs, question, quick_test_as_plan,
-    rules, stalled_trials, too_few_blocks, trials, workload, workload_of_arms, zero_copy,
+    commands, end_of, ended, has_plan_file, load_effects, not_included, parts_title, proofs, question,
+    quick_test_as_plan, rules, too_few_blocks, trials, workload, workload_of_arms, zero_copy,
 };
 pub(crate) use text::ranges;
 pub use text::{

@@ -9,11 +9,11 @@ use netduel_model::sample::ZeroCopyReport;
 use netduel_model::shell;
 use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
-use netduel_model::workload::{Facts, Role, Wire, Workload};
+use netduel_model::workload::{Facts, Role, RoundTrip, Wire, Workload};
 
 use super::method::compared_as;
 use super::text::{end_and_host, percent, percent_at_least, plain};
-use crate::analysis::{Analysis, ArmAnalysis, PathShares, WorkloadAnalysis, added_by_load};
+use crate::analysis::{Analysis, ArmAnalysis, PathShares, RequestCount, WorkloadAnalysis, added_by_load};
 
 /// The settings of a workload over its arms, in one line: common settings first, then the differences of each arm.
 pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
@@ -105,13 +105,18 @@ pub fn zero_copy(report: ZeroCopyReport) -> String {
 pub fn parts_title(workload: &WorkloadAnalysis) -> &'static str {
     let Some(first) = workload.arms.first() else { return "Round-trip parts" };
     let facts = first.workload.traffic.facts();
-    if facts.load_begins.is_some() {
+    if is_loaded(workload) {
         "Latency, idle and under load"
     } else if facts.wire == Wire::Segments {
         "TCP connect time"
     } else {
         "Round-trip parts"
     }
+}
+
+/// Whether its round trips are probes on a path that is loaded after a while.
+fn is_loaded(workload: &WorkloadAnalysis) -> bool {
+    workload.arms.first().is_some_and(|first| first.workload.traffic.facts().load_begins.is_some())
 }
 
 /// Latency that load adds in each arm, and lost probes; empty for workloads without load.
@@ -129,21 +134,23 @@ pub fn load_effects(workload: &WorkloadAnalysis) -> Vec<String> {
     if !added.is_empty() {
         sentences.push(format!("added by load: {}", added.join("; ")));
     }
-    let lost: Vec<String> = workload
-        .arms
-        .iter()
-        .filter_map(|arm| arm.probes_lost.filter(|lost| lost.0 > 0).map(|lost| (arm, lost)))
-        .map(|(arm, (lost, all))| format!("{} {lost} of {all}", arm.arm))
+    let lost: Vec<String> = arms_with_loss(workload)
+        .map(|(arm, RequestCount { sent, lost })| format!("{} {lost} of {sent}", arm.arm))
         .collect();
-    if !lost.is_empty() {
+    if is_loaded(workload) && !lost.is_empty() {
         sentences.push(format!("probes without a response: {}", lost.join("; ")));
     }
     sentences
 }
 
-/// Trials of each arm that are in no figure of round trips because they had none in the steady window.
-pub fn stalled_trials(workload: &WorkloadAnalysis) -> Vec<String> {
-    let words = |arm: &ArmAnalysis| {
+/// The arms with requests without a response, and the counts.
+fn arms_with_loss(workload: &WorkloadAnalysis) -> impl Iterator<Item = (&ArmAnalysis, RequestCount)> {
+    workload.arms.iter().filter_map(|arm| Some((arm, arm.requests.filter(|count| count.lost > 0)?)))
+}
+
+/// What is in no figure of round trips: trials of each arm that had none in the steady window, and requests without a response.
+pub fn not_included(workload: &WorkloadAnalysis) -> Vec<String> {
+    let stalled = |arm: &ArmAnalysis| {
         let (stalled, trials) = (arm.stalled.len(), arm.trials);
         (stalled > 0).then(|| {
             format!(
@@ -152,7 +159,14 @@ pub fn stalled_trials(workload: &WorkloadAnalysis) -> Vec<String> {
             )
         })
     };
-    workload.arms.iter().filter_map(words).collect()
+    let mut sentences: Vec<String> = workload.arms.iter().filter_map(stalled).collect();
+    // Those of a loaded path are named with the latency that load adds.
+    if !is_loaded(workload) {
+        sentences.extend(arms_with_loss(workload).map(|(arm, RequestCount { sent, lost })| {
+            format!("{lost} of {sent} requests of {} in the whole trials, which had no response", arm.arm)
+        }));
+    }
+    sentences
 }
 
 /// Why the blocks of a plan cannot yield a verdict for any difference; absent when they can.
@@ -340,11 +354,7 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         rules.push(("Rates", "Payload received in the steady window (without warm-up and cool-down), all streams; with traffic in both \
           directions the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()));
     }
-    if can_yield(&[Metric::Loss]) {
-        rules.push(("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial and all directions, from exact counts of both \
-          ends. Datagrams dropped at the receiver's socket arrived while its program, netduel, was too slow: they were not lost on the path. Drops that an interface or qdisc of the two hosts counts are a \
-          limit of the host. The rest was lost on the path or is not accounted for.".to_owned()));
-    }
+    rules.extend(loss(plan));
     if can_yield(&[Metric::PacketRate]) {
         rules.push(("Packets", "Packets that the receiver's interface counted over the whole trial, per second between the first and the last \
           arrival. With segmentation offload a packet can contain many datagrams.".to_owned()));
@@ -391,6 +401,33 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     }
     if has(&|facts| facts.search().is_some()) {
         rules.push(("Search", super::search::rule()));
+    }
+    rules
+}
+
+/// How loss is counted, of datagrams and of requests in datagrams.
+fn loss(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
+    let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads).map(|workload| workload.traffic.facts());
+    let (of_requests, of_datagrams): (Vec<bool>, Vec<bool>) = workloads
+        .filter(|facts| facts.possible_metrics.contains(&Metric::Loss))
+        .map(|facts| facts.has_round_trips)
+        .partition(|is_of_requests| *is_of_requests);
+    let mut rules = Vec::new();
+    if !of_datagrams.is_empty() {
+        rules.push(("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial and all directions, from exact counts of both \
+          ends. Datagrams dropped at the receiver's socket arrived while its program, netduel, was too slow: they were not lost on the path. Drops that an interface or qdisc of the two hosts counts are a \
+          limit of the host. The rest was lost on the path or is not accounted for.".to_owned()));
+    }
+    if !of_requests.is_empty() {
+        rules.push((
+            "Loss of requests",
+            format!(
+                "Requests without a response / requests sent, over the whole trial, as the client counted them. In a closed loop a response counts \
+                 until {timeout} after its request, in an open loop until {timeout} after the last request. The request or the response was lost, or \
+                 late. It is in no percentile, because its time is not known.",
+                timeout = RoundTrip::TIMEOUT
+            ),
+        ));
     }
     rules
 }

@@ -141,6 +141,7 @@ fn size(warning: &Warning) -> f64 {
         Warning::ScheduleMissed { pacing_error_p99_ns, .. } => *pacing_error_p99_ns as f64,
         Warning::CpuContention { share_max, .. } | Warning::StealTime { share_max, .. } => *share_max,
         Warning::RateMissed { requested_bps, sent_bps, .. } => requested_bps / sent_bps,
+        Warning::RequestsLost { lost, requests, .. } => *lost as f64 / (*requests).max(1) as f64,
         Warning::OutlierBlock { ratio_to_median, .. } => ratio_to_median.max(ratio_to_median.recip()),
         _ => 0.0,
     }

@@ -126,7 +126,7 @@ fn loaded_latency_is_shown_beside_idle_latency() {
         all.iter().find(|one| one["percentile"] == 50.0).unwrap()["value_ns"].as_f64().unwrap()
     };
     assert_eq!(arm["added_by_load"]["p50_ns"], percentile(1) - percentile(0));
-    assert_eq!(arm["probes"], serde_json::json!({ "sent": 8000, "without_response": 16 }));
+    assert_eq!(arm["requests"], serde_json::json!({ "sent": 8000, "without_response": 16 }));
     assert_eq!(arm["rate_series_bps"].as_array().map(Vec::len), Some(50));
     assert_eq!(arm["latency_series_ns"].as_array().map(Vec::len), Some(50));
 }

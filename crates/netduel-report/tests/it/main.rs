@@ -26,6 +26,7 @@ mod hosts;
 mod inspected_page;
 mod json;
 mod look;
+mod lost_requests;
 mod machines;
 mod nonsense;
 mod old_runs;

@@ -6,13 +6,14 @@ use netduel_model::workload::{Direction, Role, Traffic, Workload};
 
 use super::super::expected::Expected;
 use super::super::figures::{self, RATE_REACHED};
+use super::super::requests::{self, RequestCount};
 use super::super::{contention, datagrams, schedule, series};
 use super::Cause;
 use super::configured_rate::{configured_rate, kept_requests};
 use super::cores::BusyThreads;
 use crate::words::percent;
 
-/// From this share of the busy time on, a window or a buffer limited the sender.
+/// From this share of the busy time on, a window or a buffer limited the sender; of the time of a closed loop, requests without a response.
 pub(super) const HELD_UP: f64 = 0.30;
 
 /// A cause and its evidence.
@@ -62,6 +63,8 @@ pub(super) struct Evidence<'a> {
     kept_requests: Option<(f64, f64)>,
     /// Outstanding requests in a closed loop.
     pub outstanding: Option<u32>,
+    /// Requests in datagrams.
+    pub requests: Option<RequestCount>,
     /// Hosts on which other processes used CPU time, with their share: as in the warning `CPU contention`.
     pub others: Vec<(Role, f64)>,
     /// Length of a steady window without a round trip, nanoseconds.
@@ -112,6 +115,7 @@ impl<'a> Evidence<'a> {
             configured: configured_rate(workload, trial),
             kept_requests: kept_requests(workload, trial),
             outstanding: outstanding(&workload.traffic),
+            requests: requests::in_datagrams(&workload.traffic, trial),
             others: contention::busy_hosts(workload, trial, shared_machine),
             stalled_ns: figures::has_stalled(workload, trial).then(|| {
                 let (from, to) = figures::steady_bounds(workload);
@@ -160,6 +164,7 @@ impl<'a> Evidence<'a> {
             self.threads().into_iter().partition(is_early);
         found.extend(early.into_iter().map(|threads| threads.finding));
         found.extend(self.late());
+        found.extend(self.requests_lost());
         if let Some(outstanding) = self.outstanding {
             found.push(self.latency_bound(outstanding));
             found.extend(self.known_cap());

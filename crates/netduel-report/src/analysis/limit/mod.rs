@@ -79,6 +79,8 @@ pub enum Cause {
     ReceiverRing,
     /// The receiver's program read its socket too slowly.
     ReceiverSocket,
+    /// Requests in datagrams had no response: in a closed loop each takes the place of others until its timeout, in an open loop it is missing.
+    RequestsLost,
     /// Latency-bound: in a closed loop each request waits for a response.
     RoundTrip,
     /// The evidence points to no single cause.
@@ -130,6 +132,7 @@ impl Cause {
             | Self::Stalled
             | Self::FramesRejected
             | Self::BackPressure
+            | Self::RequestsLost
             | Self::RoundTrip
             | Self::Unknown => false,
         }
@@ -174,6 +177,7 @@ impl Cause {
             Self::Loss => "loss: TCP reduced its rate",
             Self::ReceiverRing => "the receiver's program: its ring is full",
             Self::ReceiverSocket => "the receiver's program: its socket overflows",
+            Self::RequestsLost => "loss: requests without a response",
             Self::RoundTrip => "latency-bound",
             Self::Unknown => "unknown",
         }
@@ -211,6 +215,7 @@ pub fn limit_of(
         Cause::CpuContention => drop(words.splice(..0, evidence.other_processes())),
         Cause::Stalled
         | Cause::LateRequests
+        | Cause::RequestsLost
         | Cause::RoundTrip
         | Cause::ConfiguredRate
         | Cause::SenderCore

@@ -1,10 +1,11 @@
 //! Causes on the path: caps that are known, counted or seen in the course of the rate, windows and buffers, loss.
 use netduel_model::observation::Observation;
 use netduel_model::units::{human_nanos, human_si};
-use netduel_model::workload::Wire;
+use netduel_model::workload::{RoundTrip, Wire};
 use netduel_stats::doubt;
 
 use super::super::queues::carrier;
+use super::super::requests::RequestCount;
 use super::Cause;
 use super::evidence::{Connections, Evidence, Finding, HELD_UP};
 use crate::findings::is_limit;
@@ -12,7 +13,8 @@ use crate::words::percent;
 
 /// From this share of lost segments or datagrams on, loss limits the sender.
 const LOSSY: f64 = 0.001;
-/// From this share of datagrams lost on the path on, the sender exceeds the capacity of the path.
+/// From this share of datagrams lost on the path on, the sender exceeds the capacity of the path; from this share of requests without a
+/// response on, they are what an open loop lacks.
 const DATAGRAMS_LOSSY: f64 = 0.01;
 /// A payload rate within these shares of a known limit has reached it: the limit includes headers of 4 % and more.
 const AT_LIMIT: std::ops::RangeInclusive<f64> = 0.90..=1.05;
@@ -333,6 +335,26 @@ impl Evidence<'_> {
             return vec![(Cause::Switch, format!("{words}; {between}"))];
         }
         vec![(Cause::LostUncounted, words)]
+    }
+
+    /// Requests in datagrams without a response: in a closed loop each takes the place of others until its timeout, in an open loop it is missing
+    /// from the rate.
+    pub(super) fn requests_lost(&self) -> Option<Finding> {
+        let count = self.requests.filter(|count| count.lost > 0)?;
+        let RequestCount { sent, lost } = count;
+        let share = count.share()?;
+        let words = format!("{lost} of {sent} requests ({}) had no response", percent(share));
+        let Some(outstanding) = self.outstanding else {
+            return (share >= DATAGRAMS_LOSSY).then_some((Cause::RequestsLost, words));
+        };
+        let loop_ns = self.workload.timing.duration.0.max(1) as f64 * f64::from(outstanding.max(1));
+        let waited = (lost as f64 * RoundTrip::TIMEOUT.0 as f64 / loop_ns).min(1.0);
+        let words = format!(
+            "{words} within {}: {} of the time of the closed loop",
+            RoundTrip::TIMEOUT,
+            percent(waited)
+        );
+        (waited >= HELD_UP).then_some((Cause::RequestsLost, words))
     }
 
     /// A send buffer that is too small, or a program without data to send.

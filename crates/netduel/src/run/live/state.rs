@@ -99,7 +99,7 @@ pub struct Row {
 pub struct Counts {
     /// Retransmitted segments; absent without TCP.
     pub retransmits: Option<u64>,
-    /// The largest loss of a trial, a fraction; absent without datagrams.
+    /// The largest loss of a trial, a fraction; absent without datagrams and requests in datagrams.
     pub loss_max: Option<f64>,
 }
 
