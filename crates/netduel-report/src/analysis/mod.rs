@@ -10,6 +10,7 @@ mod counters;
 mod counts;
 mod datagrams;
 mod dip;
+mod errors;
 pub mod expected;
 mod explanation;
 mod failover;
@@ -56,6 +57,7 @@ pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{
     DatagramDirection, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of,
 };
+pub use errors::FailedCall;
 pub use expected::Expected;
 pub use failover::{ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, quantile};
 pub use figures::{
@@ -163,6 +165,7 @@ fn workload(
             latency_trials: figures::trials_with_round_trips(&trials),
             parts: parts::of_trials(&settings.traffic, &trials),
             requests: requests::of_trials(&settings.traffic, &trials),
+            errors: errors::of_trials(&trials),
             stamps: stamps::of(&trials),
             series: series::over_trials(settings, &trials),
             latency_series: series::of_probes(settings, &trials),

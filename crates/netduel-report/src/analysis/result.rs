@@ -13,6 +13,7 @@ use netduel_stats::verdict::Judged;
 use super::bound::Bound;
 use super::counters::Counter;
 use super::datagrams::DatagramDirection;
+use super::errors::FailedCall;
 use super::expected::Expected;
 use super::failover::ArmFailover;
 use super::limit::ArmLimit;
@@ -96,6 +97,8 @@ pub struct ArmAnalysis {
     pub parts: Vec<Part>,
     /// Requests of all valid trials, or probes of a loaded path; absent without round trips, and for transactions.
     pub requests: Option<RequestCount>,
+    /// Calls that failed in its valid trials, the most frequent first.
+    pub errors: Vec<FailedCall>,
     /// The timestamp analysis; absent for workloads without timestamps.
     pub stamps: Option<Stamps>,
     /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.

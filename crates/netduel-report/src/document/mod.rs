@@ -15,6 +15,7 @@ mod core_plots;
 mod counters;
 mod datagrams;
 mod environment;
+mod errors;
 mod failover;
 mod front;
 pub mod history;

@@ -4,8 +4,8 @@ use super::chart::Figure;
 use super::table::{Cell, Column, Table};
 use super::verdicts::Sides;
 use super::{
-    core_plots, counters, datagrams, failover, latency_plots, levels, metric_plots, packets, search, stamps,
-    time_plots,
+    core_plots, counters, datagrams, errors, failover, latency_plots, levels, metric_plots, packets, search,
+    stamps, time_plots,
 };
 use crate::analysis::{Analysis, ArmAnalysis, ArmLimit, WorkloadAnalysis};
 use crate::words;
@@ -22,6 +22,7 @@ pub(super) fn section(analysis: &Analysis, number: usize, workload: &WorkloadAna
     blocks.extend(packets::both_ends(workload));
     blocks.extend(datagrams::blocks(workload));
     blocks.extend(distribution(workload));
+    blocks.extend(errors::blocks(workload));
     blocks.extend(titled_list("CPU placement", words::placements(workload)));
     blocks.extend(figures(workload).into_iter().map(|figure| Block::Figure(Box::new(figure))));
     blocks.extend(counters::not_judged(analysis, workload));

@@ -156,6 +156,8 @@ pub struct ArmReport {
     pub bottleneck: Option<Bottleneck>,
     /// Known limit of the hosts; null when none is known.
     pub expected: Option<Expected>,
+    /// Calls that failed in the valid trials, the most frequent first; those of datagrams are also in `datagrams`, by trial.
+    pub errors: Vec<FailedCalls>,
     /// Cores that hosts chose themselves.
     pub placements: Vec<Placement>,
     /// Datagrams of each direction of each valid trial of `udp-stream`.
@@ -166,6 +168,21 @@ pub struct ArmReport {
     pub failover: Option<Failover>,
     /// The searches of a workload that searches for a rate; null for others.
     pub search: Option<Searches>,
+}
+
+/// Calls that failed in one way at one end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FailedCalls {
+    /// Which end.
+    pub role: Role,
+    /// System call.
+    pub call: String,
+    /// Error of the operating system, what the program noted, or how much of a setting (`setsockopt`) was granted.
+    pub error: String,
+    /// Number of times, all valid trials.
+    pub count: u64,
+    /// Valid trials in which it failed.
+    pub trials: u32,
 }
 
 /// A part of round trips, such as `connect`.
@@ -380,11 +397,24 @@ impl ArmReport {
             queues: arm.queues.iter().map(Queues::of).collect(),
             bottleneck: arm.limit.as_ref().map(Bottleneck::of_arm),
             expected: arm.expected.as_ref().map(Expected::of),
+            errors: arm.errors.iter().map(FailedCalls::of).collect(),
             placements: arm.placements.iter().map(Placement::of).collect(),
             datagrams: arm.datagrams.iter().map(Datagrams::of).collect(),
             packets: arm.packets.iter().map(PacketDirection::of).collect(),
             failover: arm.failover.as_ref().map(Failover::of),
             search: arm.search.as_ref().map(Searches::of),
+        }
+    }
+}
+
+impl FailedCalls {
+    fn of(failed: &analysis::FailedCall) -> Self {
+        Self {
+            role: failed.role,
+            call: failed.call.clone(),
+            error: failed.error.clone(),
+            count: failed.count,
+            trials: failed.trials,
         }
     }
 }

@@ -16,6 +16,7 @@ mod datagrams;
 mod doubts;
 mod evidence;
 mod exports;
+mod failed_calls;
 mod failover;
 mod figures;
 mod findings;
