@@ -57,14 +57,8 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let analysis = if redaction::is_on() { netduel_report::analyse_run(&run) } else { judged };
     let checks = checks.with_texts(redaction::text);
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
-    let has_no_place = [
-        Format::Csv,
-        Format::Prometheus,
-        Format::Influx,
-        Format::Parquet,
-        Format::Junit,
-        Format::Github,
-    ];
+    let has_no_place =
+        [Format::Csv, Format::Prometheus, Format::Influx, Format::Parquet, Format::Junit, Format::Github];
     if shown.is_some_and(|shown| has_no_place.contains(&shown)) {
         // Its rows have no place for what the other formats say.
         for warning in run.warnings.iter().filter(|warning| warning.is_about_the_file()) {

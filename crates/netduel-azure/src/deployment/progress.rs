@@ -209,8 +209,7 @@ fn report(operations: &[Operation], known: &mut BTreeMap<String, State>, step: &
 
 /// What failed, by resource; the error of the deployment when no resource did.
 fn failures(bed: &Bed, deployment: &Deployment, operations: &[Operation]) -> Vec<Failure> {
-    let failures: Vec<Failure> =
-        operations.iter().filter_map(|operation| operation.failure(bed)).collect();
+    let failures: Vec<Failure> = operations.iter().filter_map(|operation| operation.failure(bed)).collect();
     if !failures.is_empty() {
         return failures;
     }

@@ -100,7 +100,8 @@ fn group_without_the_tag_of_the_bed_is_not_touched() {
     }
 }
 
-const GROUP: &str = r#"{"name": "netduel-x", "location": "westeurope", "tags": {"netduel": "x", "netduel-created": "7"}}"#;
+const GROUP: &str =
+    r#"{"name": "netduel-x", "location": "westeurope", "tags": {"netduel": "x", "netduel-created": "7"}}"#;
 
 /// The answers to a second `up` of a bed that has these VMs, until the quota.
 fn second_up(vms: &str) -> [(&str, &str); 6] {

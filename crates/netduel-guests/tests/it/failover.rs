@@ -75,7 +75,8 @@ fn active_port_of_a_bond_goes_and_returns(bed: &mut Bed, coordinator: &Coordinat
     let without_primary = "set -e; cd /sys/class/net/bond0/bonding; echo > primary; echo hot0 > active_slave";
     run(&bed.guests()[0], without_primary);
     assert_eq!(run(&bed.guests()[0], ACTIVE), "hot0\n");
-    let failover = "[[workloads]]\nname = \"failover\"\ntype = \"failover\"\nduration = \"6 s\"\nstreams = 1\n";
+    let failover =
+        "[[workloads]]\nname = \"failover\"\ntype = \"failover\"\nduration = \"6 s\"\nstreams = 1\n";
     let event = |what: &str| {
         format!(
             "set = {{ events = [{{ at = \"1 s\", {what}, interface = \"bond0\" }}, \

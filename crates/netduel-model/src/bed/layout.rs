@@ -375,9 +375,8 @@ mod tests {
     fn subnet_of_the_other_end_and_the_gateways_are_known() {
         let keys = "size = \"Standard_DS4_v2\"\nfamilies = \"dual-stack\"\nsubnets = 2";
         let two = layout(keys);
-        let beyond = |nic: &Nic| -> Vec<&str> {
-            two.subnets_beyond(nic).map(|subnet| subnet.name.as_str()).collect()
-        };
+        let beyond =
+            |nic: &Nic| -> Vec<&str> { two.subnets_beyond(nic).map(|subnet| subnet.name.as_str()).collect() };
         let [client, server] = [&two.vms[0], &two.vms[1]];
         assert_eq!(
             client.nics.iter().map(beyond).collect::<Vec<_>>(),

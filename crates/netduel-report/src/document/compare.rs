@@ -98,7 +98,10 @@ fn summary(comparison: &RunComparison<'_>) -> Option<Section> {
         _ if count == 0 => "no stored fact differs between the runs".to_owned(),
         0 => format!("the runs differ in {}", plural(count, "stored fact")),
         some => {
-            format!("{some} of {} between the runs may be the cause of a verdict", plural(count, "difference"))
+            format!(
+                "{some} of {} between the runs may be the cause of a verdict",
+                plural(count, "difference")
+            )
         }
     };
     let text = Text::from(text).and(differences, Style::Link("differences")).and(".", Style::Plain);
@@ -327,7 +330,9 @@ const BY_ARM: [&str; 5] = ["arms", "medians", "tail", "density", "cumulative"];
 /// valid trial.
 fn move_to_runs(data: &mut Value, runs: &[usize], count: usize) {
     if let Some(items) = data.as_array_mut() {
-        items.iter_mut().for_each(|one| move_to_runs(one, runs, count));
+        for one in items {
+            move_to_runs(one, runs, count);
+        }
         return;
     }
     for (key, value) in data.as_object_mut().into_iter().flatten() {

@@ -222,10 +222,7 @@ fn below_the_axis(workload: &WorkloadAnalysis, scale: Scaled, place: &str) -> St
     }
     let foot = number(Some(foot), scale).text();
     let unit = scale.unit;
-    format!(
-        " The axis begins at {foot} {unit}; {place} slower intervals: {}.",
-        arms.join(", ")
-    )
+    format!(" The axis begins at {foot} {unit}; {place} slower intervals: {}.", arms.join(", "))
 }
 
 /// Shares of the steady intervals of each arm in bins of equal width, common to all arms.

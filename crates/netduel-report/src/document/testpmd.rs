@@ -11,7 +11,7 @@ use crate::words;
 struct End<'a> {
     workload: &'a WorkloadAnalysis,
     arm: &'a ArmAnalysis,
-    end: &'a PacketSpread,
+    spread: &'a PacketSpread,
     report: &'a DpdkReport,
 }
 
@@ -20,8 +20,8 @@ fn ends<'a>(workloads: &[&'a WorkloadAnalysis]) -> Vec<End<'a>> {
     for workload in workloads.iter().copied() {
         for arm in &workload.arms {
             let spreads = arm.packets.iter().flat_map(|way| &way.spread);
-            let of_testpmd = spreads.filter_map(|end| Some((end, end.dpdk.as_ref()?)));
-            found.extend(of_testpmd.map(|(end, report)| End { workload, arm, end, report }));
+            let of_testpmd = spreads.filter_map(|spread| Some((spread, spread.dpdk.as_ref()?)));
+            found.extend(of_testpmd.map(|(spread, report)| End { workload, arm, spread, report }));
         }
     }
     found
@@ -69,7 +69,7 @@ fn commands(ends: &[End<'_>]) -> Vec<String> {
 }
 
 fn title(one: &End<'_>) -> String {
-    format!("{} on {}, {} {}", one.workload.name, one.arm.arm, one.end.role, one.end.host)
+    format!("{} on {}, {} {}", one.workload.name, one.arm.arm, one.spread.role, one.spread.host)
 }
 
 fn parameters(ends: &[End<'_>]) -> Table {
@@ -87,14 +87,14 @@ fn parameters(ends: &[End<'_>]) -> Table {
         table.rows.push(vec![
             one.workload.name.as_str().into(),
             one.arm.arm.as_str().into(),
-            Cell::Text(format!("{} {}", one.end.role, one.end.host)),
+            Cell::Text(format!("{} {}", one.spread.role, one.spread.host)),
             settings.device.word().into(),
             Cell::Text(one.report.port.clone()),
             if cores.is_empty() { Cell::Absent } else { Cell::Text(cores) },
-            Cell::Count(u64::from(settings.queues(one.end.role))),
+            Cell::Count(u64::from(settings.queues(one.spread.role))),
             settings.descriptors.map_or_else(|| "the driver's".into(), |count| Cell::Count(u64::from(count))),
             if is_huge { "huge pages" } else { "ordinary pages" }.into(),
-            if one.end.is_sender { flows(one.report.flows).into() } else { Cell::Absent },
+            if one.spread.is_sender { flows(one.report.flows).into() } else { Cell::Absent },
             one.report.numa_node.map_or(Cell::Absent, |node| Cell::Text(node.to_string())),
         ]);
     }
@@ -124,7 +124,7 @@ fn counters(ends: &[End<'_>]) -> Table {
             table.rows.push(vec![
                 one.workload.name.as_str().into(),
                 one.arm.arm.as_str().into(),
-                Cell::Text(format!("{} {}", one.end.role, one.end.host)),
+                Cell::Text(format!("{} {}", one.spread.role, one.spread.host)),
                 Cell::Text(words::plain(name)),
                 Cell::Count(*value),
             ]);

@@ -24,13 +24,16 @@ fn page_of_hosts_has_findings_facts_and_settings_without_a_run() {
     assert!(document.basis.contains("warning") && document.basis.contains(" and "), "{}", document.basis);
     let anchors: Vec<&str> = document.sections.iter().map(|section| section.anchor.as_str()).collect();
     assert_eq!(anchors, ["findings", "failed", "hosts"]);
-    let drawn = document.sections[2].blocks.iter().filter(
-        |block| matches!(block, Block::Figure(figure) if matches!(figure.chart, Chart::Host(_))),
-    );
+    let drawn = document.sections[2]
+        .blocks
+        .iter()
+        .filter(|block| matches!(block, Block::Figure(figure) if matches!(figure.chart, Chart::Host(_))));
     assert_eq!(drawn.count(), 3);
     let (page, text) = (html::page(&document), markdown::page(&document));
     for words in ["far: connection refused", "irqbalance"] {
         assert!(page.contains(words) && text.contains(words), "no `{words}`");
     }
-    assert!(page.contains("<summary>Interfaces and settings</summary>") && page.contains("Interface of guest"));
+    assert!(
+        page.contains("<summary>Interfaces and settings</summary>") && page.contains("Interface of guest")
+    );
 }

@@ -8,7 +8,9 @@ use netduel_report::analysis::{Cause, Limit, limit_of, value_of};
 use netduel_report::checks::{Checks, Outcome, Rules};
 use netduel_report::gate::Condition;
 use netduel_report::quick::{self, SummaryInput};
-use netduel_report::{analyse_run, csv, document, html, influx, junit, markdown, prometheus, terminal, words};
+use netduel_report::{
+    analyse_run, csv, document, html, influx, junit, markdown, prometheus, terminal, words,
+};
 
 use crate::builder::{Recipe, build};
 use crate::figures::{first, kinds};
@@ -30,8 +32,7 @@ fn lossy() -> Run {
     run
 }
 
-const WARNING: &str =
-    "requests lost: 800 of 16000 requests (5.0 %) in open of accelerated had no response in time and are in no percentile";
+const WARNING: &str = "requests lost: 800 of 16000 requests (5.0 %) in open of accelerated had no response in time and are in no percentile";
 const NOTE: &str =
     "ot included: 800 of 16000 requests of accelerated in the whole trials, which had no response";
 

@@ -32,7 +32,7 @@ pub fn fails(text: &str) -> Value {
 }
 
 /// Answers to each command of a bed that can be created.
-pub fn answers() -> [(&'static str, Value); 14] {
+pub fn answers() -> [(&'static str, Value); 15] {
     let tags = |created: &str| json!({ "netduel": "x", "netduel-created": created, "netduel-price": "2.00 EUR", "netduel-shutdown": "19:00" });
     let group =
         |created: &str| json!({ "name": "netduel-x", "location": "westeurope", "tags": tags(created) });
@@ -220,7 +220,8 @@ fn bed_is_created_listed_and_deleted() {
 fn resources_of_others_are_named_and_deleted_only_on_request() {
     let mut scene = Scene::new();
     fs::write(scene.at("exists"), "").unwrap();
-    let own = json!({ "name": "vm1", "type": "Microsoft.Compute/virtualMachines", "tags": { "netduel": "x" } });
+    let own =
+        json!({ "name": "vm1", "type": "Microsoft.Compute/virtualMachines", "tags": { "netduel": "x" } });
     let other = json!({ "name": "archive", "type": "Microsoft.Storage/storageAccounts", "tags": null });
     scene.answer("resource list --resource-group netduel-x", prints(&json!([own, other])));
     let refused = scene.run(&["azure", "down", "x", "--yes"]).expect_code(12).stderr;

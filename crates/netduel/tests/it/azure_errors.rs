@@ -223,10 +223,7 @@ fn before_a_run() -> Vec<Case> {
         of("There is no bed", Vec::new(), 12),
         of("There are several beds", two, 2),
         named(of("The VMs do not run", deployed("VM deallocated"), 12)),
-        named(Case {
-            prepare: other_plan,
-            ..of("The plan does not fit the bed", deployed("VM running"), 2)
-        }),
+        named(Case { prepare: other_plan, ..of("The plan does not fit the bed", deployed("VM running"), 2) }),
     ]
 }
 
@@ -261,10 +258,7 @@ fn during_the_deployment() -> Vec<Case> {
             keys: "placement = \"proximity-group\"",
             ..case("There is no capacity in a proximity group", failed("AllocationFailed", NO_CAPACITY))
         },
-        case(
-            "There is no capacity",
-            failed("AllocationFailed", NO_CAPACITY),
-        ),
+        case("There is no capacity", failed("AllocationFailed", NO_CAPACITY)),
         case(
             "The size is not available now",
             failed(
@@ -329,7 +323,10 @@ pub fn assert_on_page(text: &str) {
     let stored = fs::read_to_string(PAGE).unwrap_or_default();
     let section = stored.split_once(DURING_A_RUN).map(|(_, section)| section).unwrap_or_default();
     let text = text.trim_end();
-    assert!(section.contains(text), "the last section of docs/azure-errors.md lacks this text; add it:\n{text}");
+    assert!(
+        section.contains(text),
+        "the last section of docs/azure-errors.md lacks this text; add it:\n{text}"
+    );
 }
 
 #[test]

@@ -104,7 +104,8 @@ fn comparison_has_the_cover_and_the_words_of_its_author() {
     let bench = Bench::new();
     stored_run(&bench, "before", "6.18.44");
     stored_run(&bench, "after", "6.19.0");
-    std::fs::write(bench.path().join("words.md"), "## First impression\n\nThe kernel was updated.\n").unwrap();
+    std::fs::write(bench.path().join("words.md"), "## First impression\n\nThe kernel was updated.\n")
+        .unwrap();
     let author = ["--title", "The new kernel", "--author", "A. Author", "--organization", "Example Networks"];
     let words = ["--purpose", "To decide on the update.", "--commentary", "words.md", "--accent", "#0b5fa5"];
     let compare = ["compare", "before", "after", "--out", "compare.html"];

@@ -106,8 +106,7 @@ fn link_planted_at_the_step_summary_is_not_followed() {
     symlink(&victim, &link).unwrap();
     lchown(&link, Some(65_534), Some(65_534)).unwrap();
     let mut command = bench.netduel(["report", "last", "--format", "github"]);
-    let printed =
-        Finished::from(command.env("GITHUB_STEP_SUMMARY", &link).output().unwrap()).expect_code(0);
+    let printed = Finished::from(command.env("GITHUB_STEP_SUMMARY", &link).output().unwrap()).expect_code(0);
     assert!(printed.stderr.contains("link of another user"), "{}", printed.stderr);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
 }

@@ -12,7 +12,8 @@ const RULE: &str = "panic";
 const KNOWN: &str = "crates/xtask/expects.txt";
 
 /// Calls that panic where the program would contradict itself: the code before the word, the word, the code after it.
-const CONTRADICTIONS: [(&str, &str, &str); 3] = [(".", "expect", "("), ("", "panic", "!("), ("", "unreachable", "!(")];
+const CONTRADICTIONS: [(&str, &str, &str); 3] =
+    [(".", "expect", "("), ("", "panic", "!("), ("", "unreachable", "!(")];
 
 /// Crates that are no part of the program that users run.
 const TOOLS: [&str; 7] = [
@@ -43,7 +44,8 @@ const PRINT: &str = "panics when its output is closed or full: print with `netdu
 /// Checks every source of the product.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
     let mut known = Ratchet::read(KNOWN, RULE, "path calls", tree, found);
-    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_product(path) && !is_test_module(tree, path)) {
+    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_product(path) && !is_test_module(tree, path))
+    {
         let source = Source::new(text);
         let tests = start_of_tests(&source.code);
         for (word, next, remedy) in CALLS {
@@ -103,7 +105,12 @@ fn is_test_module(tree: &Tree, path: &str) -> bool {
         return false;
     };
     let declared = format!("#[cfg(test)]\nmod {name};");
-    let parents = [format!("{folder}/mod.rs"), format!("{folder}.rs"), format!("{folder}/lib.rs"), format!("{folder}/main.rs")];
+    let parents = [
+        format!("{folder}/mod.rs"),
+        format!("{folder}.rs"),
+        format!("{folder}/lib.rs"),
+        format!("{folder}/main.rs"),
+    ];
     parents.iter().any(|parent| tree.text(parent).is_some_and(|text| text.contains(&declared)))
 }
 

@@ -2,7 +2,7 @@
 //! is listed here or left out by its name. It compares nothing.
 use netduel_model::snapshot::{
     Cloud, Coalescing, Device, Firewall, HostSnapshot, HugePages, Interface, KernelSettings, NumaNode,
-    PciFunction, Processor, QueueInterrupt, ReceiveSteering, XdpFeature,
+    PciFunction, Processor, QueueInterrupt, ReceiveSteering, Route, XdpFeature,
 };
 use netduel_model::units::Bytes;
 
@@ -35,6 +35,7 @@ pub(super) fn of_host(
         firewall,
         irqbalance,
         default_routes,
+        routes,
         // They are listed on their own.
         interfaces: _,
         sysctls: _,
@@ -47,6 +48,7 @@ pub(super) fn of_host(
     add(Aspect::System, "distribution", os.clone());
     add(Aspect::System, "irqbalance", irqbalance.map(on_or_off));
     add(Aspect::System, "default routes", Some(default_routes.join(", ")));
+    add(Aspect::System, "routes", Some(routes.iter().map(route).collect::<Vec<_>>().join("; ")));
     add(Aspect::Size, "size", size.or_else(|| cloud.as_ref()?.size.clone()));
     add(Aspect::Machine, "architecture", machine.clone());
     add(Aspect::Machine, "CPU model", cpu_model.clone());
@@ -98,6 +100,12 @@ fn of_processor(processor: &Processor, add: &mut impl FnMut(Aspect, &str, Option
     add(Aspect::Machine, "caches of the first core", words::caches(processor));
     add(Aspect::Machine, "allowed cores", allowed.as_deref().map(cores_of));
     add(Aspect::Machine, "isolated cores", Some(cores_of(isolated)));
+}
+
+/// `10.1.2.0/24 by eth1, metric 100`.
+fn route(route: &Route) -> String {
+    let Route { destination, prefix_length, interface, metric } = route;
+    format!("{destination}/{prefix_length} by {interface}, metric {metric}")
 }
 
 fn node(node: &NumaNode) -> String {
