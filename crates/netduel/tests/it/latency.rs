@@ -123,9 +123,16 @@ fn echo_round_trips_are_compared_on_proven_paths() {
     assert_eq!(workloads.len(), 3);
     let text = bench.run(["report", "last", "--format", "text"]).expect_code(0).stdout;
     for workload in &workloads {
-        assert_eq!(each(&workload["arms"]).len(), 2, "{workload}");
+        let arms = each(&workload["arms"]);
+        assert_eq!(arms.len(), 2, "{workload}");
         let name = workload["name"].as_str().unwrap();
         assert!(text.contains(name), "{name}: {text}");
+        for arm in arms {
+            let count = arm["latency"]["count"].as_u64();
+            assert!(count > Some(0), "{name}: {arm}");
+            // Those of the warm-up are sent, too.
+            assert!(arm["requests"]["sent"].as_u64() >= count, "{name}: {arm}");
+        }
     }
     // A trial is valid only if its interface carried it, and every arm has an expected interface here.
     assert!(text.contains("12 valid trials, 0 excluded"), "{text}");

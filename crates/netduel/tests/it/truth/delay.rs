@@ -21,7 +21,7 @@ use crate::support::Bench;
 
 /// Bytes of a request and of its response; no greeting or marker has this length.
 const SIZE: usize = 200;
-/// Timeout of a UDP request, nanoseconds.
+/// Timeout of a request over UDP or ICMP, nanoseconds.
 pub const GIVEN_UP_NS: u64 = 500_000_000;
 /// A histogram has three significant digits, and reports the upper end of a bucket.
 const DIGITS: f64 = 1.001;
@@ -34,7 +34,7 @@ fn measured_delay_lies_within_the_bounds_of_the_hop() {
     let _turn = turn();
     // They sleep most of the time, so they run concurrently.
     std::thread::scope(|scope| {
-        for traffic in ["udp-rr", "tcp-rr"] {
+        for traffic in ["udp-rr", "icmp-rr", "tcp-rr"] {
             for hold_ms in [1, 5, 20] {
                 scope.spawn(move || check(traffic, hold_ms));
             }

@@ -1,4 +1,4 @@
-//! Programs at a receiver's ingress that select an action for each datagram by its number: pass, drop, duplicate, or detour
+//! Programs at a receiver's ingress that select an action for each datagram or echo request by its number: pass, drop, duplicate, or detour
 //! through a second pair of devices, where a thread forwards it after later ones have passed.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,13 @@ pub enum Fate {
     Held = 3,
 }
 
+/// What carries the numbers; the number stands at the same place in both, because both have a header of 8 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carrier {
+    Icmp = 1,
+    Udp = 17,
+}
+
 /// A held datagram is forwarded after a datagram with a number this much higher has passed.
 const HELD_FOR: u64 = 8;
 
@@ -39,7 +46,7 @@ const PASS: i32 = 0;
 const DROP: i32 = 2;
 const INGRESS: i32 = 1;
 
-// Offsets in a frame: from the Ethernet type to the UDP length, and the number of a datagram after its magic.
+// Offsets in a frame: from the Ethernet type to the end of the IP header and beyond, and the number after its magic.
 const HEAD: (i32, i32) = (12, 28);
 const NUMBER: (i32, i32) = (14 + 20 + 8 + 8, 8);
 /// Positions of local variables, below the end of the stack.
@@ -59,6 +66,11 @@ impl Fates {
     /// Selects an action for each IPv4 datagram of `size` payload bytes that arrives at `vb` by its number; those without an
     /// entry pass.
     pub fn decide(hosts: &Hosts, size: u16, fates: &[Fate]) -> Self {
+        Self::decide_for(Carrier::Udp, hosts, size, fates)
+    }
+
+    /// As [`Self::decide`], for datagrams or echo requests.
+    pub fn decide_for(carrier: Carrier, hosts: &Hosts, size: u16, fates: &[Fate]) -> Self {
         wire(&hosts.b, "hold0", &hosts.b, "hold1");
         let [arrival, hold0, hold1] = ["vb", "hold0", "hold1"].map(|name| hosts.b.index(name));
         let map = ArrayMap::new("fates", fates.len() as u32).unwrap();
@@ -66,7 +78,7 @@ impl Fates {
             map.write(index as u32, *fate as u64).unwrap();
         }
         let decided = Arc::new(ArrayMap::new("decided", LAST_PASSED + 1).unwrap());
-        let (fate, back) = (decider(&map, &decided, size, arrival, hold0), returner(arrival));
+        let (fate, back) = (decider(&map, &decided, (carrier, size), arrival, hold0), returner(arrival));
         let fate =
             Program::load(ProgramKind::SchedCls, "fate", &fate).unwrap_or_else(|error| panic!("{error}"));
         let back =
@@ -95,7 +107,13 @@ impl Drop for Fates {
 }
 
 /// The program at the receiver's interface.
-fn decider<'a>(fates: &'a ArrayMap, decided: &'a ArrayMap, size: u16, arrival: u32, hold0: u32) -> Code<'a> {
+fn decider<'a>(
+    fates: &'a ArrayMap,
+    decided: &'a ArrayMap,
+    (carrier, size): (Carrier, u16),
+    arrival: u32,
+    hold0: u32,
+) -> Code<'a> {
     use Register::{R0, R1, R2, R3, R6, R7, R8, R10};
     let mut code = Code::new();
     let [pass, fresh, drop, double, held] = [(); 5].map(|()| code.label());
@@ -106,12 +124,12 @@ fn decider<'a>(fates: &'a ArrayMap, decided: &'a ArrayMap, size: u16, arrival: u
     code.exit_with(PASS).place(fresh);
     load_bytes(&mut code, HEAD, HEAD_AT, pass);
     load_bytes(&mut code, NUMBER, NUMBER_AT, pass);
-    let udp_length = size + 8;
+    let total_length = 20 + 8 + size;
     for (width, offset, expected) in [
         (Width::Half, 12, i32::from(0x0800_u16.to_be())),
         (Width::Byte, 14, 0x45),
-        (Width::Byte, 23, 17),
-        (Width::Half, 38, i32::from(udp_length.to_be())),
+        (Width::Half, 16, i32::from(total_length.to_be())),
+        (Width::Byte, 23, carrier as i32),
     ] {
         code.load(width, R2, R10, HEAD_AT + offset - HEAD.0 as i16);
         code.jump_if(Condition::NotEqual, R2, Operand::Value(expected), pass);

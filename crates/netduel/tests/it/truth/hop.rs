@@ -27,7 +27,7 @@ pub enum Direction {
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
     pub way: Direction,
-    /// Payload bytes above TCP or UDP; absent for other frames, and for retransmits.
+    /// Payload bytes above TCP, UDP or an ICMP echo; absent for other frames, and for retransmits.
     pub payload: Option<usize>,
     /// TCP sequence number of the first byte.
     sequence: Option<u32>,
@@ -122,7 +122,7 @@ fn pass_on(sockets: &[PacketSocket; 2], hold_ns: u64, stop: &AtomicBool) -> Vec<
     }
 }
 
-/// Payload bytes above TCP or UDP over IPv4, TCP's sequence number, and whether it is a FIN.
+/// Payload bytes above TCP, UDP or ICMP over IPv4, TCP's sequence number, and whether it is a FIN.
 fn look_into(frame: &[u8]) -> (Option<usize>, Option<u32>, bool) {
     if frame.len() < 14 + 20 + 8 || frame[12..14] != [8, 0] || frame[14] != 0x45 {
         return (None, None, false);
@@ -134,7 +134,8 @@ fn look_into(frame: &[u8]) -> (Option<usize>, Option<u32>, bool) {
             let sequence = frame[38..42].try_into().map(u32::from_be_bytes).ok();
             (length.checked_sub(20 + header), sequence, frame[47] & 1 != 0)
         }
-        17 => (length.checked_sub(20 + 8), None, false),
+        // The headers of ICMP echoes and of UDP have the same length.
+        1 | 17 => (length.checked_sub(20 + 8), None, false),
         _ => (None, None, false),
     }
 }
