@@ -10,6 +10,7 @@
 /// Name and version of the program, for example `netduel 0.1.0`. All crates have one version.
 pub const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 
+pub mod attempts;
 pub mod bed;
 pub mod data_ports;
 pub mod dpdk;

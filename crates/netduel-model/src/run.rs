@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::attempts;
 use crate::bed::recorded::RunBed;
 use crate::ids::{HostName, RunId};
 use crate::plan::ResolvedPlan;
@@ -118,13 +119,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// The trials that count for their slot: the highest attempt of each block.
+    /// The trials that count for their slots.
     pub fn counting_trials(&self) -> impl Iterator<Item = &Trial> {
-        let mut attempts: BTreeMap<u32, u32> = BTreeMap::new();
-        for trial in &self.trials {
-            let highest = attempts.entry(trial.slot.block).or_default();
-            *highest = (*highest).max(trial.attempt);
-        }
-        self.trials.iter().filter(move |trial| attempts.get(&trial.slot.block) == Some(&trial.attempt))
+        attempts::counting(&self.trials)
     }
 }

@@ -39,6 +39,7 @@ mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use netduel_model::attempts;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::{Arm, ResolvedPlan};
@@ -90,7 +91,7 @@ pub fn analyse(
     warnings: &[Warning],
     end: Option<&RunEnd>,
 ) -> Analysis {
-    let counting: Vec<&Trial> = counting(trials).collect();
+    let counting: Vec<&Trial> = attempts::counting(trials).collect();
     let valid: Vec<&Trial> = counting.iter().copied().filter(|trial| trial.is_valid()).collect();
     let machines = Machines::new(plan, header);
     let mut workloads: Vec<WorkloadAnalysis> = plan
@@ -228,16 +229,6 @@ fn metrics_of(
         .filter(|metric| metric.arms.iter().any(|arm| !arm.values.is_empty()))
         .collect();
     [judged, unjudged]
-}
-
-/// The trials that count for their slot, as [`Run::counting_trials`] chooses them.
-fn counting(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
-    let mut attempts: BTreeMap<u32, u32> = BTreeMap::new();
-    for trial in trials {
-        let highest = attempts.entry(trial.slot.block).or_default();
-        *highest = (*highest).max(trial.attempt);
-    }
-    trials.iter().filter(move |trial| attempts.get(&trial.slot.block) == Some(&trial.attempt))
 }
 
 impl Analysis {

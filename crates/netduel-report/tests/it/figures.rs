@@ -143,6 +143,17 @@ fn only_the_highest_attempt_of_a_block_counts() {
 }
 
 #[test]
+fn slot_with_two_trials_of_an_attempt_counts_once() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 3, ..Recipe::default() });
+    let again: Vec<Trial> = run.trials.iter().filter(|trial| trial.slot.block == 1).cloned().collect();
+    run.trials.extend(again);
+    let analysis = analyse_run(&run);
+    let pairs = analysis.workloads[0].judged[0].comparisons[0].pairs.len();
+    assert_eq!((pairs, analysis.trials_valid), (3, 6));
+    assert_eq!(run.counting_trials().count(), 6);
+}
+
+#[test]
 fn hosts_launched_locally_share_a_machine_without_a_header() {
     let run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
     let cost =

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use netduel_control::coordinator::traffic_ns;
+use netduel_model::attempts;
 use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
@@ -172,14 +173,14 @@ impl Progress {
         }
     }
 
-    /// What a resumed run has and repeats: an interrupted block is repeated as a whole.
+    /// What a resumed run has and repeats: an incomplete block is repeated as a whole.
     fn words_of_earlier(&self, done: u32) -> String {
-        let repeated = self.earlier.len().saturating_sub(done as usize);
+        let repeated = attempts::counting(&self.earlier).count().saturating_sub(done as usize);
         match (done, repeated) {
             (0, 0) => String::new(),
             (done, 0) => format!(", {done} done before"),
             (done, repeated) => format!(
-                ", {done} done before; the {repeated} of an interrupted block {} repeated",
+                ", {done} done before; the {repeated} of incomplete blocks {} repeated",
                 if repeated == 1 { "is" } else { "are" }
             ),
         }
@@ -189,17 +190,10 @@ impl Progress {
         (self.total, self.done) = (total, done);
         let used_ns = traffic_ns(&self.plan, &self.earlier);
         self.estimate = Some(Estimate::new(&self.plan, monotonic_ns(), used_ns, (done, total)));
-        let blocks_done = done / self.plan.trials_per_block().max(1);
-        // A block has trials of several attempts when an earlier one was interrupted: the last attempt counts.
-        let mut attempts: BTreeMap<u32, u32> = BTreeMap::new();
-        for trial in &self.earlier {
-            let last = attempts.entry(trial.slot.block).or_default();
-            *last = (*last).max(trial.attempt);
-        }
-        for trial in std::mem::take(&mut self.earlier) {
-            let counts = attempts.get(&trial.slot.block) == Some(&trial.attempt);
-            if counts && trial.slot.block < blocks_done && trial.is_valid() {
-                self.keep_figure(&trial);
+        let earlier = std::mem::take(&mut self.earlier);
+        for trial in attempts::of_complete_blocks(&earlier, self.plan.trials_per_block()) {
+            if trial.is_valid() {
+                self.keep_figure(trial);
             }
         }
     }
@@ -345,6 +339,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use netduel_control::schedule;
     use netduel_model::ids::RunId;
     use netduel_store::Store;
 
@@ -363,12 +358,14 @@ mod tests {
         let valid = run.trials.iter().find(|trial| trial.is_valid() && headline(trial).is_some());
         let trial = valid.expect("a trial with a figure");
         let of = |block: u32, attempt: u32| {
-            let mut other = trial.clone();
-            (other.slot.block, other.attempt) = (block, attempt);
-            other
+            let slots = schedule::block(plan, 1, block).into_iter();
+            slots.map(|slot| Trial { slot, attempt, ..trial.clone() }).collect::<Vec<Trial>>()
         };
-        // Block 0 has two attempts, block 1 is complete, block 2 was interrupted and will be repeated.
-        let earlier = vec![of(0, 0), of(0, 1), of(1, 0), of(2, 0)];
+        // Block 0 has two attempts, block 1 a damaged record, block 2 is complete, block 3 was interrupted. Two of them will be repeated.
+        let (mut damaged, mut interrupted) = (of(1, 0), of(3, 0));
+        damaged.remove(0);
+        interrupted.pop();
+        let earlier = [of(0, 0), of(0, 1), damaged, of(2, 0), interrupted].concat();
         let per_block = plan.trials_per_block();
         let mut progress = Progress::new(plan, earlier, true, Display::Lines);
         progress.event(&Event::RunStarted {
@@ -376,8 +373,9 @@ mod tests {
             trials_max: 10 * per_block,
             trials_done: 2 * per_block,
         });
-        let counts: Vec<usize> = progress.figures.values().map(|values| values.values.len()).collect();
-        assert_eq!((counts, progress.done), (vec![2], 2 * per_block));
+        let blocks_of = |values: &ArmValues| values.values.iter().map(|(block, _)| *block).collect();
+        let blocks: BTreeSet<Vec<u32>> = progress.figures.values().map(blocks_of).collect();
+        assert_eq!((blocks, progress.done), ([vec![0, 2]].into(), 2 * per_block));
         let shown = progress.so_far(&trial.slot.workload, &trial.slot.arm).expect("a median");
         assert!(shown.ends_with("(n 2)"), "{shown}");
         let estimate = progress.estimate.as_ref().expect("an estimate");

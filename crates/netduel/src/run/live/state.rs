@@ -2,6 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use netduel_control::coordinator::traffic_ns;
+use netduel_model::attempts;
 use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, HostName, RunId, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
@@ -220,10 +221,9 @@ impl State {
         let used_ns = traffic_ns(&self.plan, &self.earlier);
         self.estimate = Some(Estimate::new(&self.plan, now_ns, used_ns, (done, total)));
         self.blocks_done = done / self.plan.trials_per_block().max(1);
-        for trial in std::mem::take(&mut self.earlier) {
-            if trial.slot.block < self.blocks_done {
-                self.keep(&trial);
-            }
+        let earlier = std::mem::take(&mut self.earlier);
+        for trial in attempts::of_complete_blocks(&earlier, self.plan.trials_per_block()) {
+            self.keep(trial);
         }
         self.judge();
     }

@@ -1,0 +1,94 @@
+//! Attempts at the blocks of a run: which trials count, and which blocks are complete. Pure.
+use std::collections::BTreeMap;
+
+use crate::trial::{Slot, Trial};
+
+/// The last attempt at a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastAttempt {
+    /// Its number, from 0.
+    pub attempt: u32,
+    /// Whether it has a trial of every slot.
+    pub is_complete: bool,
+}
+
+/// The trials that count for their slots: those of the highest attempt at their block. Where a slot has two of them, as in a run that an
+/// earlier version resumed after a record was damaged, the later one counts.
+pub fn counting(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
+    let mut attempts: BTreeMap<u32, u32> = BTreeMap::new();
+    for trial in trials {
+        let highest = attempts.entry(trial.slot.block).or_default();
+        *highest = (*highest).max(trial.attempt);
+    }
+    let mut last: BTreeMap<&Slot, usize> = BTreeMap::new();
+    for (index, trial) in trials.iter().enumerate() {
+        if attempts.get(&trial.slot.block) == Some(&trial.attempt) {
+            last.insert(&trial.slot, index);
+        }
+    }
+    trials
+        .iter()
+        .enumerate()
+        .filter(move |(index, trial)| last.get(&trial.slot) == Some(index))
+        .map(|(_, trial)| trial)
+}
+
+/// The last attempts at the blocks that have a trial, by block. `per_block`: the slots of a block.
+pub fn by_block(trials: &[Trial], per_block: u32) -> BTreeMap<u32, LastAttempt> {
+    let mut blocks: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+    for trial in counting(trials) {
+        let (_, slots) = blocks.entry(trial.slot.block).or_insert((trial.attempt, 0));
+        *slots += 1;
+    }
+    blocks
+        .into_iter()
+        .map(|(block, (attempt, slots))| (block, LastAttempt { attempt, is_complete: slots >= per_block }))
+        .collect()
+}
+
+/// The counting trials of complete blocks: those that a resumed run does not repeat.
+pub fn of_complete_blocks(trials: &[Trial], per_block: u32) -> impl Iterator<Item = &Trial> {
+    let blocks = by_block(trials, per_block);
+    counting(trials).filter(move |trial| blocks.get(&trial.slot.block).is_some_and(|last| last.is_complete))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(block: u32, position: u32, attempt: u32, started_unix_ms: u64) -> Trial {
+        let arm = if position == 0 { "one" } else { "other" };
+        let (arm, workload) = (arm.parse().unwrap(), "w".parse().unwrap());
+        Trial::new(Slot { block, position, arm, workload }, attempt, started_unix_ms)
+    }
+
+    #[test]
+    fn block_is_complete_when_its_highest_attempt_has_every_slot() {
+        let trials = [
+            trial(0, 0, 0, 1),
+            trial(0, 1, 0, 2),
+            // Superseded by one trial of the next attempt.
+            trial(1, 0, 0, 3),
+            trial(1, 1, 0, 4),
+            trial(1, 1, 1, 5),
+            trial(3, 0, 0, 6),
+            trial(3, 1, 0, 7),
+        ];
+        let blocks: Vec<(u32, u32, bool)> = by_block(&trials, 2)
+            .into_iter()
+            .map(|(block, last)| (block, last.attempt, last.is_complete))
+            .collect();
+        assert_eq!(blocks, [(0, 0, true), (1, 1, false), (3, 0, true)]);
+        let counting: Vec<u64> = counting(&trials).map(|trial| trial.started_unix_ms).collect();
+        assert_eq!(counting, [1, 2, 5, 6, 7]);
+        let complete: Vec<u64> = of_complete_blocks(&trials, 2).map(|trial| trial.started_unix_ms).collect();
+        assert_eq!(complete, [1, 2, 6, 7]);
+    }
+
+    #[test]
+    fn later_of_two_trials_of_a_slot_counts_and_does_not_complete_its_block() {
+        let trials = [trial(0, 0, 0, 1), trial(0, 0, 0, 2)];
+        assert_eq!(counting(&trials).map(|trial| trial.started_unix_ms).collect::<Vec<_>>(), [2]);
+        assert_eq!(by_block(&trials, 2)[&0], LastAttempt { attempt: 0, is_complete: false });
+    }
+}
