@@ -129,8 +129,9 @@ impl Work for Script {
         // A guard restores the host after the first description.
         let descriptions = self.described.replace(self.described.get() + 1);
         let sack = if self.says("sack-off-at-first") && descriptions == 0 { "0" } else { sack };
-        // Another program changes the host in the second block: the first two descriptions are those of the start.
-        let sack = if self.says("sack-off-later") && descriptions >= 3 { "0" } else { sack };
+        // Another program changes the host before the description of this number, from 0.
+        let change = self.words.iter().find_map(|own| own.strip_prefix("sack-off-from=")?.parse().ok());
+        let sack = if change.is_some_and(|first: u32| descriptions >= first) { "0" } else { sack };
         let sysctls = [("net.ipv4.tcp_sack".to_owned(), sack.to_owned())].into();
         Ok(HostSnapshot {
             boot_id: Some(boot_id.into()),

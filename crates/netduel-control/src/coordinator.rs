@@ -1,6 +1,7 @@
 //! The coordinator: one linear loop that runs the blocks of a plan with agents. Clock, disk, terminal and processes are behind
 //! [`Surroundings`] and [`Agents`].
 mod blocked_port;
+mod blocks;
 mod conditions;
 mod conductor;
 mod conversation;

@@ -71,6 +71,7 @@ impl Case {
         let ledger = Ledger::new(setting.clone());
         let outside = Rc::new(RefCell::new(SimulatedSurroundings::new(world, ledger)));
         let mut ends = Vec::new();
+        let mut damage = Random::new(self.seed, Stream::Damage);
         // The last part has no faults.
         let parts = self.parts.iter().cloned().chain([Vec::new()]);
         let count = self.parts.len();
@@ -85,6 +86,11 @@ impl Case {
                 outside.borrow_mut().world.truth.borrow_mut().restore_by_hand();
             }
             outside.borrow_mut().world.await_guards();
+            if part > 0 && damage.once_in(4) {
+                let outside = &mut *outside.borrow_mut();
+                let slot = outside.ledger.damage(&mut damage);
+                outside.world.note(format_args!("the record of {slot:?} is damaged"));
+            }
             outside.borrow_mut().begin_part(part as u64, faults);
             let end = play_part(&outside, &setting);
             ends.push(described(&end));

@@ -9,13 +9,14 @@ use netduel_model::run::RunEnd;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
 
+use crate::random::Random;
 use crate::setting::Setting;
 use crate::truth::{Serial, Truth};
 
 const SECOND: u64 = 1_000_000_000;
 /// Maximum time of a trial beside its traffic, when every step ends just before its deadline, nanoseconds: treatments, sockets, start,
-/// result, abort and undo at both ends, and the ends and restarts of all agents.
-const TRIAL_MARGIN_NS: u64 = 700 * SECOND;
+/// result, abort and undo at both ends, the ends and restarts of all agents, and after the last trial of a block their descriptions.
+const TRIAL_MARGIN_NS: u64 = 1_000 * SECOND;
 
 /// A trial that has started.
 #[derive(Debug)]
@@ -52,8 +53,10 @@ pub struct Ledger {
     pub interrupted_ns: Option<u64>,
     /// Traffic of all parts.
     next_serial: Serial,
-    first_block: u32,
-    attempt: u32,
+    /// The blocks that earlier parts began.
+    begun: BTreeMap<u32, Option<u32>>,
+    /// Whether this part has stored that a block does not count.
+    is_superseded: bool,
     upcoming: Vec<Slot>,
     current: Option<Current>,
     started_after_interrupt: u32,
@@ -62,16 +65,18 @@ pub struct Ledger {
     events_running: bool,
 }
 
-/// The block with which a run is resumed, and the number of the attempt.
-fn resume_point(stored: &[Trial], per_block: usize) -> (u32, u32) {
-    for block in 0.. {
-        let attempts = || stored.iter().filter(|trial| trial.slot.block == block).map(|trial| trial.attempt);
-        let Some(last) = attempts().max() else { return (block, 0) };
-        if attempts().filter(|attempt| *attempt == last).count() < per_block {
-            return (block, last + 1);
-        }
+/// The blocks that have a trial, each with the number of its next attempt; `None` for a complete one.
+fn begun_blocks(stored: &[Trial], per_block: usize) -> BTreeMap<u32, Option<u32>> {
+    let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for trial in stored {
+        *counts.entry((trial.slot.block, trial.attempt)).or_default() += 1;
     }
-    (0, 0)
+    let mut begun = BTreeMap::new();
+    // In the order of the attempts.
+    for ((block, attempt), count) in counts {
+        begun.insert(block, (count < per_block).then_some(attempt + 1));
+    }
+    begun
 }
 
 /// The valid records: trials of the last attempt at each block.
@@ -97,8 +102,8 @@ impl Ledger {
             blocks_started_ns: None,
             interrupted_ns: None,
             next_serial: 1,
-            first_block: 0,
-            attempt: 0,
+            begun: BTreeMap::new(),
+            is_superseded: false,
             upcoming: Vec::new(),
             current: None,
             started_after_interrupt: 0,
@@ -115,9 +120,10 @@ impl Ledger {
     /// Begins a part.
     pub fn begin_part(&mut self) {
         self.stored_before = self.stored.len();
-        (self.first_block, self.attempt) = resume_point(&self.stored, self.per_block());
-        let blocks = self.first_block..self.setting.plan.design.blocks_max;
-        self.upcoming = blocks
+        (self.begun, self.is_superseded) = (begun_blocks(&self.stored, self.per_block()), false);
+        let complete = self.complete_blocks();
+        self.upcoming = (0..self.setting.plan.design.blocks_max)
+            .filter(|block| !complete.contains(block))
             .flat_map(|block| schedule::block(&self.setting.plan, self.setting.schedule_seed, block))
             .collect();
         self.upcoming.reverse();
@@ -137,9 +143,19 @@ impl Ledger {
         of_arm.take(3).filter(|trial| matches!(trial.validity, Validity::Failed { .. })).count() == 3
     }
 
+    /// The record of a trial is damaged between two parts of the run: the next one reads the others.
+    pub fn damage(&mut self, random: &mut Random) -> Option<Slot> {
+        if self.stored.is_empty() {
+            return None;
+        }
+        let index = random.below(self.stored.len() as u64) as usize;
+        Some(self.stored.remove(index).slot)
+    }
+
     /// Blocks that are complete.
-    pub fn complete_blocks(&self) -> u32 {
-        resume_point(&self.stored, self.per_block()).0
+    fn complete_blocks(&self) -> BTreeSet<u32> {
+        let begun = begun_blocks(&self.stored, self.per_block());
+        begun.into_iter().filter(|(_, next)| next.is_none()).map(|(block, _)| block).collect()
     }
 
     /// Whether a run with these trials is precise enough.
@@ -163,12 +179,12 @@ impl Ledger {
         }
         let complete = self.complete_blocks();
         let known: Vec<&Trial> =
-            counting(&self.stored).into_iter().filter(|trial| trial.slot.block < complete).collect();
+            counting(&self.stored).into_iter().filter(|trial| complete.contains(&trial.slot.block)).collect();
         if counting(trials) != known {
             truth.broken("precision is judged by other trials than those of all complete blocks".into());
         }
         let is_enough = self.is_enough(trials);
-        self.checked_precision = Some((complete as usize, is_enough));
+        self.checked_precision = Some((complete.len(), is_enough));
         is_enough
     }
 
@@ -220,15 +236,30 @@ impl Ledger {
             }
             _ => truth.broken(format!("{:?} is stored, which is not the trial that ran", trial.slot)),
         }
-        let attempt = if trial.slot.block == self.first_block { self.attempt } else { 0 };
-        if trial.attempt != attempt {
-            truth.broken(format!("{:?} is stored as attempt {}, not {attempt}", trial.slot, trial.attempt));
-        }
+        self.judge_attempt(trial, truth);
         let is_again = |other: &Trial| (&other.slot, other.attempt) == (&trial.slot, trial.attempt);
         if self.stored.iter().any(is_again) {
             truth.broken(format!("{:?} is stored twice", trial.slot));
         }
         self.stored.push(trial.clone());
+    }
+
+    /// Checks the attempt of a stored trial, and that the last one of a block stands for the comparison of all hosts.
+    fn judge_attempt(&mut self, trial: &Trial, truth: &mut Truth) {
+        let attempt = self.begun.get(&trial.slot.block).copied().flatten().unwrap_or(0);
+        let is_last = trial.slot.position as usize + 1 == self.per_block() && !self.setting.is_quick;
+        let is_failed = matches!(trial.validity, Validity::Failed { .. }) && trial.client.is_none();
+        if is_last && is_failed && trial.attempt == attempt + 1 {
+            self.is_superseded = true;
+        } else if trial.attempt != attempt {
+            truth.broken(format!("{:?} is stored as attempt {}, not {attempt}", trial.slot, trial.attempt));
+        } else if is_last {
+            let since_ns = self.current.as_ref().map_or(0, |current| current.started_ns);
+            let left = truth.undescribed_since(since_ns);
+            if !left.is_empty() {
+                truth.broken(format!("{:?} completes its block without a description of {left:?}", trial.slot));
+            }
+        }
     }
 
     /// Checks an event.
@@ -240,8 +271,8 @@ impl Ledger {
             Event::RunStarted { trials_done, trials_max, .. } => {
                 self.blocks_started_ns = Some(now_ns);
                 let per_block = self.per_block() as u32;
-                let expected =
-                    (self.first_block * per_block, self.setting.plan.design.blocks_max * per_block);
+                let complete = self.complete_blocks().len() as u32;
+                let expected = (complete * per_block, self.setting.plan.design.blocks_max * per_block);
                 if (*trials_done, *trials_max) != expected {
                     truth.broken(format!("the run starts with {trials_done} of {trials_max} trials"));
                 }
@@ -281,11 +312,16 @@ impl Ledger {
         if self.events_running {
             truth.broken(format!("{slot:?} starts while the lab's events go on"));
         }
+        if self.is_superseded {
+            truth.broken(format!("{slot:?} starts after a block that does not count"));
+        }
         let design = &self.setting.plan.design;
-        let complete = self.complete_blocks();
-        if slot.position == 0 {
+        // A block that an earlier part began, or one before it, is run in any case.
+        let is_new = self.begun.last_key_value().is_none_or(|(last, _)| slot.block > *last);
+        if slot.position == 0 && is_new {
             let checked = self.checked_precision.take();
-            if slot.block >= design.blocks_min && checked != Some((complete as usize, false)) {
+            let complete = self.complete_blocks().len();
+            if slot.block >= design.blocks_min && checked != Some((complete, false)) {
                 truth.broken(format!("block {} starts without a check of the precision", slot.block));
             }
             let started_ns = self.blocks_started_ns.unwrap_or(now_ns);
@@ -331,7 +367,7 @@ impl Ledger {
         let per_block = self.per_block();
         let design = &self.setting.plan.design;
         let complete = self.complete_blocks();
-        for block in 0..complete {
+        for block in complete.iter().copied() {
             let of_block: Vec<&Trial> =
                 self.stored.iter().filter(|trial| trial.slot.block == block).collect();
             let last = of_block.iter().map(|trial| trial.attempt).max();
@@ -345,18 +381,21 @@ impl Ledger {
                 truth.broken(format!("block {block} is stored as {slots:?}"));
             }
         }
-        let stray = self.stored.iter().find(|trial| trial.slot.block >= complete);
-        let known: Vec<Trial> =
-            self.stored.iter().filter(|trial| trial.slot.block < complete).cloned().collect();
+        // Nor is a block missing between others.
+        let has_gap = complete.last().is_some_and(|last| *last as usize + 1 != complete.len());
+        let is_stray = |trial: &&Trial| !complete.contains(&trial.slot.block);
+        let stray = self.stored.iter().find(is_stray);
+        let known: Vec<Trial> = self.stored.iter().filter(|trial| !is_stray(trial)).cloned().collect();
+        let count = complete.len() as u32;
         let is_right = match &self.end {
-            Some(RunEnd::BlockLimitReached) => complete == design.blocks_max && !self.is_enough(&known),
-            Some(RunEnd::PrecisionReached) => complete >= design.blocks_min && self.is_enough(&known),
+            Some(RunEnd::BlockLimitReached) => count == design.blocks_max && !self.is_enough(&known),
+            Some(RunEnd::PrecisionReached) => count >= design.blocks_min && self.is_enough(&known),
             Some(RunEnd::BudgetReached) => design.budget.is_some(),
             _ => false,
         };
-        if !is_right || stray.is_some() {
+        if !is_right || has_gap || stray.is_some() {
             truth.broken(format!(
-                "the run ended as {:?} with {complete} complete blocks of {}",
+                "the run ended as {:?} with the complete blocks {complete:?} of {}",
                 self.end, design.blocks_max
             ));
         }

@@ -15,6 +15,8 @@ pub enum Stream {
     Faults,
     /// Latencies and the splitting of bytes.
     Wire,
+    /// Damage of the run file between two parts of the run.
+    Damage,
 }
 
 impl Random {

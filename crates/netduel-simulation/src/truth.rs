@@ -34,6 +34,8 @@ pub struct HostTruth {
     pub applied: Vec<Applied>,
     /// Whether another run has locked it.
     pub is_busy: bool,
+    /// When it was described last, nanoseconds.
+    pub described_ns: u64,
     tasks: BTreeMap<Task, u32>,
     lines: u32,
     starts: u32,
@@ -150,6 +152,16 @@ impl Truth {
         let wrong =
             |(_, fault): &(u64, Fault)| matches!(fault, Fault::Task { fault: TaskFault::WrongPath, .. });
         self.hit.iter().any(wrong)
+    }
+
+    /// The hosts that were not described since a time, except those on the machine of one that is not restored.
+    pub fn undescribed_since(&self, since_ns: u64) -> Vec<HostName> {
+        let is_left = |(name, host): &(&HostName, &HostTruth)| {
+            self.warned.contains(*name) || host.applied.iter().any(|applied| applied.is_stuck)
+        };
+        let left: BTreeSet<u64> = self.hosts.iter().filter(is_left).map(|(_, host)| host.network).collect();
+        let is_missing = |host: &HostTruth| host.described_ns < since_ns && !left.contains(&host.network);
+        self.hosts.iter().filter(|(_, host)| is_missing(host)).map(|(name, _)| name.clone()).collect()
     }
 
     /// The host with this name.

@@ -295,7 +295,11 @@ impl Work for SimulatedWork {
 
     fn snapshot(&mut self, _metadata: bool) -> Result<HostSnapshot, WorkError> {
         self.perform(Task::Describe, |work| {
-            let network = work.truth.borrow_mut().host(&work.host()).network;
+            let now_ns = work.process.now_ns();
+            let mut truth = work.truth.borrow_mut();
+            let host = truth.host(&work.host());
+            host.described_ns = now_ns;
+            let network = host.network;
             let boot_id = Some(format!("machine {network}"));
             Ok(HostSnapshot { boot_id, netns: Some(network), cores: 1, ..HostSnapshot::default() })
         })

@@ -9,15 +9,12 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
 
-use super::conditions;
 use super::conversation::Hosts;
 use super::error::{PlanFault, RunError, TrialError};
-use super::pause;
-use super::surroundings::{Lab, Policy, Provider, Store, StoreProblem, Surroundings, Tokens};
+use super::surroundings::{Lab, Policy, Provider, Store, Surroundings, Tokens};
 use super::timing::agent_limits;
 use crate::launcher::Agents;
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent, TrialNumber};
-use crate::schedule;
 
 /// Consecutive failed trials of one arm that end the run.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
@@ -29,7 +26,7 @@ pub(super) struct Conductor<'a> {
     pub(super) hosts: Hosts<'a>,
     pub(super) tokens: &'a mut Tokens<'a>,
     pub(super) lab: &'a mut dyn Lab,
-    store: &'a mut dyn Store,
+    pub(super) store: &'a mut dyn Store,
     pub(super) provider: &'a mut dyn Provider,
     /// Hosts whose guests did not show a change that was made while their machines ran.
     pub(super) stops: BTreeSet<HostName>,
@@ -41,13 +38,13 @@ pub(super) struct Conductor<'a> {
     restarted: BTreeSet<HostName>,
     failures: BTreeMap<ArmName, u32>,
     /// Dropped arms, each with the reason.
-    dropped: BTreeMap<ArmName, String>,
-    trials: Vec<Trial>,
+    pub(super) dropped: BTreeMap<ArmName, String>,
+    pub(super) trials: Vec<Trial>,
     run: Option<RunId>,
     /// Budget that a resumed run used before it was resumed, nanoseconds.
-    used_before_ns: u64,
+    pub(super) used_before_ns: u64,
     /// Time for which the user paused the run, nanoseconds.
-    paused_ns: u64,
+    pub(super) paused_ns: u64,
 }
 
 impl<'a> Conductor<'a> {
@@ -143,7 +140,7 @@ impl<'a> Conductor<'a> {
         } else {
             self.warn_of_shared_machines(&snapshots);
         }
-        let (first_block, attempt) = self.resume_point(known.trials)?;
+        let begun = self.begun_blocks(known.trials)?;
         self.snapshots = snapshots;
         // A guard may have been restoring a host when it was described. The lock waits for it.
         if self.policy.locks_hosts() {
@@ -164,9 +161,9 @@ impl<'a> Conductor<'a> {
         self.tell(Event::RunStarted {
             id: known.id,
             trials_max: self.hosts.plan.design.blocks_max.saturating_mul(per_block),
-            trials_done: first_block.saturating_mul(per_block),
+            trials_done: begun.complete().saturating_mul(per_block),
         });
-        self.blocks(known.seed, first_block, attempt)
+        self.blocks(known.seed, &begun)
     }
 
     /// Probes the ports of all pairs. A lost agent is restarted, and the probe is repeated. `known`: the stored warnings.
@@ -179,74 +176,13 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Where a resumed run continues: the first incomplete block, and the number of the next attempt at it.
-    ///
-    /// # Errors
-    /// When no number is left for that attempt. Only a run file that was changed by hand has such a number.
-    fn resume_point(&mut self, done: Vec<Trial>) -> Result<(u32, u32), StoreProblem> {
-        self.used_before_ns = traffic_ns(self.hosts.plan, &done);
-        let per_block = self.hosts.plan.trials_per_block() as usize;
-        let (mut block, mut attempt) = (0, 0);
-        loop {
-            let own: Vec<&Trial> = done.iter().filter(|trial| trial.slot.block == block).collect();
-            let Some(highest) = own.iter().map(|trial| trial.attempt).max() else { break };
-            if own.iter().filter(|trial| trial.attempt == highest).count() < per_block {
-                attempt = highest.checked_add(1).ok_or_else(|| StoreProblem {
-                    message: format!(
-                        "block {} of the run file has attempt {highest}, the largest number: the file was changed; start a new run",
-                        u64::from(block) + 1
-                    ),
-                })?;
-                break;
-            }
-            block += 1;
-        }
-        // Trials of the incomplete block will be superseded, so they must not decide whether to stop.
-        self.trials = done.into_iter().filter(|trial| trial.slot.block < block).collect();
-        Ok((block, attempt))
-    }
-
-    fn blocks(&mut self, seed: u64, first_block: u32, mut attempt: u32) -> Result<RunEnd, RunError> {
-        let design = &self.hosts.plan.design;
-        let used_before_ns = self.used_before_ns;
-        let started_ns = self.hosts.clock.now_ns();
-        for block in first_block..design.blocks_max {
-            if block >= design.blocks_min
-                && let Some(end) = self.policy.stop_after_block(&self.trials, &self.dropped)
-            {
-                return Ok(end);
-            }
-            let own_ns = self.hosts.clock.now_ns().saturating_sub(started_ns).saturating_sub(self.paused_ns);
-            let is_used =
-                design.budget.is_some_and(|budget| used_before_ns.saturating_add(own_ns) >= budget.0);
-            // A block that was interrupted is always repeated: it began within the budget.
-            if is_used && attempt == 0 {
-                return Ok(RunEnd::BudgetReached);
-            }
-            let slots = schedule::block(self.hosts.plan, seed, block);
-            let last = slots.len().saturating_sub(1);
-            for (index, slot) in slots.into_iter().enumerate() {
-                let paused_ns = pause::wait(self.hosts.clock, self.policy);
-                self.paused_ns = self.paused_ns.saturating_add(paused_ns);
-                if self.hosts.clock.interrupted() {
-                    return Ok(RunEnd::Interrupted);
-                }
-                self.store.reserve()?;
-                if let Err(error) = self.slot(slot, attempt, index == last)? {
-                    return Self::end_of(error);
-                }
-            }
-            self.tell(Event::BlockFinished { block });
-            attempt = 0;
-        }
-        match self.policy.stop_after_block(&self.trials, &self.dropped) {
-            Some(end) => Ok(end),
-            None => Ok(RunEnd::BlockLimitReached),
-        }
-    }
-
-    /// Runs and stores the trial of a slot. The inner error ends the run.
-    fn slot(&mut self, slot: Slot, attempt: u32, is_last: bool) -> Result<Result<(), TrialError>, RunError> {
+    /// Runs the trial of a slot and stores it; the last one of a block when the block is finished. The inner error ends the run.
+    pub(super) fn slot(
+        &mut self,
+        slot: Slot,
+        attempt: u32,
+        is_last: bool,
+    ) -> Result<Result<(), TrialError>, RunError> {
         let plan = self.hosts.plan;
         let found = plan.arm(&slot.arm).and_then(|arm| Some((arm, arm.workload(&slot.workload)?)));
         let Some((arm, workload)) = found else {
@@ -260,44 +196,45 @@ impl<'a> Conductor<'a> {
         if let Some(reason) = self.dropped.get(&arm.name) {
             let validity = Validity::Failed { reason: format!("the arm was dropped: {reason}") };
             let trial = Trial { validity, ..self.blank(slot, attempt) };
-            return self.keep(trial).map(Ok);
+            return if is_last { self.finish_block(trial, Ok(())) } else { self.keep(trial).map(Ok) };
         }
         let (trial, error) = self.trial(arm, workload, slot, attempt);
         if let Some(TrialError::Interrupted) = error {
             // An interrupted trial is not a failure of the arm; a resumed run repeats its block.
             return Ok(Err(TrialError::Interrupted));
         }
-        let mut error = error;
-        // A block under other settings stays incomplete without its last trial, so a resumed run repeats it.
-        if is_last && let Err(other) = self.compare_with_start() {
-            if matches!(other, TrialError::Interrupted | TrialError::Failed(_)) {
-                return Ok(Err(other));
-            }
-            error = error.or(Some(other));
-        }
         let failed = matches!(trial.validity, Validity::Failed { .. });
+        if is_last {
+            let outcome = self.after_trial(arm, failed, error);
+            return self.finish_block(trial, outcome);
+        }
         self.keep(trial)?;
+        Ok(self.after_trial(arm, failed, error))
+    }
+
+    /// Replaces agents that a trial lost, and drops an arm that fails repeatedly. The error ends the run.
+    fn after_trial(&mut self, arm: &Arm, failed: bool, error: Option<TrialError>) -> Result<(), TrialError> {
         if !failed {
             self.failures.remove(&arm.name);
         }
-        let Some(error) = error else { return Ok(Ok(())) };
+        let Some(error) = error else { return Ok(()) };
         if error.is_of_provider() {
             // The next attempt would meet the same refusal, after minutes in which machines start and stop.
-            return Ok(Err(error));
+            return Err(error);
         }
         if failed {
             let failures = self.failures.entry(arm.name.clone()).or_default();
             *failures += 1;
             let is_enough = *failures >= FAILURES_IN_A_ROW_MAX;
             if is_enough && !self.end_refusing_agents(arm, &error) && !self.drop_arm(arm, &error) {
-                return Ok(Err(error));
+                return Err(error);
             }
         }
-        Ok(self.restart_lost_agents(error))
+        self.restart_lost_agents(error)
     }
 
     /// Stores a trial and reports it.
-    fn keep(&mut self, trial: Trial) -> Result<(), RunError> {
+    pub(super) fn keep(&mut self, trial: Trial) -> Result<(), RunError> {
         self.store.trial(&trial)?;
         self.trials.push(trial.clone());
         self.tell(Event::TrialFinished { trial: Box::new(trial) });
@@ -316,24 +253,24 @@ impl<'a> Conductor<'a> {
     fn drop_arms_of_unrestored_hosts(&mut self) -> Option<TrialError> {
         let error = self.hosts.not_restored.error()?;
         let plan = self.hosts.plan;
-        let left_on = |host: &HostName| {
-            let own = self.snapshots.get(host);
-            self.hosts.not_restored.hosts().find(|changed| {
-                *changed == host
-                    || own.is_some_and(|own| {
-                        self.snapshots.get(*changed).is_some_and(|other| own.same_machine(other))
-                    })
-            })
-        };
         let arms = plan.arms.iter().filter(|arm| !self.dropped.contains_key(&arm.name));
         let arms: Vec<(ArmName, String)> = arms
             .filter_map(|arm| {
-                let changed = plan.hosts_of(arm).find_map(left_on)?;
+                let changed = plan.hosts_of(arm).find_map(|host| self.unrestored_beside(host))?;
                 let reason = format!("host {changed} is not restored after a treatment could not be undone");
                 Some((arm.name.clone(), reason))
             })
             .collect();
         if arms.is_empty() || self.drop_arms(arms) { None } else { Some(error.into()) }
+    }
+
+    /// The host with a change that could not be undone, if it is this one or on its machine.
+    pub(super) fn unrestored_beside(&self, host: &HostName) -> Option<&HostName> {
+        let own = self.snapshots.get(host);
+        let is_beside = |changed: &HostName| {
+            own.zip(self.snapshots.get(changed)).is_some_and(|(own, other)| own.same_machine(other))
+        };
+        self.hosts.not_restored.hosts().find(|changed| *changed == host || is_beside(changed))
     }
 
     /// Drops arms, each for a reason. `false`, and none is dropped, when fewer than two arms, the baseline among them, would remain.
@@ -366,7 +303,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Restarts lost agents, each once in a run. Other failures affect the trial only.
-    fn restart_lost_agents(&mut self, mut error: TrialError) -> Result<(), TrialError> {
+    pub(super) fn restart_lost_agents(&mut self, mut error: TrialError) -> Result<(), TrialError> {
         // Another agent may be lost while one is started.
         loop {
             let gone: BTreeSet<HostName> =
@@ -386,7 +323,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn end_of(error: TrialError) -> Result<RunEnd, RunError> {
+    pub(super) fn end_of(error: TrialError) -> Result<RunEnd, RunError> {
         error.into_run_error().map_or(Ok(RunEnd::Interrupted), Err)
     }
 
@@ -413,51 +350,6 @@ impl<'a> Conductor<'a> {
             snapshots.insert(host.clone(), self.hosts.described(host, answer)?);
         }
         Ok(snapshots)
-    }
-
-    /// Compares the hosts after a block with those at the start of this process. A host without an agent, or with a change of the run that
-    /// could not be undone, has a failure of its own. A quick test is one trial; its reader sees when it ran.
-    fn compare_with_start(&mut self) -> Result<(), TrialError> {
-        let is_whole = self.names.iter().all(|host| self.hosts.is_running(host));
-        if !self.policy.locks_hosts() || !is_whole || self.hosts.not_restored.error().is_some() {
-            return Ok(());
-        }
-        let now = self.describe_again()?;
-        let plan = self.hosts.plan;
-        for (host, now) in &now {
-            let Some(then) = self.snapshots.get(host) else { continue };
-            let changes = conditions::changes(plan, host, then, now);
-            if !changes.is_empty() {
-                let (host, changes) = (host.clone(), changes.join(", "));
-                return Err(RunError::HostChanged { host, changes }.into());
-            }
-        }
-        Ok(())
-    }
-
-    /// Compares the hosts of a resumed run with those at its start: trials under other settings are not its trials.
-    fn compare(
-        &mut self,
-        then: &BTreeMap<HostName, HostSnapshot>,
-        now: &BTreeMap<HostName, HostSnapshot>,
-    ) -> Result<(), TrialError> {
-        let plan = self.hosts.plan;
-        for (host, now) in now {
-            let Some(then) = then.get(host) else { continue };
-            if conditions::changes(plan, host, then, now).is_empty() {
-                continue;
-            }
-            // A guard may have been restoring the host when it was described. The lock waits for it.
-            let request = ToAgent::Describe { without_metadata: true };
-            let answer = self.hosts.ask(host, &request, DESCRIBE_TIMEOUT_NS)?;
-            let restored = self.hosts.described(host, answer)?;
-            let changes = conditions::changes(plan, host, then, &restored);
-            if !changes.is_empty() {
-                let (host, changes) = (host.clone(), changes.join(", "));
-                return Err(RunError::HostChanged { host, changes }.into());
-            }
-        }
-        Ok(())
     }
 
     fn warn_of_shared_machines(&mut self, snapshots: &BTreeMap<HostName, HostSnapshot>) {

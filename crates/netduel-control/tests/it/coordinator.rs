@@ -32,7 +32,7 @@ pub fn lines(file: &tempfile::NamedTempFile) -> Vec<String> {
 }
 
 /// The word of a script for a single death: the agent dies only while this file exists.
-fn once(marker: &tempfile::NamedTempFile) -> String {
+pub fn once(marker: &tempfile::NamedTempFile) -> String {
     format!("once={}", marker.path().display())
 }
 
@@ -233,17 +233,6 @@ fn interrupt_stops_the_trial_undoes_treatments_and_ends_the_run() {
 }
 
 #[test]
-fn resumed_run_repeats_only_the_incomplete_block() {
-    let mut whole = Script::default();
-    run(&plan(FOUR_TRIALS), &mut whole).unwrap();
-    let mut script = Script { done_before: whole.stored[..3].to_vec(), ..Script::default() };
-    run(&plan(FOUR_TRIALS), &mut script).unwrap();
-    let slots: Vec<_> = script.stored.iter().map(|trial| (trial.slot.clone(), trial.attempt)).collect();
-    let expected: Vec<_> = whole.stored[2..].iter().map(|trial| (trial.slot.clone(), 1)).collect();
-    assert_eq!(slots, expected);
-}
-
-#[test]
 fn full_store_stops_the_run_before_the_next_trial() {
     let mut script = Script { reserve_fails_at: Some(2), ..Script::default() };
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
@@ -311,24 +300,6 @@ fn numbers_of_a_changed_run_file_may_be_the_largest() {
 }
 
 #[test]
-fn run_ends_when_another_program_changes_a_host_and_its_block_is_repeated() {
-    let mut changed = Script::default().host("b", &["sack-off-later"]);
-    let error = run(&plan(FOUR_TRIALS), &mut changed).unwrap_err();
-    assert_eq!(error.kind(), RunErrorKind::Host);
-    let text = error.to_string();
-    assert!(text.contains("host b") && text.contains("net.ipv4.tcp_sack is 0 instead of 1"), "{text}");
-    // The block of the change is incomplete.
-    let blocks: Vec<u32> = changed.stored.iter().map(|trial| trial.slot.block).collect();
-    assert_eq!(blocks, [0, 0, 1]);
-
-    let mut resumed = Script { done_before: changed.stored.clone(), ..Script::default() };
-    assert_eq!(run(&plan(FOUR_TRIALS), &mut resumed).unwrap(), RunEnd::BlockLimitReached);
-    let repeated: Vec<(u32, u32)> =
-        resumed.stored.iter().map(|trial| (trial.slot.block, trial.attempt)).collect();
-    assert_eq!(repeated, [(1, 1), (1, 1)]);
-}
-
-#[test]
 fn two_agents_that_die_in_one_trial_are_both_restarted() {
     let [one, other] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut script =
@@ -371,17 +342,6 @@ fn restarted_agent_locks_only_what_it_had_locked() {
     let mut script = Script::default().host("b", &["die-start", "refuse-lock", &once(&marker)]);
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert_eq!(reasons(&script.stored).len(), 1);
-}
-
-#[test]
-fn trials_that_are_superseded_do_not_decide_whether_to_stop() {
-    let mut whole = Script::default();
-    run(&plan(FOUR_TRIALS), &mut whole).unwrap();
-    // Block 1 is incomplete and runs again. Five valid trials exist after block 2 only.
-    let done_before = whole.stored[..3].to_vec();
-    let mut script = Script { done_before, stop_after: Some(5), ..Script::default() };
-    let end = run(&plan("blocks_min = 2\nblocks_max = 9"), &mut script).unwrap();
-    assert_eq!((end, script.stored.len()), (RunEnd::PrecisionReached, 4));
 }
 
 #[test]

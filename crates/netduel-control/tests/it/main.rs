@@ -1,5 +1,6 @@
 //! The protocol in virtual time, its golden file, and the coordinator over real child processes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+mod blocks;
 mod coordinator;
 mod golden;
 mod launching;

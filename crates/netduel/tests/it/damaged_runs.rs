@@ -19,6 +19,26 @@ fn damage(file: &std::path::Path) -> usize {
 }
 
 #[test]
+fn block_of_a_damaged_record_is_measured_again_and_every_block_counts_once() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 3\nblocks_max = 3"));
+    bench.run(["run", plan.to_str().unwrap()]).expect_code(0);
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    damage(std::path::Path::new(listed["runs"][0]["path"].as_str().unwrap()));
+    let resumed = bench.run(["run", "--resume", "last"]);
+    assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);
+    let run = netduel_store::Store::open(bench.store()).unwrap().read("last").unwrap();
+    let repeated: Vec<u32> =
+        run.trials.iter().filter(|trial| trial.attempt > 0).map(|trial| trial.slot.block).collect();
+    assert_eq!((run.trials.len(), repeated), (7, vec![0, 0]));
+    let analysis = netduel_report::analysis::analyse(&run.header.plan, None, &run.trials, &[], None);
+    let metrics = analysis.workloads.iter().flat_map(|workload| &workload.judged);
+    let comparisons = metrics.flat_map(|metric| &metric.comparisons);
+    let pairs: Vec<usize> = comparisons.map(|comparison| comparison.pairs.len()).collect();
+    assert!(!pairs.is_empty() && pairs.iter().all(|pairs| *pairs == 3), "{pairs:?}");
+}
+
+#[test]
 fn damaged_record_is_named_by_every_listing_and_report() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
