@@ -2,8 +2,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::HostName;
-use netduel_model::plan::ResolvedPlan;
-use netduel_model::snapshot::{HostSnapshot, Interface};
+use netduel_model::plan::{Arm, ResolvedPlan};
+use netduel_model::snapshot::{Device, HostSnapshot, Interface};
 use netduel_model::workload::Role;
 
 /// What is no setting: a list that grows when a module is loaded, and the number of connections that the firewall tracks now.
@@ -32,10 +32,19 @@ pub(super) fn changes(
         note(&mut changes, name, Some(old), now.sysctls.get(name));
     }
     let used = used(plan, host, then);
+    let moves_no_interrupts = moves_no_interrupts(plan, [then, now]);
     for old in then.interfaces.iter().filter(|interface| used.contains(interface.name.as_str())) {
         // One that is gone fails the proof of the path, or the trial.
         if let Some(new) = now.interfaces.iter().find(|interface| interface.name == old.name) {
             of_interface(&mut changes, old, new);
+            // A NIC whose virtual function the provider adds has the speed of that function.
+            if !plan.has_provider_treatments() {
+                let what = format!("speed (Mbit/s) of {}", old.name);
+                note(&mut changes, &what, old.line_speed_mbps(), new.line_speed_mbps());
+            }
+            if moves_no_interrupts {
+                of_interrupts(&mut changes, old, new);
+            }
         }
     }
     changes
@@ -109,6 +118,93 @@ fn of_interface(changes: &mut Vec<String>, old: &Interface, new: &Interface) {
     for (what, old) in counts(old) {
         note(changes, &format!("number of {what} of {name}"), old, now.get(what).copied().flatten());
     }
+    of_qdiscs(changes, old, new);
+    of_coalescing(changes, old, new);
+    of_queues(changes, old, new);
+}
+
+/// Queueing disciplines: the whole tree where both descriptions have it, else the root.
+fn of_qdiscs(changes: &mut Vec<String>, old: &Interface, new: &Interface) {
+    let tree = |interface: &Interface| {
+        Some(interface.device.qdiscs.join(", ")).filter(|kinds: &String| !kinds.is_empty())
+    };
+    let (was, is) = match (tree(old), tree(new)) {
+        (Some(was), Some(is)) => (Some(was), Some(is)),
+        _ => (old.qdisc.clone(), new.qdisc.clone()),
+    };
+    note(changes, &format!("qdisc of {}", old.name), was, is);
+}
+
+/// Interrupt coalescing. Values that the device adapts to the load are no settings.
+fn of_coalescing(changes: &mut Vec<String>, old: &Interface, new: &Interface) {
+    let parameters = |device: &Device| {
+        let all = device.coalescing;
+        let rx = all.filter(|all| !all.adaptive_rx);
+        let tx = all.filter(|all| !all.adaptive_tx);
+        [
+            ("adaptive-rx", all.map(|all| u32::from(all.adaptive_rx))),
+            ("adaptive-tx", all.map(|all| u32::from(all.adaptive_tx))),
+            ("rx-usecs", rx.map(|rx| rx.rx_usecs)),
+            ("rx-frames", rx.map(|rx| rx.rx_frames)),
+            ("tx-usecs", tx.map(|tx| tx.tx_usecs)),
+            ("tx-frames", tx.map(|tx| tx.tx_frames)),
+        ]
+    };
+    for ((parameter, was), (_, is)) in parameters(&old.device).into_iter().zip(parameters(&new.device)) {
+        note(changes, &format!("{parameter} of {}", old.name), was, is);
+    }
+}
+
+/// What spreads packets over queues and cores, of the first queue that differs. Lists of different lengths are those of other numbers of
+/// queues, which are noted themselves.
+fn of_queues(changes: &mut Vec<String>, old: &Interface, new: &Interface) {
+    let lists = |device: &Device| -> [(&'static str, Vec<String>); 4] {
+        let receive = &device.receive_steering;
+        [
+            ("number of RSS entries", device.rss_entries.iter().map(u32::to_string).collect()),
+            ("RPS", receive.iter().map(|queue| listed(&queue.cores)).collect()),
+            ("RFS", receive.iter().map(|queue| queue.flows.to_string()).collect()),
+            ("XPS", device.transmit_steering.iter().map(|cores| listed(cores)).collect()),
+        ]
+    };
+    for ((what, was), (_, is)) in lists(&old.device).into_iter().zip(lists(&new.device)) {
+        let first = was.iter().zip(&is).position(|(was, is)| was != is);
+        if let Some(queue) = first.filter(|_| was.len() == is.len()) {
+            let what = format!("{what} of queue {queue} of {}", old.name);
+            note(changes, &what, was.get(queue), is.get(queue));
+        }
+    }
+}
+
+/// The cores of the first interrupt that another one serves now.
+fn of_interrupts(changes: &mut Vec<String>, old: &Interface, new: &Interface) {
+    let moved = old.device.interrupts.iter().find_map(|was| {
+        let mut others = new.device.interrupts.iter();
+        let is = others.find(|is| (is.number, &is.name) == (was.number, &was.name))?;
+        let is_known = !was.cores.is_empty() && !is.cores.is_empty();
+        (is_known && was.cores != is.cores).then_some((was, is))
+    });
+    if let Some((was, is)) = moved {
+        let what = format!("core of interrupt {} of {}", was.number, old.name);
+        note(changes, &what, Some(listed(&was.cores)), Some(listed(&is.cores)));
+    }
+}
+
+/// Whether only another program can have moved interrupts: a device that the run changes may request them anew.
+fn moves_no_interrupts(plan: &ResolvedPlan, hosts: [&HostSnapshot; 2]) -> bool {
+    let leaves_devices = |arm: &Arm| {
+        let mut facts = arm.workloads.iter().map(|workload| workload.traffic.facts());
+        arm.treatments.is_empty() && facts.all(|facts| facts.events.is_empty() && facts.packets.is_none())
+    };
+    hosts.iter().all(|host| host.irqbalance == Some(false)) && plan.arms.iter().all(leaves_devices)
+}
+
+/// Cores as `0,2`, and `off` for none.
+fn listed(cores: &[u16]) -> String {
+    match cores {
+        [] => "off".to_owned(),
+        cores => cores.iter().map(u16::to_string).collect::<Vec<_>>().join(","),
+    }
 }
 
 /// Notes a value that differs. One that either description lacks is no difference: the host did not report it.
@@ -127,8 +223,11 @@ fn note<T: PartialEq + std::fmt::Display>(
 
 #[cfg(test)]
 mod tests {
-    use netduel_model::plan::parse;
-    use netduel_model::snapshot::{Channels, Device, KernelSettings, Processor, Rings};
+    use netduel_model::plan::spec::Side;
+    use netduel_model::plan::{Treatment, TreatmentAction, parse};
+    use netduel_model::snapshot::{
+        Channels, Coalescing, KernelSettings, Processor, QueueInterrupt, ReceiveSteering, Rings,
+    };
 
     use super::*;
 
@@ -156,9 +255,17 @@ mod tests {
         let device = Device {
             channels: Some(Channels { combined: (4, 8), ..Channels::default() }),
             rings: Some(Rings { rx: (512, 4096), tx: (512, 4096) }),
+            coalescing: Some(Coalescing { rx_usecs: 8, adaptive_tx: true, ..Coalescing::default() }),
+            rss_entries: vec![32, 32],
+            receive_steering: vec![ReceiveSteering::default(); 2],
+            transmit_steering: vec![vec![0], vec![1]],
+            interrupts: vec![QueueInterrupt { number: 45, cores: vec![1], ..QueueInterrupt::default() }],
+            qdiscs: vec!["mq".to_owned(), "fq".to_owned()],
             ..Device::default()
         };
         let eth0 = Interface {
+            speed_mbps: Some(10_000),
+            qdisc: Some("mq".to_owned()),
             addresses: vec!["10.0.0.1".parse().unwrap()],
             features_on: vec!["tx-tcp-segmentation".to_owned()],
             device,
@@ -174,6 +281,7 @@ mod tests {
             kernel_settings: Some(kernel_settings("madvise", "on")),
             interfaces: vec![eth0, vf, interface("docker0")],
             sysctls: sysctls.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            irqbalance: Some(false),
             ..HostSnapshot::default()
         }
     }
@@ -208,6 +316,15 @@ mod tests {
             now.interfaces[0].features_on = vec!["rx-gro".to_owned()];
             now.interfaces[0].device.channels = Some(Channels { combined: (2, 8), ..Channels::default() });
             now.interfaces[0].device.rings = Some(Rings { rx: (1024, 4096), tx: (512, 4096) });
+            now.interfaces[0].speed_mbps = Some(1_000);
+            let device = &mut now.interfaces[0].device;
+            device.qdiscs = vec!["tbf".to_owned()];
+            device.coalescing =
+                Some(Coalescing { rx_usecs: 64, tx_usecs: 9, adaptive_tx: true, ..Coalescing::default() });
+            device.rss_entries = vec![64, 0];
+            device.receive_steering[1] = ReceiveSteering { cores: vec![0, 2], flows: 4096 };
+            device.transmit_steering[1].clear();
+            device.interrupts[0].cores = vec![3];
             now.interfaces[1].mtu = Some(1400);
         });
         assert_eq!(
@@ -225,6 +342,14 @@ mod tests {
                 "rx-gro of eth0 is on instead of off",
                 "number of combined channels of eth0 is 2 instead of 4",
                 "number of descriptors of the receive ring of eth0 is 1024 instead of 512",
+                "qdisc of eth0 is tbf instead of mq, fq",
+                "rx-usecs of eth0 is 64 instead of 8",
+                "number of RSS entries of queue 0 of eth0 is 64 instead of 32",
+                "RPS of queue 1 of eth0 is 0,2 instead of off",
+                "RFS of queue 1 of eth0 is 4096 instead of 0",
+                "XPS of queue 1 of eth0 is off instead of 1",
+                "speed (Mbit/s) of eth0 is 1000 instead of 10000",
+                "core of interrupt 45 of eth0 is 3 instead of 1",
                 "MTU of vf is 1400 instead of 1500",
             ]
         );
@@ -240,6 +365,26 @@ mod tests {
             now.hostname = Some("other".to_owned());
         });
         assert!(none.is_empty(), "{none:?}");
+    }
+
+    #[test]
+    fn values_that_another_part_of_the_system_adapts_are_no_settings() {
+        let none = changed(|now| {
+            now.irqbalance = Some(true);
+            let device = &mut now.interfaces[0].device;
+            device.interrupts[0].cores = vec![3];
+            device.coalescing.as_mut().unwrap().tx_usecs = 64;
+            // The kernel did not list the tree; its root is the same.
+            device.qdiscs.clear();
+        });
+        assert!(none.is_empty(), "{none:?}");
+        let mut treated = plan();
+        let action = TreatmentAction::Mtu { interface: "eth0".to_owned(), mtu: 1400 };
+        treated.arms[0].treatments.push(Treatment { action, on: Side::Client });
+        let mut now = snapshot();
+        now.interfaces[0].device.interrupts[0].cores = vec![3];
+        let none = changes(&treated, &HostName::new("a").unwrap(), &snapshot(), &now);
+        assert!(none.is_empty(), "its device may have requested the interrupt anew: {none:?}");
     }
 
     #[test]
