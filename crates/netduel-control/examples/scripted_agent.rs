@@ -130,8 +130,15 @@ impl Work for Script {
         let descriptions = self.described.replace(self.described.get() + 1);
         let sack = if self.says("sack-off-at-first") && descriptions == 0 { "0" } else { sack };
         // Another program changes the host before the description of this number, from 0.
-        let change = self.words.iter().find_map(|own| own.strip_prefix("sack-off-from=")?.parse().ok());
-        let sack = if change.is_some_and(|first: u32| descriptions >= first) { "0" } else { sack };
+        let is_from = |word: &str| {
+            let number = self.words.iter().find_map(|own| own.strip_prefix(word)?.parse::<u32>().ok());
+            number.is_some_and(|first| descriptions >= first)
+        };
+        if is_from("refuse-describe-from=") {
+            let message = "the script refuses to describe".to_owned();
+            return Err(WorkError { kind: FailureKind::Environment, message });
+        }
+        let sack = if is_from("sack-off-from=") { "0" } else { sack };
         let sysctls = [("net.ipv4.tcp_sack".to_owned(), sack.to_owned())].into();
         Ok(HostSnapshot {
             boot_id: Some(boot_id.into()),

@@ -55,8 +55,8 @@ pub struct Ledger {
     next_serial: Serial,
     /// The blocks that earlier parts began.
     begun: BTreeMap<u32, Option<u32>>,
-    /// Whether this part has stored that a block does not count.
-    is_superseded: bool,
+    /// Whether a host was not compared at the end of a block, so that this part of the run ends with an error.
+    must_fail: bool,
     upcoming: Vec<Slot>,
     current: Option<Current>,
     started_after_interrupt: u32,
@@ -103,7 +103,7 @@ impl Ledger {
             interrupted_ns: None,
             next_serial: 1,
             begun: BTreeMap::new(),
-            is_superseded: false,
+            must_fail: false,
             upcoming: Vec::new(),
             current: None,
             started_after_interrupt: 0,
@@ -120,7 +120,7 @@ impl Ledger {
     /// Begins a part.
     pub fn begin_part(&mut self) {
         self.stored_before = self.stored.len();
-        (self.begun, self.is_superseded) = (begun_blocks(&self.stored, self.per_block()), false);
+        (self.begun, self.must_fail) = (begun_blocks(&self.stored, self.per_block()), false);
         let complete = self.complete_blocks();
         self.upcoming = (0..self.setting.plan.design.blocks_max)
             .filter(|block| !complete.contains(block))
@@ -244,21 +244,18 @@ impl Ledger {
         self.stored.push(trial.clone());
     }
 
-    /// Checks the attempt of a stored trial, and that the last one of a block stands for the comparison of all hosts.
+    /// Checks the attempt of a stored trial. When the last one of a block is stored, all hosts have been compared.
     fn judge_attempt(&mut self, trial: &Trial, truth: &mut Truth) {
         let attempt = self.begun.get(&trial.slot.block).copied().flatten().unwrap_or(0);
         let is_last = trial.slot.position as usize + 1 == self.per_block() && !self.setting.is_quick;
         let is_failed = matches!(trial.validity, Validity::Failed { .. }) && trial.client.is_none();
         if is_last && is_failed && trial.attempt == attempt + 1 {
-            self.is_superseded = true;
+            self.must_fail = true;
         } else if trial.attempt != attempt {
             truth.broken(format!("{:?} is stored as attempt {}, not {attempt}", trial.slot, trial.attempt));
         } else if is_last {
             let since_ns = self.current.as_ref().map_or(0, |current| current.started_ns);
-            let left = truth.undescribed_since(since_ns);
-            if !left.is_empty() {
-                truth.broken(format!("{:?} completes its block without a description of {left:?}", trial.slot));
-            }
+            self.must_fail = truth.has_undescribed_host(since_ns);
         }
     }
 
@@ -295,6 +292,9 @@ impl Ledger {
                         self.stored_end, self.unshown
                     ));
                 }
+                if self.must_fail && !matches!(end, RunEnd::Failed { .. } | RunEnd::Interrupted) {
+                    truth.broken(format!("the run ends as {end:?}, and a host was not compared at its end"));
+                }
                 self.end = Some(end.clone());
             }
             _ => {}
@@ -312,8 +312,8 @@ impl Ledger {
         if self.events_running {
             truth.broken(format!("{slot:?} starts while the lab's events go on"));
         }
-        if self.is_superseded {
-            truth.broken(format!("{slot:?} starts after a block that does not count"));
+        if self.must_fail {
+            truth.broken(format!("{slot:?} starts after a block at whose end a host was not compared"));
         }
         let design = &self.setting.plan.design;
         // A block that an earlier part began, or one before it, is run in any case.

@@ -154,14 +154,13 @@ impl Truth {
         self.hit.iter().any(wrong)
     }
 
-    /// The hosts that were not described since a time, except those on the machine of one that is not restored.
-    pub fn undescribed_since(&self, since_ns: u64) -> Vec<HostName> {
+    /// Whether a host was not described since a time. Those on the machine of one that is not restored need not be.
+    pub fn has_undescribed_host(&self, since_ns: u64) -> bool {
         let is_left = |(name, host): &(&HostName, &HostTruth)| {
             self.warned.contains(*name) || host.applied.iter().any(|applied| applied.is_stuck)
         };
         let left: BTreeSet<u64> = self.hosts.iter().filter(is_left).map(|(_, host)| host.network).collect();
-        let is_missing = |host: &HostTruth| host.described_ns < since_ns && !left.contains(&host.network);
-        self.hosts.iter().filter(|(_, host)| is_missing(host)).map(|(name, _)| name.clone()).collect()
+        self.hosts.values().any(|host| host.described_ns < since_ns && !left.contains(&host.network))
     }
 
     /// The host with this name.

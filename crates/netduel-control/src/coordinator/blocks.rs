@@ -147,15 +147,15 @@ impl Conductor<'_> {
         }
     }
 
-    /// Compares every host, except those on a machine with a change of the run that could not be undone: their arms are dropped.
+    /// Compares every host, except those without an agent, because the run ends with its loss, and those on a machine with a change of the run
+    /// that could not be undone, because their arms are dropped.
     fn compare_hosts(&mut self) -> Result<(), TrialError> {
-        let of_run: Vec<(HostName, HostSnapshot)> = self
-            .snapshots
-            .iter()
-            .filter(|(host, _)| self.unrestored_beside(host).is_none())
-            .map(|(host, then)| (host.clone(), then.clone()))
-            .collect();
-        for (host, then) in &of_run {
+        let can_be_compared =
+            |host: &HostName| self.hosts.is_running(host) && self.unrestored_beside(host).is_none();
+        let hosts = self.snapshots.iter().filter(|(host, _)| can_be_compared(host));
+        let hosts: Vec<(HostName, HostSnapshot)> =
+            hosts.map(|(host, then)| (host.clone(), then.clone())).collect();
+        for (host, then) in &hosts {
             self.compare_host(host, then)?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use netduel_model::attempts;
 use netduel_model::ids::{ArmName, HostName};
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
-use netduel_model::trial::{Trial, Validity};
+use netduel_model::trial::Trial;
 
 use crate::coordinator::{FOUR_TRIALS, once, reasons};
 use crate::surroundings::{Script, plan, run};
@@ -118,7 +118,7 @@ fn assert_does_not_count(trials: &[Trial], block: u32) {
 #[test]
 fn run_ends_when_another_program_changes_a_host_and_its_block_is_repeated() {
     let plan = with_two_workloads(FOUR_TRIALS);
-    let mut changed = Script::default().host("b", &[&changed_in(1)]);
+    let mut changed = Script::default().host("b", &[changed_in(1).as_str()]);
     let error = run(&plan, &mut changed).unwrap_err();
     assert_eq!(error.kind(), RunErrorKind::Host);
     let text = error.to_string();
@@ -139,7 +139,7 @@ fn block_after_the_largest_attempt_has_no_number() {
     let mut interrupted = whole.stored[0].clone();
     interrupted.attempt = u32::MAX - 1;
     let mut changed =
-        Script { done_before: vec![interrupted], ..Script::default() }.host("b", &[&changed_in(0)]);
+        Script { done_before: vec![interrupted], ..Script::default() }.host("b", &[changed_in(0).as_str()]);
     let error = run(&plan(FOUR_TRIALS), &mut changed).unwrap_err().to_string();
     assert!(error.contains("block 1 of the run file has attempt 4294967295"), "{error}");
     assert_eq!(attempts_of(&changed.stored), [(0, u32::MAX)]);
@@ -157,7 +157,7 @@ fn block_whose_last_slot_is_of_a_dropped_arm_is_compared_with_the_start() {
     let plan = with_far_arm(&design(block + 2));
     // Host c is not restored after its first trial, so its arm is dropped, and the run goes on with the others.
     let mut script =
-        Script::default().host("b", &[&changed_in(block)]).host("c", &["refuse-undo", "own-machine"]);
+        Script::default().host("b", &[changed_in(block).as_str()]).host("c", &["refuse-undo", "own-machine"]);
     let text = run(&plan, &mut script).unwrap_err().to_string();
     assert!(text.contains("host b has other settings"), "{text}");
     assert_eq!(script.stored.last().map(|trial| trial.slot.block), Some(block));
@@ -167,7 +167,7 @@ fn block_whose_last_slot_is_of_a_dropped_arm_is_compared_with_the_start() {
 #[test]
 fn hosts_on_other_machines_are_compared_after_a_failed_undo() {
     let mut script =
-        Script::default().host("b", &[&changed_in(1)]).host("c", &["refuse-undo", "own-machine"]);
+        Script::default().host("b", &[changed_in(1).as_str()]).host("c", &["refuse-undo", "own-machine"]);
     let text = run(&with_far_arm(FOUR_TRIALS), &mut script).unwrap_err().to_string();
     assert!(text.contains("host b has other settings"), "{text}");
     assert_does_not_count(&script.stored, 1);
@@ -201,13 +201,20 @@ fn block_whose_last_trial_lost_an_agent_is_compared_when_it_is_restarted() {
 
 #[test]
 fn block_that_cannot_be_compared_does_not_count() {
+    let refuses = format!("refuse-describe-from={OF_THE_START}");
+    let mut script = Script::default().host("b", &[refuses.as_str()]);
+    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err().to_string();
+    assert!(error.contains("the script refuses to describe"), "{error}");
+    assert_eq!(attempts_of(&script.stored), [(0, 0), (0, 1)]);
+    let expected = "the block does not count: host b: the script refuses to describe";
+    assert_eq!(reasons(&script.stored), [expected]);
+}
+
+#[test]
+fn last_trial_of_a_block_that_loses_an_agent_for_good_has_its_own_reason() {
     // The agent dies in every trial, and is restarted once.
     let mut script = Script::default().host("b", &["always-die-result"]);
-    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
-    assert!(error.to_string().contains("host b vanished"), "{error}");
-    assert_eq!(attempts_of(&script.stored), [(0, 0), (0, 1)]);
-    let reasons = reasons(&script.stored);
-    assert!(reasons[0].starts_with("host b vanished"), "{reasons:?}");
-    assert_eq!(reasons[1], "the block does not count: the agent of host b is not running");
-    assert!(matches!(script.stored[1].validity, Validity::Failed { .. }));
+    run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    assert_eq!(attempts_of(&script.stored), [(0, 0), (0, 0)]);
+    assert!(reasons(&script.stored).iter().all(|reason| reason.starts_with("host b vanished")));
 }
