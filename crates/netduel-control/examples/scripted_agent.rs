@@ -139,6 +139,8 @@ impl Work for Script {
             return Err(WorkError { kind: FailureKind::Environment, message });
         }
         let sack = if is_from("sack-off-from=") { "0" } else { sack };
+        let has_vf = !is_from("vf-gone-from=") || is_from("vf-back-from=");
+        let vf = Interface { name: "vf".to_owned(), master: Some("eth0".to_owned()), ..Interface::default() };
         let sysctls = [("net.ipv4.tcp_sack".to_owned(), sack.to_owned())].into();
         Ok(HostSnapshot {
             boot_id: Some(boot_id.into()),
@@ -154,7 +156,11 @@ impl Work for Script {
                 nic("00:0d:3a:00:00:01"),
                 nic("00:0d:3a:00:00:02"),
                 nic("00:0d:3a:00:00:02"),
-            ],
+                Interface { name: "eth0".to_owned(), ..Interface::default() },
+            ]
+            .into_iter()
+            .chain(has_vf.then_some(vf))
+            .collect(),
             ..HostSnapshot::default()
         })
     }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use netduel_model::attempts;
 use netduel_model::event::Event;
+use netduel_model::failover::RETURN_DEADLINE_NS;
 use netduel_model::ids::HostName;
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, Validity};
+use netduel_model::units::Nanos;
 
 use super::conditions;
 use super::conductor::{Conductor, traffic_ns};
@@ -16,6 +18,11 @@ use super::pause;
 use super::surroundings::StoreProblem;
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent};
 use crate::schedule;
+
+/// Time between two looks at a host where an interface is missing: the command that brings it back may not wait for it.
+const LOOK_INTERVAL: Nanos = Nanos(1_000_000_000);
+/// Looks until a missing interface counts.
+const LOOKS: u64 = RETURN_DEADLINE_NS / LOOK_INTERVAL.0;
 
 /// The blocks that were begun before a run was resumed, each with the number of its next attempt; `None` for a complete one.
 #[derive(Debug)]
@@ -170,7 +177,9 @@ impl Conductor<'_> {
         let plan = self.hosts.plan;
         for (host, now) in now {
             let Some(then) = then.get(host) else { continue };
-            if !conditions::changes(plan, host, then, now).is_empty() {
+            let is_same = conditions::changes(plan, host, then, now).is_empty()
+                && conditions::moved(plan, host, then, now).is_empty();
+            if !is_same {
                 // A guard may have been restoring the host when it was described. The lock waits for it.
                 self.compare_host(host, then)?;
             }
@@ -180,14 +189,23 @@ impl Conductor<'_> {
 
     /// Describes a host again and compares it with an earlier description.
     fn compare_host(&mut self, host: &HostName, then: &HostSnapshot) -> Result<(), TrialError> {
+        let plan = self.hosts.plan;
         let request = ToAgent::Describe { without_metadata: true };
-        let answer = self.hosts.ask_despite_other_losses(host, &request, DESCRIBE_TIMEOUT_NS)?;
-        let now = self.hosts.described(host, answer)?;
-        let changes = conditions::changes(self.hosts.plan, host, then, &now);
-        if changes.is_empty() {
-            return Ok(());
+        for look in 1..=LOOKS {
+            let answer = self.hosts.ask_despite_other_losses(host, &request, DESCRIBE_TIMEOUT_NS)?;
+            let now = self.hosts.described(host, answer)?;
+            let mut changes = conditions::moved(plan, host, then, &now);
+            if !changes.is_empty() && look < LOOKS {
+                self.hosts.clock.wait(LOOK_INTERVAL);
+                continue;
+            }
+            changes.extend(conditions::changes(plan, host, then, &now));
+            if changes.is_empty() {
+                return Ok(());
+            }
+            let (host, changes) = (host.clone(), changes.join(", "));
+            return Err(RunError::HostChanged { host, changes }.into());
         }
-        let (host, changes) = (host.clone(), changes.join(", "));
-        Err(RunError::HostChanged { host, changes }.into())
+        Ok(())
     }
 }

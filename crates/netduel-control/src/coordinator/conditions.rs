@@ -34,8 +34,7 @@ pub(super) fn changes(
     let used = used(plan, host, then);
     let moves_no_interrupts = moves_no_interrupts(plan, [then, now]);
     for old in then.interfaces.iter().filter(|interface| used.contains(interface.name.as_str())) {
-        // One that is gone fails the proof of the path, or the trial.
-        if let Some(new) = now.interfaces.iter().find(|interface| interface.name == old.name) {
+        if let Some(new) = same_device(old, then, now) {
             of_interface(&mut changes, old, new);
             // A NIC whose virtual function the provider adds has the speed of that function.
             if !plan.has_provider_treatments() {
@@ -50,15 +49,89 @@ pub(super) fn changes(
     changes
 }
 
+/// Interfaces that the plan uses and that are gone, set down or below another one, and interfaces that were added below them: each can
+/// move the bytes to another path. Empty where interfaces may come and go: none is known to be used, or the provider's treatments add and
+/// remove virtual functions, whose path is verified when they do.
+pub(super) fn moved(
+    plan: &ResolvedPlan,
+    host: &HostName,
+    then: &HostSnapshot,
+    now: &HostSnapshot,
+) -> Vec<String> {
+    let mut changes = Vec::new();
+    if plan.has_provider_treatments() {
+        return changes;
+    }
+    let used = known_to_be_used(plan, host, then);
+    let is_used = |interface: &&Interface| used.contains(interface.name.as_str()) && is_way(interface, then);
+    for old in then.interfaces.iter().filter(is_used) {
+        let name = &old.name;
+        let Some(new) = same_device(old, then, now) else {
+            changes.push(format!("{name} is gone"));
+            continue;
+        };
+        let state = |is_up: bool| if is_up { "up" } else { "down" };
+        note(&mut changes, name, Some(state(old.up)), Some(state(new.up)));
+        let master = |interface: &Interface| interface.master.clone().unwrap_or_else(|| "none".to_owned());
+        note(&mut changes, &format!("interface above {name}"), Some(master(old)), Some(master(new)));
+    }
+    for new in now.interfaces.iter().filter(|new| is_way(new, now)) {
+        let Some(master) = new.master.as_deref().filter(|master| used.contains(*master)) else { continue };
+        let mut known = then.interfaces.iter().filter_map(|old| same_device(old, then, now));
+        if !known.any(|known| known.name == new.name) {
+            changes.push(format!("{} was added below {master}", new.name));
+        }
+    }
+    changes
+}
+
+/// The interface that one of an earlier description is now. A device that was removed and came back can have another name; it has its
+/// place on the bus, or its address.
+fn same_device<'a>(old: &Interface, then: &HostSnapshot, now: &'a HostSnapshot) -> Option<&'a Interface> {
+    let same_name = now.interfaces.iter().find(|new| new.name == old.name);
+    if same_name.is_some() {
+        return same_name;
+    }
+    let has_new_name = |new: &&Interface| then.interfaces.iter().all(|known| known.name != new.name);
+    let renamed: Vec<&Interface> = now.interfaces.iter().filter(has_new_name).collect();
+    let has_its_place = |new: &&&Interface| {
+        old.device.bus_address.is_some() && new.device.bus_address == old.device.bus_address
+    };
+    let has_its_address = |new: &&&Interface| {
+        old.mac.is_some() && (&new.mac, &new.kind, &new.driver) == (&old.mac, &old.kind, &old.driver)
+    };
+    renamed.iter().find(has_its_place).or_else(|| renamed.iter().find(has_its_address)).copied()
+}
+
+/// Whether bytes of the test can go through an interface. The ports of a bridge that are software are those of containers and VMs.
+fn is_way(interface: &Interface, host: &HostSnapshot) -> bool {
+    let is_bridge = |above: &&Interface| above.kind.as_deref() == Some("bridge");
+    let mut bridges = host.interfaces.iter().filter(is_bridge);
+    interface.kind.is_none() || !bridges.any(|bridge| interface.master.as_ref() == Some(&bridge.name))
+}
+
 /// A number of cores; 0 is not known.
 fn counted(cores: u32) -> Option<u32> {
     Some(cores).filter(|cores| *cores > 0)
 }
 
-/// The interfaces that the plan uses on a host: those that it names, those with its addresses, and where it names none those of default
-/// routes; and what is above and below them. Where none of these is known, for example a client in a namespace without a default route,
-/// every interface may be one.
+/// The interfaces that the plan uses on a host. Where none is known, for example of a client in a namespace without a default route, every
+/// interface may be one.
 fn used<'a>(plan: &'a ResolvedPlan, host: &HostName, then: &'a HostSnapshot) -> BTreeSet<&'a str> {
+    let known = known_to_be_used(plan, host, then);
+    if known.is_empty() {
+        return then.interfaces.iter().map(|interface| interface.name.as_str()).collect();
+    }
+    known
+}
+
+/// The interfaces that the plan uses on a host as far as they are known: those that it names, those with its addresses, and where it names
+/// none those of default routes; and what is above and below them.
+fn known_to_be_used<'a>(
+    plan: &'a ResolvedPlan,
+    host: &HostName,
+    then: &'a HostSnapshot,
+) -> BTreeSet<&'a str> {
     let mut used: BTreeSet<&str> = BTreeSet::new();
     for arm in &plan.arms {
         let uses_in = |role: &Role| {
@@ -74,9 +147,6 @@ fn used<'a>(plan: &'a ResolvedPlan, host: &HostName, then: &'a HostSnapshot) -> 
     used.extend(then.interfaces.iter().filter(has_address).map(|interface| interface.name.as_str()));
     if used.is_empty() {
         used.extend(then.default_routes.iter().map(String::as_str));
-    }
-    if used.is_empty() {
-        return then.interfaces.iter().map(|interface| interface.name.as_str()).collect();
     }
     let above: Vec<&str> = then
         .interfaces
@@ -222,190 +292,4 @@ fn note<T: PartialEq + std::fmt::Display>(
 }
 
 #[cfg(test)]
-mod tests {
-    use netduel_model::plan::spec::Side;
-    use netduel_model::plan::{Treatment, TreatmentAction, parse};
-    use netduel_model::snapshot::{
-        Channels, Coalescing, KernelSettings, Processor, QueueInterrupt, ReceiveSteering, Rings,
-    };
-
-    use super::*;
-
-    fn plan() -> ResolvedPlan {
-        let host = |name: &str, last: u8| {
-            format!(
-                "[hosts.{name}]\nlaunch = \"command\"\ncommand = [\"x\"]\naddresses = [\"10.0.0.{last}\"]\n"
-            )
-        };
-        let text = format!(
-            "name = \"p\"\nquestion = \"?\"\n{}{}[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n\
-             [[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[design]\naa = true\n",
-            host("a", 1),
-            host("b", 2)
-        );
-        parse(&text, "p").unwrap()
-    }
-
-    fn interface(name: &str) -> Interface {
-        Interface { name: name.to_owned(), mtu: Some(1500), ..Interface::default() }
-    }
-
-    /// `eth0` with the address of the plan, its virtual function below it, and `docker0`, which the plan does not use.
-    fn snapshot() -> HostSnapshot {
-        let device = Device {
-            channels: Some(Channels { combined: (4, 8), ..Channels::default() }),
-            rings: Some(Rings { rx: (512, 4096), tx: (512, 4096) }),
-            coalescing: Some(Coalescing { rx_usecs: 8, adaptive_tx: true, ..Coalescing::default() }),
-            rss_entries: vec![32, 32],
-            receive_steering: vec![ReceiveSteering::default(); 2],
-            transmit_steering: vec![vec![0], vec![1]],
-            interrupts: vec![QueueInterrupt { number: 45, cores: vec![1], ..QueueInterrupt::default() }],
-            qdiscs: vec!["mq".to_owned(), "fq".to_owned()],
-            ..Device::default()
-        };
-        let eth0 = Interface {
-            speed_mbps: Some(10_000),
-            qdisc: Some("mq".to_owned()),
-            addresses: vec!["10.0.0.1".parse().unwrap()],
-            features_on: vec!["tx-tcp-segmentation".to_owned()],
-            device,
-            ..interface("eth0")
-        };
-        let vf = Interface { master: Some("eth0".to_owned()), ..interface("vf") };
-        let sysctls = [("net.ipv4.tcp_sack", "1"), (NO_SETTINGS[0], "reno cubic"), (NO_SETTINGS[1], "8")];
-        HostSnapshot {
-            kernel: Some("6.8".to_owned()),
-            build: Some("a1".to_owned()),
-            cores: 4,
-            processor: Some(Processor { governor: Some("performance".to_owned()), ..Processor::default() }),
-            kernel_settings: Some(kernel_settings("madvise", "on")),
-            interfaces: vec![eth0, vf, interface("docker0")],
-            sysctls: sysctls.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-            irqbalance: Some(false),
-            ..HostSnapshot::default()
-        }
-    }
-
-    fn kernel_settings(huge_pages: &str, smt: &str) -> KernelSettings {
-        let text = |text: &str| Some(text.to_owned());
-        KernelSettings {
-            transparent_huge_pages: text(huge_pages),
-            smt: text(smt),
-            ..KernelSettings::default()
-        }
-    }
-
-    fn changed(change: impl FnOnce(&mut HostSnapshot)) -> Vec<String> {
-        let mut now = snapshot();
-        change(&mut now);
-        changes(&plan(), &HostName::new("a").unwrap(), &snapshot(), &now)
-    }
-
-    #[test]
-    fn settings_that_bear_on_results_are_named_with_both_values() {
-        assert!(changed(|_| ()).is_empty());
-        let all = changed(|now| {
-            now.kernel = Some("6.9".to_owned());
-            now.build = Some("b2".to_owned());
-            now.cores = 2;
-            let governor = Some("powersave".to_owned());
-            now.processor = Some(Processor { governor, ..Processor::default() });
-            now.kernel_settings = Some(kernel_settings("always", "off"));
-            now.sysctls.insert("net.ipv4.tcp_sack".to_owned(), "0".to_owned());
-            now.interfaces[0].mtu = Some(1300);
-            now.interfaces[0].features_on = vec!["rx-gro".to_owned()];
-            now.interfaces[0].device.channels = Some(Channels { combined: (2, 8), ..Channels::default() });
-            now.interfaces[0].device.rings = Some(Rings { rx: (1024, 4096), tx: (512, 4096) });
-            now.interfaces[0].speed_mbps = Some(1_000);
-            let device = &mut now.interfaces[0].device;
-            device.qdiscs = vec!["tbf".to_owned()];
-            device.coalescing =
-                Some(Coalescing { rx_usecs: 64, tx_usecs: 9, adaptive_tx: true, ..Coalescing::default() });
-            device.rss_entries = vec![64, 0];
-            device.receive_steering[1] = ReceiveSteering { cores: vec![0, 2], flows: 4096 };
-            device.transmit_steering[1].clear();
-            device.interrupts[0].cores = vec![3];
-            now.interfaces[1].mtu = Some(1400);
-        });
-        assert_eq!(
-            all,
-            [
-                "kernel is 6.9 instead of 6.8",
-                "build of netduel is b2 instead of a1",
-                "number of cores online is 2 instead of 4",
-                "governor of the clock rate is powersave instead of performance",
-                "setting of transparent huge pages is always instead of madvise",
-                "SMT is off instead of on",
-                "net.ipv4.tcp_sack is 0 instead of 1",
-                "MTU of eth0 is 1300 instead of 1500",
-                "tx-tcp-segmentation of eth0 is off instead of on",
-                "rx-gro of eth0 is on instead of off",
-                "number of combined channels of eth0 is 2 instead of 4",
-                "number of descriptors of the receive ring of eth0 is 1024 instead of 512",
-                "qdisc of eth0 is tbf instead of mq, fq",
-                "rx-usecs of eth0 is 64 instead of 8",
-                "number of RSS entries of queue 0 of eth0 is 64 instead of 32",
-                "RPS of queue 1 of eth0 is 0,2 instead of off",
-                "RFS of queue 1 of eth0 is 4096 instead of 0",
-                "XPS of queue 1 of eth0 is off instead of 1",
-                "speed (Mbit/s) of eth0 is 1000 instead of 10000",
-                "core of interrupt 45 of eth0 is 3 instead of 1",
-                "MTU of vf is 1400 instead of 1500",
-            ]
-        );
-    }
-
-    #[test]
-    fn what_the_plan_does_not_use_may_change() {
-        let none = changed(|now| {
-            now.interfaces[2].mtu = Some(9000);
-            now.sysctls.insert(NO_SETTINGS[0].to_owned(), "reno cubic bbr".to_owned());
-            now.sysctls.insert(NO_SETTINGS[1].to_owned(), "12".to_owned());
-            now.interfaces[0].addresses.clear();
-            now.hostname = Some("other".to_owned());
-        });
-        assert!(none.is_empty(), "{none:?}");
-    }
-
-    #[test]
-    fn values_that_another_part_of_the_system_adapts_are_no_settings() {
-        let none = changed(|now| {
-            now.irqbalance = Some(true);
-            let device = &mut now.interfaces[0].device;
-            device.interrupts[0].cores = vec![3];
-            device.coalescing.as_mut().unwrap().tx_usecs = 64;
-            // The kernel did not list the tree; its root is the same.
-            device.qdiscs.clear();
-        });
-        assert!(none.is_empty(), "{none:?}");
-        let mut treated = plan();
-        let action = TreatmentAction::Mtu { interface: "eth0".to_owned(), mtu: 1400 };
-        treated.arms[0].treatments.push(Treatment { action, on: Side::Client });
-        let mut now = snapshot();
-        now.interfaces[0].device.interrupts[0].cores = vec![3];
-        let none = changes(&treated, &HostName::new("a").unwrap(), &snapshot(), &now);
-        assert!(none.is_empty(), "its device may have requested the interrupt anew: {none:?}");
-    }
-
-    #[test]
-    fn every_interface_counts_where_none_is_known_to_be_used() {
-        let then = HostSnapshot { interfaces: vec![interface("va")], ..HostSnapshot::default() };
-        let mut now = then.clone();
-        now.interfaces[0].mtu = Some(1300);
-        // The plan has no address of a host that it does not name.
-        let all = changes(&plan(), &HostName::new("c").unwrap(), &then, &now);
-        assert_eq!(all, ["MTU of va is 1300 instead of 1500"]);
-    }
-
-    #[test]
-    fn what_a_host_did_not_report_is_no_change() {
-        let none = changed(|now| {
-            now.sysctls.clear();
-            (now.kernel, now.build, now.processor, now.cores) = (None, None, None, 0);
-            now.interfaces[0].mtu = None;
-            now.interfaces[0].device.channels = None;
-            now.interfaces.remove(1);
-        });
-        assert!(none.is_empty(), "{none:?}");
-    }
-}
+mod tests;

@@ -133,6 +133,20 @@ fn run_ends_when_another_program_changes_a_host_and_its_block_is_repeated() {
 }
 
 #[test]
+fn virtual_function_that_is_gone_after_a_block_ends_the_run_unless_it_comes_back() {
+    let gone = format!("vf-gone-from={}", OF_THE_START + 1);
+    let mut script = Script::default().host("b", &[gone.as_str()]);
+    let text = run(&plan(FOUR_TRIALS), &mut script).unwrap_err().to_string();
+    assert!(text.contains("host b has other settings") && text.contains("vf is gone"), "{text}");
+    assert_eq!(attempts_of(&script.stored), [(0, 0), (0, 0), (1, 0), (1, 1)]);
+
+    let back = format!("vf-back-from={}", OF_THE_START + 4);
+    let mut script = Script::default().host("b", &[gone.as_str(), back.as_str()]);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
+    assert!(script.stored.iter().all(Trial::is_valid), "{:?}", reasons(&script.stored));
+}
+
+#[test]
 fn block_after_the_largest_attempt_has_no_number() {
     let mut whole = Script::default();
     run(&plan(FOUR_TRIALS), &mut whole).unwrap();
