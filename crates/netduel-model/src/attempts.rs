@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn block_is_complete_when_its_highest_attempt_has_every_slot() {
-        let trials = [
+        let trials = vec![
             trial(0, 0, 0, 1),
             trial(0, 1, 0, 2),
             // Superseded by one trial of the next attempt.

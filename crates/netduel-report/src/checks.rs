@@ -263,7 +263,7 @@ fn of_run_verdict(
     let cause = |place: &usize| {
         let one = comparison.differences.get(*place)?;
         let values = words::compare::in_runs(comparison, one);
-        Some(format!("may be the cause: {} ({values})", words::compare::difference(one)))
+        Some(format!("may be the cause: {} ({values})", one.subject()))
     };
     Some(Check {
         sides: format!("{}, {} against {}", subject.arm, comparison.label(verdict.run), comparison.label(0)),

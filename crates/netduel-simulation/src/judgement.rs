@@ -4,7 +4,7 @@ use netduel_control::launcher::AgentId;
 use netduel_control::peer::PeerError;
 use netduel_model::ids::HostName;
 
-use crate::fault::Fault;
+use crate::fault::{CoordinatorFault, Fault};
 use crate::world::{MS, World};
 
 impl World {
@@ -46,9 +46,17 @@ impl World {
             drop(truth);
             return self.broken(what);
         }
+        // The user who ends a run does not wait for a new agent: it has changed nothing before its first trial.
+        let is_interrupt = |(_, fault): &(u64, Fault)| {
+            matches!(fault, Fault::Coordinator { fault: CoordinatorFault::Interrupt, .. })
+        };
+        let may_leave_new_agents = truth.hit.iter().any(is_interrupt);
         drop(truth);
         let is_healthy = agent.session.is_some() && !agent.is_cut && !agent.is_hampered;
-        if is_healthy && let Some(awaited) = agent.outstanding.has_time(self.now_ns) {
+        if is_healthy
+            && let Some(awaited) = agent.outstanding.has_time(self.now_ns)
+            && !(may_leave_new_agents && awaited == "describe")
+        {
             let what =
                 format!("agent {id} on {} is given up, although it has time for {awaited}", agent.host);
             self.broken(what);

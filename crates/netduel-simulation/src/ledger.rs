@@ -55,8 +55,8 @@ pub struct Ledger {
     next_serial: Serial,
     /// The blocks that earlier parts began.
     begun: BTreeMap<u32, Option<u32>>,
-    /// Whether a host was not compared at the end of a block, so that this part of the run ends with an error.
-    must_fail: bool,
+    /// The block at whose end a host was not compared, so that this part of the run ends with an error.
+    uncompared: Option<u32>,
     upcoming: Vec<Slot>,
     current: Option<Current>,
     started_after_interrupt: u32,
@@ -103,7 +103,7 @@ impl Ledger {
             interrupted_ns: None,
             next_serial: 1,
             begun: BTreeMap::new(),
-            must_fail: false,
+            uncompared: None,
             upcoming: Vec::new(),
             current: None,
             started_after_interrupt: 0,
@@ -120,7 +120,7 @@ impl Ledger {
     /// Begins a part.
     pub fn begin_part(&mut self) {
         self.stored_before = self.stored.len();
-        (self.begun, self.must_fail) = (begun_blocks(&self.stored, self.per_block()), false);
+        (self.begun, self.uncompared) = (begun_blocks(&self.stored, self.per_block()), None);
         let complete = self.complete_blocks();
         self.upcoming = (0..self.setting.plan.design.blocks_max)
             .filter(|block| !complete.contains(block))
@@ -250,12 +250,12 @@ impl Ledger {
         let is_last = trial.slot.position as usize + 1 == self.per_block() && !self.setting.is_quick;
         let is_failed = matches!(trial.validity, Validity::Failed { .. }) && trial.client.is_none();
         if is_last && is_failed && trial.attempt == attempt + 1 {
-            self.must_fail = true;
+            self.uncompared = Some(trial.slot.block);
         } else if trial.attempt != attempt {
             truth.broken(format!("{:?} is stored as attempt {}, not {attempt}", trial.slot, trial.attempt));
         } else if is_last {
             let since_ns = self.current.as_ref().map_or(0, |current| current.started_ns);
-            self.must_fail = truth.has_undescribed_host(since_ns);
+            self.uncompared = truth.has_undescribed_host(since_ns).then_some(trial.slot.block);
         }
     }
 
@@ -292,8 +292,12 @@ impl Ledger {
                         self.stored_end, self.unshown
                     ));
                 }
-                if self.must_fail && !matches!(end, RunEnd::Failed { .. } | RunEnd::Interrupted) {
-                    truth.broken(format!("the run ends as {end:?}, and a host was not compared at its end"));
+                if let Some(block) = self.uncompared
+                    && !matches!(end, RunEnd::Failed { .. } | RunEnd::Interrupted)
+                {
+                    truth.broken(format!(
+                        "the run ends as {end:?}, and a host was not compared after block {block}"
+                    ));
                 }
                 self.end = Some(end.clone());
             }
@@ -312,8 +316,8 @@ impl Ledger {
         if self.events_running {
             truth.broken(format!("{slot:?} starts while the lab's events go on"));
         }
-        if self.must_fail {
-            truth.broken(format!("{slot:?} starts after a block at whose end a host was not compared"));
+        if let Some(block) = self.uncompared {
+            truth.broken(format!("{slot:?} starts, and a host was not compared after block {block}"));
         }
         let design = &self.setting.plan.design;
         // A block that an earlier part began, or one before it, is run in any case.

@@ -311,6 +311,10 @@ impl<'a> Conductor<'a> {
             if gone.is_empty() {
                 return Ok(());
             }
+            // An interrupt while agents were lost: new ones would have nothing to do.
+            if self.hosts.clock.interrupted() {
+                return Err(TrialError::Interrupted);
+            }
             if !self.policy.restarts_agents() || gone.iter().any(|host| self.restarted.contains(host)) {
                 return Err(error);
             }

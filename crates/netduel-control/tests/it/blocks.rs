@@ -199,16 +199,13 @@ fn block_whose_last_trial_lost_an_agent_is_compared_when_it_is_restarted() {
         let words: Vec<&str> = change.iter().map(String::as_str).collect();
         let mut script = Script::default().host("a", &["die-undo", &once(&marker)]).host("b", &words);
         let result = run(&one, &mut script);
-        match change {
-            None => {
-                assert_eq!(result.unwrap(), RunEnd::BlockLimitReached);
-                assert!(script.stored.len() == 1 && script.stored[0].is_valid());
-            }
-            Some(_) => {
-                let text = result.unwrap_err().to_string();
-                assert!(text.contains("host b has other settings"), "{text}");
-                assert_does_not_count(&script.stored, 0);
-            }
+        if change.is_some() {
+            let text = result.unwrap_err().to_string();
+            assert!(text.contains("host b has other settings"), "{text}");
+            assert_does_not_count(&script.stored, 0);
+        } else {
+            assert_eq!(result.unwrap(), RunEnd::BlockLimitReached);
+            assert!(script.stored.len() == 1 && script.stored[0].is_valid());
         }
     }
 }

@@ -243,7 +243,7 @@ mod tests {
     fn interfaces_that_the_plan_leaves_out_are_those_of_the_network_of_the_arm() {
         let plan = plan(
             "{ queues = 1 }",
-            "{ offload = \"tso\", value = \"off\" }, { sysctl = \"a.b\", value = \"1\" }",
+            "{ offload = \"tso\", value = \"off\" }, { sysctl = \"net.a.b\", value = \"1\" }",
         );
         let words = plan.arms[0].treatments[0].action.words();
         assert_eq!(words, "1 queue on the NIC in the arm's network");
@@ -252,7 +252,7 @@ mod tests {
             let events = |name: &str| vec![Some(name.to_owned()); 2];
             let queues = vec![(format!("1 queue on {synthetic}"), Side::Both)];
             assert_eq!(changed(&arms[0]), (queues, events(synthetic)));
-            let others = [format!("tso of {accelerated} off"), "a.b = 1".to_owned()];
+            let others = [format!("tso of {accelerated} off"), "net.a.b = 1".to_owned()];
             let others: Vec<(String, Side)> = others.into_iter().map(|words| (words, Side::Both)).collect();
             assert_eq!(changed(&arms[1]), (others, events(accelerated)));
         }

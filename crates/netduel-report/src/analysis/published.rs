@@ -11,8 +11,8 @@ use netduel_model::published::{Figure, Measure, Packets, Publication, figures, p
 use netduel_model::workload::WorkUnit;
 use netduel_stats::paired::{self, Estimate};
 
+use super::sizes::common_size;
 use super::{Analysis, ArmAnalysis, ArmPackets, ArmValues, MetricAnalysis, WorkloadAnalysis};
-use crate::words;
 
 /// A run beside the figures.
 #[derive(Debug, Clone, Copy)]
@@ -193,7 +193,7 @@ struct Found<'a> {
 fn found<'a>(figure: Published, runs: &[OwnRun<'a>]) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (position, run) in runs.iter().enumerate() {
-        let size = words::common_size(run.analysis);
+        let size = common_size(run.analysis);
         for workload in &run.analysis.workloads {
             for arm in &workload.arms {
                 let Some(metric) = figure.metric_of(*run, workload, arm) else { continue };

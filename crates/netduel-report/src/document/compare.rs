@@ -157,7 +157,7 @@ fn differences(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Ve
     let row = |(place, one): (usize, &Difference)| {
         let number = numbers.iter().find(|(own, _)| *own == place).map(|(_, number)| *number);
         let mark = number.map_or(Cell::Absent, |number| words::marks(&[number]).into());
-        let head: [Cell; 2] = [texts::difference(one).into(), texts::aspect(one.aspect).into()];
+        let head: [Cell; 2] = [one.subject().into(), texts::aspect(one.aspect).into()];
         let values = one.values.iter().map(|value| value.clone().map_or(Cell::Absent, Cell::Text));
         head.into_iter().chain(values).chain([mark]).collect::<Vec<Cell>>()
     };

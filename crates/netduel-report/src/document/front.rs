@@ -6,8 +6,8 @@ use netduel_model::run::Run;
 
 use super::accent::Accent;
 use super::cover::{Cover, is_image};
-use crate::analysis::Analysis;
 use crate::analysis::compare::{ComparedRun, RunComparison};
+use crate::analysis::{Analysis, sizes};
 use crate::words;
 
 /// The cover of a run.
@@ -21,7 +21,7 @@ pub(super) fn cover(run: &Run, analysis: &Analysis, author: &Publication) -> Cov
     ];
     let hosts: Vec<&str> = header.plan.hosts.keys().map(netduel_model::ids::HostName::as_str).collect();
     facts.push(("Hosts".to_owned(), words::listed(&hosts)));
-    facts.extend(joined("Size", &words::sizes(analysis)));
+    facts.extend(joined("Size", &sizes(analysis)));
     facts.extend(joined("NIC", &words::nic_products(analysis)));
     facts.extend(joined("Region", &regions(analysis)));
     facts.push(("Program".to_owned(), header.program.clone()));
@@ -42,7 +42,7 @@ pub(super) fn of_comparison(comparison: &RunComparison<'_>, author: &Publication
         ("Runs", labelled(&|run| run.header.id.to_string())),
         ("Dates", labelled(&|run| words::date(run.header.started_unix_ms))),
         ("Hosts", each(&|run| run.header.plan.hosts.keys().map(ToString::to_string).collect())),
-        ("Size", each(&|run| words::sizes(run.analysis))),
+        ("Size", each(&|run| sizes(run.analysis))),
         ("NIC", each(&|run| words::nic_products(run.analysis))),
         ("Region", each(&|run| regions(run.analysis))),
         ("Program", each(&|run| vec![run.header.program.clone()])),

@@ -5,7 +5,7 @@ use netduel_stats::summary;
 use super::block::{Block, FactGroup, Scope, Section, list};
 use super::table::{Cell, Column, Table};
 use super::{sweep, testpmd};
-use crate::analysis::{Analysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis, common_size};
 use crate::words;
 
 /// Rates and loss at both ends of each arm; empty for workloads that do not measure packets.
@@ -54,7 +54,7 @@ pub(super) fn page(analysis: &Analysis) -> Option<Section> {
     if workloads.is_empty() {
         return None;
     }
-    let size = words::common_size(analysis);
+    let size = common_size(analysis);
     let mut blocks = vec![Block::Heading("Test".to_owned())];
     let tests = workloads.iter().map(|workload| FactGroup {
         rows: vec![(workload.name.to_string(), words::test_description(workload).join(" "))],

@@ -8,7 +8,7 @@ use netduel_stats::summary;
 use super::block::{Block, Scope, Section};
 use super::table::{Cell, Column, Table};
 use crate::analysis::published::is_about;
-use crate::analysis::{Analysis, ArmAnalysis, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmAnalysis, WorkloadAnalysis, common_size};
 use crate::words;
 
 /// The column of shares.
@@ -26,7 +26,7 @@ fn shown(analysis: &Analysis, size: Option<&str>) -> (Vec<&'static Figure>, Vec<
 
 /// The publications of the figures that the section shows, each once.
 pub(super) fn sources(analysis: &Analysis) -> Vec<String> {
-    let (figures, rates) = shown(analysis, words::common_size(analysis).as_deref());
+    let (figures, rates) = shown(analysis, common_size(analysis).as_deref());
     let publications =
         figures.iter().map(|figure| figure.publication).chain(rates.iter().map(|rate| rate.publication));
     let mut sources: Vec<String> = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn sources(analysis: &Analysis) -> Vec<String> {
 
 /// The figures; absent when none is known for the size or named by the plan.
 pub fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
-    let size = words::common_size(analysis);
+    let size = common_size(analysis);
     let (figures, rates) = shown(analysis, size.as_deref());
     let mut table = Table::new(vec![
         Column::key("published for"),

@@ -6,7 +6,7 @@ use netduel_model::size;
 
 use super::block::{Block, Scope, Section, Style, Text, list};
 use super::{levels, markup, published as figures};
-use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis, sizes};
 use crate::words::{self, Tone};
 use netduel_model::published;
 
@@ -220,7 +220,7 @@ fn bottlenecks(analysis: &Analysis) -> Vec<String> {
 /// Sources: published figures of the hosts' sizes, and the standards of the methods that the run used; absent without any.
 pub(super) fn references(analysis: &Analysis) -> Option<Section> {
     let mut items: Vec<Text> = Vec::new();
-    for name in words::sizes(analysis) {
+    for name in sizes(analysis) {
         items.extend(size::named(&name).map(|size| {
             Text::from(format!("Network bandwidth of {}: ", size.name)).and(size.source(), page(&size.page))
         }));

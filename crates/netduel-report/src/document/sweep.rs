@@ -5,7 +5,7 @@ use super::chart::{Chart, Figure, Plot};
 use super::metric_plots::in_words;
 use super::scale::{Scaled, number, scaled_packets};
 use super::table::{Cell, Column, Table};
-use crate::analysis::{Analysis, Sweep, SweepPoint, SweptBy};
+use crate::analysis::{Analysis, Sweep, SweepPoint, SweptBy, common_size};
 
 /// A bar for each point of a sweep, with the table of its numbers.
 pub(super) fn figure(sweep: &Sweep, analysis: &Analysis) -> Figure {
@@ -60,7 +60,7 @@ fn table(sweep: &Sweep, what: &str, scale: Scaled) -> Table {
 
 /// Published rates for the machine size of a run: frame size, bytes, and packets per second received.
 fn published(sweep: &Sweep, analysis: &Analysis) -> Option<(u32, f64)> {
-    let size = crate::words::common_size(analysis)?;
+    let size = common_size(analysis)?;
     let figures = netduel_model::published::packets_of_size(&size);
     let figure =
         figures.iter().find(|figure| sweep.points.iter().any(|point| point.frame == figure.frame))?;

@@ -5,6 +5,7 @@ use netduel_model::bed::RunBed;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Launch, Pair, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
+use netduel_model::units::plural;
 use netduel_model::workload::Role;
 
 use crate::findings::{Finding, HostContext, PairContext, Severity, of_bed, of_host, of_pair};
@@ -152,7 +153,7 @@ impl Inspection {
     pub fn counted(&self, at_least: Severity) -> String {
         let count = |severity: Severity| {
             let count = self.findings().filter(|(_, finding)| finding.severity == severity).count();
-            (severity <= at_least && count > 0).then(|| words::plural(count, severity.word()))
+            (severity <= at_least && count > 0).then(|| plural(count, severity.word()))
         };
         let counts: Vec<String> =
             [Severity::Problem, Severity::Warning, Severity::Note].into_iter().filter_map(count).collect();

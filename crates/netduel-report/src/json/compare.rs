@@ -370,7 +370,7 @@ impl RunDifference {
         };
         Self {
             aspect: one.aspect,
-            text: words::compare::difference(one),
+            text: one.subject(),
             host,
             arm,
             workload,

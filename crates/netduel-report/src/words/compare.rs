@@ -8,7 +8,7 @@ use super::verdict::{LOWER_BOUNDS, amount, effect, not_comparable};
 use super::{ended, marks, published_rule, question, treatment, trials, warnings, workload};
 use crate::analysis::Withheld;
 use crate::analysis::compare::{
-    Aspect, ComparedRun, Difference, Owner, Reason, RunComparison, RunVerdict, Unmatched,
+    Aspect, ComparedRun, Difference, Reason, RunComparison, RunVerdict, Unmatched,
 };
 
 /// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `no difference beyond 5 %`, `inconclusive: too few values (3 and 8)`.
@@ -92,15 +92,6 @@ pub fn rules(comparison: &RunComparison<'_>) -> Vec<(&'static str, String)> {
     of_runs.into_iter().filter(|_| comparison.is_of_runs()).chain(published).collect()
 }
 
-/// What a difference is about: `kernel of host a`.
-pub fn difference(one: &Difference) -> String {
-    match &one.owner {
-        Owner::Run => one.fact.clone(),
-        Owner::Host(host) => format!("{} of host {host}", one.fact),
-        Owner::Workload(arm, workload) => format!("{} of {workload} on {arm}", one.fact),
-    }
-}
-
 /// The kind of a difference.
 pub fn aspect(aspect: Aspect) -> &'static str {
     match aspect {
@@ -138,7 +129,7 @@ pub fn explanations(comparison: &RunComparison<'_>) -> Vec<String> {
         Some(format!(
             "{} {} ({}): may be the cause of the verdicts with this mark",
             marks(&[number]),
-            difference(one),
+            one.subject(),
             in_runs(comparison, one)
         ))
     };

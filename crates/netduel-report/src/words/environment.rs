@@ -8,7 +8,7 @@ use netduel_model::workload::{Role, UdpStream, Workload};
 use super::host::{bytes, caches, interface as interface_words, place};
 use super::metric::packet_rate;
 use super::text::{plain, ranges};
-use crate::analysis::{Analysis, PacketSpread, WorkloadAnalysis};
+use crate::analysis::{Analysis, PacketSpread, WorkloadAnalysis, size_of};
 use crate::findings::{self, accelerations, queue_count};
 
 /// A fact of each host, in the order of the hosts; `None` where it is unknown.
@@ -17,31 +17,6 @@ pub type EnvironmentRow = (&'static str, Vec<Option<String>>);
 /// The heading of each column: the name of the host.
 pub fn environment_hosts(analysis: &Analysis) -> Vec<String> {
     analysis.inspection.hosts.iter().map(|host| plain(&host.name)).collect()
-}
-
-/// The machine size that the hosts of a run have in common, from the plan or the cloud.
-pub fn common_size(analysis: &Analysis) -> Option<String> {
-    let mut sizes =
-        analysis.inspection.hosts.iter().map(|host| size_of(analysis, &host.name, &host.snapshot));
-    let first = sizes.next()??;
-    sizes.all(|size| size.as_deref() == Some(first.as_str())).then_some(first)
-}
-
-fn size_of(analysis: &Analysis, name: &str, host: &HostSnapshot) -> Option<String> {
-    let planned = analysis.plan.hosts.iter().find(|(own, _)| own.as_str() == name);
-    planned
-        .and_then(|(_, host)| host.size.clone())
-        .or_else(|| host.cloud.as_ref().and_then(|cloud| cloud.size.clone()))
-}
-
-/// The sizes of the hosts, each once, in the order of the hosts.
-pub fn sizes(analysis: &Analysis) -> Vec<String> {
-    let hosts = analysis.inspection.hosts.iter();
-    let mut sizes: Vec<String> =
-        hosts.filter_map(|host| size_of(analysis, &host.name, &host.snapshot)).collect();
-    let mut seen = std::collections::BTreeSet::new();
-    sizes.retain(|size| seen.insert(size.clone()));
-    sizes
 }
 
 /// The environment: a row for each fact that is known of at least one host.

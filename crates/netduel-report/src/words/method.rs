@@ -105,7 +105,8 @@ mod tests {
             "one is the baseline",
             "2 trials in random order",
             "99 %",
-            "at most 5 % (Holm)",
+            "any false difference in the run is at most 5 %",
+            "(Holm)",
             "2.5 %",
         ] {
             assert!(words.contains(part), "no {part} in {words}");

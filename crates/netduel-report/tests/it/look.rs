@@ -60,9 +60,10 @@ const FAULTS: &str = r#"(() => {
   };
   const contrast = (a, b) => { const [x, y] = [light(a), light(b)]; return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); };
   const behind = (element) => {
+    // What no element paints is white: paper, and a page without a colour of its own.
     const colours = [];
     for (let one = element; one; one = one.parentElement) colours.unshift(view.getComputedStyle(one).backgroundColor);
-    return colours;
+    return ["white", ...colours];
   };
   const seen = new Set();
   let checked = 0;

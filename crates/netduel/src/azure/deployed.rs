@@ -50,15 +50,14 @@ pub fn choose(
     how: &str,
 ) -> Result<(Group, Tags), Failure> {
     let failed = |error: BedError| failed(doing, error);
-    let group = match name {
-        Some(name) => groups::find(az, name, subscription).map_err(failed)?.ok_or_else(|| {
+    let group = if let Some(name) = name {
+        groups::find(az, name, subscription).map_err(failed)?.ok_or_else(|| {
             let (bed, subscription) = (name.to_owned(), subscription.name.clone());
             failed(BedError::NoBed { bed, subscription })
-        })?,
-        None => {
-            let beds = groups::list(az, subscription).map_err(|error| failed(error.into()))?;
-            only(beds, subscription, how)?
-        }
+        })?
+    } else {
+        let beds = groups::list(az, subscription).map_err(|error| failed(error.into()))?;
+        only(beds, subscription, how)?
     };
     // A group that was found has the tag.
     let tags =

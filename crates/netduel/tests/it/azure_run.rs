@@ -13,16 +13,16 @@ use crate::support::{Bench, Finished, PACED, UnderWay};
 use crate::vms::{Vms, assert_names, move_to_physical_host, program, with_room_for_vms};
 
 /// A folder with `az`, a bed, a plan, and sshds where the test needs them.
-struct Scene {
+pub struct Scene {
     /// They end before their folder is removed.
     vms: Option<Vms>,
-    bench: Bench,
+    pub bench: Bench,
     answers: Map<String, Value>,
 }
 
 /// Runs a test with the VMs; says so where it cannot run.
 #[track_caller]
-fn with_vms(test: &str, body: impl FnOnce(&mut Scene)) {
+pub fn with_vms(test: &str, body: impl FnOnce(&mut Scene)) {
     with_room_for_vms(test, || {
         let mut scene = Scene::new();
         scene.vms = Some(Vms::start(&scene.bench));
@@ -88,7 +88,7 @@ blocks_max = 2
 "#;
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut scene = Self { vms: None, bench: Bench::new(), answers: Map::new() };
         for folder in ["bin", "tmp"] {
             fs::create_dir(scene.bench.path().join(folder)).unwrap();
@@ -109,11 +109,11 @@ impl Scene {
         scene
     }
 
-    fn at(&self, name: &str) -> String {
+    pub fn at(&self, name: &str) -> String {
         self.bench.path().join(name).display().to_string()
     }
 
-    fn answer(&mut self, start: &str, answer: Value) {
+    pub fn answer(&mut self, start: &str, answer: Value) {
         self.answers.insert(start.to_owned(), answer);
         fs::write(self.at("answers.json"), Value::Object(self.answers.clone()).to_string()).unwrap();
     }
@@ -126,18 +126,18 @@ impl Scene {
         command
     }
 
-    fn run(&self, words: &[&str]) -> Finished {
+    pub fn run(&self, words: &[&str]) -> Finished {
         Finished::from(self.netduel(words).output().unwrap())
     }
 
     /// Writes a plan with an arm in a network that the bed does not have. Its name is that of the file.
-    fn misfit(&self, file: &str) {
+    pub fn misfit(&self, file: &str) {
         let name = format!("\"{}\"", file.trim_end_matches(".toml"));
         let plan = PLAN.replace("\"networks\"", &name).replace("network = \"accelerated\"", "");
         fs::write(self.at(file), plan + PACED).unwrap();
     }
 
-    fn calls(&self) -> String {
+    pub fn calls(&self) -> String {
         fs::read_to_string(self.at("calls")).unwrap_or_default()
     }
 
@@ -152,7 +152,7 @@ impl Scene {
     }
 
     /// Creates the bed, as a user would.
-    fn up(&self) {
+    pub fn up(&self) {
         self.run(&["azure", "up", "x.toml", "--ssh-from", "192.0.2.1/32"]).expect_code(0);
     }
 }
@@ -360,144 +360,4 @@ fn start_of_vms_that_exceeds_the_budget_of_the_bed_is_refused() {
         ],
     );
     assert!(!scene.calls().contains("vm start"), "{}", scene.calls());
-}
-
-#[test]
-fn several_plans_run_one_after_the_other_with_a_report_each() {
-    with_vms("azure_run::several_plans_run_one_after_the_other_with_a_report_each", |scene| {
-        scene.up();
-        let plan = format!("{PLAN}{PACED}");
-        fs::write(scene.at("second.toml"), plan.replace("\"networks\"", "\"second.plan\"")).unwrap();
-        // This one cannot run: its folder on the host is a file.
-        let broken = plan
-            .replace("\"networks\"", "\"broken\"")
-            .replace("bed = \"vm1\"", "bed = \"vm1\"\nfolder = \"/dev/null/x\"");
-        fs::write(scene.at("broken.toml"), broken).unwrap();
-        let words = [
-            "azure",
-            "run",
-            "plan.toml",
-            "broken.toml",
-            "second.toml",
-            "--bed",
-            "x.toml",
-            "--out",
-            "reports",
-        ];
-        let run = scene.run(&words).expect_code(3).stderr;
-        assert_names(
-            &run,
-            &[
-                "plan 1 of 3: plan.toml",
-                "netduel: broken.toml: ",
-                "the folder cannot be made",
-                "1 of 3 plans failed: broken.toml",
-            ],
-        );
-        for name in ["networks", "second.plan"] {
-            assert!(Path::new(&scene.at(&format!("reports/{name}/report.html"))).exists(), "{name}");
-        }
-        let json = scene.run(&["azure", "run", "plan.toml", "second.toml", "--json"]).expect_code(2);
-        assert_names(&json.stderr, &["name one plan with --json"]);
-        scene.bench.assert_nothing_left();
-    });
-}
-
-#[test]
-fn plans_that_do_not_fit_the_bed_are_skipped_and_the_others_run() {
-    with_vms("azure_run::plans_that_do_not_fit_the_bed_are_skipped_and_the_others_run", |scene| {
-        scene.up();
-        scene.misfit("first.toml");
-        let words = ["azure", "run", "first.toml", "plan.toml", "--out", "reports"];
-        let run = scene.run(&words).expect_code(0).stderr;
-        assert_names(
-            &run,
-            &["skipped: first.toml does not fit the bed: the arm accelerated uses the network test"],
-        );
-        assert!(!run.contains("plans failed"), "{run}");
-        let report = |name: &str| Path::new(&scene.at(&format!("reports/{name}/report.html"))).exists();
-        assert!(report("networks") && !report("first"), "{run}");
-        scene.bench.assert_nothing_left();
-    });
-}
-
-#[test]
-fn several_plans_of_which_none_fits_the_bed_are_refused() {
-    let scene = Scene::new();
-    fs::write(scene.at("exists"), "").unwrap();
-    for file in ["first.toml", "second.toml"] {
-        scene.misfit(file);
-    }
-    let words = ["azure", "run", "first.toml", "second.toml", "--bed", "x"];
-    let error = scene.run(&words).expect_code(2).stderr;
-    assert_names(
-        &error,
-        &[
-            "skipped: first.toml does not fit",
-            "skipped: second.toml does not fit",
-            "none of the 2 plans fits the bed x",
-        ],
-    );
-    scene.bench.assert_nothing_left();
-}
-
-#[test]
-fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
-    let scene = Scene::new();
-    fs::write(scene.at("exists"), "").unwrap();
-    scene.misfit("other.toml");
-    let error = scene.run(&["azure", "run", "other.toml", "--bed", "x"]).expect_code(2).stderr;
-    assert_names(
-        &error,
-        &[
-            "other.toml does not fit the bed",
-            "the arm accelerated uses the network test",
-            "synthetic, accelerated",
-        ],
-    );
-    let checked = scene.run(&["plan", "check", "other.toml", "--bed", "x.toml"]).expect_code(2).stderr;
-    assert_names(&checked, &["the arm accelerated uses the network test"]);
-    let checked = scene.run(&["plan", "check", "plan.toml", "--bed", "x.toml"]).expect_code(0).stdout;
-    assert_names(&checked, &["vm1, vm2 in synthetic, accelerated; the bed x has them"]);
-    let unknown = scene.run(&["plan", "check", "plan.toml"]).expect_code(0).stdout;
-    assert_names(&unknown, &["not known without --bed", "vm1 of a bed, reached by ssh as root"]);
-    // Without a bed there is nothing to connect to.
-    let without = scene.run(&["run", "plan.toml"]).expect_code(3).stderr;
-    assert_names(&without, &["netduel azure run"]);
-    let local = "name = \"x\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n[[arms]]\nname = \"one\"\nclient = \"a\"\n\
-                 server = \"b\"\n[design]\naa = true\n";
-    fs::write(scene.at("local.toml"), format!("{local}{PACED}")).unwrap();
-    let error = scene.run(&["azure", "run", "local.toml"]).expect_code(2).stderr;
-    assert_names(&error, &["no host with `bed`", "netduel run local.toml"]);
-    scene.bench.assert_nothing_left();
-}
-
-#[test]
-fn plan_on_a_nic_that_is_not_attached_is_refused() {
-    let mut scene = Scene::new();
-    fs::write(scene.at("exists"), "").unwrap();
-    let mut nics = interfaces(false);
-    nics[3]["virtualMachine"] = Value::Null;
-    scene.answer("network nic list", prints(&nics));
-    let error = scene.run(&["azure", "run", "plan.toml", "--bed", "x"]).expect_code(2).stderr;
-    assert_names(
-        &error,
-        &["plan.toml does not fit the bed", "the NIC vm2-accelerated of the VM vm2 is not attached"],
-    );
-    scene.bench.assert_nothing_left();
-}
-
-#[test]
-fn bed_is_the_only_one_or_the_named_one() {
-    let mut scene = Scene::new();
-    let group = |name: &str| json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": { "netduel": name, "netduel-created": "1795343407" } });
-    scene.answer("group list", prints(&json!([group("x"), group("y")])));
-    let error = scene.run(&["azure", "run", "plan.toml"]).expect_code(2).stderr;
-    assert_names(&error, &["the subscription fake has x, y", "--bed"]);
-    scene.answer("group list", prints(&json!([])));
-    let error = scene.run(&["azure", "run", "plan.toml"]).expect_code(12).stderr;
-    assert_names(&error, &["there is none in the subscription fake", "netduel azure up"]);
-    let error = scene.run(&["azure", "run", "plan.toml", "--bed", "x"]).expect_code(12).stderr;
-    assert_names(&error, &["there is no bed x"]);
-    assert!(!scene.calls().contains("vm list"), "{}", scene.calls());
 }

@@ -83,5 +83,5 @@ fn history_has_the_earlier_runs_of_the_plan_with_the_notes() {
     let refused = bench.run(["history", "--metric", "speed"]).expect_code(2);
     assert!(refused.stderr.contains("metrics: throughput"), "{}", refused.stderr);
     let refused = bench.run(["history", "--out", "history.csv"]).expect_code(2);
-    assert!(refused.stderr.contains("use text, html, md or json"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("use text, html, pdf, md or json"), "{}", refused.stderr);
 }

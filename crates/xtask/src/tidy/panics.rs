@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn other_calls_tests_and_tools_are_not_reported() {
         let text = "//! Says println!() only.\nfn a() { writeln!(out, \"print!\"); Builder::new().spawn(f); env::args_os() }\n\
-                    #[cfg(test)]\nmod tests { fn b() { thread::spawn(f); println!() } }\n";
+                    #[cfg(test)]\nmod tests {\nfn b() { thread::spawn(f); println!() }\n}\n";
         assert_eq!(lines("crates/netduel/src/a.rs", text), [0; 0]);
         for path in ["crates/netduel/tests/it/a.rs", "crates/xtask/src/a.rs", "crates/netduel/src/a/tests.rs"]
         {

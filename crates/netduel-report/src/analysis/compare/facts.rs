@@ -88,6 +88,18 @@ pub struct Difference {
     pub values: Vec<Option<String>>,
 }
 
+impl Difference {
+    /// Whose fact it is and which: `kernel of host a`.
+    pub fn subject(&self) -> String {
+        let fact = &self.fact;
+        match &self.owner {
+            Owner::Run => fact.clone(),
+            Owner::Host(host) => format!("{fact} of host {host}"),
+            Owner::Workload(arm, workload) => format!("{fact} of {workload} on {arm}"),
+        }
+    }
+}
+
 /// A fact of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {

@@ -26,8 +26,6 @@ pub use matching::{Reason, Unmatched};
 
 use matching::Match;
 
-use crate::words;
-
 /// Runs set against each other.
 #[derive(Debug, Clone)]
 pub struct RunComparison<'a> {
@@ -324,6 +322,6 @@ pub(crate) fn changed_facts(before: &RunFacts, after: &RunFacts) -> Vec<String> 
     };
     differences
         .filter(|one| one.aspect.may_change_values())
-        .map(|one| format!("{} ({} to {})", words::compare::difference(&one), value(&one, 0), value(&one, 1)))
+        .map(|one| format!("{} ({} to {})", one.subject(), value(&one, 0), value(&one, 1)))
         .collect()
 }

@@ -4,7 +4,7 @@ use netduel_model::ids::{ArmName, RunId};
 use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
-use netduel_model::trial::Validity;
+use netduel_model::trial::{Slot, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 use netduel_model::workload::Role;
@@ -52,7 +52,7 @@ fn state(run: &Run, blocks: u32) -> State {
         apply(&mut state, Event::BlockFinished { block });
     }
     if let Some(next) = first.first() {
-        let slot = netduel_model::trial::Slot { block: blocks, ..next.slot.clone() };
+        let slot = Slot { block: blocks, ..next.slot.clone() };
         apply(&mut state, Event::TrialStarted { slot, duration_ns: 10 * S });
         for step in 1..8_u64 {
             let figures = LiveFigures {
@@ -252,14 +252,25 @@ fn live_figures_are_replaced_and_events_are_kept_in_their_order() {
 #[test]
 fn resumed_run_shows_the_trials_of_its_complete_blocks() {
     let run = recorded("2-real-treatments");
-    let per_block = run.header.plan.trials_per_block();
-    let mut earlier: Vec<Trial> = run.trials.iter().filter(|trial| trial.slot.block < 2).cloned().collect();
+    let plan = &run.header.plan;
+    let per_block = plan.trials_per_block();
+    let arms = plan.arms.iter().map(|arm| &arm.name);
+    let kinds = arms.flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
+    let slots = (0..2).flat_map(|block| {
+        kinds.clone().zip(0..).map(move |((arm, workload), position)| Slot {
+            block,
+            position,
+            arm: arm.clone(),
+            workload: workload.clone(),
+        })
+    });
+    let mut earlier: Vec<Trial> =
+        slots.map(|slot| Trial { slot, ..run.trials.first().expect("a trial").clone() }).collect();
     // The run was interrupted in its second block.
     earlier.pop();
-    let mut state = State::new(&run.header.plan, earlier);
+    let mut state = State::new(plan, earlier);
     let id = RunId::new("x").expect("a name");
     state.apply(&Event::RunStarted { id, trials_max: 4 * per_block, trials_done: per_block }, 0);
-    let first = run.trials.iter().filter(|trial| trial.slot.block == 0).count();
-    assert_eq!(state.marks.len(), first, "the second block is repeated");
+    assert_eq!(state.marks.len(), per_block as usize, "the second block is repeated");
     assert_eq!(state.done, per_block);
 }
