@@ -178,6 +178,8 @@ pub struct SshHost {
 impl SshHost {
     /// The folder of the program on the host when the plan names none.
     pub const FOLDER: &str = "~/.cache/netduel";
+    /// The folders that [`SshHost::is_folder`] allows, in words.
+    pub const FOLDERS_ALLOWED: &str = "a path that begins with / or ~/";
 
     /// With the settings of the user's ssh configuration.
     pub fn of(host: &str) -> Self {
@@ -187,6 +189,11 @@ impl SshHost {
     /// The folder of the program on the host.
     pub fn folder(&self) -> &str {
         self.folder.as_deref().unwrap_or(Self::FOLDER)
+    }
+
+    /// Whether a word names a folder of the host, wherever the login shell starts.
+    pub fn is_folder(word: &str) -> bool {
+        (word.starts_with('/') || word.starts_with("~/")) && !word.contains(char::is_control)
     }
 
     /// Whether ssh takes a word as a destination or user, and not as an option or a part of a shell's command. OpenSSH expands both in

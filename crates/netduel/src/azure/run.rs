@@ -162,7 +162,8 @@ fn run_one(
     let Planned { path, text, plan, output } = planned;
     let store = writable_store(&args.outcome.store)?;
     let plan = plan.on_bed(&bed).map_err(|faults| misfit(&path, &faults))?;
-    let mut ssh = SshHosts::new(&args.remote_program.remote_program, output.quiet);
+    let remote = &args.remote_program;
+    let mut ssh = SshHosts::new(&remote.remote_program, remote.remote_folder.as_deref(), output.quiet);
     let mut told = |line: &str| {
         if !output.quiet || line.starts_with("warning") {
             tell(line);

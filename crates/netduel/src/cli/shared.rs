@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser as _};
-use netduel_model::plan::Permissions;
+use netduel_model::plan::{Permissions, SshHost};
 use netduel_model::publication::Publication;
 use netduel_model::run::Annotations;
 use netduel_report::checks::Rules;
@@ -111,13 +111,17 @@ impl PermissionArgs {
     }
 }
 
-/// Programs for hosts of other machines.
+/// The programs for hosts by ssh, and their folder there.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RemoteProgramArgs {
     /// Copy this netduel to the hosts of `launch = "ssh"` whose machine it is built for, for example one for aarch64; may be repeated
     /// [default: this program]
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(program_file))]
     pub remote_program: Vec<PathBuf>,
+    /// Copy netduel into this folder on the hosts of `launch = "ssh"`, for example because programs may not run from their home (noexec). It
+    /// replaces `folder` of all hosts of the plan. Absolute, or beginning with '~/' in quotes [default: that of the plan, or ~/.cache/netduel]
+    #[arg(long, value_name = "DIR", value_parser = remote_folder)]
+    pub remote_folder: Option<String>,
 }
 
 /// A program file: what it is built for is checked when a host needs it.
@@ -130,6 +134,14 @@ fn program_file(path: PathBuf) -> Result<PathBuf, String> {
         }
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A folder on hosts, after the rule for the key of a plan.
+fn remote_folder(word: &str) -> Result<String, String> {
+    if SshHost::is_folder(word) {
+        return Ok(word.to_owned());
+    }
+    Err(format!("it is no folder of a host; write {}", SshHost::FOLDERS_ALLOWED))
 }
 
 /// What a user writes about a run.

@@ -125,7 +125,8 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspected, Failure> {
     plan.hosts.retain(|host, _| args.hosts.is_empty() || args.hosts.iter().any(|name| name == host.as_str()));
     let in_lab = plan.hosts.values().any(|host| matches!(host.launch, Launch::Lab { .. }));
     let lab = if in_lab { build_lab(&plan)? } else { None };
-    let mut ssh = SshHosts::new(&args.remote_program.remote_program, args.json.json);
+    let remote = &args.remote_program;
+    let mut ssh = SshHosts::new(&remote.remote_program, remote.remote_folder.as_deref(), args.json.json);
     let by_ssh = plan.hosts.iter().filter_map(|(name, host)| match &host.launch {
         Launch::Ssh(ssh) => Some((name, ssh)),
         _ => None,
@@ -184,7 +185,8 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
         )
     });
     let plan = without_traffic(hosts.collect());
-    let mut ssh = SshHosts::new(&args.remote_program.remote_program, args.json.json);
+    let remote = &args.remote_program;
+    let mut ssh = SshHosts::new(&remote.remote_program, remote.remote_folder.as_deref(), args.json.json);
     target::prepare(&targets, &mut ssh);
     let argv =
         targets.iter().map(|(name, target)| (name.clone(), target.checked_argv(name, &mut ssh))).collect();

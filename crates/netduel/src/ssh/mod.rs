@@ -57,6 +57,8 @@ pub enum NotPrepared {
 #[derive(Debug, Default)]
 pub struct SshHosts {
     binaries: Binaries,
+    /// The folder of the command line, in place of that of each host.
+    folder: Option<String>,
     is_quiet: bool,
     masters: BTreeMap<HostName, Master>,
     /// Hosts that were prepared and whose agents were not started yet.
@@ -67,9 +69,10 @@ pub struct SshHosts {
 }
 
 impl SshHosts {
-    /// Without connections.
-    pub fn new(programs: &[PathBuf], is_quiet: bool) -> Self {
-        Self { binaries: Binaries::new(programs), is_quiet, ..Self::default() }
+    /// Without connections. The programs and the folder are those of the command line, which precede the others.
+    pub fn new(programs: &[PathBuf], folder: Option<&str>, is_quiet: bool) -> Self {
+        let binaries = Binaries::new(programs);
+        Self { binaries, folder: folder.map(str::to_owned), is_quiet, ..Self::default() }
     }
 
     /// Prepares hosts at the same time, each in a thread of its own.
@@ -143,11 +146,13 @@ impl SshHosts {
 
     fn preparation(&mut self, name: &HostName, ssh: &SshHost) -> Result<Preparation, Obstacle> {
         self.opened += 1;
-        let folder = match &self.sockets {
-            Some(folder) => folder,
+        let sockets = match &self.sockets {
+            Some(sockets) => sockets,
             None => self.sockets.insert(SocketFolder::new()?),
         };
-        let socket = folder.socket(self.opened);
-        Ok(Preparation { name: name.clone(), ssh: ssh.clone(), master: self.masters.remove(name), socket })
+        let socket = sockets.socket(self.opened);
+        let folder = self.folder.clone().or_else(|| ssh.folder.clone());
+        let ssh = SshHost { folder, ..ssh.clone() };
+        Ok(Preparation { name: name.clone(), ssh, master: self.masters.remove(name), socket })
     }
 }

@@ -10,6 +10,8 @@ use super::host_keys;
 use super::scripts;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// How a user chooses the folder of the program on a host.
+const NAME_FOLDER: &str = "with --remote-folder DIR, or with `folder` of the host in the plan";
 
 /// A reason, as a fragment after the host's name.
 #[derive(Debug, thiserror::Error)]
@@ -178,14 +180,13 @@ pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, 
 
 /// A copy that failed.
 pub fn of_copy(ssh: &SshHost, file: &str, output: &Output) -> Obstacle {
-    let folder = "set `folder` of the host to a folder that its user can write, with space for the program";
+    let other = format!("name a folder that its user can write, with space for the program, {NAME_FOLDER}");
+    let again = "run again; if it happens again, check the disk of that folder";
     let (what, remedy) = match output.status.code() {
-        Some(scripts::NO_FOLDER) => ("the folder cannot be made", folder),
-        Some(scripts::NOT_WRITTEN) => ("the file cannot be written", folder),
-        Some(scripts::DAMAGED) => {
-            ("it arrived damaged", "run again; if it happens again, check the disk and `folder`")
-        }
-        Some(scripts::NOT_RENAMED) => ("the file cannot be replaced", folder),
+        Some(scripts::NO_FOLDER) => ("the folder cannot be made", other.as_str()),
+        Some(scripts::NOT_WRITTEN) => ("the file cannot be written", other.as_str()),
+        Some(scripts::DAMAGED) => ("it arrived damaged", again),
+        Some(scripts::NOT_RENAMED) => ("the file cannot be replaced", other.as_str()),
         _ => ("the ssh session ended", "run again"),
     };
     let printed = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -221,7 +222,9 @@ pub fn of_start(ssh: &SshHost, binary: &Binary, file: &str, status: Option<i32>,
             "{path} was copied, which is not static: it needs the loader {loader} and libraries that the host lacks; {other}"
         ),
         _ if status == Some(126) => {
-            "programs may not run from that folder (a mount with `noexec`?); set `folder` of the host to another one".to_owned()
+            format!(
+                "programs may not run from that folder (a mount with `noexec`?); name another {NAME_FOLDER}"
+            )
         }
         _ => format!("{path} was copied; {other}"),
     };

@@ -9,6 +9,8 @@ use rustix::process::{Pid, Signal};
 
 use crate::support::{Bench, Finished, LATENCY, UnderWay, signal, signal_those_left, until};
 
+mod folder;
+
 /// sshd(8) is outside of the search path of ordinary users, and wants its own path as an absolute one.
 const SSHD: &str = "/usr/sbin/sshd";
 /// In a network namespace of its own no other program has it.
@@ -292,31 +294,6 @@ fn first_host_that_fails_ends_the_preparation_of_the_others() {
         assert!(!refused.stderr.contains("vm1"), "{}", refused.stderr);
         fs::write(go, "").unwrap();
         scene.assert_nothing_left();
-    });
-}
-
-#[test]
-fn folder_that_cannot_have_the_program_is_named() {
-    with_sshd("ssh::folder_that_cannot_have_the_program_is_named", |scene| {
-        let expected: [(&str, &str, &[&str]); 3] = [
-            ("ro", "the folder cannot be made", &["Read-only file system"]),
-            ("size=64k", "the file cannot be written", &["No space left on device"]),
-            ("noexec", "does not start", &["noexec", "Permission denied"]),
-        ];
-        for (option, what, parts) in expected {
-            let folder = scene.at("mounted");
-            fs::create_dir_all(&folder).unwrap();
-            let mounted =
-                Command::new("mount").args(["-t", "tmpfs", "-o", option, "tmpfs", &folder]).status();
-            assert!(mounted.unwrap().success());
-            let text = refusal(scene, &format!("folder = \"{folder}/x\""));
-            assert_names(&text, &[what, "`folder`", &folder]);
-            assert_names(&text, parts);
-            if option != "noexec" {
-                assert!(scene.copies("mounted/x").iter().all(|copy| !copy.exists()));
-            }
-            assert!(Command::new("umount").arg(&folder).status().unwrap().success());
-        }
     });
 }
 

@@ -187,10 +187,9 @@ fn resolve_bed(vm: &str, host: &HostSpec, path: &str, problems: &mut Problems<'_
 
 fn check_folder(host: &HostSpec, path: &str, problems: &mut Problems<'_>) {
     let Some(folder) = &host.folder else { return };
-    let is_placed = folder.starts_with('/') || folder.starts_with("~/");
-    if !is_placed || folder.contains(char::is_control) {
+    if !SshHost::is_folder(folder) {
         let wrong = format!("{folder:?} is no folder of the host");
-        problems.add(&key_path(path, "folder"), wrong, "a path that begins with / or ~/");
+        problems.add(&key_path(path, "folder"), wrong, SshHost::FOLDERS_ALLOWED);
     }
 }
 
