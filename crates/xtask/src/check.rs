@@ -4,7 +4,7 @@ use netduel_test_support::requires_all;
 
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
-use crate::{azure, exports, fuzz, guests, licences, step, tidy, workspace};
+use crate::{azure, dist, exports, fuzz, guests, licences, step, tidy, workspace};
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,29 @@ struct Row {
     ending: Ending,
     time: String,
 }
+
+/// A step for CI, and for where everything is required.
+struct CiStep {
+    name: &'static str,
+    /// Why it is not run elsewhere.
+    reason: &'static str,
+    /// What runs it elsewhere, after `cargo xtask`.
+    command: &'static str,
+    run: fn() -> Result<bool>,
+}
+
+const DOWNLOADS: &str = "it installs hundreds of megabytes below target";
+
+const CI_STEPS: [CiStep; 3] = [
+    CiStep { name: "azure", reason: DOWNLOADS, command: "test azure", run: || azure::test(&[]) },
+    CiStep { name: "exports", reason: DOWNLOADS, command: "test exports", run: || exports::test(&[]) },
+    CiStep {
+        name: "installation",
+        reason: "it builds an optimized program for minutes",
+        command: "dist",
+        run: dist::of_this_machine,
+    },
+];
 
 /// Runs all steps; `false` when one failed.
 pub fn run() -> bool {
@@ -51,8 +74,9 @@ pub fn run() -> bool {
         tests = Some(finished);
         Ok(ending)
     });
-    timed(&mut rows, "azure", || with_downloads("azure", azure::test));
-    timed(&mut rows, "exports", || with_downloads("exports", exports::test));
+    for step in &CI_STEPS {
+        timed(&mut rows, step.name, || in_ci(step));
+    }
     timed(&mut rows, "fuzzing", fuzzing);
     // Fails if `cargo run` is ambiguous, which is a command of the README; the tests run the demo itself.
     timed(&mut rows, "cargo run", || {
@@ -88,15 +112,12 @@ fn dependencies() -> Result<Ending> {
     step::succeeds(&mut step::cargo(["deny", "--workspace", "check"])).map(Ending::from)
 }
 
-/// Tests that install hundreds of megabytes below the target folder: in CI, and where everything is required.
-fn with_downloads(name: &str, test: fn(&[String]) -> Result<bool>) -> Result<Ending> {
+fn in_ci(step: &CiStep) -> Result<Ending> {
     if !workspace::in_ci() && !requires_all() {
-        println!(
-            "not run: it installs hundreds of megabytes below target; `cargo xtask test {name}` runs it"
-        );
+        println!("not run: {}; `cargo xtask {}` runs it", step.reason, step.command);
         return Ok(Ending::NotRun);
     }
-    test(&[]).map(Ending::from)
+    (step.run)().map(Ending::from)
 }
 
 /// Only libFuzzer needs a C++ compiler; the tests have called every target with its corpus.
@@ -124,6 +145,15 @@ fn print_table(rows: &[Row]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_of_ci_are_also_commands() {
+        assert_eq!(CI_STEPS.map(|step| step.name), ["azure", "exports", "installation"]);
+        for step in CI_STEPS {
+            let line = format!("\n  {} ", step.command);
+            assert!(crate::USAGE.contains(&line), "{}", step.command);
+        }
+    }
 
     #[test]
     fn step_that_cannot_start_fails_and_the_next_one_runs() {

@@ -53,3 +53,20 @@ fn flags() -> Vec<String> {
         .filter_map(|(folder, name)| Some(format!("--remap-path-prefix={}={name}", folder?.display())));
     std::iter::once("-Ctarget-feature=+crt-static".to_owned()).chain(replaced).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_of_the_documented_limit_is_refused() {
+        let program = tempfile::NamedTempFile::new().unwrap();
+        program.as_file().set_len(BYTES_MAX - 1).unwrap();
+        assert_eq!(checked_size(program.path()).unwrap(), BYTES_MAX - 1);
+        program.as_file().set_len(BYTES_MAX).unwrap();
+        let error = checked_size(program.path()).unwrap_err().to_string();
+        assert!(error.contains(&BYTES_MAX.to_string()), "{error}");
+        let note = include_str!("../../../../docs/design/0035-dist.md");
+        assert!(note.contains(&format!("less than {} MB", BYTES_MAX / 1_000_000)));
+    }
+}
