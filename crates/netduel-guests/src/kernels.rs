@@ -11,16 +11,32 @@ pub enum Kernel {
     Bullseye,
 }
 
-/// The kernels that `prepare` fetches. The others are fetched when a scene with one is booted for the first time.
-pub const PREPARED: [Kernel; 2] = [Kernel::Backports, Kernel::Bookworm];
-
 impl Kernel {
+    /// Those that `prepare` fetches.
+    pub const PREPARED: [Self; 2] = [Self::Backports, Self::Bookworm];
+    /// Those that are fetched when a scene with one is booted for the first time, and before tests of which none may be skipped.
+    pub const ON_DEMAND: [Self; 1] = [Self::Bullseye];
+
     /// The suite, and the name of the kernel's folder.
     pub fn suite(self) -> &'static str {
         match self {
             Self::Backports => "bookworm-backports",
             Self::Bookworm => "bookworm",
             Self::Bullseye => "bullseye",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::SCENES;
+
+    #[test]
+    fn kernel_of_each_scene_is_fetched_at_one_time() {
+        for scene in SCENES {
+            let is_in = |kernels: &[Kernel]| kernels.contains(&scene.kernel);
+            assert_ne!(is_in(&Kernel::PREPARED), is_in(&Kernel::ON_DEMAND), "{}", scene.name);
         }
     }
 }

@@ -3,7 +3,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, file};
-use crate::kernels::{Kernel, PREPARED};
+use crate::kernels::Kernel;
 use crate::{initramfs, packages};
 
 /// Names the prepared folder for tests; `cargo xtask test` sets it.
@@ -30,7 +30,7 @@ impl Prepared {
         let (partial, program) = (prepared.folder().join("netduel.partial"), prepared.netduel());
         fs::copy(netduel, &partial).map_err(file("copy", netduel))?;
         fs::rename(&partial, &program).map_err(file("rename", &partial))?;
-        for kernel in PREPARED {
+        for kernel in Kernel::PREPARED {
             prepared.add_kernel(kernel)?;
         }
         Ok(prepared)
@@ -50,8 +50,9 @@ impl Prepared {
     /// The folder, when it is complete.
     pub fn open(folder: &Path) -> Result<Self> {
         let prepared = Self { folder: folder.canonicalize().map_err(file("resolve", folder))? };
-        let of_kernels =
-            PREPARED.into_iter().flat_map(|kernel| [prepared.vmlinux(kernel), prepared.initramfs(kernel)]);
+        let of_kernels = Kernel::PREPARED
+            .into_iter()
+            .flat_map(|kernel| [prepared.vmlinux(kernel), prepared.initramfs(kernel)]);
         for needed in [prepared.qemu(), prepared.netduel()].into_iter().chain(of_kernels) {
             if !needed.exists() {
                 let what = format!("{}, which guests need", needed.display());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, OBSTACLE_VARIABLE, Prepared, SCENES, Scene};
+use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, Kernel, OBSTACLE_VARIABLE, Prepared, SCENES, Scene};
 use netduel_test_support::requires_all;
 use signal_hook::consts::SIGINT;
 
@@ -50,6 +50,9 @@ pub fn run(arguments: &[String]) -> Result<bool> {
 /// `test guests`: prepares, then runs the tests of the bed. The arguments are those of `cargo xtask test`.
 pub fn test(arguments: &[String]) -> Result<bool> {
     let prepared = prepare()?;
+    if requires_all() {
+        add_other_kernels(&prepared);
+    }
     let mut words = vec!["-p".to_owned(), "netduel-guests".to_owned()];
     words.extend_from_slice(arguments);
     repeat::run(&words, &[ForTests::Folder(prepared.folder().to_owned()).variable()])
@@ -87,7 +90,12 @@ pub fn prepare_for_tests(is_required: bool) -> Result<ForTests> {
     // The file system of the guests has programs of this machine.
     setup::run()?;
     match prepare() {
-        Ok(prepared) => Ok(ForTests::Folder(prepared.folder().to_owned())),
+        Ok(prepared) => {
+            if is_required {
+                add_other_kernels(&prepared);
+            }
+            Ok(ForTests::Folder(prepared.folder().to_owned()))
+        }
         Err(error) if is_required => Err(error),
         Err(error) => {
             // A skip has one line.
@@ -114,6 +122,16 @@ fn static_program() -> PathBuf {
 fn prepare() -> Result<Prepared> {
     let netduel = build()?;
     Prepared::prepare(&folder(), &netduel).context("failed to prepare the guests")
+}
+
+/// Adds the kernels that are fetched on demand. An archive drops old releases: without such a kernel all other tests run, and its own test
+/// is skipped, which is a failure with `REQUIRE_ALL=1`.
+fn add_other_kernels(prepared: &Prepared) {
+    for kernel in Kernel::ON_DEMAND {
+        if let Err(error) = prepared.add_kernel(kernel) {
+            println!("guests with the kernel of {} are not prepared: failed to {error}", kernel.suite());
+        }
+    }
 }
 
 /// Builds netduel without shared libraries, into a folder of its own because of its flags.

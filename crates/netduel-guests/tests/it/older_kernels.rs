@@ -1,6 +1,6 @@
 //! Kernels older than that of the other scenes: traffic runs, and what the kernel lacks is named.
 use netduel_guests::{Bed, Kernel, Scene};
-use netduel_test_support::not_requested;
+use netduel_test_support::skip;
 use serde_json::Value;
 
 use super::coordinator::{Coordinator, assert_all_valid, plan};
@@ -9,29 +9,34 @@ use super::scenes::with_scene;
 use super::{end, prepared, run};
 
 #[test]
-fn traffic_runs_on_linux_6_1() {
-    with_scene("linux-6.1", &[1], |mut bed, _| {
-        check(&mut bed, "6.1.");
+fn traffic_runs_on_linux_6_1_and_what_it_lacks_is_named() {
+    with_scene("linux-6.1", &[1], |mut bed, timed| {
+        let coordinator = timed.check("traffic", || check(&mut bed, "6.1."));
+        timed.check("io_uring", || io_uring_does_not_report_copies(&bed, &coordinator));
         end(bed);
     });
 }
 
 #[test]
-fn traffic_runs_on_linux_5_10() {
+fn traffic_runs_on_linux_5_10_and_what_it_lacks_is_named() {
     let scene = Scene::named("linux-5.10").unwrap();
     assert_eq!(scene.kernel, Kernel::Bullseye);
-    if prepared().is_some_and(|prepared| !prepared.has_kernel(scene.kernel)) {
-        return not_requested(
-            "Linux 5.10; run `cargo xtask guests up linux-5.10 true` first, which fetches it",
+    let Some(prepared) = prepared() else { return };
+    if !prepared.has_kernel(scene.kernel) {
+        return skip(
+            "there is no Linux 5.10: with REQUIRE_ALL=1 `cargo xtask` fetches it, or prints before the tests why it cannot; \
+             `cargo xtask guests up linux-5.10 true` fetches it, too",
         );
     }
-    with_scene("linux-5.10", &[1], |mut bed, _| {
-        check(&mut bed, "5.10.");
+    with_scene("linux-5.10", &[1], |mut bed, timed| {
+        let coordinator = timed.check("traffic", || check(&mut bed, "5.10."));
+        timed.check("refused workloads", || refused_workloads_are_explained(&bed, &coordinator));
         end(bed);
     });
 }
 
-fn check(bed: &mut Bed, release: &str) {
+/// Facts and traffic of both kernels.
+fn check(bed: &mut Bed, release: &str) -> Coordinator {
     for guest in bed.guests() {
         let found = run(guest, "uname -r");
         assert!(found.starts_with(release), "{found}");
@@ -46,6 +51,36 @@ fn check(bed: &mut Bed, release: &str) {
     }
     let report = coordinator.report(bed, &plan("10.1.0.2", TWO_ARMS, WORKLOADS, 2));
     assert_all_valid(&report, 2 * 2 * WORKLOADS.matches("[[workloads]]").count() as u64);
+    coordinator
+}
+
+/// Linux 6.1 does not report whether a send was copied. The engine then uses ordinary sends, and each arm says so.
+fn io_uring_does_not_report_copies(bed: &Bed, coordinator: &Coordinator) {
+    let report = coordinator.report(bed, &plan("10.1.0.2", TWO_ARMS, IO_URING, 2));
+    assert_all_valid(&report, 2 * 2);
+    for arm in report["workloads"][0]["arms"].as_array().unwrap() {
+        let errors = arm["errors"].as_array().unwrap();
+        let is_named = |error: &Value| error["error"].as_str().unwrap().contains("needs Linux 6.2");
+        assert!(errors.iter().any(is_named), "{errors:#?}");
+    }
+}
+
+/// What Linux 5.10 has no engine for, and the text that names the version with it.
+const REFUSED: [(&str, &str); 2] =
+    [(IO_URING, "it needs Linux 6.0 or newer"), (KERNEL_GENERATOR, "the kernel generator 5.18")];
+
+/// A run for each: several refused workloads of an arm in a row end a run.
+fn refused_workloads_are_explained(bed: &Bed, coordinator: &Coordinator) {
+    for (workload, because) in REFUSED {
+        let plan = coordinator.plan(&plan("10.1.0.2", TWO_ARMS, workload, 2));
+        let printed = coordinator.run(bed, &["run", &plan]).expect_code(6);
+        let failures: Vec<&str> = printed.stderr.lines().filter(|line| line.contains("failed:")).collect();
+        assert!(
+            failures.iter().any(|line| line.contains(because)),
+            "{because:?} is not in {failures:#?}\n{}",
+            printed.stderr
+        );
+    }
 }
 
 const TWO_ARMS: &[(&str, &str)] = &[("one", ""), ("two", "")];
@@ -57,3 +92,9 @@ const WORKLOADS: &str = "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"
      [[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"300 ms\"\npacket_rate = \"1000 /s\"\n\
      [[workloads]]\nname = \"counted\"\ntype = \"pps\"\nduration = \"300 ms\"\npacket_rate = \"1000 /s\"\ngenerator = \"xdp\"\n\
      receiver = \"count\"\n";
+
+const IO_URING: &str =
+    "[[workloads]]\nname = \"ring\"\ntype = \"tcp-stream\"\nduration = \"300 ms\"\nengine = \"io-uring\"\n";
+
+const KERNEL_GENERATOR: &str = "[[workloads]]\nname = \"made\"\ntype = \"pps\"\nduration = \"300 ms\"\n\
+     generator = \"kernel\"\nreceiver = \"count\"\n";
