@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal};
 use crate::support::{Bench, Finished, LATENCY, UnderWay, signal, signal_those_left, until};
 
 mod folder;
+mod jump_host;
 
 /// sshd(8) is outside of the search path of ordinary users, and wants its own path as an absolute one.
 const SSHD: &str = "/usr/sbin/sshd";
@@ -20,9 +21,13 @@ const PREPARE: &str = "ip link set lo up\nmount -t tmpfs tmpfs /run\nmkdir -m 75
 
 /// An sshd, and the configuration of its client.
 struct Scene {
+    // Before the folder of its files.
+    sshd: Sshd,
     bench: Bench,
-    sshd: Child,
 }
+
+/// An sshd with the keys and the home of a scene.
+struct Sshd(Child);
 
 /// Runs a test in its namespace; says so where it cannot run.
 #[track_caller]
@@ -53,31 +58,7 @@ impl Scene {
         fs::copy(at("user_key.pub"), at("authorized_keys")).unwrap();
         let host_key = fs::read_to_string(at("host_key.pub")).unwrap();
         fs::write(at("known_hosts"), format!("[127.0.0.1]:{PORT} {host_key}vm2 {host_key}")).unwrap();
-        let mut marked = Command::new("true");
-        bench.mark(&mut marked);
-        let marks = marked.get_envs().filter_map(|(name, value)| {
-            Some(format!(" {}={}", name.to_str().unwrap(), value?.to_str().unwrap()))
-        });
-        let marks: String = marks.collect();
-        let config = format!(
-            "ListenAddress 127.0.0.1:{PORT}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
-             PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\nPidFile none\n\
-             SetEnv HOME={} PATH={}:/usr/bin:/bin:/usr/sbin:/sbin{marks}\n",
-            at("host_key"),
-            at("authorized_keys"),
-            at("home"),
-            at("bin"),
-        );
-        fs::write(at("sshd_config"), config).unwrap();
-        let log = fs::File::create(at("sshd.log")).unwrap();
-        let sshd = Command::new(SSHD)
-            .args(["-D", "-e", "-f", &at("sshd_config")])
-            .stdin(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let listens = || fs::read_to_string(at("sshd.log")).unwrap().contains("Server listening");
-        assert!(until(listens), "{}", fs::read_to_string(at("sshd.log")).unwrap());
+        let sshd = Sshd::start(&bench, "sshd", "127.0.0.1");
         let config = format!(
             "Host vm2\nHostKeyAlias vm2\nHost vm1 vm2\nHostName 127.0.0.1\nPort {PORT}\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nIdentityAgent none\n\
              UserKnownHostsFile {}\nGlobalKnownHostsFile /dev/null\n",
@@ -85,7 +66,7 @@ impl Scene {
             at("known_hosts"),
         );
         fs::write(at("ssh_config"), config).unwrap();
-        let scene = Self { bench, sshd };
+        let scene = Self { sshd, bench };
         // ssh finds the configuration of a user by the password database, not by HOME.
         scene.program("client-bin/ssh", &format!("exec /usr/bin/ssh -F {} \"$@\"", scene.at("ssh_config")));
         scene
@@ -155,14 +136,7 @@ impl Scene {
 
     /// The processes of sshd for connections.
     fn connections(&self) -> Vec<Pid> {
-        let parent = self.sshd.id().to_string();
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let is_child = |pid: &i32| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|own| own.trim() == parent))
-        };
-        pids.filter(is_child).filter_map(Pid::from_raw).collect()
+        self.sshd.connections()
     }
 
     /// Neither processes, nor connections, nor folders of sockets are left.
@@ -174,12 +148,57 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Sshd {
+    /// Starts it; the name is that of its files. Its log is NAME.log.
+    fn start(bench: &Bench, name: &str, address: &str) -> Self {
+        let at = |name: &str| bench.path().join(name).display().to_string();
+        let (config_file, log_file) = (at(&format!("{name}_config")), at(&format!("{name}.log")));
+        let mut marked = Command::new("true");
+        bench.mark(&mut marked);
+        let marks = marked.get_envs().filter_map(|(name, value)| {
+            Some(format!(" {}={}", name.to_str().unwrap(), value?.to_str().unwrap()))
+        });
+        let marks: String = marks.collect();
+        let config = format!(
+            "ListenAddress {address}:{PORT}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+             PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\nPidFile none\n\
+             SetEnv HOME={} PATH={}:/usr/bin:/bin:/usr/sbin:/sbin{marks}\n",
+            at("host_key"),
+            at("authorized_keys"),
+            at("home"),
+            at("bin"),
+        );
+        fs::write(&config_file, config).unwrap();
+        let sshd = Command::new(SSHD)
+            .args(["-D", "-e", "-f", &config_file])
+            .stdin(Stdio::null())
+            .stderr(fs::File::create(&log_file).unwrap())
+            .spawn()
+            .unwrap();
+        let log = || fs::read_to_string(&log_file).unwrap();
+        assert!(until(|| log().contains("Server listening")), "{}", log());
+        Self(sshd)
+    }
+
+    /// Its processes for connections.
+    fn connections(&self) -> Vec<Pid> {
+        let parent = self.0.id().to_string();
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let is_child = |pid: &i32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|own| own.trim() == parent))
+        };
+        pids.filter(is_child).filter_map(Pid::from_raw).collect()
+    }
+}
+
+impl Drop for Sshd {
     fn drop(&mut self) {
         // It may have ended.
         signal_those_left(self.connections(), Signal::KILL);
-        drop(self.sshd.kill());
-        drop(self.sshd.wait());
+        drop(self.0.kill());
+        drop(self.0.wait());
     }
 }
 
