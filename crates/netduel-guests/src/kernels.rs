@@ -26,17 +26,3 @@ impl Kernel {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scene::SCENES;
-
-    #[test]
-    fn kernel_of_each_scene_is_fetched_at_one_time() {
-        for scene in SCENES {
-            let is_in = |kernels: &[Kernel]| kernels.contains(&scene.kernel);
-            assert_ne!(is_in(&Kernel::PREPARED), is_in(&Kernel::ON_DEMAND), "{}", scene.name);
-        }
-    }
-}

@@ -287,6 +287,14 @@ mod tests {
     }
 
     #[test]
+    fn kernel_of_each_scene_is_fetched_at_one_time() {
+        for scene in SCENES {
+            let is_in = |kernels: &[Kernel]| kernels.contains(&scene.kernel);
+            assert_ne!(is_in(&Kernel::PREPARED), is_in(&Kernel::ON_DEMAND), "{}", scene.name);
+        }
+    }
+
+    #[test]
     fn primary_has_the_address_of_its_standby_and_others_their_own() {
         let igb = Scene::named("igb").unwrap();
         let Device::Igb { functions } = igb.nics[1].device else { panic!("{igb:?}") };
