@@ -5,7 +5,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Largest amount, so that an amount has no rounding.
+/// The amounts that can be written are above 0 and at most this large, so that an amount has no rounding.
 const AMOUNT_MAX: f64 = 1_000_000.0;
 /// Decimals of a shown amount, and the most for a small one: no price is below a millionth.
 const DECIMALS: f64 = 2.0;
@@ -22,15 +22,24 @@ pub struct Money {
 
 /// A text is no amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is no amount of money: write a number above 0 and a currency of three letters, for example \"20 EUR\""
-)]
+#[error("{text:?} is no amount of money: {allowed}", allowed = Money::allowed())]
 pub struct MoneyError {
     /// The text.
     pub text: String,
 }
 
 impl Money {
+    /// The amounts that can be written, for people.
+    pub(crate) fn range() -> String {
+        format!("above 0, at most {AMOUNT_MAX}")
+    }
+
+    /// What can be written.
+    pub(crate) fn allowed() -> String {
+        let range = Self::range();
+        format!("write a number {range}, and a currency of three letters, for example \"20 EUR\"")
+    }
+
     /// Whether a text is a currency.
     pub fn is_currency(text: &str) -> bool {
         text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase())
@@ -40,6 +49,12 @@ impl Money {
     #[must_use]
     pub fn times(&self, count: f64) -> Self {
         Self { amount: self.amount * count, currency: self.currency.clone() }
+    }
+
+    /// The sum; `None` for two currencies.
+    pub fn plus(&self, other: &Self) -> Option<Self> {
+        let sum = || Self { amount: self.amount + other.amount, currency: self.currency.clone() };
+        (self.currency == other.currency).then(sum)
     }
 
     /// The amount with all of its digits, for a text that is read again; `Display` rounds.
@@ -90,8 +105,10 @@ mod tests {
         for text in [
             "20", "EUR", "20EUR", "-1 EUR", "0 EUR", "1e9 EUR", "nan EUR", "inf EUR", "20 eur", "20 EURO",
             "20 €",
+            "1000001 EUR",
         ] {
-            assert!(text.parse::<Money>().is_err(), "{text}");
+            let error = text.parse::<Money>().expect_err(text).to_string();
+            assert!(error.contains("above 0, at most 1000000, and a currency"), "{error}");
         }
         assert_eq!("0.25 EUR".parse::<Money>().unwrap().times(8.0).to_string(), "2.00 EUR");
     }
@@ -108,6 +125,13 @@ mod tests {
         }
         assert_eq!("5 USD".parse::<Money>().unwrap().times(0.0).to_string(), "0.00 USD");
         assert_eq!("0.0552 USD".parse::<Money>().unwrap().times(-1.0).to_string(), "-0.055 USD");
+    }
+
+    #[test]
+    fn amounts_of_two_currencies_have_no_sum() {
+        let money = |text: &str| text.parse::<Money>().unwrap();
+        assert_eq!(money("1.5 USD").plus(&money("0.25 USD")), Some(money("1.75 USD")));
+        assert_eq!(money("1.5 USD").plus(&money("0.25 EUR")), None);
     }
 
     #[test]

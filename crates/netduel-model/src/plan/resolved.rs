@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bed::money::Money;
 use crate::bed::network::BedNetwork;
 use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, NAME_LEN_MAX, WorkloadName};
@@ -79,7 +80,7 @@ fn is_one_queue(queues: &u32) -> bool {
 }
 
 /// A host of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// How its agent is started.
     pub launch: Launch,
@@ -97,6 +98,9 @@ pub struct Host {
     /// The VM of a bed that it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<String>,
+    /// Its price for an hour as the plan says; that of a VM of a bed is the bed's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<Money>,
 }
 
 /// How an agent is started.

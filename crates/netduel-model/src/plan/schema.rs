@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::limits::{ARMS_MAX, HOSTS_MAX, WORKLOADS_MAX};
 use super::spec::{PlanSpec, SettingsSpec};
+use crate::bed::money::Money;
 use crate::metric::Metric;
 use crate::units::Nanos;
 use crate::workload::given::Given;
@@ -48,6 +49,8 @@ pub fn schema() -> Value {
     ] {
         bound(&mut definitions[table]["properties"], "", settings);
     }
+    let price = &mut definitions["HostSpec"]["properties"]["price_per_hour"];
+    append(price, &format!("Range: {}.", Money::range()));
     definitions["TreatmentSpec"]["allOf"] = DESCRIPTORS.range.map(rule_of_rings).into_iter().collect();
     for kind in WorkloadType::ALL {
         bound(&mut definitions["DpdkSpec"]["properties"], "dpdk.", kind.settings());

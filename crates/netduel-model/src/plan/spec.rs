@@ -141,6 +141,9 @@ shape! {
         optional size: String,
         /// Bandwidth limit of the host, Mbit/s; overrides the limit of `size`. Default: the table of sizes.
         optional expect_mbps: u32,
+        /// Price of the host for an hour, for example `"0.40 USD"`. The report then shows the cost of the run, and what each difference
+        /// saves or costs. One currency for all hosts. Not for VMs of a bed, whose price netduel looks up. Default: unknown.
+        optional price_per_hour: String,
     }
 }
 

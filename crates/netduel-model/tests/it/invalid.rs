@@ -100,6 +100,19 @@ fn assert_reported(valid: &str, invalid: &str, expected: &str) {
 }
 
 #[test]
+fn range_of_a_price_is_the_same_in_the_schema_and_in_errors() {
+    let schema = netduel_model::plan::schema();
+    let described = &schema["$defs"]["HostSpec"]["properties"]["price_per_hour"]["description"];
+    let described = described.as_str().expect("it is described");
+    assert!(described.ends_with("Range: above 0, at most 1000000."), "{described}");
+    let text = VALID.replace("netns = \"near\"", "netns = \"near\"\nprice_per_hour = \"1000000 USD\"");
+    let plan = parse(&text, "p").expect("it is the largest");
+    let prices: Vec<f64> =
+        plan.hosts.values().filter_map(|host| Some(host.price_per_hour.as_ref()?.amount)).collect();
+    assert_eq!(prices, [1e6]);
+}
+
+#[test]
 fn valid_plan_is_accepted() {
     if let Err(errors) = parse(VALID, "p") {
         panic!("{errors}");
@@ -297,6 +310,7 @@ fn vm_of_a_bed_has_only_keys_that_the_bed_does_not_answer() {
         "user = \"x\"",
         "addresses = [\"10.0.0.1\"]",
         "size = \"Standard_DS4_v2\"",
+        "price_per_hour = \"0.40 USD\"",
     ] {
         let problems = bed_problems(&format!("{vm}\n{key}"), "");
         assert!(problems.contains("is written for a VM of a bed, and the bed knows it"), "{key}: {problems}");

@@ -1,12 +1,15 @@
-//! What a run on a bed cost, and what its verdicts are worth. The price is that of the day on which the bed was created; no network is asked.
+//! What a run cost, and what its verdicts are worth: by the price of its bed on the day on which that was created, else by the prices of the
+//! plan. No network is asked.
 use netduel_model::bed::RunBed;
 use netduel_model::bed::money::Money;
+use netduel_model::ids::{ArmName, HostName};
 use netduel_model::metric::Quantity;
+use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::Run;
 use netduel_model::units::human_nanos;
 use netduel_stats::summary;
 
-use super::block::{Block, FactGroup};
+use super::block::{Block, FactGroup, Scope, Section};
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides};
 use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis};
@@ -19,39 +22,107 @@ const HOUR_MS: f64 = 3_600_000.0;
 /// Bits of a gigabit.
 const GIGABIT: f64 = 1e9;
 
-/// Price and cost, and a table with what each rate costs.
-pub(super) fn blocks(run: &Run, bed: &RunBed, analysis: &Analysis) -> Vec<Block> {
-    let facts = Block::Facts(vec![FactGroup { rows: facts(run, bed), ..FactGroup::default() }]);
-    let mut blocks = vec![Block::Heading("Price".to_owned()), facts];
-    let table = table(bed, analysis);
-    if !table.rows.is_empty() {
-        blocks.push(Block::Table(table));
+/// Who states the price of the hosts of a run.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    /// Its bed, all VMs of which have one size.
+    Bed(&'a RunBed),
+    /// Its plan, for each host.
+    Plan(&'a ResolvedPlan),
+}
+
+impl Source<'_> {
+    /// The price of both hosts of an arm for an hour.
+    fn of_arm(self, arm: &ArmName) -> Option<Money> {
+        match self {
+            Self::Bed(bed) => of_vm(bed).map(|price| price.times(HOSTS_OF_ARM)),
+            Self::Plan(plan) => {
+                let arm = plan.arm(arm)?;
+                // In a crossover it has each of two pairs for half of the blocks.
+                let other = plan.counterpart(arm).unwrap_or(arm);
+                Some(of_pair(plan, arm)?.plus(&of_pair(plan, other)?)?.times(0.5))
+            }
+        }
     }
+
+    /// The price of all hosts for an hour.
+    fn of_all(self) -> Option<Money> {
+        match self {
+            Self::Bed(bed) => of_vm(bed).map(|price| price.times(bed.vms.len() as f64)),
+            Self::Plan(plan) => {
+                let mut prices = hosts(plan).into_iter().map(|(_, price)| price.cloned());
+                let first = prices.next()??;
+                prices.try_fold(first, |all, price| all.plus(&price?))
+            }
+        }
+    }
+
+    /// The price of all hosts in words.
+    fn words(self) -> String {
+        let Some(all) = self.of_all() else { return "price unknown".to_owned() };
+        match self {
+            Self::Bed(bed) => of_bed(bed, &all),
+            Self::Plan(plan) => {
+                let hosts = hosts(plan);
+                let priced = hosts.iter().filter_map(|(name, price)| Some(format!("{name} {}", (*price)?)));
+                let priced: Vec<String> = priced.collect();
+                let count = words::plural(hosts.len() as u32, "host");
+                format!("{}; {all} for {count} (stated in the plan)", priced.join(", "))
+            }
+        }
+    }
+
+    fn note(self) -> &'static str {
+        match self {
+            Self::Bed(_) => {
+                "The price is that of both VMs of an arm; accelerated networking itself costs nothing."
+            }
+            Self::Plan(_) => "The price is that of both hosts of an arm, stated in the plan.",
+        }
+    }
+}
+
+/// Price and cost of a bed, and a table with what each rate costs.
+pub(super) fn blocks(run: &Run, bed: &RunBed, analysis: &Analysis) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading("Price".to_owned())];
+    blocks.extend(of_source(run, Source::Bed(bed), analysis));
     blocks
 }
 
-fn facts(run: &Run, bed: &RunBed) -> Vec<(String, String)> {
+/// The same for hosts of one's own; absent for a run on a bed, whose section has it, and where the plan has no price.
+pub(super) fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
+    let plan = &run.header.plan;
+    let has_price = plan.hosts.values().any(|host| host.price_per_hour.is_some());
+    (run.header.bed.is_none() && has_price).then(|| Section {
+        anchor: "price".to_owned(),
+        title: "Price".to_owned(),
+        scope: Scope::Detail,
+        blocks: of_source(run, Source::Plan(plan), analysis),
+    })
+}
+
+fn of_source(run: &Run, source: Source<'_>, analysis: &Analysis) -> Vec<Block> {
+    let mut rows = vec![("Price of an hour".to_owned(), source.words())];
+    if let Some((all, took_ms)) = source.of_all().zip(took_ms(run)) {
+        let cost = all.times(took_ms / HOUR_MS);
+        rows.push(("Cost of the run".to_owned(), format!("{cost} for {}", human_nanos(took_ms * 1e6))));
+    }
+    let facts = Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }]);
+    let table = table(source, analysis);
+    let table = (!table.rows.is_empty()).then_some(Block::Table(table));
+    [facts].into_iter().chain(table).collect()
+}
+
+fn of_bed(bed: &RunBed, all: &Money) -> String {
+    let Some(price) = of_vm(bed) else { return "price unknown".to_owned() };
     let size = bed.vms.iter().find_map(|vm| vm.claimed.size.clone()).unwrap_or_else(|| "a VM".to_owned());
-    let label = |text: &str| text.to_owned();
-    let Some(price) = of_vm(bed) else {
-        return vec![(label("Price of an hour"), "price unknown".to_owned())];
-    };
-    let all = price.times(bed.vms.len() as f64);
     let date = bed.price_read_unix_s.or(bed.created_unix_s);
     let of_day =
         date.map(|seconds| format!(", of {}", words::date(seconds.saturating_mul(1000)))).unwrap_or_default();
-    let mut rows = vec![(
-        label("Price of an hour"),
-        format!(
-            "{price} for {size}, {all} for {} (Retail Prices API{of_day}; without disks, addresses and traffic)",
-            words::plural(bed.vms.len() as u32, "VM")
-        ),
-    )];
-    if let Some(took_ms) = took_ms(run) {
-        let cost = all.times(took_ms / HOUR_MS);
-        rows.push((label("Cost of the run"), format!("{cost} for {}", human_nanos(took_ms * 1e6))));
-    }
-    rows
+    format!(
+        "{price} for {size}, {all} for {} (Retail Prices API{of_day}; without disks, addresses and traffic)",
+        words::plural(bed.vms.len() as u32, "VM")
+    )
 }
 
 /// The price of one VM for an hour: all VMs of a bed have one size.
@@ -60,7 +131,21 @@ fn of_vm(bed: &RunBed) -> Option<Money> {
     (!bed.vms.is_empty()).then(|| price.times(1.0 / bed.vms.len() as f64))
 }
 
-/// Time from the start of the run to the end of its last trial, milliseconds. A resumed run has the pause in it: the VMs cost money then, too.
+/// The hosts of the arms with their prices, by name: other hosts of a plan do nothing.
+fn hosts(plan: &ResolvedPlan) -> Vec<(&HostName, Option<&Money>)> {
+    let used: Vec<&HostName> =
+        plan.arms.iter().flat_map(|arm| [&arm.pair.client, &arm.pair.server]).collect();
+    let hosts = plan.hosts.iter().filter(|(name, _)| used.contains(name));
+    hosts.map(|(name, host)| (name, host.price_per_hour.as_ref())).collect()
+}
+
+/// The price of both hosts of an arm for an hour.
+fn of_pair(plan: &ResolvedPlan, arm: &Arm) -> Option<Money> {
+    let price = |host: &HostName| plan.hosts.get(host)?.price_per_hour.as_ref();
+    price(&arm.pair.client)?.plus(price(&arm.pair.server)?)
+}
+
+/// Time from the start of the run to the end of its last trial, milliseconds. A resumed run has the pause in it: the hosts cost money then, too.
 fn took_ms(run: &Run) -> Option<f64> {
     let last = run.trials.iter().max_by_key(|trial| trial.started_unix_ms)?;
     let arm = run.header.plan.arm(&last.slot.arm)?;
@@ -69,18 +154,19 @@ fn took_ms(run: &Run) -> Option<f64> {
     Some(end.saturating_sub(run.header.started_unix_ms) as f64)
 }
 
-fn table(bed: &RunBed, analysis: &Analysis) -> Table {
+fn table(source: Source<'_>, analysis: &Analysis) -> Table {
     let mut table = Table::new(vec![Column::key("workload"), Column::key("arm")]);
     table.columns.extend(
         ["rate, median", "rate for each unit of money an hour", "against the baseline"].map(Column::titled),
     );
-    let price = of_vm(bed).map(|price| price.times(HOSTS_OF_ARM));
     for workload in &analysis.workloads {
         let rates = workload.judged.iter().filter(|metric| per_money(metric).is_some());
         // One rate of a workload is enough: the others follow from it.
         for metric in rates.take(1) {
+            let baseline = metric.arms.first().and_then(|arm| source.of_arm(&arm.arm));
             for (index, arm) in metric.arms.iter().enumerate() {
                 let comparison = metric.comparisons.iter().find(|comparison| comparison.arm == arm.arm);
+                let price = source.of_arm(&arm.arm);
                 table.rows.push(vec![
                     Cell::from(workload.name.to_string()),
                     Cell::from(arm.arm.to_string()),
@@ -92,18 +178,17 @@ fn table(bed: &RunBed, analysis: &Analysis) -> Table {
                     Cell::from(if index == 0 {
                         "baseline".to_owned()
                     } else {
-                        worth(metric, comparison, price.as_ref())
+                        worth(metric, comparison, [baseline.as_ref(), price.as_ref()])
                     }),
                 ]);
             }
         }
     }
     if !table.rows.is_empty() {
-        table.notes.push(
-            "The price is that of both VMs of an arm; accelerated networking itself costs nothing. Against the baseline: what the difference \
-             saves or costs an hour for the work of the baseline, if the VMs can be used in parts."
-                .to_owned(),
-        );
+        table.notes.push(format!(
+            "{} Against the baseline: what the difference saves or costs an hour for the work of the baseline, if the hosts can be used in parts.",
+            source.note()
+        ));
     }
     table
 }
@@ -129,23 +214,35 @@ fn rate(metric: &MetricAnalysis, value: f64, price: &Money) -> String {
     format!("{} {unit} per {} and hour", words::significant(value / divisor / price.amount), price.currency)
 }
 
-/// What a proven difference saves or costs.
-fn worth(metric: &MetricAnalysis, comparison: Option<&Comparison>, price: Option<&Money>) -> String {
+/// What a proven difference saves or costs, and what the same work does on hosts of another price. The prices are those of the baseline and of
+/// the arm.
+fn worth(
+    metric: &MetricAnalysis,
+    comparison: Option<&Comparison>,
+    [baseline, own]: [Option<&Money>; 2],
+) -> String {
     let judged = comparison.and_then(|comparison| comparison.judged.as_ref());
-    let tone = words::tone(metric.metric, judged);
     let Effect::Ratio { centre, .. } = words::shown_effect(metric.metric, judged, Sides::Arms) else {
         return "inconclusive".to_owned();
     };
-    let share = 1.0 - 1.0 / centre;
-    match (tone, price) {
-        (Tone::Better | Tone::Worse, None) => "price unknown".to_owned(),
-        (Tone::Better, Some(price)) => {
-            format!("saves {} an hour ({})", price.times(share), words::percent(share))
-        }
-        (Tone::Worse, Some(price)) => {
-            format!("costs {} more an hour ({})", price.times(-share), words::percent(-share))
-        }
-        (Tone::Open, _) => "inconclusive".to_owned(),
-        (Tone::Same, _) => "no difference that matters".to_owned(),
+    let ratio = match words::tone(metric.metric, judged) {
+        Tone::Better | Tone::Worse => centre,
+        Tone::Same if baseline == own => return "no difference that matters".to_owned(),
+        Tone::Same => 1.0,
+        Tone::Open => return "inconclusive".to_owned(),
+    };
+    let (Some(baseline), Some(own)) = (baseline.filter(|price| price.amount > 0.0), own) else {
+        return "price unknown".to_owned();
+    };
+    if baseline.currency != own.currency {
+        return "price unknown".to_owned();
+    }
+    let share = 1.0 - own.amount / ratio / baseline.amount;
+    let amount = baseline.times(share.abs());
+    let percent = words::percent(share.abs());
+    if share < 0.0 {
+        format!("costs {amount} more an hour ({percent})")
+    } else {
+        format!("saves {amount} an hour ({percent})")
     }
 }

@@ -8,7 +8,7 @@ use super::block::{Block, Document, FactGroup, Headline, Scope, Section, Style, 
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
 use super::{
-    bed, counters, environment, front, hosts, packets, path, published, reader, reproduction, workload,
+    bed, counters, environment, front, hosts, packets, path, price, published, reader, reproduction, workload,
 };
 use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::findings::Severity;
@@ -36,6 +36,7 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     sections.push(path::section(analysis));
     sections.push(warnings(analysis, words::has_plan_file(run)));
     sections.extend(bed::section(run, analysis));
+    sections.extend(price::section(run, analysis));
     sections.extend(reader::commentary(analysis, &author));
     sections.extend(environment::section(run, analysis));
     sections.push(hosts::section(run, &analysis.inspection));

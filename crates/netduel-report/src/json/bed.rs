@@ -2,6 +2,7 @@
 use std::net::IpAddr;
 
 use netduel_model::bed::layout::{End, Nic, Vm};
+use netduel_model::bed::money::Money;
 use netduel_model::bed::{Bed, BedType, Families, Image, Layout, Placement};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -109,6 +110,13 @@ pub struct Price {
     pub currency: String,
 }
 
+impl Price {
+    /// An amount of the model.
+    pub fn of(money: &Money) -> Self {
+        Self { amount: money.amount, currency: money.currency.clone() }
+    }
+}
+
 /// Beds that exist: `netduel azure list`, `up` and `down` with `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BedsDocument {
@@ -199,10 +207,7 @@ impl CheckedBed {
             ssh_from: bed.ssh_from.iter().map(ToString::to_string).collect(),
             spot: bed.is_spot,
             shutdown: bed.shutdown.map(|time| time.to_string()),
-            budget: bed
-                .budget
-                .as_ref()
-                .map(|budget| Price { amount: budget.amount, currency: budget.currency.clone() }),
+            budget: bed.budget.as_ref().map(Price::of),
         }
     }
 }

@@ -9,6 +9,7 @@ use netduel_model::units::{BITS_PER_MEGABIT, BitRate, Percent};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::bed::Price;
 use super::envelope::{Document, Envelope, Origin};
 use super::facts::Sysctl;
 use super::parts::Workload;
@@ -131,7 +132,7 @@ pub struct PlanLab {
 }
 
 /// A host of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlanHost {
     /// Name in the plan.
     pub name: String,
@@ -147,6 +148,8 @@ pub struct PlanHost {
     pub expected_bps: Option<u64>,
     /// VM of a bed that the host is; null without a bed, and before a run.
     pub vm: Option<String>,
+    /// Price for an hour as the plan says; null when it says nothing, and for a VM of a bed.
+    pub price_per_hour: Option<Price>,
 }
 
 /// How an agent is started.
@@ -341,6 +344,7 @@ impl PlanHost {
             size: host.size.clone(),
             expected_bps: host.expect_mbps.map(|mbps| u64::from(mbps) * BITS_PER_MEGABIT),
             vm: host.vm.clone(),
+            price_per_hour: host.price_per_hour.as_ref().map(Price::of),
         }
     }
 }

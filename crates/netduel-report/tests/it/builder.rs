@@ -288,6 +288,7 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
                 size: None,
                 expect_mbps: None,
                 vm: None,
+                price_per_hour: None,
             },
         )
     };

@@ -34,6 +34,7 @@ mod old_runs;
 mod open_loop;
 mod packets;
 mod pipelines;
+mod price;
 mod publication;
 mod quick;
 mod redaction;

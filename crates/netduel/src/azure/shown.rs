@@ -131,15 +131,11 @@ pub fn deployed(group: &str, region: &str, tags: &Tags, now_unix_s: u64) -> Depl
         region: region.to_owned(),
         created: created_unix_ms.map(iso_8601),
         created_unix_ms,
-        price_per_hour: tags.price.as_ref().map(price),
-        cost_at_most: cost_at_most(tags, now_unix_s).as_ref().map(price),
+        price_per_hour: tags.price.as_ref().map(Price::of),
+        cost_at_most: cost_at_most(tags, now_unix_s).as_ref().map(Price::of),
         shutdown: tags.shutdown.clone(),
         hosts: Vec::new(),
     }
-}
-
-fn price(money: &Money) -> Price {
-    Price { amount: money.amount, currency: money.currency.clone() }
 }
 
 /// The age of a bed, hours.

@@ -181,6 +181,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
                 size: None,
                 expect_mbps: None,
                 vm: None,
+                price_per_hour: None,
             },
         )
     });

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use crate::bed::money::Money;
 use crate::data_ports::DataPorts;
 use crate::ids::HostName;
 use crate::lab;
@@ -47,10 +48,35 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<
             for port in data_ports.into_iter().flat_map(DataPorts::ends) {
                 check_table(problems, &path, &[DATA_PORT], |_| Some(port.into()));
             }
-            hosts.insert(name, Host { launch, addresses, data_ports, size, expect_mbps, vm: None });
+            let price_per_hour = check_price(host, &path, problems);
+            let host = Host { launch, addresses, data_ports, size, expect_mbps, vm: None, price_per_hour };
+            hosts.insert(name, host);
         }
     }
+    check_currencies(&hosts, problems);
     hosts
+}
+
+/// Notes a price that is no amount of money.
+fn check_price(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Option<Money> {
+    let text = host.price_per_hour.as_deref()?;
+    let price = text.parse::<Money>().ok();
+    if price.is_none() {
+        let wrong = format!("{text:?} is no amount of money");
+        problems.add(&key_path(path, "price_per_hour"), wrong, Money::allowed());
+    }
+    price
+}
+
+/// Notes prices in another currency than that of the first host: the hosts of an arm have one price together.
+fn check_currencies(hosts: &BTreeMap<HostName, Host>, problems: &mut Problems<'_>) {
+    let mut prices = hosts.iter().filter_map(|(name, host)| Some((name, host.price_per_hour.as_ref()?)));
+    let Some((first, price)) = prices.next() else { return };
+    for (name, other) in prices.filter(|(_, other)| other.currency != price.currency) {
+        let path = key_path(&key_path("hosts", name.as_str()), "price_per_hour");
+        let wrong = format!("is in {}, and that of \"{first}\" in {}", other.currency, price.currency);
+        problems.add(&path, wrong, "write all prices in one currency");
+    }
 }
 
 /// The keys of this way of starting an agent only.
@@ -77,8 +103,19 @@ fn word_of(launch: LaunchKind) -> &'static str {
 }
 
 /// The keys that a VM of a bed does not have, because its bed has the answer.
-const KEYS_OF_BED: [&str; 10] =
-    ["launch", "guest", "netns", "command", "host", "user", "port", "serve", "addresses", "size"];
+const KEYS_OF_BED: [&str; 11] = [
+    "launch",
+    "guest",
+    "netns",
+    "command",
+    "host",
+    "user",
+    "port",
+    "serve",
+    "addresses",
+    "size",
+    "price_per_hour",
+];
 
 /// Notes keys of a VM of a bed that the bed answers.
 fn check_keys_of_bed(host: &HostSpec, path: &str, problems: &mut Problems<'_>) {

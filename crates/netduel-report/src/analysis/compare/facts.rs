@@ -1,6 +1,7 @@
 //! Facts of runs from their headers, and those that differ. Which verdicts a difference may explain is decided in [`super`].
 use std::collections::BTreeSet;
 
+use netduel_model::bed::money::Money;
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::plan::{Host, ResolvedPlan};
 use netduel_model::run::RunHeader;
@@ -281,6 +282,8 @@ impl RunFacts {
         add(Aspect::Access, PRESENCE, Some("yes".to_owned()));
         add(Aspect::Access, "launch", planned.map(|planned| words::launch(&planned.launch)));
         add(Aspect::Access, "addresses", planned.map(addresses));
+        let price = planned.and_then(|planned| planned.price_per_hour.as_ref());
+        add(Aspect::Note, "price of an hour", price.map(Money::exact));
         host_facts::of_host(host, planned.and_then(|planned| planned.size.clone()), &mut add);
     }
 
