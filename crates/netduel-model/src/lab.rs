@@ -14,6 +14,8 @@ pub const GUEST_INTERFACE: &str = "eth0";
 pub const SYNTHETIC_INTERFACE: &str = "syn0";
 /// Guest end of the accelerated path: the virtual function.
 pub const ACCELERATED_INTERFACE: &str = "vf0";
+/// The other end of the virtual function, on the machine that carries the guest.
+pub const ACCELERATED_PORT: &str = "vvf";
 
 /// Guest end of the direct path: one veth pair between the guests.
 pub const DIRECT_INTERFACE: &str = "dir0";
@@ -36,6 +38,12 @@ pub fn addresses(guest: &str) -> Vec<IpAddr> {
         IpAddr::V4(Ipv4Addr::new(10, 77, 0, last)),
         IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(last))),
     ]
+}
+
+/// The machine that carries a guest; `None` for any other name.
+pub fn machine(guest: &str) -> Option<&'static str> {
+    let index = GUESTS.iter().position(|name| *name == guest)?;
+    HOSTS.get(GUESTS.len() + index).copied()
 }
 
 /// The guest's interface that carries the bytes on a path.

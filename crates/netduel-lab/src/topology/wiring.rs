@@ -10,7 +10,9 @@
 //!  |
 //!  '- dir0 ------------- veth, with the configured number of queues --------------------------- dir0 of guest b
 //! ```
-use netduel_model::lab::{ACCELERATED_INTERFACE, DIRECT_INTERFACE, GUEST_INTERFACE, SYNTHETIC_INTERFACE};
+use netduel_model::lab::{
+    ACCELERATED_INTERFACE, ACCELERATED_PORT, DIRECT_INTERFACE, GUEST_INTERFACE, SYNTHETIC_INTERFACE,
+};
 
 use crate::netlink::link::Mac;
 
@@ -53,7 +55,7 @@ pub(crate) const SWITCH_UPLINK: Interface = interface("pf1", 22);
 /// The NIC's embedded switch.
 pub(crate) const NIC: Interface = interface("nic0", 30);
 /// The NIC's port to the guest's virtual function.
-pub(crate) const NIC_FUNCTION: Interface = interface("vvf", 31);
+pub(crate) const NIC_FUNCTION: Interface = interface(ACCELERATED_PORT, 31);
 /// The NIC's physical function, the other end of the switch's uplink.
 pub(crate) const NIC_UPLINK: Interface = interface("pf0", 32);
 

@@ -77,19 +77,15 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
         }
         blocks.push(Block::Code(code));
     }
-    let mut without: Vec<String> = Vec::new();
     for test in &tests {
-        if !has_quick(test) {
-            without.push(test.workload.clone());
-            continue;
+        for (group, reason) in test.arms.iter().filter_map(|group| Some((group, group.reason?))) {
+            let on = match group.arms.as_slice() {
+                [] => String::new(),
+                arms => format!(" on {}", arms.join(", ")),
+            };
+            let text = format!("No command for {}{on}: {reason}. Use the plan.", test.workload);
+            blocks.push(Block::Reading(words::plain(&text)));
         }
-        let groups = test.arms.iter().filter(|group| group.lines.is_empty());
-        without.extend(groups.map(|group| format!("{} on {}", test.workload, group.arms.join(", "))));
-    }
-    if !without.is_empty() {
-        let without: Vec<&str> = without.iter().map(String::as_str).collect();
-        let text = format!("No quick test measures {}: use the plan.", words::listed(&without));
-        blocks.push(Block::Reading(words::plain(&text)));
     }
     blocks
 }

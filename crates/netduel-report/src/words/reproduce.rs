@@ -1,6 +1,8 @@
 //! The commands that repeat each test by hand: settings of the arms, and the quick test of each workload at both ends.
 //!
 //! They are for readers who do not have the plan. A quick test is one trial: the comparison needs the plan.
+mod parts;
+
 use std::fmt::Write as _;
 
 use netduel_model::plan::tuning::core_list;
@@ -22,6 +24,8 @@ pub struct ArmCommands {
     pub arms: Vec<String>,
     /// Lines to copy.
     pub lines: Vec<String>,
+    /// Why there are none; absent when there are.
+    pub reason: Option<&'static str>,
 }
 
 /// Commands of a workload.
@@ -33,21 +37,28 @@ pub struct WorkloadCommands {
     pub arms: Vec<ArmCommands>,
 }
 
+/// Commands, or why there are none.
+type Lines = Result<Vec<String>, &'static str>;
+
 /// The settings of each arm as commands, arms with the same ones together; empty when no arm changes anything.
 pub fn settings_of_arms(plan: &ResolvedPlan) -> Vec<ArmCommands> {
     if plan.arms.iter().all(|arm| arm.treatments.is_empty()) {
         return Vec::new();
     }
-    grouped(plan.arms.iter().map(|arm| (arm, settings(plan, arm))))
+    grouped(plan.arms.iter().map(|arm| (arm, Ok(settings(plan, arm)))))
 }
 
 /// The commands of arms, those of arms with the same ones once and without names when they are those of all.
-fn grouped<'a>(commands: impl Iterator<Item = (&'a Arm, Vec<String>)>) -> Vec<ArmCommands> {
+fn grouped<'a>(commands: impl Iterator<Item = (&'a Arm, Lines)>) -> Vec<ArmCommands> {
     let mut groups: Vec<ArmCommands> = Vec::new();
     for (arm, lines) in commands {
-        match groups.iter_mut().find(|group| group.lines == lines) {
+        let (lines, reason) = match lines {
+            Ok(lines) => (lines, None),
+            Err(reason) => (Vec::new(), Some(reason)),
+        };
+        match groups.iter_mut().find(|group| group.lines == lines && group.reason == reason) {
             Some(group) => group.arms.push(arm.name.to_string()),
-            None => groups.push(ArmCommands { arms: vec![arm.name.to_string()], lines }),
+            None => groups.push(ArmCommands { arms: vec![arm.name.to_string()], lines, reason }),
         }
     }
     if let [only] = groups.as_mut_slice() {
@@ -71,7 +82,7 @@ pub fn preparation(plan: &ResolvedPlan) -> Vec<String> {
     lines
 }
 
-/// The quick tests of every workload on every arm. A workload without a quick test has no lines.
+/// The tests of every workload on every arm. A workload that no command repeats has the reason.
 pub fn commands_of_tests(plan: &ResolvedPlan) -> Vec<WorkloadCommands> {
     let of = |name: &netduel_model::ids::WorkloadName| {
         let of_arm = |arm: &'_ Arm| arm.workload(name).map(|workload| test(plan, arm, workload));
@@ -144,15 +155,31 @@ fn settings(plan: &ResolvedPlan, arm: &Arm) -> Vec<String> {
     lines
 }
 
-/// The quick test of a workload at the client; without one, nothing.
-fn test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload) -> Vec<String> {
-    let address = address(plan, arm, workload.family);
-    if let Traffic::IcmpRr(requests) = &workload.traffic {
-        return vec![on(plan, arm.pair.client.as_str(), &ping(requests, workload, &address))];
+/// The commands of a workload, at the client where no comment names another host.
+fn test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload) -> Lines {
+    let (address, duration) = (address(plan, arm, workload.family), workload.timing.duration);
+    let line = |words: Vec<String>| quick_test(plan, arm, workload, words);
+    match &workload.traffic {
+        Traffic::IcmpRr(requests) => {
+            Ok(vec![on(plan, arm.pair.client.as_str(), &ping(requests, workload, &address))])
+        }
+        Traffic::LoadedLatency(latency) => Ok(parts::loaded_latency(latency, duration, &address, line)),
+        Traffic::Failover(failover) => {
+            let mut lines = parts::traffic(failover, duration, &address, line);
+            lines.extend(parts::events(plan, arm, failover));
+            Ok(lines)
+        }
+        Traffic::TcpStream(_)
+        | Traffic::UdpStream(_)
+        | Traffic::TcpRr(_)
+        | Traffic::UdpRr(_)
+        | Traffic::TcpCrr(_)
+        | Traffic::Pps(_) => Ok(vec![line(quick(&workload.traffic, &address, duration)?)]),
     }
-    let Some(mut words) = quick(&workload.traffic, &address, workload.timing.duration) else {
-        return Vec::new();
-    };
+}
+
+/// A quick test at the client, with the options that every one has.
+fn quick_test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload, mut words: Vec<String>) -> String {
     words.push(match workload.family {
         Family::Ipv4 => "-4".to_owned(),
         Family::Ipv6 => "-6".to_owned(),
@@ -170,7 +197,7 @@ fn test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload) -> Vec<String> {
     if let Some(dscp) = workload.dscp {
         words.push(format!("--dscp {dscp}"));
     }
-    vec![on(plan, arm.pair.client.as_str(), &words.join(" "))]
+    on(plan, arm.pair.client.as_str(), &words.join(" "))
 }
 
 /// ping(8) of iputils, which sends the requests of `icmp-rr`; a closed loop is its adaptive mode.
@@ -199,50 +226,33 @@ fn address(plan: &ResolvedPlan, arm: &Arm, family: Family) -> String {
     plan.server_address(arm, family).map_or_else(|| "ADDRESS".to_owned(), |address| address.to_string())
 }
 
-fn quick(traffic: &Traffic, address: &str, duration: Nanos) -> Option<Vec<String>> {
-    let time = |words: &mut Vec<String>| words.push(format!("-t {}", seconds(duration)));
-    let command = |name: &str| vec![format!("netduel {name} {address}")];
-    Some(match traffic {
-        Traffic::TcpStream(stream) => {
-            let mut words = command("tcp");
-            time(&mut words);
-            words.extend(tcp(stream));
-            words
+/// The quick test of a workload of one part, or why there is none.
+fn quick(traffic: &Traffic, address: &str, duration: Nanos) -> Lines {
+    let (name, words) = match traffic {
+        Traffic::TcpStream(stream) => ("tcp", tcp(stream)),
+        Traffic::UdpStream(stream) => ("udp", udp(stream)),
+        Traffic::TcpRr(requests) => ("rr", round_trip(requests)),
+        Traffic::UdpRr(requests) => ("rr", over_udp(round_trip(requests))),
+        Traffic::TcpCrr(transaction) => ("crr", transactions(transaction)),
+        Traffic::Pps(pps) => ("pps", packets(pps, duration)?),
+        Traffic::IcmpRr(_) | Traffic::LoadedLatency(_) | Traffic::Failover(_) => {
+            return Err("it is no single quick test");
         }
-        Traffic::UdpStream(stream) => {
-            let mut words = command("udp");
-            time(&mut words);
-            words.extend(udp(stream));
-            words
-        }
-        Traffic::TcpRr(requests) | Traffic::UdpRr(requests) => {
-            let mut words = command("rr");
-            time(&mut words);
-            if matches!(traffic, Traffic::UdpRr(_)) {
-                words.push("-u".to_owned());
-            }
-            words.extend(round_trip(requests));
-            words
-        }
-        Traffic::TcpCrr(transaction) if transaction.request == transaction.response => {
-            let mut words = command("crr");
-            time(&mut words);
-            words.extend(transactions(transaction));
-            words
-        }
-        Traffic::Pps(pps) => {
-            let mut words = command("pps");
-            let search = pps.packets.search.is_some();
-            if !search {
-                time(&mut words);
-            }
-            words.extend(packets(pps, duration)?);
-            words
-        }
-        Traffic::TcpCrr(_) | Traffic::IcmpRr(_) | Traffic::LoadedLatency(_) | Traffic::Failover(_) => {
-            return None;
-        }
-    })
+    };
+    // A search ends by its goals.
+    let has_time = traffic.facts().search().is_none();
+    Ok(begin(name, address, has_time.then_some(duration), words))
+}
+
+/// The words of a quick test, the program and the address first.
+fn begin(name: &str, address: &str, duration: Option<Nanos>, words: Vec<String>) -> Vec<String> {
+    let time = duration.map(|duration| format!("-t {}", seconds(duration)));
+    [format!("netduel {name} {address}")].into_iter().chain(time).chain(words).collect()
+}
+
+/// The words of a test that has UDP in place of TCP.
+fn over_udp(words: Vec<String>) -> Vec<String> {
+    ["-u".to_owned()].into_iter().chain(words).collect()
 }
 
 fn tcp(stream: &TcpStream) -> Vec<String> {
@@ -295,6 +305,9 @@ fn round_trip(requests: &RoundTrip) -> Vec<String> {
 fn transactions(transaction: &Transaction) -> Vec<String> {
     let mut words =
         message(transaction.request, transaction.outstanding, transaction.rate.map(|rate| rate.0));
+    if transaction.response != transaction.request {
+        words.push(format!("--response-length {}", transaction.response.0));
+    }
     words.push(format!("--wait {}", transaction.wait.word()));
     words.extend(transaction.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
     words
@@ -311,12 +324,12 @@ fn message(size: Bytes, outstanding: u32, rate: Option<u64>) -> Vec<String> {
     words
 }
 
-/// The options of packets; absent for a generator or receiver that quick tests do not have, and for goals of the plan's own.
-fn packets(pps: &Pps, limit: Nanos) -> Option<Vec<String>> {
+/// The options of packets, or what quick tests do not have of them.
+fn packets(pps: &Pps, limit: Nanos) -> Lines {
     use netduel_model::packet_path::{PacketEngine, PacketReceiver};
     let path = &pps.packets;
     if path.engine == PacketEngine::Dpdk || path.receiver == PacketReceiver::Dpdk {
-        return None;
+        return Err("quick tests do not start testpmd, whose command lines are in the section about packets");
     }
     let mut words = vec![format!("--frame {}", path.frame), format!("-P {}", pps.udp.flows)];
     words.extend(way(pps.udp.direction));
@@ -327,14 +340,15 @@ fn packets(pps: &Pps, limit: Nanos) -> Option<Vec<String>> {
             presets.into_iter().find(|preset| preset.goal() == *goal).map(SearchPreset::word)
         };
         let names: Option<Vec<&str>> = search.goals.iter().map(name).collect();
-        words.push(format!("--search {} --search-time {}", names?.join(","), seconds(limit)));
+        let names = names.ok_or("quick tests do not have the goals of its search")?;
+        words.push(format!("--search {} --search-time {}", names.join(","), seconds(limit)));
     } else if let Some(rate) = pps.udp.rate {
         words.push(format!("--rate {}", rate.0 / 8 / pps.udp.size.0.max(1)));
     }
     words.push(format!("--generator {} --receiver {}", path.engine.word(), path.receiver.word()));
     words.extend(path.queues.map(|queues| format!("--queues {queues}")));
     words.extend(pps.udp.tuning.window.map(|window| format!("-w {}", window.0)));
-    Some(words)
+    Ok(words)
 }
 
 fn way(direction: Direction) -> Option<String> {
@@ -363,6 +377,7 @@ fn seconds(duration: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use netduel_model::plan::parse;
+    use netduel_model::workload::WorkloadType;
 
     use super::*;
 
@@ -395,7 +410,43 @@ mod tests {
         assert_eq!(tests[1].arms.len(), 1, "both arms have the same command");
         assert!(tests[1].arms[0].arms.is_empty());
         assert!(tests[1].arms[0].lines[0].contains("netduel rr fd77::2 -t 2 -u -l "), "{tests:?}");
-        assert_eq!(tests[2].arms[0].lines, Vec::<String>::new(), "it has no quick test");
+        assert_eq!(tests[2].arms[0].lines.len(), 4, "a load and probes, each with its terminal");
+    }
+
+    const EVENTS: &str = "events = [{ at = \"1 s\", do = \"remove\" }, { at = \"2 s\", do = \"return\" }]";
+
+    /// The commands of a workload between the guests of a lab.
+    fn commands_of(workload: &str) -> ArmCommands {
+        let (begin, _) = LAB.split_once("[[workloads]]").unwrap();
+        let begin = begin.replace("set = { streams = 8 }\n", "").replace("\"synthetic\"", "\"accelerated\"");
+        let text = format!("{begin}[[workloads]]\nname = \"w\"\n{workload}\n");
+        let plan = parse(&text, "p").unwrap_or_else(|errors| panic!("{text}\n{errors}"));
+        commands_of_tests(&plan)[0].arms[0].clone()
+    }
+
+    #[test]
+    fn every_type_of_workload_has_commands() {
+        for kind in WorkloadType::ALL {
+            let events = if *kind == WorkloadType::Failover { EVENTS } else { "" };
+            let found = commands_of(&format!("type = \"{}\"\nduration = \"4 s\"\n{events}", kind.word()));
+            let is_sent = |line: &String| line.contains("lab exec a -- ") && line.contains(" 10.77.0.2");
+            assert!(found.lines.iter().any(is_sent), "{}: {found:?}", kind.word());
+            assert_eq!(found.reason, None, "{}", kind.word());
+        }
+    }
+
+    #[test]
+    fn transaction_with_a_longer_response_has_its_length() {
+        let found = commands_of("type = \"tcp-crr\"\nresponse_size = \"64 KiB\"");
+        assert!(found.lines[0].contains(" --response-length 65536 "), "{found:?}");
+        assert!(!commands_of("type = \"tcp-crr\"").lines[0].contains("--response-length"));
+    }
+
+    #[test]
+    fn workload_without_commands_has_the_reason() {
+        let goal = "search = [{ loss_ratio = \"1 %\", final_trial = \"2 s\" }]";
+        let found = commands_of(&format!("type = \"pps\"\n{goal}"));
+        assert!(found.lines.is_empty() && found.reason.unwrap().contains("goals of its search"), "{found:?}");
     }
 
     #[test]

@@ -269,6 +269,9 @@ pub struct CrrArgs {
     pub common: CommonArgs,
     #[command(flatten)]
     pub requests: RequestArgs,
+    /// Bytes of a response [default: those of a request]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub response_length: Option<Bytes>,
 }
 
 fn no_bitrate(_: &str) -> Result<String, String> {

@@ -22,6 +22,7 @@ pub fn option(key: &str) -> Option<&'static str> {
         "pin_client" => "--pin-client",
         "pin_server" => "--pin-server",
         "rate" => "-b (--bitrate)",
+        "response_size" => "--response-length",
         "search" => "--search",
         "timestamps" => "--timestamps",
         "volume" => "-n (--bytes)",

@@ -135,7 +135,8 @@ impl Test {
 
     /// `netduel crr`.
     pub fn connections(args: &CrrArgs) -> Self {
-        Self::new(WorkloadType::TcpCrr, requests(&args.requests))
+        let settings = SettingsSpec { response_size: args.response_length, ..requests(&args.requests) };
+        Self::new(WorkloadType::TcpCrr, settings)
     }
 
     /// The plan: this test, once, with the server paired as `at` at the data address `address`.

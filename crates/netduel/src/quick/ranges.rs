@@ -383,7 +383,6 @@ const WITHOUT_COMMAND: &[WorkloadType] =
 
 /// Quantities that quick tests do not have as an option.
 const WITHOUT_OPTION: &[(WorkloadType, &str)] = &[
-    (WorkloadType::TcpCrr, "response_size"),
     (WorkloadType::Pps, "dpdk.queues"),
     (WorkloadType::Pps, "dpdk.receive_queues"),
     (WorkloadType::Pps, "dpdk.descriptors"),
