@@ -10,6 +10,10 @@ const AZURE: &str = include_str!("size/azure.csv");
 /// The columns of a table, in order.
 const COLUMNS: &str = "name,vcpus,nics,mbps,accelerated,isolated,page,dated,read,doubt";
 
+/// The table of quotas of Azure, and its columns.
+const AZURE_QUOTA: &str = include_str!("size/azure_quota.csv");
+const QUOTA_COLUMNS: &str = "series,family,read";
+
 /// A size of machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
@@ -56,6 +60,13 @@ impl Size {
         self.page.rsplit('/').next().unwrap_or_default()
     }
 
+    /// The name of the quota that counts its vCPUs; `None` where it is not known.
+    pub fn quota_family(&self) -> Option<&'static str> {
+        let rows = rows(AZURE_QUOTA, QUOTA_COLUMNS).filter_map(|line| line.split_once(','));
+        let mut own = rows.filter(|(series, _)| !self.is_isolated && *series == self.series());
+        own.next()?.1.split(',').next()
+    }
+
     /// The page and its date, for example `dsv2-series of 2024-07-29`.
     pub fn source(&self) -> String {
         let page = self.series();
@@ -92,13 +103,13 @@ impl Size {
 
 /// Every size that is known, in the order of the table.
 pub fn table() -> &'static [Size] {
-    static TABLE: LazyLock<Vec<Size>> = LazyLock::new(|| rows(AZURE).filter_map(Size::from_line).collect());
+    static TABLE: LazyLock<Vec<Size>> = LazyLock::new(|| rows(AZURE, COLUMNS).filter_map(Size::from_line).collect());
     &TABLE
 }
 
-/// The lines of a table that are sizes.
-fn rows(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter(|line| !line.starts_with('#') && *line != COLUMNS)
+/// The lines of a table below its columns.
+fn rows<'t>(text: &'t str, columns: &'static str) -> impl Iterator<Item = &'t str> {
+    text.lines().filter(move |line| !line.starts_with('#') && *line != columns)
 }
 
 /// The size of a name, whose letters may be of either case: metadata services and command lines spell them differently.
@@ -130,7 +141,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table_is_read_and_makes_sense() {
-        assert_eq!(rows(AZURE).count(), table().len());
+        assert_eq!(rows(AZURE, COLUMNS).count(), table().len());
         assert!(AZURE.lines().any(|line| line == COLUMNS));
         let names: BTreeSet<&str> = table().iter().map(|size| size.name.as_str()).collect();
         assert_eq!(names.len(), table().len(), "a size stands there twice");
@@ -195,6 +206,25 @@ mod tests {
     fn small_sizes_have_accelerated_networking_on_one_nic() {
         for (name, most) in [("Standard_DS1_v2", 1), ("Standard_D2s_v5", 1), ("Standard_D4s_v5", 2)] {
             assert_eq!(named(name).map(Size::accelerated_nics_max), Some(most), "{name}");
+        }
+    }
+
+    #[test]
+    fn quota_of_a_size_is_that_of_its_series_or_unknown() {
+        for (name, family) in [
+            ("Standard_DS4_v2", Some("standardDSv2Family")),
+            ("Standard_D2s_v6", Some("StandardDsv6Family")),
+            ("Standard_DS15_v2", None),
+            ("Standard_D4ns_v6", None),
+        ] {
+            assert_eq!(named(name).unwrap().quota_family(), family, "{name}");
+        }
+        assert!(AZURE_QUOTA.lines().any(|line| line == QUOTA_COLUMNS));
+        for row in rows(AZURE_QUOTA, QUOTA_COLUMNS) {
+            assert_eq!(row.split(',').count(), QUOTA_COLUMNS.split(',').count(), "{row}");
+            let family = row.split(',').nth(1);
+            assert!(family.is_some_and(|family| family.ends_with("Family")), "{row}");
+            assert!(table().iter().any(|size| size.quota_family() == family), "no size has {row}");
         }
     }
 

@@ -16,4 +16,5 @@ pub use inventory::Inventory;
 pub use price::{DatedPrice, currency};
 pub use progress::{Host, HostNic, State, Step};
 pub use resources::Foreign;
+pub use sku::quotas;
 pub use subscription::Subscription;

@@ -11,6 +11,13 @@ use crate::az::{Az, ask, or_default};
 
 /// The quota of Spot VMs of all sizes.
 const SPOT_QUOTA: &str = "lowPriorityCores";
+/// The quota of all sizes of a region, without Spot VMs.
+const REGIONAL_QUOTA: &str = "cores";
+
+/// The names of the quotas that count the VMs of a bed, whose size has a quota of this name.
+pub fn quotas<'f>(bed: &Bed, family: &'f str) -> Vec<&'f str> {
+    if bed.is_spot { vec![SPOT_QUOTA] } else { vec![family, REGIONAL_QUOTA] }
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -145,7 +152,7 @@ pub fn check_quota(
 ) -> Result<(), BedError> {
     let words = ["vm", "list-usage", "--location", &bed.region];
     let usages: Vec<Usage> = ask(az, &subscription.within(&words))?;
-    let families = if bed.is_spot { vec![SPOT_QUOTA] } else { vec![family, "cores"] };
+    let families = quotas(bed, family);
     let required = u64::from(layout.vcpus(bed));
     for usage in
         usages.iter().filter(|usage| families.iter().any(|one| usage.name.value.eq_ignore_ascii_case(one)))

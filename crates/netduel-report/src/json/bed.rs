@@ -7,7 +7,7 @@ use netduel_model::bed::{Bed, BedType, Families, Image, Layout, Placement};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::envelope::{Document, Envelope, Origin};
+use super::envelope::{Document, Envelope, Origin, iso_8601};
 
 /// A checked bed: `netduel azure check --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -50,6 +50,12 @@ pub struct CheckedBed {
     pub shutdown: Option<String>,
     /// The most that the bed may cost until its next shutdown; null for no limit.
     pub budget: Option<Price>,
+    /// Price of all VMs for an hour as it was looked up last; null when it was not. Check needs no network, so it looks nothing up.
+    pub price_per_hour: Option<Price>,
+    /// When it was looked up, UTC; null without a price.
+    pub price_read: Option<String>,
+    /// The same, milliseconds since 1970-01-01T00:00:00Z.
+    pub price_read_unix_ms: Option<u64>,
 }
 
 impl Document for CheckedBed {
@@ -73,6 +79,8 @@ pub struct BedSize {
     pub can_be_synthetic: bool,
     /// Page and date of these figures.
     pub source: String,
+    /// Name of the quota that counts its vCPUs; null where it is not known.
+    pub quota_family: Option<String>,
 }
 
 /// A VM of a bed.
@@ -179,9 +187,10 @@ pub struct BedHostNic {
 }
 
 impl CheckedBed {
-    /// Of a bed of a file.
-    pub fn of(file: &str, bed: &Bed, origin: &Origin) -> Self {
+    /// Of a bed of a file. `price`: that of a VM for an hour, and when it was looked up, seconds since 1970-01-01T00:00:00Z.
+    pub fn of(file: &str, bed: &Bed, price: Option<(&Money, u64)>, origin: &Origin) -> Self {
         let layout = Layout::of(bed);
+        let read_unix_ms = price.map(|(_, seconds)| seconds.saturating_mul(1000));
         Self {
             envelope: Self::envelope(origin),
             file: file.to_owned(),
@@ -201,6 +210,7 @@ impl CheckedBed {
                 limit_bps: bed.size.rate().0,
                 can_be_synthetic: bed.size.can_be_synthetic(),
                 source: bed.size.source(),
+                quota_family: bed.size.quota_family().map(str::to_owned),
             },
             vcpus: layout.vcpus(bed),
             vms: layout.vms.iter().map(BedVm::of).collect(),
@@ -208,6 +218,9 @@ impl CheckedBed {
             spot: bed.is_spot,
             shutdown: bed.shutdown.map(|time| time.to_string()),
             budget: bed.budget.as_ref().map(Price::of),
+            price_per_hour: price.map(|(of_vm, _)| Price::of(&of_vm.times(layout.vms.len() as f64))),
+            price_read: read_unix_ms.map(iso_8601),
+            price_read_unix_ms: read_unix_ms,
         }
     }
 }

@@ -51,10 +51,12 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
 fn check(path: &Path, json: bool) -> Result<(), Failure> {
     let bed = read_bed(path)?;
     let file = path.display().to_string();
+    let price = prices::known(&bed);
     if json {
-        return print_json(&CheckedBed::of(&file, &bed, &program::origin()));
+        let price = price.as_ref().map(|price| (&price.of_vm, price.read_unix_s));
+        return print_json(&CheckedBed::of(&file, &bed, price, &program::origin()));
     }
-    print_lines(&shown::checked(&file, &bed, prices::known(&bed).as_ref()))
+    print_lines(&shown::checked(&file, &bed, price.as_ref()))
 }
 
 /// How a bed is deleted.

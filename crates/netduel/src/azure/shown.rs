@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use netduel_azure::deployment::{DatedPrice, Host};
+use netduel_azure::deployment::{DatedPrice, Host, quotas};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::layout::{End, Nic, NicUse};
 use netduel_model::bed::money::Money;
@@ -26,9 +26,12 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>) -> String {
     } else {
         "accelerated networking on for every NIC: the size requires it, so there is no arm without it"
     };
+    let unknown = || format!("the quota of {} (netduel does not know its name)", size.series());
+    let family = size.quota_family().map_or_else(unknown, str::to_owned);
+    let quotas = quotas(bed, &family).join(" and of ");
     let mut text = format!(
         "{file} is a valid bed: {} in {}{zone}\n  size       {}: {} vCPUs, {} NICs at most, {rate} for all NICs ({}{doubt})\n  \
-         quota      {} vCPUs of {} in {}\n  NICs       {arms}\n  image      {}{}\n  placement  {}\n  networks   {}, {} for each test network\n",
+         quota      {} vCPUs of {quotas} in {}\n  NICs       {arms}\n  image      {}{}\n  placement  {}\n  networks   {}, {} for each test network\n",
         word(&bed.kind),
         bed.region,
         size.name,
@@ -36,7 +39,6 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>) -> String {
         size.nics,
         size.source(),
         layout.vcpus(bed),
-        size.series(),
         bed.region,
         word(&bed.image),
         if bed.is_spot { ", Spot VMs" } else { "" },
@@ -237,7 +239,7 @@ mod tests {
         for part in [
             "x.toml is a valid bed: two-nic in westeurope\n",
             "Standard_DS4_v2: 8 vCPUs, 8 NICs at most, 6.00 Gbit/s for all NICs (dsv2-series of 2024-07-29)",
-            "16 vCPUs of dsv2-series in westeurope\n",
+            "quota      16 vCPUs of standardDSv2Family and of cores in westeurope\n",
             "image      ubuntu-24.04\n  placement  none\n  networks   ipv4, 1 subnet for each test network\n",
             "ssh        from the addresses of --ssh-from",
             "vm1        client: vm1-management (ssh), vm1-synthetic, vm1-accelerated (accelerated)\n",
@@ -245,5 +247,19 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn quota_is_that_of_spot_vms_or_unknown_where_the_table_has_none() {
+        let of = |size: &str, more: &str| {
+            let text = format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"{size}\"\n{more}");
+            let bed = netduel_model::bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
+            checked("x.toml", &bed, None)
+        };
+        let spot = of("Standard_DS4_v2", "spot = true\n");
+        assert!(spot.contains("quota      16 vCPUs of lowPriorityCores in westeurope\n"), "{spot}");
+        let unknown = of("Standard_D4ns_v6", "");
+        let quota = "of the quota of dnsv6-series (netduel does not know its name) and of cores in ";
+        assert!(unknown.contains(quota), "{unknown}");
     }
 }

@@ -3,6 +3,7 @@ mod compatible;
 mod examples;
 mod reference;
 
+use netduel_model::bed::money::Money;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
@@ -434,7 +435,13 @@ fn listings_plans_and_beds_fit_the_schemas() {
     printed(&beds());
     let text = include_str!("../../../../../beds/dpdk.toml");
     let bed = netduel_model::bed::parse(text, "beds/dpdk.toml").unwrap();
-    let bed = printed(&CheckedBed::of("beds/dpdk.toml", &bed, &origin()));
+    let unknown = printed(&CheckedBed::of("beds/dpdk.toml", &bed, None, &origin()));
+    assert_eq!((&unknown["price_per_hour"], &unknown["size"]["quota_family"]), (&Value::Null, &Value::Null));
+    let of_vm: Money = "2.5 USD".parse().unwrap();
+    let price = Some((&of_vm, 1_795_343_407));
+    let bed = printed(&CheckedBed::of("beds/dpdk.toml", &bed, price, &origin()));
+    assert_eq!(bed["price_per_hour"], serde_json::json!({ "amount": 5.0, "currency": "USD" }));
+    assert_eq!(bed["price_read"], "2026-11-22T10:30:07.000Z");
     assert_eq!((&bed["type"], &bed["vcpus"]), (&"dpdk".into(), &384.into()));
     assert_eq!(bed["vms"][1]["nics"][1]["accelerated"], true);
     let server = PairedServer { name: "far".into(), host: "far".into(), port: 5210 };
