@@ -1,4 +1,5 @@
 //! The drawing of each bed of `beds/`, as Azure claims it after its deployment.
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use netduel_model::bed::{BedType, Placement, RunBed};
@@ -9,7 +10,7 @@ use netduel_report::{document, html};
 use crate::bed::run_on;
 
 /// A run on a bed of `beds/`, with addresses, placement and zone of its VMs.
-fn deployed(kind: BedType) -> Run {
+pub fn deployed(kind: BedType) -> Run {
     let mut run = run_on(word(&kind));
     let bed = run.header.bed.as_mut().unwrap();
     let group = match bed.placement {
@@ -21,9 +22,13 @@ fn deployed(kind: BedType) -> Run {
     for (vm, host) in bed.vms.iter_mut().zip(4_u8..) {
         vm.claimed.placement = group.map(str::to_owned);
         vm.nics[0].public_address = Some(IpAddr::from([192, 0, 2, host + 3]));
+        let mut used: Vec<usize> = Vec::new();
         for nic in &mut vm.nics {
             let number = subnets.iter().position(|subnet| Some(subnet) == nic.subnet.as_ref()).unwrap();
-            nic.addresses = vec![IpAddr::from([10, 77, number as u8, host])];
+            // A further NIC of the VM in a subnet has an address beyond those of the first ones.
+            let earlier = used.iter().filter(|one| **one == number).count() as u8;
+            nic.addresses = vec![IpAddr::from([10, 77, number as u8, host + 16 * earlier])];
+            used.push(number);
         }
     }
     run
@@ -57,6 +62,8 @@ fn number(element: &str, attribute: &str) -> f64 {
 /// What a drawing must show of a bed, and that nothing of it is cut off.
 fn assert_shows(bed: &RunBed, drawing: &str) {
     let nics = || bed.vms.iter().flat_map(|vm| &vm.nics);
+    let own: BTreeSet<&IpAddr> = nics().flat_map(|nic| &nic.addresses).collect();
+    assert_eq!(own.len(), nics().count(), "each NIC has an address of its own");
     let names = bed.vms.iter().map(|vm| &vm.name).chain(nics().map(|nic| &nic.name));
     let addresses = nics().flat_map(|nic| nic.addresses.iter().chain(&nic.public_address));
     let texts: Vec<String> =

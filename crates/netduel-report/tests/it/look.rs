@@ -1,7 +1,9 @@
 //! The page as it looks, measured in a real browser: no label covers another or leaves its chart, nothing is wider than the page, text has
 //! contrast, and what scrolls or opens can be reached by the keyboard. In both themes and at three widths, and on both sizes of paper.
+use netduel_model::bed::BedType;
 use netduel_model::publication::Publication;
 use netduel_model::run::Run;
+use netduel_model::word::word;
 use netduel_report::document::block::Document;
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::html::Paper;
@@ -9,7 +11,7 @@ use netduel_report::{analyse_run, document, html};
 
 use crate::browser::{chromium, in_a_frame};
 use crate::builder::{Recipe, build};
-use crate::{compare_document, failover, history, hosts, inspected_page, packets};
+use crate::{bed, bed_drawings, compare_document, failover, history, hosts, inspected_page, packets};
 
 /// Names of the places where two labels of a chart cover each other, where one leaves its figure, where the page is too wide, where text
 /// has too little contrast, and where the keyboard does not get. Empty when there is none.
@@ -65,6 +67,13 @@ const FAULTS: &str = r#"(() => {
     for (let one = element; one; one = one.parentElement) colours.unshift(view.getComputedStyle(one).backgroundColor);
     return ["white", ...colours];
   };
+  // The boxes of a drawing that are below the middle of a text, the lowest first.
+  const boxesBelow = (element) => {
+    const own = box(element), x = (own.left + own.right) / 2, y = (own.top + own.bottom) / 2;
+    const holds = (one) => one.left <= x && x <= one.right && one.top <= y && y <= one.bottom;
+    const boxes = [...element.closest("svg").querySelectorAll("rect")].filter((rect) => holds(box(rect)));
+    return boxes.map((rect) => view.getComputedStyle(rect).fill).filter((fill) => fill !== "none");
+  };
   const seen = new Set();
   let checked = 0;
   for (const element of root.querySelectorAll("body *")) {
@@ -79,6 +88,10 @@ const FAULTS: &str = r#"(() => {
     // The numbers within bars name the colour of their bar.
     const bar = isDrawn && /--class-\d/.exec(element.getAttribute("fill") || "");
     if (bar) below = [...below, view.getComputedStyle(root).getPropertyValue(bar[0])];
+    if (isDrawn && element.closest(".topology")) {
+      // Where it has an outline, that is what it is read on.
+      below = [...below, ...boxesBelow(element), ...(style.stroke === "none" ? [] : [style.stroke])];
+    }
     const paper = painted(below);
     const ink = painted([...below, isDrawn ? style.fill : style.color]);
     const size = parseFloat(style.fontSize);
@@ -134,6 +147,15 @@ fn far() -> Run {
     };
     run.header.plan.arms.iter_mut().for_each(|arm| long(&mut arm.name));
     run.trials.iter_mut().for_each(|trial| long(&mut trial.slot.arm));
+    run
+}
+
+/// A run on a bed, on which Azure and a guest disagree, and whose trials have a spread.
+fn on_bed() -> Run {
+    let mut run = bed::run();
+    run.trials = build(&Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() }).trials;
+    let vms = &mut run.header.bed.as_mut().unwrap().vms;
+    vms[0].nics[2].seen.as_mut().unwrap().vf = None;
     run
 }
 
@@ -210,6 +232,20 @@ fn page_of_a_failover_has_no_fault_to_the_eye() {
 }
 
 #[test]
+fn page_of_a_run_on_a_bed_has_no_fault_to_the_eye() {
+    assert_faultless("bed", &document(&on_bed()), TEXTS_OF_RUN);
+}
+
+#[test]
+fn pages_of_four_vms_and_of_a_nic_that_is_not_attached_have_no_fault_to_the_eye() {
+    for kind in [BedType::TwoPairs, BedType::HotAdd] {
+        let mut run = bed_drawings::deployed(kind);
+        run.trials = on_bed().trials;
+        assert_faultless(word(&kind), &document(&run), TEXTS_OF_RUN);
+    }
+}
+
+#[test]
 fn page_of_a_comparison_has_no_fault_to_the_eye() {
     assert_faultless("comparison", &compared(), TEXTS_OF_RUN);
 }
@@ -233,6 +269,11 @@ fn paper_of_all_workloads_has_no_fault_to_the_eye() {
 fn paper_of_packets_and_of_a_failover_has_no_fault_to_the_eye() {
     assert_faultless_on_paper("packets", &document(&packets::swept()), TEXTS_OF_RUN);
     assert_faultless_on_paper("failover", &document(&failover::shown()), TEXTS_OF_RUN);
+}
+
+#[test]
+fn paper_of_a_run_on_a_bed_has_no_fault_to_the_eye() {
+    assert_faultless_on_paper("bed", &document(&on_bed()), TEXTS_OF_RUN);
 }
 
 #[test]
