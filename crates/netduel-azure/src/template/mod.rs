@@ -24,7 +24,7 @@ use types::{
     StorageProfile, Subnet, Template,
 };
 
-/// Pinned versions of the types. The templates were compared with these versions of the published types.
+/// Pinned versions of the types. Tests compare the templates with these versions of the published types.
 const NETWORK_API: &str = "2024-05-01";
 const COMPUTE_API: &str = "2024-07-01";
 const SCHEDULE_API: &str = "2018-09-15";

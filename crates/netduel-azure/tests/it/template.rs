@@ -1,5 +1,5 @@
 //! The template of each type of bed: golden files, references within it, and the published types of its resources.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_azure::ssh_key::PublicKey;
 use netduel_azure::tags::Tags;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{bed, project_file};
 
-/// Properties of the types in the pinned versions, from the published types. A line is TYPE@VERSION PATH.
+/// Properties of the types in the pinned versions; `published_types.py` derives them from the published types.
 const PUBLISHED: &str = include_str!("published_types.txt");
 
 fn shipped(name: &str) -> Bed {
@@ -138,43 +138,106 @@ fn every_nic_is_in_a_subnet_of_the_network() {
     }
 }
 
-/// The paths of a value, `[]` for the elements of a list.
-fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+/// The published properties of a type by their paths, `[]` for the elements of a list: the kind, and whether it is required.
+type Published = BTreeMap<&'static str, (&'static str, bool)>;
+
+/// The published properties by TYPE@VERSION.
+fn published() -> BTreeMap<&'static str, Published> {
+    let mut all: BTreeMap<&str, Published> = BTreeMap::new();
+    for line in PUBLISHED.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        all.entry(words[0]).or_default().insert(words[1], (words[2], words.get(3) == Some(&"required")));
+    }
+    all
+}
+
+/// Whether a value is of a published kind; that of an expression is known to Azure only.
+fn fits(value: &Value, kind: &str) -> bool {
+    let text = value.as_str();
+    text.is_some_and(|text| text.starts_with('['))
+        || match kind {
+            "string" => text.is_some(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_u64() || value.is_i64(),
+            values => text.is_some_and(|text| values.split('|').any(|one| one == text)),
+        }
+}
+
+/// What is wrong with a value at a path of a resource.
+fn faults(value: &Value, path: &str, published: &Published, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                paths(value, &path, found);
+                faults(value, &path, published, found);
+            }
+            for name in published.iter().filter(|(_, (_, is_required))| *is_required).map(|(name, _)| *name) {
+                let (around, key) = name.rsplit_once('.').unwrap_or(("", name));
+                if around == path && !fields.contains_key(key) {
+                    found.push(format!("{name} is required"));
+                }
             }
         }
-        Value::Array(values) => values.iter().for_each(|value| paths(value, &format!("{path}[]"), found)),
-        _ => {
-            found.insert(path.to_owned());
+        Value::Array(values) => {
+            values.iter().for_each(|value| faults(value, &format!("{path}[]"), published, found));
+        }
+        leaf => match published.get(path) {
+            None => found.push(format!("{path} is not published")),
+            Some((kind, _)) if !fits(leaf, kind) => found.push(format!("{path} is {leaf}, not {kind}")),
+            Some(_) => {}
+        },
+    }
+}
+
+/// What is wrong with a resource by the published types.
+fn faults_of(resource: &Value) -> Vec<String> {
+    let mut resource = resource.clone();
+    let fields = resource.as_object_mut().unwrap();
+    // Keys of the language, not of the type.
+    let [kind, version] = ["type", "apiVersion"].map(|key| fields.remove(key).unwrap());
+    fields.remove("dependsOn");
+    fields.remove("name");
+    let name = format!("{}@{}", kind.as_str().unwrap(), version.as_str().unwrap());
+    let mut found = Vec::new();
+    match published().get(name.as_str()) {
+        Some(published) => faults(&resource, "", published, &mut found),
+        None => found.push(format!("{name} is not published")),
+    }
+    found
+}
+
+#[test]
+fn every_resource_is_of_its_published_type() {
+    let all =
+        SHIPPED.map(shipped).into_iter().chain([bed("spot = true\nfamilies = \"dual-stack\"\nzone = 3")]);
+    for bed in all {
+        for resource in resources(&bed) {
+            assert_eq!(faults_of(&resource), Vec::<String>::new(), "{}: {resource}", bed.name);
         }
     }
 }
 
 #[test]
-fn every_property_is_one_of_the_published_type() {
-    let known: BTreeSet<&str> =
-        PUBLISHED.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    let all =
-        SHIPPED.map(shipped).into_iter().chain([bed("spot = true\nfamilies = \"dual-stack\"\nzone = 3")]);
-    for bed in all {
-        for mut resource in resources(&bed) {
-            let fields = resource.as_object_mut().unwrap();
-            // Keys of the language, not of the type.
-            let [kind, version] = ["type", "apiVersion"].map(|key| fields.remove(key).unwrap());
-            fields.remove("dependsOn");
-            fields.remove("name");
-            let mut found = BTreeSet::new();
-            paths(&resource, "", &mut found);
-            for path in found {
-                let line = format!("{}@{} {path}", kind.as_str().unwrap(), version.as_str().unwrap());
-                assert!(known.contains(line.as_str()), "{line} is not a published property");
-            }
-        }
-    }
+fn wrong_property_value_and_missing_property_are_found() {
+    let resources = resources(&bed(""));
+    let vm = of_type(&resources, "/virtualMachines")[0];
+    let changed = |change: fn(&mut Value)| {
+        let mut vm = vm.clone();
+        change(&mut vm);
+        faults_of(&vm)
+    };
+    assert_eq!(
+        changed(|vm| vm["properties"]["prioritie"] = "Spot".into()),
+        ["properties.prioritie is not published"]
+    );
+    assert_eq!(
+        changed(|vm| vm["properties"]["priority"] = "spot".into()),
+        ["properties.priority is \"spot\", not Regular|Low|Spot"]
+    );
+    let disk = |vm: &mut Value| {
+        vm["properties"]["storageProfile"]["osDisk"].as_object_mut().unwrap().remove("createOption");
+    };
+    assert_eq!(changed(disk), ["properties.storageProfile.osDisk.createOption is required"]);
 }
 
 #[test]
