@@ -7,6 +7,7 @@ mod panics;
 mod ratchet;
 mod rust;
 mod source;
+mod spaces;
 mod tree;
 mod violation;
 
@@ -20,8 +21,15 @@ use violation::Violation;
 type Rules = fn(&Tree, &mut Vec<Violation>);
 
 /// Every group. Each is a file of this module.
-const RULES: [Rules; 6] =
-    [rust::check, panics::check, circles::check, dependencies::check, documents::check, everywhere::check];
+const RULES: [Rules; 7] = [
+    rust::check,
+    panics::check,
+    spaces::check,
+    circles::check,
+    dependencies::check,
+    documents::check,
+    everywhere::check,
+];
 
 /// Prints every violation; `false` when there is one.
 pub fn run() -> Result<bool> {

@@ -44,10 +44,9 @@ const PRINT: &str = "panics when its output is closed or full: print with `netdu
 /// Checks every source of the product.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
     let mut known = Ratchet::read(KNOWN, RULE, "path calls", tree, found);
-    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_product(path) && !is_test_module(tree, path))
-    {
+    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_product(path) && !tree.is_test_module(path)) {
         let source = Source::new(text);
-        let tests = start_of_tests(&source.code);
+        let tests = source.start_of_tests();
         for (word, next, remedy) in CALLS {
             let calls = source.words(word).filter(|at| source.code[at + word.len()..].starts_with(next));
             found.extend(calls.filter(|at| *at < tests).map(|at| Violation {
@@ -87,31 +86,6 @@ fn contradictions(source: &Source, tests: usize) -> Vec<usize> {
     }
     places.sort_unstable();
     places
-}
-
-/// Where the module with the tests of a file begins: below `#[cfg(test)]` and other attributes.
-fn start_of_tests(code: &str) -> usize {
-    let is_module = |at: &usize| {
-        let item = code[*at..].lines().find(|line| !line.starts_with("#["));
-        item.is_some_and(|item| item.contains("mod ") && item.ends_with('{'))
-    };
-    let places = code.match_indices("#[cfg(test)]\n").map(|(at, _)| at);
-    places.filter(|at| *at == 0 || code[..*at].ends_with('\n')).find(is_module).unwrap_or(code.len())
-}
-
-/// Whether the module of a file is declared below `#[cfg(test)]`.
-fn is_test_module(tree: &Tree, path: &str) -> bool {
-    let Some((folder, name)) = path.strip_suffix(".rs").and_then(|path| path.rsplit_once('/')) else {
-        return false;
-    };
-    let declared = format!("#[cfg(test)]\nmod {name};");
-    let parents = [
-        format!("{folder}/mod.rs"),
-        format!("{folder}.rs"),
-        format!("{folder}/lib.rs"),
-        format!("{folder}/main.rs"),
-    ];
-    parents.iter().any(|parent| tree.text(parent).is_some_and(|text| text.contains(&declared)))
 }
 
 /// Whether a file is code of the product: below `src` of its crate, and no file of tests.

@@ -1,4 +1,5 @@
 //! A Rust source with comments and literals separated from code. Knows only as much of the language as the rules need.
+use std::ops::Range;
 
 /// A source file, and the same with comments and literals blanked out.
 #[derive(Debug)]
@@ -7,12 +8,15 @@ pub struct Source {
     pub lines: Vec<String>,
     /// The code only: comments, strings and characters are replaced by spaces; line breaks are kept.
     pub code: String,
+    /// Where the strings are that are not raw, with their quotes: offsets of the text and of the code.
+    pub strings: Vec<Range<usize>>,
 }
 
 impl Source {
     /// Reads a source.
     pub fn new(text: &str) -> Self {
-        Self { lines: text.lines().map(str::to_owned).collect(), code: blank(text) }
+        let (code, strings) = blank(text);
+        Self { lines: text.lines().map(str::to_owned).collect(), code, strings }
     }
 
     /// Line of an offset in the code, from 1.
@@ -33,6 +37,17 @@ impl Source {
     pub fn after(&self, offset: usize) -> &str {
         self.code[offset..].trim_start()
     }
+
+    /// Offset of the module with the tests: below `#[cfg(test)]` and other attributes. The end of the code where there is none.
+    pub fn start_of_tests(&self) -> usize {
+        let is_module = |at: &usize| {
+            let item = self.code[*at..].lines().find(|line| !line.starts_with("#["));
+            item.is_some_and(|item| item.contains("mod ") && item.ends_with('{'))
+        };
+        let places = self.code.match_indices("#[cfg(test)]\n").map(|(at, _)| at);
+        let mut items = places.filter(|at| *at == 0 || self.code[..*at].ends_with('\n'));
+        items.find(is_module).unwrap_or(self.code.len())
+    }
 }
 
 /// Whether a character can be part of an identifier.
@@ -40,14 +55,18 @@ pub fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Replaces comments and literals by spaces, byte for byte, so that offsets and lines stay the same.
-fn blank(text: &str) -> String {
+/// Replaces comments and literals by spaces, byte for byte, so that offsets and lines stay the same. Also returns where the strings are.
+fn blank(text: &str) -> (String, Vec<Range<usize>>) {
     let bytes = text.as_bytes();
     let mut code: Vec<u8> = Vec::with_capacity(bytes.len());
+    let mut strings = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         if let Some(length) = blank_length(text, at) {
             let end = (at + length).min(bytes.len());
+            if bytes[at] == b'"' {
+                strings.push(at..end);
+            }
             code.extend(bytes[at..end].iter().map(|byte| if *byte == b'\n' { b'\n' } else { b' ' }));
             at = end;
         } else {
@@ -55,7 +74,7 @@ fn blank(text: &str) -> String {
             at += 1;
         }
     }
-    String::from_utf8_lossy(&code).into_owned()
+    (String::from_utf8_lossy(&code).into_owned(), strings)
 }
 
 /// Length in bytes of the comment or literal at an offset, if there is one.
@@ -156,6 +175,13 @@ mod tests {
         ] {
             assert_eq!(Source::new(text).code, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn strings_that_are_not_raw_have_their_place() {
+        let text = "f(\"a \\\" b\", r\"raw\", '\"', b\"c\") // \"comment\"\n + \"\u{e4}\"";
+        let strings: Vec<&str> = Source::new(text).strings.into_iter().map(|string| &text[string]).collect();
+        assert_eq!(strings, ["\"a \\\" b\"", "\"c\"", "\"\u{e4}\""]);
     }
 
     #[test]

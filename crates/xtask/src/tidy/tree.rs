@@ -56,6 +56,21 @@ impl Tree {
         let folder = format!("{path}/");
         path.is_empty() || self.files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
     }
+
+    /// Whether the module of a Rust source is declared below `#[cfg(test)]`.
+    pub fn is_test_module(&self, path: &str) -> bool {
+        let Some((folder, name)) = path.strip_suffix(".rs").and_then(|path| path.rsplit_once('/')) else {
+            return false;
+        };
+        let declared = format!("#[cfg(test)]\nmod {name};");
+        let parents = [
+            format!("{folder}/mod.rs"),
+            format!("{folder}.rs"),
+            format!("{folder}/lib.rs"),
+            format!("{folder}/main.rs"),
+        ];
+        parents.iter().any(|parent| self.text(parent).is_some_and(|text| text.contains(&declared)))
+    }
 }
 
 fn read_folder(root: &Path, folder: &str, ignore: &str, files: &mut Vec<File>) -> Result<()> {
