@@ -53,7 +53,10 @@ fn near_path<'i>(interfaces: &'i [InterfaceDelta], expected: Option<&'i str>) ->
 
 #[cfg(test)]
 mod tests {
+    use schemars::SchemaGenerator;
+
     use super::*;
+    use crate::link_event::DeviceSetting;
 
     fn interface(name: &str, master: Option<&str>, bytes: u64) -> InterfaceDelta {
         let is_master = name == "eth0";
@@ -106,6 +109,33 @@ mod tests {
                 "412 ms after the start link events were lost: they came faster than they were read"
             ]
         );
+    }
+
+    /// A change of every kind, and one of every device setting: they are of the schema, so that a new one is among them.
+    fn every_change() -> Vec<LinkChange> {
+        let schema = SchemaGenerator::default().into_root_schema_for::<LinkChange>().to_value();
+        let read = |change| serde_json::from_value(change).expect("it is of the schema");
+        netduel_formats::examples(&schema, &|_, _| None).into_iter().map(read).collect()
+    }
+
+    #[test]
+    fn every_kind_of_change_counts_on_the_path_and_not_beside_it() {
+        let seen = [
+            interface("eth0", None, 0),
+            interface("vf0", Some("eth0"), 1_000_000),
+            interface("docker0", None, 100),
+        ];
+        let changes = every_change();
+        let rings = LinkChange::Setting { setting: DeviceSetting::Rings };
+        assert!(changes.contains(&rings) && changes.contains(&LinkChange::EventsLost), "{changes:?}");
+        for change in changes {
+            let is_of_all = change == LinkChange::EventsLost;
+            for (name, counts) in [("vf0", true), ("eth0", true), ("docker0", is_of_all)] {
+                let events = [event(name, None, change.clone())];
+                let counted = observed(&events, &seen).link_events_on_path(Some("vf0")).len();
+                assert_eq!(counted, usize::from(counts), "{name}: {change:?}");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 use crate::support::{Bench, UnderWay, short_plan, until};
 
 /// One pair of arms, with a workload long enough to change the path during it.
-const LONG: &str = r#"
+pub const LONG: &str = r#"
 [[workloads]]
 name = "stream"
 type = "tcp-stream"
@@ -99,11 +99,15 @@ fn setting_that_is_changed_and_set_back_during_a_trial_makes_it_invalid() {
 pub fn wait_for_bytes(bench: &Bench, lab: &str) -> bool {
     until(|| {
         let counters = bench.run(["lab", "exec", "--lab", lab, "a", "--", "cat", "/proc/net/dev"]);
-        counters
-            .stdout
-            .lines()
-            .filter(|line| line.trim_start().starts_with("vf0:"))
-            .filter_map(|line| line.split_whitespace().nth(9)?.parse::<u64>().ok())
-            .any(|sent| sent > 1_000_000)
+        has_sent_a_megabyte(&counters.stdout, "vf0")
     })
+}
+
+/// Whether an interface has sent a megabyte, by the text of `/proc/net/dev`.
+pub fn has_sent_a_megabyte(counters: &str, interface: &str) -> bool {
+    counters
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))
+        .filter_map(|counters| counters.split_whitespace().nth(8)?.parse::<u64>().ok())
+        .any(|sent| sent > 1_000_000)
 }

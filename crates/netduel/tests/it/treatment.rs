@@ -103,19 +103,29 @@ fn assert_treated() {
 
 /// A plan over the loopback interface of the namespace: the baseline `plain`, and `treated` with these treatments.
 fn plan_of_two_arms(bench: &Bench, treatments: &str) -> PathBuf {
+    plan_on_loopback(
+        bench,
+        &format!(
+            "{}{}[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\nduration = \"100 ms\"\nwarmup = \"0 s\"\n\
+             [design]\nseed = 5\nblocks_min = 2\nblocks_max = 2\n",
+            arm("plain", ""),
+            arm("treated", treatments)
+        ),
+    )
+}
+
+/// An arm of [`plan_on_loopback`].
+fn arm(name: &str, treatments: &str) -> String {
+    format!("[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{treatments}]\n")
+}
+
+/// A plan with the hosts `a` and `b` on the loopback interface of the namespace; `rest` follows them.
+fn plan_on_loopback(bench: &Bench, rest: &str) -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_netduel"));
     let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", program.parent().unwrap().display());
     let host =
         format!("launch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"env\", \"{path}\"]\n");
-    let arm = |name: &str, treatments: &str| {
-        format!("[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{treatments}]\n")
-    };
-    bench.plan(&format!(
-        "name = \"two\"\nquestion = \"q?\"\n[hosts.a]\n{host}[hosts.b]\n{host}{}{}[[workloads]]\nname = \"w\"\n\
-         type = \"tcp-rr\"\nduration = \"100 ms\"\nwarmup = \"0 s\"\n[design]\nseed = 5\nblocks_min = 2\nblocks_max = 2\n",
-        arm("plain", ""),
-        arm("treated", treatments)
-    ))
+    bench.plan(&format!("name = \"two\"\nquestion = \"q?\"\n[hosts.a]\n{host}[hosts.b]\n{host}{rest}"))
 }
 
 /// An agent for killing.

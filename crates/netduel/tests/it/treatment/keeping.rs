@@ -1,8 +1,10 @@
 //! Treatments that another program sets back while they are in force.
 use netduel_agent::treatment::Treatments;
+use netduel_sys::ethtool::Ethtool;
 
-use super::{all, guard, in_namespace, must, plan_of_two_arms};
-use crate::support::Bench;
+use super::{all, arm, guard, in_namespace, must, plan_of_two_arms, plan_on_loopback};
+use crate::path_proof::{LONG, has_sent_a_megabyte};
+use crate::support::{Bench, UnderWay, until};
 
 #[test]
 fn each_setting_that_is_set_back_is_named_with_its_value() {
@@ -12,7 +14,7 @@ fn each_setting_that_is_set_back_is_named_with_its_value() {
         treatments.read_back(true).unwrap();
         must("ip", &["link", "set", "va", "mtu", "1300"]);
         std::fs::write("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "1").unwrap();
-        let mut drivers = netduel_sys::ethtool::Ethtool::open().unwrap();
+        let mut drivers = Ethtool::open().unwrap();
         drivers.request_features("va", &[("rx-gro".to_owned(), false)]).unwrap();
         let lost = treatments.read_back(true).unwrap_err();
         let texts: Vec<String> = lost.iter().map(ToString::to_string).collect();
@@ -52,6 +54,35 @@ fn trial_whose_treatment_is_set_back_does_not_count() {
         let report = bench.run(["report", "last"]).expect_code(0).stdout;
         let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(reason), "the report has no reason: {report}");
+    });
+}
+
+#[test]
+fn offload_that_is_toggled_during_a_trial_makes_it_invalid() {
+    in_namespace("keeping::offload_that_is_toggled_during_a_trial_makes_it_invalid", || {
+        must("ip", &["link", "set", "lo", "up"]);
+        let bench = Bench::new();
+        let design = "[design]\naa = true\nblocks_min = 2\nblocks_max = 2\n";
+        let plan = plan_on_loopback(&bench, &format!("{}{LONG}{design}", arm("plain", "")));
+        let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+        let carries = || has_sent_a_megabyte(&std::fs::read_to_string("/proc/net/dev").unwrap(), "lo");
+        assert!(until(carries), "no traffic was seen on the loopback interface");
+        // Readings before and after the trial find the old value.
+        let mut drivers = Ethtool::open().unwrap();
+        for enabled in [false, true] {
+            drivers.request_features("lo", &[("tx-tcp-segmentation".to_owned(), enabled)]).unwrap();
+        }
+        let run = under_way.finish();
+        for words in [
+            "at the client the path changed during the trial",
+            "tx-tcp-segmentation",
+            " of lo went off",
+            " of lo went on",
+        ] {
+            assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+        }
+        let document = bench.run(["report", "last", "--json"]).json();
+        assert_eq!((&document["trials_excluded"], &document["trials_valid"]), (&1.into(), &3.into()));
     });
 }
 
