@@ -4,6 +4,8 @@
 //! A regular file is replaced by a rename(2): its draft is in the same folder, has a random name, and is opened with `O_EXCL` and
 //! `O_NOFOLLOW`, so that a link that another user has planted is neither followed nor overwritten. Anything else that exists, as a
 //! terminal, a pipe or /dev/stdout, is written into.
+mod folder;
+
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::AsFd;
@@ -14,8 +16,7 @@ use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, access, fstat, open, statx,
 };
 
-/// Maximum number of links from a path to its file, as in the kernel (`MAXSYMLINKS`).
-const LINKS_MAX: usize = 40;
+use folder::{LINKS_MAX, check_owner};
 
 /// Who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +41,7 @@ impl Readers {
 /// # Errors
 /// The error of the system; a link that another user has planted on the way is refused.
 pub fn create_folder(path: &Path) -> io::Result<()> {
-    check_way(path)?;
-    fs::create_dir_all(path)
+    folder::create(path)
 }
 
 /// Writes to what a path names: a regular file is replaced atomically, what exists and is none is written into. The folder exists.
@@ -175,7 +175,7 @@ impl Target {
             if !named.is_symlink() {
                 break named;
             }
-            check_link(&path, &named)?;
+            check_owner(&path, named.uid())?;
             links += 1;
             if links > LINKS_MAX {
                 return Err(rustix::io::Errno::LOOP.into());
@@ -220,21 +220,10 @@ fn check_way(folder: &Path) -> io::Result<()> {
         let around = fs::metadata(folder_of(part))?;
         let everybody_writes = around.mode() & Mode::WOTH.bits() != 0;
         if everybody_writes && named.uid() != around.uid() {
-            check_link(part, &named)?;
+            check_owner(part, named.uid())?;
         }
     }
     Ok(())
-}
-
-/// Only this user and root make links that are followed. The kernel has the same rule for folders that everybody can write, where
-/// `fs.protected_symlinks` is on (proc_sys_fs(5)).
-fn check_link(path: &Path, named: &Metadata) -> io::Result<()> {
-    let user = rustix::process::geteuid().as_raw();
-    if named.uid() == user || named.uid() == 0 {
-        return Ok(());
-    }
-    let text = format!("{} is a link of another user (uid {})", path.display(), named.uid());
-    Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
 
 /// Whether a file is the one behind a descriptor.

@@ -75,9 +75,18 @@ fn link_planted_on_the_way_to_a_file_is_not_followed() {
     let link = everybody.join("reports");
     symlink(&victim, &link).unwrap();
     lchown(&link, Some(65_534), Some(65_534)).unwrap();
+    // A link of this user that leads through it, where the kernel refuses nothing.
+    let unprotected = bench.path().join("unprotected");
+    fs::create_dir(&unprotected).unwrap();
+    fs::set_permissions(&unprotected, fs::Permissions::from_mode(0o777)).unwrap();
+    symlink(&victim, unprotected.join("reports")).unwrap();
+    lchown(unprotected.join("reports"), Some(65_534), Some(65_534)).unwrap();
+    symlink("unprotected/reports", bench.path().join("latest")).unwrap();
     for words in [
         ["report", "last", "--out", "everybody/reports/report.html"].as_slice(),
         &["report", "last", "--out", "everybody/reports/new/report.html"],
+        &["report", "last", "--out", "latest/report.html"],
+        &["report", "last", "--out", "latest/new/report.html"],
         &["report", "last", "--out", "everybody/reports"],
         &["man", "everybody/reports"],
     ] {
