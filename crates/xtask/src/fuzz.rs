@@ -4,21 +4,26 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::reduction::reduce;
+use crate::stopwatch::Stopwatch;
 use crate::{step, workspace};
 
 const USAGE: &str = "\
 usage: cargo xtask fuzz --quick
        cargo xtask fuzz --seconds N [TARGET]
        cargo xtask fuzz --minimize [TARGET]
+       cargo xtask fuzz --minimize TARGET INPUT
 
   --quick       every target for some seconds, as in CI
   --seconds N   every target, or one of them, for N seconds
   --minimize    replace the corpus of every target, or of one, by the fewest inputs with the same coverage,
-                out of the corpus and of all inputs that runs on this machine found
+                out of the corpus and of all inputs that runs on this machine found; with an input, write the smallest
+                part of it with which the target fails in the same way to INPUT.min
 
 The targets are the folders of crates/netduel-fuzz/corpus.
 ";
@@ -35,6 +40,9 @@ const INPUT_SECONDS: u32 = 60;
 const INPUT_LEN_MAX: u32 = 64 << 10;
 /// Memory of a target at most, MiB.
 const MEMORY_MIB: u32 = 1024;
+/// Bounds of the search for the smallest part of an input that fails. An attempt that fails with the limit of time takes [`INPUT_SECONDS`].
+const ATTEMPTS_MAX: u32 = 20_000;
+const ATTEMPTS_TIME: Duration = Duration::from_secs(600);
 const PACKAGE: &str = "netduel-fuzz";
 /// As `TARGET_VARIABLE` of netduel-fuzz, which xtask must not import.
 const TARGET_VARIABLE: &str = "NETDUEL_FUZZ_TARGET";
@@ -52,6 +60,7 @@ const COVERAGE: [&str; 5] = [
 enum Task {
     Run { seconds: u32, seed: u32, only: Option<String> },
     Minimize { only: Option<String> },
+    MinimizeInput { name: String, input: PathBuf },
 }
 
 impl Task {
@@ -67,6 +76,9 @@ impl Task {
             }
             ["--minimize"] => Self::Minimize { only: None },
             ["--minimize", name] => Self::Minimize { only: named(name)? },
+            ["--minimize", name, input] => {
+                Self::MinimizeInput { name: named(name)??, input: PathBuf::from(input) }
+            }
             _ => return None,
         })
     }
@@ -74,6 +86,7 @@ impl Task {
     fn only(&self) -> Option<&str> {
         match self {
             Self::Run { only, .. } | Self::Minimize { only } => only.as_deref(),
+            Self::MinimizeInput { name, .. } => Some(name.as_str()),
         }
     }
 }
@@ -89,13 +102,18 @@ pub fn run(arguments: &[String]) -> Result<bool> {
         return Ok(matches!(arguments, [word] if word == "--help"));
     };
     let targets = targets(task.only())?;
+    if let Task::MinimizeInput { input, .. } = &task {
+        // Before the build, which takes minutes.
+        File::open(input).with_context(|| format!("failed to open {}", input.display()))?;
+    }
     let program = build()?;
     let mut passed = true;
     for name in &targets {
         let target = Target { name, program: &program };
-        match task {
-            Task::Run { seconds, seed, .. } => passed &= target.run(seconds, seed)?,
+        match &task {
+            Task::Run { seconds, seed, .. } => passed &= target.run(*seconds, *seed)?,
             Task::Minimize { .. } => target.minimize()?,
+            Task::MinimizeInput { input, .. } => passed &= target.minimize_input(input)?,
         }
     }
     Ok(passed)
@@ -185,18 +203,23 @@ impl Target<'_> {
         command
     }
 
+    /// With the limits beyond which an input is a fault.
+    fn limited(&self) -> Command {
+        let mut command = self.command();
+        command.arg(format!("-timeout={INPUT_SECONDS}")).arg(format!("-rss_limit_mb={MEMORY_MIB}"));
+        command
+    }
+
     /// Runs it, and prints how many inputs it had.
     fn run(&self, seconds: u32, seed: u32) -> Result<bool> {
         let faults = made(scratch().join("faults").join(self.name))?;
         let log = scratch().join(format!("{}.log", self.name));
         let mut artifacts: OsString = "-artifact_prefix=".into();
         artifacts.push(faults.join(""));
-        let mut command = self.command();
+        let mut command = self.limited();
         command
             .arg(format!("-max_total_time={seconds}"))
             .arg(format!("-seed={seed}"))
-            .arg(format!("-timeout={INPUT_SECONDS}"))
-            .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
             .args(["-print_final_stats=1", "-use_value_profile=0"])
             .arg(artifacts)
             .arg(self.found()?)
@@ -212,6 +235,7 @@ impl Target<'_> {
         if !status.success() {
             println!("{}", last_lines(&messages));
             println!("the target {} failed ({status}); all messages: {}", self.name, log.display());
+            println!("`cargo xtask fuzz --minimize {} INPUT` makes the input that failed smaller", self.name);
             println!("copy the input below {} into crates/{PACKAGE}/corpus/{}:", faults.display(), self.name);
             println!("`cargo test -p {PACKAGE}` then shows the failure until it is mended");
         }
@@ -240,6 +264,64 @@ impl Target<'_> {
         }
         Ok(())
     }
+}
+
+impl Target<'_> {
+    /// Writes the smallest part of an input that fails in the same way beside it; `Ok(false)` when the input does not fail.
+    fn minimize_input(&self, input: &Path) -> Result<bool> {
+        let whole = fs::read(input).with_context(|| format!("failed to read {}", input.display()))?;
+        let part = made(scratch().join("part"))?.join(self.name);
+        let Some(fault) = self.fault(&part, &whole)? else {
+            println!("{} does not fail with {}", self.name, input.display());
+            return Ok(false);
+        };
+        println!("{} fails: {fault}", self.name);
+        let watch = Stopwatch::start();
+        let fails = |bytes: &[u8]| -> Result<bool> { Ok(self.fault(&part, bytes)?.as_ref() == Some(&fault)) };
+        let has_time = || watch.elapsed() < ATTEMPTS_TIME;
+        let found = reduce(&whole, ATTEMPTS_MAX, has_time, fails)?;
+        let to = beside(input);
+        fs::write(&to, &found.input).with_context(|| format!("failed to write {}", to.display()))?;
+        let end = if found.is_minimal { "" } else { "; ended by a bound, a smaller one may exist" };
+        println!(
+            "{} B of {} B after {} inputs in {watch}{end}",
+            found.input.len(),
+            whole.len(),
+            found.attempts
+        );
+        println!("the part that fails: {}", to.display());
+        if self.fault(&part, &found.input)?.as_ref() != Some(&fault) {
+            println!("it did not fail this way again: the fault depends on more than the input");
+        }
+        Ok(true)
+    }
+
+    /// How the target fails with an input, in a process and with the limits of a run; `None` when it does not. `file` is overwritten.
+    fn fault(&self, file: &Path, input: &[u8]) -> Result<Option<String>> {
+        fs::write(file, input).with_context(|| format!("failed to write {}", file.display()))?;
+        let output = self.limited().arg(file).stdin(Stdio::null()).output();
+        let output = output.with_context(|| format!("failed to start {}", self.program.display()))?;
+        let messages = String::from_utf8_lossy(&output.stderr);
+        Ok((!output.status.success()).then(|| kind_of_fault(&messages, output.status)))
+    }
+}
+
+/// Where the smallest part of an input is written.
+fn beside(input: &Path) -> PathBuf {
+    let mut name = input.as_os_str().to_owned();
+    name.push(".min");
+    name.into()
+}
+
+/// The same for every input with one fault: the place of the panic, or what libFuzzer found, without the figures of this input.
+fn kind_of_fault(messages: &str, status: ExitStatus) -> String {
+    let after = |mark: &str| messages.lines().find_map(|line| line.split_once(mark)).map(|(_, text)| text);
+    if let Some(place) = after("panicked at ") {
+        return format!("panic at {}", place.trim_end_matches(':'));
+    }
+    let Some(kind) = after("ERROR: libFuzzer: ") else { return status.to_string() };
+    let kind = kind.split_once(" after ").map_or(kind, |(kind, _)| kind);
+    kind.split_once(" (").map_or(kind, |(kind, _)| kind).to_owned()
 }
 
 /// The folder, which is made if it is missing.
@@ -287,6 +369,8 @@ impl std::fmt::Display for Statistics {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
 
     fn task(line: &str) -> Option<Task> {
@@ -302,9 +386,19 @@ mod tests {
             Some(Task::Run { seconds: 3600, seed: ANY_SEED, only: only.clone() })
         );
         assert_eq!(task("--minimize plan"), Some(Task::Minimize { only }));
-        for line in
-            ["", "plan", "--seconds", "--seconds 0", "--seconds x", "--quick plan", "--seconds 5 --quick"]
-        {
+        let input = PathBuf::from("crash-1");
+        let name = "plan".to_owned();
+        assert_eq!(task("--minimize plan crash-1"), Some(Task::MinimizeInput { name, input }));
+        for line in [
+            "",
+            "plan",
+            "--seconds",
+            "--seconds 0",
+            "--seconds x",
+            "--quick plan",
+            "--seconds 5 --quick",
+            "--minimize --quick x",
+        ] {
             assert_eq!(task(line), None, "{line}");
         }
     }
@@ -320,6 +414,33 @@ mod tests {
     #[test]
     fn quick_run_of_all_targets_takes_less_than_three_minutes() {
         assert!(targets(None).unwrap().len() as u32 * QUICK_SECONDS < 180);
+    }
+
+    #[test]
+    fn faults_are_the_same_by_their_place_and_not_by_their_figures() {
+        let status = ExitStatus::from_raw(77 << 8);
+        let kind = |messages: &str| kind_of_fault(messages, status);
+        let panic = |thread: u32, text: &str| {
+            format!(
+                "Running: x\n\nthread '<unnamed>' ({thread}) panicked at crates/a/src/b.rs:10:5:\n{text}\n\
+                 ==7== ERROR: libFuzzer: deadly signal\n"
+            )
+        };
+        assert_eq!(kind(&panic(1, "index 3")), "panic at crates/a/src/b.rs:10:5");
+        assert_eq!(kind(&panic(1, "index 3")), kind(&panic(2, "index 5")));
+        for (message, expected) in [
+            ("==7== ERROR: libFuzzer: timeout after 61 seconds", "timeout"),
+            ("==7== ERROR: libFuzzer: out-of-memory (used: 1100Mb; limit: 1024Mb)", "out-of-memory"),
+            ("==7== ERROR: libFuzzer: deadly signal", "deadly signal"),
+            ("no such message", "exit status: 77"),
+        ] {
+            assert_eq!(kind(message), expected);
+        }
+    }
+
+    #[test]
+    fn smallest_part_is_beside_the_input() {
+        assert_eq!(beside(Path::new("faults/crash-1")), Path::new("faults/crash-1.min"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod fuzz;
 mod guests;
 mod leftovers;
 mod licences;
+mod reduction;
 mod repeat;
 mod setup;
 mod step;
