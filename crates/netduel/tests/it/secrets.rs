@@ -1,4 +1,5 @@
-//! The pairing string is a secret: it is in no output, no stored file, and in the arguments and the environment of no process.
+//! Secrets are in no output, no stored file, and in the arguments and the environment of no process: the pairing string, the private key of a
+//! server, also of a new identity, and the tokens of trials.
 use std::fs::{File, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use netduel_sys::pty::Pty;
-use netduel_test_support::skip;
+use netduel_test_support::{NewNamespace, skip};
 use rustix::process::{Pid, Signal};
 
+use crate::path_proof::has_sent_a_megabyte;
 use crate::serve::Server;
-use crate::support::{Finished, signal};
+use crate::support::{Bench, Finished, PACED, UnderWay, signal, until};
 
 /// The environment variable with a pairing string.
 const VARIABLE: &str = "NETDUEL_PAIRING";
@@ -28,15 +30,102 @@ enum Form {
 const FORMS: [Form; 5] =
     [Form::Argument, Form::StandardInput, Form::Variable, Form::VariableForHost, Form::File];
 
-/// The characters of the string that encode the secret only: after the prefix, the port and the certificate's hash.
-fn secret(string: &str) -> &str {
-    &string[8 + 55..8 + 80]
+/// The formats of a report that need neither a browser nor a feature of the build.
+const FORMATS: [&str; 9] = ["text", "html", "md", "json", "csv", "junit", "github", "prometheus", "influx"];
+
+/// Secrets in each form in which they could be written.
+#[derive(Default)]
+struct Secrets {
+    /// In lower case.
+    texts: Vec<String>,
+    bytes: Vec<Vec<u8>>,
 }
 
-#[track_caller]
-fn assert_absent(secret: &str, bytes: &[u8], place: &str) {
-    let found = bytes.to_ascii_lowercase().windows(secret.len()).any(|part| part == secret.as_bytes());
-    assert!(!found, "{place} contains the secret: {}", String::from_utf8_lossy(bytes));
+impl Secrets {
+    /// Those of a server with a stored identity.
+    fn of(server: &Server) -> Self {
+        let path = server.bench.path().join("state/netduel/serve/identity.json");
+        let identity: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let stored = |key: &str| serde_json::from_value::<Vec<u8>>(identity[key].clone()).unwrap();
+        let (key, secret) = (stored("key"), stored("secret"));
+        // PKCS #8: the private number is an OCTET STRING of 32 bytes. The public part of the key is in the certificate, which is no secret.
+        let at = key.windows(2).position(|head| head == [0x04, 0x20]).unwrap() + 2;
+        let mut secrets = Self::default();
+        secrets.add(&key[at..at + 32]);
+        secrets.add(&secret);
+        // The characters of the string that encode the secret only: after the prefix, the port and the certificate's hash.
+        secrets.texts.push(server.string[8 + 55..8 + 80].to_owned());
+        secrets
+    }
+
+    fn add(&mut self, secret: &[u8]) {
+        let numbers: Vec<String> = secret.iter().map(u8::to_string).collect();
+        let digits: Vec<String> = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.texts.extend([digits.concat(), numbers.join(","), numbers.join(", ")]);
+        self.bytes.push(secret.to_vec());
+    }
+
+    fn and(mut self, others: Self) -> Self {
+        self.texts.extend(others.texts);
+        self.bytes.extend(others.bytes);
+        self
+    }
+
+    #[track_caller]
+    fn assert_absent(&self, bytes: &[u8], place: &str) {
+        let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
+        let has_text = self.texts.iter().any(|secret| text.contains(secret));
+        let has_bytes =
+            self.bytes.iter().any(|secret| bytes.windows(secret.len()).any(|part| part == secret.as_slice()));
+        assert!(!has_text && !has_bytes, "{place} contains a secret: {}", String::from_utf8_lossy(bytes));
+    }
+
+    #[track_caller]
+    fn check(&self, finished: &Finished, place: &str) {
+        self.assert_absent(finished.stdout.as_bytes(), place);
+        self.assert_absent(finished.stderr.as_bytes(), place);
+    }
+
+    /// Looks at the arguments and the environment of each process of a test.
+    #[track_caller]
+    fn check_processes(&self, processes: &[Pid], place: &str) {
+        for pid in processes {
+            for name in ["cmdline", "environ"] {
+                let path = format!("/proc/{}/{name}", pid.as_raw_nonzero());
+                self.assert_absent(&std::fs::read(&path).unwrap(), &format!("{place}: {path}"));
+            }
+        }
+    }
+
+    /// Prints and writes the last run in every form; returns the number of files, which are below `out`.
+    fn check_reports(&self, bench: &Bench, out: &Path) -> usize {
+        let summary = out.join("summary.md");
+        std::fs::create_dir(out).unwrap();
+        for format in FORMATS {
+            let mut command = bench.netduel(["report", "last", "--format", format]);
+            command.env("GITHUB_STEP_SUMMARY", &summary);
+            self.check(&Finished::from(command.output().unwrap()).expect_code(0), format);
+            let folder = out.join(format);
+            let words = ["report", "last", "--format", format, "--out", folder.to_str().unwrap()];
+            bench.run(words).expect_code(0);
+        }
+        self.check(&bench.run(["runs", "baseline", "last"]).expect_code(0), "baseline");
+        for (action, file) in [("baseline", "baseline.json"), ("export", "export.netduel")] {
+            let file = out.join(file);
+            let finished = bench.run(["runs", action, "last", "--out", file.to_str().unwrap()]);
+            self.check(&finished.expect_code(0), action);
+        }
+        FORMATS.len() + ["summary.md", "baseline.json", "export.netduel"].len()
+    }
+
+    /// Looks at all files below a folder, and returns their number.
+    fn check_files(&self, folder: &Path) -> usize {
+        let files = files(folder);
+        for path in &files {
+            self.assert_absent(&std::fs::read(path).unwrap(), &path.display().to_string());
+        }
+        files.len()
+    }
 }
 
 /// Starts a test of `words` with the string in this form.
@@ -73,8 +162,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs a test with the string in this form, and looks at its processes and at its output; a second test is stored.
-fn test_with(server: &Server, form: Form) {
-    let (bench, secret) = (&server.bench, secret(&server.string));
+fn test_with(server: &Server, form: Form, secrets: &Secrets) {
+    let bench = &server.bench;
     // Without the pairing of the form before.
     drop(bench.run(["pair", "--forget", &server.address.to_string()]));
     let mut child = start(server, form, &["-b", "1M", "-t", "60", "-i", "0.1", "--json-stream"]);
@@ -83,46 +172,29 @@ fn test_with(server: &Server, form: Form) {
     while !line.contains("\"interval\"") {
         line.clear();
         assert!(lines.read_line(&mut line).unwrap() > 0, "{form:?}: no traffic");
-        assert_absent(secret, line.as_bytes(), &format!("{form:?}"));
+        secrets.assert_absent(line.as_bytes(), &format!("{form:?}"));
     }
     let processes = bench.processes();
     assert!(processes.contains(&Pid::from_child(&child)), "{form:?}: {processes:?}");
     assert!(processes.len() >= 4, "the server, the client, its agent and its link: {processes:?}");
-    for pid in processes {
-        for name in ["cmdline", "environ"] {
-            let path = format!("/proc/{}/{name}", pid.as_raw_nonzero());
-            assert_absent(secret, &std::fs::read(&path).unwrap(), &format!("{form:?}: {path}"));
-        }
-    }
+    secrets.check_processes(&processes, &format!("{form:?}"));
     signal(Pid::from_child(&child), Signal::INT);
     child.stdout = Some(lines.into_inner());
-    check(&Finished::from(child.wait_with_output().unwrap()).expect_code(130), secret, &format!("{form:?}"));
+    secrets.check(&Finished::from(child.wait_with_output().unwrap()).expect_code(130), &format!("{form:?}"));
     let saved = start(server, form, &["-b", "1M", "-t", "0.2", "-i", "0", "--save"]);
-    check(&Finished::from(saved.wait_with_output().unwrap()).expect_code(0), secret, &format!("{form:?}"));
-}
-
-#[track_caller]
-fn check(finished: &Finished, secret: &str, place: &str) {
-    assert_absent(secret, finished.stdout.as_bytes(), place);
-    assert_absent(secret, finished.stderr.as_bytes(), place);
+    secrets.check(&Finished::from(saved.wait_with_output().unwrap()).expect_code(0), &format!("{form:?}"));
 }
 
 #[test]
-fn pairing_string_is_in_no_output_no_file_and_no_process() {
+fn secrets_of_a_server_are_in_no_output_no_file_and_no_process() {
     let server = Server::start(&[]);
-    let secret = secret(&server.string);
+    let secrets = Secrets::of(&server);
     let bench = &server.bench;
     for form in FORMS {
-        test_with(&server, form);
+        test_with(&server, form, &secrets);
     }
     let out = bench.path().join("out");
-    let formats = ["text", "html", "md", "json", "csv", "junit", "prometheus", "influx"];
-    for format in formats {
-        check(&bench.run(["report", "last", "--format", format]).expect_code(0), secret, format);
-        let file = out.join(format);
-        let words = ["report", "last", "--format", format, "--out", file.to_str().unwrap()];
-        bench.run(words).expect_code(0);
-    }
+    let written = secrets.check_reports(bench, &out);
     for (words, code) in [
         (&["inspect", "STRING"][..], 2),
         (&["inspect", "STRING", "--json"], 2),
@@ -142,24 +214,76 @@ fn pairing_string_is_in_no_output_no_file_and_no_process() {
         (&["pair", "STRING", "--json"], 0),
     ] {
         let words: Vec<String> = words.iter().map(|word| word.replace("STRING", &server.string)).collect();
-        check(&bench.run(&words).expect_code(code), secret, &format!("{words:?}"));
+        secrets.check(&bench.run(&words).expect_code(code), &format!("{words:?}"));
     }
-    let mut checked = 0;
-    for folder in [bench.store(), out] {
-        for path in files(&folder) {
-            let bytes = std::fs::read(&path).unwrap();
-            assert_absent(secret, &bytes, &path.display().to_string());
-            if path.extension().is_some_and(|end| end == "netduel") {
-                assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{path:?}");
-                // The command that repeats it has the address in place of the string.
-                let text = String::from_utf8(bytes).unwrap();
-                assert!(text.contains(&format!("\"tcp\",\"{}\"", server.address)), "{text}");
-            }
-            checked += 1;
-        }
+    assert_eq!(secrets.check_files(&out), written);
+    assert_eq!(secrets.check_files(&bench.store()), FORMS.len(), "the run of each form");
+    for path in files(&bench.store()) {
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{path:?}");
+        // The command that repeats it has the address in place of the string.
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains(&format!("\"tcp\",\"{}\"", server.address)), "{text}");
     }
-    assert_eq!(checked, FORMS.len() + formats.len(), "the run of each form, and the report in each format");
+    let server = Server::start_in(server.end(), &["--new-identity"]);
+    let renewed = Secrets::of(&server);
+    assert!(renewed.bytes.iter().all(|secret| !secrets.bytes.contains(secret)), "a secret is not new");
+    let secrets = secrets.and(renewed);
+    test_with(&server, Form::Argument, &secrets);
+    secrets.check_files(&server.bench.store());
     server.end();
+}
+
+/// What the agents of a run are told, token and all, goes through tee(1) into a file.
+#[test]
+fn token_of_a_trial_is_in_no_output_no_file_and_no_process() {
+    let namespace = NewNamespace { prepare: "ip link set lo up", ..NewNamespace::default() };
+    namespace.run("secrets::token_of_a_trial_is_in_no_output_no_file_and_no_process", || {
+        let bench = Bench::new();
+        let program = Path::new(env!("CARGO_BIN_EXE_netduel")).parent().unwrap().display();
+        let told = |name: &str| bench.path().join(format!("told-{name}"));
+        let host = |name: &str| {
+            format!(
+                "[hosts.{name}]\nlaunch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"sh\", \"-c\", \
+                 'tee {} | \"$@\"', \"sh\", \"env\", \"PATH={program}:/usr/sbin:/usr/bin:/sbin:/bin\"]\n",
+                told(name).display()
+            )
+        };
+        let plan = bench.plan(&format!(
+            "name = \"tokens\"\nquestion = \"q?\"\n{}{}[[arms]]\nname = \"plain\"\nclient = \"a\"\nserver = \"b\"\n\
+             {}[design]\naa = true\nblocks_min = 2\nblocks_max = 2\n",
+            host("a"),
+            host("b"),
+            // The agents run for seconds after the first traffic was seen.
+            PACED.replace("300 ms", "2 s")
+        ));
+        let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap(), "--verbose"]));
+        let carries = || has_sent_a_megabyte(&std::fs::read_to_string("/proc/net/dev").unwrap(), "lo");
+        assert!(until(carries), "no traffic was seen on the loopback interface");
+        // A process may end meanwhile.
+        let read = |pid: Pid, name: &str| std::fs::read(format!("/proc/{}/{name}", pid.as_raw_nonzero()));
+        let seen: Vec<u8> = bench
+            .processes()
+            .into_iter()
+            .flat_map(|pid| ["cmdline", "environ"].map(|name| read(pid, name).unwrap_or_default()).concat())
+            .collect();
+        let finished = under_way.finish();
+        let mut secrets = Secrets::default();
+        for name in ["a", "b"] {
+            let told = std::fs::read_to_string(told(name)).unwrap();
+            for text in told.split("\"token\":\"").skip(1) {
+                let token = u128::from_str_radix(&text[..32], 16).unwrap();
+                secrets.add(&token.to_be_bytes());
+            }
+        }
+        assert!(secrets.bytes.len() >= 2 * 4, "both ends of four trials: {}", secrets.bytes.len());
+        assert!(!seen.is_empty());
+        secrets.assert_absent(&seen, "a process");
+        secrets.check(&finished, "run");
+        let out = bench.path().join("out");
+        let written = secrets.check_reports(&bench, &out);
+        assert_eq!(secrets.check_files(&out), written);
+        assert!(secrets.check_files(&bench.store()) > 0);
+    });
 }
 
 #[test]
@@ -187,10 +311,11 @@ fn pairing_string_is_not_shown_on_the_terminal_that_it_is_typed_on() {
     let mut echoed = Vec::new();
     // EIO: no process holds the other end any more.
     drop(user.read_to_end(&mut echoed));
+    let secrets = Secrets::of(&server);
     for (place, bytes) in
         [("the terminal", &echoed[..]), ("stderr", &shown[..]), ("stdout", finished.stdout.as_bytes())]
     {
-        assert_absent(secret(&server.string), bytes, place);
+        secrets.assert_absent(bytes, place);
     }
     server.end();
 }

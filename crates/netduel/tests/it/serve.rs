@@ -33,7 +33,7 @@ impl Server {
         Self::start_in(Bench::new(), options)
     }
 
-    fn start_in(bench: Bench, options: &[&str]) -> Self {
+    pub fn start_in(bench: Bench, options: &[&str]) -> Self {
         let words = ["serve", "--json", "--bind", "127.0.0.1", "--port", "0"];
         let mut child = bench.netduel(words.iter().chain(options)).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
