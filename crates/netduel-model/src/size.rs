@@ -103,7 +103,8 @@ impl Size {
 
 /// Every size that is known, in the order of the table.
 pub fn table() -> &'static [Size] {
-    static TABLE: LazyLock<Vec<Size>> = LazyLock::new(|| rows(AZURE, COLUMNS).filter_map(Size::from_line).collect());
+    static TABLE: LazyLock<Vec<Size>> =
+        LazyLock::new(|| rows(AZURE, COLUMNS).filter_map(Size::from_line).collect());
     &TABLE
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use netduel_guests::{BED_VARIABLE, Bed, FOLDER_VARIABLE, Kernel, OBSTACLE_VARIABLE, Prepared, SCENES, Scene};
+use netduel_guests::{
+    BED_VARIABLE, Bed, FOLDER_VARIABLE, Kernel, OBSTACLE_VARIABLE, Prepared, SCENES, Scene,
+};
 use netduel_test_support::requires_all;
 use signal_hook::consts::SIGINT;
 

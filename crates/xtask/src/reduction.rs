@@ -95,6 +95,7 @@ mod tests {
         (0..200).map(line).collect::<String>().into_bytes()
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "the form of a check that can fail")]
     fn begins_and_ends(text: &[u8]) -> Result<bool, Infallible> {
         Ok(contains(text, "begin") && contains(text, "end"))
     }

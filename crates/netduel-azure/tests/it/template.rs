@@ -179,7 +179,9 @@ fn faults(value: &Value, path: &str, published: &Published, found: &mut Vec<Stri
             }
         }
         Value::Array(values) => {
-            values.iter().for_each(|value| faults(value, &format!("{path}[]"), published, found));
+            for value in values {
+                faults(value, &format!("{path}[]"), published, found);
+            }
         }
         leaf => match published.get(path) {
             None => found.push(format!("{path} is not published")),

@@ -103,7 +103,16 @@ mod tests {
             assert_eq!(text.parse::<Money>().map(|money| money.to_string()), Ok(shown.to_owned()));
         }
         for text in [
-            "20", "EUR", "20EUR", "-1 EUR", "0 EUR", "1e9 EUR", "nan EUR", "inf EUR", "20 eur", "20 EURO",
+            "20",
+            "EUR",
+            "20EUR",
+            "-1 EUR",
+            "0 EUR",
+            "1e9 EUR",
+            "nan EUR",
+            "inf EUR",
+            "20 eur",
+            "20 EURO",
             "20 €",
             "1000001 EUR",
         ] {

@@ -304,7 +304,10 @@ fn unsupported_values_are_rejected_with_the_supported_range() {
             ),
             (TreatmentAction::Vf { interface: named("br0") }, vec!["several interfaces", "vf0", "syn0"]),
             (TreatmentAction::Vf { interface: named("no") }, vec!["`no`", "there are lo"]),
-            (TreatmentAction::Pci { interface: named("va") }, vec!["remove va", "only connection to this host"]),
+            (
+                TreatmentAction::Pci { interface: named("va") },
+                vec!["remove va", "only connection to this host"],
+            ),
             (TreatmentAction::Pci { interface: syn0() }, vec!["not a function of a PCI bus"]),
         ];
         let steer = TreatmentAction::Rps { interface: syn0(), cores: cores("4000") };
