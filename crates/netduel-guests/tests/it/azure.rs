@@ -112,6 +112,10 @@ fn prepare(coordinator: &Coordinator) {
 /// The virtual function is proven, and claims that are wrong are refused. The guests are those of the scene `igb`, and as before afterwards.
 pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
     prepare(coordinator);
+    // Azure's subnets are networks of their own. The NICs here share a wire, on which each would answer for the address of the other.
+    for guest in bed.guests() {
+        run(guest, "echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore; ip neighbour flush all");
+    }
     let key = coordinator.file("key.pub", "ssh-ed25519 AAAAC3Nz me@here\n");
     let file = coordinator.file(
         "x.toml",
@@ -162,4 +166,7 @@ pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
     );
     coordinator.run(bed, &["azure", "down", "x", "--yes"]).expect_code(0);
     run(&bed.guests()[0], &format!(". /scene.sh; up vf0; {REACH_PEER}"));
+    for guest in bed.guests() {
+        run(guest, "echo 0 > /proc/sys/net/ipv4/conf/all/arp_ignore");
+    }
 }
