@@ -239,10 +239,10 @@ fn worth(
     }
     let share = 1.0 - own.amount / ratio / baseline.amount;
     let amount = baseline.times(share.abs());
-    let percent = words::percent(share.abs());
     if share < 0.0 {
-        format!("costs {amount} more an hour ({percent})")
+        // Not a share of a whole: three times the price for the same work is 200 % more.
+        format!("costs {amount} more an hour ({:.0} %)", share.abs() * 100.0)
     } else {
-        format!("saves {amount} an hour ({percent})")
+        format!("saves {amount} an hour ({})", words::percent(share))
     }
 }
