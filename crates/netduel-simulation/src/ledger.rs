@@ -293,7 +293,7 @@ impl Ledger {
                     ));
                 }
                 if let Some(block) = self.uncompared
-                    && !matches!(end, RunEnd::Failed { .. } | RunEnd::Interrupted)
+                    && !matches!(end, RunEnd::Failed { .. })
                 {
                     truth.broken(format!(
                         "the run ends as {end:?}, and a host was not compared after block {block}"

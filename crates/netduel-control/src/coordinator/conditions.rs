@@ -100,7 +100,13 @@ fn same_device<'a>(old: &Interface, then: &HostSnapshot, now: &'a HostSnapshot) 
     let has_its_address = |new: &&&Interface| {
         old.mac.is_some() && (&new.mac, &new.kind, &new.driver) == (&old.mac, &old.kind, &old.driver)
     };
-    renamed.iter().find(has_its_place).or_else(|| renamed.iter().find(has_its_address)).copied()
+    // Ports of a bond share their address: one of them must not stand for all that are gone.
+    let is_alike = |one: &&Interface| {
+        (&one.mac, &one.kind, &one.driver) == (&old.mac, &old.kind, &old.driver)
+    };
+    let is_only = then.interfaces.iter().filter(is_alike).count() == 1;
+    let by_address = || renamed.iter().find(has_its_address).filter(|_| is_only);
+    renamed.iter().find(has_its_place).or_else(by_address).copied()
 }
 
 /// Whether bytes of the test can go through an interface. The ports of a bridge that are software are those of containers and VMs.

@@ -143,16 +143,10 @@ impl<'a> Conductor<'a> {
         let begun = self.begun_blocks(known.trials)?;
         self.snapshots = snapshots;
         // A guard may have been restoring a host when it was described. The lock waits for it.
-        if self.policy.locks_hosts() {
-            match self.describe_again() {
-                Ok(restored) => self.snapshots = restored,
-                Err(TrialError::Interrupted) => return Ok(RunEnd::Interrupted),
-                Err(error) => {
-                    if let Err(error) = self.restart_lost_agents(error) {
-                        return Self::end_of(error);
-                    }
-                }
-            }
+        if self.policy.locks_hosts()
+            && let Err(error) = self.describe_locked()
+        {
+            return Self::end_of(error);
         }
         let per_block = self.hosts.plan.trials_per_block();
         if let Err(error) = self.reach(&known.warnings) {
@@ -164,6 +158,19 @@ impl<'a> Conductor<'a> {
             trials_done: begun.complete().saturating_mul(per_block),
         });
         self.blocks(known.seed, &begun)
+    }
+
+    /// Describes the locked hosts: with these settings they are compared after each block. A lost agent is restarted.
+    fn describe_locked(&mut self) -> Result<(), TrialError> {
+        loop {
+            match self.describe_again() {
+                Err(error @ TrialError::Lost { .. }) => self.restart_lost_agents(error)?,
+                other => {
+                    self.snapshots = other?;
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Probes the ports of all pairs. A lost agent is restarted, and the probe is repeated. `known`: the stored warnings.
@@ -350,7 +357,7 @@ impl<'a> Conductor<'a> {
         let request = ToAgent::Describe { without_metadata: true };
         let mut snapshots = BTreeMap::new();
         for host in &self.names {
-            let answer = self.hosts.ask(host, &request, DESCRIBE_TIMEOUT_NS)?;
+            let answer = self.hosts.ask_despite_other_losses(host, &request, DESCRIBE_TIMEOUT_NS)?;
             snapshots.insert(host.clone(), self.hosts.described(host, answer)?);
         }
         Ok(snapshots)

@@ -218,6 +218,22 @@ fn device_that_comes_back_with_another_name_is_the_same() {
 }
 
 #[test]
+fn one_returned_port_does_not_stand_for_two_with_its_address() {
+    let mut then = snapshot();
+    for port in ["ens1f0", "ens1f1"] {
+        let mac = Some("02:00:00:00:00:01".to_owned());
+        then.interfaces.push(Interface { master: Some("eth0".to_owned()), mac, ..interface(port) });
+    }
+    let mut now = then.clone();
+    now.interfaces.retain(|one| !one.name.starts_with("ens"));
+    let returned = then.interfaces.last().unwrap().clone();
+    now.interfaces.push(Interface { name: "eth4".to_owned(), ..returned });
+    let host = HostName::new("a").unwrap();
+    let expected = ["ens1f0 is gone", "ens1f1 is gone", "eth4 was added below eth0"];
+    assert_eq!(moved(&plan(), &host, &then, &now), expected);
+}
+
+#[test]
 fn interfaces_that_may_come_and_go_are_no_change() {
     let host = HostName::new("a").unwrap();
     // A VM is started beside the NIC in a bridge, and another one ends.
