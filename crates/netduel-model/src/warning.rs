@@ -459,7 +459,8 @@ impl Warning {
             ),
             Self::RequestsLost { arm, workload, lost, requests } => format!(
                 "requests lost: {lost} of {requests} requests ({}) in {workload} of {arm} had no response in time and are in no percentile; \
-                 the latency is that of the other requests only: compare the loss of the arms, too, and look for drops on the path",
+                 the latency is that of the other requests only: compare the arms in the share of requests without a response, too, \
+                 and look for drops on the path",
                 human_share(*lost as f64 / (*requests).max(1) as f64)
             ),
             Self::ScheduleMissed { arm, workload, pacing_error_p99_ns } => format!(

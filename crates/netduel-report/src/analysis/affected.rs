@@ -67,8 +67,8 @@ fn changes_values(
             compared.iter().filter(|name| is_translated(name)).count() == 1
         }
         Warning::NoRoundTrips { .. } => metric.is_of_round_trips(),
-        // Rates and costs contain the effect of these requests.
-        Warning::RequestsLost { .. } => metric.quantity() == Quantity::Latency,
+        // Rates and costs contain the effect of these requests, and the idle latency is that before the load.
+        Warning::RequestsLost { .. } => metric.is_of_round_trips() && metric.quantity() == Quantity::Latency,
         // These name the host for the whole run; their trials are known by workload and arm.
         Warning::CpuContention { .. } => {
             workload.arms.iter().any(|arm| compared.contains(&&arm.arm) && !arm.contended.is_empty())

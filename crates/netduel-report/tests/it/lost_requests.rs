@@ -2,9 +2,10 @@
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
+use netduel_model::warning::Warning;
 use netduel_model::workload::{Traffic, Workload};
 use netduel_report::analysis::compare::{Side, compare};
-use netduel_report::analysis::{Cause, Limit, limit_of, value_of};
+use netduel_report::analysis::{Cause, Limit, limit_of, value_of, warnings_about};
 use netduel_report::checks::{Checks, Outcome, Rules};
 use netduel_report::gate::Condition;
 use netduel_report::quick::{self, SummaryInput};
@@ -107,6 +108,25 @@ fn lost_requests_are_typed_in_json_and_mark_the_latencies() {
     // The rate and the loss have the lost requests in them.
     for metric in [Metric::RoundTripRate, Metric::Loss, Metric::CpuPerRoundTrip] {
         assert!(!numbers(metric).contains(&number), "{metric:?}");
+    }
+}
+
+#[test]
+fn lost_probes_mark_the_latencies_under_load_only() {
+    let run = build(&Recipe { workloads: vec!["load"], ..Recipe::default() });
+    let analysis = analyse_run(&run);
+    let is_lost = |warning: &Warning| matches!(warning, Warning::RequestsLost { .. });
+    let index = analysis.warnings.iter().position(is_lost).unwrap();
+    // This type of test has no metric of the loss.
+    let text = analysis.warnings[index].to_string();
+    assert!(text.contains("compare the arms in the share of requests without a response"), "{text}");
+    let arm = "accelerated".parse().unwrap();
+    let is_marked = |metric| warnings_about(&analysis, &analysis.workloads[0], metric, &arm).contains(&index);
+    for metric in [Metric::LatencyLoadedP50, Metric::LatencyLoadedP99] {
+        assert!(is_marked(metric), "{metric:?}");
+    }
+    for metric in [Metric::LatencyIdleP50, Metric::Throughput] {
+        assert!(!is_marked(metric), "{metric:?}");
     }
 }
 
