@@ -134,15 +134,18 @@ fn pages(pdf: &Path) -> Vec<Page> {
     text.split("<page ").skip(1).map(page).collect()
 }
 
-/// Prints a page of `words` on both sizes of paper. No word lies in the side margins, and no page is nearly empty but the cover and the last.
-fn assert_pages_are_filled(bench: &Bench, words: &[&str]) {
+/// Prints a page of `words` on both sizes of paper. No word lies in the side margins. Returns the pages by paper; none where the programs for
+/// them are missing.
+fn printed(bench: &Bench, words: &[&str]) -> Vec<(&'static str, Vec<Page>)> {
     if !is_installed("chromium") || !is_installed("pdftotext") {
-        return skip("no chromium to print a PDF, or no pdftotext to read it");
+        skip("no chromium to print a PDF, or no pdftotext to read it");
+        return Vec::new();
     }
+    let mut papers = Vec::new();
     for (paper, width) in [("a4", 595.0), ("letter", 612.0)] {
         bench.run([words, &["--out", "printed.pdf", "--paper", paper]].concat()).expect_code(0);
         let pages = pages(&bench.path().join("printed.pdf"));
-        assert!(pages.len() > 1, "{words:?}, {paper}: {} pages", pages.len());
+        assert!(!pages.is_empty(), "{words:?}, {paper}: no page");
         for (index, page) in pages.iter().enumerate() {
             let place = format!("{words:?}, {paper}, page {} of {}", index + 1, pages.len());
             assert!((page.width - width).abs() < ROUNDING, "{place}: {} points wide", page.width);
@@ -155,13 +158,26 @@ fn assert_pages_are_filled(bench: &Bench, words: &[&str]) {
                     word.text, word.left, word.right
                 );
             }
+        }
+        papers.push((paper, pages));
+    }
+    papers
+}
+
+/// Prints a page of `words` as [`printed`]. It has several pages, and none is nearly empty but the cover and the last.
+fn assert_pages_are_filled(bench: &Bench, words: &[&str]) {
+    for (paper, pages) in printed(bench, words) {
+        assert!(pages.len() > 1, "{words:?}, {paper}: {} pages", pages.len());
+        for (index, page) in pages.iter().enumerate() {
             let foot = page.height - MARGIN_HIGH;
             let own = page.words.iter().filter(|word| word.top < foot && word.bottom > MARGIN_HIGH);
             let bottom = own.map(|word| word.bottom).fold(0.0, f64::max);
             let is_exempt = index == 0 || index + 1 == pages.len();
             assert!(
                 is_exempt || bottom >= FILLED_LEAST * page.height,
-                "{place}: its text ends at {bottom} of {}",
+                "{words:?}, {paper}, page {} of {}: its text ends at {bottom} of {}",
+                index + 1,
+                pages.len(),
                 page.height
             );
         }
@@ -191,9 +207,10 @@ fn pages_of_a_comparison_are_filled() {
     assert_pages_are_filled(&bench, &["compare", "before", "after", "--title", "The new kernel"]);
 }
 
+/// How many pages there are, and how full, depends on the machine of the test.
 #[test]
-fn pages_of_inspected_hosts_are_filled() {
-    assert_pages_are_filled(&Bench::new(), &["inspect", "--no-metadata", "--fail-on", "never"]);
+fn text_of_inspected_hosts_is_within_the_margins() {
+    printed(&Bench::new(), &["inspect", "--no-metadata", "--fail-on", "never"]);
 }
 
 #[test]
