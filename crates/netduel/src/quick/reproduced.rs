@@ -4,7 +4,8 @@ use std::path::Path;
 
 use clap::Parser as _;
 use netduel_model::plan::{self, Permissions};
-use netduel_model::workload::{Family, Traffic};
+use netduel_model::units::BitRate;
+use netduel_model::workload::{Direction, Family, ProbeProtocol, TcpStream, Traffic};
 use netduel_report::words::commands_of_tests;
 
 use super::plan::Test;
@@ -40,6 +41,32 @@ fn traffic(line: &str, family: Family) -> Traffic {
 /// The tests that are parts of workloads with several of them.
 const PARTS: [&str; 3] = ["netduel tcp ", "netduel udp ", "netduel rr "];
 
+/// Fails unless a test is the load or the probes of a workload with several parts.
+fn assert_is_part(line: &str, part: &Traffic, whole: &Traffic) {
+    let stream = |stream: &TcpStream| (stream.streams, stream.direction, stream.block, stream.engine);
+    match (part, whole) {
+        (Traffic::TcpStream(load), Traffic::LoadedLatency(latency)) => {
+            let expected = (latency.streams, latency.direction, latency.block, latency.engine);
+            assert_eq!((stream(load), &load.congestion), (expected, &latency.congestion), "{line}");
+        }
+        (Traffic::TcpStream(streams), Traffic::Failover(failover)) => {
+            let expected = (failover.streams, failover.direction, failover.block, failover.engine);
+            assert_eq!((stream(streams), &streams.congestion), (expected, &failover.congestion), "{line}");
+        }
+        (Traffic::UdpRr(probes) | Traffic::TcpRr(probes), Traffic::LoadedLatency(latency)) => {
+            let is_udp = matches!(part, Traffic::UdpRr(_));
+            let expected = (latency.size, Some(latency.rate), latency.probe == ProbeProtocol::Udp);
+            assert_eq!((probes.size, probes.rate, is_udp), expected, "{line}");
+        }
+        (Traffic::UdpStream(probes), Traffic::Failover(failover)) => {
+            let rate = BitRate(failover.rate.0 * failover.size.0 * 8);
+            let expected = (1, Direction::Both, failover.size, Some(rate));
+            assert_eq!((probes.flows, probes.direction, probes.size, probes.rate), expected, "{line}");
+        }
+        _ => panic!("{line} is no part of {whole:?}"),
+    }
+}
+
 #[test]
 fn printed_commands_of_the_shipped_plans_make_their_traffic() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
@@ -70,7 +97,7 @@ fn printed_commands_of_the_shipped_plans_make_their_traffic() {
                     if matches!(own.traffic, Traffic::LoadedLatency(_) | Traffic::Failover(_)) {
                         // Its parts are tests of other types, beside comments and events.
                         if PARTS.iter().any(|part| line.contains(part)) {
-                            assert_ne!(traffic(line, own.family).kind(), own.traffic.kind());
+                            assert_is_part(line, &traffic(line, own.family), &own.traffic);
                             parts += 1;
                         }
                         continue;
