@@ -5,7 +5,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface, KernelSettings, LOOPBACK,
 use netduel_model::units::{human_bit_rate, plural};
 use netduel_model::workload::{Role, UdpStream, Workload};
 
-use super::host::{bytes, caches, interface as interface_words, place};
+use super::host::{bytes, caches, huge_pages, interface as interface_words, place};
 use super::metric::packet_rate;
 use super::text::{plain, ranges};
 use crate::analysis::{Analysis, PacketSpread, WorkloadAnalysis, size_of};
@@ -72,7 +72,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("Threads per core", of(&|_, host| host.processor.as_ref().and_then(threads_per_core))),
         ("Caches of the first core", of(&|_, host| host.processor.as_ref().and_then(caches))),
         ("NUMA nodes", of(&|_, host| nodes(host))),
-        ("Huge pages", of(&|_, host| huge_pages(host))),
+        ("Huge pages", of(&|_, host| huge_pages(&host.numa_nodes, true))),
         ("Transparent huge pages", of(&|_, host| kernel(host, |set| set.transparent_huge_pages.clone()))),
         ("SMT", of(&|_, host| kernel(host, |set| set.smt.clone()))),
         ("CPU flaws", of(&|_, host| kernel(host, flaws))),
@@ -235,21 +235,6 @@ fn nodes(host: &HostSnapshot) -> Option<String> {
 fn hypervisor(host: &HostSnapshot) -> Option<String> {
     let by_cloud = || Some(host.cloud.as_ref()?.provider.words().to_owned());
     host.hypervisor.clone().or_else(|| host.platform.clone()).or_else(by_cloud)
-}
-
-/// The huge pages that are set aside; `none` where the kernel has them and none is.
-fn huge_pages(host: &HostSnapshot) -> Option<String> {
-    let pages =
-        || host.numa_nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
-    pages().next()?;
-    let known: Vec<String> = pages()
-        .filter(|(_, pages)| pages.total > 0)
-        .map(|(node, pages)| {
-            let size = bytes(pages.size_kib.saturating_mul(1024));
-            format!("node{}: {} of {size} ({} free)", node.number, pages.total, pages.free)
-        })
-        .collect();
-    Some(if known.is_empty() { "none".to_owned() } else { known.join("; ") })
 }
 
 /// The test in words, for readers who do not know plans: once if all arms do the same, else by arm. Empty for other workloads.

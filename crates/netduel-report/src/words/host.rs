@@ -1,5 +1,5 @@
 //! The facts of a host in words. All formats take them from here.
-use netduel_model::snapshot::{Cloud, HostSnapshot, Interface, NumaNode, Processor};
+use netduel_model::snapshot::{Cloud, HostSnapshot, HugePages, Interface, NumaNode, Processor};
 use netduel_model::units::{human_bit_rate, plural};
 
 use super::text::ranges;
@@ -145,6 +145,22 @@ pub fn node(node: &NumaNode) -> String {
     ];
     let facts = joined(facts.into_iter().chain(pages)).unwrap_or_else(|| "unknown".to_owned());
     format!("node {}: {facts}", node.number)
+}
+
+/// The huge pages that are set aside, by node, and on request how many are free; `none` where the kernel has them and none is.
+pub fn huge_pages(nodes: &[NumaNode], with_free: bool) -> Option<String> {
+    let all = || nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
+    all().next()?;
+    let known: Vec<String> = all()
+        .filter(|(_, pages)| pages.total > 0)
+        .map(|(node, pages)| {
+            let HugePages { size_kib, total, free } = pages;
+            let size = bytes(size_kib.saturating_mul(1024));
+            let free = if with_free { format!(" ({free} free)") } else { String::new() };
+            format!("node {}: {total} of {size}{free}", node.number)
+        })
+        .collect();
+    Some(if known.is_empty() { "none".to_owned() } else { known.join("; ") })
 }
 
 fn memory(host: &HostSnapshot) -> Option<String> {

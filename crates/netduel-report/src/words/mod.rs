@@ -26,7 +26,7 @@ mod warnings;
 pub use answer::{answer, is_inconclusive};
 pub use datagrams::{datagrams, datagrams_title, direction};
 pub use environment::{EnvironmentRow, environment, environment_hosts, nic_products, test_description};
-pub use host::{Fact, caches, interface, interface_facts, machine_facts, node, node_title, place};
+pub use host::{Fact, caches, huge_pages, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
 pub use measure::{measure, value};
 pub(crate) use method::has_proven_trials;

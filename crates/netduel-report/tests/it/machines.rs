@@ -81,7 +81,7 @@ fn environment_has_what_bears_on_the_cost_of_a_packet() {
     }
     run.header.hosts.values_mut().for_each(|host| host.numa_nodes[0].huge_pages[0].total = 8);
     let page = markdown::page(&document(&run));
-    assert!(page.contains("| node0: 8 of 2 MiB (0 free) |"), "{page}");
+    assert!(page.contains("| node 0: 8 of 2 MiB (0 free) |"), "{page}");
 }
 
 #[test]

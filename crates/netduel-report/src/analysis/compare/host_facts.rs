@@ -1,10 +1,9 @@
 //! Facts of a host and its interfaces for a comparison of runs. Each type of the snapshot is taken apart without `..`, so that a new field
 //! is listed here or left out by its name. It compares nothing.
 use netduel_model::snapshot::{
-    Cloud, Coalescing, Device, Firewall, HostSnapshot, HugePages, Interface, KernelSettings, NumaNode,
-    PciFunction, Processor, QueueInterrupt, ReceiveSteering, Route, XdpFeature,
+    Cloud, Coalescing, Device, Firewall, HostSnapshot, Interface, KernelSettings, NumaNode, PciFunction,
+    Processor, QueueInterrupt, ReceiveSteering, Route, XdpFeature,
 };
-use netduel_model::units::Bytes;
 
 use super::facts::Aspect;
 use crate::words;
@@ -60,7 +59,8 @@ pub(super) fn of_host(
     }
     let nodes: Vec<String> = numa_nodes.iter().map(node).collect();
     add(Aspect::Machine, "NUMA nodes", Some(nodes.join("; ")));
-    add(Aspect::Machine, "huge pages", huge_pages(numa_nodes));
+    // How many are free differs from start to start.
+    add(Aspect::Machine, "huge pages", words::huge_pages(numa_nodes, false));
     add(Aspect::Machine, "PCI network functions", Some(functions(pci_functions)));
     if let Some(settings) = kernel_settings {
         of_kernel(settings, add);
@@ -122,21 +122,6 @@ fn node(node: &NumaNode) -> String {
         if distances.len() > 1 { format!(", distances {}", numbers(distances)) } else { String::new() };
     let cores = if cores.is_empty() { "no cores".to_owned() } else { format!("cores {}", cores_of(cores)) };
     format!("{number}: {cores}{memory}{distances}")
-}
-
-/// The huge pages that are set aside; `none` where the kernel has them and none is.
-fn huge_pages(nodes: &[NumaNode]) -> Option<String> {
-    let all = || nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
-    all().next()?;
-    let known: Vec<String> = all()
-        .filter_map(|(node, pages)| {
-            // How many are free differs from start to start.
-            let HugePages { size_kib, total, free: _ } = pages;
-            let size = Bytes(size_kib.saturating_mul(1024));
-            (*total > 0).then(|| format!("node {}: {total} of {size}", node.number))
-        })
-        .collect();
-    Some(if known.is_empty() { "none".to_owned() } else { known.join("; ") })
 }
 
 /// Network functions on the PCI bus, those without an interface too.
