@@ -2,7 +2,7 @@
 //! a tenth are caught. Fails when more comparisons than the level allows fail, or a loss is missed.
 //!
 //! Each comparison is of two runs of the same plan in the lab, one directly after the other, the first of them as a baseline file. The gate
-//! fails at a loss of 5 %. Verdicts "higher" and "lower" of all sizes are counted beside it: two runs share no block, so these contain
+//! fails at a regression of 5 %. Verdicts "higher" and "lower" of all sizes are counted beside it: two runs share no block, so these contain
 //! what changed between the runs of the machine. `NETDUEL_COMPARE_AA=N` makes N comparisons and N losses; then nothing is judged.
 #[path = "support/binomial.rs"]
 mod binomial;

@@ -72,7 +72,7 @@ fn plan_of_run(run: Option<&Path>, store: &StoreArgs) -> Result<ResolvedPlan, Fa
     open_store(store)?.read(&name).map(|run| run.header.plan).map_err(store_failure)
 }
 
-/// A condition for each metric of each arm that is compared: a loss of 5 %, to be edited.
+/// A condition for each metric of each arm that is compared: a regression of 5 %, to be edited.
 fn conditions(plan: &ResolvedPlan, sides: Sides) -> Vec<String> {
     // Within a run the baseline has no verdict.
     let without = match sides {

@@ -293,7 +293,7 @@ fn known_keys(bed: &RunBed, kind: BedType) -> Vec<String> {
     lines
 }
 
-/// What Azure claims of the bed in place of what its file says: somebody changed the bed, or the tags of its group.
+/// What Azure claims of the bed in place of what its file says: the bed, or the tags of its group, changed after its creation.
 fn changes(bed: &RunBed) -> Vec<String> {
     let file = bed.file.as_deref().and_then(|text| parse(text, "the run").ok());
     let Some(file) = file else { return Vec::new() };
