@@ -75,7 +75,7 @@ impl Bed {
             spot: Some(self.is_spot),
             shutdown: Some(self.shutdown.map_or_else(|| "off".to_owned(), |time| time.to_string())),
             // All digits of the amount: a rounded limit is another one.
-            budget: self.budget.as_ref().map(|budget| format!("{} {}", budget.amount, budget.currency)),
+            budget: self.budget.as_ref().map(Money::exact),
         }
     }
 
