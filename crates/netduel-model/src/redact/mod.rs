@@ -113,7 +113,7 @@ impl Redactor {
     pub fn text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, pseudonym) in &self.phrases {
-            text = text.replace(name.as_str(), pseudonym);
+            text = text::with_phrase_replaced(&text, name, pseudonym);
         }
         text::replaced(&text, &mut self.pseudonyms, false)
     }

@@ -83,6 +83,26 @@ fn texts_have_the_pseudonyms_of_the_fields() {
 }
 
 #[test]
+fn author_and_organization_are_replaced_as_whole_words() {
+    let mut redactor = Redactor::default();
+    redactor.learn_phrase("organization", Some("net"));
+    redactor.learn_phrase("organization", Some("例の会社"));
+    redactor.learn_phrase("author", Some("Ann A."));
+    for (text, expected) in [
+        ("netduel of net, in a subnet", "netduel of organization-1, in a subnet"),
+        ("net's (net) net-b", "organization-1's (organization-1) organization-1-b"),
+        (r"two lines:\nnet asks", r"two lines:\norganization-1 asks"),
+        ("Ann A., Ann A.and JoAnn A.", "author-1, author-1and JoAnn A."),
+        ("これは例の会社です", "これはorganization-2です"),
+    ] {
+        assert_eq!(redactor.text(text), expected, "{text}");
+    }
+    let mut redactor = Redactor::default();
+    redactor.learn_phrase("organization", Some("net net"));
+    assert_eq!(redactor.text("subnet net net"), "subnet organization-1");
+}
+
+#[test]
 fn redacted_value_is_the_same_when_it_is_redacted_again() {
     let mut redactor = knowing(&host(), &ssh());
     let once = redactor.redact(&host()).unwrap();

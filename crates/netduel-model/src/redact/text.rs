@@ -46,6 +46,36 @@ pub fn replaced(text: &str, pseudonyms: &mut Pseudonyms, is_version: bool) -> St
     result
 }
 
+/// The text with a pseudonym in place of a phrase, which is not empty. A part of a longer word stays: the organization `net` is not in `netduel`.
+pub fn with_phrase_replaced(text: &str, phrase: &str, pseudonym: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let (mut copied, mut from) = (0, 0);
+    while let Some(start) = text[from..].find(phrase).map(|offset| from + offset) {
+        let end = start + phrase.len();
+        if is_whole(text, start, end) {
+            result.push_str(&text[copied..start]);
+            result.push_str(pseudonym);
+            (copied, from) = (end, end);
+        } else {
+            from = start + text[start..].chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    result.push_str(&text[copied..]);
+    result
+}
+
+/// Whether no word goes on over the start or the end of a part. Letters beyond ASCII are no reason to leave a name: not every script has spaces.
+fn is_whole(text: &str, start: usize, end: usize) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let phrase = &text[start..end];
+    let mut before = text[..start].chars().rev();
+    // The letter of an escape, as in a text of a plan with `\n`, is no part of the word behind it.
+    let (last, escape) = (before.next(), before.next());
+    let begins_before = is_part(phrase.chars().next()) && is_part(last) && escape != Some('\\');
+    let goes_on = is_part(phrase.chars().next_back()) && is_part(text[end..].chars().next());
+    !begins_before && !goes_on
+}
+
 /// Appends the pseudonym, and returns the length of what it replaces.
 fn push(result: &mut String, found: &Found<'_>, pseudonyms: &mut Pseudonyms) -> usize {
     match *found {
