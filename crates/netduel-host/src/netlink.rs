@@ -10,7 +10,7 @@ use netduel_sys::netlink::{
 use rustix::net::AddressFamily;
 
 use crate::link::text;
-use crate::route::{ROUTES_MAX, is_default, is_of_main_table};
+use crate::route::{DESTINATION, LINK, ROUTES_MAX, is_default, is_limited};
 use crate::source::{FilterSource, LinkSource};
 
 /// Bytes of `struct ifinfomsg`, `struct tcmsg`, and of `struct rtmsg` and `struct ndmsg`. A body of zeros requests everything.
@@ -24,10 +24,8 @@ const NETFILTER_BODY: [u8; 4] = [0; 4];
 /// `NFT_MSG_NEWRULE` and `NFT_MSG_GETRULE` of the subsystem `NFNL_SUBSYS_NFTABLES`.
 const NEW_RULE: u16 = 10 << 8 | 6;
 const GET_RULE: u16 = 10 << 8 | 7;
-/// `RTA_DST`, `RTA_SRC` and `RTA_OIF`.
-const DESTINATION: u16 = 1;
+/// `RTA_SRC`.
 const SOURCE: u16 = 2;
-const OUTGOING_LINK: u16 = 4;
 /// Generic netlink (include/uapi/linux/genetlink.h): `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY` and its attributes, `struct genlmsghdr`.
 const GENERIC_CONTROL: u16 = 16;
 const CONTROL_GET_FAMILY: u8 = 3;
@@ -87,7 +85,7 @@ impl RouteSocket {
             request = request.bytes(SOURCE, &octets(source));
         }
         if let Some(link) = link {
-            request = request.bytes(OUTGOING_LINK, &link.to_ne_bytes());
+            request = request.bytes(LINK, &link.to_ne_bytes());
         }
         Ok(self.0.get(request)?)
     }
@@ -130,7 +128,7 @@ impl LinkSource for RouteSocket {
         let mut kept: (Vec<u8>, usize) = (Vec::new(), 0);
         self.0.dump_into(&Request::new(RTM_GETROUTE, 0, &ROUTE_BODY), &mut kept, |kept, message| {
             let is_other = !is_default(&message);
-            if is_other && (kept.1 > ROUTES_MAX || !is_of_main_table(&message)) {
+            if is_other && (kept.1 > ROUTES_MAX || !is_limited(&message)) {
                 return;
             }
             kept.1 += usize::from(is_other);

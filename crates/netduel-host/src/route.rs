@@ -6,7 +6,7 @@ use netduel_sys::netlink::{Message, RTM_NEWROUTE, attribute, messages, u16_at, u
 
 use crate::link::ip;
 
-/// Most routes that are listed, without default routes: a host with more is a router.
+/// Most routes that are listed, without default routes and link-local destinations: a host with more is a router.
 pub(crate) const ROUTES_MAX: usize = 256;
 
 /// Bytes of `struct rtmsg`.
@@ -24,9 +24,9 @@ const TABLE_MAIN: u8 = 254;
 /// `RTN_UNICAST`: neither a local nor a reject route.
 const TYPE_UNICAST: u8 = 1;
 /// `RTA_DST`: absent from a default route.
-const DESTINATION: u16 = 1;
+pub(crate) const DESTINATION: u16 = 1;
 /// `RTA_OIF`: the link that packets leave by.
-const LINK: u16 = 4;
+pub(crate) const LINK: u16 = 4;
 /// `RTA_PRIORITY`: the metric; absent when it is 0.
 const METRIC: u16 = 6;
 /// `RTA_MULTIPATH`: several of them, as a list of `struct rtnexthop`.
@@ -51,8 +51,15 @@ pub(crate) fn is_default(message: &Message<'_>) -> bool {
 }
 
 /// Whether a message is a route of the main table, of any type.
-pub(crate) fn is_of_main_table(message: &Message<'_>) -> bool {
+fn is_of_main_table(message: &Message<'_>) -> bool {
     message.kind == RTM_NEWROUTE && message.payload.get(TABLE) == Some(&TABLE_MAIN)
+}
+
+/// Whether a message is one of the routes that [`ROUTES_MAX`] limits, of any type. Each link has a link-local one.
+pub(crate) fn is_limited(message: &Message<'_>) -> bool {
+    let attributes = message.payload.get(HEAD_LEN..).unwrap_or_default();
+    let destination = attribute(attributes, DESTINATION).and_then(ip);
+    is_of_main_table(message) && !is_default(message) && !destination.is_some_and(is_link_local)
 }
 
 fn is_unicast(message: &Message<'_>) -> bool {
@@ -78,8 +85,7 @@ pub(crate) fn links_of_any_default(list: &[u8]) -> BTreeSet<u32> {
 /// The unicast routes of the main table, without link-local destinations; none where there are more than [`ROUTES_MAX`] beside default
 /// routes, because a part of them would name wrong links.
 pub(crate) fn routes_of_main_table(list: &[u8]) -> Vec<ListedRoute> {
-    let is_other = |message: &Message<'_>| is_of_main_table(message) && !is_default(message);
-    if messages(list).filter(is_other).count() > ROUTES_MAX {
+    if messages(list).filter(is_limited).count() > ROUTES_MAX {
         return Vec::new();
     }
     messages(list)
@@ -177,8 +183,12 @@ mod tests {
         for cut in 0..list.len() {
             let _ = routes_of_main_table(&list[..cut]);
         }
-        let many = route(head(2, 24, TABLE_MAIN, TYPE_UNICAST), &[(LINK, &two)]).repeat(ROUTES_MAX + 1);
-        assert_eq!(routes_of_main_table(&many), []);
+        let many = route(head(2, 24, TABLE_MAIN, TYPE_UNICAST), &[(LINK, &two)]).repeat(ROUTES_MAX);
+        let local = route(head(10, 64, TABLE_MAIN, TYPE_UNICAST), &[(DESTINATION, &link_local)]);
+        let routes = [many.clone(), local.repeat(2)].concat();
+        assert_eq!(routes_of_main_table(&routes).len(), ROUTES_MAX, "link-local routes do not count");
+        let one_more = route(head(2, 24, TABLE_MAIN, TYPE_UNICAST), &[(LINK, &two)]);
+        assert_eq!(routes_of_main_table(&[many, one_more].concat()), []);
     }
 
     #[test]
