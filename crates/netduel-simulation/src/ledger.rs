@@ -152,6 +152,13 @@ impl Ledger {
         Some(self.stored.remove(index).slot)
     }
 
+    /// The record of the last trial of this part is lost.
+    pub fn lose_last(&mut self) {
+        if self.stored.len() > self.stored_before {
+            self.stored.pop();
+        }
+    }
+
     /// Blocks that are complete.
     fn complete_blocks(&self) -> BTreeSet<u32> {
         let begun = begun_blocks(&self.stored, self.per_block());

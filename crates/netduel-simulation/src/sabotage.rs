@@ -36,6 +36,10 @@ pub enum Sabotage {
     StopsLate,
     /// Stored warnings are not shown.
     HidesWarnings,
+    /// The record of the last trial is lost when the end of the run is stored.
+    LosesRecord,
+    /// Agents describe their hosts once, and report the same at the end of each block.
+    DescribesOnce,
 }
 
 /// The records of one trial that reach the store.

@@ -335,7 +335,11 @@ impl Store for Handle {
 
     fn end(&mut self, end: &RunEnd) {
         self.step();
-        self.0.borrow_mut().ledger.stored_end = Some(end.clone());
+        let outside = &mut *self.0.borrow_mut();
+        outside.ledger.stored_end = Some(end.clone());
+        if outside.has(Sabotage::LosesRecord) {
+            outside.ledger.lose_last();
+        }
     }
 }
 

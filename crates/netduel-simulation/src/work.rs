@@ -297,8 +297,11 @@ impl Work for SimulatedWork {
         self.perform(Task::Describe, |work| {
             let now_ns = work.process.now_ns();
             let mut truth = work.truth.borrow_mut();
+            let is_once = truth.has(Sabotage::DescribesOnce);
             let host = truth.host(&work.host());
-            host.described_ns = now_ns;
+            if !is_once || host.described_ns == 0 {
+                host.described_ns = now_ns;
+            }
             let network = host.network;
             let boot_id = Some(format!("machine {network}"));
             Ok(HostSnapshot { boot_id, netns: Some(network), cores: 1, ..HostSnapshot::default() })

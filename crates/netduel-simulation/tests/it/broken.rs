@@ -9,7 +9,7 @@ const SEEDS: u64 = 200;
 const SEEDS_TO_SHRINK: u64 = 1_000;
 
 /// Each broken product with the words that report it, in the order of the promises of design note 0027.
-const REPORTED: [(u8, Sabotage, &str); 16] = [
+const REPORTED: [(u8, Sabotage, &str); 18] = [
     (1, Sabotage::StoresTwice, "is stored twice"),
     (2, Sabotage::StoresOneEnd, "is called valid: an end is missing"),
     (2, Sabotage::StoresFailedAsValid, "is called valid: an end is missing"),
@@ -26,6 +26,8 @@ const REPORTED: [(u8, Sabotage, &str); 16] = [
     (7, Sabotage::StopsLate, "s to stop"),
     (7, Sabotage::HidesWarnings, "and not shown are [SharedMachine"),
     (8, Sabotage::RestartsNoAgents, "one fault at a host ended the run"),
+    (9, Sabotage::LosesRecord, " with the complete blocks {"),
+    (10, Sabotage::DescribesOnce, "and a host was not compared after block"),
 ];
 
 #[test]
