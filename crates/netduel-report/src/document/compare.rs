@@ -88,11 +88,7 @@ fn summary(comparison: &RunComparison<'_>) -> Option<Section> {
     if outcomes.is_empty() {
         return None;
     }
-    let text = format!(
-        "{compared} {}. The chance of any false verdict is at most {}; ",
-        outcomes.join("; "),
-        words::text::percent_exact(1.0 - comparison.confidence)
-    );
+    let text = format!("{compared} {}. {}; ", outcomes.join("; "), texts::error_rates(comparison));
     let count = comparison.differences.len() as u32;
     let differences = match comparison.explaining().len() {
         _ if count == 0 => "no stored fact differs between the runs".to_owned(),

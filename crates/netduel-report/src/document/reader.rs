@@ -5,6 +5,7 @@ use netduel_model::publication::Publication;
 use netduel_model::size;
 
 use super::block::{Block, Scope, Section, Style, Text, list};
+use super::verdicts::Sides;
 use super::{levels, markup, published as figures};
 use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis, sizes};
 use crate::words::{self, Tone};
@@ -142,7 +143,7 @@ pub(super) fn outcomes(tones: &[Tone]) -> String {
 fn trust(analysis: &Analysis, attention: Option<Text>) -> Text {
     let is_compared = analysis.plan.compares();
     let start = if is_compared {
-        words::error_rates(&analysis.plan)
+        words::error_rates(analysis.plan.design.confidence.fraction(), Sides::Arms)
     } else {
         format!("{} counted", words::plural(analysis.trials_valid, "valid trial"))
     };

@@ -10,6 +10,7 @@ use crate::analysis::Withheld;
 use crate::analysis::compare::{
     Aspect, ComparedRun, Difference, Reason, RunComparison, RunVerdict, Unmatched,
 };
+use crate::document::verdicts::Sides;
 
 /// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `no difference beyond 5 %`, `inconclusive: too few values (3 and 8)`.
 pub fn verdict(verdict: &RunVerdict) -> String {
@@ -57,6 +58,13 @@ pub fn verdict_legend(comparison: &RunComparison<'_>) -> String {
 /// The same for a table without quartiles.
 pub const VERDICT_LEGEND_BRIEF: &str =
     "Value: median. Verdict: estimate over all trials, not paired [interval].";
+
+/// How often verdicts of the comparison may be false.
+pub fn error_rates(comparison: &RunComparison<'_>) -> String {
+    // Plans that may stop early are tested at a level above the promised one, and a comparison at the highest level: the lowest promise holds.
+    let promised = comparison.runs.iter().map(|run| run.header.plan.design.confidence.fraction());
+    super::error_rates(promised.fold(1.0, f64::min), Sides::Runs)
+}
 
 /// How the figures of a comparison are counted.
 pub fn rules(comparison: &RunComparison<'_>) -> Vec<(&'static str, String)> {

@@ -7,6 +7,7 @@ use netduel_model::workload::Workload;
 use super::text::{listed, percent, percent_exact};
 use super::treatment::changes;
 use super::verdict::error_rates;
+use crate::document::verdicts::Sides;
 
 /// How the comparison was made, a paragraph each.
 pub fn method(plan: &ResolvedPlan) -> Vec<String> {
@@ -58,7 +59,7 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
              which its verdict was decided. \"No difference\" is stated only if an equivalence test shows that the difference is smaller \
              than {}.",
             compared_as(plan),
-            error_rates(plan),
+            error_rates(design.confidence.fraction(), Sides::Arms),
             percent_exact(design.equivalence.fraction())
         ));
     }

@@ -259,15 +259,19 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
     }
     format!(
         "{value} Verdict: paired estimate [interval at the level of its own test, so the widths of two intervals are not comparable]. {}.",
-        error_rates(plan)
+        error_rates(plan.design.confidence.fraction(), Sides::Arms)
     )
 }
 
-/// What Holm's procedure bounds: false differences, and by itself false answers of no difference.
-pub fn error_rates(plan: &ResolvedPlan) -> String {
+/// What Holm's procedure bounds: false differences, and by itself false answers of no difference. `confidence`: that of the plan, a fraction.
+pub fn error_rates(confidence: f64, sides: Sides) -> String {
+    let family = match sides {
+        Sides::Arms => "run",
+        Sides::Runs => "comparison",
+    };
     format!(
-        "The chance of any false difference in the run is at most {}, and so is that of any false \"no difference\"",
-        percent_exact(1.0 - plan.design.confidence.fraction())
+        "The chance of any false difference in the {family} is at most {}, and so is that of any false \"no difference\"",
+        percent_exact(1.0 - confidence)
     )
 }
 
