@@ -101,23 +101,28 @@ fn kernel(host: &HostSnapshot, read: impl Fn(&KernelSettings) -> Option<String>)
     read(host.kernel_settings.as_ref()?)
 }
 
-/// The flaws of a CPU by what its kernel does: `mitigated: spectre_v1, spectre_v2; vulnerable: mmio_stale_data`. The kernel's words begin with
-/// `Mitigation`, `Vulnerable` or `Unknown` (`Documentation/admin-guide/hw-vuln`).
+/// The flaws of a CPU by what its kernel does: `mitigated: spectre_v1, spectre_v2; vulnerable: mmio_stale_data`.
 fn flaws(settings: &KernelSettings) -> Option<String> {
-    let of = |is_of: fn(&str) -> bool, word: &str| {
-        let states = settings.vulnerabilities.iter().filter(|(_, state)| is_of(state));
+    let of = |word: &str| {
+        let states = settings.vulnerabilities.iter().filter(|(_, state)| standing(state) == word);
         let names: Vec<&str> = states.map(|(name, _)| name.as_str()).collect();
         (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
     };
-    let is_mitigated = |state: &str| state.starts_with("Mitigation");
-    let is_vulnerable = |state: &str| state.starts_with("Vulnerable");
-    let parts = [
-        of(is_mitigated, "mitigated"),
-        of(is_vulnerable, "vulnerable"),
-        of(|state| !state.starts_with("Mitigation") && !state.starts_with("Vulnerable"), "unknown"),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let parts: Vec<String> = ["mitigated", "vulnerable", "unknown"].into_iter().filter_map(of).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What the kernel does against a flaw. Its words begin with `Mitigation`, `Vulnerable` or `Unknown`; those of `itlb_multihit` are about KVM
+/// (`KVM: Mitigation: Split huge pages`), or `Processor vulnerable` in a kernel without KVM (`Documentation/admin-guide/hw-vuln`).
+fn standing(state: &str) -> &'static str {
+    let state = state.strip_prefix("KVM: ").unwrap_or(state);
+    if state.starts_with("Mitigation") {
+        "mitigated"
+    } else if state.starts_with("Vulnerable") || state == "Processor vulnerable" {
+        "vulnerable"
+    } else {
+        "unknown"
+    }
 }
 
 /// The state of accelerated networking of each paravirtual interface that can have it.

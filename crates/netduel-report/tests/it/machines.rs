@@ -85,6 +85,26 @@ fn environment_has_what_bears_on_the_cost_of_a_packet() {
 }
 
 #[test]
+fn flaw_of_virtual_machines_has_the_state_behind_the_name_of_kvm() {
+    for (state, words) in [
+        ("KVM: Mitigation: VMX disabled", "mitigated"),
+        ("KVM: Mitigation: Split huge pages", "mitigated"),
+        ("KVM: Vulnerable", "vulnerable"),
+        ("Processor vulnerable", "vulnerable"),
+        ("Unknown: No mitigations", "unknown"),
+    ] {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+        for host in run.header.hosts.values_mut() {
+            let vulnerabilities = [("itlb_multihit".to_owned(), state.to_owned())].into();
+            host.kernel_settings = Some(KernelSettings { vulnerabilities, ..KernelSettings::default() });
+        }
+        let page = markdown::page(&document(&run));
+        let flaw = format!("{words}: itlb\\_multihit");
+        assert!(page.contains(&format!("| CPU flaws | {flaw} | {flaw} |")), "{state}: {page}");
+    }
+}
+
+#[test]
 fn congestion_control_of_a_host_is_named_as_a_default() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
     for host in run.header.hosts.values_mut() {
