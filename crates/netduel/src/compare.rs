@@ -69,7 +69,8 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     // The names are known by now.
     let checks = checks.with_texts(redaction::text);
     let comparison = seen.as_ref().unwrap_or(&judged);
-    let page = document::of_runs_by(comparison, &redaction::value(author)?);
+    // What this command line says of the author is meant to be shown.
+    let page = document::of_runs_by(comparison, &author);
     let announced = if shown == Some(Format::Github) { pipeline::summarize } else { pipeline::announce };
     announced(&checks, &page, decided.as_ref());
     match destination {

@@ -51,6 +51,12 @@ fn author_and_organization_are_hidden_unless_this_command_names_them() {
     bench.run(["runs", "export", "last", "--redact", "--out", "for-you.netduel"]).expect_code(0);
     let exported = std::fs::read_to_string(bench.path().join("for-you.netduel")).unwrap();
     assert_eq!(named(&exported), [false, false]);
+    bench.run(["runs", "rename", "last", "ours"]).expect_code(0);
+    crate::compare::stored_run(&bench, "before", "6.18.44");
+    let words = ["compare", "ours", "before", "--redact", "--format", "md", "--author", "Ann Author"];
+    assert_eq!(named(&bench.run(&words[..6]).stdout), [false, false]);
+    let shown = bench.run(words).stdout;
+    assert_eq!(named(&shown), [true, false], "{shown}");
 }
 
 #[test]
