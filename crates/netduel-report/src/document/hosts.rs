@@ -6,6 +6,7 @@ use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Treatment, TreatmentAction};
 use netduel_model::run::Run;
 use netduel_model::snapshot::{Device, HostSnapshot, Interface};
+use netduel_model::units::plural;
 
 use super::block::{Block, Document, FactGroup, Scope, Section, list};
 use super::chart::{Chart, Figure};
@@ -49,7 +50,10 @@ pub fn of_inspection(inspection: &Inspection, unix_ms: u64) -> Document {
     };
     let lines = inspection.lines(Severity::Note);
     let found = if lines.is_empty() { Block::Paragraph("None.".into()) } else { list(lines) };
-    let mut sections = vec![section("findings", "Findings", vec![found])];
+    let mut sections = Vec::new();
+    if !inspection.hosts.is_empty() {
+        sections.push(section("findings", "Findings", vec![found]));
+    }
     let failed: Vec<String> =
         inspection.failed.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
     if !failed.is_empty() {
@@ -64,19 +68,29 @@ pub fn of_inspection(inspection: &Inspection, unix_ms: u64) -> Document {
         blocks.push(Block::Folded(SETTINGS.to_owned(), settings(&hosts)));
         sections.push(section("hosts", "Hosts", blocks));
     }
-    let names: Vec<&str> = inspection.hosts.iter().map(|host| host.name.as_str()).collect();
-    let basis = match inspection.counted(Severity::Note) {
-        counts if counts.is_empty() => "No findings.".to_owned(),
-        counts => format!("{counts}."),
-    };
+    let failed = inspection.failed.iter().map(|(name, _)| name.as_str());
+    let names: Vec<&str> = inspection.hosts.iter().map(|host| host.name.as_str()).chain(failed).collect();
     Document {
         cover: Cover::default(),
         title: format!("Inspection of {}", words::listed(&names)),
         source: vec![words::date(unix_ms), netduel_model::PROGRAM.to_owned()],
-        basis,
+        basis: basis(inspection),
         arms: Vec::new(),
         sections,
     }
+}
+
+/// What was found on the hosts, and how many could not be inspected: on those nothing is known.
+fn basis(inspection: &Inspection) -> String {
+    let found = (!inspection.hosts.is_empty()).then(|| match inspection.counted(Severity::Note) {
+        counts if counts.is_empty() => "No findings.".to_owned(),
+        counts => format!("{counts}."),
+    });
+    let failed = match inspection.failed.len() {
+        0 => None,
+        count => Some(format!("{} could not be inspected.", plural(count, "host"))),
+    };
+    found.into_iter().chain(failed).collect::<Vec<_>>().join(" ")
 }
 
 /// The findings of the pairs, then each host with its drawing, facts and findings. What hosts of one machine have in common is shown once.

@@ -19,9 +19,10 @@ pub fn page() -> Document {
 #[test]
 fn page_of_hosts_has_findings_facts_and_settings_without_a_run() {
     let document = page();
-    assert_eq!(document.title, "Inspection of a, b and guest");
+    assert_eq!(document.title, "Inspection of a, b, guest and far");
     assert_eq!(document.source[0], "2026-11-22 10:30 UTC");
     assert!(document.basis.contains("warning") && document.basis.contains(" and "), "{}", document.basis);
+    assert!(document.basis.ends_with(". 1 host could not be inspected."), "{}", document.basis);
     let anchors: Vec<&str> = document.sections.iter().map(|section| section.anchor.as_str()).collect();
     assert_eq!(anchors, ["findings", "failed", "hosts"]);
     let drawn = document.sections[2]
@@ -36,4 +37,15 @@ fn page_of_hosts_has_findings_facts_and_settings_without_a_run() {
     assert!(
         page.contains("<summary>Interfaces and settings</summary>") && page.contains("Interface of guest")
     );
+}
+
+#[test]
+fn hosts_that_could_not_be_inspected_do_not_count_as_clean() {
+    let failed = ["far", "away"].map(|name| (name.to_owned(), "connection refused".to_owned()));
+    let inspection = Inspection { failed: failed.into(), ..Inspection::default() };
+    let document = document::of_inspection(&inspection, 1_795_343_407_045);
+    assert_eq!(document.title, "Inspection of far and away");
+    assert_eq!(document.basis, "2 hosts could not be inspected.");
+    let anchors: Vec<&str> = document.sections.iter().map(|section| section.anchor.as_str()).collect();
+    assert_eq!(anchors, ["failed"]);
 }
