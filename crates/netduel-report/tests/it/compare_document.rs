@@ -1,6 +1,7 @@
 //! The page of a comparison to publish: summary, bars, charts where a run lacks a workload, and the words of the author.
 use netduel_model::publication::Publication;
 use netduel_model::run::Run;
+use netduel_model::snapshot::{KernelSettings, Route};
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::document::block::{Block, Document, Section};
@@ -136,4 +137,37 @@ fn words_of_the_author_are_in_the_files_of_a_comparison() {
     }
     assert!(page.contains("<img class=\"logo\" src=\"data:image/png;base64,"));
     assert!(page.contains(":root { --accent: "), "the colour of the author");
+}
+
+#[test]
+fn facts_that_an_earlier_version_did_not_read_are_no_differences() {
+    let differing = |runs: [&Run; 2]| -> Vec<String> {
+        let analyses = runs.map(analyse_run);
+        let sides = [0, 1].map(|place| Side::of(runs[place], &analyses[place]));
+        compare(&sides).differences.iter().map(|one| one.fact.clone()).collect()
+    };
+    let known = |seed: u64, smt: &str, boot_options: &[&str]| {
+        let mut run = run(&["bulk"], seed);
+        let host = run.header.hosts.values_mut().next().unwrap();
+        host.kernel_settings = Some(KernelSettings {
+            smt: Some(smt.to_owned()),
+            boot_options: boot_options.iter().map(|&option| option.to_owned()).collect(),
+            vulnerabilities: [("spectre_v2".to_owned(), format!("Mitigation: {smt}"))].into(),
+            ..KernelSettings::default()
+        });
+        host.routes = vec![Route {
+            destination: [10, 77, 0, 0].into(),
+            prefix_length: 24,
+            interface: smt.to_owned(),
+            metric: 0,
+        }];
+        run
+    };
+    let (earlier, before, after) = (run(&["bulk"], 1), known(2, "on", &[]), known(3, "off", &["nosmt"]));
+    assert_eq!(differing([&earlier, &after]), Vec::<String>::new());
+    assert_eq!(differing([&after, &earlier]), Vec::<String>::new());
+    let facts = ["routes", "SMT", "CPU flaw spectre_v2", "boot options"];
+    assert_eq!(differing([&before, &after]), facts);
+    // An empty list of known facts is known.
+    assert_eq!(differing([&before, &known(4, "on", &["nosmt"])]), ["boot options"]);
 }

@@ -10,7 +10,7 @@ use netduel_model::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::host_facts;
+use super::host_facts::{self, Later};
 use crate::words;
 
 /// What a fact is about.
@@ -125,6 +125,11 @@ impl Fact {
             None => self.name.clone(),
         }
     }
+
+    /// The group of facts that snapshots of earlier versions lack, if it is of one.
+    fn later(&self) -> Option<Later> {
+        if self.interface.is_some() { None } else { Later::of(self.aspect, &self.name) }
+    }
 }
 
 /// The name of the fact that a host or an interface exists.
@@ -159,11 +164,13 @@ pub(super) fn differences(runs: &[&RunFacts]) -> Vec<Difference> {
     differences
 }
 
-/// What all runs have, and only that is compared in detail: of a host or an interface that a run lacks, every fact would differ.
+/// What all runs have, and only that is compared in detail: of a host or an interface that a run lacks, every fact would differ, and so would
+/// every fact that the version of an earlier run did not read.
 #[derive(Default)]
 struct Everywhere {
     hosts: BTreeSet<HostName>,
     interfaces: BTreeSet<(HostName, String)>,
+    later: BTreeSet<(HostName, Later)>,
 }
 
 impl Everywhere {
@@ -171,6 +178,7 @@ impl Everywhere {
         let both = |all: Self, own: Self| Self {
             hosts: &all.hosts & &own.hosts,
             interfaces: &all.interfaces & &own.interfaces,
+            later: &all.later & &own.later,
         };
         runs.iter().map(|run| Self::of(run)).reduce(both).unwrap_or_default()
     }
@@ -181,6 +189,7 @@ impl Everywhere {
             let Owner::Host(host) = &fact.owner else { continue };
             own.hosts.insert(host.clone());
             own.interfaces.extend(fact.interface.iter().map(|interface| (host.clone(), interface.clone())));
+            own.later.extend(fact.later().map(|group| (host.clone(), group)));
         }
         own
     }
@@ -190,7 +199,10 @@ impl Everywhere {
         let Owner::Host(host) = &fact.owner else { return true };
         let is_everywhere = self.hosts.contains(host);
         match &fact.interface {
-            None => is_everywhere || fact.name == PRESENCE,
+            None => {
+                let is_read = fact.later().is_none_or(|group| self.later.contains(&(host.clone(), group)));
+                (is_everywhere && is_read) || fact.name == PRESENCE
+            }
             Some(interface) => {
                 let is_common = self.interfaces.contains(&(host.clone(), interface.clone()));
                 is_everywhere && (is_common || fact.name == PRESENCE)

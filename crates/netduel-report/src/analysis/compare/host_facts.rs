@@ -8,6 +8,36 @@ use netduel_model::snapshot::{
 use super::facts::Aspect;
 use crate::words;
 
+/// Names of facts that snapshots of earlier versions lack.
+const ROUTES: &str = "routes";
+const BOOT_OPTIONS: &str = "boot options";
+const TRANSPARENT_HUGE_PAGES: &str = "transparent huge pages";
+const SMT: &str = "SMT";
+/// How the name of each fact about a flaw of the CPU begins.
+const CPU_FLAW: &str = "CPU flaw";
+
+/// Facts of a host that snapshots of earlier versions lack together. A run without any of them does not know them: what another run has is
+/// no difference then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Later {
+    /// The routes of the main table.
+    Routes,
+    /// The settings of the kernel beside sysctls.
+    KernelSettings,
+}
+
+impl Later {
+    /// The group of a fact of the whole host; absent for a fact that every version has.
+    pub(super) fn of(aspect: Aspect, name: &str) -> Option<Self> {
+        match name {
+            _ if aspect != Aspect::System => None,
+            ROUTES => Some(Self::Routes),
+            BOOT_OPTIONS | TRANSPARENT_HUGE_PAGES | SMT => Some(Self::KernelSettings),
+            name => name.starts_with(CPU_FLAW).then_some(Self::KernelSettings),
+        }
+    }
+}
+
 /// Lists the facts of a host beside its interfaces and sysctls. `size`: that of the plan, which has precedence.
 pub(super) fn of_host(
     host: &HostSnapshot,
@@ -47,7 +77,7 @@ pub(super) fn of_host(
     add(Aspect::System, "distribution", os.clone());
     add(Aspect::System, "irqbalance", irqbalance.map(on_or_off));
     add(Aspect::System, "default routes", Some(default_routes.join(", ")));
-    add(Aspect::System, "routes", Some(routes.iter().map(route).collect::<Vec<_>>().join("; ")));
+    add(Aspect::System, ROUTES, Some(routes.iter().map(route).collect::<Vec<_>>().join("; ")));
     add(Aspect::Size, "size", size.or_else(|| cloud.as_ref()?.size.clone()));
     add(Aspect::Machine, "architecture", machine.clone());
     add(Aspect::Machine, "CPU model", cpu_model.clone());
@@ -149,11 +179,11 @@ fn functions(functions: &[PciFunction]) -> String {
 
 fn of_kernel(settings: &KernelSettings, add: &mut impl FnMut(Aspect, &str, Option<String>)) {
     let KernelSettings { boot_options, transparent_huge_pages, smt, vulnerabilities } = settings;
-    add(Aspect::System, "boot options", Some(boot_options.join(" ")));
-    add(Aspect::System, "transparent huge pages", transparent_huge_pages.clone());
-    add(Aspect::System, "SMT", smt.clone());
+    add(Aspect::System, BOOT_OPTIONS, Some(boot_options.join(" ")));
+    add(Aspect::System, TRANSPARENT_HUGE_PAGES, transparent_huge_pages.clone());
+    add(Aspect::System, SMT, smt.clone());
     for (flaw, state) in vulnerabilities {
-        add(Aspect::System, &format!("CPU flaw {flaw}"), Some(state.clone()));
+        add(Aspect::System, &format!("{CPU_FLAW} {flaw}"), Some(state.clone()));
     }
 }
 
