@@ -2,11 +2,12 @@
 //!
 //! They are for readers who do not have the plan. A quick test is one trial: the comparison needs the plan.
 mod parts;
+mod ping;
 
 use std::fmt::Write as _;
 
 use netduel_model::plan::tuning::core_list;
-use netduel_model::plan::{Arm, Lab, Launch, ResolvedPlan, TreatmentAction};
+use netduel_model::plan::{Arm, Host, Lab, Launch, ResolvedPlan, TreatmentAction};
 use netduel_model::search::{SearchGoal, SearchPreset};
 use netduel_model::shell;
 use netduel_model::units::{BitRate, Bytes, Nanos};
@@ -161,7 +162,13 @@ fn test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload) -> Lines {
     let line = |words: Vec<String>| quick_test(plan, arm, workload, words);
     match &workload.traffic {
         Traffic::IcmpRr(requests) => {
-            Ok(vec![on(plan, arm.pair.client.as_str(), &ping(requests, workload, &address))])
+            let client = &arm.pair.client;
+            let command = on(plan, client.as_str(), &ping::command(requests, workload, &address)?);
+            let is_guest = |host: &Host| matches!(host.launch, Launch::Lab { .. });
+            // In a lab it is root of its user namespace.
+            let is_root = plan.hosts.get(client).is_some_and(is_guest) || !ping::needs_root(requests);
+            let note = (!is_root).then(|| comment("as root: ping allows other users no interval below 2 ms"));
+            Ok(note.into_iter().chain([command]).collect())
         }
         Traffic::LoadedLatency(latency) => Ok(parts::loaded_latency(latency, duration, &address, line)),
         Traffic::Failover(failover) => {
@@ -198,27 +205,6 @@ fn quick_test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload, mut words: Ve
         words.push(format!("--dscp {dscp}"));
     }
     on(plan, arm.pair.client.as_str(), &words.join(" "))
-}
-
-/// ping(8) of iputils, which sends the requests of `icmp-rr`; a closed loop is its adaptive mode.
-fn ping(requests: &RoundTrip, workload: &Workload, address: &str) -> String {
-    let mut words = Vec::new();
-    if !workload.pin_client.is_empty() {
-        words.push(format!("taskset -c {}", core_list(&workload.pin_client)));
-    }
-    words.push("ping".to_owned());
-    words.push(match workload.family {
-        Family::Ipv4 => "-4".to_owned(),
-        Family::Ipv6 => "-6".to_owned(),
-    });
-    words.push(
-        requests.rate.map_or_else(|| "-A".to_owned(), |rate| format!("-i {}", 1.0 / rate.0.max(1) as f64)),
-    );
-    words.push(format!("-w {}", workload.timing.duration.0 as f64 / 1e9));
-    words.push(format!("-s {}", requests.size.0));
-    words.extend(workload.dscp.map(|dscp| format!("-Q {}", u32::from(dscp) << 2)));
-    words.push(address.to_owned());
-    words.join(" ")
 }
 
 /// The address of the server's data.
