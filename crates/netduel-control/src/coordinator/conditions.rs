@@ -101,9 +101,8 @@ fn same_device<'a>(old: &Interface, then: &HostSnapshot, now: &'a HostSnapshot) 
         old.mac.is_some() && (&new.mac, &new.kind, &new.driver) == (&old.mac, &old.kind, &old.driver)
     };
     // Ports of a bond share their address: one of them must not stand for all that are gone.
-    let is_alike = |one: &&Interface| {
-        (&one.mac, &one.kind, &one.driver) == (&old.mac, &old.kind, &old.driver)
-    };
+    let is_alike =
+        |one: &&Interface| (&one.mac, &one.kind, &one.driver) == (&old.mac, &old.kind, &old.driver);
     let is_only = then.interfaces.iter().filter(is_alike).count() == 1;
     let by_address = || renamed.iter().find(has_its_address).filter(|_| is_only);
     renamed.iter().find(has_its_place).or_else(by_address).copied()

@@ -60,9 +60,7 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
     }
     if tests.iter().any(has_quick) {
         blocks.push(Block::Heading("Each test by hand".to_owned()));
-        blocks.push(Block::Reading(
-            "One trial of each workload, without the comparison. `netduel serve` runs on the server, the tests run on the client.".to_owned(),
-        ));
+        blocks.push(Block::Reading(where_tests_run(plan)));
         let mut code = words::preparation(plan);
         for test in tests.iter().filter(|test| has_quick(test)) {
             for group in test.arms.iter().filter(|group| !group.lines.is_empty()) {
@@ -88,6 +86,16 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// Where the commands of the tests run.
+fn where_tests_run(plan: &ResolvedPlan) -> String {
+    let tests = "One trial of each workload, without the comparison. `netduel serve` runs on the server, the tests run on the client.";
+    if words::has_events(plan) {
+        format!("{tests} Commands of events run as root on the host in the comment above them, at its time.")
+    } else {
+        tests.to_owned()
+    }
 }
 
 /// The plan as it was written, and as it was run.

@@ -26,7 +26,9 @@ mod warnings;
 pub use answer::{answer, is_inconclusive};
 pub use datagrams::{datagrams, datagrams_title, direction};
 pub use environment::{EnvironmentRow, environment, environment_hosts, nic_products, test_description};
-pub use host::{Fact, caches, huge_pages, interface, interface_facts, machine_facts, node, node_title, place};
+pub use host::{
+    Fact, caches, huge_pages, interface, interface_facts, machine_facts, node, node_title, place,
+};
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
 pub use measure::{measure, value};
 pub(crate) use method::has_proven_trials;
@@ -40,7 +42,9 @@ pub use published::{
     beside_published, other_sizes, published_for, published_legend, published_rule, published_title,
     published_tone, published_value, published_verdict,
 };
-pub use reproduce::{ArmCommands, WorkloadCommands, commands_of_tests, preparation, settings_of_arms};
+pub use reproduce::{
+    ArmCommands, WorkloadCommands, commands_of_tests, has_events, preparation, settings_of_arms,
+};
 pub use run::{
     commands, end_of, ended, has_plan_file, load_effects, not_included, parts_title, proofs, question,
     quick_test_as_plan, rules, too_few_blocks, trials, workload, workload_of_arms, zero_copy,

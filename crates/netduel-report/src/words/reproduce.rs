@@ -93,6 +93,12 @@ pub fn commands_of_tests(plan: &ResolvedPlan) -> Vec<WorkloadCommands> {
     plan.workloads.iter().map(of).collect()
 }
 
+/// Whether tests have events, whose commands do not run at the client only.
+pub fn has_events(plan: &ResolvedPlan) -> bool {
+    let is_with = |traffic: &Traffic| matches!(traffic, Traffic::Failover(own) if !own.events.is_empty());
+    plan.arms.iter().flat_map(|arm| &arm.workloads).any(|workload| is_with(&workload.traffic))
+}
+
 fn comment(text: &str) -> String {
     plain(&format!("# {text}"))
 }

@@ -429,3 +429,13 @@ fn reading_of_a_timeline_agrees_with_the_number_of_trials() {
     assert!(one.contains("Line: 1 trial.") && one.contains(" s of 1 trial with the events"), "{one}");
     assert!(two.contains("Thin lines: 2 trials; bold: median."), "{two}");
 }
+
+#[test]
+fn commands_of_events_have_the_sentence_that_says_where_they_run() {
+    let words = "Commands of events run as root on the host in the comment above them, at its time.";
+    let with_events = markdown::page(&document(&shown()));
+    assert!(with_events.contains("# remove at 1 s after the start: client a"), "{with_events}");
+    assert!(with_events.contains(words), "{with_events}");
+    let without = markdown::page(&document(&build(&Recipe::default())));
+    assert!(without.contains("Each test by hand") && !without.contains(words), "{without}");
+}
