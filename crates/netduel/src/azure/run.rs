@@ -119,7 +119,8 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
     Ok(plans)
 }
 
-/// The plans that need nothing that the bed does not have. Of several the others are skipped, with the reason.
+/// The plans whose VMs and networks the bed has. Of several the others are skipped, with the reason. Nothing else is compared: types of beds
+/// have VMs and networks in common.
 fn fitting(plans: Vec<Planned>, bed: &RunBed) -> Result<Vec<Planned>, Failure> {
     let count = plans.len();
     let mut fitting = Vec::new();
