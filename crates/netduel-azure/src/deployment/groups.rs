@@ -10,6 +10,7 @@ use super::resources::{Foreign, shown};
 use super::subscription::Subscription;
 use crate::az::{Az, CALL_LIMIT, CallError, ask, or_default};
 use crate::tags::{self, Tags};
+use crate::template::{MACHINE, SCHEDULE, schedule_name};
 
 /// Time limit of a deletion that is awaited: Azure deletes the VMs, then their NICs, then the networks.
 const DELETION_LIMIT: Duration = Duration::from_secs(45 * 60);
@@ -85,7 +86,7 @@ impl Resource {
 }
 
 /// The resources in the group of a bed that netduel did not create: they lack the tag of the bed, and are neither a part of a resource that has it
-/// nor the system disk of a VM, which Azure creates.
+/// nor the system disk of a VM, which Azure creates, nor the daily shutdown of a VM of the bed: earlier versions created it without tags.
 ///
 /// # Errors
 /// Errors of `az`.
@@ -102,6 +103,7 @@ pub fn foreign(
     let own: BTreeSet<(String, String)> =
         own.iter().map(|one| (one.kind.to_ascii_lowercase(), one.name.to_ascii_lowercase())).collect();
     others.retain(|one| one.parent().is_none_or(|parent| !own.contains(&parent)));
+    others.retain(|one| !is_shutdown_of(one, &own));
     if others.iter().any(Resource::is_disk) {
         let words = ["vm", "list", "--resource-group", &group.name];
         let words = [&words[..], &["--query", "[].storageProfile.osDisk.name"]].concat();
@@ -110,6 +112,13 @@ pub fn foreign(
         others.retain(|one| !(one.is_disk() && is_system(one)));
     }
     Ok(Foreign(others.iter().map(|one| shown(&one.kind, &one.name)).collect()))
+}
+
+/// Whether a resource shuts one of these VMs down daily; types and names of `own` are in lower case.
+fn is_shutdown_of(one: &Resource, own: &BTreeSet<(String, String)>) -> bool {
+    let is_of = |vm: &str| one.name.eq_ignore_ascii_case(&schedule_name(vm));
+    one.kind.eq_ignore_ascii_case(SCHEDULE)
+        && own.iter().any(|(kind, name)| kind.eq_ignore_ascii_case(MACHINE) && is_of(name))
 }
 
 /// Deletes a bed that [`find`] found, with everything in its group. With `waits` it returns when the group is gone.

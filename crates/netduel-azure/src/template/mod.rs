@@ -34,10 +34,10 @@ const NETWORK: &str = "Microsoft.Network/virtualNetworks";
 const SUBNET: &str = "Microsoft.Network/virtualNetworks/subnets";
 const SECURITY_GROUP: &str = "Microsoft.Network/networkSecurityGroups";
 const PUBLIC_ADDRESS: &str = "Microsoft.Network/publicIPAddresses";
-const MACHINE: &str = "Microsoft.Compute/virtualMachines";
+pub(crate) const MACHINE: &str = "Microsoft.Compute/virtualMachines";
 const PROXIMITY_GROUP: &str = "Microsoft.Compute/proximityPlacementGroups";
 const AVAILABILITY_SET: &str = "Microsoft.Compute/availabilitySets";
-const SCHEDULE: &str = "Microsoft.DevTestLab/schedules";
+pub(crate) const SCHEDULE: &str = "Microsoft.DevTestLab/schedules";
 
 const NETWORK_NAME: &str = "netduel-network";
 const SECURITY_GROUP_NAME: &str = "netduel-security";
@@ -332,7 +332,12 @@ fn image(image: Image) -> ImageReference {
     ImageReference { publisher, offer, sku, version: "latest" }
 }
 
-/// The daily shutdown of a VM. Azure finds it by its name.
+/// The name of the daily shutdown of a VM, by which Azure finds it.
+pub(crate) fn schedule_name(vm: &str) -> String {
+    format!("shutdown-computevm-{vm}")
+}
+
+/// The daily shutdown of a VM.
 fn schedule(vm: &Vm, time: ShutdownTime) -> Resource {
     let machine = id_of(MACHINE, &vm.name);
     let properties = Properties::Schedule(Schedule {
@@ -345,7 +350,7 @@ fn schedule(vm: &Vm, time: ShutdownTime) -> Resource {
     });
     Resource {
         depends_on: vec![machine],
-        ..resource(SCHEDULE, SCHEDULE_API, format!("shutdown-computevm-{}", vm.name), properties)
+        ..resource(SCHEDULE, SCHEDULE_API, schedule_name(&vm.name), properties)
     }
 }
 

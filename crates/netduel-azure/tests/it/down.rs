@@ -67,6 +67,19 @@ fn resources_without_the_tag_are_foreign_unless_azure_made_them_for_the_bed() {
 }
 
 #[test]
+fn untagged_shutdown_of_an_own_vm_is_not_foreign() {
+    let listed = r#"[{"name": "vm1", "type": "Microsoft.Compute/virtualMachines", "tags": {"netduel": "x"}},
+        {"name": "web", "type": "Microsoft.Compute/virtualMachines", "tags": {}},
+        {"name": "SHUTDOWN-computevm-VM1", "type": "microsoft.devtestlab/schedules", "tags": null},
+        {"name": "shutdown-computevm-vm10", "type": "Microsoft.DevTestLab/schedules"},
+        {"name": "shutdown-computevm-web", "type": "Microsoft.DevTestLab/schedules"}]"#;
+    let mut az = FakeAz::new([("group exists", "true"), ("group show", GROUP), ("resource list", listed)]);
+    let group = find(&mut az, "x", &subscription()).unwrap().unwrap();
+    let found = foreign(&mut az, &group, "x", &subscription()).unwrap();
+    assert_eq!(found.0, ["VM web", "schedule shutdown-computevm-vm10", "schedule shutdown-computevm-web"]);
+}
+
+#[test]
 fn missing_bed_and_group_without_its_tag_differ() {
     let mut az = FakeAz::new([("group exists", "false")]);
     assert_eq!(find(&mut az, "x", &subscription()).unwrap(), None);
