@@ -32,8 +32,9 @@ const MODERATION: Setting = Setting {
 };
 const AGENT: &str = "agent";
 const GUARD: &str = "undo-guard";
-/// Long enough for what a test does in a trial: one command by ssh. Only a trial that is not disturbed lasts so long.
-const SECONDS: u32 = 8;
+/// Long enough for what a test does in a trial, beside two busy loops: a command by ssh and a kill. A trial that loses its agent or its
+/// connection ends with it, so only the one that loses its guard lasts so long.
+const SECONDS: u32 = 20;
 
 /// The settings of a guest return after the loss of processes and of the network.
 pub fn check_killed(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState) {
