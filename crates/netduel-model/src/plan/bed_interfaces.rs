@@ -117,8 +117,8 @@ fn bind_events(arm: &mut Arm, nics: &[NicOfArm<'_>], faults: &mut Vec<BedFault>)
     }
 }
 
-/// Notes changes of other interfaces than those of the arm, and second changes of one thing. An interface that the guest does not show is
-/// not judged.
+/// Notes changes of other interfaces than those of the arm, and second changes of one thing. Interfaces of a NIC that the guest does not show are
+/// not judged. Nor are they where the arm switches a NIC of this end, or stops its VM: it then has another virtual function than now, or none.
 fn check_interfaces(arm: &Arm, nics: &[NicOfArm<'_>], faults: &mut Vec<BedFault>) {
     for nic in nics {
         let known = nic.interfaces();
@@ -130,7 +130,8 @@ fn check_interfaces(arm: &Arm, nics: &[NicOfArm<'_>], faults: &mut Vec<BedFault>
             .chain(events.filter(|event| event.on.includes(nic.role)).filter_map(interface_of));
         // What could not be bound has a fault of its own.
         let is_other = |name: &&str| !known.contains(name) && *name != TreatmentAction::NIC_OF_ARM;
-        for interface in changed.filter(|_| !known.is_empty()).filter(is_other) {
+        let is_switched = treatments.clone().any(|treatment| treatment.action.is_of_provider());
+        for interface in changed.filter(|_| !known.is_empty() && !is_switched).filter(is_other) {
             let (arm, interface, vm) = (arm.name.clone(), interface.to_owned(), nic.vm.to_owned());
             let known = known.join(" and ");
             note(faults, BedFault::OtherInterface { arm, interface, vm, network: nic.network, known });
@@ -271,6 +272,26 @@ mod tests {
             "{faults:?}"
         );
         assert!(faults[1].contains("of the VM vm2"), "{faults:?}");
+    }
+
+    #[test]
+    fn interface_is_not_judged_where_the_arm_switches_the_nic() {
+        let bed = bed(&format!("size = \"{THREE_NICS}\"\ntype = \"toggle\""));
+        let plan = |switch: &str| {
+            let keys =
+                format!("treatments = [{switch}{{ mtu = 1400, interface = \"enP1\", on = \"client\" }}]");
+            let arms = [arm("one", ["vm1", "vm2"], ""), arm("two", ["vm1", "vm2"], &keys)];
+            plan_of(&arms, "client", "blocks_max = 8")
+        };
+        let switch = "{ azure-nic = \"vm1-test\", accelerated = true, on = \"client\" }, ";
+        assert!(plan(switch).with_interfaces_of(&bed).is_ok());
+        for other in ["", "{ azure-nic = \"vm2-test\", accelerated = true, on = \"server\" }, "] {
+            let faults = faults(plan(other), &bed);
+            assert!(
+                matches!(faults.as_slice(), [one] if one.contains("changes enP1 of the VM vm1")),
+                "{faults:?}"
+            );
+        }
     }
 
     #[test]

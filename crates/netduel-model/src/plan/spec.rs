@@ -277,7 +277,8 @@ shape! {
         /// The hosts that are changed. Default: both. Not for `path`, which always applies to both.
         optional on: Side,
         /// The interface that is changed. Default for hosts with `bed`: that of the NIC in the `network` of the arm. There an interface that is
-        /// neither that NIC nor its virtual function is refused: it carries no traffic of the arm.
+        /// neither that NIC nor its virtual function is refused: it carries no traffic of the arm. It is not compared at an end where the arm has
+        /// `azure-nic` or `azure-placement`, after which the NIC can have another virtual function.
         optional interface: String,
         /// The new value: `on` or `off` for offloads, `adaptive-rx` and `adaptive-tx`; a number for other coalescing parameters and for
         /// rings; text for a sysctl.
