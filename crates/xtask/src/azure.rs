@@ -1,7 +1,8 @@
 //! `test azure`: installs the Azure CLI into a folder below target, and runs the tests that need the real one. Nothing else is installed.
 use anyhow::Result;
-use netduel_test_support::{REQUIRE_ALL, SKIPPED, requires_all};
+use netduel_test_support::{REQUIRE_ALL, SKIPPED};
 
+use crate::workspace::requires_all;
 use crate::{repeat, virtual_environment};
 
 /// Below the target folder; the version in its name makes another version a new folder.

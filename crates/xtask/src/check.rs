@@ -1,10 +1,10 @@
 //! `check`: everything that CI runs, fastest checks first. A failing step does not hide the next one.
 use anyhow::Result;
-use netduel_test_support::requires_all;
 
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
-use crate::{azure, dist, exports, fuzz, guests, licences, step, tidy, workspace};
+use crate::workspace::requires_all;
+use crate::{azure, dist, exports, fuzz, guests, licences, step, tidy};
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn run() -> bool {
     timed(&mut rows, "licences", dependencies);
     let mut tests = None;
     timed(&mut rows, "tests", || {
-        let is_required = workspace::in_ci() || requires_all();
+        let is_required = requires_all();
         let guests = guests::prepare_for_tests(is_required)?;
         let finished = TestRun::perform(&[], is_required, Display::Everything, &[guests.variable()])?;
         let ending = Ending::from(finished.passed());
@@ -113,7 +113,7 @@ fn dependencies() -> Result<Ending> {
 }
 
 fn in_ci(step: &CiStep) -> Result<Ending> {
-    if !workspace::in_ci() && !requires_all() {
+    if !requires_all() {
         println!("not run: {}; `cargo xtask {}` runs it", step.reason, step.command);
         return Ok(Ending::NotRun);
     }

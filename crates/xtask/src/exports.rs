@@ -1,7 +1,8 @@
 //! `test exports`: installs pandas and what executes notebooks into a folder below target, and runs the tests that read Parquet files with them.
 use anyhow::Result;
-use netduel_test_support::{REQUIRE_ALL, SKIPPED, requires_all};
+use netduel_test_support::{REQUIRE_ALL, SKIPPED};
 
+use crate::workspace::requires_all;
 use crate::{repeat, virtual_environment};
 
 /// Below the target folder; another list of packages needs another name.

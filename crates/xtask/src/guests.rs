@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 use netduel_guests::{
     BED_VARIABLE, Bed, FOLDER_VARIABLE, Kernel, OBSTACLE_VARIABLE, Prepared, SCENES, Scene,
 };
-use netduel_test_support::requires_all;
 use signal_hook::consts::SIGINT;
 
 use crate::test_run::Variable;
+use crate::workspace::requires_all;
 use crate::{repeat, setup, step, test_run, workspace};
 
 const USAGE: &str = "\

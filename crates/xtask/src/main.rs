@@ -54,7 +54,7 @@ usage: cargo xtask <command>
                   the tests of azure are, for this machine
   setup           install the system packages that tests need (Debian, Ubuntu)
 
-REQUIRE_ALL=1 makes a failure of each skip.
+REQUIRE_ALL=1 or CI=true makes a failure of each skip.
 ";
 
 fn main() -> ExitCode {

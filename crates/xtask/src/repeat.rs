@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
-use netduel_test_support::requires_all;
 
 use crate::busy::{self, BusyLoops};
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun, Variable};
+use crate::workspace::requires_all;
 
 /// Maximum number of printed lines per failure.
 const FAILURE_LINES: usize = 60;

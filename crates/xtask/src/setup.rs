@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use netduel_test_support::{REQUIRE_ALL, requires_all};
+use netduel_test_support::REQUIRE_ALL;
 
+use crate::workspace::requires_all;
 use crate::{step, workspace};
 
 /// The list, relative to the root of the workspace.
@@ -21,12 +22,12 @@ pub struct Package {
     pub name: String,
     /// The tests that need it, and their purpose.
     pub reason: String,
-    /// Whether only `REQUIRE_ALL=1` installs it, see [`CI_ONLY`].
+    /// Whether it is only installed with `REQUIRE_ALL=1` and in CI, see [`CI_ONLY`].
     pub is_ci_only: bool,
 }
 
 /// Installs missing packages. Silent when nothing is missing. Packages that cannot be installed are listed, and are an error only
-/// with `REQUIRE_ALL=1`.
+/// with `REQUIRE_ALL=1` and in CI.
 pub fn run() -> Result<()> {
     let list = workspace::root().join(PACKAGE_LIST);
     let text =
@@ -55,7 +56,7 @@ pub fn run() -> Result<()> {
     }
     println!("by hand: apt-get install --no-install-recommends {}", names(&missing).join(" "));
     if requires_all() {
-        bail!("{REQUIRE_ALL}=1 and {} packages are missing", missing.len());
+        bail!("{} packages are missing; with {REQUIRE_ALL}=1 and in CI all are required", missing.len());
     }
     Ok(())
 }

@@ -6,11 +6,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, bail};
-use netduel_test_support::{NOT_COMPARED, REQUIRE_ALL, SKIPPED, requires_all};
+use netduel_test_support::{NOT_COMPARED, REQUIRE_ALL, SKIPPED};
 
 use crate::binaries::{self, Finished, TestBinary};
 use crate::leftovers::{MARK_VARIABLE, Snapshot};
 use crate::transcript::Transcript;
+use crate::workspace::requires_all;
 use crate::{setup, step};
 
 /// Number of the slowest test binaries that are listed.

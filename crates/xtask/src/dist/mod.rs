@@ -22,7 +22,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use netduel_test_support::{REQUIRE_ALL, requires_all};
+use netduel_test_support::REQUIRE_ALL;
 
 use contents::{Contents, File, Layout};
 use functions::Functions;
@@ -33,6 +33,7 @@ use release::Release;
 use toolchain::Toolchain;
 use verify::Check;
 
+use crate::workspace::requires_all;
 use crate::{step, workspace};
 
 const USAGE: &str = "\
@@ -40,8 +41,8 @@ usage: cargo xtask dist [MACHINE ...]
 
 Builds a static program for x86_64 and aarch64, or for the machines that are named, and packs it into target/dist: .tar.gz, .deb, .rpm,
 OCI images, and SHA256SUMS. Installs each file into an empty folder and starts the program there; QEMU starts that of the other machine.
-The first build takes minutes. Says what it skips because a program is missing, and how to install that; REQUIRE_ALL=1 makes a failure
-of each skip.
+The first build takes minutes. Says what it skips because a program is missing, and how to install that; REQUIRE_ALL=1 or CI=true
+makes a failure of each skip.
 ";
 
 /// Below the root of the workspace: the files, and all that is needed to make them.
@@ -235,7 +236,8 @@ impl Dist {
             self.skipped.len()
         );
         if requires_all() && !self.skipped.is_empty() {
-            bail!("{REQUIRE_ALL}=1 and something was skipped: {}", self.skipped.join("; "));
+            let skipped = self.skipped.join("; ");
+            bail!("with {REQUIRE_ALL}=1 and in CI nothing may be skipped, and this was: {skipped}");
         }
         Ok(true)
     }
