@@ -33,7 +33,7 @@ pub fn run() -> Result<bool> {
         println!("{name} {tests}");
         is_current &= written(binary, tests)?;
     }
-    step::succeeds(Command::new("git").args(["diff", "--stat"]).current_dir(crate::workspace::root()))?;
+    step::succeeds(Command::new("git").args(["status", "--short"]).current_dir(crate::workspace::root()))?;
     Ok(is_current)
 }
 
