@@ -2,6 +2,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::bed::{Bed, Layout};
 
 use super::error::BedError;
@@ -79,7 +80,7 @@ pub fn prepare_with(
         price_read_unix_s: dated.as_ref().map(|price| price.read_unix_s),
         ..Tags::of(bed, created.unwrap_or(unix_s))
     };
-    budget::check(&tags, &bed.size.name, &bed.region, unix_s)?;
+    budget::check(&tags, &bed.size.name, &bed.region, unix_s, ShutdownTime::CREATION_MIN)?;
     Ok(Prepared { subscription, tags, exists: existing.is_some(), price: dated, is_price_earlier })
 }
 

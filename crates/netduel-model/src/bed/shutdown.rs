@@ -4,8 +4,6 @@ use std::str::FromStr;
 
 /// Minutes of a day.
 const DAY: u32 = 24 * 60;
-/// A shutdown in fewer minutes may pass before the VMs run and have their schedule: a deployment takes up to 30.
-const LEAD: u32 = 60;
 
 /// A time of day, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +24,14 @@ impl ShutdownTime {
     /// When a bed does not name a time: after a working day in Europe.
     pub const DEFAULT: Self = Self { minutes: 19 * 60 };
 
-    /// Minutes that VMs may run which are created or started at a time, in seconds since 1970-01-01T00:00:00Z; 60 to 1499. A shutdown in less
-    /// than an hour may miss them, and the one of the next day counts.
-    pub fn minutes_left(self, unix_s: u64) -> u32 {
+    /// A shutdown in fewer minutes may miss VMs that are created now, which have no schedule yet: a deployment takes up to 30.
+    pub const CREATION_MIN: u64 = 60;
+
+    /// Minutes that VMs may run which are created or started from a time on, in seconds since 1970-01-01T00:00:00Z. A shutdown in less than
+    /// `lead_min` minutes may miss them, and the one of the next day counts.
+    pub fn minutes_left(self, unix_s: u64, lead_min: u64) -> u32 {
         match self.minutes_after(unix_s) {
-            soon if soon < LEAD => soon + DAY,
+            soon if u64::from(soon) < lead_min => soon + DAY,
             minutes => minutes,
         }
     }
@@ -96,10 +97,18 @@ mod tests {
     }
 
     #[test]
-    fn shutdown_in_less_than_an_hour_is_that_of_the_next_day() {
-        for (time, minutes) in [("10:32", 1442), ("11:29", 1499), ("11:30", 60), ("10:30", 1440)] {
+    fn shutdown_that_may_miss_the_vms_is_that_of_the_next_day() {
+        for (time, of_new, of_started) in [
+            ("10:32", 1442, 1442),
+            ("10:39", 1449, 1449),
+            ("10:40", 1450, 10),
+            ("11:29", 1499, 59),
+            ("11:30", 60, 60),
+            ("10:30", 1440, 1440),
+        ] {
             let time: ShutdownTime = time.parse().unwrap();
-            assert_eq!(time.minutes_left(1_795_343_407), minutes, "{time}");
+            let left = [ShutdownTime::CREATION_MIN, 10].map(|lead| time.minutes_left(1_795_343_407, lead));
+            assert_eq!(left, [of_new, of_started], "{time}");
         }
     }
 }

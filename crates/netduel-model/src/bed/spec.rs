@@ -42,7 +42,8 @@ shape! {
         optional shutdown: String,
         /// The most that the VMs may cost until the next shutdown (24 h with `"off"`), for example `"20 EUR"`: `netduel azure up` and
         /// `netduel azure run --start` refuse a more expensive bed, and one whose price is unknown. A shutdown in less than an hour may
-        /// miss the VMs: the one of the next day counts. The currency is the one in which prices are shown. Default: no limit, US dollars.
+        /// miss new VMs, and one in less than 10 minutes VMs that start: the one of the next day counts. The currency is the
+        /// one in which prices are shown. Default: no limit, US dollars.
         optional budget: String,
     }
 }

@@ -153,7 +153,7 @@ impl Deployed {
     fn keeps_budget(&self) -> Result<(), BedError> {
         let bed = &self.inventory.bed;
         let size = bed.vms.iter().find_map(|vm| vm.claimed.size.as_deref()).unwrap_or("a VM");
-        budget::check(&self.tags, size, &bed.region, now_unix_s())
+        budget::check(&self.tags, size, &bed.region, now_unix_s(), inventory::LIMIT_MIN)
     }
 }
 

@@ -2,6 +2,7 @@
 use netduel_azure::az::Az;
 use netduel_azure::deployment::{Subscription, groups};
 use netduel_azure::tags::Tags;
+use netduel_model::bed::shutdown::ShutdownTime;
 
 use crate::console::tell;
 
@@ -33,7 +34,8 @@ pub fn warn_of<'t>(beds: impl IntoIterator<Item = &'t Tags>, now_unix_s: u64) {
 /// Whether the first shutdown that the VMs of a bed cannot miss has come.
 fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
     tags.created_unix_s.is_some_and(|created| {
-        let until_s = tags.shutdown_time().map_or(DAY_S, |time| u64::from(time.minutes_left(created)) * 60);
+        let left = |time: ShutdownTime| time.minutes_left(created, ShutdownTime::CREATION_MIN);
+        let until_s = tags.shutdown_time().map_or(DAY_S, |time| u64::from(left(time)) * 60);
         now_unix_s > created.saturating_add(until_s)
     })
 }

@@ -6,6 +6,7 @@ use netduel_azure::deployment::{DatedPrice, Host, quotas};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::layout::{End, Nic, NicUse};
 use netduel_model::bed::money::Money;
+use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::bed::{Bed, Layout};
 use netduel_model::units::{human_bit_rate, plural};
 use netduel_model::word::word;
@@ -58,7 +59,12 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>) -> String {
     };
     let _ = writeln!(text, "  ssh        {}\n  shutdown   {shutdown}", ssh(bed));
     if let Some(budget) = &bed.budget {
-        let _ = writeln!(text, "  budget     at most {budget} until the next shutdown");
+        let until = if bed.shutdown.is_some() {
+            format!("until the next shutdown in {} min or more", ShutdownTime::CREATION_MIN)
+        } else {
+            "in 24 h".to_owned()
+        };
+        let _ = writeln!(text, "  budget     at most {budget} {until}");
     }
     let _ = match price {
         Some(DatedPrice { of_vm, read_unix_s }) => writeln!(
@@ -243,7 +249,7 @@ mod tests {
             "image      ubuntu-24.04\n  placement  none\n  networks   ipv4, 1 subnet for each test network\n",
             "ssh        from the addresses of --ssh-from",
             "vm1        client: vm1-management (ssh), vm1-synthetic, vm1-accelerated (accelerated)\n",
-            "shutdown   every day at 19:00 UTC\n  budget     at most 20.00 EUR until the next shutdown\n",
+            "shutdown   every day at 19:00 UTC\n  budget     at most 20.00 EUR until the next shutdown in 60 min or more\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
