@@ -16,7 +16,7 @@ use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, access, fstat, open, statx,
 };
 
-use folder::{LINKS_MAX, check_owner};
+use folder::{LINKS_MAX, check_link, check_owner};
 
 /// Who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,8 +209,7 @@ impl Target {
     }
 }
 
-/// The links on the way to a folder: in a folder that everybody can write, only this user, root and the owner of that folder make links
-/// that are followed. The kernel has the same rule where `fs.protected_symlinks` is on (proc_sys_fs(5)).
+/// The links on the way to a folder, by the rule of [`check_link`].
 fn check_way(folder: &Path) -> io::Result<()> {
     for part in folder.ancestors().filter(|part| !part.as_os_str().is_empty()) {
         let Ok(named) = fs::symlink_metadata(part) else { continue };
@@ -218,10 +217,7 @@ fn check_way(folder: &Path) -> io::Result<()> {
             continue;
         }
         let around = fs::metadata(folder_of(part))?;
-        let everybody_writes = around.mode() & Mode::WOTH.bits() != 0;
-        if everybody_writes && named.uid() != around.uid() {
-            check_owner(part, named.uid())?;
-        }
+        check_link(part, named.uid(), around.mode(), around.uid())?;
     }
     Ok(())
 }

@@ -17,14 +17,20 @@ pub(super) const LINKS_MAX: usize = 40;
 /// Creates a folder and those that it is in, as far as they are missing.
 ///
 /// # Errors
-/// The error of the system. In a folder that everybody can write, a link is refused unless this user, root or the owner of that folder made it;
-/// the kernel has the same rule where `fs.protected_symlinks` is on (proc_sys_fs(5)). So is a link to a missing folder.
+/// The error of the system, that of [`check_link`], and one for a link to a missing folder.
 pub(super) fn create(path: &Path) -> io::Result<()> {
     let mut walk = Walk::to(path);
     while let Some(next) = walk.left.pop() {
         walk.step(&next)?;
     }
     Ok(())
+}
+
+/// In a folder that everybody can write, a link is refused unless this user, root or the owner of that folder made it. The kernel has the same
+/// rule where `fs.protected_symlinks` is on (proc_sys_fs(5)).
+pub(super) fn check_link(link: &Path, owner: u32, folder_mode: u32, folder_owner: u32) -> io::Result<()> {
+    let everybody_writes = folder_mode & Mode::WOTH.bits() != 0;
+    if everybody_writes && owner != folder_owner { check_owner(link, owner) } else { Ok(()) }
 }
 
 /// Only this user and root make links that are followed where everybody can make one.
@@ -119,10 +125,7 @@ impl Walk {
             return Err(Errno::LOOP.into());
         }
         let around = statat(self.here(), ".", AtFlags::empty())?;
-        let everybody_writes = around.st_mode & Mode::WOTH.bits() != 0;
-        if everybody_writes && found.st_uid != around.st_uid {
-            check_owner(&self.path.join(name), found.st_uid)?;
-        }
+        check_link(&self.path.join(name), found.st_uid, around.st_mode, around.st_uid)?;
         // Of the link that was judged, whatever has its name by now.
         let target = readlinkat(&link, "", Vec::new())?;
         self.add(Path::new(OsStr::from_bytes(target.to_bytes())), true);
