@@ -84,6 +84,10 @@ pub enum Role {
 /// The suffix of a standby's interface, as the kernel's own names have it.
 pub const STANDBY: &str = "nsby";
 
+/// Tests of scenes that run at a time. QEMU emulates each guest on one core, and most checks use one guest or wait: two scenes use all cores,
+/// and with more of them deadlines in the guests pass.
+pub const SCENES_AT_A_TIME: usize = 2;
+
 /// All scenes.
 pub const SCENES: &[Scene] = &[
     Scene {

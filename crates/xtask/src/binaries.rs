@@ -9,6 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
+use netduel_guests::SCENES_AT_A_TIME;
 use serde_json::Value;
 
 use crate::step;
@@ -25,8 +26,7 @@ struct Alone {
 }
 
 /// Those that compare figures would find the other tests as the bottleneck, and in the same run of the harness they would keep its threads
-/// waiting; one steps the clock of the machine: one at a time. Guests on emulated processors need all cores, and two scenes of them at a time
-/// use them.
+/// waiting; one steps the clock of the machine: one at a time. Guests on emulated processors need all cores.
 static ALONE: [Alone; 2] = [
     Alone {
         name: "netduel/it",
@@ -42,7 +42,7 @@ static ALONE: [Alone; 2] = [
         ],
         threads: 1,
     },
-    Alone { name: "netduel_guests/it", modules: &[""], threads: 2 },
+    Alone { name: "netduel_guests/it", modules: &[""], threads: SCENES_AT_A_TIME },
 ];
 
 /// The number of tests that the harness runs at a time.

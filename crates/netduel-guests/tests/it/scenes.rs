@@ -1,7 +1,7 @@
 //! What guests of a scene are: one boot for all checks of a scene.
 use std::fs;
 
-use netduel_guests::{Bed, Scene};
+use netduel_guests::{Bed, SCENES_AT_A_TIME, Scene};
 
 use super::azure::check_bed;
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
@@ -22,9 +22,8 @@ use super::timed::Timed;
 use super::treatments::{LastState, check_in_force, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run, run_in_both};
 
-/// Two scenes at a time: QEMU emulates each guest on one core, and most checks use one guest or wait. With more of them deadlines in the
-/// guests pass.
-static SCENES: Places = Places::new(2);
+/// Also where another program than xtask runs the tests.
+static SCENES: Places = Places::new(SCENES_AT_A_TIME);
 
 /// Boots a scene, checks that both guests answer and reach each other in the subnets, and passes the bed on.
 pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed, Timed)) {
