@@ -1,4 +1,4 @@
-//! Baseline files: a repository holds them, and it may be somebody else's.
+//! Baseline files: a repository holds them, which may come from another person.
 use netduel_report::baseline::Baseline;
 use netduel_store::format::upgrade;
 
