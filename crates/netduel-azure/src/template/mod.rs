@@ -9,7 +9,7 @@ pub mod types;
 use netduel_model::bed::layout::{Nic, Vm, address_space};
 use netduel_model::bed::prefix::Prefix;
 use netduel_model::bed::shutdown::ShutdownTime;
-use netduel_model::bed::{Bed, BedType, Families, Image, Layout, Placement};
+use netduel_model::bed::{Bed, Families, Image, Layout, Placement};
 use serde::Serialize;
 use serde_json::json;
 
@@ -41,7 +41,6 @@ pub(crate) const SCHEDULE: &str = "Microsoft.DevTestLab/schedules";
 
 const NETWORK_NAME: &str = "netduel-network";
 const SECURITY_GROUP_NAME: &str = "netduel-security";
-const PROXIMITY_GROUP_NAME: &str = "netduel-proximity";
 const AVAILABILITY_SET_NAME: &str = "netduel-availability";
 
 const LOCATION: &str = "[parameters('location')]";
@@ -54,7 +53,7 @@ pub fn template(bed: &Bed) -> Template {
     let layout = Layout::of(bed);
     let mut resources = vec![security_group(), network(bed, &layout)];
     resources.extend(placement(bed.placement));
-    if bed.kind == BedType::Toggle && bed.placement != Placement::ProximityGroup {
+    if bed.kind.has_spare_proximity_group() && bed.placement != Placement::ProximityGroup {
         // Empty: the treatment `azure-placement` moves VMs into it.
         resources.extend(placement(Placement::ProximityGroup));
     }
@@ -200,7 +199,7 @@ fn placement(placement: Placement) -> Option<Resource> {
         Placement::ProximityGroup => {
             let properties =
                 Properties::ProximityGroup(ProximityGroup { proximity_placement_group_type: "Standard" });
-            Some(resource(PROXIMITY_GROUP, COMPUTE_API, PROXIMITY_GROUP_NAME.to_owned(), properties))
+            Some(resource(PROXIMITY_GROUP, COMPUTE_API, Bed::PROXIMITY_GROUP.to_owned(), properties))
         }
         Placement::AvailabilitySet => {
             let properties = Properties::AvailabilitySet(AvailabilitySet {
@@ -281,7 +280,7 @@ fn machine(bed: &Bed, layout: &Layout, vm: &Vm) -> Resource {
     let set =
         (bed.placement == Placement::AvailabilitySet).then_some((AVAILABILITY_SET, AVAILABILITY_SET_NAME));
     let group =
-        (bed.placement == Placement::ProximityGroup).then_some((PROXIMITY_GROUP, PROXIMITY_GROUP_NAME));
+        (bed.placement == Placement::ProximityGroup).then_some((PROXIMITY_GROUP, Bed::PROXIMITY_GROUP));
     let properties = Machine {
         hardware_profile: HardwareProfile { vm_size: bed.size.name.clone() },
         availability_set: set.map(|(kind, name)| reference(kind, name)),

@@ -195,6 +195,12 @@ impl RunBed {
         }
     }
 
+    /// Whether it is known to have no proximity placement group of netduel.
+    pub fn lacks_proximity_group(&self) -> bool {
+        self.placement != Placement::ProximityGroup
+            && self.kind.is_some_and(|kind| !kind.has_spare_proximity_group())
+    }
+
     /// The VM of a name.
     pub fn vm(&self, name: &str) -> Option<&BedVm> {
         self.vms.iter().find(|vm| vm.name == name)

@@ -45,6 +45,8 @@ impl Bed {
     pub const SSH_KEY: &str = "~/.ssh/id_ed25519.pub";
     /// The user of the VMs.
     pub const USER: &str = "netduel";
+    /// The proximity placement group of a bed that has one.
+    pub const PROXIMITY_GROUP: &str = "netduel-proximity";
 
     /// Name of the resource group of a bed.
     pub fn group_of(name: &str) -> String {

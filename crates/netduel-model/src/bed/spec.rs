@@ -73,6 +73,11 @@ impl BedType {
     pub fn has_synthetic_arm(self) -> bool {
         matches!(self, Self::TwoNic | Self::TwoPairs | Self::Toggle)
     }
+
+    /// Whether it has an empty proximity placement group, into which the treatment `azure-placement` moves VMs.
+    pub fn has_spare_proximity_group(self) -> bool {
+        self == Self::Toggle
+    }
 }
 
 /// How close the VMs of a bed are to each other.

@@ -58,6 +58,19 @@ pub enum BedFault {
         /// The NIC.
         nic: String,
     },
+    /// An arm moves VMs into the proximity placement group of netduel, and the bed has none.
+    #[error(
+        "the arm {arm} moves VMs into the proximity placement group {group}, which the bed {bed} does not have; choose a bed with \
+         type = \"toggle\" or placement = \"proximity-group\""
+    )]
+    NoProximityGroup {
+        /// The arm.
+        arm: ArmName,
+        /// The group.
+        group: String,
+        /// The bed.
+        bed: String,
+    },
     /// The server has no address of a family in the network.
     #[error(
         "the arm {arm} has a workload over {family}, and the VM {vm} has no {family} address in the network {network}; set `families` of the \

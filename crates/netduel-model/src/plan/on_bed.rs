@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use crate::bed::network::BedNetwork;
 use crate::bed::recorded::{BedNic, BedVm, RunBed, VfUse};
+use crate::bed::resolved::Bed;
 use crate::ids::HostName;
 use crate::plan::bed_fault::BedFault;
 use crate::plan::resolved::{Arm, Launch, ResolvedPlan, SshHost, TreatmentAction};
@@ -41,7 +42,8 @@ impl ResolvedPlan {
         self.arms.iter().flat_map(of_arm).collect()
     }
 
-    /// Whether the VMs and networks of a plan are those of a bed. Addresses are not looked at: a bed that is not deployed has none.
+    /// Whether the VMs, networks and proximity placement group of a plan are those of a bed. Addresses are not looked at: a bed that is not
+    /// deployed has none.
     ///
     /// # Errors
     /// Every [`BedFault`] that was found.
@@ -62,6 +64,7 @@ impl ResolvedPlan {
                 faults.extend(no_nic(arm, network, vm, bed));
             }
         }
+        faults.extend(self.arms.iter().filter_map(|arm| no_proximity_group(arm, bed)));
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
@@ -202,6 +205,17 @@ fn no_nic(arm: &Arm, network: BedNetwork, vm: &BedVm, bed: &RunBed) -> Option<Be
     })
 }
 
+/// Why an arm cannot move VMs into the group of netduel; `None` where it can, or moves none. Groups of other names are those of the user.
+fn no_proximity_group(arm: &Arm, bed: &RunBed) -> Option<BedFault> {
+    let group = arm.treatments.iter().find_map(|treatment| match &treatment.action {
+        TreatmentAction::AzurePlacement { group, resource_group: None, .. } => Some(group),
+        _ => None,
+    })?;
+    let is_missing = group.eq_ignore_ascii_case(Bed::PROXIMITY_GROUP) && bed.lacks_proximity_group();
+    let (arm, group, bed) = (arm.name.clone(), group.clone(), bed.name.clone());
+    is_missing.then_some(BedFault::NoProximityGroup { arm, group, bed })
+}
+
 /// What must carry the bytes of an arm.
 struct Expectation {
     path: Option<PathKind>,
@@ -224,7 +238,7 @@ fn listed<'t>(names: impl Iterator<Item = &'t str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Placement, SeenNic, SeenVf, VmFacts};
+    use crate::bed::{BedType, Placement, SeenNic, SeenVf, VmFacts};
     use crate::plan::parse;
 
     fn nic(name: &str, network: BedNetwork, addresses: &[&str]) -> BedNic {
@@ -301,6 +315,29 @@ mod tests {
             |arm: usize| plan.server_address(&plan.arms[arm], Family::Ipv4).map(|at| at.to_string());
         assert_eq!([reached(0), reached(1)], [Some("10.77.1.5".to_owned()), Some("10.77.2.5".to_owned())]);
         assert!(plan.hosts.values().all(|host| host.launch.uses_network()));
+    }
+
+    #[test]
+    fn proximity_group_of_netduel_must_be_one_of_the_bed() {
+        let into = |group: &str| {
+            let treatment = format!("{{ azure-placement = \"{group}\", vm = \"vm1\", on = \"client\" }}");
+            let keys = format!("{}\ntreatments = [{treatment}]", NETWORKS[1]);
+            plan([NETWORKS[0], &keys], "")
+        };
+        let of = |kind, placement| RunBed { kind, placement, ..bed() };
+        for (kind, placement, fits) in [
+            (None, Placement::None, true),
+            (Some(BedType::Toggle), Placement::None, true),
+            (Some(BedType::TwoNic), Placement::ProximityGroup, true),
+            (Some(BedType::TwoNic), Placement::None, false),
+        ] {
+            let bed = of(kind, placement);
+            assert_eq!(into(Bed::PROXIMITY_GROUP).fits_bed(&bed).is_ok(), fits, "{kind:?} {placement:?}");
+            assert!(into("near").fits_bed(&bed).is_ok(), "{kind:?} {placement:?}");
+        }
+        let faults = into(Bed::PROXIMITY_GROUP).fits_bed(&of(Some(BedType::Dpdk), Placement::None));
+        let text = faults.expect_err("it has no group")[0].to_string();
+        assert!(text.contains("the arm two moves VMs into") && text.contains("the bed x"), "{text}");
     }
 
     #[test]

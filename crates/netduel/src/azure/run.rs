@@ -119,8 +119,8 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
     Ok(plans)
 }
 
-/// The plans whose VMs and networks the bed has. Of several the others are skipped, with the reason. Nothing else is compared: types of beds
-/// have VMs and networks in common.
+/// The plans whose VMs, networks and proximity placement group the bed has. Of several the others are skipped, with the reason. Nothing else
+/// is compared: types of beds have VMs and networks in common.
 fn fitting(plans: Vec<Planned>, bed: &RunBed) -> Result<Vec<Planned>, Failure> {
     let count = plans.len();
     let mut fitting = Vec::new();
