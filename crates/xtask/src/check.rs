@@ -4,7 +4,7 @@ use anyhow::Result;
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
 use crate::workspace::requires_all;
-use crate::{azure, dist, exports, fuzz, guests, licences, step, tidy};
+use crate::{azure, exports, fuzz, guests, licences, step, tidy};
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,15 +38,9 @@ struct CiStep {
 
 const DOWNLOADS: &str = "it installs hundreds of megabytes below target";
 
-const CI_STEPS: [CiStep; 3] = [
+const CI_STEPS: [CiStep; 2] = [
     CiStep { name: "azure", reason: DOWNLOADS, command: "test azure", run: || azure::test(&[]) },
     CiStep { name: "exports", reason: DOWNLOADS, command: "test exports", run: || exports::test(&[]) },
-    CiStep {
-        name: "installation",
-        reason: "it builds an optimized program for minutes",
-        command: "dist",
-        run: dist::of_this_machine,
-    },
 ];
 
 /// Runs all steps; `false` when one failed.
@@ -148,7 +142,7 @@ mod tests {
 
     #[test]
     fn steps_of_ci_are_also_commands() {
-        assert_eq!(CI_STEPS.map(|step| step.name), ["azure", "exports", "installation"]);
+        assert_eq!(CI_STEPS.map(|step| step.name), ["azure", "exports"]);
         for step in CI_STEPS {
             let line = format!("\n  {} ", step.command);
             assert!(crate::USAGE.contains(&line), "{}", step.command);

@@ -50,8 +50,7 @@ usage: cargo xtask <command>
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
   bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
   guests          prepare such guests, or boot a scene of them: `cargo xtask guests --help`
-  dist [MACHINE]  make the files for installation in target/dist, and check them; `cargo xtask dist --help`; part of `check` as
-                  the tests of azure are, for this machine
+  dist [MACHINE]  make the files for installation in target/dist, and check them; `cargo xtask dist --help`
   setup           install the system packages that tests need (Debian, Ubuntu)
 
 REQUIRE_ALL=1 or CI=true makes a failure of each skip.

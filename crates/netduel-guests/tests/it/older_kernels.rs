@@ -9,10 +9,9 @@ use super::scenes::with_scene;
 use super::{end, prepared, run};
 
 #[test]
-fn traffic_runs_on_linux_6_1_and_what_it_lacks_is_named() {
+fn traffic_runs_on_linux_6_1() {
     with_scene("linux-6.1", &[1], |mut bed, timed| {
-        let coordinator = timed.check("traffic", || check(&mut bed, "6.1."));
-        timed.check("io_uring", || io_uring_does_not_report_copies(&bed, &coordinator));
+        timed.check("traffic", || check(&mut bed, "6.1."));
         end(bed);
     });
 }
@@ -52,17 +51,6 @@ fn check(bed: &mut Bed, release: &str) -> Coordinator {
     let report = coordinator.report(bed, &plan("10.1.0.2", TWO_ARMS, WORKLOADS, 2));
     assert_all_valid(&report, 2 * 2 * WORKLOADS.matches("[[workloads]]").count() as u64);
     coordinator
-}
-
-/// Linux 6.1 does not report whether a send was copied. The engine then uses ordinary sends, and each arm says so.
-fn io_uring_does_not_report_copies(bed: &Bed, coordinator: &Coordinator) {
-    let report = coordinator.report(bed, &plan("10.1.0.2", TWO_ARMS, IO_URING, 2));
-    assert_all_valid(&report, 2 * 2);
-    for arm in report["workloads"][0]["arms"].as_array().unwrap() {
-        let errors = arm["errors"].as_array().unwrap();
-        let is_named = |error: &Value| error["error"].as_str().unwrap().contains("needs Linux 6.2");
-        assert!(errors.iter().any(is_named), "{errors:#?}");
-    }
 }
 
 /// What Linux 5.10 has no engine for, and the text that names the version with it.

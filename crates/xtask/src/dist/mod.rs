@@ -47,7 +47,6 @@ makes a failure of each skip.
 
 /// Below the root of the workspace: the files, and all that is needed to make them.
 const FOLDER: &str = "target/dist";
-const CHECK_FOLDER: &str = "target/dist-check";
 const BUILD_FOLDER: &str = "target/dist-build";
 const SUMS: &str = "SHA256SUMS";
 
@@ -70,16 +69,8 @@ pub fn run(arguments: &[String]) -> Result<bool> {
         print!("{USAGE}");
         return Ok(arguments == ["--help"]);
     };
-    make_files(FOLDER, if named.is_empty() { Machine::ALL.to_vec() } else { named })
-}
-
-/// Makes the files of this machine, for `check`. They have a folder of their own, so that files for users stay.
-pub fn of_this_machine() -> Result<bool> {
-    make_files(CHECK_FOLDER, Machine::ALL.into_iter().filter(|machine| machine.is_native()).collect())
-}
-
-fn make_files(folder: &str, machines: Vec<Machine>) -> Result<bool> {
-    let mut dist = Dist::new(folder)?;
+    let machines = if named.is_empty() { Machine::ALL.to_vec() } else { named };
+    let mut dist = Dist::new(FOLDER)?;
     for machine in machines {
         match Toolchain::find(machine).and_then(|found| machine.obstacle().map_or(Ok(found), Err)) {
             Ok(toolchain) => dist.build_and_make(machine, toolchain)?,
