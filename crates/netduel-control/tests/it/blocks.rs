@@ -32,7 +32,7 @@ fn with_two_workloads(design: &str) -> ResolvedPlan {
 }
 
 /// The plan with a third arm `far`, from host c.
-fn with_far_arm(design: &str) -> ResolvedPlan {
+pub fn with_far_arm(design: &str) -> ResolvedPlan {
     let mut plan = plan(design);
     let (a, c) = (HostName::new("a").unwrap(), HostName::new("c").unwrap());
     plan.hosts.insert(c.clone(), plan.hosts[&a].clone());

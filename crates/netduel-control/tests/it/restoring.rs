@@ -1,11 +1,12 @@
 //! Hosts that could not be restored, or that another program changed: no trial runs there.
 use netduel_control::coordinator::RunErrorKind;
 use netduel_model::event::Event;
-use netduel_model::ids::{ArmName, HostName};
+use netduel_model::ids::ArmName;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
 
+use crate::blocks::with_far_arm;
 use crate::coordinator::{FOUR_TRIALS, lines, logged, reasons};
 use crate::surroundings::{Script, plan, run};
 
@@ -56,12 +57,7 @@ fn treatment_that_could_not_be_undone_after_the_last_trial_fails_the_run() {
 
 #[test]
 fn arms_on_other_machines_go_on_after_a_failed_undo() {
-    let mut three = plan(FOUR_TRIALS);
-    let (a, c) = (HostName::new("a").unwrap(), HostName::new("c").unwrap());
-    three.hosts.insert(c.clone(), three.hosts[&a].clone());
-    let mut far = three.arms[1].clone();
-    (far.name, far.pair.client) = (ArmName::new("far").unwrap(), c);
-    three.arms.push(far);
+    let three = with_far_arm(FOUR_TRIALS);
     let mut script = Script::default().host("c", &["refuse-undo", "own-machine"]);
     let error = run(&three, &mut script).unwrap_err();
     assert!(error.kind() == RunErrorKind::Host && error.to_string().contains("host c"), "{error}");

@@ -233,7 +233,7 @@ fn secrets_of_a_server_are_in_no_output_no_file_and_no_process() {
     server.end();
 }
 
-/// What the agents of a run are told, token and all, goes through tee(1) into a file.
+/// All that the coordinator sends to the agents, with the tokens of the trials, goes through tee(1) into a file.
 #[test]
 fn token_of_a_trial_is_in_no_output_no_file_and_no_process() {
     let namespace = NewNamespace { prepare: "ip link set lo up", ..NewNamespace::default() };
