@@ -77,13 +77,20 @@ mod tests {
         assert_eq!(Schedule::per_second(0, 10).batch(100_000, 16), 1);
     }
 
+    #[test]
+    fn event_after_the_end_of_the_clock_is_due_at_its_end() {
+        let schedule = Schedule::per_second(7, 1);
+        assert_eq!(schedule.due_ns(18_446_744_073), 18_446_744_073_000_000_007);
+        assert_eq!(schedule.due_ns(18_446_744_074), u64::MAX);
+    }
+
     proptest! {
         #[test]
         fn schedule_is_monotonic_and_keeps_its_rate(rate in 1u64..10_000_000, index in 0u64..1 << 40) {
             let schedule = Schedule::per_second(7, rate);
             prop_assert!(schedule.due_ns(index) <= schedule.due_ns(index + 1));
             let expected = u128::from(index) * 1_000_000_000 / u128::from(rate) + 7;
-            prop_assert_eq!(u128::from(schedule.due_ns(index)), expected);
+            prop_assert_eq!(schedule.due_ns(index), clamp(expected));
         }
     }
 }
