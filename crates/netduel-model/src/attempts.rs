@@ -1,6 +1,7 @@
-//! Attempts at the blocks of a run: which trials count, and which blocks are complete. Pure.
-use std::collections::BTreeMap;
+//! Attempts at the blocks of a run: which trials count, which blocks are complete, and which one was not finished. Pure.
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::run::RunEnd;
 use crate::trial::{Slot, Trial};
 
 /// The last attempt at a block.
@@ -52,6 +53,34 @@ pub fn of_complete_blocks(trials: &[Trial], per_block: u32) -> impl Iterator<Ite
     counting(trials).filter(move |trial| blocks.get(&trial.slot.block).is_some_and(|last| last.is_complete))
 }
 
+/// The block that a run began last and did not finish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The block, from 0.
+    pub block: u32,
+    /// Its slots with a trial, of any attempt.
+    pub trials: u32,
+}
+
+/// The block that a run began last, when it is not complete and the run has no regular end: hosts are compared at the end of a block, so a
+/// change of them in this one was not noticed, or it ended the run. An earlier block that is not complete was finished, and lost a record
+/// later. `per_block`: the slots of a block. `end`: absent while the run is in progress, or when its coordinator was killed.
+pub fn unfinished(trials: &[Trial], per_block: u32, end: Option<&RunEnd>) -> Option<Unfinished> {
+    if end.is_some_and(RunEnd::is_regular) {
+        return None;
+    }
+    let block = trials.last()?.slot.block;
+    let is_complete = by_block(trials, per_block).get(&block).is_some_and(|last| last.is_complete);
+    let slots = trials.iter().map(|trial| &trial.slot).filter(|slot| slot.block == block);
+    let trials = slots.collect::<BTreeSet<_>>().len() as u32;
+    (!is_complete).then_some(Unfinished { block, trials })
+}
+
+/// The counting trials that a result contains: those of finished blocks.
+pub fn in_result(trials: &[Trial], unfinished: Option<Unfinished>) -> impl Iterator<Item = &Trial> {
+    counting(trials).filter(move |trial| unfinished.is_none_or(|left_out| left_out.block != trial.slot.block))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +119,46 @@ mod tests {
         let trials = [trial(0, 0, 0, 1), trial(0, 0, 0, 2)];
         assert_eq!(counting(&trials).map(|trial| trial.started_unix_ms).collect::<Vec<_>>(), [2]);
         assert_eq!(by_block(&trials, 2)[&0], LastAttempt { attempt: 0, is_complete: false });
+    }
+
+    #[test]
+    fn last_begun_block_is_left_out_when_neither_it_nor_the_run_has_its_end() {
+        let failed = RunEnd::Failed { detail: "host b has other settings".to_owned() };
+        let trials = [
+            trial(0, 0, 0, 1),
+            trial(0, 1, 0, 2),
+            // Its other record was damaged later.
+            trial(1, 0, 0, 3),
+            trial(2, 0, 0, 4),
+        ];
+        for end in [None, Some(RunEnd::Interrupted), Some(failed)] {
+            let left_out = unfinished(&trials, 2, end.as_ref());
+            assert_eq!(left_out, Some(Unfinished { block: 2, trials: 1 }), "{end:?}");
+            let counting: Vec<u64> =
+                in_result(&trials, left_out).map(|trial| trial.started_unix_ms).collect();
+            assert_eq!(counting, [1, 2, 3], "{end:?}");
+            // Stopped between two blocks.
+            assert_eq!(unfinished(&trials[..2], 2, end.as_ref()), None, "{end:?}");
+            assert_eq!(unfinished(&[], 2, end.as_ref()), None, "{end:?}");
+        }
+        for end in [RunEnd::PrecisionReached, RunEnd::BlockLimitReached, RunEnd::BudgetReached] {
+            assert_eq!(unfinished(&trials, 2, Some(&end)), None, "{end:?}");
+        }
+        assert_eq!(in_result(&trials, None).count(), 4);
+    }
+
+    #[test]
+    fn block_that_a_changed_host_superseded_is_left_out_with_all_of_its_trials() {
+        let trials = [trial(0, 0, 0, 1), trial(0, 1, 0, 2), trial(1, 0, 0, 3), trial(1, 1, 1, 4)];
+        assert_eq!(unfinished(&trials, 2, None), Some(Unfinished { block: 1, trials: 2 }));
+    }
+
+    #[test]
+    fn block_that_a_resumed_run_repeats_is_the_one_that_it_began_last() {
+        let mut trials = vec![trial(0, 0, 0, 1), trial(1, 0, 0, 2), trial(1, 1, 0, 3), trial(0, 0, 1, 4)];
+        let left_out = unfinished(&trials, 2, Some(&RunEnd::Interrupted));
+        assert_eq!(left_out, Some(Unfinished { block: 0, trials: 1 }));
+        trials.push(trial(0, 1, 1, 5));
+        assert_eq!(unfinished(&trials, 2, Some(&RunEnd::Interrupted)), None);
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::attempts;
 use crate::bed::recorded::RunBed;
 use crate::ids::{HostName, RunId};
 use crate::plan::ResolvedPlan;
@@ -105,6 +104,16 @@ pub enum RunEnd {
     },
 }
 
+impl RunEnd {
+    /// Whether the run ended by a rule of its plan, between two blocks. Any other end, or none, may leave its last block unfinished.
+    pub fn is_regular(&self) -> bool {
+        match self {
+            Self::PrecisionReached | Self::BlockLimitReached | Self::BudgetReached => true,
+            Self::Interrupted | Self::Failed { .. } => false,
+        }
+    }
+}
+
 /// A run as it is read from the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
@@ -116,11 +125,4 @@ pub struct Run {
     pub warnings: Vec<Warning>,
     /// How it ended; absent when the coordinator was killed.
     pub end: Option<RunEnd>,
-}
-
-impl Run {
-    /// The trials that count for their slots.
-    pub fn counting_trials(&self) -> impl Iterator<Item = &Trial> {
-        attempts::counting(&self.trials)
-    }
 }

@@ -378,6 +378,13 @@ pub enum Warning {
         /// Bytes of it in the file.
         bytes: u64,
     },
+    /// The block that the run began last was not finished, so the hosts were not compared after it, and it was left out.
+    BlockIncomplete {
+        /// The block, from 0.
+        block: u32,
+        /// Its trials.
+        trials: u32,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -534,6 +541,13 @@ impl Warning {
             }
             Self::RecordsDamaged { lines, detail } => damage::words(lines, detail),
             Self::RecordIncomplete { bytes } => damage::of_incomplete(*bytes),
+            Self::BlockIncomplete { block, trials } => format!(
+                "incomplete block: block {} was not finished, so its {} {} in no value, verdict or count; a change of a host is found at the \
+                 end of a block only, and a resumed run repeats the block",
+                block.saturating_add(1),
+                plural(*trials, "trial"),
+                if *trials == 1 { "is" } else { "are" }
+            ),
             Self::StealTime { host, share_max, trials } => format!(
                 "steal time: the hypervisor withheld up to {} of the CPU time of host {host}, more than {} % in {}; use a dedicated or \
                  larger machine for absolute figures",

@@ -17,7 +17,7 @@ pub fn trials(run: &Run) -> String {
             let reason = trial.validity.reason().unwrap_or_default();
             let fields = [
                 run.header.id.to_string(),
-                block_number(trial).to_string(),
+                block_number(&trial).to_string(),
                 trial.slot.position.to_string(),
                 trial.attempt.to_string(),
                 trial.slot.arm.to_string(),

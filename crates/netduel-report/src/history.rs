@@ -24,8 +24,8 @@ pub struct PastRun {
     pub started_unix_ms: u64,
     /// Title and notes.
     pub annotations: Annotations,
-    /// What is wrong with its file, in words: its values lack the trials of damaged records.
-    pub damage: Vec<String>,
+    /// Why its values lack trials that were measured, in words: damaged records, or a block that was not finished.
+    pub left_out: Vec<String>,
     plan: ResolvedPlan,
     facts: RunFacts,
     values: Vec<Values>,
@@ -55,12 +55,12 @@ impl PastRun {
                 }));
             }
         }
-        let damage = run.warnings.iter().filter(|warning| warning.is_about_the_file());
+        let left_out = analysis.warnings.iter().filter(|warning| warning.leaves_trials_out());
         Self {
             id: run.header.id.to_string(),
             started_unix_ms: run.header.started_unix_ms,
             annotations: run.header.annotations.clone(),
-            damage: damage.map(ToString::to_string).collect(),
+            left_out: left_out.map(ToString::to_string).collect(),
             plan: run.header.plan.clone(),
             facts: RunFacts::of(&run.header),
             values,

@@ -34,7 +34,7 @@ pub fn lines(run: &Run) -> String {
             let fields = [
                 row.value.filter(|value| value.is_finite()).map(|value| format!("value={value}")),
                 Some(format!("valid={}", trial.is_valid())),
-                Some(format!("block={}i", block_number(trial))),
+                Some(format!("block={}i", block_number(&trial))),
                 Some(format!("position={}i", trial.slot.position)),
                 Some(format!("attempt={}i", trial.attempt)),
                 reason.map(|reason| format!("reason={}", string(reason))),

@@ -17,7 +17,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
 use crate::analysis::{Bound, in_schedule_order};
-use crate::rows::{self, block_number};
+use crate::rows::{self, Row, block_number};
 
 /// A column with its values.
 enum Values {
@@ -78,10 +78,11 @@ fn slot_columns(run: &Run, trials: &[&Trial]) -> Vec<Column> {
 
 /// A file with a row for each counting trial and metric; a trial without a figure has one row with its reason.
 pub fn trials(run: &Run) -> Result<Vec<u8>, ParquetError> {
-    let rows: Vec<_> =
-        rows::of_run(run).flat_map(|(trial, rows)| rows.into_iter().map(move |row| (trial, row))).collect();
+    let listed: Vec<_> = rows::of_run(run).collect();
+    let rows: Vec<(&Trial, &Row)> =
+        listed.iter().flat_map(|(trial, rows)| rows.iter().map(move |row| (&**trial, row))).collect();
     let trials: Vec<&Trial> = rows.iter().map(|(trial, _)| *trial).collect();
-    let each = || rows.iter().map(|(_, row)| row);
+    let each = || rows.iter().map(|(_, row)| *row);
     let known = |text: &'static str| Some(text).filter(|text| !text.is_empty());
     let mut columns = slot_columns(run, &trials);
     columns.extend([
@@ -111,9 +112,11 @@ struct Interval {
 
 /// A file with a row for each interval that an end of a counting trial recorded: bytes that it sent and received, and its round trips.
 pub fn series(run: &Run) -> Result<Vec<u8>, ParquetError> {
-    let trials = in_schedule_order(run).into_iter();
-    let rows: Vec<(&Trial, Interval)> =
-        trials.flat_map(|trial| intervals(trial).into_iter().map(move |row| (trial, row))).collect();
+    let listed = in_schedule_order(run);
+    let rows: Vec<(&Trial, Interval)> = listed
+        .iter()
+        .flat_map(|trial| intervals(trial).into_iter().map(move |row| (&**trial, row)))
+        .collect();
     let trials: Vec<&Trial> = rows.iter().map(|(trial, _)| *trial).collect();
     let each = || rows.iter().map(|(_, row)| row);
     let mut columns = slot_columns(run, &trials);

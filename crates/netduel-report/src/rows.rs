@@ -1,4 +1,6 @@
 //! The rows of every export by trial: each counting trial of a run with each of its metrics. Nothing is formatted here.
+use std::borrow::Cow;
+
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
 use netduel_model::workload::{Traffic, Workload};
@@ -10,9 +12,12 @@ use crate::analysis::{
 use crate::words::percent;
 
 /// The counting trials of a run in the order of the schedule, with their figures.
-pub(crate) fn of_run(run: &Run) -> impl Iterator<Item = (&Trial, Vec<Row>)> {
+pub(crate) fn of_run(run: &Run) -> impl Iterator<Item = (Cow<'_, Trial>, Vec<Row>)> {
     let machines = Machines::new(&run.header.plan, Some(&run.header));
-    in_schedule_order(run).into_iter().map(move |trial| (trial, figures(run, trial, &machines)))
+    in_schedule_order(run).into_iter().map(move |trial| {
+        let rows = figures(run, &trial, &machines);
+        (trial, rows)
+    })
 }
 
 /// The number of a block: reports and progress count from 1.

@@ -63,7 +63,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         [Format::Csv, Format::Prometheus, Format::Influx, Format::Parquet, Format::Junit, Format::Github];
     if shown.is_some_and(|shown| has_no_place.contains(&shown)) {
         // Its rows have no place for what the other formats say.
-        for warning in run.warnings.iter().filter(|warning| warning.is_about_the_file()) {
+        for warning in analysis.warnings.iter().filter(|warning| warning.leaves_trials_out()) {
             tell(&format!("warning: {warning}"));
         }
     }

@@ -22,6 +22,11 @@ impl Warning {
         matches!(self, Self::RecordsDamaged { .. } | Self::RecordIncomplete { .. })
     }
 
+    /// Whether it is why figures lack trials that were measured. Every output states it, or its command does where the format has no place.
+    pub fn leaves_trials_out(&self) -> bool {
+        self.is_about_the_file() || matches!(self, Self::BlockIncomplete { .. })
+    }
+
     /// What it is about.
     pub fn subject(&self) -> Subject<'_> {
         let none = Subject::default;
@@ -63,7 +68,9 @@ impl Warning {
             | Self::BedDisagrees { host, .. }
             | Self::SettingsRestored { host, .. }
             | Self::UndoFailed { host, .. } => Subject { hosts: vec![host], ..none() },
-            Self::RecordsDamaged { .. } | Self::RecordIncomplete { .. } => none(),
+            Self::RecordsDamaged { .. }
+            | Self::RecordIncomplete { .. }
+            | Self::BlockIncomplete { .. } => none(),
             Self::SharedMachine { client, server } | Self::AddressTranslated { client, server, .. } => {
                 Subject { hosts: vec![client, server], ..none() }
             }

@@ -38,6 +38,7 @@ mod sweep;
 mod verdicts;
 mod warnings;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::attempts;
@@ -45,7 +46,7 @@ use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::{Run, RunEnd, RunHeader};
-use netduel_model::trial::Trial;
+use netduel_model::trial::{Trial, Validity};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Role, Workload};
 use netduel_stats::sequential;
@@ -85,8 +86,9 @@ pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 pub use sweep::{Sweep, SweepPoint, SweptBy};
 pub use verdicts::COUNTER_CONFIDENCE;
 
-/// Derives everything from a run's records. `trials` holds all attempts; only the highest attempt of each block counts. Without
-/// `header` (a run in progress), hosts share a machine when the plan starts both locally.
+/// Derives everything from a run's records. `trials` holds all attempts; only the highest attempt of each block counts, and a block that
+/// the run did not finish does not count. Without `header` (a run in progress), that block counts, and hosts share a machine when the plan
+/// starts both locally.
 pub fn analyse(
     plan: &ResolvedPlan,
     header: Option<&RunHeader>,
@@ -94,7 +96,8 @@ pub fn analyse(
     warnings: &[Warning],
     end: Option<&RunEnd>,
 ) -> Analysis {
-    let counting: Vec<&Trial> = attempts::counting(trials).collect();
+    let unfinished = header.and_then(|_| attempts::unfinished(trials, plan.trials_per_block(), end));
+    let counting: Vec<&Trial> = attempts::in_result(trials, unfinished).collect();
     let valid: Vec<&Trial> = counting.iter().copied().filter(|trial| trial.is_valid()).collect();
     let machines = Machines::new(plan, header);
     let mut workloads: Vec<WorkloadAnalysis> = plan
@@ -111,7 +114,8 @@ pub fn analyse(
     let of_bed = header.map(warnings::of_the_bed).unwrap_or_default();
     let of_trials =
         spans.warnings().into_iter().chain(warnings::derive(plan, &counting, &workloads, &machines));
-    for derived in of_bed.into_iter().chain(of_trials) {
+    let of_block = unfinished.map(warnings::of_the_block);
+    for derived in of_block.into_iter().chain(of_bed).chain(of_trials) {
         if !all_warnings.iter().any(|known| warnings::same_subject(known, &derived)) {
             all_warnings.push(derived);
         }
@@ -273,9 +277,21 @@ impl Analysis {
     }
 }
 
-/// A run's counting trials in the order of the schedule; used by every table of trials.
-pub(crate) fn in_schedule_order(run: &Run) -> Vec<&Trial> {
-    let mut trials: Vec<&Trial> = run.counting_trials().collect();
+/// A run's counting trials in the order of the schedule; used by every table of trials. Those of a block that the run did not finish are
+/// excluded there, with the reason.
+pub(crate) fn in_schedule_order(run: &Run) -> Vec<Cow<'_, Trial>> {
+    let per_block = run.header.plan.trials_per_block();
+    let unfinished = attempts::unfinished(&run.trials, per_block, run.end.as_ref());
+    let mut trials: Vec<&Trial> = attempts::counting(&run.trials).collect();
     trials.sort_by_key(|trial| (trial.slot.block, trial.slot.position));
     trials
+        .into_iter()
+        .map(|trial| match unfinished {
+            Some(left_out) if left_out.block == trial.slot.block && trial.is_valid() => {
+                let reason = warnings::of_the_block(left_out).to_string();
+                Cow::Owned(Trial { validity: Validity::Failed { reason }, ..trial.clone() })
+            }
+            _ => Cow::Borrowed(trial),
+        })
+        .collect()
 }

@@ -1,6 +1,7 @@
 //! Warnings derived from the data of a run.
 use std::collections::BTreeMap;
 
+use netduel_model::attempts::Unfinished;
 use netduel_model::ids::{HostName, WorkloadName};
 use netduel_model::metric::Scale;
 use netduel_model::plan::{Arm, ResolvedPlan};
@@ -93,6 +94,11 @@ pub(super) fn of_the_run(stored: &[Warning]) -> Vec<Warning> {
         }
     }
     merged
+}
+
+/// The block that is left out.
+pub(super) fn of_the_block(Unfinished { block, trials }: Unfinished) -> Warning {
+    Warning::BlockIncomplete { block, trials }
 }
 
 /// What guests of a bed contradict although an arm depends on it: the run went on all the same. One warning for each host.

@@ -21,9 +21,9 @@ pub const RUNS_MIN: usize = 8;
 /// The history of a plan.
 pub fn of_history(history: &History) -> Document {
     let mut sections: Vec<Section> = Vec::new();
-    let damaged = damaged(history);
-    if !damaged.is_empty() {
-        sections.push(section("damaged", "Damaged run files", Scope::Result, vec![list(damaged)]));
+    let left_out = left_out(history);
+    if !left_out.is_empty() {
+        sections.push(section("left-out", "Trials left out", Scope::Result, vec![list(left_out)]));
     }
     sections.extend([
         section("changes", "Changes", Scope::Result, changes(history)),
@@ -63,10 +63,10 @@ fn basis(history: &History) -> String {
     format!("{count} from {first} to {last}. {}.", plural(changes as u32, "change"))
 }
 
-/// What is wrong with the files of the runs, each with its run.
-fn damaged(history: &History) -> Vec<String> {
+/// Why the values of runs lack trials, each with its run.
+fn left_out(history: &History) -> Vec<String> {
     let of_run = |run: &PastRun| -> Vec<String> {
-        run.damage.iter().map(|what| format!("{}: {what}", run.id)).collect()
+        run.left_out.iter().map(|what| format!("{}: {what}", run.id)).collect()
     };
     history.runs.iter().flat_map(of_run).collect()
 }

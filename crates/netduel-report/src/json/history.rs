@@ -45,8 +45,9 @@ pub struct HistoryRun {
     pub title: Option<String>,
     /// Notes given on the command line.
     pub notes: Vec<Note>,
-    /// What is wrong with its file, for people; empty for a sound file.
-    pub damage: Vec<String>,
+    /// Why its values lack trials that were measured, in words: damaged records of its file, or a block that was not finished; empty when they
+    /// lack none.
+    pub left_out: Vec<String>,
 }
 
 /// A metric over the runs.
@@ -124,7 +125,7 @@ impl HistoryRun {
             started_unix_ms: run.started_unix_ms,
             title: run.annotations.title.clone(),
             notes: Note::all(&run.annotations.notes),
-            damage: run.damage.clone(),
+            left_out: run.left_out.clone(),
         }
     }
 }

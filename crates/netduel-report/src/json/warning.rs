@@ -150,6 +150,8 @@ kinds! {
     RecordsDamaged,
     /// The last record of the run file is incomplete and left out.
     RecordIncomplete,
+    /// The block that the run began last was not finished and is left out.
+    BlockIncomplete,
 }
 
 impl Warning {

@@ -9,6 +9,7 @@ use netduel_model::sample::ZeroCopyReport;
 use netduel_model::shell;
 use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
+use netduel_model::warning::Warning;
 use netduel_model::workload::{Facts, Role, RoundTrip, Wire, Workload};
 
 use super::method::compared_as;
@@ -219,7 +220,11 @@ pub fn ended(end: &RunEnd) -> String {
 
 /// Number of blocks and trials behind the verdicts.
 pub fn trials(analysis: &Analysis) -> String {
-    let blocks = plural(analysis.blocks, "block");
+    let is_incomplete = |warning: &Warning| matches!(warning, Warning::BlockIncomplete { .. });
+    let blocks = match analysis.blocks {
+        0 if analysis.warnings.iter().any(is_incomplete) => "0 complete blocks".to_owned(),
+        blocks => plural(blocks, "block"),
+    };
     let valid = plural(analysis.trials_valid, "valid trial");
     format!("{blocks}, {valid}, {} excluded", analysis.trials_excluded)
 }

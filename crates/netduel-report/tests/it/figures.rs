@@ -1,4 +1,5 @@
 //! Values from records with numbers that can be checked by hand.
+use netduel_model::attempts;
 use netduel_model::metric::Metric;
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Launch;
@@ -139,7 +140,7 @@ fn only_the_highest_attempt_of_a_block_counts() {
     run.trials.extend(again);
     let analysis = analyse_run(&run);
     assert_eq!((analysis.blocks, analysis.trials_valid), (3, 6));
-    assert_eq!(analysis.trials_valid as usize, run.counting_trials().count());
+    assert_eq!(analysis.trials_valid as usize, attempts::counting(&run.trials).count());
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn slot_with_two_trials_of_an_attempt_counts_once() {
     let analysis = analyse_run(&run);
     let pairs = analysis.workloads[0].judged[0].comparisons[0].pairs.len();
     assert_eq!((pairs, analysis.trials_valid), (3, 6));
-    assert_eq!(run.counting_trials().count(), 6);
+    assert_eq!(attempts::counting(&run.trials).count(), 6);
 }
 
 #[test]

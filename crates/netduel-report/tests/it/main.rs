@@ -40,5 +40,6 @@ mod quick;
 mod redaction;
 mod search;
 mod stamps;
+mod unfinished;
 mod warned;
 mod windows;

@@ -1,7 +1,7 @@
 //! Runs that a program of an older format stored: every output has the figures that the old program reported.
 use std::path::{Path, PathBuf};
 
-use netduel_model::run::Run;
+use netduel_model::run::{Run, RunEnd};
 use netduel_report::{csv, document, html, markdown, terminal};
 use netduel_store::Store;
 
@@ -74,7 +74,8 @@ fn rounded(cells: &[String]) -> String {
 #[test]
 fn every_figure_that_the_old_program_reported_is_reported_unchanged() {
     for name in RUNS {
-        let now = csv::trials(&read(name));
+        // The files are shortened by whole trials, and a block that lacks some counts only in a run with a regular end.
+        let now = csv::trials(&Run { end: Some(RunEnd::BlockLimitReached), ..read(name) });
         let then = std::fs::read_to_string(golden(name, "csv")).unwrap();
         assert!(then.lines().count() > 1, "{name} has no figures");
         let rows = then.lines().map(as_now);
