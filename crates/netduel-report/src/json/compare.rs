@@ -21,7 +21,8 @@ pub struct CompareDocument {
     pub envelope: Envelope,
     /// The runs; the others are compared with the first.
     pub runs: Vec<ComparedRun>,
-    /// Confidence of all verdicts together.
+    /// Confidence at which the verdicts are tested as one family: the highest of the runs. That of a plan that may stop early is above the one in
+    /// the plan, and 1 minus the one in the plan bounds the chance of any false difference, and likewise of any false "no difference".
     pub confidence_ratio: f64,
     /// Margin of "no difference" on the scale `ratio`: that of the first run.
     pub equivalence_ratio: f64,
@@ -215,7 +216,8 @@ pub struct PublishedComparison {
     pub low: Option<f64>,
     /// Upper end of its interval; null when the values are too few for one.
     pub high: Option<f64>,
-    /// Confidence of the interval, a fraction: the intervals of all values together have that of the document; null without an estimate.
+    /// Confidence at which the interval was computed, a fraction, so that those of all values are together at that of the document (Bonferroni); null
+    /// without an estimate.
     pub confidence_ratio: Option<f64>,
     /// Whether the run's value is higher or lower than the published one.
     pub verdict: PublishedVerdict,

@@ -255,7 +255,7 @@ pub struct Design {
     pub precision_ratio: f64,
     /// A smaller difference does not matter.
     pub equivalence_ratio: f64,
-    /// Confidence of the intervals.
+    /// Confidence: 1 minus it bounds the chance of any false difference in a run, and likewise of any false "no difference".
     pub confidence_ratio: f64,
     /// Seed of the order of trials that the plan sets, as text because it may exceed 2^53; null for a random one.
     pub seed: Option<String>,

@@ -49,9 +49,9 @@ pub fn title(comparison: &RunComparison<'_>) -> String {
 /// What the brackets of values and verdicts hold.
 pub fn verdict_legend(comparison: &RunComparison<'_>) -> String {
     format!(
-        "Value: median [quartiles] (n valid trials). Verdict: estimate over the valid trials of both runs, not paired [interval, {} \
-         confidence for all verdicts together].",
-        percent_exact(comparison.confidence)
+        "Value: median [quartiles] (n valid trials). Verdict: estimate over the valid trials of both runs, not paired [interval at the level \
+         of its own test, so the widths of two intervals are not comparable]. {}.",
+        error_rates(comparison)
     )
 }
 
@@ -61,15 +61,13 @@ pub const VERDICT_LEGEND_BRIEF: &str =
 
 /// How often verdicts of the comparison may be false.
 pub fn error_rates(comparison: &RunComparison<'_>) -> String {
-    // Plans that may stop early are tested at a level above the promised one, and a comparison at the highest level: the lowest promise holds.
-    let promised = comparison.runs.iter().map(|run| run.header.plan.design.confidence.fraction());
-    super::error_rates(promised.fold(1.0, f64::min), Sides::Runs)
+    super::error_rates(comparison.promised_confidence(), Sides::Runs)
 }
 
 /// How the figures of a comparison are counted.
 pub fn rules(comparison: &RunComparison<'_>) -> Vec<(&'static str, String)> {
     let first = comparison.label(0);
-    let (confidence, margin) = (percent_exact(comparison.confidence), percent_exact(comparison.equivalence));
+    let margin = percent_exact(comparison.equivalence);
     let of_runs = [
         (
             "Comparison",
@@ -82,9 +80,9 @@ pub fn rules(comparison: &RunComparison<'_>) -> Vec<(&'static str, String)> {
         (
             "Verdict",
             format!(
-                "All comparisons are one family with {confidence} confidence (Holm's procedure). The interval in brackets decided the \
-                 verdict. \"No difference beyond\" is an equivalence test at {margin}, the margin of {first}. Metrics are those that {first} \
-                 judges."
+                "All comparisons are one family (Holm's procedure). {}. The interval in brackets decided the verdict. \"No difference beyond\" is \
+                 an equivalence test at {margin}, the margin of {first}. Metrics are those that {first} judges.",
+                error_rates(comparison)
             ),
         ),
         (

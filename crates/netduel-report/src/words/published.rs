@@ -14,10 +14,10 @@ use crate::analysis::published::{Published, PublishedComparison, PublishedFigure
 /// How to read the table of published figures.
 pub fn published_legend(comparison: &RunComparison<'_>) -> String {
     format!(
-        "Value: Hodges-Lehmann estimate over the valid trials of the run [interval, {} confidence for all rows together]. A published figure is \
-         a constant here: its source states no spread, so the interval covers the run only. Verdict: the run against the published value, \
-         or against the nearer end of a published range.",
-        percent_exact(comparison.confidence)
+        "Value: Hodges-Lehmann estimate over the valid trials of the run [interval; those of all rows hold together with a \
+         confidence of at least {}]. A published figure is a constant here: its source states no spread, so the interval covers the run \
+         only. Verdict: the run against the published value, or against the nearer end of a published range.",
+        percent_exact(comparison.promised_confidence())
     )
 }
 
@@ -25,11 +25,11 @@ pub fn published_legend(comparison: &RunComparison<'_>) -> String {
 pub fn published_rule(comparison: &RunComparison<'_>) -> String {
     format!(
         "Each value of a run with the path and the traffic of a published figure is set against it: one-sample Hodges-Lehmann estimate with \
-         the interval of the Wilcoxon signed-rank test. The intervals together have {} confidence (Bonferroni). A verdict is given when the \
-         interval lies wholly above or below the published value or range, within the range, or within {} of the value. The spread of the \
+         the interval of the Wilcoxon signed-rank test. The intervals together have a confidence of at least {} (Bonferroni). A verdict is given \
+         when the interval lies wholly above or below the published value or range, within the range, or within {} of the value. The spread of the \
          published figure, its errors, and conditions that its source does not state are in no interval. A verdict does not show why the \
          values differ.",
-        percent_exact(comparison.confidence),
+        percent_exact(comparison.promised_confidence()),
         percent_exact(comparison.equivalence)
     )
 }

@@ -14,7 +14,9 @@ use netduel_model::workload::{Facts, Role, RoundTrip, Wire, Workload};
 
 use super::method::compared_as;
 use super::text::{end_and_host, percent, percent_at_least, plain};
+use super::verdict::error_rates;
 use crate::analysis::{Analysis, ArmAnalysis, PathShares, RequestCount, WorkloadAnalysis, added_by_load};
+use crate::document::verdicts::Sides;
 
 /// The settings of a workload over its arms, in one line: common settings first, then the differences of each arm.
 pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
@@ -347,7 +349,6 @@ pub fn question(plan: &ResolvedPlan) -> String {
 /// The rules of counting that concern a run.
 pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     let design = &plan.design;
-    let (confidence, equivalence) = (design.confidence, design.equivalence);
     let has = |test: &dyn Fn(&Facts<'_>) -> bool| {
         plan.arms.iter().flat_map(|arm| &arm.workloads).any(|workload| test(&workload.traffic.facts()))
     };
@@ -380,9 +381,9 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         rules.extend([
             ("Comparison", format!("Each arm against the baseline of the same block. Hodges-Lehmann estimate of {}, with its Wilcoxon \
               signed-rank interval.", compared_as(plan))),
-            ("Verdict", format!("All comparisons of the run are one family with {confidence} confidence (Holm's procedure). The \
-              interval in brackets decided the verdict. \"No difference beyond\" is an equivalence test at \
-              {equivalence}.")),
+            ("Verdict", format!("All comparisons of the run are one family (Holm's procedure). {}. The interval in brackets decided the \
+              verdict. \"No difference beyond\" is an equivalence test at {}.", error_rates(design.confidence.fraction(), Sides::Arms),
+              design.equivalence)),
             ("Values", "The value of an arm is the median of its valid trials, with the quartiles in brackets and the number of trials. The \
               ratio of two medians can differ from the estimate of the verdict, which pairs the arms within blocks.".to_owned()),
         ]);

@@ -69,6 +69,10 @@ fn summary_has_the_outcomes_and_one_picture_of_the_values() {
     assert!(words.starts_with(first), "{words}");
     let promise = "The chance of any false difference in the comparison is at most 5 %, and so is that of any false \"no difference\"; ";
     assert!(words.contains(promise), "{words}");
+    // Summary, legend and method promise the same.
+    let page = markdown::page(&document);
+    assert!(page.matches(promise.trim_end_matches("; ")).count() >= 3, "{page}");
+    assert!(!page.contains("96.5 % confidence"), "{page}");
     let titles: Vec<&str> = bars(summary).iter().map(|group| group.title.as_str()).collect();
     assert_eq!(titles.len(), 4, "{titles:?}");
     assert!(titles[0].starts_with("bulk, synthetic: "), "{titles:?}");

@@ -37,7 +37,8 @@ pub struct RunComparison<'a> {
     pub subjects: Vec<Subject>,
     /// What is not, with the reasons.
     pub unmatched: Vec<Unmatched>,
-    /// Confidence of all verdicts together, a fraction: the highest of the runs.
+    /// Confidence at which the verdicts are tested as one family, a fraction: the highest of the runs. Plans that may stop early are tested
+    /// above [`RunComparison::promised_confidence`].
     pub confidence: f64,
     /// The margin of no difference, a fraction: that of the first run.
     pub equivalence: f64,
@@ -286,6 +287,12 @@ impl RunComparison<'_> {
             .chain(published.map(|value| value.n > 0))
             .peekable();
         have_data.peek().is_some() && have_data.all(|has_data| has_data)
+    }
+
+    /// The confidence that all runs promise, a fraction: the lowest of their plans.
+    pub fn promised_confidence(&self) -> f64 {
+        let promised = self.runs.iter().map(|run| run.header.plan.design.confidence.fraction());
+        promised.fold(1.0, f64::min)
     }
 
     /// Whether runs are compared with each other, not only with published figures.
