@@ -36,7 +36,7 @@ pub struct Bed {
     pub is_spot: bool,
     /// When the VMs shut down; `None` for never.
     pub shutdown: Option<ShutdownTime>,
-    /// The most that the bed may cost until its next shutdown.
+    /// The most that the VMs may cost from their creation or start until the next shutdown that they cannot miss, or in a day without one.
     pub budget: Option<Money>,
 }
 

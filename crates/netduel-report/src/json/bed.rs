@@ -48,7 +48,8 @@ pub struct CheckedBed {
     pub spot: bool,
     /// Time of the daily shutdown, UTC, for example `19:00`; null for none.
     pub shutdown: Option<String>,
-    /// The most that the bed may cost until its next shutdown; null for no limit.
+    /// The most that the VMs may cost from their creation or start until the next shutdown that they cannot miss, or in 24 h when `shutdown` is null;
+    /// null for no limit.
     pub budget: Option<Price>,
     /// Price of all VMs for an hour as it was looked up last; null when it was not. Check needs no network, so it looks nothing up.
     pub price_per_hour: Option<Price>,
