@@ -97,7 +97,7 @@ impl Source {
                 wait_for_completions(worker, "io_uring_enter", || sender.settle(SLEEP_MAX));
                 let Some(counts) = sender.counts() else {
                     let text =
-                        "this kernel does not report copies (needs Linux 6.2), so sends were not zero-copy";
+                        "this kernel does not report copies (needs Linux 6.1.2), so sends were not zero-copy";
                     worker.errors.remark("io_uring SEND_ZC", text.to_owned());
                     return None;
                 };

@@ -175,7 +175,7 @@ impl Sender {
                 Ok(_) => {}
                 Err(error) => match error.raw_os_error() {
                     Some(libc::ECANCELED | libc::EAGAIN | libc::EINTR) => {}
-                    // Linux 6.0 and 6.1 do not report whether they copied.
+                    // Linux before 6.1.2 does not report whether it copied.
                     Some(libc::EINVAL) if name.is_zero_copy && counts.sends == 0 => *is_zero_copy = false,
                     Some(libc::ENOMEM | libc::ENOBUFS) if *unnotified > u64::from(is_notified_later) => {
                         counts.deferred += 1;
@@ -227,7 +227,7 @@ impl Sender {
         Ok(self.unnotified == 0)
     }
 
-    /// The counts so far; `None` where the kernel does not report copies (before Linux 6.2) and ordinary sends were used.
+    /// The counts so far; `None` where the kernel does not report copies (before Linux 6.1.2) and ordinary sends were used.
     pub fn counts(&self) -> Option<Counts> {
         self.is_zero_copy.then_some(self.counts)
     }
