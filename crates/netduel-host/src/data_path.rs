@@ -10,15 +10,12 @@ use netduel_sys::netlink::{RTM_NEWNEIGH, attributes, messages, u16_at, u32_at};
 use crate::error::HostError;
 use crate::link::{Link, addresses, ip, links};
 use crate::netlink::{RouteSocket, xdp_devices};
-use crate::route::LINK as ROUTE_LINK;
+use crate::route::{GATEWAY as ROUTE_GATEWAY, LINK as ROUTE_LINK, VIA as ROUTE_VIA};
 use crate::source::LinkSource as _;
 use crate::xdp;
 
 /// Bytes of `struct rtmsg` and of `struct ndmsg`.
 const HEAD_LEN: usize = 12;
-/// `RTA_GATEWAY` and `RTA_VIA`.
-const ROUTE_GATEWAY: u16 = 5;
-const ROUTE_VIA: u16 = 18;
 /// `NDA_DST` and `NDA_LLADDR`.
 const NEIGHBOUR_ADDRESS: u16 = 1;
 const NEIGHBOUR_HARDWARE: u16 = 2;

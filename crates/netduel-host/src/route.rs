@@ -11,11 +11,14 @@ pub(crate) const ROUTES_MAX: usize = 256;
 
 /// Bytes of `struct rtmsg`.
 const HEAD_LEN: usize = 12;
-/// Offsets of the family, the prefix length of the destination, the table and the type.
+/// Offsets of the family, the prefix length of the destination, the table, the type and the flags.
 const FAMILY: usize = 0;
 const PREFIX: usize = 1;
 const TABLE: usize = 4;
 const TYPE: usize = 7;
+const FLAGS: usize = 8;
+/// `RTM_F_CLONED`: an exception for one address, for example of path MTU discovery. It expires, and is no setting.
+const FLAG_CLONED: u32 = 0x200;
 /// `AF_INET` and `AF_INET6`.
 const FAMILY_IPV4: u8 = 2;
 const FAMILY_IPV6: u8 = 10;
@@ -27,10 +30,21 @@ const TYPE_UNICAST: u8 = 1;
 pub(crate) const DESTINATION: u16 = 1;
 /// `RTA_OIF`: the link that packets leave by.
 pub(crate) const LINK: u16 = 4;
+/// `RTA_GATEWAY`: the next hop, in the family of the route.
+pub(crate) const GATEWAY: u16 = 5;
 /// `RTA_PRIORITY`: the metric; absent when it is 0.
 const METRIC: u16 = 6;
-/// `RTA_MULTIPATH`: several of them, as a list of `struct rtnexthop`.
+/// `RTA_PREFSRC`: the source address.
+const PREFERRED_SOURCE: u16 = 7;
+/// `RTA_METRICS`: a list of attributes, and in it `RTAX_MTU`.
+const METRICS: u16 = 8;
+const METRICS_MTU: u16 = 2;
+/// `RTA_MULTIPATH`: several next hops, as a list of `struct rtnexthop`.
 const SEVERAL: u16 = 9;
+/// `RTA_VIA`: a next hop of another family (`struct rtvia`), whose address follows the family.
+pub(crate) const VIA: u16 = 18;
+/// Bytes of `struct rtnexthop` before its attributes.
+const HOP_HEAD_LEN: usize = 8;
 
 /// A unicast route of the main table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +55,21 @@ pub(crate) struct ListedRoute {
     pub prefix_length: u8,
     /// Its metric.
     pub metric: u32,
-    /// The indexes of the links that packets leave by.
-    pub links: Vec<u32>,
+    /// The source address that it states.
+    pub source: Option<IpAddr>,
+    /// The MTU that it states, bytes.
+    pub mtu: Option<u32>,
+    /// Where packets go.
+    pub hops: Vec<Hop>,
+}
+
+/// A next hop of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hop {
+    /// The index of the link that packets leave by.
+    pub link: u32,
+    /// The address of the next hop; absent when the destination is on the link.
+    pub gateway: Option<IpAddr>,
 }
 
 /// Whether a message is a default route, of any table and type.
@@ -55,15 +82,22 @@ fn is_of_main_table(message: &Message<'_>) -> bool {
     message.kind == RTM_NEWROUTE && message.payload.get(TABLE) == Some(&TABLE_MAIN)
 }
 
-/// Whether a message is one of the routes that [`ROUTES_MAX`] limits, of any type. Each link has a link-local one.
+/// Whether a message is one of the routes that [`ROUTES_MAX`] limits, of any type. Each link has a link-local one, and exceptions are none.
 pub(crate) fn is_limited(message: &Message<'_>) -> bool {
     let attributes = message.payload.get(HEAD_LEN..).unwrap_or_default();
     let destination = attribute(attributes, DESTINATION).and_then(ip);
-    is_of_main_table(message) && !is_default(message) && !destination.is_some_and(is_link_local)
+    is_of_main_table(message)
+        && !is_default(message)
+        && !is_exception(message)
+        && !destination.is_some_and(is_link_local)
 }
 
 fn is_unicast(message: &Message<'_>) -> bool {
     message.payload.get(TYPE) == Some(&TYPE_UNICAST)
+}
+
+fn is_exception(message: &Message<'_>) -> bool {
+    u32_at(message.payload, FLAGS).is_some_and(|flags| flags & FLAG_CLONED != 0)
 }
 
 /// The indexes of the links that the main table's default routes leave by, ascending.
@@ -89,7 +123,7 @@ pub(crate) fn routes_of_main_table(list: &[u8]) -> Vec<ListedRoute> {
         return Vec::new();
     }
     messages(list)
-        .filter(|message| is_of_main_table(message) && is_unicast(message))
+        .filter(|message| is_of_main_table(message) && is_unicast(message) && !is_exception(message))
         .filter_map(|message| listed(&message))
         .filter(|route| !is_link_local(route.destination))
         .collect()
@@ -110,7 +144,9 @@ fn listed(message: &Message<'_>) -> Option<ListedRoute> {
         },
         prefix_length: *message.payload.get(PREFIX)?,
         metric: of(METRIC).and_then(|value| u32_at(value, 0)).unwrap_or_default(),
-        links: links_of(message),
+        source: of(PREFERRED_SOURCE).and_then(ip),
+        mtu: of(METRICS).and_then(|value| attribute(value, METRICS_MTU)).and_then(|value| u32_at(value, 0)),
+        hops: hops_of(message),
     })
 }
 
@@ -122,10 +158,15 @@ fn is_link_local(address: IpAddr) -> bool {
 }
 
 fn links_of(message: &Message<'_>) -> Vec<u32> {
+    hops_of(message).iter().map(|hop| hop.link).collect()
+}
+
+fn hops_of(message: &Message<'_>) -> Vec<Hop> {
+    let attributes = message.payload.get(HEAD_LEN..).unwrap_or_default();
     let mut found = Vec::new();
     for (kind, value) in message.attributes(HEAD_LEN) {
         match kind {
-            LINK => found.extend(u32_at(value, 0)),
+            LINK => found.extend(u32_at(value, 0).map(|link| Hop { link, gateway: gateway(attributes) })),
             SEVERAL => found.extend(hops(value)),
             _ => {}
         }
@@ -133,14 +174,21 @@ fn links_of(message: &Message<'_>) -> Vec<u32> {
     found
 }
 
-/// `struct rtnexthop`: its length, two bytes of flags and hops, the index of the link.
-fn hops(bytes: &[u8]) -> impl Iterator<Item = u32> {
+/// The next hop among attributes of a route, or of one of several hops.
+fn gateway(attributes: &[u8]) -> Option<IpAddr> {
+    let of_other_family = || ip(attribute(attributes, VIA)?.get(2..)?);
+    attribute(attributes, GATEWAY).and_then(ip).or_else(of_other_family)
+}
+
+/// `struct rtnexthop`: its length, two bytes of flags and hops, the index of the link, attributes.
+fn hops(bytes: &[u8]) -> impl Iterator<Item = Hop> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
-        let length = usize::from(u16_at(rest, 0)?).max(8);
-        let index = u32_at(rest, 4)?;
+        let length = usize::from(u16_at(rest, 0)?).max(HOP_HEAD_LEN);
+        let link = u32_at(rest, 4)?;
+        let gateway = gateway(rest.get(HOP_HEAD_LEN..length).unwrap_or_default());
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(index)
+        Some(Hop { link, gateway })
     })
 }
 
@@ -177,7 +225,10 @@ mod tests {
         .concat();
         let found: Vec<String> = routes_of_main_table(&list)
             .iter()
-            .map(|one| format!("{}/{} {} {:?}", one.destination, one.prefix_length, one.metric, one.links))
+            .map(|one| {
+                let links: Vec<u32> = one.hops.iter().map(|hop| hop.link).collect();
+                format!("{}/{} {} {links:?}", one.destination, one.prefix_length, one.metric)
+            })
             .collect();
         assert_eq!(found, ["0.0.0.0/0 100 [2]", "10.77.2.0/24 0 [3]", "fd77::/64 0 [3]"]);
         for cut in 0..list.len() {
@@ -189,6 +240,53 @@ mod tests {
         assert_eq!(routes_of_main_table(&routes).len(), ROUTES_MAX, "link-local routes do not count");
         let one_more = route(head(2, 24, TABLE_MAIN, TYPE_UNICAST), &[(LINK, &two)]);
         assert_eq!(routes_of_main_table(&[many, one_more].concat()), []);
+    }
+
+    #[test]
+    fn route_has_its_next_hops_source_and_mtu_and_exceptions_are_none() {
+        let head = |flags: u32| {
+            let mut head = [2, 24, 0, 0, TABLE_MAIN, 3, 0, TYPE_UNICAST, 0, 0, 0, 0];
+            head[FLAGS..].copy_from_slice(&flags.to_ne_bytes());
+            head
+        };
+        let nested = |kind: u16, value: &[u8]| {
+            let length = (4 + value.len() as u16).to_ne_bytes();
+            [&length[..], &kind.to_ne_bytes()[..], value].concat()
+        };
+        let mtu = nested(METRICS_MTU, &1400_u32.to_ne_bytes());
+        let destination = [10, 77, 2, 0];
+        let one = |flags: u32| {
+            Request::new(RTM_NEWROUTE, 0, &head(flags))
+                .bytes(DESTINATION, &destination)
+                .bytes(METRICS, &mtu)
+                .bytes(PREFERRED_SOURCE, &[10, 77, 1, 4])
+                .bytes(GATEWAY, &[10, 77, 1, 1])
+                .bytes(LINK, &3_u32.to_ne_bytes())
+                .finish(0)
+        };
+        let found = routes_of_main_table(&[one(0), one(FLAG_CLONED)].concat());
+        let [route] = &found[..] else { panic!("{found:?}") };
+        let address = |text: &str| Some(text.parse::<IpAddr>().unwrap());
+        assert_eq!((route.source, route.mtu), (address("10.77.1.4"), Some(1400)));
+        assert_eq!(route.hops, [Hop { link: 3, gateway: address("10.77.1.1") }]);
+        // One hop with a next hop of the other family, and one without any.
+        let mut via = vec![10, 0];
+        via.extend([0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        let via = nested(VIA, &via);
+        let length = ((HOP_HEAD_LEN + via.len()) as u16).to_ne_bytes();
+        // Attributes end at a multiple of four bytes.
+        let first = [&length[..], &[0_u8, 0], &7_u32.to_ne_bytes(), &via[..], &[0_u8, 0]].concat();
+        let second = [&[8_u8, 0, 0, 0][..], &8_u32.to_ne_bytes()].concat();
+        let several = Request::new(RTM_NEWROUTE, 0, &head(0))
+            .bytes(DESTINATION, &destination)
+            .bytes(SEVERAL, &[first, second].concat())
+            .finish(0);
+        let found = routes_of_main_table(&several);
+        let expected = [Hop { link: 7, gateway: address("fd77::1") }, Hop { link: 8, gateway: None }];
+        assert_eq!(found.first().map(|route| &route.hops[..]), Some(&expected[..]));
+        for cut in 0..several.len() {
+            let _ = routes_of_main_table(&several[..cut]);
+        }
     }
 
     #[test]

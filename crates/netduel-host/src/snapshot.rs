@@ -243,11 +243,16 @@ fn routes(sources: &mut Sources, links: &[Link]) -> (Vec<String>, Vec<Route>) {
     let name = |index: &u32| Some(links.iter().find(|link| link.index == *index)?.name.clone());
     let mut routes = Vec::new();
     for route in routes_of_main_table(&list) {
-        routes.extend(route.links.iter().filter_map(name).map(|interface| Route {
-            destination: route.destination,
-            prefix_length: route.prefix_length,
-            interface,
-            metric: route.metric,
+        routes.extend(route.hops.iter().filter_map(|hop| {
+            Some(Route {
+                destination: route.destination,
+                prefix_length: route.prefix_length,
+                interface: name(&hop.link)?,
+                metric: route.metric,
+                gateway: hop.gateway,
+                source: route.source,
+                mtu: route.mtu,
+            })
         }));
     }
     (links_of_default(&list).iter().filter_map(name).collect(), routes)

@@ -97,6 +97,15 @@ pub struct Route {
     pub interface: String,
     /// Metric: of the routes to one destination the kernel uses that with the lowest metric.
     pub metric: u32,
+    /// Address of the next hop; absent for a network that the interface is connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<IpAddr>,
+    /// Source address that the route states; absent where the kernel takes one of the interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<IpAddr>,
+    /// MTU that the route states, bytes; absent where that of the interface applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
 }
 
 /// Firewall and connection tracking of a network stack.
@@ -220,6 +229,9 @@ mod tests {
             prefix_length,
             interface: interface.to_owned(),
             metric,
+            gateway: None,
+            source: None,
+            mtu: None,
         };
         let host = HostSnapshot {
             routes: vec![

@@ -256,6 +256,9 @@ fn route(destination: &str, prefix_length: u8, interface: &str, metric: u32) -> 
         prefix_length,
         interface: interface.to_owned(),
         metric,
+        gateway: None,
+        source: None,
+        mtu: None,
     }
 }
 

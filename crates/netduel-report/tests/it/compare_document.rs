@@ -164,6 +164,9 @@ fn facts_that_an_earlier_version_did_not_read_are_no_differences() {
             prefix_length: 24,
             interface: smt.to_owned(),
             metric: 0,
+            gateway: None,
+            source: None,
+            mtu: None,
         }];
         run
     };

@@ -132,10 +132,21 @@ fn of_processor(processor: &Processor, add: &mut impl FnMut(Aspect, &str, Option
     add(Aspect::Machine, "isolated cores", Some(cores_of(isolated)));
 }
 
-/// `10.1.2.0/24 by eth1, metric 100`.
+/// `10.1.2.0/24 by eth1 via 10.1.1.1, metric 100`.
 fn route(route: &Route) -> String {
-    let Route { destination, prefix_length, interface, metric } = route;
-    format!("{destination}/{prefix_length} by {interface}, metric {metric}")
+    let Route {
+        destination,
+        prefix_length,
+        interface,
+        metric,
+        gateway,
+        // An address of the host, which can differ at each start of a machine.
+        source: _,
+        mtu,
+    } = route;
+    let gateway = gateway.map(|gateway| format!(" via {gateway}")).unwrap_or_default();
+    let mtu = mtu.map(|mtu| format!(", MTU {mtu}")).unwrap_or_default();
+    format!("{destination}/{prefix_length} by {interface}{gateway}, metric {metric}{mtu}")
 }
 
 fn node(node: &NumaNode) -> String {
