@@ -10,6 +10,10 @@ use netduel_model::workload::Role;
 const NO_SETTINGS: [&str; 2] =
     ["net.ipv4.tcp_available_congestion_control", "net.netfilter.nf_conntrack_count"];
 
+/// Kinds of interfaces whose members have nothing to do with each other: the datapath of Open vSwitch has the ports of all its bridges
+/// below it, and a VRF is a routing table. A member that carries the test is named by the plan, or has one of its addresses.
+const GROUPS: [&str; 2] = ["openvswitch", "vrf"];
+
 /// Settings of a host that bear on results and differ from those at the start of the run, each as `MTU of eth0 is 1300 instead of 1500`.
 pub(super) fn changes(
     plan: &ResolvedPlan,
@@ -75,7 +79,7 @@ pub(super) fn moved(
         let master = |interface: &Interface| interface.master.clone().unwrap_or_else(|| "none".to_owned());
         note(&mut changes, &format!("interface above {name}"), Some(master(old)), Some(master(new)));
     }
-    for new in now.interfaces.iter().filter(|new| is_way(new, now)) {
+    for new in now.interfaces.iter().filter(|new| is_way(new, now) && !is_in_group(new, now)) {
         let Some(master) = new.master.as_deref().filter(|master| used.contains(*master)) else { continue };
         let mut known = then.interfaces.iter().filter_map(|old| same_device(old, then, now));
         if !known.any(|known| known.name == new.name) {
@@ -108,11 +112,20 @@ fn same_device<'a>(old: &Interface, then: &HostSnapshot, now: &'a HostSnapshot) 
     renamed.iter().find(has_its_place).or_else(by_address).copied()
 }
 
-/// Whether bytes of the test can go through an interface. The ports of a bridge that are software are those of containers and VMs.
+/// Whether bytes of the test can go through an interface. The ports of a switch that are software are those of containers and VMs.
 fn is_way(interface: &Interface, host: &HostSnapshot) -> bool {
-    let is_bridge = |above: &&Interface| above.kind.as_deref() == Some("bridge");
-    let mut bridges = host.interfaces.iter().filter(is_bridge);
-    interface.kind.is_none() || !bridges.any(|bridge| interface.master.as_ref() == Some(&bridge.name))
+    interface.kind.is_none() || !matches!(kind_above(interface, host), Some("bridge" | "openvswitch"))
+}
+
+/// Whether an interface is a member of one whose members have nothing to do with each other.
+fn is_in_group(interface: &Interface, host: &HostSnapshot) -> bool {
+    kind_above(interface, host).is_some_and(|kind| GROUPS.contains(&kind))
+}
+
+/// The kind of the interface above one; `None` without one, and where that is hardware.
+fn kind_above<'h>(interface: &Interface, host: &'h HostSnapshot) -> Option<&'h str> {
+    let master = interface.master.as_ref()?;
+    host.interfaces.iter().find(|above| above.name == *master)?.kind.as_deref()
 }
 
 /// A number of cores; 0 is not known.
@@ -131,7 +144,7 @@ fn used<'a>(plan: &'a ResolvedPlan, host: &HostName, then: &'a HostSnapshot) -> 
 }
 
 /// The interfaces that the plan uses on a host as far as they are known: those that it names, those with its addresses, and where it names
-/// none those of default routes; and what is above and below them.
+/// none those of default routes; and what is above and below them, except other members of [`GROUPS`].
 fn known_to_be_used<'a>(
     plan: &'a ResolvedPlan,
     host: &HostName,
@@ -160,7 +173,9 @@ fn known_to_be_used<'a>(
         .filter_map(|interface| interface.master.as_deref())
         .collect();
     used.extend(above);
-    let is_below = |interface: &&Interface| interface.master.as_deref().is_some_and(|it| used.contains(it));
+    let is_below = |interface: &&Interface| {
+        interface.master.as_deref().is_some_and(|it| used.contains(it)) && !is_in_group(interface, then)
+    };
     let below: Vec<&str> =
         then.interfaces.iter().filter(is_below).map(|interface| interface.name.as_str()).collect();
     used.extend(below);

@@ -198,6 +198,25 @@ fn interface_of_the_path_that_is_gone_new_down_or_elsewhere_is_a_change() {
 }
 
 #[test]
+fn other_members_of_a_vrf_or_of_open_vswitch_are_not_used() {
+    let host = HostName::new("a").unwrap();
+    for kind in GROUPS {
+        let mut then = snapshot();
+        let above = Some("above".to_owned());
+        then.interfaces[0].master.clone_from(&above);
+        then.interfaces.push(Interface { kind: Some(kind.to_owned()), ..interface("above") });
+        then.interfaces.push(Interface { master: above.clone(), ..interface("eth7") });
+        let mut now = then.clone();
+        now.interfaces.pop();
+        now.interfaces.push(Interface { master: above.clone(), ..interface("eth8") });
+        assert!(moved(&plan(), &host, &then, &now).is_empty(), "{kind}");
+        assert!(!known_to_be_used(&plan(), &host, &then).contains("eth7"), "{kind}");
+        now.interfaces[0].master = None;
+        assert_eq!(moved(&plan(), &host, &then, &now), ["interface above eth0 is none instead of above"]);
+    }
+}
+
+#[test]
 fn device_that_comes_back_with_another_name_is_the_same() {
     let mut then = snapshot();
     then.interfaces[1].device.bus_address = Some("0001:00:02.0".to_owned());
