@@ -138,7 +138,7 @@ impl Work for Script {
             let message = "the script refuses to describe".to_owned();
             return Err(WorkError { kind: FailureKind::Environment, message });
         }
-        let sack = if is_from("sack-off-from=") { "0" } else { sack };
+        let sack = if is_from("sack-off-from=") && !is_from("sack-on-from=") { "0" } else { sack };
         let has_vf = !is_from("vf-gone-from=") || is_from("vf-back-from=");
         let vf = Interface { name: "vf".to_owned(), master: Some("eth0".to_owned()), ..Interface::default() };
         let sysctls = [("net.ipv4.tcp_sack".to_owned(), sack.to_owned())].into();

@@ -1,15 +1,17 @@
 //! The blocks of a run: which of them a resumed run repeats, and whether the hosts had the settings of its start at the end of each. It runs no
 //! trial itself. The rules are in docs/design/0006-control.md.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::attempts;
 use netduel_model::event::Event;
 use netduel_model::failover::RETURN_DEADLINE_NS;
 use netduel_model::ids::HostName;
+use netduel_model::plan::TreatmentAction;
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::units::Nanos;
+use netduel_model::workload::Role;
 
 use super::conditions;
 use super::conductor::{Conductor, traffic_ns};
@@ -19,10 +21,13 @@ use super::surroundings::StoreProblem;
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent};
 use crate::schedule;
 
-/// Time between two looks at a host where an interface is missing: the command that brings it back may not wait for it.
+/// Time between two looks at a host that differs: the command that brings an interface back may not wait for it, and its settings follow.
 const LOOK_INTERVAL: Nanos = Nanos(1_000_000_000);
-/// Looks until a missing interface counts.
+/// Looks until a difference counts where an interface of the path moved: a NIC negotiates its link for seconds, and then follow LACP, the
+/// rules of udev and the routes of a DHCP client.
 const LOOKS: u64 = RETURN_DEADLINE_NS / LOOK_INTERVAL.0;
+/// Looks until a difference counts elsewhere: a command can return before its effect, but without a movement nothing else sets a value back.
+const LOOKS_WITHOUT_MOVEMENT: u64 = 3;
 
 /// The blocks that were begun before a run was resumed, each with the number of its next attempt; `None` for a complete one.
 #[derive(Debug)]
@@ -128,7 +133,8 @@ impl Conductor<'_> {
             // Without agents there is nothing to compare, so the trial would complete the block.
             return Ok(outcome);
         }
-        let error = match self.compare_with_start() {
+        let moving = self.moving_hosts(&trial);
+        let error = match self.compare_with_start(&moving) {
             Ok(()) => {
                 self.keep(trial)?;
                 return Ok(outcome);
@@ -145,29 +151,50 @@ impl Conductor<'_> {
     }
 
     /// Compares the hosts with their descriptions at the start of this process. An agent that is lost meanwhile is restarted. A quick test is
-    /// one trial; its reader sees when it ran.
-    fn compare_with_start(&mut self) -> Result<(), TrialError> {
+    /// one trial; its reader sees when it ran. `moving`: as of [`Self::moving_hosts`].
+    fn compare_with_start(&mut self, moving: &BTreeSet<HostName>) -> Result<(), TrialError> {
         if !self.policy.locks_hosts() {
             return Ok(());
         }
         loop {
-            match self.compare_hosts() {
+            match self.compare_hosts(moving) {
                 Err(error @ TrialError::Lost { .. }) => self.restart_lost_agents(error)?,
                 other => return other,
             }
         }
     }
 
+    /// The hosts on which a link of the path changed in the block of this trial: while traffic ran, or by a treatment that takes an interface away.
+    fn moving_hosts(&self, last: &Trial) -> BTreeSet<HostName> {
+        let plan = self.hosts.plan;
+        let block = last.slot.block;
+        let mut moving = BTreeSet::new();
+        for trial in self.trials.iter().filter(|trial| trial.slot.block == block).chain([last]) {
+            let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
+            let arm = plan.arm_in(arm, block);
+            for role in [Role::Client, Role::Server] {
+                let has_event = trial
+                    .end(role)
+                    .is_some_and(|end| !end.observation.link_events_on_path(arm.expected(role)).is_empty());
+                let takes_away = |action: &TreatmentAction| {
+                    matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
+                };
+                if has_event || arm.agent_treatments(role).iter().any(takes_away) {
+                    moving.insert(arm.pair.host(role).clone());
+                }
+            }
+        }
+        moving
+    }
+
     /// Compares every host, except those without an agent, because the run ends with its loss, and those on a machine with a change of the run
     /// that could not be undone, because their arms are dropped.
-    fn compare_hosts(&mut self) -> Result<(), TrialError> {
-        let can_be_compared =
-            |host: &HostName| self.hosts.is_running(host) && self.unrestored_beside(host).is_none();
-        let hosts = self.snapshots.iter().filter(|(host, _)| can_be_compared(host));
-        let hosts: Vec<(HostName, HostSnapshot)> =
-            hosts.map(|(host, then)| (host.clone(), then.clone())).collect();
-        for (host, then) in &hosts {
-            self.compare_host(host, then)?;
+    fn compare_hosts(&mut self, moving: &BTreeSet<HostName>) -> Result<(), TrialError> {
+        let then = self.snapshots.clone();
+        for host in then.keys() {
+            if self.hosts.is_running(host) && self.unrestored_beside(host).is_none() {
+                self.compare_host(host, &then, moving.contains(host))?;
+            }
         }
         Ok(())
     }
@@ -180,36 +207,41 @@ impl Conductor<'_> {
     ) -> Result<(), TrialError> {
         let plan = self.hosts.plan;
         for (host, now) in now {
-            let Some(then) = then.get(host) else { continue };
-            let is_same = conditions::changes(plan, host, then, now).is_empty()
-                && conditions::moved(plan, host, then, now).is_empty();
-            if !is_same {
+            if !conditions::differences(plan, host, then, now).all.is_empty() {
                 // A guard may have been restoring the host when it was described. The lock waits for it.
-                self.compare_host(host, then)?;
+                self.compare_host(host, then, false)?;
             }
         }
         Ok(())
     }
 
-    /// Describes a host again and compares it with an earlier description.
-    fn compare_host(&mut self, host: &HostName, then: &HostSnapshot) -> Result<(), TrialError> {
+    /// Describes a host again and compares it with its earlier description among all of those. A difference counts when the last look shows it.
+    fn compare_host(
+        &mut self,
+        host: &HostName,
+        then: &BTreeMap<HostName, HostSnapshot>,
+        has_moved: bool,
+    ) -> Result<(), TrialError> {
         let plan = self.hosts.plan;
         let request = ToAgent::Describe { without_metadata: true };
-        for look in 1..=LOOKS {
+        let mut looks = if has_moved { LOOKS } else { LOOKS_WITHOUT_MOVEMENT };
+        let mut look = 1;
+        loop {
             let answer = self.hosts.ask_despite_other_losses(host, &request, DESCRIBE_TIMEOUT_NS)?;
             let now = self.hosts.described(host, answer)?;
-            let mut changes = conditions::moved(plan, host, then, &now);
-            if !changes.is_empty() && look < LOOKS {
-                self.hosts.clock.wait(LOOK_INTERVAL);
-                continue;
-            }
-            changes.extend(conditions::changes(plan, host, then, &now));
-            if changes.is_empty() {
+            let differences = conditions::differences(plan, host, then, &now);
+            if differences.all.is_empty() {
                 return Ok(());
             }
-            let (host, changes) = (host.clone(), changes.join(", "));
-            return Err(RunError::HostChanged { host, changes }.into());
+            if differences.has_movement {
+                looks = LOOKS;
+            }
+            if look >= looks {
+                let (host, changes) = (host.clone(), differences.all.join(", "));
+                return Err(RunError::HostChanged { host, changes }.into());
+            }
+            look += 1;
+            self.hosts.clock.wait(LOOK_INTERVAL);
         }
-        Ok(())
     }
 }

@@ -14,13 +14,35 @@ const NO_SETTINGS: [&str; 2] =
 /// below it, and a VRF is a routing table. A member that carries the test is named by the plan, or has one of its addresses.
 const GROUPS: [&str; 2] = ["openvswitch", "vrf"];
 
-/// Settings of a host that bear on results and differ from those at the start of the run, each as `MTU of eth0 is 1300 instead of 1500`.
-pub(super) fn changes(
+/// How a host differs from its description at the start of the run.
+#[derive(Debug, Default)]
+pub(super) struct Differences {
+    /// Each with both values; interfaces before settings.
+    pub(super) all: Vec<String>,
+    /// Whether an interface of the path was added anew, or one differs: what follows it, such as the settings that udev makes, can
+    /// still come.
+    pub(super) has_movement: bool,
+}
+
+/// How a host of the plan differs from its description among those at the start of the run.
+pub(super) fn differences(
     plan: &ResolvedPlan,
     host: &HostName,
-    then: &HostSnapshot,
+    hosts: &BTreeMap<HostName, HostSnapshot>,
     now: &HostSnapshot,
-) -> Vec<String> {
+) -> Differences {
+    let Some(then) = hosts.get(host) else { return Differences::default() };
+    let mut all = moved(plan, host, then, now);
+    let used = known_to_be_used(plan, host, then);
+    let is_new = |old: &Interface| same_device(old, then, now).is_some_and(|new| new.index != old.index);
+    let mut of_path = then.interfaces.iter().filter(|interface| used.contains(interface.name.as_str()));
+    let has_movement = !all.is_empty() || of_path.any(is_new);
+    all.extend(changes(plan, host, then, now));
+    Differences { all, has_movement }
+}
+
+/// Settings of a host that bear on results and differ from those at the start of the run, each as `MTU of eth0 is 1300 instead of 1500`.
+fn changes(plan: &ResolvedPlan, host: &HostName, then: &HostSnapshot, now: &HostSnapshot) -> Vec<String> {
     let mut changes = Vec::new();
     let governor = |host: &HostSnapshot| host.processor.as_ref()?.governor.clone();
     let huge_pages = |host: &HostSnapshot| host.kernel_settings.as_ref()?.transparent_huge_pages.clone();
@@ -53,15 +75,10 @@ pub(super) fn changes(
     changes
 }
 
-/// Interfaces that the plan uses and that are gone, set down or below another one, and interfaces that were added below them: each can
-/// move the bytes to another path. Empty where interfaces may come and go: none is known to be used, or the provider's treatments add and
-/// remove virtual functions, whose path is verified when they do.
-pub(super) fn moved(
-    plan: &ResolvedPlan,
-    host: &HostName,
-    then: &HostSnapshot,
-    now: &HostSnapshot,
-) -> Vec<String> {
+/// Interfaces that the plan uses and that are gone, set down or below another one, and interfaces that were added below
+/// them: each can move the bytes to another path. Empty where interfaces may come and go: none is known to be used, or the provider's
+/// treatments add and remove virtual functions, whose path is verified when they do.
+fn moved(plan: &ResolvedPlan, host: &HostName, then: &HostSnapshot, now: &HostSnapshot) -> Vec<String> {
     let mut changes = Vec::new();
     if plan.has_provider_treatments() {
         return changes;

@@ -147,6 +147,28 @@ fn virtual_function_that_is_gone_after_a_block_ends_the_run_unless_it_comes_back
 }
 
 #[test]
+fn setting_that_returns_while_the_host_is_compared_does_not_end_the_run() {
+    let off = changed_in(1);
+    let on = |looks: u32| format!("sack-on-from={}", OF_THE_START + 1 + looks);
+    // It is back at the third look, which is the last one where nothing moved.
+    let mut script = Script::default().host("b", &[off.as_str(), on(2).as_str()]);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
+    assert!(script.stored.iter().all(Trial::is_valid), "{:?}", reasons(&script.stored));
+    let mut late = Script::default().host("b", &[off.as_str(), on(3).as_str()]);
+    let text = run(&plan(FOUR_TRIALS), &mut late).unwrap_err().to_string();
+    assert!(text.contains("net.ipv4.tcp_sack is 0 instead of 1"), "{text}");
+
+    // A virtual function comes back, and the setting follows.
+    let gone = format!("vf-gone-from={}", OF_THE_START + 1);
+    let back = format!("vf-back-from={}", OF_THE_START + 4);
+    let follows = on(6);
+    let words = [off.as_str(), follows.as_str(), gone.as_str(), back.as_str()];
+    let mut script = Script::default().host("b", &words);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
+    assert!(script.stored.iter().all(Trial::is_valid), "{:?}", reasons(&script.stored));
+}
+
+#[test]
 fn block_after_the_largest_attempt_has_no_number() {
     let mut whole = Script::default();
     run(&plan(FOUR_TRIALS), &mut whole).unwrap();

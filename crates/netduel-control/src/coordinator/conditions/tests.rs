@@ -198,6 +198,20 @@ fn interface_of_the_path_that_is_gone_new_down_or_elsewhere_is_a_change() {
 }
 
 #[test]
+fn interface_that_was_added_anew_is_a_movement_and_a_setting_is_none() {
+    let host = HostName::new("a").unwrap();
+    let then = BTreeMap::from([(host.clone(), snapshot())]);
+    let of = |change: fn(&mut HostSnapshot)| {
+        let mut now = snapshot();
+        change(&mut now);
+        differences(&plan(), &host, &then, &now).has_movement
+    };
+    assert!(!of(|now| now.interfaces[1].mtu = Some(1400)));
+    assert!(of(|now| now.interfaces[1].index = 9));
+    assert!(!of(|now| now.interfaces[2].index = 9), "the plan does not use it");
+}
+
+#[test]
 fn other_members_of_a_vrf_or_of_open_vswitch_are_not_used() {
     let host = HostName::new("a").unwrap();
     for kind in GROUPS {
