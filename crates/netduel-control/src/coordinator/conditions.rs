@@ -1,4 +1,6 @@
 //! Whether the hosts of a run still have the settings of its start, after each block and when it is resumed. It reads descriptions only.
+mod routes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::HostName;
@@ -17,9 +19,9 @@ const GROUPS: [&str; 2] = ["openvswitch", "vrf"];
 /// How a host differs from its description at the start of the run.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
-    /// Each with both values; interfaces before settings.
+    /// Each with both values; interfaces and routes before settings.
     pub(super) all: Vec<String>,
-    /// Whether an interface of the path was added anew, or one differs: what follows it, such as the settings that udev makes, can
+    /// Whether an interface of the path was added anew, or it or a route differs: what follows it, such as the settings that udev makes, can
     /// still come.
     pub(super) has_movement: bool,
 }
@@ -33,6 +35,7 @@ pub(super) fn differences(
 ) -> Differences {
     let Some(then) = hosts.get(host) else { return Differences::default() };
     let mut all = moved(plan, host, then, now);
+    all.extend(routes::changed(plan, host, hosts, now));
     let used = known_to_be_used(plan, host, then);
     let is_new = |old: &Interface| same_device(old, then, now).is_some_and(|new| new.index != old.index);
     let mut of_path = then.interfaces.iter().filter(|interface| used.contains(interface.name.as_str()));
@@ -75,7 +78,7 @@ fn changes(plan: &ResolvedPlan, host: &HostName, then: &HostSnapshot, now: &Host
     changes
 }
 
-/// Interfaces that the plan uses and that are gone, set down or below another one, and interfaces that were added below
+/// Interfaces that the plan uses and that are gone, set down, without carrier or below another one, and interfaces that were added below
 /// them: each can move the bytes to another path. Empty where interfaces may come and go: none is known to be used, or the provider's
 /// treatments add and remove virtual functions, whose path is verified when they do.
 fn moved(plan: &ResolvedPlan, host: &HostName, then: &HostSnapshot, now: &HostSnapshot) -> Vec<String> {
@@ -93,6 +96,12 @@ fn moved(plan: &ResolvedPlan, host: &HostName, then: &HostSnapshot, now: &HostSn
         };
         let state = |is_up: bool| if is_up { "up" } else { "down" };
         note(&mut changes, name, Some(state(old.up)), Some(state(new.up)));
+        // An interface that is down has no carrier either.
+        if old.up == new.up {
+            let word = |is_on: bool| if is_on { "on" } else { "off" };
+            let carrier = |interface: &Interface| interface.carrier.map(word);
+            note(&mut changes, &format!("carrier of {name}"), carrier(old), carrier(new));
+        }
         let master = |interface: &Interface| interface.master.clone().unwrap_or_else(|| "none".to_owned());
         note(&mut changes, &format!("interface above {name}"), Some(master(old)), Some(master(new)));
     }

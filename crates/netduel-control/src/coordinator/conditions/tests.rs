@@ -1,8 +1,10 @@
-//! Hosts whose settings or interfaces differ from those at the start.
+//! Hosts whose settings, interfaces or routes differ from those at the start.
+use std::net::IpAddr;
+
 use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Treatment, TreatmentAction, parse};
 use netduel_model::snapshot::{
-    Channels, Coalescing, KernelSettings, Processor, QueueInterrupt, ReceiveSteering, Rings,
+    Channels, Coalescing, KernelSettings, Processor, QueueInterrupt, ReceiveSteering, Rings, Route,
 };
 
 use super::*;
@@ -198,6 +200,24 @@ fn interface_of_the_path_that_is_gone_new_down_or_elsewhere_is_a_change() {
 }
 
 #[test]
+fn lost_carrier_of_an_interface_of_the_path_is_a_movement() {
+    let host = HostName::new("a").unwrap();
+    let mut then = snapshot();
+    for interface in &mut then.interfaces {
+        (interface.up, interface.carrier) = (true, Some(true));
+    }
+    let mut now = then.clone();
+    now.interfaces[0].carrier = Some(false);
+    // The plan does not use it.
+    now.interfaces[2].carrier = Some(false);
+    // It is down, so it has no carrier.
+    (now.interfaces[1].up, now.interfaces[1].carrier) = (false, Some(false));
+    let expected = ["carrier of eth0 is off instead of on", "vf is down instead of up"];
+    let differences = differences(&plan(), &host, &BTreeMap::from([(host.clone(), then)]), &now);
+    assert_eq!((&differences.all[..], differences.has_movement), (&expected.map(str::to_owned)[..], true));
+}
+
+#[test]
 fn interface_that_was_added_anew_is_a_movement_and_a_setting_is_none() {
     let host = HostName::new("a").unwrap();
     let then = BTreeMap::from([(host.clone(), snapshot())]);
@@ -228,6 +248,107 @@ fn other_members_of_a_vrf_or_of_open_vswitch_are_not_used() {
         now.interfaces[0].master = None;
         assert_eq!(moved(&plan(), &host, &then, &now), ["interface above eth0 is none instead of above"]);
     }
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// The network of the plan's addresses, on `eth0`, and a default route.
+fn routes_by_eth0() -> Vec<Route> {
+    let network = Route {
+        destination: address("10.0.0.0"),
+        prefix_length: 24,
+        interface: "eth0".to_owned(),
+        metric: 100,
+        gateway: None,
+        source: None,
+        mtu: None,
+    };
+    let gateway = Some(address("10.0.0.254"));
+    let default = Route { destination: address("0.0.0.0"), prefix_length: 0, gateway, ..network.clone() };
+    vec![network, default]
+}
+
+fn rerouted_by(change: impl FnOnce(&mut HostSnapshot)) -> Vec<String> {
+    let host = HostName::new("a").unwrap();
+    let then = HostSnapshot { routes: routes_by_eth0(), ..snapshot() };
+    let mut now = then.clone();
+    change(&mut now);
+    routes::changed(&plan(), &host, &BTreeMap::from([(host.clone(), then)]), &now)
+}
+
+#[test]
+fn other_next_hop_to_the_other_end_is_named() {
+    let changed = |is: &str| [format!("route to 10.0.0.2 is {is} instead of by eth0")];
+    let tunnel = |now: &mut HostSnapshot| {
+        let gateway = Some(address("10.9.0.1"));
+        let own = now.routes[0].clone();
+        let (destination, interface) = (address("10.0.0.2"), "wg0".to_owned());
+        now.routes.push(Route { destination, prefix_length: 32, interface, gateway, ..own });
+    };
+    assert_eq!(rerouted_by(tunnel), changed("by wg0 via 10.9.0.1"));
+    assert_eq!(rerouted_by(|now| drop(now.routes.remove(0))), changed("by eth0 via 10.0.0.254"));
+    assert_eq!(rerouted_by(|now| now.routes[0].mtu = Some(1400)), changed("by eth0 with MTU 1400"));
+    let source = Some(address("10.0.0.9"));
+    assert_eq!(rerouted_by(|now| now.routes[0].source = source), changed("by eth0 from 10.0.0.9"));
+    let two = rerouted_by(|now| {
+        let own = now.routes[0].clone();
+        now.routes.push(Route { interface: "eth1".to_owned(), ..own });
+    });
+    assert_eq!(two, changed("by eth0 and by eth1"));
+    assert!(rerouted_by(|now| now.routes.clear()).is_empty(), "the list may have failed");
+}
+
+#[test]
+fn route_that_traffic_does_not_take_or_that_leads_the_same_way_may_change() {
+    let unchanged: [fn(&mut HostSnapshot); 5] = [
+        |_| (),
+        |now| now.routes[0].metric = 20_100,
+        // The kernel writes it after a change of the MTU that was undone.
+        |now| now.routes[0].mtu = Some(1500),
+        |now| now.routes[1].gateway = None,
+        |now| {
+            let destination = address("172.17.0.0");
+            let own = now.routes[0].clone();
+            now.routes.push(Route { destination, interface: "docker0".to_owned(), ..own });
+        },
+    ];
+    for change in unchanged {
+        assert_eq!(rerouted_by(change), [""; 0]);
+    }
+    // A device that came back with another name.
+    let renamed = rerouted_by(|now| {
+        now.interfaces[0].name = "eth9".to_owned();
+        for route in &mut now.routes {
+            route.interface = "eth9".to_owned();
+        }
+    });
+    assert_eq!(renamed, ["route to 10.0.0.2 is by eth9 instead of by eth0"], "nothing identifies it");
+    let host = HostName::new("a").unwrap();
+    let mut then = HostSnapshot { routes: routes_by_eth0(), ..snapshot() };
+    then.interfaces[0].mac = Some("02:00:00:00:00:01".to_owned());
+    let mut now = then.clone();
+    now.interfaces[0].name = "eth9".to_owned();
+    for route in &mut now.routes {
+        route.interface = "eth9".to_owned();
+    }
+    assert!(routes::changed(&plan(), &host, &BTreeMap::from([(host.clone(), then)]), &now).is_empty());
+}
+
+#[test]
+fn server_is_compared_by_the_addresses_of_its_client() {
+    let mut plan = plan();
+    let (client, server) = (HostName::new("a").unwrap(), HostName::new("b").unwrap());
+    plan.hosts.get_mut(&client).unwrap().addresses.clear();
+    let of_client = HostSnapshot { default_routes: vec!["eth0".to_owned()], ..snapshot() };
+    let mut of_server = HostSnapshot { routes: routes_by_eth0(), ..snapshot() };
+    of_server.interfaces[0].addresses = vec![address("10.0.0.2")];
+    let mut now = of_server.clone();
+    now.routes[0].interface = "eth1".to_owned();
+    let then = BTreeMap::from([(client, of_client), (server.clone(), of_server)]);
+    let expected = ["route to 10.0.0.1 is by eth1 instead of by eth0"];
+    assert_eq!(routes::changed(&plan, &server, &then, &now), expected);
 }
 
 #[test]
