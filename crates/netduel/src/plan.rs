@@ -35,10 +35,10 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
     match command {
         PlanCommand::Schema => print_json(&netduel_model::plan::schema()),
         PlanCommand::Check { plan, overrides, permissions, bed, json } => {
-            let (_, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
+            let (text, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
             let bed = bed.as_deref().map(read_bed).transpose()?;
             if let Some(bed) = &bed {
-                check_fit(plan, &resolved, &RunBed::planned(bed))?;
+                check_fit(plan, &text, &resolved, &RunBed::planned(bed))?;
             }
             if json.json {
                 return print_json(&CheckedPlan::of(
@@ -126,7 +126,7 @@ fn contents(plan: &ResolvedPlan) -> String {
     text
 }
 
-/// The VMs and networks that a plan uses, and what is not known of them before a run; empty for a plan without a bed.
+/// The VMs, networks and type of bed that a plan uses, and what is not known of them before a run; empty for a plan without a bed.
 fn on_bed(plan: &ResolvedPlan, bed: Option<&Bed>) -> String {
     let mut networks: Vec<BedNetwork> = plan.arms.iter().filter_map(|arm| arm.network).collect();
     networks.sort_unstable();
@@ -136,12 +136,13 @@ fn on_bed(plan: &ResolvedPlan, bed: Option<&Bed>) -> String {
     if vms.is_empty() {
         return String::new();
     }
+    let kind = plan.bed_type.map(|kind| format!(" of a bed of type {kind}")).unwrap_or_default();
     let known = match bed {
         Some(bed) => format!("the bed {} has them", bed.name),
         None => "whether a bed has them is not known without --bed BED.toml".to_owned(),
     };
     format!(
-        "  bed        {} in {}; {known}; addresses and the path that carries the bytes are known when `netduel azure run` runs the plan\n",
+        "  bed        {} in {}{kind}; {known}; addresses and the path that carries the bytes are known when `netduel azure run` runs the plan\n",
         vms.join(", "),
         networks.join(", ")
     )

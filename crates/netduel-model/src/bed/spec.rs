@@ -1,11 +1,14 @@
 //! A bed as it is written in TOML: its keys and words. Types are checked when it is read, sense by `check`.
 //!
 //! The doc comments are the descriptions in the JSON Schema and in the guide: they speak to the bed's author.
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::shape::shape;
 use crate::plan::value::choices;
+use crate::word::word;
 
 shape! {
     /// A netduel bed: VMs on Azure that `netduel azure up` deploys and `netduel azure down` deletes.
@@ -77,6 +80,12 @@ impl BedType {
     /// Whether it has an empty proximity placement group, into which the treatment `azure-placement` moves VMs.
     pub fn has_spare_proximity_group(self) -> bool {
         self == Self::Toggle
+    }
+}
+
+impl fmt::Display for BedType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(word(self))
     }
 }
 

@@ -1,11 +1,26 @@
 //! Why a plan does not fit a bed, in words. Nothing is judged here.
 use crate::bed::network::BedNetwork;
+use crate::bed::spec::BedType;
 use crate::ids::{ArmName, HostName};
+use crate::plan::problem::key_path;
 use crate::workload::Family;
 
 /// Why a plan does not fit a bed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BedFault {
+    /// The plan is for another type of bed.
+    #[error(
+        "bed_type is \"{wanted}\", and the bed {bed} is of type \"{found}\"; choose a bed with type = \"{wanted}\" in its file, as \
+         beds/{wanted}.toml has"
+    )]
+    OtherType {
+        /// The type of the plan.
+        wanted: BedType,
+        /// The bed.
+        bed: String,
+        /// Its type.
+        found: BedType,
+    },
     /// The bed has no such VM.
     #[error("hosts.{host}.bed is \"{vm}\", and the bed {bed} has {known}")]
     NoVm {
@@ -145,4 +160,15 @@ pub enum BedFault {
         /// The arm.
         arm: ArmName,
     },
+}
+
+impl BedFault {
+    /// The key of the plan that the bed contradicts; `None` where several keys of an arm do.
+    pub fn key(&self) -> Option<String> {
+        match self {
+            Self::OtherType { .. } => Some("bed_type".to_owned()),
+            Self::NoVm { host, .. } => Some(key_path(&key_path("hosts", host.as_str()), "bed")),
+            _ => None,
+        }
+    }
 }

@@ -85,6 +85,14 @@ pub fn text_of(spec: &PlanSpec) -> Option<String> {
     toml::Table::try_from(spec).ok().and_then(|table| toml::to_string(&table).ok())
 }
 
+/// The line of a key in the text of a plan, from 1; `None` when it is not written. A problem that is found after the plan was read, as a
+/// [`BedFault`], is shown with it.
+pub fn line_of(text: &str, key: &str) -> Option<usize> {
+    let mut problems = Problems::new(text);
+    shape::read_text::<PlanSpec>(text, &mut problems)?;
+    problems.line_of(key)
+}
+
 fn judged(
     spec: &PlanSpec,
     permissions: Permissions,
@@ -119,6 +127,14 @@ mod tests {
             count += 1;
         }
         assert!(count > 10, "{count}");
+    }
+
+    #[test]
+    fn key_of_a_plan_has_the_line_on_which_it_stands() {
+        let text = "name = \"x\"\nbed_type = \"toggle\"\n[hosts.client]\nsudo = false\nbed = \"vm1\"\n";
+        let keys = ["bed_type", "hosts.client.bed", "hosts.server.bed"];
+        assert_eq!(keys.map(|key| line_of(text, key)), [Some(2), Some(5), None]);
+        assert_eq!(line_of("name =", "name"), None);
     }
 
     #[test]

@@ -42,12 +42,17 @@ impl ResolvedPlan {
         self.arms.iter().flat_map(of_arm).collect()
     }
 
-    /// Whether the VMs, networks and proximity placement group of a plan are those of a bed. Addresses are not looked at: a bed that is not
-    /// deployed has none.
+    /// Whether a bed has the type, VMs, networks and proximity placement group of a plan. Addresses are not looked at: a bed that is not deployed
+    /// has none.
     ///
     /// # Errors
-    /// Every [`BedFault`] that was found.
+    /// Every [`BedFault`] that was found; of a bed of another type this one, from which the others follow.
     pub fn fits_bed(&self, bed: &RunBed) -> Result<(), Vec<BedFault>> {
+        if let (Some(wanted), Some(found)) = (self.bed_type, bed.kind)
+            && wanted != found
+        {
+            return Err(vec![BedFault::OtherType { wanted, bed: bed.name.clone(), found }]);
+        }
         let mut faults: Vec<BedFault> = Vec::new();
         for (host, vm) in self.vms().filter(|(_, vm)| bed.vm(vm).is_none()) {
             let known = listed(bed.vms.iter().map(|vm| vm.name.as_str()));
@@ -315,6 +320,28 @@ mod tests {
             |arm: usize| plan.server_address(&plan.arms[arm], Family::Ipv4).map(|at| at.to_string());
         assert_eq!([reached(0), reached(1)], [Some("10.77.1.5".to_owned()), Some("10.77.2.5".to_owned())]);
         assert!(plan.hosts.values().all(|host| host.launch.uses_network()));
+    }
+
+    #[test]
+    fn bed_of_another_type_is_refused_by_its_type_alone() {
+        let of = |kind| RunBed { kind, ..bed() };
+        let any = plan(NETWORKS, "");
+        let toggle = ResolvedPlan { bed_type: Some(BedType::Toggle), ..any.clone() };
+        for kind in BedType::ALL.map(Some).into_iter().chain([None]) {
+            assert_eq!(any.fits_bed(&of(kind)), Ok(()), "{kind:?}");
+            let fits = matches!(kind, None | Some(BedType::Toggle));
+            assert_eq!(toggle.fits_bed(&of(kind)).is_ok(), fits, "{kind:?}");
+        }
+        // A bed without the VMs of the plan is refused for its type, too.
+        let other = RunBed { vms: Vec::new(), ..of(Some(BedType::HotAdd)) };
+        let faults = toggle.on_bed(&other).expect_err("it is of another type");
+        let [fault] = faults.as_slice() else { panic!("{faults:?}") };
+        assert_eq!(fault.key().as_deref(), Some("bed_type"));
+        assert_eq!(
+            fault.to_string(),
+            "bed_type is \"toggle\", and the bed x is of type \"hot-add\"; choose a bed with type = \"toggle\" in its file, as \
+             beds/toggle.toml has"
+        );
     }
 
     #[test]

@@ -157,6 +157,11 @@ impl<'t> Problems<'t> {
         self.note(self.line(offset), path.to_owned(), || (wrong, allowed));
     }
 
+    /// The line of a key that was read, from 1; `None` when it is not written.
+    pub(crate) fn line_of(&self, path: &str) -> Option<usize> {
+        self.places.get(path).map(|offset| self.line(*offset))
+    }
+
     /// The line of a byte offset, from 1.
     fn line(&self, offset: usize) -> usize {
         self.line_ends.partition_point(|end| *end < offset.min(self.text.len())) + 1

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bed::money::Money;
 use crate::bed::network::BedNetwork;
+use crate::bed::spec::BedType;
 use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, NAME_LEN_MAX, WorkloadName};
 use crate::plan::blocks::{blocks_needed, guarded};
@@ -32,6 +33,9 @@ pub struct ResolvedPlan {
     /// The publication whose figures the report shows in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
+    /// The type of bed that the plan is for; absent for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bed_type: Option<BedType>,
     /// What the author adds to reports.
     #[serde(default, skip_serializing_if = "Publication::is_empty")]
     pub report: Publication,

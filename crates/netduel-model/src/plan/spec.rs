@@ -14,6 +14,7 @@ use super::shape::shape;
 use super::tuning::{PciState, Ring, VfState};
 use super::value::choices;
 use crate::bed::network::BedNetwork;
+use crate::bed::spec::BedType;
 use crate::data_ports::DataPorts;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
@@ -34,6 +35,9 @@ shape! {
         /// `azure-latency-test`, `azure-dpdk-2025`, `azure-dual-stack` or `linux-hyper-v`. Default: the published figures of the machine
         /// size of the hosts, if there are any.
         optional published: String,
+        /// The type of bed that the plan is for. `netduel azure run` and `netduel plan check --bed` refuse a bed of another type; a bed whose
+        /// type is not known passes. Only for plans whose hosts have `bed`. Default: any type with the VMs and networks of the plan.
+        optional bed_type: BedType,
         /// Words of the author for a report that is published.
         optional report: ReportSpec,
         /// A local lab that is built for the run and removed after it.

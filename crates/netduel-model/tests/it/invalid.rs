@@ -1,4 +1,5 @@
 //! One invalid plan for every rule: the line, the key and the remedy of what is reported are asserted.
+use netduel_model::bed::BedType;
 use netduel_model::plan::parse;
 
 /// A valid plan with one of everything that the rules are about. Each line of a table below changes it in one place.
@@ -288,14 +289,18 @@ fn key_of_ssh_belongs_to_no_other_launcher() {
     }
 }
 
-/// The problems of a plan on a bed with these keys of its server and of its arm.
-fn bed_problems(server: &str, arm: &str) -> String {
-    let text = format!(
+/// A plan on a bed with these keys of its server and of its arm.
+fn bed_text(server: &str, arm: &str) -> String {
+    format!(
         "name = \"bed\"\nquestion = \"Which?\"\n[hosts.a]\nbed = \"vm1\"\n[hosts.b]\n{server}\n\
          [[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n{arm}\n\
          [[workloads]]\nname = \"load\"\ntype = \"tcp-stream\"\n[design]\naa = true\n"
-    );
-    parse(&text, "p").err().map(|error| error.to_string()).unwrap_or_default()
+    )
+}
+
+/// The problems of such a plan.
+fn bed_problems(server: &str, arm: &str) -> String {
+    parse(&bed_text(server, arm), "p").err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 #[test]
@@ -343,6 +348,24 @@ fn both_ends_of_an_arm_are_in_one_bed_and_are_two_vms() {
         problems.contains("arms[0].network: is the text \"fast\"") && problems.contains("`accelerated`"),
         "{problems}"
     );
+}
+
+#[test]
+fn type_of_a_bed_is_one_of_a_plan_whose_hosts_are_vms() {
+    let of = |text: &str, kind: &str| {
+        let question = "question = \"Which?\"\n";
+        let text = text.replace(question, &format!("{question}bed_type = {kind}\n"));
+        parse(&text, "p").map(|plan| plan.bed_type).map_err(|error| error.to_string())
+    };
+    let on_bed = bed_text("bed = \"vm2\"", "");
+    for kind in BedType::ALL {
+        assert_eq!(of(&on_bed, &format!("\"{kind}\"")), Ok(Some(kind)));
+    }
+    assert_eq!(parse(&on_bed, "p").map(|plan| plan.bed_type), Ok(None));
+    let error = of(&on_bed, "\"toggel\"").expect_err("there is no such type");
+    assert!(error.starts_with("p:3: bed_type: ") && error.contains("`toggle`"), "{error}");
+    let error = of(VALID, "\"toggle\"").expect_err("no host is a VM");
+    assert!(error.starts_with("p:3: bed_type: is \"toggle\", and no host is a VM of a bed; "), "{error}");
 }
 
 /// The problems of a plan whose server has these keys in addition, and this workload alone.

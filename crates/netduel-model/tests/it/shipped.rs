@@ -1,4 +1,5 @@
 //! The plans that come with the program say what they are meant to say.
+use netduel_model::bed::{self, BedType, RunBed};
 use netduel_model::lab;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction, parse};
@@ -168,6 +169,22 @@ fn plans_of_the_articles_name_their_publication_and_its_comparison() {
     // Every publication with figures is repeated by a plan.
     for publication in published::publications() {
         assert!(ARTICLES.iter().any(|(_, id, _)| *id == publication.id), "{}", publication.id);
+    }
+}
+
+#[test]
+fn plans_of_the_articles_fit_the_shipped_bed_of_their_type_and_no_other() {
+    let beds = BedType::ALL.map(|kind| {
+        let file = format!("beds/{kind}.toml");
+        let text = std::fs::read_to_string(project_file(&file)).expect("the bed is there");
+        RunBed::planned(&bed::parse(&text, &file).unwrap_or_else(|errors| panic!("{errors}")))
+    });
+    for (name, ..) in ARTICLES {
+        let plan = plan(name);
+        let fitting: Vec<_> =
+            beds.iter().filter(|bed| plan.fits_bed(bed).is_ok()).map(|bed| bed.kind).collect();
+        assert!(plan.bed_type.is_some(), "{name}");
+        assert_eq!(fitting, [plan.bed_type], "{name}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! A resolved plan in JSON: what a run does, with every default written out.
 use std::net::IpAddr;
 
-use netduel_model::bed::BedNetwork;
+use netduel_model::bed::{BedNetwork, BedType};
 use netduel_model::metric::Metric;
 use netduel_model::plan::spec::{LabPath, PathKind, Side};
 use netduel_model::plan::{self, Launch, ResolvedPlan};
@@ -106,6 +106,8 @@ pub struct Plan {
     pub question: String,
     /// Publication whose figures the report shows in any case; null for those of the machine size only.
     pub published: Option<String>,
+    /// Type of bed that the plan is for; null for any, and without a bed.
+    pub bed_type: Option<BedType>,
     /// The lab that is built for the run; null without one.
     pub lab: Option<PlanLab>,
     /// The hosts.
@@ -274,6 +276,7 @@ impl Plan {
             name: plan.name.clone(),
             question: plan.question.clone(),
             published: plan.published.clone(),
+            bed_type: plan.bed_type,
             lab: plan.lab.as_ref().map(PlanLab::of),
             hosts: plan.hosts.iter().map(|(name, host)| PlanHost::of(name.as_str(), host)).collect(),
             arms: plan.arms.iter().map(PlanArm::of).collect(),

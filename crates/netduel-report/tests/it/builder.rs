@@ -294,6 +294,7 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
     };
     ResolvedPlan {
         published: None,
+        bed_type: None,
         name: format!("demo{}", recipe.text),
         question: recipe.question.clone(),
         report: netduel_model::publication::Publication::default(),

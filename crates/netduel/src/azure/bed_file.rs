@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use netduel_model::bed::{self, Bed, RunBed};
-use netduel_model::plan::{BedFault, ResolvedPlan};
+use netduel_model::plan::{self, BedFault, ResolvedPlan};
 
 use crate::exit::{Failure, Kind, OrFail as _};
 
@@ -33,13 +33,18 @@ pub fn read_bed(path: &Path) -> Result<Bed, Failure> {
     bed::parse(&text, &path.display().to_string()).kind(Kind::Usage)
 }
 
-/// Refuses a plan that needs what a bed does not have.
-pub fn check_fit(path: &Path, plan: &ResolvedPlan, bed: &RunBed) -> Result<(), Failure> {
-    plan.fits_bed(bed).map_err(|faults| misfit(path, &faults))
+/// Refuses a plan that needs what a bed does not have. `text` is that of the plan's file.
+pub fn check_fit(path: &Path, text: &str, plan: &ResolvedPlan, bed: &RunBed) -> Result<(), Failure> {
+    plan.fits_bed(bed).map_err(|faults| misfit(path, text, &faults))
 }
 
-/// What a plan needs and the bed does not have.
-pub fn misfit(path: &Path, faults: &[BedFault]) -> Failure {
-    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+/// What a plan needs and the bed does not have, with the line of a key that says so.
+pub fn misfit(path: &Path, text: &str, faults: &[BedFault]) -> Failure {
+    let line = |fault: &BedFault| plan::line_of(text, &fault.key()?);
+    let shown = |fault: &BedFault| match line(fault) {
+        Some(line) => format!("line {line}: {fault}"),
+        None => fault.to_string(),
+    };
+    let lines: Vec<String> = faults.iter().map(shown).collect();
     Failure::message(Kind::Usage, format!("{} does not fit the bed: {}", path.display(), lines.join("; ")))
 }

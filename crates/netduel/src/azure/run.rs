@@ -119,13 +119,12 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
     Ok(plans)
 }
 
-/// The plans whose VMs, networks and proximity placement group the bed has. Of several the others are skipped, with the reason. Nothing else
-/// is compared: types of beds have VMs and networks in common.
+/// The plans whose type, VMs, networks and proximity placement group the bed has. Of several the others are skipped, with the reason.
 fn fitting(plans: Vec<Planned>, bed: &RunBed) -> Result<Vec<Planned>, Failure> {
     let count = plans.len();
     let mut fitting = Vec::new();
     for planned in plans {
-        match check_fit(&planned.path, &planned.plan, bed) {
+        match check_fit(&planned.path, &planned.text, &planned.plan, bed) {
             Ok(()) => fitting.push(planned),
             Err(failure) if count == 1 => return Err(failure),
             Err(failure) => tell(&format!("skipped: {failure}")),
@@ -134,7 +133,7 @@ fn fitting(plans: Vec<Planned>, bed: &RunBed) -> Result<Vec<Planned>, Failure> {
     if fitting.is_empty() {
         let text = format!("failed to run plans: none of the {count} plans fits the bed {}", bed.name);
         return Err(Failure::message(Kind::Usage, text)
-            .remedy("create a bed of the type that a plan needs; its comments and docs/beds.md name it"));
+            .remedy("create a bed of the type that `bed_type` or the comments of a plan name"));
     }
     Ok(fitting)
 }
@@ -162,7 +161,7 @@ fn run_one(
 ) -> Result<(), Failure> {
     let Planned { path, text, plan, output } = planned;
     let store = writable_store(&args.outcome.store)?;
-    let plan = plan.on_bed(&bed).map_err(|faults| misfit(&path, &faults))?;
+    let plan = plan.on_bed(&bed).map_err(|faults| misfit(&path, &text, &faults))?;
     let remote = &args.remote_program;
     let mut ssh = SshHosts::new(&remote.remote_program, remote.remote_folder.as_deref(), output.quiet);
     let mut told = |line: &str| {
@@ -175,7 +174,10 @@ fn run_one(
     let hosts = inspect::snapshots(&plan, &mut ssh)?;
     see_bed(&mut bed, &plan, &hosts);
     judge(&of_bed(&bed, &plan, &hosts), &bed, args.allow_disagreement)?;
-    let plan = plan.with_interfaces_of(&bed).map_err(|faults| misfit(&path, &faults))?.with_paths_of(&bed);
+    let plan = plan
+        .with_interfaces_of(&bed)
+        .map_err(|faults| misfit(&path, &text, &faults))?
+        .with_paths_of(&bed);
     redaction::learn(&plan)?;
     redaction::learn(&bed)?;
     if !output.quiet {

@@ -210,6 +210,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
 fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
     ResolvedPlan {
         published: None,
+        bed_type: None,
         name: "inspect".to_owned(),
         question: String::new(),
         report: Publication::default(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::azure::prints;
-use crate::azure_run::{PLAN, Scene, interfaces, with_vms};
+use crate::azure_run::{PLAN, Scene, interfaces, machines, with_vms};
 use crate::support::PACED;
 use crate::vms::assert_names;
 
@@ -116,6 +116,32 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     fs::write(scene.at("local.toml"), format!("{local}{PACED}")).unwrap();
     let error = scene.run(&["azure", "run", "local.toml"]).expect_code(2).stderr;
     assert_names(&error, &["no host with `bed`", "netduel run local.toml"]);
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn plan_for_another_type_of_bed_is_refused_before_anything_is_started() {
+    let mut scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    let tags = json!({ "netduel": "x", "netduel-created": "1795343407", "netduel-type": "two-nic" });
+    let group = json!({ "name": "netduel-x", "location": "westeurope", "tags": tags });
+    scene.answer("group show", prints(&group));
+    scene.answer("vm list --resource-group", prints(&machines("VM deallocated")));
+    for kind in ["toggle", "two-nic"] {
+        fs::write(scene.at(&format!("{kind}.toml")), format!("bed_type = \"{kind}\"{PLAN}{PACED}")).unwrap();
+    }
+    let refusal = "toggle.toml does not fit the bed: line 1: bed_type is \"toggle\", and the bed x is of type \"two-nic\"";
+    for words in [
+        &["azure", "run", "toggle.toml", "--bed", "x", "--start"][..],
+        &["plan", "check", "toggle.toml", "--bed", "x.toml"],
+    ] {
+        let error = scene.run(words).expect_code(2).stderr;
+        assert_names(&error, &[refusal, "beds/toggle.toml"]);
+    }
+    assert!(!scene.calls().contains("vm start"), "{}", scene.calls());
+    let checked = scene.run(&["plan", "check", "two-nic.toml", "--bed", "x.toml"]).expect_code(0).stdout;
+    let fits = "vm1, vm2 in synthetic, accelerated of a bed of type two-nic; the bed x has them";
+    assert_names(&checked, &[fits]);
     scene.bench.assert_nothing_left();
 }
 

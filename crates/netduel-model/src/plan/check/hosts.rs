@@ -79,6 +79,18 @@ fn check_currencies(hosts: &BTreeMap<HostName, Host>, problems: &mut Problems<'_
     }
 }
 
+/// Notes a type of bed in a plan without VMs of a bed: the key would have no effect.
+pub(super) fn check_bed_type(spec: &PlanSpec, problems: &mut Problems<'_>) {
+    let (Some(kind), Some(hosts)) = (spec.bed_type, &spec.hosts) else { return };
+    let is_of_bed = |(name, host): (&String, &HostSpec)| {
+        host.bed.is_some() || problems.is_written(&key_path(&key_path("hosts", name), "bed"))
+    };
+    if !hosts.iter().any(is_of_bed) {
+        let wrong = format!("is \"{kind}\", and no host is a VM of a bed");
+        problems.add("bed_type", wrong, "write `bed` for the hosts, for example bed = \"vm1\", or remove it");
+    }
+}
+
 /// The keys of this way of starting an agent only.
 fn keys_of(launch: LaunchKind) -> &'static [&'static str] {
     match launch {

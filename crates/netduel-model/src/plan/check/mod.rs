@@ -58,6 +58,7 @@ pub(super) fn resolve(
     let report = report::resolve(spec.report.as_ref(), problems);
     let lab = spec.lab.as_ref().map(|lab| resolve_lab(lab, problems));
     let mut hosts = hosts::resolve(spec, problems);
+    hosts::check_bed_type(spec, problems);
     let workloads = workloads::check(spec, problems);
     let arms = arms::resolve(spec, lab.as_ref(), &hosts, problems);
     // A host is known by all of its addresses. Its own come first: they are those of arms that name none.
@@ -80,6 +81,7 @@ pub(super) fn resolve(
         name: spec.name.clone()?,
         question: spec.question.clone()?,
         published: spec.published.clone(),
+        bed_type: spec.bed_type,
         report,
         lab,
         hosts,
