@@ -51,8 +51,8 @@ pub enum Cause {
     Allocation {
         /// Message of Azure.
         message: String,
-        /// How close the VMs of the bed are to each other; `None` too when no bed is known.
-        placement: Placement,
+        /// How close the VMs of the bed are to each other; `None` when no bed is known, as for a VM that a treatment starts.
+        placement: Option<Placement>,
     },
     /// The size is not offered there, or not to this subscription.
     SizeNotOffered {
@@ -107,7 +107,8 @@ impl fmt::Display for Cause {
         match self {
             Self::Quota(quota) => quota.fmt(f),
             Self::Allocation { message, placement } => {
-                let together = matches!(placement, Placement::AvailabilitySet | Placement::ProximityGroup);
+                let together =
+                    matches!(placement, Some(Placement::AvailabilitySet | Placement::ProximityGroup));
                 let advice = if together { ", or placement = \"none\"" } else { "" };
                 write!(
                     f,
@@ -164,7 +165,7 @@ impl Cause {
     #[must_use]
     pub fn of_bed(self, bed: &Bed) -> Self {
         match self {
-            Self::Allocation { message, .. } => Self::Allocation { message, placement: bed.placement },
+            Self::Allocation { message, .. } => Self::Allocation { message, placement: Some(bed.placement) },
             Self::SizeNotOffered { message, .. } => {
                 Self::SizeNotOffered { message, region: Some(bed.region.clone()) }
             }
@@ -274,9 +275,7 @@ fn known(code: &str, message: &str) -> Option<Cause> {
         "AllocationFailed"
         | "ZonalAllocationFailed"
         | "OverconstrainedAllocationRequest"
-        | "OverconstrainedZonalAllocationRequest" => {
-            Cause::Allocation { message: short(), placement: Placement::None }
-        }
+        | "OverconstrainedZonalAllocationRequest" => Cause::Allocation { message: short(), placement: None },
         "SkuNotAvailable" => Cause::SizeNotOffered { message: short(), region: None },
         "VMSizeIsNotPermittedToEnableAcceleratedNetworking" => {
             Cause::NotAccelerated { sizes: sizes(message) }
@@ -458,6 +457,12 @@ mod tests {
         for cause in [full(), full().of_bed(&bed(""))] {
             assert!(!cause.to_string().contains(advice), "{cause}");
         }
+        // That no bed is known is not a bed without a placement.
+        let placement = |cause| match cause {
+            Cause::Allocation { placement, .. } => placement,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([full(), full().of_bed(&bed(""))].map(placement), [None, Some(Placement::None)]);
         let near = full().of_bed(&bed("placement = \"proximity-group\"")).to_string();
         assert!(near.ends_with(advice), "{near}");
         let missing = || Cause::of_output("ERROR: (SkuNotAvailable) not available\n", Some(1));
@@ -472,7 +477,7 @@ mod tests {
             "code": "ResourceDeploymentFailure", "message": "outer",
             "details": [{ "code": "Conflict", "message": "{\"error\":{\"code\":\"AllocationFailed\",\"message\":\"no room\"}}" }],
         } });
-        let expected = Cause::Allocation { message: "no room".to_owned(), placement: Placement::None };
+        let expected = Cause::Allocation { message: "no room".to_owned(), placement: None };
         assert_eq!(Cause::of_error(&error), expected);
         let other = json!({ "error": { "code": "Strange", "message": "what\n happened" } });
         assert_eq!(
