@@ -11,13 +11,12 @@ use netduel_model::ids::HostName;
 use netduel_model::plan::SshHost;
 use netduel_sys::clock::monotonic_ns;
 
-use super::host_keys;
+use super::jumps;
 use super::obstacle::{self, Obstacle};
+use super::options::{self, CONNECT_TIMEOUT};
 use super::scripts;
 use super::stop::Stop;
 
-/// Timeout of a connection by ssh itself, seconds.
-const CONNECT_TIMEOUT: &str = "ConnectTimeout=20";
 /// Timeout of an answer, nanoseconds: with proxies a login takes several connections, and a security key waits for a touch.
 const ANSWER_TIMEOUT_NS: u64 = 60_000_000_000;
 /// Longest answer, bytes: start files of a shell print before it.
@@ -35,66 +34,26 @@ pub struct Master {
     process: Option<AgentProcess>,
     arrivals: Receiver<(u64, Arrival)>,
     is_first: bool,
+    /// The options of every process to the host.
+    options: Vec<String>,
     destination: Vec<String>,
     socket: PathBuf,
     ssh: SshHost,
 }
 
-/// The options of every ssh process to a host. The rest is the user's configuration.
-fn options(ssh: &SshHost) -> impl Iterator<Item = String> + use<> {
-    let settings = [
-        "BatchMode=yes",
-        // A host gets no way back to this machine, and no use of its keys.
-        "ClearAllForwardings=yes",
-        "ForwardAgent=no",
-        "ForwardX11=no",
-        "PermitLocalCommand=no",
-        "RemoteCommand=none",
-    ];
-    ["-T".to_owned()].into_iter().chain(
-        settings
-            .map(str::to_owned)
-            .into_iter()
-            .chain(key_options(ssh))
-            .flat_map(|one| ["-o".to_owned(), one]),
-    )
-}
-
-/// A VM of a bed is new, and its address may have been that of another one: its key is kept beside the files of its bed, and is accepted at the
-/// first connection.
-fn key_options(ssh: &SshHost) -> Vec<String> {
-    let Some(file) = host_keys::file_of(ssh) else { return Vec::new() };
-    vec![
-        format!("UserKnownHostsFile=\"{}\"", escaped(&file)),
-        "GlobalKnownHostsFile=/dev/null".to_owned(),
-        "StrictHostKeyChecking=accept-new".to_owned(),
-    ]
-}
-
-fn destination(ssh: &SshHost) -> Vec<String> {
-    let mut words = Vec::new();
-    if let Some(user) = &ssh.user {
-        words.extend(["-l".to_owned(), user.clone()]);
-    }
-    if let Some(port) = ssh.port {
-        words.extend(["-p".to_owned(), port.to_string()]);
-    }
-    words.extend(["--".to_owned(), ssh.host.clone()]);
-    words
-}
-
 impl Master {
     /// Starts the connection; the first answer tells whether it is there.
-    pub fn open(name: &HostName, ssh: &SshHost, socket: PathBuf) -> Result<Self, Obstacle> {
+    pub fn open(name: &HostName, ssh: &SshHost, socket: PathBuf, stop: &Stop) -> Result<Self, Obstacle> {
         let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
         let own = ["-M", "-o", "ControlPersist=no", "-o", CONNECT_TIMEOUT];
         let own =
             own.into_iter().chain(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3", "-S"]);
-        let destination = destination(ssh);
+        let options = [options::of_host(ssh), jumps::options(name, ssh, stop)?].concat();
+        let destination = options::destination(ssh);
         let argv: Vec<String> = std::iter::once("ssh".to_owned())
-            .chain(options(ssh))
+            .chain(options.iter().cloned())
             .chain(own.map(str::to_owned))
-            .chain([escaped(&socket)])
+            .chain([options::escaped(&socket)])
             .chain(destination.iter().cloned())
             // Whatever the login shell is, the scripts are read by this one.
             .chain(["exec /bin/sh".to_owned()])
@@ -102,7 +61,7 @@ impl Master {
         let process = AgentProcess::start(name.as_str(), &argv, 0, sender)
             .map_err(|error| Obstacle::NoSsh(error.into()))?;
         let (process, ssh) = (Some(process), ssh.clone());
-        Ok(Self { process, arrivals, is_first: true, destination, socket, ssh })
+        Ok(Self { process, arrivals, is_first: true, options, destination, socket, ssh })
     }
 
     /// Runs a script in the shell and returns what it printed.
@@ -150,9 +109,9 @@ impl Master {
     pub fn session_argv(&self, command: &str) -> Vec<String> {
         let own = ["-o", "ControlMaster=no", "-o", CONNECT_TIMEOUT, "-S"].map(str::to_owned);
         std::iter::once("ssh".to_owned())
-            .chain(options(&self.ssh))
+            .chain(self.options.iter().cloned())
             .chain(own)
-            .chain([escaped(&self.socket)])
+            .chain([options::escaped(&self.socket)])
             .chain(self.destination.iter().cloned())
             .chain([command.to_owned()])
             .collect()
@@ -169,9 +128,4 @@ impl Drop for Master {
         // An ssh that was killed, for example during a command that does not end, leaves it.
         drop(std::fs::remove_file(&self.socket));
     }
-}
-
-/// ssh replaces sequences with a percent sign in this path.
-fn escaped(socket: &std::path::Path) -> String {
-    socket.to_string_lossy().replace('%', "%%")
 }

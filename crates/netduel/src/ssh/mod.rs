@@ -4,10 +4,14 @@
 //! Every connection ends with this process, however that ends: see [`master`].
 mod binary;
 mod cloud_init;
+mod configuration;
 mod host_keys;
+mod jumps;
 mod master;
 mod obstacle;
+mod options;
 mod preparation;
+mod refusal;
 mod scripts;
 mod sockets;
 mod stop;

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 
 use netduel_model::plan::SshHost;
+use netduel_model::shell;
 
 use super::binary::{Binary, shown};
 use super::host_keys;
+use super::refusal;
 use super::scripts;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -37,6 +39,18 @@ pub enum Obstacle {
     /// A connection was refused, or ended.
     #[error("{0}")]
     Connection(String),
+    /// A loop of jump hosts.
+    #[error(
+        "the jump hosts of {host} are more than {most}, or a loop (at {next}); correct `ProxyJump` in the ssh configuration"
+    )]
+    Jumps {
+        /// Destination.
+        host: String,
+        /// Most jump hosts.
+        most: usize,
+        /// The jump host that is one too many.
+        next: String,
+    },
     /// No answer.
     #[error("no answer from {} within {seconds} s{}; try `{}`", .ssh.host, after(.last_words), by_hand(.ssh))]
     Silent {
@@ -138,10 +152,13 @@ fn after(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("; ssh printed: {text}") }
 }
 
-/// The option of ssh-keygen that names the file with the host keys of a bed.
-fn key_file(ssh: &SshHost) -> String {
-    let file = host_keys::file_of(ssh);
-    file.map(|file| format!(" -f {}", shown(&file))).unwrap_or_default()
+/// The command that removes the old key of a host.
+fn removal(ssh: &SshHost, refused: Option<&str>, printed: &str) -> String {
+    let mut words = vec!["ssh-keygen".to_owned(), "-R".to_owned(), refused.unwrap_or(&ssh.host).to_owned()];
+    let file = refusal::file_of_key(printed).map(str::to_owned);
+    let file = file.or_else(|| host_keys::file_of(ssh).map(|file| shown(&file)));
+    words.extend(file.into_iter().flat_map(|file| ["-f".to_owned(), file]));
+    shell::line(words)
 }
 
 /// The command with which a user makes the same connection.
@@ -154,19 +171,28 @@ fn by_hand(ssh: &SshHost) -> String {
 /// The end of a connection. What ssh printed is passed on in full.
 pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, printed: &str) -> Obstacle {
     let (host, by_hand) = (&ssh.host, by_hand(ssh));
+    let refused = refusal::host_of_key(printed);
     let remedies = [
         (
             "REMOTE HOST IDENTIFICATION HAS CHANGED",
             format!(
-                "make sure that {host} was reinstalled, then remove its old key with `ssh-keygen -R {host}{}`",
-                key_file(ssh)
+                "make sure that {} was reinstalled, then remove its old key with `{}`",
+                refused.unwrap_or(host),
+                removal(ssh, refused, printed)
             ),
         ),
-        ("Host key verification failed", format!("run `{by_hand}` once and compare and accept its host key")),
+        (
+            "Host key verification failed",
+            format!(
+                "run `{by_hand}` once and compare and accept {}",
+                refused.map_or_else(|| "its host key".to_owned(), |host| format!("the host key of {host}"))
+            ),
+        ),
         (
             "Permission denied",
             format!(
-                "log in with a key that needs no password here: add it to the ssh agent (`ssh-add`) and to {host} (`ssh-copy-id`)"
+                "log in with a key that needs no password here: add it to the ssh agent (`ssh-add`) and to {} (`ssh-copy-id`)",
+                refusal::login(printed).unwrap_or(host)
             ),
         ),
         ("Could not resolve hostname", "correct `host`, or define the name in ~/.ssh/config".to_owned()),
@@ -246,8 +272,36 @@ mod tests {
             assert!(refused.to_string().ends_with(&format!("; try {command}")), "{refused}");
             let unknown = of_connection(&ssh, true, None, "Host key verification failed.").to_string();
             assert!(unknown.contains(&format!("run {command} once")), "{unknown}");
+            let changed = "REMOTE HOST IDENTIFICATION HAS CHANGED!";
+            let changed = of_connection(&ssh, true, None, changed).to_string();
+            assert!(changed.ends_with("with `ssh-keygen -R vm1`"), "{changed}");
             let silent = Obstacle::Silent { ssh: Box::new(ssh), seconds: 60, last_words: String::new() };
             assert_eq!(silent.to_string(), format!("no answer from vm1 within 60 s; try {command}"));
         }
+    }
+
+    #[test]
+    fn remedy_names_the_jump_host_whose_key_or_login_was_refused() {
+        let remedy = |printed: &str| {
+            let text = of_connection(&SshHost::of("vm1"), true, None, printed).to_string();
+            let (_, remedy) = text.rsplit_once("; ").expect("a remedy");
+            remedy.to_owned()
+        };
+        let closed = "Connection closed by UNKNOWN port 65535";
+        let strict = "and you have requested strict checking.\nHost key verification failed.";
+        assert_eq!(
+            remedy(&format!("No ED25519 host key is known for jump {strict}\n{closed}")),
+            "run `ssh vm1` once and compare and accept the host key of jump"
+        );
+        assert_eq!(
+            remedy(&format!(
+                "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nOffending ECDSA key in /home/a b/known_hosts:12\n\
+                 Host key for [10.0.0.4]:2222 has changed {strict}\n{closed}"
+            )),
+            "make sure that [10.0.0.4]:2222 was reinstalled, then remove its old key with \
+             `ssh-keygen -R '[10.0.0.4]:2222' -f '/home/a b/known_hosts'`"
+        );
+        let denied = remedy(&format!("me@10.0.0.4: Permission denied (publickey).\n{closed}"));
+        assert!(denied.ends_with("and to me@10.0.0.4 (`ssh-copy-id`)"), "{denied}");
     }
 }

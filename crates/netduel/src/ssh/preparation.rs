@@ -64,7 +64,7 @@ impl Preparation {
                 Err(_) => self.master = None,
             }
         }
-        let master = Master::open(&self.name, &self.ssh, self.socket.clone())?;
+        let master = Master::open(&self.name, &self.ssh, self.socket.clone(), stop)?;
         self.master.insert(master).ask(scripts::MACHINE, stop)
     }
 }

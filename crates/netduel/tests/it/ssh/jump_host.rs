@@ -59,3 +59,39 @@ fn error_of_a_jump_host_contains_its_message() {
         assert!(until(|| jump.connections().is_empty()), "a connection to the jump host is left");
     });
 }
+
+#[test]
+fn jump_host_gets_the_options_that_forbid_questions() {
+    with_sshd("ssh::jump_host::jump_host_gets_the_options_that_forbid_questions", |scene| {
+        let jump = jump_host(scene);
+        let (log, config) = (scene.at("ssh.log"), scene.at("ssh_config"));
+        let ssh = format!("exec /usr/bin/ssh -F {config} \"$@\"");
+        scene.program("client-bin/ssh", &format!("echo \"$*\" >>{log}\n{ssh}"));
+        let plan = scene.plan("", "", 2);
+        scene.run(&["run", &plan]).expect_code(0);
+        let log = fs::read_to_string(log).unwrap();
+        let is_jump = |line: &&str| line.ends_with(" -W [127.0.0.1]:2222 -- jump");
+        let jumps: Vec<&str> = log.lines().filter(is_jump).collect();
+        assert!(!jumps.is_empty() && jumps.iter().all(|line| line.contains("-o BatchMode=yes ")), "{log}");
+        scene.assert_nothing_left();
+        assert!(until(|| jump.connections().is_empty()), "a connection to the jump host is left");
+    });
+}
+
+#[test]
+fn refused_host_key_is_that_of_the_jump_host() {
+    with_sshd("ssh::jump_host::refused_host_key_is_that_of_the_jump_host", |scene| {
+        let jump = jump_host(scene);
+        let file = scene.at("known_hosts");
+        let known = fs::read_to_string(&file).unwrap().replace("jump ", "other ");
+        fs::write(&file, &known).unwrap();
+        let unknown = ["Host key verification failed", "run `ssh vm1` once", "accept the host key of jump"];
+        assert_names(&refusal(scene, ""), &unknown);
+        let other = fs::read_to_string(scene.at("other_key.pub")).unwrap();
+        fs::write(&file, format!("{known}jump {other}")).unwrap();
+        let removal = format!("`ssh-keygen -R jump -f {file}`");
+        assert_names(&refusal(scene, ""), &["make sure that jump was reinstalled", removal.as_str()]);
+        assert_eq!(["jump", "sshd"].map(|name| logins(scene, name)), [0, 0]);
+        assert!(until(|| jump.connections().is_empty()), "a connection to the jump host is left");
+    });
+}
