@@ -36,32 +36,31 @@ pub(super) fn reproduction(run: &Run) -> Section {
     section("reproduce", "Reproduction", blocks)
 }
 
-/// Each test by hand: settings of the arms, then the quick test of each workload at both ends.
+/// Each test by hand: settings of the arms, then the quick test of each workload at both ends. The lab comes first, because the path of an
+/// arm is a path in it.
 fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
     let tests = words::commands_of_tests(plan);
     let has_quick = |test: &words::WorkloadCommands| test.arms.iter().any(|arm| !arm.lines.is_empty());
     let mut blocks = Vec::new();
+    let mut code: Vec<String> = words::lab_command(plan).into_iter().collect();
     let settings = words::settings_of_arms(plan);
     if !settings.is_empty() {
         blocks.push(Block::Heading("Settings of each arm by hand".to_owned()));
-        blocks.push(Block::Reading(
-            "The equivalent commands, as root on the named host. Note the values before; a run restores them by itself."
-                .to_owned(),
-        ));
-        let code = settings.iter().flat_map(|group| {
-            let arms = match group.arms.as_slice() {
+        blocks.push(Block::Reading(who_changes_settings(plan).to_owned()));
+        for group in &settings {
+            code.push(words::plain(&match group.arms.as_slice() {
                 [] => "# every arm".to_owned(),
                 [one] => format!("# arm {one}"),
                 arms => format!("# arms {}", arms.join(", ")),
-            };
-            [arms].into_iter().chain(group.lines.iter().cloned())
-        });
-        blocks.push(Block::Code(code.map(|line| words::plain(&line)).collect()));
+            }));
+            code.extend(group.lines.iter().map(|line| words::plain(line)));
+        }
+        blocks.push(Block::Code(std::mem::take(&mut code)));
     }
     if tests.iter().any(has_quick) {
         blocks.push(Block::Heading("Each test by hand".to_owned()));
         blocks.push(Block::Reading(where_tests_run(plan)));
-        let mut code = words::preparation(plan);
+        code.extend(words::preparation(plan));
         for test in tests.iter().filter(|test| has_quick(test)) {
             for group in test.arms.iter().filter(|group| !group.lines.is_empty()) {
                 let of = if group.arms.is_empty() {
@@ -86,6 +85,19 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// With which rights the settings are changed, and where.
+fn who_changes_settings(plan: &ResolvedPlan) -> &'static str {
+    if words::is_in_lab(plan) {
+        "The equivalent commands. They need no root where user namespaces are allowed; `netduel lab path` applies to both guests. Note \
+         the values before; a run restores them by itself."
+    } else if plan.has_provider_treatments() {
+        "The equivalent commands: `az` with your login, all others as root on the named host. Note the values before; a run restores \
+         them by itself."
+    } else {
+        "The equivalent commands, as root on the named host. Note the values before; a run restores them by itself."
+    }
 }
 
 /// Where the commands of the tests run.
@@ -119,4 +131,54 @@ pub(super) fn appendix(run: &Run) -> Section {
         ],
     ));
     section("appendix", "Appendix", blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::plan::parse;
+
+    use super::*;
+
+    /// The commands of a plan with these tables of hosts and treatments of its arms, in their order, and the text above the settings.
+    fn commands_and_text(hosts: &str, treatments: [&str; 2]) -> (Vec<String>, String) {
+        let [one, two] = treatments;
+        let pair = "client = \"a\"\nserver = \"b\"\n";
+        let text = format!(
+            "name = \"p\"\nquestion = \"?\"\n{hosts}\n[[workloads]]\nname = \"bulk\"\ntype = \"tcp-stream\"\n\
+             [[arms]]\nname = \"one\"\n{pair}treatments = [{one}]\n\
+             [[arms]]\nname = \"two\"\n{pair}treatments = [{two}]\nset = {{ streams = 8 }}\n"
+        );
+        let plan = parse(&text, "p").unwrap_or_else(|errors| panic!("{text}\n{errors}"));
+        let (mut commands, mut above) = (Vec::new(), String::new());
+        for block in by_hand(&plan) {
+            match block {
+                Block::Code(lines) => commands.extend(lines),
+                Block::Reading(text) if above.is_empty() => above = text,
+                _ => {}
+            }
+        }
+        (commands, above)
+    }
+
+    #[test]
+    fn lab_is_made_once_before_every_command_in_it() {
+        let guests = "[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"";
+        let paths = ["{ path = \"synthetic\" }", "{ path = \"accelerated\" }"];
+        let (with, above) = commands_and_text(guests, paths);
+        let (without, _) = commands_and_text(guests, ["", ""]);
+        for commands in [&with, &without] {
+            assert_eq!(commands[0], "netduel lab up", "{commands:?}");
+            assert_eq!(commands.iter().filter(|line| line.contains("lab up")).count(), 1, "{commands:?}");
+        }
+        assert!(with.contains(&"netduel lab path synthetic".to_owned()), "{with:?}");
+        assert!(above.contains("need no root") && !above.contains("as root"), "{above}");
+    }
+
+    #[test]
+    fn settings_of_hosts_need_root_and_no_lab() {
+        let hosts = "[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"ssh\"\nhost = \"h\"\naddresses = [\"192.0.2.1\"]";
+        let (commands, above) = commands_and_text(hosts, ["", "{ mtu = 1400, interface = \"eth0\" }"]);
+        assert!(above.contains("as root on the named host"), "{above}");
+        assert!(commands.iter().all(|line| !line.contains("lab")), "{commands:?}");
+    }
 }

@@ -68,9 +68,19 @@ fn grouped<'a>(commands: impl Iterator<Item = (&'a Arm, Lines)>) -> Vec<ArmComma
     groups
 }
 
-/// The lines that prepare all tests: the lab, and the server of quick tests on each server host.
+/// The line that makes the lab of a plan. Everything else in it comes after this line; absent without a lab.
+pub fn lab_command(plan: &ResolvedPlan) -> Option<String> {
+    plan.lab.as_ref().map(lab_up)
+}
+
+/// Whether all hosts are guests of a lab, whose user has the rights of root in them.
+pub fn is_in_lab(plan: &ResolvedPlan) -> bool {
+    plan.hosts.values().all(|host| matches!(host.launch, Launch::Lab { .. }))
+}
+
+/// The lines that prepare all tests: the server of quick tests on each server host.
 pub fn preparation(plan: &ResolvedPlan) -> Vec<String> {
-    let mut lines: Vec<String> = plan.lab.as_ref().map(lab_up).into_iter().collect();
+    let mut lines = Vec::new();
     let mut servers: Vec<&str> = plan.arms.iter().map(|arm| arm.pair.server.as_str()).collect();
     servers.sort_unstable();
     servers.dedup();
@@ -382,9 +392,8 @@ mod tests {
     #[test]
     fn commands_name_both_ends_and_the_settings_of_each_arm() {
         let plan = parse(LAB, "p").unwrap();
-        let prepared = preparation(&plan);
-        assert_eq!(prepared[0], "netduel lab up --rules 50 --cap '1 Gbit/s'");
-        assert_eq!(prepared[2], "netduel lab exec b -- netduel serve");
+        assert_eq!(lab_command(&plan).unwrap(), "netduel lab up --rules 50 --cap '1 Gbit/s'");
+        assert_eq!(preparation(&plan)[1], "netduel lab exec b -- netduel serve");
         let settings = settings_of_arms(&plan);
         assert_eq!(
             settings[0].lines,
