@@ -78,8 +78,8 @@ shape! {
 shape! {
     /// The local lab: two guests with three paths between them.
     pub struct LabSpec {
-        /// Policy rules that the synthetic path evaluates one by one for every packet; the accelerated path evaluates the same
-        /// policy as one hashed lookup. Default 600.
+        /// Policy rules that the synthetic path evaluates one by one per packet (per GSO packet with segmentation offload); the
+        /// accelerated path evaluates the same policy as one hashed lookup. Default 600.
         optional rules: u32,
         /// Emulated rate limit of the wire between the hosts, for the synthetic and the accelerated path. Default: none.
         optional cap: BitRate,
@@ -352,7 +352,8 @@ shape! {
         optional blocks_max: u32,
         /// Time limit: no block begins after it. Default: none.
         optional budget: Nanos,
-        /// The run stops when the half-width of every interval is at most this share of its ratio. Default: 5 %.
+        /// The run stops when the half-width of every interval is at most this share of its ratio, or at most the margin of a metric
+        /// that is compared by difference. Default: 5 %.
         optional precision: Percent,
         /// The largest difference that does not matter to you; when it is shown, the verdict is "no difference beyond" this share.
         /// Default: 5 %.

@@ -100,7 +100,7 @@ impl CounterKind {
 
     fn title(self) -> &'static str {
         match self {
-            Self::Busy => "CPU time without idle and steal",
+            Self::Busy => "busy CPU time",
             Self::User => "CPU time, user",
             Self::System => "CPU time, system",
             Self::HardInterrupt => "CPU time, interrupts",

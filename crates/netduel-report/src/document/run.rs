@@ -295,7 +295,7 @@ fn warnings(analysis: &Analysis, has_plan_file: bool) -> Section {
     if sentences.iter().any(|sentence| sentence.number.is_some()) {
         let what = if analysis.plan.compares() { "verdicts" } else { "values" };
         blocks.push(Block::Reading(format!(
-            "A warning with a mark (*1) concerns the {what} with the same mark, one without a mark no single one of them."
+            "A warning with a mark (*1) concerns the {what} with that mark. Without a mark it is not about single {what}."
         )));
     }
     if !has_plan_file && sentences.iter().any(|sentence| sentence.text.contains('`')) {

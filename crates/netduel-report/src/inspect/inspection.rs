@@ -49,7 +49,7 @@ pub struct Inspection {
 impl InspectedHost {
     /// The facts of the machine in words, the machine size first.
     pub fn facts(&self) -> Vec<words::Fact> {
-        let place = self.place.iter().map(|place| ("place", place.clone()));
+        let place = self.place.iter().map(|place| ("location", place.clone()));
         place.chain(words::machine_facts(&self.snapshot)).collect()
     }
 }

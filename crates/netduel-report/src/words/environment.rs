@@ -74,9 +74,12 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("NUMA nodes", of(&|_, host| nodes(host))),
         ("Huge pages", of(&|_, host| huge_pages(&host.numa_nodes, true))),
         ("Transparent huge pages", of(&|_, host| kernel(host, |set| set.transparent_huge_pages.clone()))),
-        ("SMT", of(&|_, host| kernel(host, |set| set.smt.clone()))),
-        ("CPU flaws", of(&|_, host| kernel(host, flaws))),
-        ("Boot options", of(&|_, host| kernel(host, |set| listed_or_none(&set.boot_options)))),
+        ("SMT", of(&|_, host| kernel(host, |set| set.smt.as_deref().map(smt)))),
+        ("CPU vulnerabilities", of(&|_, host| kernel(host, vulnerabilities))),
+        (
+            "Kernel boot parameters that affect results",
+            of(&|_, host| kernel(host, |set| listed_or_none(&set.boot_options))),
+        ),
         ("System", of(&|_, host| host.os.clone())),
         ("Kernel", of(&|_, host| host.kernel.clone())),
         ("Hypervisor", of(&|_, host| hypervisor(host))),
@@ -101,8 +104,18 @@ fn kernel(host: &HostSnapshot, read: impl Fn(&KernelSettings) -> Option<String>)
     read(host.kernel_settings.as_ref()?)
 }
 
-/// The flaws of a CPU by what its kernel does: `mitigated: spectre_v1, spectre_v2; vulnerable: mmio_stale_data`.
-fn flaws(settings: &KernelSettings) -> Option<String> {
+/// The state of SMT in words; the kernel writes some states as one word.
+fn smt(state: &str) -> String {
+    match state {
+        "notsupported" => "not supported",
+        "notimplemented" => "not implemented",
+        state => state,
+    }
+    .to_owned()
+}
+
+/// The vulnerabilities of a CPU by what its kernel does: `mitigated: spectre_v1, spectre_v2; vulnerable: mmio_stale_data`.
+fn vulnerabilities(settings: &KernelSettings) -> Option<String> {
     let of = |word: &str| {
         let states = settings.vulnerabilities.iter().filter(|(_, state)| standing(state) == word);
         let names: Vec<&str> = states.map(|(name, _)| name.as_str()).collect();
@@ -112,7 +125,7 @@ fn flaws(settings: &KernelSettings) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// What the kernel does against a flaw. Its words begin with `Mitigation`, `Vulnerable` or `Unknown`; those of `itlb_multihit` are about KVM
+/// What the kernel does against a vulnerability. Its words begin with `Mitigation`, `Vulnerable` or `Unknown`; those of `itlb_multihit` are about KVM
 /// (`KVM: Mitigation: Split huge pages`), or `Processor vulnerable` in a kernel without KVM (`Documentation/admin-guide/hw-vuln`).
 fn standing(state: &str) -> &'static str {
     let state = state.strip_prefix("KVM: ").unwrap_or(state);

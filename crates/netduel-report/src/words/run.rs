@@ -388,8 +388,8 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
               ratio of two medians can differ from the estimate of the verdict, which pairs the arms within blocks.".to_owned()),
         ]);
     }
-    rules.push(("Excluded", "Failed trials, also those whose treatment was not kept, and trials whose path, link or device settings are not \
-          proven. No trial is excluded for its value.".to_owned()));
+    rules.push(("Excluded", "Failed trials, trials whose treatment was no longer in force after the traffic, and trials whose path, link \
+          or device settings are not proven. No trial is excluded for its value.".to_owned()));
     if has(&|facts| facts.possible_metrics.contains(&Metric::Responsiveness)) {
         rules.push((
             "Responsiveness",

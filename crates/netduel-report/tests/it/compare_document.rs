@@ -173,8 +173,8 @@ fn facts_that_an_earlier_version_did_not_read_are_no_differences() {
     let (earlier, before, after) = (run(&["bulk"], 1), known(2, "on", &[]), known(3, "off", &["nosmt"]));
     assert_eq!(differing([&earlier, &after]), Vec::<String>::new());
     assert_eq!(differing([&after, &earlier]), Vec::<String>::new());
-    let facts = ["routes", "SMT", "CPU flaw spectre_v2", "boot options"];
+    let facts = ["routes", "SMT", "CPU vulnerability spectre_v2", "kernel boot parameters"];
     assert_eq!(differing([&before, &after]), facts);
     // An empty list of known facts is known.
-    assert_eq!(differing([&before, &known(4, "on", &["nosmt"])]), ["boot options"]);
+    assert_eq!(differing([&before, &known(4, "on", &["nosmt"])]), ["kernel boot parameters"]);
 }

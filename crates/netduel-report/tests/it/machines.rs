@@ -75,13 +75,28 @@ fn environment_has_what_bears_on_the_cost_of_a_packet() {
         "| Transparent huge pages | madvise | madvise |",
         "| SMT | forceoff | forceoff |",
         "mitigated: spectre\\_v2; vulnerable: mmio\\_stale\\_data",
-        "| Boot options | isolcpus=2-3, nosmt |",
+        "| Kernel boot parameters that affect results | isolcpus=2-3, nosmt |",
     ] {
         assert!(environment.contains(row), "no {row} in {environment}");
     }
     run.header.hosts.values_mut().for_each(|host| host.numa_nodes[0].huge_pages[0].total = 8);
     let page = markdown::page(&document(&run));
     assert!(page.contains("| node 0: 8 of 2 MiB (0 free) |"), "{page}");
+}
+
+#[test]
+fn states_of_smt_are_words() {
+    for (state, words) in
+        [("notsupported", "not supported"), ("notimplemented", "not implemented"), ("on", "on")]
+    {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+        for host in run.header.hosts.values_mut() {
+            host.kernel_settings =
+                Some(KernelSettings { smt: Some(state.to_owned()), ..KernelSettings::default() });
+        }
+        let page = markdown::page(&document(&run));
+        assert!(page.contains(&format!("| SMT | {words} | {words} |")), "{state}: {page}");
+    }
 }
 
 #[test]
@@ -100,7 +115,7 @@ fn flaw_of_virtual_machines_has_the_state_behind_the_name_of_kvm() {
         }
         let page = markdown::page(&document(&run));
         let flaw = format!("{words}: itlb\\_multihit");
-        assert!(page.contains(&format!("| CPU flaws | {flaw} | {flaw} |")), "{state}: {page}");
+        assert!(page.contains(&format!("| CPU vulnerabilities | {flaw} | {flaw} |")), "{state}: {page}");
     }
 }
 

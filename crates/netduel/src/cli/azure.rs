@@ -136,8 +136,8 @@ pub struct AzureRunArgs {
     pub permissions: PermissionArgs,
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
-    /// Write report.html into this folder; with several plans, into a folder there for each, by the name of the plan. With one plan, a name that
-    /// ends with .html, .md, .json, .csv or .txt is the file to write.
+    /// Write report.html into this folder; with several plans, into a folder there for each, by the name of the plan. With one plan, a name
+    /// with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to write.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

@@ -47,7 +47,7 @@ pub enum LabCommand {
     Up {
         #[command(flatten)]
         lab: LabNameOrWordArgs,
-        #[arg(long, default_value_t = Lab::RULES, value_parser = count_of(LAB, "rules"), help = help("Policy rules that the synthetic path evaluates per packet", (LAB, "rules"), ""))]
+        #[arg(long, default_value_t = Lab::RULES, value_parser = count_of(LAB, "rules"), help = help("Policy rules that the synthetic path evaluates per packet (per GSO packet with segmentation offload)", (LAB, "rules"), ""))]
         rules: u32,
         #[arg(long, value_name = "RATE", value_parser = rate_of(LAB, "cap"), help = help("Emulated rate cap on the wire, for example \"10 Gbit/s\"", (LAB, "cap"), " [default: none]"))]
         cap: Option<BitRate>,

@@ -59,7 +59,7 @@ impl GateArgs {
 /// The live view.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct LiveArgs {
-    /// Show the run on the whole terminal while it works; keys: ? [default: on a terminal of at least 100 columns and 30 lines]
+    /// Show the run on the whole terminal while it works; press ? for its keys [default: on a terminal of at least 100 columns and 30 lines]
     #[arg(long)]
     pub live: bool,
     /// Print progress in lines, also on a large terminal.
@@ -95,11 +95,11 @@ pub struct OverrideArgs {
 /// What a plan may do.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct PermissionArgs {
-    /// Refuse a plan that names programs: launchers, treatments with `command`, and testpmd with a program or arguments of its own.
-    /// Nothing of such a plan is started.
+    /// Refuse a plan that names programs: `launch = "command"`, treatments and events with `command`, and testpmd with a program or
+    /// arguments of its own. Nothing of such a plan is started.
     #[arg(long)]
     pub no_commands: bool,
-    /// Let the plan change any sysctl; without this option those of the network (net.*) and a few others.
+    /// Let the plan change any sysctl. Without this option it may change those of the network (net.*) and a few that cannot run a program.
     #[arg(long)]
     pub allow_sysctl: bool,
 }
@@ -114,11 +114,11 @@ impl PermissionArgs {
 /// The programs for hosts by ssh, and their folder there.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RemoteProgramArgs {
-    /// Copy this netduel to the hosts of `launch = "ssh"` whose machine it is built for, for example one for aarch64; may be repeated
-    /// [default: this program]
+    /// Copy FILE, a netduel program, to the hosts reached by ssh (`launch = "ssh"`, `bed`) whose machine it is built for, for example
+    /// aarch64; may be repeated [default: the running program]
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(program_file))]
     pub remote_program: Vec<PathBuf>,
-    /// Copy netduel into this folder on the hosts of `launch = "ssh"`, for example because programs may not run from their home (noexec). It
+    /// Copy netduel into this folder on the hosts reached by ssh, for example because programs may not run from their home (noexec). It
     /// replaces `folder` of all hosts of the plan. Absolute, or beginning with '~/' in quotes [default: that of the plan, or ~/.cache/netduel]
     #[arg(long, value_name = "DIR", value_parser = remote_folder)]
     pub remote_folder: Option<String>,

@@ -10,11 +10,11 @@ use crate::words;
 
 /// Names of facts that snapshots of earlier versions lack.
 const ROUTES: &str = "routes";
-const BOOT_OPTIONS: &str = "boot options";
+const BOOT_OPTIONS: &str = "kernel boot parameters";
 const TRANSPARENT_HUGE_PAGES: &str = "transparent huge pages";
 const SMT: &str = "SMT";
 /// How the name of each fact about a flaw of the CPU begins.
-const CPU_FLAW: &str = "CPU flaw";
+const CPU_FLAW: &str = "CPU vulnerability";
 
 /// Facts of a host that snapshots of earlier versions lack together. A run without any of them does not know them: what another run has is
 /// no difference then.
