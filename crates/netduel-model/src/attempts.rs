@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn last_begun_block_is_left_out_when_neither_it_nor_the_run_has_its_end() {
         let failed = RunEnd::Failed { detail: "host b has other settings".to_owned() };
-        let trials = [
+        let trials = vec![
             trial(0, 0, 0, 1),
             trial(0, 1, 0, 2),
             // Its other record was damaged later.
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn block_that_a_changed_host_superseded_is_left_out_with_all_of_its_trials() {
-        let trials = [trial(0, 0, 0, 1), trial(0, 1, 0, 2), trial(1, 0, 0, 3), trial(1, 1, 1, 4)];
+        let trials = vec![trial(0, 0, 0, 1), trial(0, 1, 0, 2), trial(1, 0, 0, 3), trial(1, 1, 1, 4)];
         assert_eq!(unfinished(&trials, 2, None), Some(Unfinished { block: 1, trials: 2 }));
     }
 

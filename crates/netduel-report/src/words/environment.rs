@@ -125,8 +125,8 @@ fn vulnerabilities(settings: &KernelSettings) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// What the kernel does against a vulnerability. Its words begin with `Mitigation`, `Vulnerable` or `Unknown`; those of `itlb_multihit` are about KVM
-/// (`KVM: Mitigation: Split huge pages`), or `Processor vulnerable` in a kernel without KVM (`Documentation/admin-guide/hw-vuln`).
+/// What the kernel does against a vulnerability. Its words begin with `Mitigation`, `Vulnerable` or `Unknown`; those of `itlb_multihit` are
+/// about KVM (`KVM: Mitigation: Split huge pages`), or `Processor vulnerable` in a kernel without KVM (`Documentation/admin-guide/hw-vuln`).
 fn standing(state: &str) -> &'static str {
     let state = state.strip_prefix("KVM: ").unwrap_or(state);
     if state.starts_with("Mitigation") {
