@@ -3,6 +3,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use netduel_model::plan::tuning::cores;
+
 /// The whole text of a file.
 pub(crate) fn whole(path: &Path) -> Option<String> {
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -38,18 +40,9 @@ pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The kernel's list format: `0-3,8,10-11`.
-pub(crate) fn cores_of(list: &str) -> Vec<u16> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse::<u16>().ok()?..=last.trim().parse::<u16>().ok()?)
-    };
-    list.split(',').filter_map(range).flatten().collect()
-}
-
-/// A file in the list format that names at least one core.
+/// A file in the kernel's list format (`0-3,8,10-11`) that names at least one core.
 pub(crate) fn cores_in(path: &Path) -> Option<Vec<u16>> {
-    whole(path).map(|list| cores_of(&list)).filter(|cores| !cores.is_empty())
+    whole(path).and_then(|list| cores(&list).ok())
 }
 
 /// The kernel's mask format, words of 32 bits with the highest first: `3,00000001` has the cores 0, 32 and 33.
@@ -86,12 +79,18 @@ mod tests {
 
     #[test]
     fn lists_and_masks_contain_the_same_cores() {
-        assert_eq!(cores_of("0-2,8\n"), [0, 1, 2, 8]);
+        assert_eq!(cores("0-2,8\n"), Ok(vec![0, 1, 2, 8]));
         assert_eq!(cores_of_mask("00000107\n"), [0, 1, 2, 8]);
         assert_eq!(cores_of_mask("3,00000001"), [0, 32, 33]);
         assert_eq!(cores_of_mask("00000000,00000000"), [0; 0]);
         // More cores than a number of a core has room for.
         assert_eq!(cores_of_mask(&("1,".to_owned() + &"0,".repeat(2_047) + "1")), [0]);
-        assert_eq!((cores_of(""), cores_of_mask(""), cores_of("(null)")), (vec![], vec![], vec![]));
+        assert_eq!(cores_of_mask(""), [0; 0]);
+        let folder = tempfile::tempdir().unwrap();
+        for (text, named) in [("1,4-5\n", Some(vec![1, 4, 5])), ("\n", None), ("(null)\n", None)] {
+            let file = folder.path().join("list");
+            fs::write(&file, text).unwrap();
+            assert_eq!(cores_in(&file), named, "{text:?}");
+        }
     }
 }

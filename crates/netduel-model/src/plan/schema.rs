@@ -9,6 +9,7 @@ use crate::bed::money::Money;
 use crate::metric::Metric;
 use crate::units::Nanos;
 use crate::workload::given::Given;
+use crate::workload::setting::CORES;
 use crate::workload::{
     BANDWIDTH_LIMIT, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, LAB, SEARCH_GOAL, SSH, Setting, SettingRange,
     TREATMENT, Traffic, WorkloadType,
@@ -17,6 +18,12 @@ use crate::workload::{
 /// Where an editor finds the bounds of a quantity that is text with a unit: JSON Schema has bounds for numbers alone.
 const LEAST: &str = "x-minimum";
 const MOST: &str = "x-maximum";
+/// The keys that are lists of cores, by the table they belong to.
+const LISTS_OF_CORES: [(&str, &[&str]); 3] = [
+    ("WorkloadSpec", &["pin_client", "pin_server"]),
+    ("SettingsSpec", &["pin_client", "pin_server"]),
+    ("TreatmentSpec", &["rps", "xps", "irq_affinity"]),
+];
 
 /// The JSON Schema (2020-12) of a plan, for editors and for the guide. It knows keys, types and ranges; what goes together with
 /// what only [`parse`](super::parse) knows.
@@ -48,6 +55,12 @@ pub fn schema() -> Value {
         ("SearchGoalSpec", SEARCH_GOAL),
     ] {
         bound(&mut definitions[table]["properties"], "", settings);
+    }
+    let core = format!("Range of a core: {}.", CORES.words());
+    for (table, keys) in LISTS_OF_CORES {
+        for key in keys {
+            append(&mut definitions[table]["properties"][*key], &core);
+        }
     }
     let price = &mut definitions["HostSpec"]["properties"]["price_per_hour"];
     append(price, &format!("Range: {}.", Money::range()));

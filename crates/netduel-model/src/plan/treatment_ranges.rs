@@ -1,8 +1,8 @@
 //! The quantities of treatments, for the ranges of the table: agents check a request with them, as a plan was checked. No range is
 //! defined here.
 use super::resolved::TreatmentAction;
-use super::tuning::RssSpread;
-use crate::workload::{DESCRIPTORS, OutOfRange, Setting, TREATMENT};
+use super::tuning::{CoreChoice, RssSpread};
+use crate::workload::{CORE, DESCRIPTORS, OutOfRange, Setting, TREATMENT};
 
 impl TreatmentAction {
     /// The first quantity that is out of its range. Agents refuse such a treatment, as a plan does.
@@ -11,7 +11,11 @@ impl TreatmentAction {
     }
 
     fn settings(&self) -> &'static [Setting] {
-        if let Self::Ring { .. } = self { &[DESCRIPTORS] } else { TREATMENT }
+        match self {
+            Self::Ring { .. } => &[DESCRIPTORS],
+            Self::Rps { .. } | Self::Xps { .. } | Self::IrqAffinity { .. } => &[CORE],
+            _ => TREATMENT,
+        }
     }
 
     /// A quantity by its key in a plan, in the unit of its range.
@@ -24,6 +28,13 @@ impl TreatmentAction {
             ) => Some((*queues).into()),
             (Self::Rss { table: RssSpread::Weights { weights }, .. }, "queues") => Some(weights.len() as u64),
             (Self::Ring { descriptors, .. }, "value") => Some((*descriptors).into()),
+            // The range begins with 0, so the highest core is the one that may be beyond it.
+            (
+                Self::Rps { cores: CoreChoice::Cores { cores }, .. }
+                | Self::Xps { cores: CoreChoice::Cores { cores }, .. }
+                | Self::IrqAffinity { cores: CoreChoice::Cores { cores }, .. },
+                "core",
+            ) => cores.iter().max().map(|core| (*core).into()),
             _ => None,
         }
     }

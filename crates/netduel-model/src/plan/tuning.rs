@@ -3,6 +3,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::word::word;
+use crate::workload::setting::{CORES, QUEUES_MOST};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,10 +32,6 @@ pub const COALESCE_PARAMETERS: [&str; 22] = [
     "tx-frames-high",
     "sample-interval",
 ];
-/// Most queues of an interface and most weights of an RSS table: no known NIC has more.
-pub(crate) const QUEUES_MOST: u64 = 1024;
-/// Highest core number, `NR_CPUS` of the largest kernels less one.
-const CORE_MAX: u16 = 8191;
 
 /// Which cores work for the queues of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -79,20 +76,36 @@ impl fmt::Display for CoreChoice {
 /// # Errors
 /// What is wrong with the text, as a fragment.
 pub fn cores(list: &str) -> Result<Vec<u16>, String> {
-    let wrong = || format!("{list:?} is no list of cores");
-    let mut cores = Vec::new();
-    for part in list.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.parse::<u16>().map_err(|_| wrong());
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last || last > CORE_MAX {
-            return Err(wrong());
-        }
-        cores.extend(first..=last);
-    }
+    let mut cores = cores_in_order(list)?;
     cores.sort_unstable();
     cores.dedup();
     Ok(cores)
+}
+
+/// The same, in the order of the list: threads use the cores of a workload in turn.
+///
+/// # Errors
+/// What is wrong with the text, as a fragment.
+pub fn cores_in_order(list: &str) -> Result<Vec<u16>, String> {
+    let wrong = || format!("{list:?} is no list of cores");
+    let beyond = |core: u64| format!("{list:?} has core {core}; the range of a core is {}", CORES.words());
+    let mut cores = Vec::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(wrong());
+        }
+        let [first, last] = [first, last].map(|number| core_in_range(number).ok_or_else(|| beyond(number)));
+        cores.extend(first?..=last?);
+    }
+    Ok(cores)
+}
+
+/// The number of a core that is in its range.
+pub(crate) fn core_in_range(number: u64) -> Option<u16> {
+    u16::try_from(number).ok().filter(|_| CORES.contains(number))
 }
 
 /// The shortest list of these ascending cores, for example `0-3,6`.
@@ -232,9 +245,23 @@ mod tests {
             assert_eq!(cores(text).unwrap(), list);
             assert_eq!(core_list(&list), again);
         }
-        for bad in ["", "3-1", "a", "1,,2", "-1", "8192", "0-99999", "1 2"] {
-            assert!(cores(bad).is_err(), "{bad:?}");
+        for bad in ["", "3-1", "a", "1,,2", "-1", "1 2"] {
+            assert_eq!(cores(bad).unwrap_err(), format!("{bad:?} is no list of cores"));
         }
+    }
+
+    #[test]
+    fn core_beyond_the_range_is_refused_with_the_range() {
+        for (text, core) in [("8192", 8192), ("0-9000", 9000), ("1,70000", 70_000)] {
+            let expected = format!("{text:?} has core {core}; the range of a core is 0 to 8191");
+            assert_eq!(cores(text).unwrap_err(), expected);
+        }
+        assert_eq!(cores("8191"), Ok(vec![8191]));
+    }
+
+    #[test]
+    fn cores_in_order_keep_the_order_of_the_list() {
+        assert_eq!(cores_in_order("6, 0-2,1"), Ok(vec![6, 0, 1, 2, 1]));
     }
 
     #[test]

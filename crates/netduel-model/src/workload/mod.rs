@@ -29,6 +29,7 @@ use crate::metric::Metric;
 use crate::plan::problem::Problems;
 use given::{Given, Places};
 use particular::Particular;
+use setting::CORES;
 
 pub use facts::{Demand, Descriptors, End, Facts, PacedRate, Requests, Sockets, TcpFacts, Threads, Wire};
 pub use failover::Failover;
@@ -37,7 +38,7 @@ pub use pps::Pps;
 pub(crate) use pps::search_duration;
 pub use round_trip::RoundTrip;
 pub use setting::{
-    BANDWIDTH_LIMIT, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, LAB, OutOfRange, Range as SettingRange,
+    BANDWIDTH_LIMIT, CORE, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, LAB, OutOfRange, Range as SettingRange,
     SEARCH_GOAL, SSH, Setting, TREATMENT, Unit,
 };
 
@@ -220,6 +221,7 @@ impl Workload {
         self.out_of_type()
             .or_else(|| self.out_of_duration())
             .or_else(|| self.out_of_goals())
+            .or_else(|| self.out_of_cores())
             .or_else(|| self.traffic.particular().misfit(self.family))
     }
 
@@ -237,6 +239,15 @@ impl Workload {
     fn out_of_goals(&self) -> Option<OutOfRange> {
         let facts = self.traffic.facts();
         facts.search()?.goals.iter().find_map(|goal| OutOfRange::first(SEARCH_GOAL, |key| goal.number(key)))
+    }
+
+    fn out_of_cores(&self) -> Option<OutOfRange> {
+        let lists =
+            [(setting::PIN_CLIENT.key, &self.pin_client), (setting::PIN_SERVER.key, &self.pin_server)];
+        lists.into_iter().find_map(|(key, cores)| {
+            let value = cores.iter().map(|core| u64::from(*core)).find(|core| !CORES.contains(*core))?;
+            Some(OutOfRange { key, value, range: CORES, beside: String::new() })
+        })
     }
 
     fn out_of_type(&self) -> Option<OutOfRange> {

@@ -3,7 +3,6 @@
 //! from there.
 use std::fmt;
 
-use crate::plan::tuning::QUEUES_MOST;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 
 /// A setting of a type of workload.
@@ -272,6 +271,8 @@ pub const DESIGN: &[Setting] = &[
 /// The largest block limit.
 pub(crate) const BLOCKS_MOST: u64 = 10_000;
 
+/// Most queues of an interface and most weights of an RSS table: no known NIC has more.
+pub(crate) const QUEUES_MOST: u64 = 1024;
 /// Treatments. Every host takes a packet of 576 bytes whole (RFC 791, section 3.1); over the 68 bytes that IPv4 itself needs, Linux sends no
 /// TCP, whose segments have 48 bytes at least (`TCP_MIN_SND_MSS` in include/net/tcp.h).
 pub const TREATMENT: &[Setting] = &[
@@ -305,7 +306,13 @@ pub const SEARCH_GOAL: &[Setting] = &[
     Setting::within("settle", Range::duration(0, 60_000 * MS)),
 ];
 
-/// Cores and IP version, which every type has.
+/// The numbers of cores, in every list of cores: `pin_client` and `pin_server` of workloads, `rps`, `xps` and `irq_affinity` of treatments.
+/// The largest kernels have 8192 (`NR_CPUS` in arch/x86/Kconfig).
+pub(crate) const CORES: Range = Range::count(0, 8191);
+/// One of them.
+pub const CORE: Setting = Setting::within("core", CORES);
+
+/// Cores and IP version, which every type has. The cores of a list have the range of [`CORE`].
 pub(super) const FAMILY: Setting = Setting::free("family");
 pub(super) const PIN_CLIENT: Setting = Setting::free("pin_client");
 pub(super) const PIN_SERVER: Setting = Setting::free("pin_server");

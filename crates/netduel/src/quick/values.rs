@@ -1,7 +1,6 @@
 //! Values of the options of quick tests, as text: times, volumes, rates and cores, with the suffixes of iperf3. No option is defined here.
-use std::ops::RangeInclusive;
-
 use netduel_model::plan::CoresSpec;
+use netduel_model::plan::tuning::cores_in_order;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 use netduel_model::workload::{DURATION, SettingRange, Unit, WorkloadType};
 
@@ -77,22 +76,16 @@ pub fn rate(text: &str) -> Result<BitRate, String> {
     }
 }
 
+/// What to write as cores.
+const CORES_EXAMPLE: &str = "write the numbers of cores, for example 0,2 or 0-3, or auto";
+
 /// Cores and ranges of cores as the kernel lists them, or the word `auto`.
 pub(super) fn cores(text: &str) -> Result<CoresSpec, String> {
     if text == "auto" {
         return Ok(CoresSpec::Auto);
     }
-    let ranges: Option<Vec<RangeInclusive<u16>>> = text.split(',').map(core_range).collect();
-    ranges
-        .map(|ranges| CoresSpec::List(ranges.into_iter().flatten().collect()))
-        .ok_or_else(|| "write the numbers of cores, for example 0,2 or 0-3, or auto".to_owned())
-}
-
-/// `2`, or `0-3`.
-fn core_range(text: &str) -> Option<RangeInclusive<u16>> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let range = first.trim().parse().ok()?..=last.trim().parse().ok()?;
-    (!range.is_empty()).then_some(range)
+    let list = cores_in_order(text).map(CoresSpec::List);
+    list.map_err(|wrong| format!("{wrong}; {CORES_EXAMPLE}"))
 }
 
 /// Events per second in the range of a setting: `20k` or "20 k/s".
@@ -159,13 +152,13 @@ mod tests {
         assert_eq!(list("2"), [2]);
         assert_eq!(list("0,2"), [0, 2]);
         assert_eq!(list("0-3, 8"), [0, 1, 2, 3, 8]);
-        for wrong in ["", "a", "5-2", "0-", "-1", "0-1-2", "70000", "0,"] {
-            assert_eq!(
-                cores(wrong).unwrap_err(),
-                "write the numbers of cores, for example 0,2 or 0-3, or auto",
-                "{wrong}"
-            );
+        assert_eq!(list("2,0"), [2, 0]);
+        for wrong in ["", "a", "5-2", "0-", "-1", "0-1-2", "0,"] {
+            let expected = format!("{wrong:?} is no list of cores; {CORES_EXAMPLE}");
+            assert_eq!(cores(wrong).unwrap_err(), expected);
         }
+        let beyond = cores("70000").unwrap_err();
+        assert!(beyond.contains("core 70000; the range of a core is 0 to 8191"), "{beyond}");
     }
 
     #[test]
