@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use netduel_model::data_ports::{DataPorts, PortAnswer, PortNeeds, PortProtocol, ProbedPort};
 use netduel_model::ids::HostName;
 use netduel_model::socket_name::SERVE_PORT;
+use netduel_model::word::word;
 
 /// A port of a server that a client does not reach, or whose answers do not reach the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +61,7 @@ impl BlockedPort {
 
     /// The protocol in lower case, as rules name it.
     fn protocol(&self) -> &'static str {
-        match self.port.protocol {
-            PortProtocol::Tcp => "tcp",
-            PortProtocol::Udp => "udp",
-        }
+        word(&self.port.protocol)
     }
 
     /// The ports with a colon between the first and the last.

@@ -1,6 +1,7 @@
 //! The document of a comparison of runs: the runs, what differs between them, the verdicts, and what is not compared.
 use netduel_model::publication::Publication;
 use netduel_model::units::plural;
+use netduel_model::word::word;
 use serde_json::{Value, json};
 
 use super::block::{Block, Document, FactGroup, Scope, Section, Style, Text, list, titled_list};
@@ -153,7 +154,7 @@ fn differences(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Ve
     let row = |(place, one): (usize, &Difference)| {
         let number = numbers.iter().find(|(own, _)| *own == place).map(|(_, number)| *number);
         let mark = number.map_or(Cell::Absent, |number| words::marks(&[number]).into());
-        let head: [Cell; 2] = [one.subject().into(), texts::aspect(one.aspect).into()];
+        let head: [Cell; 2] = [one.subject().into(), word(&one.aspect).into()];
         let values = one.values.iter().map(|value| value.clone().map_or(Cell::Absent, Cell::Text));
         head.into_iter().chain(values).chain([mark]).collect::<Vec<Cell>>()
     };

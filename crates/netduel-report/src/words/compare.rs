@@ -7,9 +7,7 @@ use super::text::percent_exact;
 use super::verdict::{LOWER_BOUNDS, amount, effect, not_comparable};
 use super::{ended, marks, published_rule, question, treatment, trials, warnings, workload};
 use crate::analysis::Withheld;
-use crate::analysis::compare::{
-    Aspect, ComparedRun, Difference, Reason, RunComparison, RunVerdict, Unmatched,
-};
+use crate::analysis::compare::{ComparedRun, Difference, Reason, RunComparison, RunVerdict, Unmatched};
 use crate::document::verdicts::Sides;
 
 /// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `no difference beyond 5 %`, `inconclusive: too few values (3 and 8)`.
@@ -96,25 +94,6 @@ pub fn rules(comparison: &RunComparison<'_>) -> Vec<(&'static str, String)> {
     let published =
         (!comparison.published.is_empty()).then(|| ("Published figures", published_rule(comparison)));
     of_runs.into_iter().filter(|_| comparison.is_of_runs()).chain(published).collect()
-}
-
-/// The kind of a difference.
-pub fn aspect(aspect: Aspect) -> &'static str {
-    match aspect {
-        Aspect::Note => "note",
-        Aspect::Program => "program",
-        Aspect::Design => "design",
-        Aspect::Lab => "lab",
-        Aspect::Pinning => "pinning",
-        Aspect::Access => "access",
-        Aspect::System => "system",
-        Aspect::Size => "size",
-        Aspect::Machine => "machine",
-        Aspect::Placement => "placement",
-        Aspect::Interface => "interface",
-        Aspect::Sysctl => "sysctl",
-        Aspect::Firewall => "firewall",
-    }
 }
 
 /// The numbers of differences that can cause a verdict, counted from 1 in the order of the differences: position and number.

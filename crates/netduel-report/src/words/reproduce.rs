@@ -11,8 +11,9 @@ use netduel_model::plan::{Arm, Host, Lab, Launch, ResolvedPlan, TreatmentAction}
 use netduel_model::search::{SearchGoal, SearchPreset};
 use netduel_model::shell;
 use netduel_model::units::{BitRate, Bytes, Nanos};
+use netduel_model::word::word;
 use netduel_model::workload::{
-    Direction, Family, Pps, Role, RoundTrip, TcpStream, Traffic, Transaction, UdpOffload, UdpStream, Workload,
+    Direction, Family, Pps, Role, RoundTrip, TcpStream, Traffic, Transaction, UdpStream, Workload,
 };
 
 use super::setting::setting;
@@ -285,12 +286,7 @@ fn udp(stream: &UdpStream) -> Vec<String> {
     words.extend(stream.tuning.volume.map(|bytes| format!("-n {}", bytes.0)));
     words.push(format!("-l {}", stream.size.0));
     words.extend(stream.tuning.window.map(|window| format!("-w {}", window.0)));
-    let offload = match stream.offload {
-        UdpOffload::None => "none",
-        UdpOffload::Gso => "gso",
-        UdpOffload::GsoGro => "gso-gro",
-    };
-    words.push(format!("--offload {offload}"));
+    words.push(format!("--offload {}", word(&stream.offload)));
     words
 }
 

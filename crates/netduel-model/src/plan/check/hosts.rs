@@ -14,6 +14,7 @@ use crate::plan::value::name_rule;
 use crate::resource_name::is_name;
 use crate::size;
 use crate::socket_name::SocketName;
+use crate::word::word;
 use crate::workload::{DATA_PORT, SSH};
 
 use super::values::{check_bandwidth_limit, check_command, check_table};
@@ -103,17 +104,6 @@ fn keys_of(launch: LaunchKind) -> &'static [&'static str] {
     }
 }
 
-fn word_of(launch: LaunchKind) -> &'static str {
-    match launch {
-        LaunchKind::Local => "local",
-        LaunchKind::Lab => "lab",
-        LaunchKind::Netns => "netns",
-        LaunchKind::Command => "command",
-        LaunchKind::Ssh => "ssh",
-        LaunchKind::Paired => "paired",
-    }
-}
-
 /// The keys that a VM of a bed does not have, because its bed has the answer.
 const KEYS_OF_BED: [&str; 11] = [
     "launch",
@@ -147,12 +137,9 @@ fn check_foreign_keys(host: &HostSpec, path: &str, problems: &mut Problems<'_>) 
         [LaunchKind::Lab, LaunchKind::Netns, LaunchKind::Command, LaunchKind::Ssh, LaunchKind::Paired];
     for other in others.into_iter().filter(|other| *other != launch) {
         for key in keys_of(other).iter().filter(|key| host.given().contains(key)) {
-            let wrong = format!(
-                "is for `launch = \"{}\"`, but this host has \"{}\"",
-                word_of(other),
-                word_of(launch)
-            );
-            let allowed = format!("remove it, or set launch = \"{}\"", word_of(other));
+            let wrong =
+                format!("is for `launch = \"{}\"`, but this host has \"{}\"", word(&other), word(&launch));
+            let allowed = format!("remove it, or set launch = \"{}\"", word(&other));
             problems.add(&key_path(path, key), wrong, allowed);
         }
     }
