@@ -5,20 +5,17 @@ use std::net::IpAddr;
 use netduel_model::snapshot::XdpFeature;
 use netduel_sys::ethtool::{Channels, Ethtool};
 use netduel_sys::local_bind::LocalBind;
-use netduel_sys::netlink::{RTM_NEWNEIGH, attributes, messages, u16_at, u32_at};
+use netduel_sys::netlink::{NDA_DST, NDA_LLADDR, RTA_OIF, RTM_NEWNEIGH, attributes, messages, u16_at, u32_at};
 
 use crate::error::HostError;
 use crate::link::{Link, addresses, ip, links};
 use crate::netlink::{RouteSocket, xdp_devices};
-use crate::route::{GATEWAY as ROUTE_GATEWAY, LINK as ROUTE_LINK, VIA as ROUTE_VIA};
+use crate::route::{GATEWAY as ROUTE_GATEWAY, VIA as ROUTE_VIA};
 use crate::source::LinkSource as _;
 use crate::xdp;
 
 /// Bytes of `struct rtmsg` and of `struct ndmsg`.
 const HEAD_LEN: usize = 12;
-/// `NDA_DST` and `NDA_LLADDR`.
-const NEIGHBOUR_ADDRESS: u16 = 1;
-const NEIGHBOUR_HARDWARE: u16 = 2;
 /// `NDA_MASTER`: the bridge of a forwarding entry.
 const NEIGHBOUR_MASTER: u16 = 9;
 /// `NUD_INCOMPLETE | NUD_FAILED | NUD_NOARP`: no hardware address is known, or there is none.
@@ -173,7 +170,7 @@ fn route(payload: &[u8]) -> Option<(u32, Option<IpAddr>)> {
     let (mut index, mut gateway) = (None, None);
     for (kind, value) in attributes(payload.get(HEAD_LEN..)?) {
         match kind {
-            ROUTE_LINK => index = u32_at(value, 0),
+            RTA_OIF => index = u32_at(value, 0),
             ROUTE_GATEWAY => gateway = ip(value),
             // A family before the address.
             ROUTE_VIA => gateway = value.get(2..).and_then(ip),
@@ -209,7 +206,7 @@ fn forwarded(list: &[u8], bridge: u32, to: [u8; 6]) -> Option<u32> {
         for (kind, value) in message.attributes(HEAD_LEN) {
             match kind {
                 NEIGHBOUR_MASTER => is_of_bridge = u32_at(value, 0) == Some(bridge),
-                NEIGHBOUR_HARDWARE => is_wanted = value == to,
+                NDA_LLADDR => is_wanted = value == to,
                 _ => {}
             }
         }
@@ -228,8 +225,8 @@ fn neighbour(list: &[u8], index: u32, address: IpAddr) -> Option<[u8; 6]> {
         let (mut is_wanted, mut found) = (false, None);
         for (kind, value) in message.attributes(HEAD_LEN) {
             match kind {
-                NEIGHBOUR_ADDRESS => is_wanted = ip(value) == Some(address),
-                NEIGHBOUR_HARDWARE => found = value.try_into().ok(),
+                NDA_DST => is_wanted = ip(value) == Some(address),
+                NDA_LLADDR => found = value.try_into().ok(),
                 _ => {}
             }
         }
@@ -269,11 +266,7 @@ mod tests {
         let mac = |last: u8| [2, 0, 0, 0, 0, last];
         let of = |index, state, address: [u8; 4], last| {
             let mac = mac(last);
-            message(
-                RTM_NEWNEIGH,
-                &head(index, state),
-                &[(NEIGHBOUR_ADDRESS, &address), (NEIGHBOUR_HARDWARE, &mac)],
-            )
+            message(RTM_NEWNEIGH, &head(index, state), &[(NDA_DST, &address), (NDA_LLADDR, &mac)])
         };
         let list = [
             of(3, 2, [10, 0, 0, 1], 1),
@@ -297,10 +290,10 @@ mod tests {
             message(
                 RTM_NEWNEIGH,
                 &[7, 0, 0, 0, port, 0, 0, 0],
-                &[(NEIGHBOUR_HARDWARE, &mac(last)), (NEIGHBOUR_MASTER, &bridge.to_ne_bytes())],
+                &[(NDA_LLADDR, &mac(last)), (NEIGHBOUR_MASTER, &bridge.to_ne_bytes())],
             )
         };
-        let multicast = message(RTM_NEWNEIGH, &[7, 0, 0, 0, 8, 0, 0, 0], &[(NEIGHBOUR_HARDWARE, &mac(1))]);
+        let multicast = message(RTM_NEWNEIGH, &[7, 0, 0, 0, 8, 0, 0, 0], &[(NDA_LLADDR, &mac(1))]);
         // The address is also forwarded by another bridge; the bridge has its own address.
         let list = [multicast, entry(5, 9, 1), entry(3, 3, 2), entry(6, 3, 1), entry(7, 3, 4)].concat();
         assert_eq!(forwarded(&list, 3, mac(1)), Some(6));
@@ -313,11 +306,11 @@ mod tests {
 
     #[test]
     fn route_has_its_link_and_its_gateway() {
-        let direct = message(RTM_NEWROUTE, &[2], &[(ROUTE_LINK, &7_u32.to_ne_bytes())]);
+        let direct = message(RTM_NEWROUTE, &[2], &[(RTA_OIF, &7_u32.to_ne_bytes())]);
         let by = message(
             RTM_NEWROUTE,
             &[2],
-            &[(ROUTE_GATEWAY, &[10, 0, 0, 9]), (ROUTE_LINK, &7_u32.to_ne_bytes())],
+            &[(ROUTE_GATEWAY, &[10, 0, 0, 9]), (RTA_OIF, &7_u32.to_ne_bytes())],
         );
         let of = |bytes: &[u8]| messages(bytes).find_map(|message| route(message.payload));
         assert_eq!(of(&direct), Some((7, None)));

@@ -3,27 +3,23 @@ use std::io;
 use std::net::IpAddr;
 
 use netduel_sys::netlink::{
-    NetlinkSocket, RTM_GETADDR, RTM_GETLINK, RTM_GETNEIGH, RTM_GETQDISC, RTM_GETROUTE, Request, attribute,
-    attributes, messages, u16_at, u32_at,
+    AF_BRIDGE, NFT_GET_RULE, NFT_NEW_RULE, NetlinkSocket, RTA_DST, RTA_OIF, RTM_GETADDR, RTM_GETLINK,
+    RTM_GETNEIGH, RTM_GETQDISC, RTM_GETROUTE, Request, TCMSG_LEN, attribute, attributes, messages, u16_at,
+    u32_at,
 };
 
 use rustix::net::AddressFamily;
 
 use crate::link::text;
-use crate::route::{DESTINATION, LINK, ROUTES_MAX, is_default, is_limited};
+use crate::route::{ROUTES_MAX, is_default, is_limited};
 use crate::source::{FilterSource, LinkSource};
 
 /// Bytes of `struct ifinfomsg`, `struct tcmsg`, and of `struct rtmsg` and `struct ndmsg`. A body of zeros requests everything.
 const LINK_BODY: [u8; 16] = [0; 16];
-const QDISC_BODY: [u8; 20] = [0; 20];
+const QDISC_BODY: [u8; TCMSG_LEN] = [0; TCMSG_LEN];
 const ROUTE_BODY: [u8; 12] = [0; 12];
-/// `AF_BRIDGE` (include/linux/socket.h).
-const AF_BRIDGE: u8 = 7;
 /// `struct nfgenmsg`; zeros request every family.
 const NETFILTER_BODY: [u8; 4] = [0; 4];
-/// `NFT_MSG_NEWRULE` and `NFT_MSG_GETRULE` of the subsystem `NFNL_SUBSYS_NFTABLES`.
-const NEW_RULE: u16 = 10 << 8 | 6;
-const GET_RULE: u16 = 10 << 8 | 7;
 /// `RTA_SRC`.
 const SOURCE: u16 = 2;
 /// Generic netlink (include/uapi/linux/genetlink.h): `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY` and its attributes, `struct genlmsghdr`.
@@ -80,12 +76,12 @@ impl RouteSocket {
         let mut body = ROUTE_BODY;
         // Family and lengths of the prefixes, bits.
         body[..3].copy_from_slice(&[family.as_raw() as u8, bits, if source.is_some() { bits } else { 0 }]);
-        let mut request = Request::new(RTM_GETROUTE, 0, &body).bytes(DESTINATION, &bytes);
+        let mut request = Request::new(RTM_GETROUTE, 0, &body).bytes(RTA_DST, &bytes);
         if let Some(source) = source {
             request = request.bytes(SOURCE, &octets(source));
         }
         if let Some(link) = link {
-            request = request.bytes(LINK, &link.to_ne_bytes());
+            request = request.bytes(RTA_OIF, &link.to_ne_bytes());
         }
         Ok(self.0.get(request)?)
     }
@@ -193,9 +189,9 @@ pub(crate) struct NetfilterSocket;
 impl FilterSource for NetfilterSocket {
     fn rules(&mut self) -> io::Result<u32> {
         let mut count = 0;
-        let request = Request::new(GET_RULE, 0, &NETFILTER_BODY);
+        let request = Request::new(NFT_GET_RULE, 0, &NETFILTER_BODY);
         NetlinkSocket::netfilter()?.dump_into(&request, &mut count, |count, message| {
-            *count += u32::from(message.kind == NEW_RULE);
+            *count += u32::from(message.kind == NFT_NEW_RULE);
         })?;
         Ok(count)
     }

@@ -4,16 +4,10 @@
 //! A discipline counts what those below it dropped, too, so only the drops of the outermost of each direction are read.
 use std::collections::BTreeMap;
 
-use netduel_sys::netlink::{RTM_NEWQDISC, attribute, messages, u32_at};
+use netduel_sys::netlink::{RTM_NEWQDISC, TC_H_ROOT, TCA_KIND, TCMSG_LEN, attribute, messages, u32_at};
 
-/// Bytes of `struct tcmsg`.
-const HEAD_LEN: usize = 20;
-/// `TC_H_ROOT`: the outermost egress discipline.
-const PARENT_ROOT: u32 = 0xffff_ffff;
 /// `TC_H_INGRESS`: the ingress discipline.
 const PARENT_INGRESS: u32 = 0xffff_fff1;
-/// `TCA_KIND` (include/uapi/linux/rtnetlink.h): its name.
-const KIND: u16 = 1;
 /// `TCA_STATS2` (include/uapi/linux/rtnetlink.h).
 const STATISTICS: u16 = 7;
 /// `TCA_STATS_QUEUE` within it: `struct gnet_stats_queue`.
@@ -41,11 +35,11 @@ pub(crate) fn dropped(list: &[u8]) -> BTreeMap<u32, Dropped> {
         let (Some(index), Some(parent)) = (u32_at(message.payload, 4), u32_at(message.payload, 12)) else {
             continue;
         };
-        let counts = message.payload.get(HEAD_LEN..).and_then(counts);
+        let counts = message.payload.get(TCMSG_LEN..).and_then(counts);
         let drops = counts.and_then(|counts| u32_at(counts, DROPS));
         let of = found.entry(index).or_default();
         match parent {
-            PARENT_ROOT => {
+            TC_H_ROOT => {
                 of.sending = drops;
                 of.overlimits = counts.and_then(|counts| u32_at(counts, OVERLIMITS));
             }
@@ -64,15 +58,15 @@ pub(crate) fn disciplines(list: &[u8]) -> BTreeMap<u32, Vec<String>> {
         let (Some(index), Some(parent)) = (u32_at(message.payload, 4), u32_at(message.payload, 12)) else {
             continue;
         };
-        let kind = message.payload.get(HEAD_LEN..).and_then(|bytes| {
-            let name = attribute(bytes, KIND)?;
+        let kind = message.payload.get(TCMSG_LEN..).and_then(|bytes| {
+            let name = attribute(bytes, TCA_KIND)?;
             Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
         });
         let Some(kind) = kind.filter(|_| parent != PARENT_INGRESS) else { continue };
         let of = found.entry(index).or_default();
-        of.retain(|other| *other != kind || parent != PARENT_ROOT);
+        of.retain(|other| *other != kind || parent != TC_H_ROOT);
         match parent {
-            PARENT_ROOT => of.insert(0, kind),
+            TC_H_ROOT => of.insert(0, kind),
             _ if of.contains(&kind) => {}
             _ => of.push(kind),
         }
@@ -88,7 +82,7 @@ pub(crate) fn queued(list: &[u8]) -> BTreeMap<u32, u32> {
         let (Some(index), Some(parent)) = (u32_at(message.payload, 4), u32_at(message.payload, 12)) else {
             continue;
         };
-        let counts = message.payload.get(HEAD_LEN..).and_then(counts);
+        let counts = message.payload.get(TCMSG_LEN..).and_then(counts);
         let packets = counts.and_then(|counts| u32_at(counts, QUEUED)).unwrap_or(0);
         if packets > 0 && parent != PARENT_INGRESS {
             let of = found.entry(index).or_default();
@@ -120,18 +114,17 @@ mod tests {
         let queue: Vec<u8> = [1, 2, drops, 3, 4].into_iter().flat_map(u32::to_ne_bytes).collect();
         let body: Vec<u8> = [0, index, 0, parent, 1].into_iter().flat_map(u32::to_ne_bytes).collect();
         Request::new(RTM_NEWQDISC, 0, &body)
-            .bytes(KIND, b"fq\0\0")
+            .bytes(TCA_KIND, b"fq\0\0")
             .nested(STATISTICS, |statistics| statistics.bytes(STATISTICS_QUEUE, &queue))
             .finish(0)
     }
 
     #[test]
     fn only_the_outermost_disciplines_are_read() {
-        let list: Vec<u8> =
-            [(3, PARENT_ROOT, 7), (3, 0x10001, 6), (3, PARENT_INGRESS, 5), (4, PARENT_ROOT, 0)]
-                .into_iter()
-                .flat_map(|(index, parent, drops)| message(index, parent, drops))
-                .collect();
+        let list: Vec<u8> = [(3, TC_H_ROOT, 7), (3, 0x10001, 6), (3, PARENT_INGRESS, 5), (4, TC_H_ROOT, 0)]
+            .into_iter()
+            .flat_map(|(index, parent, drops)| message(index, parent, drops))
+            .collect();
         let found = dropped(&list);
         assert_eq!(found[&3], Dropped { sending: Some(7), receiving: Some(5), overlimits: Some(4) });
         assert_eq!(found[&4], Dropped { sending: Some(0), receiving: None, overlimits: Some(4) });
@@ -152,9 +145,9 @@ mod tests {
         let list = [
             named(3, 0x10001, b"fq\0\0"),
             named(3, 0x10002, b"fq\0\0"),
-            named(3, PARENT_ROOT, b"mq\0\0"),
+            named(3, TC_H_ROOT, b"mq\0\0"),
             named(3, PARENT_INGRESS, b"cls\0"),
-            named(4, PARENT_ROOT, b"tbf\0"),
+            named(4, TC_H_ROOT, b"tbf\0"),
         ]
         .concat();
         let found = disciplines(&list);

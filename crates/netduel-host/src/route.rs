@@ -2,7 +2,10 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use netduel_sys::netlink::{Message, RTM_NEWROUTE, attribute, messages, u16_at, u32_at};
+use netduel_sys::netlink::{
+    AF_INET, AF_INET6, Message, RT_TABLE_MAIN, RTA_DST, RTA_OIF, RTM_NEWROUTE, RTN_UNICAST, attribute,
+    messages, u16_at, u32_at,
+};
 
 use crate::link::ip;
 
@@ -19,17 +22,6 @@ const TYPE: usize = 7;
 const FLAGS: usize = 8;
 /// `RTM_F_CLONED`: an exception for one address, for example of path MTU discovery. It expires, and is no setting.
 const FLAG_CLONED: u32 = 0x200;
-/// `AF_INET` and `AF_INET6`.
-const FAMILY_IPV4: u8 = 2;
-const FAMILY_IPV6: u8 = 10;
-/// `RT_TABLE_MAIN`.
-const TABLE_MAIN: u8 = 254;
-/// `RTN_UNICAST`: neither a local nor a reject route.
-const TYPE_UNICAST: u8 = 1;
-/// `RTA_DST`: absent from a default route.
-pub(crate) const DESTINATION: u16 = 1;
-/// `RTA_OIF`: the link that packets leave by.
-pub(crate) const LINK: u16 = 4;
 /// `RTA_GATEWAY`: the next hop, in the family of the route.
 pub(crate) const GATEWAY: u16 = 5;
 /// `RTA_PRIORITY`: the metric; absent when it is 0.
@@ -79,13 +71,13 @@ pub(crate) fn is_default(message: &Message<'_>) -> bool {
 
 /// Whether a message is a route of the main table, of any type.
 fn is_of_main_table(message: &Message<'_>) -> bool {
-    message.kind == RTM_NEWROUTE && message.payload.get(TABLE) == Some(&TABLE_MAIN)
+    message.kind == RTM_NEWROUTE && message.payload.get(TABLE) == Some(&RT_TABLE_MAIN)
 }
 
 /// Whether a message is one of the routes that [`ROUTES_MAX`] limits, of any type. Each link has a link-local one, and exceptions are none.
 pub(crate) fn is_limited(message: &Message<'_>) -> bool {
     let attributes = message.payload.get(HEAD_LEN..).unwrap_or_default();
-    let destination = attribute(attributes, DESTINATION).and_then(ip);
+    let destination = attribute(attributes, RTA_DST).and_then(ip);
     is_of_main_table(message)
         && !is_default(message)
         && !is_exception(message)
@@ -93,7 +85,7 @@ pub(crate) fn is_limited(message: &Message<'_>) -> bool {
 }
 
 fn is_unicast(message: &Message<'_>) -> bool {
-    message.payload.get(TYPE) == Some(&TYPE_UNICAST)
+    message.payload.get(TYPE) == Some(&RTN_UNICAST)
 }
 
 fn is_exception(message: &Message<'_>) -> bool {
@@ -133,12 +125,12 @@ fn listed(message: &Message<'_>) -> Option<ListedRoute> {
     let attributes = message.payload.get(HEAD_LEN..)?;
     let of = |kind: u16| attribute(attributes, kind);
     let unspecified = || match message.payload.get(FAMILY) {
-        Some(&FAMILY_IPV4) => Some(IpAddr::from(Ipv4Addr::UNSPECIFIED)),
-        Some(&FAMILY_IPV6) => Some(IpAddr::from(Ipv6Addr::UNSPECIFIED)),
+        Some(&AF_INET) => Some(IpAddr::from(Ipv4Addr::UNSPECIFIED)),
+        Some(&AF_INET6) => Some(IpAddr::from(Ipv6Addr::UNSPECIFIED)),
         _ => None,
     };
     Some(ListedRoute {
-        destination: match of(DESTINATION) {
+        destination: match of(RTA_DST) {
             Some(value) => ip(value)?,
             None => unspecified()?,
         },
@@ -166,7 +158,7 @@ fn hops_of(message: &Message<'_>) -> Vec<Hop> {
     let mut found = Vec::new();
     for (kind, value) in message.attributes(HEAD_LEN) {
         match kind {
-            LINK => found.extend(u32_at(value, 0).map(|link| Hop { link, gateway: gateway(attributes) })),
+            RTA_OIF => found.extend(u32_at(value, 0).map(|link| Hop { link, gateway: gateway(attributes) })),
             SEVERAL => found.extend(hops(value)),
             _ => {}
         }
@@ -215,12 +207,12 @@ mod tests {
         let network = [0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let link_local = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let list = [
-            route(head(2, 0, TABLE_MAIN, TYPE_UNICAST), &[(METRIC, &hundred), (LINK, &two)]),
-            route(head(2, 24, TABLE_MAIN, TYPE_UNICAST), &[(DESTINATION, &[10, 77, 2, 0]), (LINK, &three)]),
-            route(head(10, 64, TABLE_MAIN, TYPE_UNICAST), &[(DESTINATION, &network), (LINK, &three)]),
-            route(head(10, 64, TABLE_MAIN, TYPE_UNICAST), &[(DESTINATION, &link_local), (LINK, &three)]),
-            route(head(2, 24, 100, TYPE_UNICAST), &[(DESTINATION, &[10, 77, 3, 0]), (LINK, &three)]),
-            route(head(2, 24, TABLE_MAIN, 7), &[(DESTINATION, &[10, 77, 4, 0]), (LINK, &three)]),
+            route(head(2, 0, RT_TABLE_MAIN, RTN_UNICAST), &[(METRIC, &hundred), (RTA_OIF, &two)]),
+            route(head(2, 24, RT_TABLE_MAIN, RTN_UNICAST), &[(RTA_DST, &[10, 77, 2, 0]), (RTA_OIF, &three)]),
+            route(head(10, 64, RT_TABLE_MAIN, RTN_UNICAST), &[(RTA_DST, &network), (RTA_OIF, &three)]),
+            route(head(10, 64, RT_TABLE_MAIN, RTN_UNICAST), &[(RTA_DST, &link_local), (RTA_OIF, &three)]),
+            route(head(2, 24, 100, RTN_UNICAST), &[(RTA_DST, &[10, 77, 3, 0]), (RTA_OIF, &three)]),
+            route(head(2, 24, RT_TABLE_MAIN, 7), &[(RTA_DST, &[10, 77, 4, 0]), (RTA_OIF, &three)]),
         ]
         .concat();
         let found: Vec<String> = routes_of_main_table(&list)
@@ -234,18 +226,18 @@ mod tests {
         for cut in 0..list.len() {
             let _ = routes_of_main_table(&list[..cut]);
         }
-        let many = route(head(2, 24, TABLE_MAIN, TYPE_UNICAST), &[(LINK, &two)]).repeat(ROUTES_MAX);
-        let local = route(head(10, 64, TABLE_MAIN, TYPE_UNICAST), &[(DESTINATION, &link_local)]);
+        let many = route(head(2, 24, RT_TABLE_MAIN, RTN_UNICAST), &[(RTA_OIF, &two)]).repeat(ROUTES_MAX);
+        let local = route(head(10, 64, RT_TABLE_MAIN, RTN_UNICAST), &[(RTA_DST, &link_local)]);
         let routes = [many.clone(), local.repeat(2)].concat();
         assert_eq!(routes_of_main_table(&routes).len(), ROUTES_MAX, "link-local routes do not count");
-        let one_more = route(head(2, 24, TABLE_MAIN, TYPE_UNICAST), &[(LINK, &two)]);
+        let one_more = route(head(2, 24, RT_TABLE_MAIN, RTN_UNICAST), &[(RTA_OIF, &two)]);
         assert_eq!(routes_of_main_table(&[many, one_more].concat()), []);
     }
 
     #[test]
     fn route_has_its_next_hops_source_and_mtu_and_exceptions_are_none() {
         let head = |flags: u32| {
-            let mut head = [2, 24, 0, 0, TABLE_MAIN, 3, 0, TYPE_UNICAST, 0, 0, 0, 0];
+            let mut head = [2, 24, 0, 0, RT_TABLE_MAIN, 3, 0, RTN_UNICAST, 0, 0, 0, 0];
             head[FLAGS..].copy_from_slice(&flags.to_ne_bytes());
             head
         };
@@ -257,11 +249,11 @@ mod tests {
         let destination = [10, 77, 2, 0];
         let one = |flags: u32| {
             Request::new(RTM_NEWROUTE, 0, &head(flags))
-                .bytes(DESTINATION, &destination)
+                .bytes(RTA_DST, &destination)
                 .bytes(METRICS, &mtu)
                 .bytes(PREFERRED_SOURCE, &[10, 77, 1, 4])
                 .bytes(GATEWAY, &[10, 77, 1, 1])
-                .bytes(LINK, &3_u32.to_ne_bytes())
+                .bytes(RTA_OIF, &3_u32.to_ne_bytes())
                 .finish(0)
         };
         let found = routes_of_main_table(&[one(0), one(FLAG_CLONED)].concat());
@@ -278,7 +270,7 @@ mod tests {
         let first = [&length[..], &[0_u8, 0], &7_u32.to_ne_bytes(), &via[..], &[0_u8, 0]].concat();
         let second = [&[8_u8, 0, 0, 0][..], &8_u32.to_ne_bytes()].concat();
         let several = Request::new(RTM_NEWROUTE, 0, &head(0))
-            .bytes(DESTINATION, &destination)
+            .bytes(RTA_DST, &destination)
             .bytes(SEVERAL, &[first, second].concat())
             .finish(0);
         let found = routes_of_main_table(&several);
@@ -298,11 +290,11 @@ mod tests {
             several.extend(index.to_ne_bytes());
         }
         let list = [
-            message(0, TABLE_MAIN, TYPE_UNICAST, (LINK, &link(2))),
-            message(24, TABLE_MAIN, TYPE_UNICAST, (LINK, &link(3))),
-            message(0, 100, TYPE_UNICAST, (LINK, &link(4))),
-            message(0, TABLE_MAIN, 7, (LINK, &link(5))),
-            message(0, TABLE_MAIN, TYPE_UNICAST, (SEVERAL, &several)),
+            message(0, RT_TABLE_MAIN, RTN_UNICAST, (RTA_OIF, &link(2))),
+            message(24, RT_TABLE_MAIN, RTN_UNICAST, (RTA_OIF, &link(3))),
+            message(0, 100, RTN_UNICAST, (RTA_OIF, &link(4))),
+            message(0, RT_TABLE_MAIN, 7, (RTA_OIF, &link(5))),
+            message(0, RT_TABLE_MAIN, RTN_UNICAST, (SEVERAL, &several)),
         ]
         .concat();
         assert_eq!(links_of_default(&list).into_iter().collect::<Vec<_>>(), [2, 7, 8]);

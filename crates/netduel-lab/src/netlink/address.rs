@@ -1,7 +1,10 @@
 //! Addresses and their routes over rtnetlink (include/uapi/linux/if_addr.h, rtnetlink.h).
 use std::net::IpAddr;
 
-use netduel_sys::netlink::{CREATE, EXCL, RTM_NEWADDR, RTM_NEWROUTE, Request};
+use netduel_sys::netlink::{
+    AF_INET, AF_INET6, CREATE, EXCL, RT_TABLE_MAIN, RTA_DST, RTA_OIF, RTM_NEWADDR, RTM_NEWROUTE, RTN_UNICAST,
+    Request,
+};
 
 use super::socket::{Netlink, Step};
 use crate::error::LabError;
@@ -12,18 +15,11 @@ const IFA_FLAGS: u16 = 8;
 const IFA_F_NODAD: u32 = 0x02;
 const IFA_F_NOPREFIXROUTE: u32 = 0x200;
 
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
 const RTA_METRICS: u16 = 8;
 const RTAX_CC_ALGO: u16 = 16;
-const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_STATIC: u8 = 4;
 const RT_SCOPE_LINK: u8 = 253;
 const RT_SCOPE_UNIVERSE: u8 = 0;
-const RTN_UNICAST: u8 = 1;
-
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
 
 const IPV6: &str = "IPv6 (CONFIG_IPV6; remove ipv6.disable=1 from the kernel's command line)";
 

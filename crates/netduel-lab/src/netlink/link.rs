@@ -38,7 +38,6 @@ const IFLA_BRPORT_BCAST_FLOOD: u16 = 30;
 const IFLA_BRPORT_ISOLATED: u16 = 33;
 const IFLA_BRPORT_BACKUP_PORT: u16 = 34;
 
-const AF_INET6: u16 = 10;
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
 
@@ -168,7 +167,7 @@ pub(crate) fn create_veth(
 /// Disables IPv6 addresses that the kernel would generate. Does nothing on a kernel without IPv6.
 pub(crate) fn no_link_local(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
     let message = Request::new(RTM_NEWLINK, 0, &body(index, 0, 0)).nested(IFLA_AF_SPEC, |spec| {
-        spec.nested(AF_INET6, |inet6| inet6.u8(IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE))
+        spec.nested(u16::from(AF_INET6), |inet6| inet6.u8(IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE))
     });
     let feature = Some("IPv6 (CONFIG_IPV6; remove ipv6.disable=1 from the kernel's command line)");
     netlink.request(message, Step { operation: "disable link-local addresses of", object, feature })

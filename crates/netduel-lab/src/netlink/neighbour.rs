@@ -1,16 +1,15 @@
 //! Neighbours of addresses and forwarding entries of bridges over rtnetlink (include/uapi/linux/neighbour.h).
 use std::net::IpAddr;
 
-use netduel_sys::netlink::{CREATE, REPLACE, RTM_GETNEIGH, RTM_NEWNEIGH, Request, attribute, u16_at, u32_at};
+use netduel_sys::netlink::{
+    AF_BRIDGE, CREATE, NDA_DST, NDA_LLADDR, REPLACE, RTM_GETNEIGH, RTM_NEWNEIGH, Request, attribute, u16_at,
+    u32_at,
+};
 
 use super::link::Mac;
 use super::socket::{Netlink, Step};
 use crate::error::LabError;
 
-const NDA_DST: u16 = 1;
-const NDA_LLADDR: u16 = 2;
-
-const AF_BRIDGE: u8 = 7;
 const NUD_NOARP: u16 = 0x40;
 const NUD_PERMANENT: u16 = 0x80;
 const NTF_MASTER: u8 = 0x04;

@@ -1,18 +1,17 @@
 //! nftables of the bridge family over netlink (include/uapi/linux/netfilter/nf_tables.h): tables, chains, sets and rules, in
 //! small transactions. Must not know the policy.
-use netduel_sys::netlink::{APPEND, CREATE, Request, attributes};
+use netduel_sys::netlink::{
+    APPEND, CREATE, NFT_FIRST, NFT_GET_RULE, NFT_NEW_RULE, NFT_SUBSYSTEM, Request, attributes,
+};
 
 use super::socket::{Netlink, Step};
 use crate::error::LabError;
 
-const SUBSYSTEM: u16 = 10 << 8;
-const NEWTABLE: u16 = SUBSYSTEM;
-const NEWCHAIN: u16 = SUBSYSTEM + 3;
-const NEWRULE: u16 = SUBSYSTEM + 6;
-const GETRULE: u16 = SUBSYSTEM + 7;
-const NEWSET: u16 = SUBSYSTEM + 9;
-const NEWSETELEM: u16 = SUBSYSTEM + 12;
-const GETSETELEM: u16 = SUBSYSTEM + 13;
+const NEWTABLE: u16 = NFT_FIRST;
+const NEWCHAIN: u16 = NFT_FIRST + 3;
+const NEWSET: u16 = NFT_FIRST + 9;
+const NEWSETELEM: u16 = NFT_FIRST + 12;
+const GETSETELEM: u16 = NFT_FIRST + 13;
 const BATCH_BEGIN: u16 = 16;
 const BATCH_END: u16 = 17;
 
@@ -20,7 +19,7 @@ const FAMILY_BRIDGE: u8 = 7;
 /// `struct nfgenmsg` of every message within a batch.
 const BODY: [u8; 4] = [FAMILY_BRIDGE, 0, 0, 0];
 /// `struct nfgenmsg` of the start and end of a batch: the subsystem in network order.
-const BATCH_BODY: [u8; 4] = [0, 0, 0, 10];
+const BATCH_BODY: [u8; 4] = [0, 0, 0, NFT_SUBSYSTEM];
 
 /// Maximum number of messages in a transaction. The kernel rejects large ones in a user namespace ("message too long").
 const PIECE: usize = 100;
@@ -151,7 +150,7 @@ pub(crate) fn forward_chain(table: &str, name: &str) -> Request {
 
 /// A rule at the end of a chain.
 pub(crate) fn rule(table: &str, chain: &str, expressions: &[Expression]) -> Request {
-    Request::new(NEWRULE, CREATE | APPEND, &BODY)
+    Request::new(NFT_NEW_RULE, CREATE | APPEND, &BODY)
         .text(1, table)
         .text(2, chain)
         .nested(4, |list| expressions.iter().fold(list, |list, expression| expression.write(list)))
@@ -209,7 +208,7 @@ pub(crate) fn count_rules(
     object: &str,
 ) -> Result<u32, LabError> {
     let step = Step { operation: "count the rules of", object, feature: None };
-    let rows = netlink.dump(&Request::new(GETRULE, 0, &BODY).text(1, table).text(2, chain), step)?;
+    let rows = netlink.dump(&Request::new(NFT_GET_RULE, 0, &BODY).text(1, table).text(2, chain), step)?;
     Ok(rows.len() as u32)
 }
 

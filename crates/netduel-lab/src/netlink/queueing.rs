@@ -1,20 +1,19 @@
 //! The emulated rate cap: a token bucket over rtnetlink (include/uapi/linux/pkt_sched.h).
 use netduel_model::units::BitRate;
-use netduel_sys::netlink::{CREATE, EXCL, RTM_GETQDISC, RTM_NEWQDISC, Request, attribute, u32_at, u64_at};
+use netduel_sys::netlink::{
+    CREATE, EXCL, RTM_GETQDISC, RTM_NEWQDISC, Request, TC_H_ROOT, TCA_KIND, TCMSG_LEN, attribute, u32_at,
+    u64_at,
+};
 
 use super::socket::{Netlink, Step};
 use crate::error::LabError;
 
-const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
-const TC_H_ROOT: u32 = 0xffff_ffff;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 
-/// Length of `struct tcmsg`.
-const HEAD_LEN: usize = 20;
 /// Offset of the rate in `struct tc_tbf_qopt`, bytes per second; the largest value when it has an attribute of its own.
 const RATE: usize = 8;
 
@@ -56,7 +55,7 @@ pub(crate) fn cap(
     object: &str,
 ) -> Result<(), LabError> {
     let Bucket { bytes_per_s, burst, limit } = Bucket::new(rate, mtu);
-    let mut body = [0; HEAD_LEN];
+    let mut body = [0; TCMSG_LEN];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
     body[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
     let mut parameters = [0; 36];
@@ -77,7 +76,7 @@ pub(crate) fn cap(
         Some("the token bucket (CONFIG_NET_SCH_TBF, `modprobe sch_tbf`); remove `cap` from the plan");
     netlink.request(message, Step { operation: "cap the rate of", object, feature })?;
     let step = Step { operation: "read the rate cap of", object, feature: None };
-    let list = netlink.dump(&Request::new(RTM_GETQDISC, 0, &[0; HEAD_LEN]), step)?;
+    let list = netlink.dump(&Request::new(RTM_GETQDISC, 0, &[0; TCMSG_LEN]), step)?;
     let kernel = list.iter().find_map(|row| rate_of(row, index));
     if kernel == Some(rate) {
         return Ok(());
@@ -90,7 +89,7 @@ fn rate_of(row: &[u8], index: u32) -> Option<BitRate> {
     if u32_at(row, 4)? != index || u32_at(row, 12)? != TC_H_ROOT {
         return None;
     }
-    let attributes = row.get(HEAD_LEN..)?;
+    let attributes = row.get(TCMSG_LEN..)?;
     if attribute(attributes, TCA_KIND)? != b"tbf\0" {
         return None;
     }

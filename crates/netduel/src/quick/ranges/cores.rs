@@ -5,9 +5,7 @@ use netduel_model::plan::tuning::CoreChoice;
 use netduel_model::plan::{self, TreatmentAction};
 use netduel_model::workload::{CORE, Workload, WorkloadType};
 
-use super::{
-    BEGIN, SECOND, WITHOUT_COMMAND, bounds, cases, check_bounds, takes_of, with_treatment, workload,
-};
+use super::{BEGIN, SECOND, WITHOUT_COMMAND, bounds, cases, check_bounds, takes_of, with_treatment, workload};
 use crate::serve::rules::Rules;
 
 const PINS: [&str; 2] = ["pin_client", "pin_server"];
