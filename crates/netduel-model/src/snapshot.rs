@@ -18,8 +18,10 @@ pub use machine::{Cache, HugePages, KernelSettings, NumaNode, Processor};
 
 /// Name of the loopback interface in every network namespace.
 pub const LOOPBACK: &str = "lo";
+/// The driver of the interface above a virtual function and a virtio NIC (Documentation/networking/net_failover.rst of the kernel).
+pub const FAILOVER_DRIVER: &str = "net_failover";
 /// Drivers of paravirtual interfaces that keep the address and can have a virtual function below them.
-pub const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", "net_failover"];
+pub const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", FAILOVER_DRIVER];
 
 /// The facts of a host at the beginning of a run. Facts that the host does not expose are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

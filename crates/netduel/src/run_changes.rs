@@ -8,6 +8,7 @@ use netduel_report::json::listing::{
     ChangedRun, Note, RunAction, RunUsage, RunsUsage, VerifiedRun, VerifiedRuns,
 };
 use netduel_report::words;
+use netduel_store::format::EXTENSION;
 use netduel_store::{Integrity, Store, StoreError, bytes_of};
 
 use crate::cli::shared::{StoreArgs, TagArgs};
@@ -16,9 +17,6 @@ use crate::console::{print, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::run_store::{for_store, open_store, store_failure, writable_store};
 use crate::{output_file, program, redaction};
-
-/// Extension of an exported run: that of the store.
-const EXTENSION: &str = "netduel";
 
 /// Runs the command.
 pub fn command(action: &RunsAction) -> Result<(), Failure> {

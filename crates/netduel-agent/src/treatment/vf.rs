@@ -2,7 +2,7 @@
 //! traffic takes another port.
 use netduel_host::LinkState;
 use netduel_model::lab;
-use netduel_model::snapshot::SYNTHETIC_DRIVERS;
+use netduel_model::snapshot::{FAILOVER_DRIVER, SYNTHETIC_DRIVERS};
 use netduel_sys::link;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,6 @@ use super::bond;
 use super::change::{Change, Original};
 use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses};
 use super::error::TreatmentError;
-
-/// The driver of the interface above a virtual function and a virtio NIC.
-const FAILOVER_DRIVER: &str = "net_failover";
 
 /// Whether a link is up, and whether it has carrier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

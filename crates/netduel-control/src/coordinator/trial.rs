@@ -14,8 +14,6 @@ use super::{failover, validity};
 use crate::peer::AgentEvent;
 use crate::protocol::{FailureKind, FromAgent, STEP_TIMEOUT_NS, ToAgent};
 
-const ROLES: [Role; 2] = [Role::Client, Role::Server];
-
 impl Conductor<'_> {
     /// Runs the trial of a slot. A failure of the trial is part of its result; a failure of a host is returned as well.
     pub(super) fn trial(
@@ -101,7 +99,7 @@ impl Conductor<'_> {
                 self.lab.set_path(*path).map_err(RunError::Lab)?;
             }
         }
-        for role in ROLES {
+        for role in Role::ALL {
             let treatments = arm.agent_treatments(role);
             if !treatments.is_empty() {
                 let timeout_ns = treatment_timeout_ns(&treatments);
@@ -119,7 +117,7 @@ impl Conductor<'_> {
     /// stopped while its own interfaces were changed, which it reports here, as does one that bypasses the kernel.
     fn undo(&mut self, arm: &Arm, workload: &Workload, is_aborted: bool) -> Result<(), TrialError> {
         let mut undone = Ok(());
-        for role in ROLES {
+        for role in Role::ALL {
             let host = arm.pair.host(role).clone();
             let treatments = arm.agent_treatments(role);
             let has_changes = is_aborted || bypasses_kernel(workload) || !treatments.is_empty();
@@ -179,12 +177,14 @@ impl Conductor<'_> {
             }
             if !is_finish_sent && deciders.iter().all(|role| ends[*role as usize].is_some()) {
                 is_finish_sent = true;
-                for role in ROLES.into_iter().filter(|role| ends[*role as usize].is_none()) {
+                for role in Role::ALL.into_iter().filter(|role| ends[*role as usize].is_none()) {
                     self.hosts.request(&host(role), &ToAgent::Finish, DONE_MARGIN_NS)?;
                 }
             }
             let Some((from, event)) = self.hosts.next_event()? else { continue };
-            let Some(role) = ROLES.into_iter().find(|role| *arm.pair.host(*role) == from) else { continue };
+            let Some(role) = Role::ALL.into_iter().find(|role| *arm.pair.host(*role) == from) else {
+                continue;
+            };
             match event {
                 AgentEvent::Done(end) => ends[role as usize] = Some(*end),
                 AgentEvent::Progress(figures) => self.tell(Event::TrialProgress { role, figures }),
@@ -199,7 +199,7 @@ impl Conductor<'_> {
     /// Stops what still runs at both ends: traffic, and the programs of kernel bypass.
     fn stop(&mut self, arm: &Arm, workload: &Workload) {
         let timeout_ns = STEP_TIMEOUT_NS + return_ns(&workload.traffic);
-        for role in ROLES {
+        for role in Role::ALL {
             let host = arm.pair.host(role).clone();
             if self.hosts.is_running(&host) {
                 // The trial has its result; an agent that does not stop is abandoned.
@@ -212,7 +212,7 @@ impl Conductor<'_> {
 /// Whether an end sends or receives packets past the kernel's network stack.
 fn bypasses_kernel(workload: &Workload) -> bool {
     let packets = workload.traffic.facts().packets;
-    packets.is_some_and(|packets| ROLES.iter().any(|role| packets.is_raw(*role)))
+    packets.is_some_and(|packets| Role::ALL.iter().any(|role| packets.is_raw(*role)))
 }
 
 /// The address at which the server of an arm listens.
@@ -253,7 +253,7 @@ pub(super) fn path_of(
         let dpdk = workload.traffic.facts().packets.and_then(|packets| packets.dpdk(*role));
         dpdk.is_none_or(|dpdk| dpdk.device.is_counted_by_the_interface())
     };
-    for (role, end) in ROLES.into_iter().zip(ends).filter(|(role, _)| seen(role)) {
+    for (role, end) in Role::ALL.into_iter().zip(ends).filter(|(role, _)| seen(role)) {
         let observation = &end.observation;
         let host = plan.hosts.get(arm.pair.host(role));
         let is_remote = host.is_some_and(|host| host.launch.uses_network());

@@ -8,8 +8,6 @@ use crate::plan::resolved::{Arm, ResolvedPlan, Treatment, TreatmentAction};
 use crate::plan::spec::Side;
 use crate::workload::Role;
 
-const ROLES: [Role; 2] = [Role::Client, Role::Server];
-
 /// The NIC that carries the traffic of an arm at one end.
 #[derive(Clone, Copy)]
 struct NicOfArm<'b> {
@@ -46,7 +44,7 @@ impl ResolvedPlan {
             let (network, vm) = (arm.network?, self.vm_of(arm, role, bed)?);
             Some(NicOfArm { role, vm: &vm.name, network, nic: vm.nic_in(network)? })
         };
-        ROLES.into_iter().filter_map(at).collect()
+        Role::ALL.into_iter().filter_map(at).collect()
     }
 }
 

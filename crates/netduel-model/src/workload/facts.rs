@@ -13,8 +13,6 @@ use crate::packet_path::PacketPath;
 use crate::search::Search;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond};
 
-const BOTH: &[Role] = &[Role::Client, Role::Server];
-
 /// The facts of a workload with given settings. Defaults are those of a workload that needs nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts<'a> {
@@ -363,11 +361,11 @@ pub(super) fn senders(direction: Direction) -> &'static [Role] {
     match direction {
         Direction::Up => &[Role::Client],
         Direction::Down => &[Role::Server],
-        Direction::Both => BOTH,
+        Direction::Both => &Role::ALL,
     }
 }
 
 /// Both ends.
 pub(super) fn both() -> &'static [Role] {
-    BOTH
+    &Role::ALL
 }

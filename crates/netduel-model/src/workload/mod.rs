@@ -38,8 +38,8 @@ pub use pps::Pps;
 pub(crate) use pps::search_duration;
 pub use round_trip::RoundTrip;
 pub use setting::{
-    BANDWIDTH_LIMIT, CORE, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, LAB, OutOfRange, Range as SettingRange,
-    SEARCH_GOAL, SSH, Setting, TREATMENT, Unit,
+    BANDWIDTH_LIMIT, CORE, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, DURATION_DEFAULT, LAB, OutOfRange,
+    Range as SettingRange, SEARCH_GOAL, SSH, Setting, TREATMENT, Unit,
 };
 
 pub use tcp_crr::Transaction;

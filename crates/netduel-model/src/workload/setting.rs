@@ -245,6 +245,8 @@ const MS: u64 = 1_000_000;
 
 /// From the first to the last send.
 pub const DURATION: Setting = Setting::within("duration", Range::duration(100 * MS, 24 * HOUR));
+/// The duration of a workload that has none in its plan, and of a quick test without `-t`.
+pub const DURATION_DEFAULT: Nanos = Nanos(10_000 * MS);
 
 /// The rate of the wire. The kernel's token bucket counts whole bytes per second (`struct tc_ratespec`), its queue in 32 bits, and no
 /// veth carries more than 100 Gbit/s; below 8 kbit/s a frame takes longer than a second.

@@ -222,6 +222,9 @@ pub enum Role {
 }
 
 impl Role {
+    /// Both, the client first.
+    pub const ALL: [Self; 2] = [Self::Client, Self::Server];
+
     /// `client` or `server`.
     pub fn word(self) -> &'static str {
         word(&self)

@@ -1,14 +1,11 @@
 //! The state of accelerated networking: a virtual function below a paravirtual interface, and whether it carries the packets.
 use netduel_model::shell;
-use netduel_model::snapshot::{HostSnapshot, Interface, PciFunction, Provider};
+use netduel_model::snapshot::{FAILOVER_DRIVER, HostSnapshot, Interface, PciFunction, Provider};
 use serde::Serialize;
 
 use super::drivers;
 use super::finding::{Finding, Severity};
 use super::nic::{is_hardware, is_synthetic, partner, pci_of};
-
-/// The driver that pairs a virtual function with a virtio NIC.
-const FAILOVER_DRIVER: &str = "net_failover";
 
 /// State of the accelerated path of a paravirtual interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,7 +8,8 @@ use netduel_model::plan::CoresSpec;
 use netduel_model::search::SearchPreset;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 use netduel_model::workload::{
-    BANDWIDTH_LIMIT, Family, Pps, RoundTrip, TcpEngine, UdpOffload, UdpStream, Wait, WorkloadType,
+    BANDWIDTH_LIMIT, DURATION_DEFAULT, Family, Pps, RoundTrip, TcpEngine, UdpOffload, UdpStream, Wait,
+    WorkloadType,
 };
 use netduel_sys::local_bind::LocalBind;
 
@@ -32,7 +33,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub pairing_file: Option<PathBuf>,
     /// Duration of the test: seconds, or with a unit as in "500 ms".
-    #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = test_time)]
+    #[arg(short = 't', long, value_name = "TIME", default_value_t = DURATION_DEFAULT, value_parser = test_time)]
     pub time: Nanos,
     /// Warm-up before --time: rates and latency exclude it; transfer, loss, CPU time and packets cover the whole test [default: none;
     /// rates and latency exclude the first tenth and the last twentieth of --time]

@@ -13,8 +13,6 @@ use super::events::Ends;
 use super::values::check_table;
 use super::{treatments, workloads};
 
-const ROLES: [Role; 2] = [Role::Client, Role::Server];
-
 /// Notes what the arms of a plan, in the order in which they are written, ask of guests that the lab does not have.
 pub(super) fn check(
     spec: &PlanSpec,
@@ -25,7 +23,7 @@ pub(super) fn check(
     let workloads = workloads::written(spec);
     for (index, (written, arm)) in spec.arms.iter().flatten().zip(arms).enumerate() {
         let path = element_path("arms", index);
-        let [client, server] = ROLES.map(|role| hosts.get(arm.pair.host(role)));
+        let [client, server] = Role::ALL.map(|role| hosts.get(arm.pair.host(role)));
         let ends = Ends { client, server, treatments: &arm.treatments };
         let guests = Guests { lab, ends, path: path_in_use(spec, &arm.treatments) };
         guests.check_arm(written, &path, problems);
@@ -58,7 +56,7 @@ impl Guests<'_> {
     /// Notes treatments and expected interfaces that the guests do not have. `path`: where the arm stands.
     fn check_arm(&self, arm: &ArmSpec, path: &str, problems: &mut Problems<'_>) {
         for (index, treatment) in self.ends.treatments.iter().enumerate() {
-            if ROLES.into_iter().any(|role| treatment.on.includes(role) && self.is_guest(role)) {
+            if Role::ALL.into_iter().any(|role| treatment.on.includes(role) && self.is_guest(role)) {
                 let path = element_path(&key_path(path, "treatments"), index);
                 self.check_treatment(&treatment.action, &path, problems);
             }
@@ -110,7 +108,7 @@ impl Guests<'_> {
         place: &dyn Fn(&str) -> String,
         problems: &mut Problems<'_>,
     ) {
-        if !ROLES.into_iter().all(|role| self.is_guest(role)) {
+        if !Role::ALL.into_iter().all(|role| self.is_guest(role)) {
             return;
         }
         let facts = workload.traffic.facts();
@@ -121,7 +119,7 @@ impl Guests<'_> {
         if offload == UdpOffload::None || facts.is_of_packets() {
             return;
         }
-        let senders = ROLES.into_iter().filter(|role| facts.directions(*role).0);
+        let senders = Role::ALL.into_iter().filter(|role| facts.directions(*role).0);
         let mtu = senders.map(|role| self.mtu(role)).min().unwrap_or(self.lab.mtu);
         let most = mtu.saturating_sub(workload.family.udp_headers());
         if size.0 > u64::from(most) {
@@ -151,7 +149,7 @@ impl Guests<'_> {
             Role::Client => packets.engine == PacketEngine::Xdp,
             Role::Server => packets.receiver == PacketReceiver::Xdp,
         };
-        let least = ROLES.into_iter().filter(is_xdp).map(|role| self.queues(role, path)).min();
+        let least = Role::ALL.into_iter().filter(is_xdp).map(|role| self.queues(role, path)).min();
         if let (Some(wanted), Some(least)) = (packets.queues, least)
             && wanted > least
         {

@@ -9,11 +9,10 @@ use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, WorkloadSpec};
 use crate::units::Nanos;
 use crate::workload::given::{Given, Places};
-use crate::workload::{DURATION as DURATION_SETTING, PinAuto, Timing, Traffic, Workload, search_duration};
+use crate::workload::{DURATION, DURATION_DEFAULT, PinAuto, Timing, Traffic, Workload, search_duration};
 
 use super::{frames, settings};
 
-const DURATION: Nanos = Nanos(10_000_000_000);
 const WARMUP_LEAST: Nanos = Nanos::from_millis(100);
 
 /// The workloads one by one, those of several sizes of frames once for each, with their places in the plan.
@@ -106,7 +105,7 @@ fn given<'a>(workload: &'a WorkloadSpec, settings: &'a SettingsSpec) -> Given<'a
 
 fn duration(workload: &WorkloadSpec) -> Nanos {
     let searched = workload.search.as_ref().map(search_duration);
-    workload.duration.or(searched).unwrap_or(DURATION)
+    workload.duration.or(searched).unwrap_or(DURATION_DEFAULT)
 }
 
 /// Times with their defaults, which follow the shortest part of the workload.
@@ -165,7 +164,7 @@ fn check_requests_due(traffic: &Traffic, timing: Timing, places: &Places<'_>, pr
 }
 
 fn check_duration(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'_>) {
-    let Some(range) = DURATION_SETTING.range else { return };
+    let Some(range) = DURATION.range else { return };
     let duration = duration(workload);
     if !range.contains(duration.0) {
         problems.add(
@@ -178,7 +177,7 @@ fn check_duration(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'
 
 fn check_timing(workload: &WorkloadSpec, timing: Timing, path: &str, problems: &mut Problems<'_>) {
     let Timing { duration, warmup, cooldown } = timing;
-    let is_in_range = DURATION_SETTING.range.is_none_or(|range| range.contains(duration.0));
+    let is_in_range = DURATION.range.is_none_or(|range| range.contains(duration.0));
     if is_in_range && warmup.0.saturating_add(cooldown.0) >= duration.0 {
         let is_overridden = |key: &&str| problems.is_overridden(&key_path(path, key));
         let key = if let Some(overridden) = ["duration", "warmup", "cooldown"].into_iter().find(is_overridden)
