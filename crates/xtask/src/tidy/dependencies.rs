@@ -18,7 +18,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ("netduel-lab", &["netduel-model", "netduel-sys"]),
     ("netduel-control", &["netduel-model", "netduel-stats"]),
     ("netduel-store", &["netduel-model"]),
-    ("netduel-report", &["netduel-model", "netduel-stats", "netduel-store"]),
+    ("netduel-report", &["netduel-model", "netduel-stats"]),
     ("netduel-interop", &["netduel-model", "netduel-sys"]),
     // Beds on Azure: nothing that measures, stores or reports needs it.
     ("netduel-azure", &["netduel-model", "netduel-sys"]),
@@ -27,7 +27,6 @@ const ROOMS: [(&str, &[&str]); 20] = [
         "netduel-agent",
         &[
             "netduel-model",
-            "netduel-stats",
             "netduel-sys",
             "netduel-load",
             "netduel-host",
@@ -47,7 +46,6 @@ const ROOMS: [(&str, &[&str]); 20] = [
             "netduel-control",
             "netduel-store",
             "netduel-report",
-            "netduel-interop",
             "netduel-agent",
             "netduel-azure",
         ],
@@ -76,17 +74,25 @@ const ROOMS: [(&str, &[&str]); 20] = [
     // The line of a skipped test, which xtask reads; otherwise a dependency of tests only.
     ("netduel-test-support", &[]),
     // Boots guests with real NIC drivers for tests; a dependency of its own tests and of xtask only.
-    ("netduel-guests", &["netduel-test-support"]),
+    ("netduel-guests", &[]),
     ("xtask", &["netduel-guests", "netduel-test-support"]),
 ];
 
 /// The only crates that tests of every crate may import.
 const TEST_SUPPORT: [&str; 2] = ["netduel-formats", "netduel-test-support"];
 
+/// What tests of a crate may import beside what the crate itself may.
+const ROOMS_OF_TESTS: [(&str, &[&str]); 2] = [
+    // A report is tested with runs that were stored; the crate has them from its caller.
+    ("netduel-report", &["netduel-store"]),
+    // Tests of treatments start testpmd themselves.
+    ("netduel", &["netduel-interop"]),
+];
+
 /// The page with the table of crates. Its last column is the same as [`ROOMS`].
 const CODE_MAP: &str = "ARCHITECTURE.md";
 
-/// The tables of a manifest that name dependencies. Tests have the same limits as the code that they test.
+/// The tables of a manifest that name dependencies. Tests have the limits of the code that they test, but for [`ROOMS_OF_TESTS`].
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// A dependency as a manifest names it.
@@ -100,6 +106,7 @@ struct Dependency {
 /// Checks every manifest.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
     let mut foreign: BTreeMap<String, (String, usize)> = BTreeMap::new();
+    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (path, text) in tree.texts("Cargo.toml").filter(|(path, _)| path.starts_with("crates/")) {
         let manifest = match text.parse::<toml::Table>() {
             Ok(manifest) => manifest,
@@ -115,6 +122,8 @@ pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
         let (own, others): (Vec<_>, Vec<_>) =
             dependencies(&manifest, text).into_iter().partition(|dependency| is_ours(&dependency.name));
         check_edges(path, name, &own, found);
+        let of_code = own.into_iter().filter(|dependency| !dependency.is_of_tests);
+        imports.insert(name.to_owned(), of_code.map(|dependency| dependency.name).collect());
         for dependency in others {
             foreign.entry(dependency.name).or_insert_with(|| (path.to_owned(), dependency.line));
         }
@@ -122,6 +131,19 @@ pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
     check_reasons(tree, &foreign, found);
     if let Some(text) = tree.text(CODE_MAP) {
         check_code_map(text, found);
+        check_use(&imports, found);
+    }
+}
+
+/// A crate has every import that it may have: a list that is longer than its use is no boundary.
+fn check_use(imports: &BTreeMap<String, BTreeSet<String>>, found: &mut Vec<Violation>) {
+    for (room, allowed) in ROOMS {
+        let Some(own) = imports.get(room) else { continue };
+        for name in allowed.iter().filter(|name| !own.contains(**name)) {
+            let message =
+                format!("`{room}` may import `{name}` and does not: remove it from ROOMS and this table");
+            found.push(violation(CODE_MAP, 1, "import", message));
+        }
     }
 }
 
@@ -183,9 +205,11 @@ fn check_edges(path: &str, name: &str, own: &[Dependency], found: &mut Vec<Viola
         found.push(violation(path, 1, "room", message));
         return;
     };
+    let of_tests = ROOMS_OF_TESTS.iter().filter(|(room, _)| *room == name).flat_map(|(_, names)| *names);
+    let of_tests: Vec<&str> = of_tests.chain(&TEST_SUPPORT).copied().collect();
     let is_allowed = |dependency: &&Dependency| {
         allowed.contains(&dependency.name.as_str())
-            || (dependency.is_of_tests && TEST_SUPPORT.contains(&dependency.name.as_str()))
+            || (dependency.is_of_tests && of_tests.contains(&dependency.name.as_str()))
     };
     for dependency in own.iter().filter(|dependency| !is_allowed(dependency)) {
         let allowed = if allowed.is_empty() { "none of ours".to_owned() } else { allowed.join(", ") };
@@ -316,7 +340,29 @@ mod tests {
     }
 
     #[test]
-    fn code_map_has_the_same_imports_as_the_table() {
+    fn tests_of_a_crate_may_import_more_than_the_crate() {
+        let with = |table: &str| {
+            manifest("netduel-report", &format!("[{table}]\nnetduel-store.workspace = true\n"))
+        };
+        let path = "crates/netduel-report/Cargo.toml";
+        assert_eq!(of_manifest(path, &with("dev-dependencies")), []);
+        assert_eq!(of_manifest(path, &with("dependencies")), [("import", 5)]);
+    }
+
+    #[test]
+    fn allowed_import_that_a_crate_does_not_have_is_reported() {
+        let map = code_map();
+        let with = |table: &str| {
+            let stats = format!("[{table}]\nnetduel-stats.workspace = true\n");
+            let model = "[build-dependencies]\nnetduel-model.workspace = true\n";
+            rules(&[(CONTROL, &manifest("netduel-control", &format!("{model}{stats}"))), (CODE_MAP, &map)])
+        };
+        assert_eq!(with("dependencies"), []);
+        assert_eq!(with("dev-dependencies"), [("import", CODE_MAP.to_owned(), 1)]);
+    }
+
+    /// A code map with the rows of the table.
+    fn code_map() -> String {
         let mut rows = String::new();
         for (name, allowed) in ROOMS {
             let short: Vec<&str> =
@@ -324,6 +370,12 @@ mod tests {
             let list = if short.is_empty() { "none".to_owned() } else { short.join(", ") };
             rows += &["| `", name, "` | words and `control`, lab | ", &list, " |\n"].concat();
         }
+        rows
+    }
+
+    #[test]
+    fn code_map_has_the_same_imports_as_the_table() {
+        let rows = code_map();
         let found = |text: &str| rules(&[(CODE_MAP, text)]);
         assert_eq!(found(&rows), []);
         let (first, rest) = rows.split_once('\n').unwrap();
