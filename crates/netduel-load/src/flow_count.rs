@@ -106,14 +106,14 @@ impl FlowCount {
 #[derive(Default)]
 pub(crate) struct FlowCounts {
     report: DatagramReport,
-    jitters_ns: Vec<f64>,
+    /// Of each flow, those of its parts.
+    jitters_ns: Vec<Vec<f64>>,
 }
 
 impl FlowCounts {
     /// Adds a flow, or the part of it that one thread received.
     pub(crate) fn add(&mut self, flow: &FlowCount) {
         let Self { report, jitters_ns } = self;
-        jitters_ns.extend(flow.jitter.nanoseconds());
         report.unique += flow.accounting.unique();
         report.duplicates += flow.accounting.duplicates();
         report.reordered += flow.accounting.reordered();
@@ -122,11 +122,13 @@ impl FlowCounts {
         if report.next_sequence.len() <= flow.stream {
             report.next_sequence.resize(flow.stream + 1, 0);
             report.flows.resize(flow.stream + 1, FlowReport::default());
+            jitters_ns.resize(flow.stream + 1, Vec::new());
         }
+        jitters_ns[flow.stream].extend(flow.jitter.nanoseconds());
         let one = &mut report.flows[flow.stream];
         one.unique += flow.accounting.unique();
-        one.jitter_ns = one.jitter_ns.or(flow.jitter.nanoseconds());
-        one.receive_buffer_bytes = one.receive_buffer_bytes.or(flow.receive_buffer);
+        // The parts of a flow with a socket have one socket.
+        one.receive_buffer_bytes = one.receive_buffer_bytes.max(flow.receive_buffer);
         // Threads of several queues may each have seen a part of a flow.
         let highest = &mut report.next_sequence[flow.stream];
         *highest = (*highest).max(flow.accounting.highest_plus_one());
@@ -136,10 +138,48 @@ impl FlowCounts {
         }
     }
 
-    /// All of them, with the mean of their jitters.
+    /// All of them. The jitter of a flow is the mean over its parts, that of the end the mean over the parts of all flows.
     pub(crate) fn report(self) -> DatagramReport {
-        let count = self.jitters_ns.len() as f64;
-        let jitter_ns = (count > 0.0).then(|| self.jitters_ns.iter().sum::<f64>() / count);
-        DatagramReport { jitter_ns, ..self.report }
+        let Self { mut report, jitters_ns } = self;
+        for (flow, parts) in report.flows.iter_mut().zip(&jitters_ns) {
+            flow.jitter_ns = mean(parts);
+        }
+        report.jitter_ns = mean(&jitters_ns.concat());
+        report
+    }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part of a flow in which a datagram took so much longer than the one before it.
+    fn part(stream: usize, longer_ns: u64) -> FlowCount {
+        let mut count = FlowCount::new(stream, 0);
+        count.arrive(0, Some(0), 1_000_000);
+        count.arrive(1, Some(1_000_000), 2_000_000 + longer_ns);
+        count
+    }
+
+    #[test]
+    fn jitter_of_a_flow_covers_the_parts_of_all_threads() {
+        let [small, large, other] = [part(0, 16_000), part(0, 48_000), part(1, 32_000)];
+        let jitter = |count: &FlowCount| count.jitter.nanoseconds().unwrap();
+        let of_flow = f64::midpoint(jitter(&small), jitter(&large));
+        assert!(jitter(&small) < of_flow);
+        let of_all = (jitter(&small) + jitter(&large) + jitter(&other)) / 3.0;
+        let mut counts = FlowCounts::default();
+        for count in [&small, &other, &large] {
+            counts.add(count);
+        }
+        let report = counts.report();
+        let is_equal = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-6;
+        assert!(is_equal(report.flows[0].jitter_ns, of_flow), "{report:?}");
+        assert!(is_equal(report.flows[1].jitter_ns, jitter(&other)), "{report:?}");
+        assert!(is_equal(report.jitter_ns, of_all), "{report:?}");
     }
 }

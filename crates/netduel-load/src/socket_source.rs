@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
-use crate::sockets::Sockets;
+use crate::sockets::{Accepted, Sockets};
 use crate::waker::AcceptorState;
 
 /// The source of the sockets.
@@ -17,7 +17,7 @@ pub(crate) enum SocketSource {
 }
 
 /// The result of an acceptor thread: connected sockets, and the errors and remarks of setting them up.
-pub(crate) type AcceptResult = Result<(Sockets, ErrorCounts), LoadError>;
+pub(crate) type AcceptResult = Result<(Accepted, ErrorCounts), LoadError>;
 
 /// The acceptor threads of an end. Dropping them waits until they have ended, because they have its ports: the next trial may need the
 /// same ones.
@@ -58,11 +58,13 @@ impl SocketSource {
                     .drain(..)
                     .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
                     .collect();
-                results.into_iter().try_fold(Sockets::default(), |all, part| {
-                    let (sockets, errors) = part?;
+                let mut sockets = Sockets::default();
+                for result in results {
+                    let (accepted, errors) = result?;
                     setup.merge_from(errors);
-                    Ok(all.and(sockets))
-                })
+                    sockets.add(accepted);
+                }
+                Ok(sockets)
             }
         }
     }

@@ -23,6 +23,19 @@ pub(crate) struct Sockets {
     pub peer: Option<Peer>,
 }
 
+/// The sockets of one acceptor of a server.
+#[derive(Debug)]
+pub(crate) enum Accepted {
+    /// Authenticated connections, by index.
+    Streams {
+        tcp: Vec<Arc<TcpStream>>,
+        /// The source of further ones, of a workload that connects while it runs.
+        incoming: Option<Arc<ConnectionSource>>,
+    },
+    /// Authenticated flows, by index.
+    Flows(Vec<Arc<UdpSocket>>),
+}
+
 /// The server of connections that a client makes while traffic runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
@@ -33,14 +46,16 @@ pub(crate) struct Peer {
 }
 
 impl Sockets {
-    /// Adds the sockets of another acceptor.
-    pub(crate) fn and(mut self, other: Self) -> Self {
-        self.tcp.extend(other.tcp);
-        self.udp.extend(other.udp);
-        self.echo.extend(other.echo);
-        self.incoming = self.incoming.or(other.incoming);
-        self.peer = self.peer.or(other.peer);
-        self
+    /// Adds the sockets of an acceptor.
+    pub(crate) fn add(&mut self, accepted: Accepted) {
+        match accepted {
+            Accepted::Streams { tcp, incoming } => {
+                assert!(self.incoming.is_none(), "an end has one acceptor of connections");
+                self.tcp.extend(tcp);
+                self.incoming = incoming;
+            }
+            Accepted::Flows(udp) => self.udp.extend(udp),
+        }
     }
 
     /// Shuts all sockets down, which wakes every thread that sleeps in a call on one of them.
@@ -59,6 +74,30 @@ impl Sockets {
         }
         if let Some(incoming) = &self.incoming {
             incoming.shut_down();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn sockets_of_both_acceptors_are_kept_in_any_order() {
+        let flow = Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let source = Arc::new(ConnectionSource::Listener(listener));
+        let streams =
+            || Accepted::Streams { tcp: vec![Arc::clone(&stream)], incoming: Some(Arc::clone(&source)) };
+        let flows = || Accepted::Flows(vec![Arc::clone(&flow)]);
+        for order in [[streams(), flows()], [flows(), streams()]] {
+            let mut sockets = Sockets::default();
+            order.into_iter().for_each(|accepted| sockets.add(accepted));
+            assert_eq!((sockets.tcp.len(), sockets.udp.len()), (1, 1));
+            assert!(sockets.incoming.is_some_and(|kept| Arc::ptr_eq(&kept, &source)));
         }
     }
 }

@@ -241,7 +241,9 @@ impl Supervisor {
         for (thread, counted) in threads.into_iter().zip(counted) {
             for index in &thread.streams {
                 if let Some(stream) = streams.get_mut(*index) {
+                    // The entry of a stream has one core: that of the first of its threads, one for each direction.
                     stream.core = stream.core.or(thread.pinned);
+                    // One thread at most receives messages of a stream.
                     stream.napi_id = stream.napi_id.or(counted.napi_id());
                 }
             }

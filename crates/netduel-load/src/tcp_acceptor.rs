@@ -18,7 +18,7 @@ use crate::listening;
 use crate::pending_handshakes::{self, FirstBytes, PendingHandshakes};
 use crate::preflight;
 use crate::socket_source::AcceptResult;
-use crate::sockets::Sockets;
+use crate::sockets::Accepted;
 use crate::waker::{self, AcceptorState, POLL_TIMEOUT, remaining};
 
 /// The server's side, run in a thread of its own.
@@ -42,8 +42,8 @@ impl TcpAcceptor {
         loop {
             if connected == self.streams {
                 let tcp = accepted.into_iter().flatten().map(Arc::new).collect();
-                let sockets = Sockets { tcp, incoming: self.keep_listener()?, ..Sockets::default() };
-                return Ok((sockets, ErrorCounts::new()));
+                let accepted = Accepted::Streams { tcp, incoming: self.keep_listener()? };
+                return Ok((accepted, ErrorCounts::new()));
             }
             let descriptors: Vec<_> =
                 [self.wake.as_fd(), self.listener.as_fd()].into_iter().chain(pending.descriptors()).collect();

@@ -17,7 +17,7 @@ use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
 use crate::handshake::{HandshakeMessage, LENGTH, Step};
 use crate::socket_source::AcceptResult;
-use crate::sockets::Sockets;
+use crate::sockets::Accepted;
 use crate::udp_handshake::{Route, UdpHandshake};
 use crate::waker::{self, AcceptorState, POLL_TIMEOUT, remaining};
 
@@ -87,7 +87,7 @@ impl UdpAcceptor {
             let connected = self.flows.iter().filter(|flow| flow.handshake.is_ready()).count();
             let is_complete = connected == self.expected;
             if is_complete && self.state.started.load(Relaxed) {
-                return Ok((self.into_sockets()?, setup));
+                return Ok((Accepted::Flows(self.into_sockets()?), setup));
             }
             let flows = polled.iter().map(|flow| self.flows[*flow].socket.as_fd());
             let descriptors: Vec<_> = std::iter::once(self.wake.as_fd()).chain(flows).collect();
@@ -132,15 +132,14 @@ impl UdpAcceptor {
         }
     }
 
-    fn into_sockets(mut self) -> Result<Sockets, LoadError> {
+    fn into_sockets(mut self) -> Result<Vec<Arc<UdpSocket>>, LoadError> {
         self.flows.sort_by_key(|flow| flow.handshake.flow());
         for flow in &self.flows {
             flow.socket
                 .set_nonblocking(false)
                 .map_err(|error| LoadError::system("make the socket blocking", error))?;
         }
-        let udp = self.flows.into_iter().map(|flow| Arc::new(flow.socket)).collect();
-        Ok(Sockets { udp, ..Sockets::default() })
+        Ok(self.flows.into_iter().map(|flow| Arc::new(flow.socket)).collect())
     }
 }
 

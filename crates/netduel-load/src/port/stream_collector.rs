@@ -12,7 +12,7 @@ use crate::connection_source::ConnectionSource;
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
 use crate::socket_source::AcceptResult;
-use crate::sockets::Sockets;
+use crate::sockets::Accepted;
 use crate::waker::{self, AcceptorState, POLL_TIMEOUT};
 
 /// The counterpart of [`crate::tcp_acceptor::TcpAcceptor`] on a shared port, in a thread of its own.
@@ -42,10 +42,8 @@ impl StreamCollector {
             };
             if connected == self.expected {
                 let tcp = streams.into_iter().flatten().collect();
-                return Ok((
-                    Sockets { tcp, incoming: self.incoming, ..Sockets::default() },
-                    ErrorCounts::new(),
-                ));
+                let accepted = Accepted::Streams { tcp, incoming: self.incoming };
+                return Ok((accepted, ErrorCounts::new()));
             }
             let ready = socket::wait_readable(&[self.wake.as_fd()], POLL_TIMEOUT)
                 .map_err(|error| LoadError::system("wait for the client's connections", error))?;
