@@ -1,5 +1,6 @@
 //! Checks every bound of every setting with all readers of the table of ranges: plans, their JSON Schema, the command lines of
 //! quick tests and of the lab, agents and standing servers. Tests only.
+#[cfg(test)]
 mod cores;
 
 use std::net::Ipv4Addr;
