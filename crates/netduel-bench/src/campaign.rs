@@ -115,7 +115,7 @@ fn begin(plan: &Plan, peers: &[Peer], seconds: u32) -> Result<Comparison> {
         placement: plan.placement,
         segmented: plan.case.segmented,
         targets: plan.case.targets.to_vec(),
-        missing: missing.map(|name| format!("{name} is not installed")),
+        missing: missing.map(tool::not_installed),
         failures: Vec::new(),
         pairs: Vec::new(),
     })

@@ -91,13 +91,6 @@ fn comparison_rows(result: &Comparison, record: &Record) -> String {
 
 fn cells(row: &Row) -> String {
     let metric = row.metric;
-    let targets: Vec<String> = row
-        .targets
-        .iter()
-        .map(|(target, is_reached)| {
-            format!("{}: {}", table::bound(target), if *is_reached { "yes" } else { "**no**" })
-        })
-        .collect();
     let (ratio, theirs) = match row.ratio.zip(row.theirs) {
         Some((ratio, theirs)) => {
             (table::range(ratio, |value| format!("{value:.2}")), metric.show(theirs.median))
@@ -110,12 +103,25 @@ fn cells(row: &Row) -> String {
         table::range(row.ours, |value| metric.show(value))
     };
     let interval = row.interval.map_or_else(String::new, |(low, high)| format!("{low:.2} to {high:.2}"));
-    format!("{} | {ratio} | {interval} | {ours} | {theirs} | {}", metric.title(), targets.join(", "))
+    format!("{} | {ratio} | {interval} | {ours} | {theirs} | {}", metric.title(), targets(row))
+}
+
+/// Each target, and whether it is met.
+fn targets(row: &Row) -> String {
+    let targets: Vec<String> = row
+        .targets
+        .iter()
+        .map(|(target, is_reached)| {
+            format!("{}: {}", table::bound(target), if *is_reached { "yes" } else { "**no**" })
+        })
+        .collect();
+    targets.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::CASES;
 
     #[test]
     fn text_outside_the_marks_is_kept() {
@@ -129,6 +135,29 @@ mod tests {
     fn document_without_marks_is_rejected() {
         assert!(between_marks("# Head\n", "").is_err());
         assert!(between_marks(&format!("{END}\n{BEGIN}\n"), "").is_err());
+    }
+
+    /// A changed target changes the page, also before the next campaign.
+    #[test]
+    fn published_targets_are_those_of_the_cases() {
+        let record = read(include_str!("../../../docs/performance.json")).unwrap();
+        let page = include_str!("../../../docs/performance.md");
+        for result in &record.results {
+            let case = CASES.iter().find(|case| {
+                let against = case.against.map(|tool| tool.label());
+                case.name == result.case && case.ours.name == result.ours && against == result.against
+            });
+            let case = case.unwrap_or_else(|| panic!("no case: {} {}", result.case, result.ours));
+            assert_eq!(result.targets, case.targets, "{}: {}", result.case, result.ours);
+            let against = result.against.as_deref().unwrap_or("the plan");
+            for row in summary::rows(result, record.accounting) {
+                let title = row.metric.title();
+                let head = format!("| {} | {} | {against} | {title} |", result.case, result.ours);
+                let end = format!("| {} |", targets(&row));
+                let is_row = |line: &str| line.starts_with(&head) && line.ends_with(&end);
+                assert!(page.lines().any(is_row), "{head} ... {end}");
+            }
+        }
     }
 
     #[test]

@@ -13,9 +13,10 @@ use crate::outcome::Interface;
 
 /// The server's address.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
-const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
+/// The client's address.
+pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 /// The interface at both ends.
-const VETH: &str = "veth0";
+pub const VETH: &str = "veth0";
 /// MTU of the veth, bytes: the Ethernet default.
 pub const MTU: u32 = 1500;
 /// Congestion control of both routes. The machine's default may pace, or retransmit needlessly on a veth.
@@ -110,6 +111,17 @@ impl Hosts {
             "{VETH} did not set {UDP_SEGMENTATION} {}",
             if on { "on" } else { "off" }
         );
+        Ok(())
+    }
+
+    /// Undoes what a tool may leave at both interfaces: promiscuous mode, and an XDP program.
+    pub fn restore_interfaces(&self) -> Result<()> {
+        for is_server in [false, true] {
+            self.inside(is_server, || {
+                ip(&["link", "set", VETH, "promisc", "off"])?;
+                ip(&["link", "set", VETH, "xdp", "off"])
+            })?;
+        }
         Ok(())
     }
 

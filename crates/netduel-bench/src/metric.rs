@@ -34,6 +34,10 @@ pub enum Metric {
     Mean,
     /// CPU microseconds of both ends per round trip.
     CpuPerRoundTrip,
+    /// Transactions completed, each on a connection of its own, per second.
+    TransactionRate,
+    /// CPU microseconds of both ends per transaction.
+    CpuPerTransaction,
     /// Sent requests divided by scheduled requests.
     ScheduleKept,
     /// Median lateness of requests, nanoseconds.
@@ -63,6 +67,8 @@ impl Metric {
             Self::P99 => "p99",
             Self::Mean => "mean",
             Self::CpuPerRoundTrip => "CPU per round trip",
+            Self::TransactionRate => "transactions",
+            Self::CpuPerTransaction => "CPU per transaction",
             Self::ScheduleKept => "schedule kept",
             Self::PacingP50 => "pacing error p50",
             Self::PacingP99 => "pacing error p99",
@@ -77,8 +83,10 @@ impl Metric {
         match self {
             Self::Throughput => human_bit_rate(value),
             Self::CpuPerGigabyte => format!("{} s", three_digits(value)),
-            Self::Sent | Self::Delivered | Self::PacketsOut | Self::PacketsIn => human_si(value, "/s"),
-            Self::CpuPerDatagram | Self::CpuPerPacket | Self::CpuPerRoundTrip => {
+            Self::Sent | Self::Delivered | Self::PacketsOut | Self::PacketsIn | Self::TransactionRate => {
+                human_si(value, "/s")
+            }
+            Self::CpuPerDatagram | Self::CpuPerPacket | Self::CpuPerRoundTrip | Self::CpuPerTransaction => {
                 format!("{} us", three_digits(value))
             }
             Self::P50 | Self::P99 | Self::Mean | Self::PacingP50 | Self::PacingP99 => human_nanos(value),
@@ -103,13 +111,15 @@ impl Metric {
                 outcome.cost.counted_s(accounting) / (bytes / 1e9)
             }
             Self::Sent => per_second(reading.sent)?,
-            Self::Delivered => per_second(reading.delivered)?,
+            Self::Delivered | Self::TransactionRate => per_second(reading.delivered)?,
             Self::PacketsOut => per_second(Some(outcome.interface.packets_out))?,
             Self::PacketsIn => per_second(Some(outcome.interface.packets_in))?,
             Self::PacketsPerSent => {
                 outcome.interface.packets_in as f64 / reading.sent.filter(|sent| *sent > 0)? as f64
             }
-            Self::CpuPerDatagram | Self::CpuPerRoundTrip => micros_per(reading.delivered)?,
+            Self::CpuPerDatagram | Self::CpuPerRoundTrip | Self::CpuPerTransaction => {
+                micros_per(reading.delivered)?
+            }
             Self::CpuPerPacket => micros_per(Some(outcome.interface.packets_in))?,
             Self::P50 => reading.latency.as_ref()?.p50_ns?,
             Self::P99 => reading.latency.as_ref()?.p99_ns?,
@@ -143,6 +153,8 @@ pub enum Kind {
     Datagrams,
     /// Requests and responses, one at a time.
     RoundTrips,
+    /// Transactions, each on a TCP connection of its own.
+    Transactions,
     /// Requests on a schedule.
     OpenLoop,
     /// Requests during a stall of the server.
@@ -164,6 +176,7 @@ impl Kind {
                 Metric::CpuPerPacket,
             ],
             Self::RoundTrips => &[Metric::P50, Metric::P99, Metric::Mean, Metric::CpuPerRoundTrip],
+            Self::Transactions => &[Metric::TransactionRate, Metric::CpuPerTransaction],
             Self::OpenLoop => {
                 &[Metric::ScheduleKept, Metric::PacingP50, Metric::PacingP99, Metric::P50, Metric::P99]
             }

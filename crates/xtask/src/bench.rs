@@ -92,7 +92,7 @@ const BENCHES: [Bench; 10] = [
     },
     Bench {
         name: "peers",
-        what: "our engines against iperf3, sockperf, qperf and nuttcp",
+        what: "our engines against iperf3, sockperf, qperf, nuttcp, neper and testpmd",
         package: "netduel-bench",
         form: Form::Program { needs_packages: true },
     },

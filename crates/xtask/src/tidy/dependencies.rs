@@ -52,7 +52,10 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ),
     // Measures the engines against other tools. Nothing imports it, so that parsers of other tools' output and benchmark code
     // stay out of the product.
-    ("netduel-bench", &["netduel-model", "netduel-stats", "netduel-sys", "netduel-host", "netduel-load"]),
+    (
+        "netduel-bench",
+        &["netduel-model", "netduel-stats", "netduel-sys", "netduel-host", "netduel-load", "netduel-interop"],
+    ),
     // Runs in virtual time. Nothing imports it, so that simulated hosts stay out of the product.
     ("netduel-simulation", &["netduel-control", "netduel-model"]),
     // Calls the parsers of the product with bytes of a fuzzer. Nothing imports it, so that libFuzzer stays out of the product.
