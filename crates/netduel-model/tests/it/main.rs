@@ -12,6 +12,7 @@ mod provider;
 mod resolved;
 mod shipped;
 mod sizes;
+mod warnings;
 mod workloads;
 
 use std::path::PathBuf;
