@@ -50,12 +50,12 @@ fn is_shown(host: &HostSnapshot, interface: &Interface) -> bool {
 /// The interfaces outside all groups: loopback, idle virtual ones.
 pub fn others(host: &HostSnapshot) -> Vec<&Interface> {
     let groups = groups(host);
-    let is_told = |interface: &&Interface| {
+    let is_in_group = |interface: &&Interface| {
         groups.iter().any(|group| {
             group.top.name == interface.name || interface.master.as_ref() == Some(&group.top.name)
         })
     };
-    host.interfaces.iter().filter(|interface| !is_told(interface)).collect()
+    host.interfaces.iter().filter(|interface| !is_in_group(interface)).collect()
 }
 
 /// The queues of an interface by core. A queue that several cores may serve is listed at each.

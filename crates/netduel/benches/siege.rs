@@ -26,7 +26,7 @@ const STRANGERS: u64 = 2;
 const ADDRESSES: u64 = 40;
 /// Half-open handshakes that a thread keeps open at a time.
 const HALF_OPEN_MAX: usize = 200;
-/// Time limit of a stranger's connection, and of the server to take back what strangers held.
+/// Time limit of a stranger's connection, and for the server to free the memory and descriptors of strangers.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The server's address.
 const SERVER: &str = "127.0.0.1";

@@ -106,18 +106,18 @@ fn contents(plan: &ResolvedPlan) -> String {
         let _ = writeln!(text, "  {title:<9}  {}{baseline}: {}", arm.name, parts.join(", "));
     }
     for (index, name) in plan.workloads.iter().enumerate() {
-        let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+        let mut descriptions: Vec<(String, Vec<&str>)> = Vec::new();
         for arm in &plan.arms {
             let Some(workload) = arm.workload(name) else { continue };
             let metrics: Vec<&str> = workload.metrics.iter().map(|metric| metric.key()).collect();
             let words = format!("{}; verdicts: {}", words::workload(workload), metrics.join(", "));
-            match told.iter_mut().find(|(other, _)| *other == words) {
+            match descriptions.iter_mut().find(|(other, _)| *other == words) {
                 Some((_, arms)) => arms.push(arm.name.as_str()),
-                None => told.push((words, vec![arm.name.as_str()])),
+                None => descriptions.push((words, vec![arm.name.as_str()])),
             }
         }
-        let differs = told.len() > 1;
-        for (nth, (words, arms)) in told.iter().enumerate() {
+        let differs = descriptions.len() > 1;
+        for (nth, (words, arms)) in descriptions.iter().enumerate() {
             let title = if index + nth == 0 { "workloads" } else { "" };
             let of = if differs { format!(" ({})", arms.join(", ")) } else { String::new() };
             let _ = writeln!(text, "  {title:<9}  {name}{of}: {words}");

@@ -81,7 +81,7 @@ impl Record {
 /// Reads what is there and checks whether a treatment can be made; changes nothing.
 pub(super) fn treatment(action: &TreatmentAction, roots: &Roots) -> Result<Ready, TreatmentError> {
     use TreatmentAction as Action;
-    // A coordinator has checked its plan; whoever speaks for one may not have.
+    // A coordinator has checked its plan. A program that only speaks the protocol of one may not have.
     if let Some(out) = action.out_of_range() {
         return Err(TreatmentError::OutOfRange { change: action.words(), out });
     }

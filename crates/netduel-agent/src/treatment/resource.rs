@@ -205,7 +205,7 @@ impl Original for ResourceOriginal {
 }
 
 fn take_back(interface: &str, index: u32, promiscuous: bool) -> Result<(), TreatmentError> {
-    let doing = || format!("take back {interface}");
+    let doing = || format!("restore {interface}");
     let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
     attachment::detach(index).map_err(refused)?;
     if link::is_promiscuous(interface).map_err(refused)? != promiscuous {

@@ -127,7 +127,7 @@ fn overview(history: &History) -> Table {
     let mut table = Table::new(vec![
         Column::key("metric"),
         Column::number("runs"),
-        Column::text("course"),
+        Column::text("trend"),
         Column::number("median of all runs"),
         Column::number("newest run"),
     ]);
@@ -137,19 +137,19 @@ fn overview(history: &History) -> Table {
         table.rows.push(vec![
             title(series).into(),
             Cell::Count(medians.len() as u64),
-            course(series).into(),
+            trend(series).into(),
             human(netduel_stats::summary::median(&medians)),
             human(medians.last().copied()),
         ]);
     }
     table.notes.push(format!(
-        "Course: the runs from left to right, at most the last {STEPS_MAX}, between their lowest and highest value; `|` is a change of level."
+        "Trend: the runs from left to right, at most the last {STEPS_MAX}, between their lowest and highest value; `|` is a change of level."
     ));
     table
 }
 
 /// The values as steps between the lowest and the highest one, with a mark before the first run after a change.
-pub fn course(series: &Series) -> String {
+pub fn trend(series: &Series) -> String {
     let first = series.points.len().saturating_sub(STEPS_MAX);
     let shown = &series.points[first..];
     let low = shown.iter().map(|point| point.median).fold(f64::INFINITY, f64::min);

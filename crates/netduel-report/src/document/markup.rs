@@ -121,7 +121,7 @@ impl Parser {
     }
 }
 
-/// `## Title`: levels of headings are not told apart, because the section is the only level above them.
+/// `## Title`: levels of headings are not distinguished, because the section is the only level above them.
 fn heading(line: &str) -> Option<&str> {
     let title = line.trim_start_matches('#');
     let level = line.len() - title.len();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_told_apart() {
+    fn blocks_are_distinguished() {
         let text = "# A title #\nfirst line\nsecond line\n\n- one\n  goes on\n- two\n\n1. first\n2) second\n\nafter\n\n    indented\n\n    code\n\n```sh\n# no heading\n```\n#no heading\n";
         let blocks: Vec<String> = blocks(text).iter().map(shown).collect();
         assert_eq!(

@@ -69,7 +69,7 @@ fn range_in_words(workload: &WorkloadAnalysis, scale: Scaled) -> String {
         Some(format!("{} from {low} to {high} {}", arm.arm, scale.unit))
     };
     let arms: Vec<String> = workload.arms.iter().filter_map(range).collect();
-    format!("course of {} within a trial, median over trials: {}", workload.name, arms.join("; "))
+    format!("time series of {} within a trial, median over trials: {}", workload.name, arms.join("; "))
 }
 
 fn series_table() -> Table {

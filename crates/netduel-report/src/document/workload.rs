@@ -131,7 +131,7 @@ fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
     figures
 }
 
-/// The course of a trial and the distribution of its samples, each over all valid trials of an arm or run.
+/// The time series of a trial and the distribution of its samples, each over all valid trials of an arm or run.
 pub(super) fn over_trials(workload: &WorkloadAnalysis, sides: Sides) -> Vec<Figure> {
     // A failover has its own picture with the events, and a search has one with its steps.
     let is_drawn = workload.arms.iter().any(|arm| arm.failover.is_some() || arm.search.is_some());

@@ -159,13 +159,13 @@ fn bracketed([centre, low, high]: [f64; 3], words: fn(f64) -> String) -> [String
     if !low.is_finite() || !high.is_finite() {
         return [words(centre), String::new()];
     }
-    let [centre, low, high] = told_apart([centre, low, high], words);
+    let [centre, low, high] = with_distinct_ends([centre, low, high], words);
     [centre, format!(" [{low}, {high}]")]
 }
 
 /// A centre and the ends of its interval in words, with further digits where an end would read like the centre: `4.73x`, `4.68x`,
 /// `4.92x`. An end that needs more than two of them is the centre for a reader.
-pub(super) fn told_apart(values: [f64; 3], words: fn(f64) -> String) -> [String; 3] {
+pub(super) fn with_distinct_ends(values: [f64; 3], words: fn(f64) -> String) -> [String; 3] {
     const FURTHER_MAX: usize = 2;
     let is_clear = |texts: &[String; 3]| {
         [1, 2].into_iter().all(|end| texts[end] != texts[0] || values[end].to_bits() == values[0].to_bits())

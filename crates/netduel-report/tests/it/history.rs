@@ -59,8 +59,8 @@ fn loss_of_a_tenth_is_a_change_with_the_facts_that_changed() {
     ] {
         assert!(page.contains(text), "no `{text}` in {page}");
     }
-    let course = document::history::course(changed);
-    assert_eq!(course.chars().position(|c| c == '|'), Some(10), "{course}");
+    let trend = document::history::trend(changed);
+    assert_eq!(trend.chars().position(|c| c == '|'), Some(10), "{trend}");
     let document = printed(&HistoryDocument::of(&history, &origin()));
     let json = &document["series"]
         .as_array()

@@ -164,12 +164,12 @@ fn run_one(
     let plan = plan.on_bed(&bed).map_err(|faults| misfit(&path, &text, &faults))?;
     let remote = &args.remote_program;
     let mut ssh = SshHosts::new(&remote.remote_program, remote.remote_folder.as_deref(), output.quiet);
-    let mut told = |line: &str| {
+    let mut progress = |line: &str| {
         if !output.quiet || line.starts_with("warning") {
             tell(line);
         }
     };
-    ssh.wait_until_ready(ssh_hosts(&plan), patience, &mut told).map_err(|error| unreached(error, &bed))?;
+    ssh.wait_until_ready(ssh_hosts(&plan), patience, &mut progress).map_err(|error| unreached(error, &bed))?;
     ssh.prepare(ssh_hosts(&plan), OnFailure::StopOthers).map_err(|error| unreached(error, &bed))?;
     let hosts = inspect::snapshots(&plan, &mut ssh)?;
     see_bed(&mut bed, &plan, &hosts);
@@ -215,14 +215,17 @@ fn judge(found: &[BedFinding], bed: &RunBed, is_allowed: bool) -> Result<(), Fai
         let command = finding.command.as_ref().map(|command| format!(": {command}")).unwrap_or_default();
         tell(&format!("  remedy: {}{command}", finding.remedy));
     }
-    let is_grave = |one: &&BedFinding| one.is_of_arm && one.finding.severity == Severity::Problem;
-    let grave: Vec<String> =
-        found.iter().filter(is_grave).map(|one| format!("{}: {}", one.vm, one.finding.what)).collect();
-    if grave.is_empty() || is_allowed {
+    let contradicts_arm = |one: &&BedFinding| one.is_of_arm && one.finding.severity == Severity::Problem;
+    let contradictions: Vec<String> =
+        found.iter().filter(contradicts_arm).map(|one| format!("{}: {}", one.vm, one.finding.what)).collect();
+    if contradictions.is_empty() || is_allowed {
         return Ok(());
     }
-    let text =
-        format!("the guests of the bed {} contradict what Azure claims: {}", bed.name, grave.join("; "));
+    let text = format!(
+        "the guests of the bed {} contradict what Azure claims: {}",
+        bed.name,
+        contradictions.join("; ")
+    );
     Err(Failure::message(Kind::Bed, text)
         .remedy("correct it as shown above, or run all the same with --allow-disagreement: the report then has a warning"))
 }

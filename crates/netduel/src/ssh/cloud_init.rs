@@ -49,8 +49,8 @@ fn ended(answer: &str) -> Ended {
 }
 
 impl SshHosts {
-    /// Connects to VMs and waits for their cloud-init. A VM that was started lately has `patience` until ssh answers. `told` gets progress and
-    /// warnings, a line each.
+    /// Connects to VMs and waits for their cloud-init. A VM that was started lately has `patience` until ssh answers. `progress` gets a
+    /// line for each step and each warning.
     ///
     /// # Errors
     /// The first VM that cannot be reached, or whose cloud-init does not end.
@@ -58,10 +58,10 @@ impl SshHosts {
         &mut self,
         hosts: impl IntoIterator<Item = (&'a HostName, &'a SshHost)>,
         patience: Duration,
-        told: &mut dyn FnMut(&str),
+        progress: &mut dyn FnMut(&str),
     ) -> Result<(), NotPrepared> {
         for (name, ssh) in hosts {
-            let waited = Stop::new().and_then(|stop| self.wait_for_one(name, ssh, patience, &stop, told));
+            let waited = Stop::new().and_then(|stop| self.wait_for_one(name, ssh, patience, &stop, progress));
             waited.map_err(|obstacle| match obstacle {
                 Obstacle::Interrupted => NotPrepared::Interrupted,
                 other => NotPrepared::Failed { host: name.clone(), reason: other.to_string() },
@@ -76,11 +76,11 @@ impl SshHosts {
         ssh: &SshHost,
         patience: Duration,
         stop: &Stop,
-        told: &mut dyn FnMut(&str),
+        progress: &mut dyn FnMut(&str),
     ) -> Result<(), Obstacle> {
         let mut preparation = self.preparation(name, ssh)?;
-        let waited = connected(&mut preparation, patience, stop, told)
-            .and_then(|()| cloud_init(&mut preparation, stop, told));
+        let waited = connected(&mut preparation, patience, stop, progress)
+            .and_then(|()| cloud_init(&mut preparation, stop, progress));
         // The agents of this host use the connection.
         self.masters
             .extend(preparation.master.filter(|_| waited.is_ok()).map(|master| (name.clone(), master)));
@@ -92,19 +92,19 @@ fn connected(
     preparation: &mut Preparation,
     patience: Duration,
     stop: &Stop,
-    told: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<(), Obstacle> {
     let deadline_ns = monotonic_ns().saturating_add(patience.as_nanos() as u64);
-    let mut is_told = false;
+    let mut is_reported = false;
     loop {
         let Err(error) = preparation.machine(stop) else { return Ok(()) };
         let may_come = matches!(error, Obstacle::Connection(_) | Obstacle::Silent { .. });
         if !may_come || monotonic_ns() >= deadline_ns {
             return Err(error);
         }
-        if !is_told {
-            told(&format!("{}: waiting for ssh", preparation.name));
-            is_told = true;
+        if !is_reported {
+            progress(&format!("{}: waiting for ssh", preparation.name));
+            is_reported = true;
         }
         stop.wait(RETRY)?;
     }
@@ -113,7 +113,7 @@ fn connected(
 fn cloud_init(
     preparation: &mut Preparation,
     stop: &Stop,
-    told: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<(), Obstacle> {
     let Preparation { name, master: Some(master), .. } = preparation else {
         return Err(Obstacle::Interrupted);
@@ -125,7 +125,7 @@ fn cloud_init(
             Ended::Ready => return Ok(()),
             Ended::Failed(said) => {
                 // Packages may be missing: what needs them says so.
-                told(&format!(
+                progress(&format!(
                     "warning: {name}: cloud-init ended with {said}; `cloud-init status --long` there says more"
                 ));
                 return Ok(());
@@ -135,7 +135,7 @@ fn cloud_init(
             }
             Ended::Running => {
                 let waited_s = monotonic_ns().saturating_sub(started_ns) / 1_000_000_000;
-                told(&format!("{name}: cloud-init still runs after {waited_s} s"));
+                progress(&format!("{name}: cloud-init still runs after {waited_s} s"));
             }
         }
     }

@@ -88,7 +88,7 @@ impl SshHosts {
         hosts: impl IntoIterator<Item = (&'a HostName, &'a SshHost)>,
         on_failure: OnFailure,
     ) -> Result<(), NotPrepared> {
-        // What is missing for a preparation here is told by that of the agent's start.
+        // The preparation of the agent's start reports what is missing for this one.
         let Ok(stop) = Stop::new() else { return Ok(()) };
         let preparations: Vec<_> =
             hosts.into_iter().filter_map(|(name, ssh)| self.preparation(name, ssh).ok()).collect();

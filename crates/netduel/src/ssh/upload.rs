@@ -101,7 +101,7 @@ impl Upload<'_> {
             end();
             return Err(failed(error));
         }
-        let (mut seen, mut moved_ns, mut told_ns) = (0, monotonic_ns(), monotonic_ns());
+        let (mut seen, mut moved_ns, mut printed_ns) = (0, monotonic_ns(), monotonic_ns());
         loop {
             match result.recv_timeout(STOP_INTERVAL) {
                 Ok(output) => return output.map_err(failed),
@@ -122,8 +122,8 @@ impl Upload<'_> {
                 let last_words = format!("the copy stopped after {count} bytes");
                 return Err(Obstacle::Silent { ssh: Box::new(self.ssh.clone()), seconds, last_words });
             }
-            if now.saturating_sub(told_ns) >= LINE_INTERVAL_NS {
-                told_ns = now;
+            if now.saturating_sub(printed_ns) >= LINE_INTERVAL_NS {
+                printed_ns = now;
                 let share = 100.0 * count as f64 / self.binary.bytes.len().max(1) as f64;
                 self.tell(&format!("copying netduel: {share:.0} %"));
             }
