@@ -1,4 +1,4 @@
-//! Functions of series within a trial: steady window and jitter.
+//! Functions of series within a trial: steady window, its intervals, and jitter.
 //!
 //! No clock: times are arguments. [`Jitter::update`] runs in the hot loop of receivers.
 
@@ -10,22 +10,63 @@
 /// within the window, so a series that ends early does not look slower. The intervals must not overlap. An interval of length 0
 /// counts when its end is after `from_ns` and not after `to_ns`. Absent when the series covers no time of the window.
 pub fn steady_window(samples: &[(u64, u64, u64)], from_ns: u64, to_ns: u64) -> Option<(f64, f64)> {
-    let (from, to) = (i128::from(from_ns), i128::from(to_ns));
-    let mut amount_inside = 0.0;
-    let mut covered_ns = 0_i128;
-    for &(end_ns, length_ns, amount) in samples {
-        let (end, length) = (i128::from(end_ns), i128::from(length_ns));
-        if length == 0 {
-            amount_inside += if from < end && end <= to { amount as f64 } else { 0.0 };
-            continue;
-        }
-        let overlap = end.min(to) - (end - length).max(from);
-        if overlap > 0 {
-            covered_ns += overlap;
-            amount_inside += amount as f64 * (overlap as f64 / length as f64);
+    let mut window = Part::default();
+    parts(samples, from_ns, to_ns).for_each(|part| window.join(part));
+    (window.inside_ns > 0).then(|| (window.amount, window.inside_ns as f64 / 1e9))
+}
+
+/// Amount per second of each interval of a window, for samples as those of [`steady_window`]. An interval that crosses an edge of the
+/// window counts with its own rate. One shorter than `least_ns` is joined with the next, the last with the one before it: its rate would
+/// depend on when the sampler woke. The intervals are all of the window that the series covers, so the mean of the window lies between
+/// the smallest and the largest of these rates. Empty when the series covers no time of the window.
+pub fn interval_rates(samples: &[(u64, u64, u64)], from_ns: u64, to_ns: u64, least_ns: u64) -> Vec<f64> {
+    let (mut intervals, mut open) = (Vec::<Part>::new(), Part::default());
+    for part in parts(samples, from_ns, to_ns) {
+        open.join(part);
+        if open.inside_ns > 0 && open.length_ns >= least_ns {
+            intervals.push(std::mem::take(&mut open));
         }
     }
-    (covered_ns > 0).then(|| (amount_inside, covered_ns as f64 / 1e9))
+    match intervals.last_mut() {
+        Some(last) => last.join(open),
+        None => intervals.push(open),
+    }
+    let rate = |part: &Part| (part.inside_ns > 0).then(|| part.amount * 1e9 / part.inside_ns as f64);
+    intervals.iter().filter_map(rate).collect()
+}
+
+/// The part of one or several samples that is within a window.
+#[derive(Debug, Clone, Copy, Default)]
+struct Part {
+    /// Length of the samples, also outside of the window.
+    length_ns: u64,
+    /// Time within the window.
+    inside_ns: i128,
+    /// Amount of that time.
+    amount: f64,
+}
+
+impl Part {
+    fn join(&mut self, next: Self) {
+        self.length_ns = self.length_ns.saturating_add(next.length_ns);
+        self.inside_ns += next.inside_ns;
+        self.amount += next.amount;
+    }
+}
+
+/// The samples that are within a window in whole or in part.
+fn parts(samples: &[(u64, u64, u64)], from_ns: u64, to_ns: u64) -> impl Iterator<Item = Part> {
+    let (from, to) = (i128::from(from_ns), i128::from(to_ns));
+    samples.iter().filter_map(move |&(end_ns, length_ns, amount)| {
+        let (end, length) = (i128::from(end_ns), i128::from(length_ns));
+        if length == 0 {
+            let is_inside = from < end && end <= to;
+            return is_inside.then_some(Part { amount: amount as f64, ..Part::default() });
+        }
+        let inside_ns = end.min(to) - (end - length).max(from);
+        let amount = amount as f64 * (inside_ns as f64 / length as f64);
+        (inside_ns > 0).then_some(Part { length_ns, inside_ns, amount })
+    })
 }
 
 /// The running estimate of interarrival jitter of [RFC 3550, section 6.4.1](https://www.rfc-editor.org/rfc/rfc3550#section-6.4.1):
@@ -87,6 +128,20 @@ mod tests {
         assert_eq!(steady_window(&series[1..], 0, SECOND), None);
     }
 
+    /// A sampler that was not scheduled makes one long interval, which ends beyond the window, and a short one after it.
+    #[test]
+    fn interval_of_a_stall_counts_with_its_own_rate_and_a_short_one_with_its_neighbour() {
+        let series = [(100, 100, 1_000), (200, 100, 2_000), (1_000, 800, 800), (1_005, 5, 5)];
+        let rates = |from, to| interval_rates(&series, from, to, 50);
+        assert_eq!(rates(0, 1_100), [10e9, 20e9, 1e9]);
+        assert_eq!(rates(0, 600), [10e9, 20e9, 1e9], "its rate is the same in a part of it");
+        assert_eq!(rates(150, 200), [20e9]);
+        assert_eq!(rates(1_000, 1_100), [1e9], "nothing is beside the short one");
+        assert!(rates(1_005, 1_100).is_empty());
+        let late = [(60, 60, 60), (90, 30, 90), (100, 10, 90), (100, 0, 20), (200, 100, 100)];
+        assert_eq!(interval_rates(&late, 0, 200, 50), [1e9, 300.0 * 1e9 / 140.0]);
+    }
+
     #[test]
     fn jitter_follows_the_recurrence_of_the_rfc_by_hand() {
         let mut jitter = Jitter::default();
@@ -105,6 +160,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn mean_of_a_window_lies_between_the_extremes_of_its_intervals(
+            intervals in proptest::collection::vec((0_u64..300, 0_u64..1_000_000), 0..30),
+            from in 0_u64..4_000,
+            to in 0_u64..6_000,
+            least in 0_u64..200,
+        ) {
+            let mut end = 0;
+            let series: Vec<_> = intervals.iter().map(|&(length, amount)| { end += length; (end, length, amount) }).collect();
+            let rates = interval_rates(&series, from, to, least);
+            let Some((amount, seconds)) = steady_window(&series, from, to) else {
+                prop_assert!(rates.is_empty());
+                return Ok(());
+            };
+            let mean = amount / seconds;
+            let (low, high) = rates.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(*rate), high.max(*rate)));
+            prop_assert!(low <= mean * (1.0 + 1e-9) && mean <= high * (1.0 + 1e-9), "{low} {mean} {high}");
+        }
+
         #[test]
         fn windows_that_meet_hold_together_what_the_whole_holds(
             intervals in proptest::collection::vec((1_u64..1_000, 0_u64..1_000_000), 1..30),

@@ -2,10 +2,15 @@
 use netduel_model::sample::{Flow, IntervalSample};
 use netduel_model::trial::Trial;
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
-use netduel_stats::series::steady_window;
+use netduel_stats::series::{interval_rates, steady_window};
 
 /// A series that covers this share of the window was only not sampled to its end.
 const COVERED_MIN: f64 = 0.98;
+/// A shorter interval has no rate of its own: it depends on when the sampler woke.
+const INTERVAL_LEAST_NS: u64 = SAMPLE_INTERVAL_NS / 2;
+
+/// End, length and amount of each sample.
+type Samples = Vec<(u64, u64, u64)>;
 
 /// Units per second that an end moved between two times of its own clock; absent where its series covers none of it.
 pub(super) fn rate_on_its_clock(
@@ -18,7 +23,7 @@ pub(super) fn rate_on_its_clock(
 }
 
 /// End, length and amount of each sample from a time on.
-fn samples(flow: &Flow, begins_ns: u64, amount: impl Fn(&IntervalSample) -> u64) -> Vec<(u64, u64, u64)> {
+fn samples(flow: &Flow, begins_ns: u64, amount: impl Fn(&IntervalSample) -> u64) -> Samples {
     let length = |sample: &IntervalSample| sample.length_ns.min(sample.end_ns.saturating_sub(begins_ns));
     flow.series.iter().map(|sample| (sample.end_ns, length(sample), amount(sample))).collect()
 }
@@ -84,10 +89,29 @@ impl<'a> Counted<'a> {
         }
         let length = window.end.checked_sub(window.start).filter(|length| *length > 0)? as f64 / 1e9;
         Some(match moved {
-            Some(moved) if moved.seconds >= length * COVERED_MIN => moved.amount / moved.seconds,
+            Some(moved) if is_covered(moved.seconds, length) => moved.amount / moved.seconds,
             Some(moved) => moved.amount / length,
             None => return self.was_sent().then_some(0.0),
         })
+    }
+
+    /// Units per second of the intervals between the samples in the steady window. The mean of [`Self::in_steady_window`] lies between the smallest
+    /// and the largest. A part of the window behind the last sample, which that mean counts as time in which nothing was moved, is an interval
+    /// with a rate of 0: each end samples until it has counted all.
+    pub(super) fn in_steady_intervals(
+        self,
+        workload: &Workload,
+        amount: impl Fn(&IntervalSample) -> u64,
+    ) -> Vec<f64> {
+        let window = workload.steady_window();
+        let length = window.end.saturating_sub(window.start) as f64 / 1e9;
+        let (samples, from, to) = self.on_its_clock(workload, (window.start, window.end), amount);
+        let mut rates = interval_rates(&samples, from, to, INTERVAL_LEAST_NS);
+        let seconds = steady_window(&samples, from, to).map_or(0.0, |(_, seconds)| seconds);
+        if ends_by_time(workload) && !is_covered(seconds, length) {
+            rates.push(0.0);
+        }
+        rates
     }
 
     /// Units per second in an interval of the trial: the mean of the part of it that the series of this end covers.
@@ -111,15 +135,25 @@ impl<'a> Counted<'a> {
     fn moved(
         self,
         workload: &Workload,
-        (from, to): (u64, u64),
+        interval: (u64, u64),
         amount: impl Fn(&IntervalSample) -> u64,
     ) -> Option<Moved> {
+        let (samples, from, to) = self.on_its_clock(workload, interval, amount);
+        let (amount, seconds) = steady_window(&samples, from, to)?;
+        (seconds > 0.0).then_some(Moved { amount, seconds })
+    }
+
+    /// The samples of this end, and the bounds of an interval of the trial on its clock.
+    fn on_its_clock(
+        self,
+        workload: &Workload,
+        (from, to): (u64, u64),
+        amount: impl Fn(&IntervalSample) -> u64,
+    ) -> (Samples, u64, u64) {
         let late = self.late_ns(workload);
         // Without a warm-up the first data arrive in the first sample that counts: it begins with them.
         let begins_ns = if workload.timing.warmup.0 == 0 { late } else { 0 };
-        let samples = samples(self.flow, begins_ns, amount);
-        let (amount, seconds) = steady_window(&samples, from.saturating_add(late), to.saturating_add(late))?;
-        (seconds > 0.0).then_some(Moved { amount, seconds })
+        (samples(self.flow, begins_ns, amount), from.saturating_add(late), to.saturating_add(late))
     }
 }
 
@@ -138,6 +172,11 @@ pub(super) fn rate_of_volumes(
         longest = longest.max(seconds);
     }
     (longest > 0.0).then(|| all / longest)
+}
+
+/// Whether a series covers a window, both in seconds.
+fn is_covered(seconds: f64, length: f64) -> bool {
+    seconds >= length * COVERED_MIN
 }
 
 /// Whether the time ends the traffic of a trial.

@@ -1,7 +1,7 @@
 //! Packets of a `pps` workload: rates at both ends, lost packets by counter, and the distribution over queues and cores.
 //!
-//! Rates are means of the steady window (without warm-up and cool-down). Minimum and maximum are of the sampler's 100 ms
-//! intervals that lie entirely within it. Counts cover the whole trial and are exact.
+//! Rates are means of the steady window (without warm-up and cool-down). Minimum and maximum are of the intervals between samples that
+//! these means consist of, so a median never lies outside of them. Counts cover the whole trial and are exact.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
@@ -9,21 +9,19 @@ use netduel_model::packet_path::{PacketPath, PacketReport};
 use netduel_model::plan::Arm;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
+use netduel_model::workload::{Role, Workload};
 use netduel_stats::summary;
 
 use super::counted::Counted;
 use super::machine::Machine;
 use super::queues::QueueUse;
 use super::spread::{self, PacketSpread};
-use super::{DatagramDirection, SeriesPoint, figures, loss_by_counter, series};
+use super::{DatagramDirection, SeriesPoint, loss_by_counter, series};
 use crate::total::{Total, total_of_known};
 
 /// Preamble with start delimiter (8 bytes) and minimum inter-frame gap (12 bytes), which each Ethernet frame occupies on the wire
 /// (IEEE 802.3).
 const PREAMBLE_AND_GAP: u32 = 20;
-/// Intervals shorter than this fraction of the sampling interval are not used: their rate depends on when the sampler woke.
-const INTERVAL_WHOLE: f64 = 0.5;
 
 /// Packets of an arm in one direction, over all valid trials.
 #[derive(Debug, Clone)]
@@ -74,7 +72,7 @@ pub struct PacketRates {
     pub median: f64,
     /// Number of intervals that minimum and maximum are taken from.
     pub intervals: u32,
-    /// Minimum of the intervals; absent when no interval lies within a window.
+    /// Minimum of the intervals; absent for the results of searches, which have none.
     pub min: Option<f64>,
     /// Maximum of the intervals.
     pub max: Option<f64>,
@@ -187,17 +185,11 @@ fn on_interface(
 type Count = (Role, fn(Role, &Trial) -> Option<Counted<'_>>);
 
 fn rates(workload: &Workload, trials: &[&Trial], (role, count): Count) -> Option<PacketRates> {
-    let (from, to) = figures::steady_bounds(workload);
     let (mut means, mut intervals) = (Vec::new(), Vec::new());
     for counted in trials.iter().filter_map(|trial| count(role, trial)) {
-        means.extend(mean(counted, workload));
-        let late = counted.late_ns(workload);
-        let whole = counted.flow().series.iter().filter(|sample| {
-            let start = sample.end_ns.saturating_sub(sample.length_ns);
-            let is_whole = sample.length_ns as f64 >= SAMPLE_INTERVAL_NS as f64 * INTERVAL_WHOLE;
-            start >= from.saturating_add(late) && sample.end_ns <= to.saturating_add(late) && is_whole
-        });
-        intervals.extend(whole.map(|sample| sample.messages as f64 * 1e9 / sample.length_ns as f64));
+        let Some(mean) = mean(counted, workload) else { continue };
+        means.push(mean);
+        intervals.extend(of_intervals(counted, workload));
     }
     Some(PacketRates {
         trials: means.len() as u32,
@@ -214,6 +206,14 @@ fn mean(counted: Counted<'_>, workload: &Workload) -> Option<f64> {
         return Some(0.0);
     }
     counted.in_steady_window(workload, |sample| sample.messages)
+}
+
+/// Packets per second of the intervals of the steady window, which its mean consists of.
+fn of_intervals(counted: Counted<'_>, workload: &Workload) -> Vec<f64> {
+    if counted.flow().messages == 0 {
+        return vec![0.0];
+    }
+    counted.in_steady_intervals(workload, |sample| sample.messages)
 }
 
 /// Minimum and maximum over the trials of the mean.

@@ -77,11 +77,11 @@ pub struct PacketRates {
     pub trials: u32,
     /// Median over the trials of the rates of their steady windows.
     pub median: f64,
-    /// Intervals that min and max are of.
+    /// Intervals that min and max are of: about 100 ms, longer where the sampler was delayed.
     pub intervals: u32,
-    /// Minimum interval; null without intervals.
+    /// Minimum interval; null without intervals. Not above the median.
     pub min: Option<f64>,
-    /// Maximum interval.
+    /// Maximum interval. Not below the median.
     pub max: Option<f64>,
 }
 

@@ -2,7 +2,7 @@
 use netduel_model::published;
 use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
-use netduel_model::workload::{Role, Workload};
+use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
 
 use super::limits::{QueueRow, spread};
 use super::metric::packet_rate;
@@ -22,14 +22,19 @@ pub(super) const RULE: &str = "Workloads of type pps count every packet at both 
 
 /// How medians, min and max are counted.
 pub(crate) fn rule(settings: &Workload) -> String {
+    let intervals = format!(
+        "intervals of about {} (longer where the sampler was delayed)",
+        human_nanos(SAMPLE_INTERVAL_NS as f64)
+    );
     if settings.traffic.facts().search().is_some() {
-        return "rates and counts of one trial of each search; min and max over its 100 ms intervals, without its warm-up and cool-down"
-            .to_owned();
+        return format!(
+            "rates and counts of one trial of each search; min and max over its {intervals}, without its warm-up and cool-down"
+        );
     }
     let timing = &settings.timing;
     format!(
         "median over the steady windows of the trials (trials of {}, of which {} warm-up and {} cool-down are excluded); min and max over \
-         the 100 ms intervals of these windows; counts are totals of all valid trials",
+         the {intervals} of these windows; counts are totals of all valid trials",
         timing.duration,
         human_nanos(timing.warmup.0 as f64),
         human_nanos(timing.cooldown.0 as f64)

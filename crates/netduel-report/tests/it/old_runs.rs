@@ -2,7 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use netduel_model::run::{Run, RunEnd};
-use netduel_report::{csv, document, html, markdown, terminal};
+use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 use netduel_store::Store;
 
 use crate::json;
@@ -68,6 +68,22 @@ fn rounded(cells: &[String]) -> String {
         cells[UNIT + 1] = format!("{:.9e}", cells[UNIT + 1].parse::<f64>().unwrap());
     }
     cells.join(",")
+}
+
+/// The samplers of these runs were delayed by up to 0.7 s.
+#[test]
+fn medians_of_packet_rates_lie_between_their_extremes() {
+    for name in ["2-real-dpdk", "2-real-packets", "2-real-search"] {
+        let analysis = analyse_run(&read(name));
+        let ways = analysis.workloads.iter().flat_map(|workload| &workload.arms).flat_map(|arm| &arm.packets);
+        let rates: Vec<_> = ways.flat_map(|way| [way.sent, way.received]).flatten().collect();
+        assert!(!rates.is_empty(), "{name}");
+        for rates in rates {
+            let (min, max) = (rates.min.unwrap(), rates.max.unwrap());
+            let is_between = min <= rates.median * (1.0 + 1e-9) && rates.median <= max * (1.0 + 1e-9);
+            assert!(is_between, "{name}: {rates:?}");
+        }
+    }
 }
 
 /// A later program may know more metrics of an old trial. It must not know fewer, or give another value but a corrected one.

@@ -13,8 +13,11 @@ use netduel_model::snapshot::XdpFeature;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Pps, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
-use netduel_report::analysis::{ArmPackets, Cause, LostPackets, SweptBy, WorkloadAnalysis, limit_of};
+use netduel_report::analysis::{
+    ArmPackets, Cause, LostPackets, PacketRates, SweptBy, WorkloadAnalysis, limit_of,
+};
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal, words};
+use proptest::prelude::*;
 
 use crate::builder::{Recipe, build};
 use crate::json;
@@ -125,6 +128,78 @@ fn packet_rates_are_medians_of_steady_windows_with_extremes_of_whole_intervals()
     assert_eq!((received.min, received.max), (Some(899_100.0), Some(999_000.0)));
     assert_eq!(way.loss(), Some(0.001));
     assert_eq!(way.sent_series.len(), way.received_series.len());
+}
+
+/// A stalled sampler makes one long interval; here it crosses the end of the steady window.
+#[test]
+fn stalls_and_silence_are_among_the_extremes_of_packet_rates() {
+    let mut run = run();
+    for trial in &mut run.trials {
+        let [client, server] = ends(trial);
+        let sent = client.report.sent.as_mut().unwrap();
+        sent.series = series(|_| 100_000);
+        sent.series.truncate(30);
+        let stall = 20 * SAMPLE_INTERVAL_NS;
+        sent.series.push(IntervalSample {
+            end_ns: INTERVALS * SAMPLE_INTERVAL_NS,
+            length_ns: stall,
+            bytes: 2_000 * 18,
+            messages: 2_000,
+        });
+        server.report.received.as_mut().unwrap().series.truncate(30);
+    }
+    let analysis = analyse_run(&run);
+    let way = only(&analysis.workloads[0]);
+    let (sent, received) = (way.sent.unwrap(), way.received.unwrap());
+    // 25 intervals of 100 000 and 1.8 s of the stall, in 4.3 s.
+    assert!((sent.median - 2_501_800.0 / 4.3).abs() < 1.0, "{}", sent.median);
+    assert_eq!((sent.min, sent.max, sent.intervals), (Some(1_000.0), Some(1_000_000.0), 52));
+    assert!(received.min == Some(0.0) && received.median > 0.0, "{received:?}");
+    let page = markdown::page(&document(&run));
+    assert!(
+        page.contains("intervals of about 100 ms (longer where the sampler was delayed) of these windows"),
+        "{page}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn median_of_packet_rates_lies_between_their_extremes(
+        first in proptest::collection::vec((0_u64..1_500_000_000, 0_u64..1_000_000), 0..20),
+        second in proptest::collection::vec((0_u64..200_000_000, 0_u64..1_000_000), 0..60),
+        late_ns in 0_u64..2_000_000_000,
+        warmup_ns in prop_oneof![Just(0_u64), Just(500_000_000)],
+    ) {
+        let mut run = run();
+        for arm in &mut run.header.plan.arms {
+            arm.workloads[0].timing.warmup.0 = warmup_ns;
+        }
+        for (trial, samples) in run.trials.iter_mut().zip([&first, &second].into_iter().cycle()) {
+            let mut end_ns = 0;
+            let sample = |&(length_ns, messages): &(u64, u64)| {
+                end_ns += length_ns;
+                IntervalSample { end_ns, length_ns, bytes: messages * 18, messages }
+            };
+            let series: Vec<IntervalSample> = samples.iter().map(sample).collect();
+            let [client, server] = ends(trial);
+            let flows = [client.report.sent.as_mut().unwrap(), server.report.received.as_mut().unwrap()];
+            for (flow, late_ns) in flows.into_iter().zip([0, late_ns]) {
+                flow.messages = series.iter().map(|sample| sample.messages).sum();
+                (flow.first_ns, flow.last_ns) = (Some(late_ns), Some(end_ns + late_ns));
+                flow.series.clone_from(&series);
+            }
+        }
+        let analysis = analyse_run(&run);
+        for way in analysis.workloads[0].arms.iter().flat_map(|arm| &arm.packets) {
+            for PacketRates { median, min, max, .. } in [way.sent, way.received].into_iter().flatten() {
+                let (min, max) = (min.unwrap(), max.unwrap());
+                let is_between = min <= median * (1.0 + 1e-9) && median <= max * (1.0 + 1e-9);
+                prop_assert!(is_between, "{min} {median} {max}");
+            }
+        }
+    }
 }
 
 #[test]
