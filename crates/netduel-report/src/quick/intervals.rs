@@ -1,18 +1,13 @@
-//! Intervals of a running test, from the figures that both ends send, and their lines.
-use std::fmt::Write as _;
-
+//! Intervals of a running test, from the figures that both ends send.
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::units::{human_bit_rate, human_nanos, human_si};
-use netduel_model::workload::{Direction, Role, Traffic, Wire, WorkUnit};
-
-use crate::words;
+use netduel_model::workload::{Direction, Role, Traffic, Wire};
 
 /// The rest of a test is merged into the last interval when it is shorter than this share of an interval. An interval that ends so
 /// close to the end of the test waits for the rest.
 const REST_SHARE_MIN: f64 = 0.5;
 /// No rate is shown over less than this share of an interval.
-const INTERVAL_SHARE_MIN: f64 = 0.1;
+pub(super) const INTERVAL_SHARE_MIN: f64 = 0.1;
 /// An interval of which this share came after the end of the test began at that end: the end that reports wakes a little early or late.
 const DRAIN_SHARE_MIN: f64 = 0.9;
 /// Intervals that a line of TCP streams waits at most for the sender's figures.
@@ -257,104 +252,6 @@ fn merged(held: Interval, rest: Interval) -> Interval {
 fn both(a: LiveRoundTrips, b: LiveRoundTrips) -> LiveRoundTrips {
     let larger = if a.count > b.count { a } else { b };
     LiveRoundTrips { count: a.count.saturating_add(b.count), max_ns: a.max_ns.max(b.max_ns), ..larger }
-}
-
-/// The heading of the interval lines: measured quantity, time base, and column titles.
-pub fn heading(traffic: &Traffic) -> String {
-    let facts = traffic.facts();
-    let counted = match (facts.bulk.filter(|_| facts.is_stream()), facts.is_of_packets()) {
-        (Some(_), true) => "packets received",
-        (Some(_), false) => "payload received",
-        (None, _) if facts.unit == WorkUnit::Transaction => "transactions completed",
-        (None, _) => "round trips completed",
-    };
-    let ways = match facts.bulk {
-        Some(Direction::Both) if facts.is_stream() => ", both directions together and each",
-        _ => "",
-    };
-    let (requests, cwnd) = (
-        if facts.unit == WorkUnit::Transaction { "transactions" } else { "round trips" },
-        if facts.sockets.bulk > 1 || facts.bulk == Some(Direction::Both) { "total cwnd" } else { "cwnd" },
-    );
-    let rest = match facts.wire {
-        Wire::Segments if facts.is_stream() => {
-            format!("{:>12}{:>16}{:>13}{cwnd:>12}", "transfer", "rate", "retransmits")
-        }
-        _ if facts.is_datagram_stream() => {
-            // Packets carry no send time.
-            let jitter = if facts.is_of_packets() { String::new() } else { format!("{:>9}", "jitter") };
-            format!("{:>9}{:>13}{:>11}{:>19}{jitter}", "transfer", "rate", "per second", "lost")
-        }
-        _ => format!("{:>13}{:>13}{:>10}{:>10}{:>10}", requests, "per second", "p50", "p99", "max"),
-    };
-    let note = if facts.is_of_packets() {
-        "; lost `-`: counted after the test only".to_owned()
-    } else if facts.requests.is_some() {
-        let step = words::percent(1.0 / LiveRoundTrips::STEPS as f64);
-        format!("; percentiles in steps of {step}, exact in the result")
-    } else {
-        String::new()
-    };
-    format!("  per interval: {counted}{ways}, warm-up included{note}\n{:<19}{rest}", "  interval")
-}
-
-/// The line of an interval, of intervals that are `length_s` seconds long; with both directions, a line for each below it. A rate over a
-/// small part of an interval says nothing.
-pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
-    let seconds =
-        Some(interval.end_s - interval.start_s).filter(|seconds| *seconds >= length_s * INTERVAL_SHARE_MIN);
-    let by_time = |amount: f64, show: &dyn Fn(f64) -> String| {
-        seconds.map_or_else(|| "-".to_owned(), |seconds| show(amount / seconds))
-    };
-    let transferred =
-        |bytes: u64| (human_si(bytes as f64, "B"), by_time(bytes as f64 * 8.0, &human_bit_rate));
-    let (transfer, rate) = transferred(interval.bytes);
-    let unit = if traffic.facts().is_of_packets() { words::PPS } else { "/s" };
-    let per_second = by_time(interval.messages as f64, &|rate| human_si(rate, unit));
-    let known = |value: Option<u64>, show: &dyn Fn(f64) -> String| {
-        value.map_or_else(|| "-".to_owned(), |value| show(value as f64))
-    };
-    let facts = traffic.facts();
-    let rest = match facts.wire {
-        Wire::Segments if facts.is_stream() => format!(
-            "{transfer:>12}{rate:>16}{:>13}{:>12}",
-            known(interval.retransmits, &|value| format!("{value:.0}")),
-            known(interval.cwnd_bytes, &|value| human_si(value, "B"))
-        ),
-        _ if facts.is_datagram_stream() => {
-            let all = interval.messages.saturating_add(interval.lost.unwrap_or(0));
-            // What an interval without arrivals lost is known when a later datagram arrives, or at the end.
-            let lost = known(interval.lost.filter(|_| all > 0), &|value| {
-                format!("{value:.0} ({:.2} %)", value * 100.0 / all as f64)
-            });
-            let jitter = if facts.is_of_packets() {
-                String::new()
-            } else {
-                format!("{:>9}", known(interval.jitter_ns, &human_nanos))
-            };
-            // A count of lost datagrams has no maximum width.
-            format!("{transfer:>9}{rate:>13}{per_second:>11} {lost:>18}{jitter}")
-        }
-        _ => {
-            let time =
-                |field: fn(LiveRoundTrips) -> u64| known(interval.round_trips.map(field), &human_nanos);
-            let (p50, p99, max) =
-                (time(|trips| trips.p50_ns), time(|trips| trips.p99_ns), time(|trips| trips.max_ns));
-            format!("{:>13}{per_second:>13}{p50:>10}{p99:>10}{max:>10}", interval.messages)
-        }
-    };
-    let drain = if interval.is_drain { "  received after the end of the test" } else { "" };
-    let mut lines = format!("{:>6.2} - {:>6.2} s  {rest}{drain}", interval.start_s, interval.end_s);
-    for (title, bytes) in ["to server", "to client"].into_iter().zip(interval.by_direction.iter().flatten()) {
-        let (transfer, rate) = transferred(*bytes);
-        let title = format!("    {title}");
-        let _ = if facts.wire == Wire::Segments {
-            write!(lines, "\n{title:<19}{transfer:>12}{rate:>16}")
-        } else {
-            write!(lines, "\n{title:<19}{transfer:>9}{rate:>13}")
-        };
-    }
-    lines
 }
 
 #[cfg(test)]

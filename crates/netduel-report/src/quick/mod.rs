@@ -3,12 +3,14 @@
 //! The layout is that of iperf3: interval, transfer, rate, errors. Units differ: SI prefixes are powers of 1000 everywhere, and
 //! bits and bytes never share a word.
 mod intervals;
+mod lines;
 mod packets;
 mod streams;
 mod summary;
 mod sweep;
 
-pub use intervals::{Interval, Intervals, heading, line};
+pub use intervals::{Interval, Intervals};
+pub use lines::{heading, line};
 pub use packets::mtu;
 pub use summary::{SummaryInput, summary};
 pub use sweep::sweep;

@@ -50,6 +50,39 @@ fn lost_datagrams_are_counted_per_interval() {
     assert!(most.contains(" 1234567000000 (100.00 %) "), "{most}");
 }
 
+/// Figures are an agent's: the largest do not run into each other.
+#[test]
+fn cells_of_interval_lines_end_below_their_titles_and_stay_apart() {
+    for workload in ["bulk", "udp", "rr", "crr"] {
+        let traffic = traffic(workload);
+        let line = |amount: u64| {
+            let mut intervals = Intervals::new(&traffic, 1.0, f64::INFINITY);
+            let round_trips = LiveRoundTrips { count: 1, p50_ns: amount, p99_ns: amount, max_ns: amount };
+            let figures = LiveFigures {
+                elapsed_ns: 1_000_000_000,
+                received_bytes: amount,
+                messages: amount,
+                retransmits: Some(amount),
+                cwnd_bytes: Some(amount),
+                lost: Some(amount),
+                jitter_ns: Some(amount),
+                round_trips: Some(round_trips),
+                ..LiveFigures::default()
+            };
+            let ends = [Role::Client, Role::Server].map(|role| intervals.take(role, figures));
+            quick::line(&traffic, &ends.into_iter().flatten().next().unwrap(), 1.0)
+        };
+        let heading = quick::heading(&traffic);
+        let titles = heading.lines().last().unwrap();
+        assert_eq!(line(100).len(), titles.len(), "{heading}\n{}", line(100));
+        let most = line(u64::MAX);
+        // A unit that is followed by a digit, not by a space.
+        let runs_together =
+            most.as_bytes().windows(2).any(|pair| pair[0].is_ascii_alphabetic() && pair[1].is_ascii_digit());
+        assert!(!runs_together, "{workload}: {most}");
+    }
+}
+
 #[test]
 fn datagrams_lost_after_the_last_arrival_are_in_the_last_line() {
     let (workload, mut trial) = first("udp");
