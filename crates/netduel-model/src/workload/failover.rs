@@ -2,17 +2,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::by_hand::{ByHand, Part};
 use super::facts::{self, Demand, Descriptors, Facts, Sockets, TcpFacts, Threads};
 use super::given::{Given, Places};
 use super::particular::Particular;
 use super::setting::{self, Range, Setting};
-use super::terms::{Direction, Side, TcpEngine};
+use super::tcp_stream::{self, StreamTuning, TcpStream};
+use super::terms::{Direction, Side, TcpEngine, UdpOffload};
 use super::timing::Timing;
+use super::udp_stream::{self, FlowTuning, UdpStream};
 use crate::failover::{PROBE_RATE, PROBES_MAX, PathEvent, PathEventKind};
 use crate::metric::Metric;
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::settings::EventSpec;
-use crate::units::{Bytes, Nanos, PerSecond, plural};
+use crate::units::{BitRate, Bytes, Nanos, PerSecond, plural};
 
 /// A probe is the size of a small request.
 const PROBE: Bytes = Bytes(64);
@@ -230,6 +233,36 @@ fn check_order(events: &[PathEvent], path: &str, problems: &mut Problems<'_>) {
             added = event.kind == AddNic || (added && event.kind != PathEventKind::RemoveNic);
         }
     }
+}
+
+/// What repeats it by hand, beside its events: the probes, and the streams where it has some.
+pub(super) fn by_hand(settings: &Failover, timing: &Timing) -> ByHand {
+    let Failover { streams, direction, block, engine, ref congestion, size, rate, events: _ } = *settings;
+    let bits = size.0.saturating_mul(8);
+    let probes = UdpStream {
+        flows: 1,
+        direction: Direction::Both,
+        size,
+        rate: Some(BitRate(rate.0.saturating_mul(bits))),
+        offload: UdpOffload::None,
+        tuning: FlowTuning::default(),
+    };
+    let mut parts = vec![Part {
+        title: format!("the probes, {rate} each way, in one terminal: those lost are the outage"),
+        delay: Nanos(0),
+        test: udp_stream::quick_test(&probes, timing.duration),
+    }];
+    if streams > 0 {
+        let congestion = congestion.clone();
+        let tuning = StreamTuning::default();
+        let load = TcpStream { streams, direction, block, engine, congestion, rate: None, tuning };
+        parts.push(Part {
+            title: "the streams, at the same time in another terminal".to_owned(),
+            delay: Nanos(0),
+            test: tcp_stream::quick_test(&load, timing.duration),
+        });
+    }
+    ByHand::Parts(parts)
 }
 
 /// The settings for people.

@@ -1,11 +1,16 @@
 //! `icmp-rr`: echo requests, which the kernel of the server's host answers.
+use super::by_hand::{ByHand, Ping};
 use super::facts::{Descriptors, Facts, Sockets, Wire};
 use super::given::{Given, Places};
 use super::round_trip::{self, REQUEST, RoundTrip};
 pub(super) use super::round_trip::{number, resolve, words};
 use super::setting::{self, Range, Setting};
 use super::terms::{UdpOffload, Wait};
+use super::timing::Timing;
 use crate::plan::problem::Problems;
+
+/// Requests per second above which the interval is below 2 ms, the shortest that ping(8) allows users other than root.
+const PING_RATE_MOST: u64 = 500;
 
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -49,6 +54,20 @@ pub(super) fn check(
         let allowed = "allowed: `block` or `spin`; the kernel does not poll a NIC for ICMP sockets";
         problems.add(&places.at("wait"), "is \"busy-poll\", which icmp-rr does not have", allowed);
     }
+}
+
+/// What repeats it by hand. A closed loop is the adaptive mode of ping(8), which is slower for users other than root.
+pub(super) fn by_hand(settings: &RoundTrip, timing: &Timing) -> ByHand {
+    if settings.rate.is_none() && settings.outstanding > 1 {
+        return ByHand::Nothing("ping keeps one request in flight");
+    }
+    let interval = |per_second: u64| format!("-i {}", 1.0 / per_second.max(1) as f64);
+    let options = vec![
+        settings.rate.map_or_else(|| "-A".to_owned(), |rate| interval(rate.0)),
+        format!("-w {}", timing.duration.0 as f64 / 1e9),
+        format!("-s {}", settings.size.0),
+    ];
+    ByHand::Ping(Ping { options, needs_root: settings.rate.is_none_or(|rate| rate.0 > PING_RATE_MOST) })
 }
 
 #[cfg(test)]

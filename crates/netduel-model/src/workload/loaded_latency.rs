@@ -2,12 +2,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::by_hand::{ByHand, Part, QuickTest, of_requests, over_udp};
 use super::facts::{Descriptors, Facts, Requests, Sockets, TcpFacts, Threads};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
 use super::particular::Particular;
 use super::round_trip::REQUEST;
 use super::setting::{self, Range, Setting, ppm};
+use super::tcp_stream::{self, StreamTuning, TcpStream};
 use super::terms::{Direction, ProbeProtocol, TcpEngine};
 use super::timing::Timing;
 use crate::metric::Metric;
@@ -164,6 +166,40 @@ pub(super) fn resolve(given: &Given<'_>) -> LoadedLatency {
         rate: settings.request_rate.unwrap_or(PROBE_RATE),
         idle: Nanos((given.duration.0 as f64 * idle_share) as u64),
     }
+}
+
+/// What repeats it by hand: the probes, and the load beside them.
+pub(super) fn by_hand(settings: &LoadedLatency, timing: &Timing) -> ByHand {
+    let LoadedLatency { streams, direction, block, engine, ref congestion, probe, size, rate, idle } =
+        *settings;
+    let congestion = congestion.clone();
+    let load = TcpStream {
+        streams,
+        direction,
+        block,
+        engine,
+        congestion,
+        rate: None,
+        tuning: StreamTuning::default(),
+    };
+    let probes = of_requests(size, 1, Some(rate));
+    let probes = match probe {
+        ProbeProtocol::Udp => over_udp(probes),
+        ProbeProtocol::Tcp => probes,
+    };
+    let loaded = Nanos(timing.duration.0.saturating_sub(idle.0));
+    ByHand::Parts(vec![
+        Part {
+            title: "the probes, in one terminal".to_owned(),
+            delay: Nanos(0),
+            test: QuickTest::timed("rr", timing.duration, probes),
+        },
+        Part {
+            title: format!("the load, at the same time in another terminal: it begins after {idle}"),
+            delay: idle,
+            test: tcp_stream::quick_test(&load, loaded),
+        },
+    ])
 }
 
 /// The settings for people.

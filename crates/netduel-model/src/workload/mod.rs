@@ -1,5 +1,6 @@
 //! Workloads as they are run: resolved, checked, with every default written out. Each type has a file, which owns its settings and its
 //! [`Facts`]; the table in this file is the only place that lists the types.
+mod by_hand;
 mod facts;
 mod failover;
 pub(crate) mod given;
@@ -31,6 +32,7 @@ use given::{Given, Places};
 use particular::Particular;
 use setting::CORES;
 
+pub use by_hand::{ByHand, Part, Ping, QuickTest};
 pub use facts::{Demand, Descriptors, End, Facts, PacedRate, Requests, Sockets, TcpFacts, Threads, Wire};
 pub use failover::Failover;
 pub use loaded_latency::LoadedLatency;
@@ -100,7 +102,7 @@ impl PinAuto {
 }
 
 /// Makes the types, their words and the one dispatch from the table of workloads. The module of a type has `SETTINGS`, `resolve`,
-/// `check`, `number`, `facts` and `words`; its settings are [`Particular`].
+/// `check`, `number`, `facts`, `words` and `by_hand`; its settings are [`Particular`].
 macro_rules! workloads {
     ($($(#[doc = $doc:literal])+ $variant:ident($settings:ty) = $word:literal in $module:ident;)+) => {
         /// The traffic of a workload.
@@ -168,6 +170,13 @@ macro_rules! workloads {
             pub fn words(&self) -> Vec<String> {
                 match self {
                     $(Self::$variant(settings) => $module::words(settings),)+
+                }
+            }
+
+            /// What repeats it by hand, with this timing.
+            pub fn by_hand(&self, timing: &Timing) -> ByHand {
+                match self {
+                    $(Self::$variant(settings) => $module::by_hand(settings, timing),)+
                 }
             }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 mod dpdk;
 mod search;
 
+use super::by_hand::{self, ByHand, QuickTest};
 use super::facts::{End, Facts};
 use super::given::{Given, Places};
 use super::particular::Particular;
@@ -17,7 +18,7 @@ use crate::packet_path::{
     FRAME_LEAST, FRAME_MOST, KERNEL_FLOWS_MOST, PacketEngine, PacketPath, PacketReceiver,
 };
 use crate::plan::problem::Problems;
-use crate::search::Search;
+use crate::search::{Search, SearchGoal, SearchPreset};
 use crate::units::{BitRate, Bytes, human_si, plural};
 
 pub(crate) use search::duration as search_duration;
@@ -250,6 +251,43 @@ pub(super) fn check(settings: &Pps, given: &Given<'_>, places: &Places<'_>, prob
     }
     search::check(packets, (*direction, rate.is_some()), &at, problems);
     dpdk::check(packets, family, &at, problems);
+}
+
+/// What repeats it by hand.
+pub(super) fn by_hand(settings: &Pps, timing: &Timing) -> ByHand {
+    let Pps { udp, packets } = settings;
+    if packets.engine == PacketEngine::Dpdk || packets.receiver == PacketReceiver::Dpdk {
+        return ByHand::Nothing(
+            "quick tests do not start testpmd, whose command lines are in the section about packets",
+        );
+    }
+    let mut options = vec![format!("--frame {}", packets.frame), format!("-P {}", udp.flows)];
+    options.extend(by_hand::way(udp.direction));
+    if let Some(search) = &packets.search {
+        let Some(goals) = presets(search) else {
+            return ByHand::Nothing("quick tests do not have the goals of its search");
+        };
+        let limit = by_hand::seconds(timing.duration);
+        options.push(format!("--search {} --search-time {limit}", goals.join(",")));
+    } else if let Some(rate) = udp.rate {
+        options.push(format!("--rate {}", rate.0 / 8 / udp.size.0.max(1)));
+    }
+    options.push(format!("--generator {} --receiver {}", packets.engine.word(), packets.receiver.word()));
+    options.extend(packets.queues.map(|queues| format!("--queues {queues}")));
+    options.extend(udp.tuning.window.map(|window| format!("-w {}", window.0)));
+    // A search ends by its goals.
+    ByHand::Test(match packets.search {
+        Some(_) => QuickTest { name: "pps", options },
+        None => QuickTest::timed("pps", timing.duration, options),
+    })
+}
+
+/// The names of the goals of a search; absent when one has none.
+fn presets(search: &Search) -> Option<Vec<&'static str>> {
+    let all = [SearchPreset::NoDrop, SearchPreset::PartialDrop, SearchPreset::Rfc2544, SearchPreset::Tst009];
+    let name =
+        |goal: &SearchGoal| all.into_iter().find(|preset| preset.goal() == *goal).map(SearchPreset::word);
+    search.goals.iter().map(name).collect()
 }
 
 /// The settings for people.

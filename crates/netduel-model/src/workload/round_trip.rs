@@ -2,6 +2,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::by_hand;
 use super::facts::{Demand, Facts, Requests, Threads};
 use super::given::{Given, Places};
 use super::particular::Particular;
@@ -10,6 +11,7 @@ use super::timing::Timing;
 use super::work_unit::WorkUnit;
 use crate::metric::Metric;
 use crate::plan::problem::{Problems, one_of};
+use crate::shell;
 use crate::units::{Bytes, Nanos, PerSecond};
 
 /// The metrics that requests and responses can yield.
@@ -129,6 +131,17 @@ pub(super) fn check(_: &RoundTrip, given: &Given<'_>, places: &Places<'_>, probl
     let key = KEYS.into_iter().find(|key| places.is_overridden(key)).unwrap_or(KEYS[0]);
     let wrong = "makes a closed loop (`outstanding`) and an open one (`request_rate`) of one workload";
     problems.add(&places.at(key), wrong, format!("set one of {}", one_of(KEYS)));
+}
+
+/// The options of their quick test.
+pub(super) fn options(settings: &RoundTrip) -> Vec<String> {
+    let mut options = by_hand::of_requests(settings.size, settings.outstanding, settings.rate);
+    options.push(format!("--wait {}", settings.wait.word()));
+    options.extend(settings.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
+    if settings.timestamps {
+        options.push("--timestamps".to_owned());
+    }
+    options
 }
 
 /// The settings for people.

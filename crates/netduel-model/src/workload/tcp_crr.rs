@@ -2,6 +2,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::by_hand::{self, ByHand, QuickTest};
 use super::facts::{Demand, Facts, Requests, Sockets, TcpFacts, Threads};
 use super::given::{Given, Places};
 use super::particular::Particular;
@@ -12,6 +13,7 @@ use super::timing::Timing;
 use super::work_unit::WorkUnit;
 use crate::metric::Metric;
 use crate::plan::problem::Problems;
+use crate::shell;
 use crate::units::{Bytes, Nanos, PerSecond};
 
 /// Transactions of an open loop that may be in flight when the plan does not say: beyond it the schedule is missed, and the report says
@@ -124,6 +126,17 @@ pub(super) fn check(settings: &Transaction, _: &Given<'_>, places: &Places<'_>, 
         let allowed = "allowed: `block` or `spin`; a connection is gone before polling for it would pay";
         problems.add(&places.at("wait"), "is \"busy-poll\", which tcp-crr does not have", allowed);
     }
+}
+
+/// What repeats it by hand.
+pub(super) fn by_hand(settings: &Transaction, timing: &Timing) -> ByHand {
+    let mut options = by_hand::of_requests(settings.request, settings.outstanding, settings.rate);
+    if settings.response != settings.request {
+        options.push(format!("--response-length {}", settings.response.0));
+    }
+    options.push(format!("--wait {}", settings.wait.word()));
+    options.extend(settings.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
+    ByHand::Test(QuickTest::timed("crr", timing.duration, options))
 }
 
 /// The settings for people.

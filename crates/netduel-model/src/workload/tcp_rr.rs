@@ -1,8 +1,10 @@
 //! `tcp-rr`: requests and responses over one TCP connection.
+use super::by_hand::{ByHand, QuickTest};
 use super::facts::{Facts, Sockets, TcpFacts, Wire};
 use super::round_trip::{self, RoundTrip};
 pub(super) use super::round_trip::{check, number, resolve, words};
 use super::setting::{self, Range, Setting};
+use super::timing::Timing;
 
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -27,4 +29,9 @@ pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
         tcp: TcpFacts { congestion: settings.congestion.as_deref(), ..TcpFacts::default() },
         ..round_trip::facts(settings)
     }
+}
+
+/// What repeats it by hand.
+pub(super) fn by_hand(settings: &RoundTrip, timing: &Timing) -> ByHand {
+    ByHand::Test(QuickTest::timed("rr", timing.duration, round_trip::options(settings)))
 }

@@ -2,6 +2,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::by_hand::{self, ByHand, QuickTest};
 use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, TcpFacts, Threads, Wire};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
@@ -11,7 +12,8 @@ use super::terms::{Direction, Family, StreamThreads, TcpEngine};
 use super::timing::Timing;
 use super::work_unit::WorkUnit;
 use crate::metric::Metric;
-use crate::units::{BitRate, Bytes, plural};
+use crate::shell;
+use crate::units::{BitRate, Bytes, Nanos, plural};
 
 /// What a paced stream sends at a time at most, bytes.
 const PACED_BYTES: u64 = 65_536;
@@ -186,6 +188,30 @@ pub(super) fn resolve(given: &Given<'_>) -> TcpStream {
         rate: settings.rate,
         tuning: StreamTuning { volume: settings.volume, window: settings.window, mss: settings.mss },
     }
+}
+
+/// What repeats it by hand.
+pub(super) fn by_hand(settings: &TcpStream, timing: &Timing) -> ByHand {
+    ByHand::Test(quick_test(settings, timing.duration))
+}
+
+/// The quick test of these streams, alone or as a part of a workload.
+pub(super) fn quick_test(stream: &TcpStream, duration: Nanos) -> QuickTest {
+    let mut options = Vec::new();
+    if stream.streams != 1 {
+        options.push(format!("-P {}", stream.streams));
+    }
+    options.extend(by_hand::way(stream.direction));
+    options.extend(by_hand::rate(stream.rate, stream.streams));
+    options.extend(stream.tuning.volume.map(|bytes| format!("-n {}", bytes.0)));
+    if stream.block != stream.engine.default_block() {
+        options.push(format!("-l {}", stream.block.0));
+    }
+    options.extend(stream.tuning.window.map(|window| format!("-w {}", window.0)));
+    options.extend(stream.tuning.mss.map(|mss| format!("-M {mss}")));
+    options.extend(stream.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
+    options.push(format!("--engine {}", stream.engine.word()));
+    QuickTest::timed("tcp", duration, options)
 }
 
 /// The settings for people.

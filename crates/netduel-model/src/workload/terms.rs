@@ -132,6 +132,11 @@ pub enum UdpOffload {
 }
 
 impl UdpOffload {
+    /// As it is written in a plan.
+    pub fn word(self) -> &'static str {
+        word(&self)
+    }
+
     /// For people.
     pub fn words(self) -> &'static str {
         match self {

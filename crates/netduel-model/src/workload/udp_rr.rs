@@ -1,9 +1,11 @@
 //! `udp-rr`: requests and responses as UDP datagrams.
+use super::by_hand::{ByHand, QuickTest, over_udp};
 use super::facts::{Facts, Sockets, Wire};
 use super::round_trip::{self, RoundTrip};
 pub(super) use super::round_trip::{check, number, resolve, words};
 use super::setting::{self, Range, Setting};
 use super::terms::UdpOffload;
+use super::timing::Timing;
 
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -30,4 +32,9 @@ pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
         possible_metrics: round_trip::DATAGRAM_METRICS,
         ..round_trip::facts(settings)
     }
+}
+
+/// What repeats it by hand.
+pub(super) fn by_hand(settings: &RoundTrip, timing: &Timing) -> ByHand {
+    ByHand::Test(QuickTest::timed("rr", timing.duration, over_udp(round_trip::options(settings))))
 }

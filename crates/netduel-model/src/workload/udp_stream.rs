@@ -2,6 +2,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::by_hand::{self, ByHand, QuickTest};
 use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, Threads, Wire};
 use super::given::Given;
 pub(super) use super::given::unchecked as check;
@@ -11,7 +12,7 @@ use super::terms::{Direction, Family, UdpOffload};
 use super::timing::Timing;
 use super::work_unit::WorkUnit;
 use crate::metric::Metric;
-use crate::units::{BitRate, Bytes, plural};
+use crate::units::{BitRate, Bytes, Nanos, plural};
 
 /// The settings of `udp-stream`: flows of datagrams of one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -162,6 +163,26 @@ pub(super) fn resolve(given: &Given<'_>) -> UdpStream {
         offload: settings.offload.unwrap_or(offload),
         tuning: FlowTuning { volume: settings.volume, window: settings.window },
     }
+}
+
+/// What repeats it by hand.
+pub(super) fn by_hand(settings: &UdpStream, timing: &Timing) -> ByHand {
+    ByHand::Test(quick_test(settings, timing.duration))
+}
+
+/// The quick test of these flows, alone or as a part of a workload.
+pub(super) fn quick_test(stream: &UdpStream, duration: Nanos) -> QuickTest {
+    let mut options = Vec::new();
+    if stream.flows != 1 {
+        options.push(format!("-P {}", stream.flows));
+    }
+    options.extend(by_hand::way(stream.direction));
+    options.extend(by_hand::rate(stream.rate, stream.flows));
+    options.extend(stream.tuning.volume.map(|bytes| format!("-n {}", bytes.0)));
+    options.push(format!("-l {}", stream.size.0));
+    options.extend(stream.tuning.window.map(|window| format!("-w {}", window.0)));
+    options.push(format!("--offload {}", stream.offload.word()));
+    QuickTest::timed("udp", duration, options)
 }
 
 /// The settings for people.

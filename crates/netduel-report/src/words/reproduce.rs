@@ -1,20 +1,17 @@
 //! The commands that repeat each test by hand: settings of the arms, and the quick test of each workload at both ends.
 //!
-//! They are for readers who do not have the plan. A quick test is one trial: the comparison needs the plan.
-mod parts;
+//! They are for readers who do not have the plan. A quick test is one trial: the comparison needs the plan. The file of each type of workload
+//! in the model has its commands.
+mod events;
 mod ping;
 
 use std::fmt::Write as _;
 
 use netduel_model::plan::tuning::core_list;
 use netduel_model::plan::{Arm, Host, Lab, Launch, ResolvedPlan, TreatmentAction};
-use netduel_model::search::{SearchGoal, SearchPreset};
 use netduel_model::shell;
-use netduel_model::units::{BitRate, Bytes, Nanos};
-use netduel_model::word::word;
-use netduel_model::workload::{
-    Direction, Family, Pps, Role, RoundTrip, TcpStream, Traffic, Transaction, UdpStream, Workload,
-};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{ByHand, Family, QuickTest, Role, Workload};
 
 use super::setting::setting;
 use super::text::plain;
@@ -106,8 +103,10 @@ pub fn commands_of_tests(plan: &ResolvedPlan) -> Vec<WorkloadCommands> {
 
 /// Whether tests have events, whose commands do not run at the client only.
 pub fn has_events(plan: &ResolvedPlan) -> bool {
-    let is_with = |traffic: &Traffic| matches!(traffic, Traffic::Failover(own) if !own.events.is_empty());
-    plan.arms.iter().flat_map(|arm| &arm.workloads).any(|workload| is_with(&workload.traffic))
+    plan.arms
+        .iter()
+        .flat_map(|arm| &arm.workloads)
+        .any(|workload| !workload.traffic.facts().events.is_empty())
 }
 
 fn comment(text: &str) -> String {
@@ -175,35 +174,44 @@ fn settings(plan: &ResolvedPlan, arm: &Arm) -> Vec<String> {
 
 /// The commands of a workload, at the client where no comment names another host.
 fn test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload) -> Lines {
-    let (address, duration) = (address(plan, arm, workload.family), workload.timing.duration);
-    let line = |words: Vec<String>| quick_test(plan, arm, workload, words);
-    match &workload.traffic {
-        Traffic::IcmpRr(requests) => {
+    let address = address(plan, arm, workload.family);
+    let line = |test: &QuickTest| quick_test(plan, arm, workload, test, &address);
+    let mut lines = match workload.traffic.by_hand(&workload.timing) {
+        ByHand::Test(test) => vec![line(&test)],
+        ByHand::Parts(parts) => parts
+            .iter()
+            .flat_map(|part| [comment(&part.title), delayed(part.delay, line(&part.test))])
+            .collect(),
+        ByHand::Ping(ping) => {
             let client = &arm.pair.client;
-            let command = on(plan, client.as_str(), &ping::command(requests, workload, &address)?);
             let is_guest = |host: &Host| matches!(host.launch, Launch::Lab { .. });
             // In a lab it is root of its user namespace.
-            let is_root = plan.hosts.get(client).is_some_and(is_guest) || !ping::needs_root(requests);
+            let is_root = plan.hosts.get(client).is_some_and(is_guest) || !ping.needs_root;
             let note = (!is_root).then(|| comment("as root: ping allows other users no interval below 2 ms"));
-            Ok(note.into_iter().chain([command]).collect())
+            let command = on(plan, client.as_str(), &ping::command(&ping, workload, &address));
+            note.into_iter().chain([command]).collect()
         }
-        Traffic::LoadedLatency(latency) => Ok(parts::loaded_latency(latency, duration, &address, line)),
-        Traffic::Failover(failover) => {
-            let mut lines = parts::traffic(failover, duration, &address, line);
-            lines.extend(parts::events(plan, arm, failover));
-            Ok(lines)
-        }
-        Traffic::TcpStream(_)
-        | Traffic::UdpStream(_)
-        | Traffic::TcpRr(_)
-        | Traffic::UdpRr(_)
-        | Traffic::TcpCrr(_)
-        | Traffic::Pps(_) => Ok(vec![line(quick(&workload.traffic, &address, duration)?)]),
-    }
+        ByHand::Nothing(reason) => return Err(reason),
+    };
+    lines.extend(events::commands(plan, arm, workload.traffic.facts().events));
+    Ok(lines)
+}
+
+/// A line that begins later than those beside it.
+fn delayed(delay: Nanos, line: String) -> String {
+    if delay.0 == 0 { line } else { format!("sleep {}; {line}", delay.0 as f64 / 1e9) }
 }
 
 /// A quick test at the client, with the options that every one has.
-fn quick_test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload, mut words: Vec<String>) -> String {
+fn quick_test(
+    plan: &ResolvedPlan,
+    arm: &Arm,
+    workload: &Workload,
+    test: &QuickTest,
+    address: &str,
+) -> String {
+    let mut words = vec![format!("netduel {} {address}", test.name)];
+    words.extend(test.options.iter().cloned());
     words.push(match workload.family {
         Family::Ipv4 => "-4".to_owned(),
         Family::Ipv6 => "-6".to_owned(),
@@ -227,149 +235,6 @@ fn quick_test(plan: &ResolvedPlan, arm: &Arm, workload: &Workload, mut words: Ve
 /// The address of the server's data.
 fn address(plan: &ResolvedPlan, arm: &Arm, family: Family) -> String {
     plan.server_address(arm, family).map_or_else(|| "ADDRESS".to_owned(), |address| address.to_string())
-}
-
-/// The quick test of a workload of one part, or why there is none.
-fn quick(traffic: &Traffic, address: &str, duration: Nanos) -> Lines {
-    let (name, words) = match traffic {
-        Traffic::TcpStream(stream) => ("tcp", tcp(stream)),
-        Traffic::UdpStream(stream) => ("udp", udp(stream)),
-        Traffic::TcpRr(requests) => ("rr", round_trip(requests)),
-        Traffic::UdpRr(requests) => ("rr", over_udp(round_trip(requests))),
-        Traffic::TcpCrr(transaction) => ("crr", transactions(transaction)),
-        Traffic::Pps(pps) => ("pps", packets(pps, duration)?),
-        Traffic::IcmpRr(_) | Traffic::LoadedLatency(_) | Traffic::Failover(_) => {
-            return Err("it is no single quick test");
-        }
-    };
-    // A search ends by its goals.
-    let has_time = traffic.facts().search().is_none();
-    Ok(begin(name, address, has_time.then_some(duration), words))
-}
-
-/// The words of a quick test, the program and the address first.
-fn begin(name: &str, address: &str, duration: Option<Nanos>, words: Vec<String>) -> Vec<String> {
-    let time = duration.map(|duration| format!("-t {}", seconds(duration)));
-    [format!("netduel {name} {address}")].into_iter().chain(time).chain(words).collect()
-}
-
-/// The words of a test that has UDP in place of TCP.
-fn over_udp(words: Vec<String>) -> Vec<String> {
-    ["-u".to_owned()].into_iter().chain(words).collect()
-}
-
-fn tcp(stream: &TcpStream) -> Vec<String> {
-    let mut words = Vec::new();
-    if stream.streams != 1 {
-        words.push(format!("-P {}", stream.streams));
-    }
-    words.extend(way(stream.direction));
-    words.extend(rate(stream.rate, stream.streams));
-    words.extend(stream.tuning.volume.map(|bytes| format!("-n {}", bytes.0)));
-    if stream.block != stream.engine.default_block() {
-        words.push(format!("-l {}", stream.block.0));
-    }
-    words.extend(stream.tuning.window.map(|window| format!("-w {}", window.0)));
-    words.extend(stream.tuning.mss.map(|mss| format!("-M {mss}")));
-    words.extend(stream.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
-    words.push(format!("--engine {}", stream.engine.word()));
-    words
-}
-
-fn udp(stream: &UdpStream) -> Vec<String> {
-    let mut words = Vec::new();
-    if stream.flows != 1 {
-        words.push(format!("-P {}", stream.flows));
-    }
-    words.extend(way(stream.direction));
-    words.extend(rate(stream.rate, stream.flows));
-    words.extend(stream.tuning.volume.map(|bytes| format!("-n {}", bytes.0)));
-    words.push(format!("-l {}", stream.size.0));
-    words.extend(stream.tuning.window.map(|window| format!("-w {}", window.0)));
-    words.push(format!("--offload {}", word(&stream.offload)));
-    words
-}
-
-fn round_trip(requests: &RoundTrip) -> Vec<String> {
-    let mut words = message(requests.size, requests.outstanding, requests.rate.map(|rate| rate.0));
-    words.push(format!("--wait {}", requests.wait.word()));
-    words.extend(requests.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
-    if requests.timestamps {
-        words.push("--timestamps".to_owned());
-    }
-    words
-}
-
-fn transactions(transaction: &Transaction) -> Vec<String> {
-    let mut words =
-        message(transaction.request, transaction.outstanding, transaction.rate.map(|rate| rate.0));
-    if transaction.response != transaction.request {
-        words.push(format!("--response-length {}", transaction.response.0));
-    }
-    words.push(format!("--wait {}", transaction.wait.word()));
-    words.extend(transaction.congestion.as_ref().map(|name| format!("-C {}", shell::word(name))));
-    words
-}
-
-/// Size and pace of requests.
-fn message(size: Bytes, outstanding: u32, rate: Option<u64>) -> Vec<String> {
-    let mut words = vec![format!("-l {}", size.0)];
-    match rate {
-        Some(rate) => words.push(format!("--rate {rate}")),
-        None if outstanding != 1 => words.push(format!("-P {outstanding}")),
-        None => {}
-    }
-    words
-}
-
-/// The options of packets, or what quick tests do not have of them.
-fn packets(pps: &Pps, limit: Nanos) -> Lines {
-    use netduel_model::packet_path::{PacketEngine, PacketReceiver};
-    let path = &pps.packets;
-    if path.engine == PacketEngine::Dpdk || path.receiver == PacketReceiver::Dpdk {
-        return Err("quick tests do not start testpmd, whose command lines are in the section about packets");
-    }
-    let mut words = vec![format!("--frame {}", path.frame), format!("-P {}", pps.udp.flows)];
-    words.extend(way(pps.udp.direction));
-    if let Some(search) = &path.search {
-        let presets =
-            [SearchPreset::NoDrop, SearchPreset::PartialDrop, SearchPreset::Rfc2544, SearchPreset::Tst009];
-        let name = |goal: &SearchGoal| {
-            presets.into_iter().find(|preset| preset.goal() == *goal).map(SearchPreset::word)
-        };
-        let names: Option<Vec<&str>> = search.goals.iter().map(name).collect();
-        let names = names.ok_or("quick tests do not have the goals of its search")?;
-        words.push(format!("--search {} --search-time {}", names.join(","), seconds(limit)));
-    } else if let Some(rate) = pps.udp.rate {
-        words.push(format!("--rate {}", rate.0 / 8 / pps.udp.size.0.max(1)));
-    }
-    words.push(format!("--generator {} --receiver {}", path.engine.word(), path.receiver.word()));
-    words.extend(path.queues.map(|queues| format!("--queues {queues}")));
-    words.extend(pps.udp.tuning.window.map(|window| format!("-w {}", window.0)));
-    Ok(words)
-}
-
-fn way(direction: Direction) -> Option<String> {
-    match direction {
-        Direction::Up => None,
-        Direction::Down => Some("-R".to_owned()),
-        Direction::Both => Some("--bidir".to_owned()),
-    }
-}
-
-/// The rate of each stream, as quick tests and iperf3 have it; a plan has that of all streams together.
-fn rate(all: Option<BitRate>, streams: u32) -> Option<String> {
-    all.map(|rate| format!("-b {}", rate.0 / u64::from(streams.max(1))))
-}
-
-/// Seconds where they are whole, else with the unit: `10`, `500ms`.
-fn seconds(duration: Nanos) -> String {
-    const SECOND: u64 = 1_000_000_000;
-    if duration.0.is_multiple_of(SECOND) {
-        (duration.0 / SECOND).to_string()
-    } else {
-        duration.to_string().replace(' ', "")
-    }
 }
 
 #[cfg(test)]
@@ -430,6 +295,21 @@ mod tests {
             assert!(found.lines.iter().any(is_sent), "{}: {found:?}", kind.word());
             assert_eq!(found.reason, None, "{}", kind.word());
         }
+    }
+
+    #[test]
+    fn loaded_latency_is_a_load_beside_probes() {
+        let load = "duration = \"4 s\"\nstreams = 2\ndirection = \"up\"";
+        let found = commands_of(&format!("type = \"loaded-latency\"\n{load}")).lines;
+        assert_eq!(
+            found,
+            [
+                "# the probes, in one terminal",
+                "netduel lab exec a -- netduel rr 10.77.0.2 -t 4 -u -l 64 --rate 200 -4",
+                "# the load, at the same time in another terminal: it begins after 1 s",
+                "sleep 1; netduel lab exec a -- netduel tcp 10.77.0.2 -t 3 -P 2 --engine lean -4",
+            ]
+        );
     }
 
     #[test]

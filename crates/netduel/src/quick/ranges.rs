@@ -1,8 +1,10 @@
 //! Checks every bound of every setting with all readers of the table of ranges: plans, their JSON Schema, the command lines of
-//! quick tests and of the lab, agents and standing servers. Tests only.
+//! quick tests and of the lab, agents and standing servers. Tests only. A type is named here only where its plan needs further settings, or
+//! for a table of its own.
 #[cfg(test)]
 mod cores;
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use clap::Parser as _;
@@ -13,8 +15,8 @@ use netduel_model::plan::{self, TreatmentAction, spec::SettingsSpec};
 use netduel_model::search::{Search, SearchGoal, SearchPreset};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{
-    BANDWIDTH_LIMIT, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, SEARCH_GOAL, SSH, Setting,
-    SettingRange, TREATMENT, Timing, Traffic, Unit, Workload, WorkloadType,
+    BANDWIDTH_LIMIT, ByHand, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, QuickTest, SEARCH_GOAL,
+    SSH, Setting, SettingRange, TREATMENT, Timing, Traffic, Unit, Workload, WorkloadType,
 };
 use serde_json::Value;
 
@@ -380,16 +382,16 @@ fn agents_and_servers_have_the_maximum_duration_of_plans() {
     }
 }
 
-/// Types without a quick test.
-const WITHOUT_COMMAND: &[WorkloadType] =
-    &[WorkloadType::IcmpRr, WorkloadType::LoadedLatency, WorkloadType::Failover];
+/// The quick test that a type alone is; absent for a type that is several, or another program.
+fn quick_test(kind: WorkloadType) -> Option<QuickTest> {
+    match plan::traffic(&SettingsSpec::default(), kind, SECOND).by_hand(&TIMING) {
+        ByHand::Test(test) => Some(test),
+        ByHand::Parts(_) | ByHand::Ping(_) | ByHand::Nothing(_) => None,
+    }
+}
 
-/// Quantities that quick tests do not have as an option.
-const WITHOUT_OPTION: &[(WorkloadType, &str)] = &[
-    (WorkloadType::Pps, "dpdk.queues"),
-    (WorkloadType::Pps, "dpdk.receive_queues"),
-    (WorkloadType::Pps, "dpdk.descriptors"),
-];
+/// Quantities that quick tests do not have as an option: they do not start testpmd.
+const WITHOUT_OPTION: &[&str] = &["dpdk.queues", "dpdk.receive_queues", "dpdk.descriptors"];
 
 /// The arguments of a quick test, without those of the program.
 #[derive(clap::Parser)]
@@ -405,23 +407,18 @@ fn takes<A: clap::Args>(words: &[&str], test: impl Fn(&A) -> (Test, CommonArgs))
     test.plan(&common, "host", Ipv4Addr::LOCALHOST.into()).is_ok()
 }
 
-/// The same for the quick test of a type.
-fn takes_of(kind: WorkloadType, words: &[&str]) -> bool {
-    let rr = |words: &[&str]| takes::<RrArgs>(words, |args| (Test::round_trip(args), args.common.clone()));
-    match kind {
-        WorkloadType::TcpStream => takes::<TcpArgs>(words, |args| (Test::tcp(args), args.common.clone())),
-        WorkloadType::UdpStream => takes::<UdpArgs>(words, |args| (Test::udp(args), args.common.clone())),
-        WorkloadType::TcpRr => rr(words),
-        WorkloadType::UdpRr => rr(&[&["-u"], words].concat()),
-        WorkloadType::TcpCrr => {
-            takes::<CrrArgs>(words, |args| (Test::connections(args), args.common.clone()))
-        }
-        WorkloadType::Pps => {
-            takes::<PpsArgs>(words, |args| (Test::packets(args).swap_remove(0), args.common.clone()))
-        }
-        WorkloadType::IcmpRr | WorkloadType::LoadedLatency | WorkloadType::Failover => {
-            panic!("{} has no quick test", kind.word())
-        }
+/// The same for a quick test.
+fn takes_of(test: &QuickTest, words: &[&str]) -> bool {
+    // Two types have the same command.
+    let over_udp = test.options.iter().map(String::as_str).filter(|option| *option == "-u");
+    let words: Vec<&str> = over_udp.chain(words.iter().copied()).collect();
+    match test.name {
+        "tcp" => takes::<TcpArgs>(&words, |args| (Test::tcp(args), args.common.clone())),
+        "udp" => takes::<UdpArgs>(&words, |args| (Test::udp(args), args.common.clone())),
+        "rr" => takes::<RrArgs>(&words, |args| (Test::round_trip(args), args.common.clone())),
+        "crr" => takes::<CrrArgs>(&words, |args| (Test::connections(args), args.common.clone())),
+        "pps" => takes::<PpsArgs>(&words, |args| (Test::packets(args).swap_remove(0), args.common.clone())),
+        other => panic!("add the arguments of {other}"),
     }
 }
 
@@ -435,20 +432,20 @@ fn options_beside(case: &Case) -> &'static [&'static str] {
 
 #[test]
 fn quick_tests_have_the_bounds_of_plans() {
-    for case in cases().iter().filter(|case| !WITHOUT_COMMAND.contains(&case.kind)) {
-        let key = case.setting.key;
-        if WITHOUT_OPTION.contains(&(case.kind, key)) {
-            continue;
-        }
-        let words = option(key).unwrap_or_else(|| panic!("{}: add an option, or list it", name(case)));
+    let mut commands = BTreeSet::new();
+    for case in cases() {
+        let (key, test) = (case.setting.key, quick_test(case.kind));
+        let Some(test) = test.filter(|_| !WITHOUT_OPTION.contains(&key)) else { continue };
+        commands.insert(test.name);
+        let words = option(key).unwrap_or_else(|| panic!("{}: add an option, or list it", name(&case)));
         let option = words.split(' ').next().unwrap_or(words);
         let value = case.value.to_string();
-        let words = [options_beside(case), &[option, &value]].concat();
-        assert_eq!(takes_of(case.kind, &words), case.is_good, "{}: {words:?}", name(case));
+        let words = [options_beside(&case), &[option, &value]].concat();
+        assert_eq!(takes_of(&test, &words), case.is_good, "{}: {words:?}", name(&case));
     }
-    for (kind, key) in WITHOUT_OPTION {
-        let is_quantity = |setting: &Setting| setting.key == *key && setting.range.is_some();
-        assert!(kind.settings().iter().any(is_quantity), "{} has no {key}", kind.word());
+    assert_eq!(commands, BTreeSet::from(["crr", "pps", "rr", "tcp", "udp"]));
+    for key in WITHOUT_OPTION {
+        assert!(cases().iter().any(|case| case.setting.key == *key), "no type has {key}");
     }
 }
 
@@ -456,10 +453,10 @@ fn quick_tests_have_the_bounds_of_plans() {
 fn quick_tests_have_the_bounds_of_duration_and_bandwidth_limit() {
     for (setting, option) in [(&DURATION, "-t"), (&BANDWIDTH_LIMIT[0], "--expect-mbps")] {
         let unit = setting.range.expect("it is a quantity").unit;
-        for kind in WorkloadType::ALL.iter().filter(|kind| !WITHOUT_COMMAND.contains(kind)) {
+        for test in WorkloadType::ALL.iter().filter_map(|kind| quick_test(*kind)) {
             for (value, is_good) in bounds(setting) {
                 let value = unit.show(value);
-                assert_eq!(takes_of(*kind, &[option, &value]), is_good, "{}: {option} {value}", kind.word());
+                assert_eq!(takes_of(&test, &[option, &value]), is_good, "{}: {option} {value}", test.name);
             }
         }
     }

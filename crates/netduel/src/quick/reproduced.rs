@@ -5,23 +5,25 @@ use std::path::Path;
 use clap::Parser as _;
 use netduel_model::plan::{self, Permissions};
 use netduel_model::units::BitRate;
-use netduel_model::workload::{Direction, Family, ProbeProtocol, TcpStream, Traffic};
-use netduel_report::words::commands_of_tests;
+use netduel_model::workload::{
+    ByHand, Direction, Family, ProbeProtocol, QuickTest, TcpStream, Traffic, Workload,
+};
+use netduel_report::words::{ArmCommands, commands_of_tests};
 
 use super::plan::Test;
 use super::reach::ANY_IPV4;
 use crate::cli::{Cli, Command};
 
+/// The line with a quick test, from the name of the program on.
+fn line_of<'g>(group: &'g ArmCommands, test: &QuickTest) -> &'g str {
+    let begin = format!("netduel {} ", test.name);
+    let line = group.lines.iter().find_map(|line| Some(&line[line.find(&begin)?..]));
+    line.unwrap_or_else(|| panic!("no {begin}in {group:?}"))
+}
+
 /// The traffic of a command line that begins with `netduel`.
 fn traffic(line: &str, family: Family) -> Traffic {
-    let own = &line[line
-        .find("netduel tcp")
-        .or_else(|| line.find("netduel udp"))
-        .or_else(|| line.find("netduel pps"))
-        .or_else(|| line.find("netduel rr"))
-        .or_else(|| line.find("netduel crr"))
-        .unwrap_or_else(|| panic!("{line}"))..];
-    let cli = Cli::try_parse_from(own.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let cli = Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
     let (test, common) = match &cli.command {
         Command::Tcp(args) => (Test::tcp(args), &args.common),
         Command::Udp(args) => (Test::udp(args), &args.common),
@@ -38,10 +40,8 @@ fn traffic(line: &str, family: Family) -> Traffic {
     plan.arms[0].workloads[0].traffic.clone()
 }
 
-/// The tests that are parts of workloads with several of them.
-const PARTS: [&str; 3] = ["netduel tcp ", "netduel udp ", "netduel rr "];
-
-/// Fails unless a test is the load or the probes of a workload with several parts.
+/// Fails unless a test is the load or the probes of a workload with several parts. Each type with parts is listed: only it says which of its
+/// settings a part has.
 fn assert_is_part(line: &str, part: &Traffic, whole: &Traffic) {
     let stream = |stream: &TcpStream| (stream.streams, stream.direction, stream.block, stream.engine);
     match (part, whole) {
@@ -78,40 +78,47 @@ fn printed_commands_of_the_shipped_plans_make_their_traffic() {
         let plan =
             plan::parse_with(&text, "plan", &[], permissions).unwrap_or_else(|error| panic!("{error}"));
         for workload in commands_of_tests(&plan) {
-            for group in workload.arms {
-                for line in &group.lines {
-                    let of_group = |arm: &&plan::Arm| {
-                        group.arms.is_empty() || group.arms.contains(&arm.name.to_string())
-                    };
-                    let arm = plan.arms.iter().find(of_group).expect("an arm");
-                    let own = arm
-                        .workloads
-                        .iter()
-                        .find(|own| own.name.as_str() == workload.workload)
-                        .expect("a workload");
-                    if let Traffic::IcmpRr(requests) = &own.traffic {
-                        let size = format!(" -s {} ", requests.size.0);
-                        assert!(line.contains("ping -4 ") && line.contains(&size), "{line}");
-                        continue;
+            for group in &workload.arms {
+                let is_own = |own: &&Workload| own.name.as_str() == workload.workload;
+                let of_group =
+                    |arm: &&plan::Arm| group.arms.is_empty() || group.arms.contains(&arm.name.to_string());
+                let mut arms = plan.arms.iter().filter(of_group);
+                let own = arms.find_map(|arm| arm.workloads.iter().find(is_own)).expect("an arm has it");
+                match own.traffic.by_hand(&own.timing) {
+                    ByHand::Test(test) => {
+                        assert_makes(line_of(group, &test), own);
+                        compared += 1;
                     }
-                    if matches!(own.traffic, Traffic::LoadedLatency(_) | Traffic::Failover(_)) {
-                        // Its parts are tests of other types, beside comments and events.
-                        if PARTS.iter().any(|part| line.contains(part)) {
+                    ByHand::Parts(all) => {
+                        for part in all {
+                            let line = line_of(group, &part.test);
                             assert_is_part(line, &traffic(line, own.family), &own.traffic);
                             parts += 1;
                         }
-                        continue;
                     }
-                    let mut expected = own.traffic.clone();
-                    if let Traffic::Pps(pps) = &mut expected {
-                        // Quick tests use the interfaces of the route.
-                        (pps.packets.client_interface, pps.packets.server_interface) = (None, None);
-                    }
-                    assert_eq!(traffic(line, own.family), expected, "{}: {line}", path.display());
-                    compared += 1;
+                    ByHand::Ping(_) => assert_pings(group, own),
+                    ByHand::Nothing(reason) => assert_eq!(group.reason, Some(reason)),
                 }
             }
         }
     }
     assert!(compared > 20 && parts > 4, "{compared} commands, {parts} parts");
+}
+
+/// Fails unless a quick test has the traffic of a workload.
+fn assert_makes(line: &str, own: &Workload) {
+    let mut expected = own.traffic.clone();
+    if let Traffic::Pps(pps) = &mut expected {
+        // Quick tests use the interfaces of the route.
+        (pps.packets.client_interface, pps.packets.server_interface) = (None, None);
+    }
+    assert_eq!(traffic(line, own.family), expected, "{line}");
+}
+
+/// Fails unless a command is ping with the requests of a workload.
+fn assert_pings(group: &ArmCommands, own: &Workload) {
+    let requests = own.traffic.facts().requests.expect("ping sends requests");
+    let size = format!(" -s {} ", requests.size.0);
+    let is_command = |line: &String| line.contains("ping -4 ") && line.contains(&size);
+    assert!(group.lines.iter().any(is_command), "{group:?}");
 }

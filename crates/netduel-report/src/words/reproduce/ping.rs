@@ -1,19 +1,9 @@
-//! ping(8) of iputils, which sends the requests of `icmp-rr`. It runs nothing.
+//! ping(8) of iputils, with what every workload has of its options. It runs nothing.
 use netduel_model::plan::tuning::core_list;
-use netduel_model::workload::{Family, RoundTrip, Workload};
+use netduel_model::workload::{Family, Ping, Workload};
 
-/// Requests per second above which the interval is below 2 ms, the shortest that ping allows users other than root.
-const RATE_MOST: u64 = 500;
-
-/// The command, or why there is none. A closed loop is the adaptive mode of ping.
-pub(super) fn command(
-    requests: &RoundTrip,
-    workload: &Workload,
-    address: &str,
-) -> Result<String, &'static str> {
-    if requests.rate.is_none() && requests.outstanding > 1 {
-        return Err("ping keeps one request in flight");
-    }
+/// The command.
+pub(super) fn command(ping: &Ping, workload: &Workload, address: &str) -> String {
     let mut words = Vec::new();
     if !workload.pin_client.is_empty() {
         words.push(format!("taskset -c {}", core_list(&workload.pin_client)));
@@ -23,19 +13,10 @@ pub(super) fn command(
         Family::Ipv4 => "-4".to_owned(),
         Family::Ipv6 => "-6".to_owned(),
     });
-    words.push(
-        requests.rate.map_or_else(|| "-A".to_owned(), |rate| format!("-i {}", 1.0 / rate.0.max(1) as f64)),
-    );
-    words.push(format!("-w {}", workload.timing.duration.0 as f64 / 1e9));
-    words.push(format!("-s {}", requests.size.0));
+    words.extend(ping.options.iter().cloned());
     words.extend(workload.dscp.map(|dscp| format!("-Q {}", u32::from(dscp) << 2)));
     words.push(address.to_owned());
-    Ok(words.join(" "))
-}
-
-/// Whether only root gets the pace of the requests: the adaptive mode of other users is slower, and a shorter interval is refused.
-pub(super) fn needs_root(requests: &RoundTrip) -> bool {
-    requests.rate.is_none_or(|rate| rate.0 > RATE_MOST)
+    words.join(" ")
 }
 
 #[cfg(test)]

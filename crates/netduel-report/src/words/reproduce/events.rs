@@ -1,93 +1,21 @@
-//! Workloads of several parts by hand: each part is a test in a terminal of its own, and each event of a failover a command at its time.
+//! Events of a workload by hand: each is a command at its time.
 use netduel_model::failover::{PathEvent, PathEventKind};
 use netduel_model::lab;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Arm, Launch, ResolvedPlan, TreatmentAction};
 use netduel_model::shell;
-use netduel_model::units::{BitRate, Nanos};
-use netduel_model::workload::{
-    Direction, Failover, FlowTuning, LoadedLatency, ProbeProtocol, Role, StreamTuning, TcpStream, UdpOffload,
-    UdpStream,
-};
+use netduel_model::workload::Role;
 
-use super::{begin, comment, message, on, over_udp, setting, tcp, udp};
+use super::{comment, on, setting};
 
-/// The load and the probes of `loaded-latency`. `line`: a quick test as a line.
-pub(super) fn loaded_latency(
-    latency: &LoadedLatency,
-    duration: Nanos,
-    address: &str,
-    line: impl Fn(Vec<String>) -> String,
-) -> Vec<String> {
-    let loaded = Nanos(duration.0.saturating_sub(latency.idle.0));
-    let load = TcpStream {
-        streams: latency.streams,
-        direction: latency.direction,
-        block: latency.block,
-        engine: latency.engine,
-        congestion: latency.congestion.clone(),
-        rate: None,
-        tuning: StreamTuning::default(),
-    };
-    let probes = message(latency.size, 1, Some(latency.rate.0));
-    let probes = match latency.probe {
-        ProbeProtocol::Udp => over_udp(probes),
-        ProbeProtocol::Tcp => probes,
-    };
-    let idle = latency.idle.0 as f64 / 1e9;
-    vec![
-        comment("the probes, in one terminal"),
-        line(begin("rr", address, Some(duration), probes)),
-        comment(&format!("the load, at the same time in another terminal: it begins after {}", latency.idle)),
-        format!("sleep {idle}; {}", line(begin("tcp", address, Some(loaded), tcp(&load)))),
-    ]
-}
-
-/// The probes and the streams of `failover`. `line`: a quick test as a line.
-pub(super) fn traffic(
-    failover: &Failover,
-    duration: Nanos,
-    address: &str,
-    line: impl Fn(Vec<String>) -> String,
-) -> Vec<String> {
-    let rate = failover.rate;
-    let bits = failover.size.0.saturating_mul(8);
-    let probes = UdpStream {
-        flows: 1,
-        direction: Direction::Both,
-        size: failover.size,
-        rate: Some(BitRate(rate.0.saturating_mul(bits))),
-        offload: UdpOffload::None,
-        tuning: FlowTuning::default(),
-    };
-    let mut lines = vec![
-        comment(&format!("the probes, {rate} each way, in one terminal: those lost are the outage")),
-        line(begin("udp", address, Some(duration), udp(&probes))),
-    ];
-    if failover.streams > 0 {
-        let streams = TcpStream {
-            streams: failover.streams,
-            direction: failover.direction,
-            block: failover.block,
-            engine: failover.engine,
-            congestion: failover.congestion.clone(),
-            rate: None,
-            tuning: StreamTuning::default(),
-        };
-        lines.push(comment("the streams, at the same time in another terminal"));
-        lines.push(line(begin("tcp", address, Some(duration), tcp(&streams))));
-    }
-    lines
-}
-
-/// The events of a failover, each below its time and host.
-pub(super) fn events(plan: &ResolvedPlan, arm: &Arm, failover: &Failover) -> Vec<String> {
+/// The events, each below its time and host.
+pub(super) fn commands(plan: &ResolvedPlan, arm: &Arm, events: &[PathEvent]) -> Vec<String> {
     let mut lines = Vec::new();
-    for (index, event) in failover.events.iter().enumerate() {
+    for (index, event) in events.iter().enumerate() {
         for role in [Role::Client, Role::Server].into_iter().filter(|role| event.on.includes(*role)) {
             let host = arm.pair.host(role).as_str();
             lines.push(comment(&format!("{} at {} after the start: {role} {host}", event.kind, event.at)));
-            let earlier = failover.events.iter().take(index).rev();
+            let earlier = events.iter().take(index).rev();
             let taken = earlier.filter(|one| one.on.includes(role)).find(|one| one.kind.takes());
             lines.extend(match guest(plan, host) {
                 Some(guest) => in_the_lab(plan, host, guest, event.kind),
@@ -174,21 +102,6 @@ mod tests {
         let text = format!("name = \"p\"\nquestion = \"?\"\n{plan}");
         let plan = parse(&text, "p").unwrap_or_else(|error| panic!("{text}\n{error}"));
         commands_of_tests(&plan)[0].arms[0].lines.clone()
-    }
-
-    #[test]
-    fn loaded_latency_is_a_load_beside_probes() {
-        let load = "duration = \"4 s\"\nstreams = 2\ndirection = \"up\"";
-        let found = in_a_lab(&format!("type = \"loaded-latency\"\n{load}"));
-        assert_eq!(
-            found,
-            [
-                "# the probes, in one terminal",
-                "netduel lab exec a -- netduel rr 10.77.0.2 -t 4 -u -l 64 --rate 200 -4",
-                "# the load, at the same time in another terminal: it begins after 1 s",
-                "sleep 1; netduel lab exec a -- netduel tcp 10.77.0.2 -t 3 -P 2 --engine lean -4",
-            ]
-        );
     }
 
     #[test]
