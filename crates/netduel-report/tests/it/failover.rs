@@ -411,7 +411,12 @@ fn invalid_columns_are_tolerated() {
     for record in &mut trial.lab_events.as_mut().unwrap().events {
         (record.index, record.began_ns, record.ended_ns) = (u32::MAX, u64::MAX / 2, 0);
     }
-    terminal::report(&document(&stored(plan(), vec![trial])), 100, false);
+    // Two of 3000 probes arrived each way; no event is one of the plan.
+    assert_eq!(value(Metric::LostInOutage, &trial), Some(5996.0));
+    let text = terminal::report(&document(&stored(plan(), vec![trial])), 100, false);
+    assert!(text.contains("What does it cost?") && !text.contains("Event outages"), "{text}");
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    assert!(!words.any(|word| word == "NaN" || word == "inf"), "{text}");
 }
 
 #[test]

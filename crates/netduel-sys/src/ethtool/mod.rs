@@ -39,7 +39,13 @@ mod tests {
 
     #[test]
     fn ethtool_socket_can_be_moved_to_another_thread() {
+        let names = |features: Vec<Feature>| -> Vec<String> {
+            features.into_iter().map(|feature| feature.name).collect()
+        };
         let mut ethtool = Ethtool::open().unwrap();
-        std::thread::spawn(move || ethtool.features("lo").unwrap()).join().unwrap();
+        let here = names(ethtool.features("lo").unwrap());
+        let there = std::thread::spawn(move || ethtool.features("lo").unwrap()).join().unwrap();
+        assert_eq!(names(there), here);
+        assert!(here.iter().any(|name| name == "loopback"), "{here:?}");
     }
 }
