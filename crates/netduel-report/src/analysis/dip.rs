@@ -16,7 +16,7 @@ const DEAD: f64 = 0.01;
 pub struct Dip {
     /// Mean of the 500 ms before the event.
     pub before_bps: f64,
-    /// Minimum 10 ms interval in the 500 ms after the event.
+    /// Minimum of the 10 ms intervals that began in the 500 ms after the event; an interval is longer where the reader was delayed.
     pub lowest_bps: f64,
     /// Steady state after the event: mean of the second half of the time to the next event.
     pub settled_bps: f64,
@@ -70,7 +70,8 @@ pub(super) fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
     let reach = span.ended.saturating_add(REACH_NS);
     let lowest_bps = after
         .iter()
-        .filter(|sample| sample.end_ns.cast_signed() < reach)
+        // One that began before counts with its own rate: a stalled reader makes one long interval.
+        .filter(|sample| sample.end_ns.saturating_sub(sample.length_ns).cast_signed() < reach)
         .filter_map(|sample| rate(&[sample]))
         .min_by(f64::total_cmp)?;
     let settled_bps = rate(after.get(after.len() / 2..)?)?;

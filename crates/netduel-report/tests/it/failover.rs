@@ -389,6 +389,21 @@ fn every_event_and_direction_has_a_row_in_every_format() {
     assert!(markdown.contains("| surprise | remove at 1 s | to server | 3 | 3.00 ms |"), "{markdown}");
 }
 
+/// A stalled reader makes one long interval, here from 1.01 s to 1.7 s, past the half second after the event.
+#[test]
+fn stall_past_the_reach_of_an_event_is_its_lowest_rate() {
+    let mut trial = trial("surprise", probes(0..0), probes(0..0), |_| 1_000_000);
+    let series = &mut trial.server.as_mut().unwrap().report.failover.as_mut().unwrap().series;
+    let end_ns = 1_700_000_000;
+    series.retain(|sample| !(1_020_000_000..=end_ns).contains(&sample.end_ns));
+    let place = series.iter().position(|sample| sample.end_ns > end_ns).unwrap();
+    series.insert(place, IntervalSample { end_ns, length_ns: 690_000_000, bytes: 1_000, messages: 0 });
+    let analysis = analyse(&plan(), None, &[trial], &[], None);
+    let failover = analysis.workloads[0].arms[0].failover.as_ref().unwrap();
+    let dip = failover.events[0].ways[0].dips[0];
+    assert!((dip.lowest_bps - 1_000.0 * 8e9 / 690e6).abs() < 1.0, "{dip:?}");
+}
+
 #[test]
 fn quantiles_are_nearest_ranks() {
     let values: Vec<f64> = (1..=10).map(f64::from).collect();
