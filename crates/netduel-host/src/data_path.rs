@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use netduel_model::snapshot::XdpFeature;
 use netduel_sys::ethtool::{Channels, Ethtool};
 use netduel_sys::local_bind::LocalBind;
-use netduel_sys::netlink::{NDA_DST, NDA_LLADDR, RTA_OIF, RTM_NEWNEIGH, attributes, messages, u16_at, u32_at};
+use netduel_sys::netlink::{
+    NDA_DST, NDA_LLADDR, RTA_OIF, RTM_NEWNEIGH, attributes, messages, u16_at, u32_at,
+};
 
 use crate::error::HostError;
 use crate::link::{Link, addresses, ip, links};
@@ -307,11 +309,8 @@ mod tests {
     #[test]
     fn route_has_its_link_and_its_gateway() {
         let direct = message(RTM_NEWROUTE, &[2], &[(RTA_OIF, &7_u32.to_ne_bytes())]);
-        let by = message(
-            RTM_NEWROUTE,
-            &[2],
-            &[(ROUTE_GATEWAY, &[10, 0, 0, 9]), (RTA_OIF, &7_u32.to_ne_bytes())],
-        );
+        let by =
+            message(RTM_NEWROUTE, &[2], &[(ROUTE_GATEWAY, &[10, 0, 0, 9]), (RTA_OIF, &7_u32.to_ne_bytes())]);
         let of = |bytes: &[u8]| messages(bytes).find_map(|message| route(message.payload));
         assert_eq!(of(&direct), Some((7, None)));
         assert_eq!(of(&by), Some((7, Some("10.0.0.9".parse().unwrap()))));

@@ -95,7 +95,9 @@ mod tests {
         let flows = || Accepted::Flows(vec![Arc::clone(&flow)]);
         for order in [[streams(), flows()], [flows(), streams()]] {
             let mut sockets = Sockets::default();
-            order.into_iter().for_each(|accepted| sockets.add(accepted));
+            for accepted in order {
+                sockets.add(accepted);
+            }
             assert_eq!((sockets.tcp.len(), sockets.udp.len()), (1, 1));
             assert!(sockets.incoming.is_some_and(|kept| Arc::ptr_eq(&kept, &source)));
         }

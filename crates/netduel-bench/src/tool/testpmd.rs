@@ -34,7 +34,8 @@ pub fn run(site: &Site<'_>, frame: u32, seconds: u32) -> Result<Ran> {
 fn both_ends(site: &Site<'_>, frame: u32, seconds: u32) -> Result<Ran> {
     let allowed = affinity::allowed().context("failed to read the allowed cores")?;
     site.hosts.inside(true, || {
-        let own = DataPath::at(IpAddr::V4(SERVER), None).context("failed to find the receiver's interface")?;
+        let own =
+            DataPath::at(IpAddr::V4(SERVER), None).context("failed to find the receiver's interface")?;
         let receiver = begin(site, frame, seconds, None, &allowed)?;
         let sender = || end(begin(site, frame, seconds, Some(own.own_mac), &allowed)?);
         let client = match site.hosts.inside(false, sender) {

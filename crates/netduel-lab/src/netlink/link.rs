@@ -2,7 +2,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use netduel_sys::netlink::{
-    CREATE, EXCL, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, Request, attribute, u32_at, u64_at,
+    AF_INET6, CREATE, EXCL, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, Request, attribute, u32_at, u64_at,
 };
 
 use super::socket::{Netlink, Step};

@@ -68,9 +68,9 @@ impl Warning {
             | Self::BedDisagrees { host, .. }
             | Self::SettingsRestored { host, .. }
             | Self::UndoFailed { host, .. } => Subject { hosts: vec![host], ..none() },
-            Self::RecordsDamaged { .. }
-            | Self::RecordIncomplete { .. }
-            | Self::BlockIncomplete { .. } => none(),
+            Self::RecordsDamaged { .. } | Self::RecordIncomplete { .. } | Self::BlockIncomplete { .. } => {
+                none()
+            }
             Self::SharedMachine { client, server } | Self::AddressTranslated { client, server, .. } => {
                 Subject { hosts: vec![client, server], ..none() }
             }

@@ -432,8 +432,7 @@ fn explanation_states_only_counted_facts() {
 fn counter_ratios_use_the_estimate_of_the_verdicts() {
     let analysis = analyse_run(&build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() }));
     let workload = &analysis.workloads[0];
-    let busy =
-        workload.counters.iter().find(|counter| counter.title == "busy CPU time").unwrap();
+    let busy = workload.counters.iter().find(|counter| counter.title == "busy CPU time").unwrap();
     let cpu = workload.judged.iter().find(|metric| metric.metric == Metric::CpuPerGigabyte).unwrap();
     let verdict = cpu.comparisons[0].judged.unwrap().estimate.unwrap();
     let [None, Some(ratio)] = busy.ratios[..] else { panic!("{:?}", busy.ratios) };

@@ -66,7 +66,7 @@ fn unfinished_block_is_stated_in_every_output() {
         let whole = build(&Recipe::default());
         let analysis_of_whole = analyse_run(&whole);
         let sides = [Side::of(&whole, &analysis_of_whole), Side::of(&run, &analysis)];
-        let compared = netduel_report::document::of_runs(&compare(&sides));
+        let compared = document::of_runs(&compare(&sides));
         for (format, text) in [
             ("text", terminal::report(&page, 120, false)),
             ("summary", terminal::summary(&page, 120, false)),
@@ -91,12 +91,8 @@ fn unfinished_block_is_stated_in_every_output() {
 
 #[test]
 fn run_without_a_finished_block_has_no_values_and_says_so() {
-    let recipe = Recipe {
-        workloads: vec!["bulk"],
-        blocks: 1,
-        end: Some(RunEnd::Interrupted),
-        ..Recipe::default()
-    };
+    let recipe =
+        Recipe { workloads: vec!["bulk"], blocks: 1, end: Some(RunEnd::Interrupted), ..Recipe::default() };
     let mut run = build(&recipe);
     run.trials.truncate(1);
     assert_eq!(figures(&run).1, [0, 0, 0]);

@@ -169,15 +169,14 @@ fn run_one(
             tell(line);
         }
     };
-    ssh.wait_until_ready(ssh_hosts(&plan), patience, &mut progress).map_err(|error| unreached(error, &bed))?;
+    ssh.wait_until_ready(ssh_hosts(&plan), patience, &mut progress)
+        .map_err(|error| unreached(error, &bed))?;
     ssh.prepare(ssh_hosts(&plan), OnFailure::StopOthers).map_err(|error| unreached(error, &bed))?;
     let hosts = inspect::snapshots(&plan, &mut ssh)?;
     see_bed(&mut bed, &plan, &hosts);
     judge(&of_bed(&bed, &plan, &hosts), &bed, args.allow_disagreement)?;
-    let plan = plan
-        .with_interfaces_of(&bed)
-        .map_err(|faults| misfit(&path, &text, &faults))?
-        .with_paths_of(&bed);
+    let plan =
+        plan.with_interfaces_of(&bed).map_err(|faults| misfit(&path, &text, &faults))?.with_paths_of(&bed);
     redaction::learn(&plan)?;
     redaction::learn(&bed)?;
     if !output.quiet {

@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn jump_hosts_are_read_in_every_form_that_ssh_prints() {
-        let lines = "host t\nuser me\nhostname 10.9.9.9\nport 2222\nproxyusefdpass no\nstricthostkeychecking ask\n";
+        let lines =
+            "host t\nuser me\nhostname 10.9.9.9\nport 2222\nproxyusefdpass no\nstricthostkeychecking ask\n";
         let words = |list: &str| -> Vec<String> {
             let found = Configuration::of_text(&format!("{lines}proxyjump {list}\n"));
             let one = |jump: SshHost| options::destination(&jump).join(" ");

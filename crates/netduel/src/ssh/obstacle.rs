@@ -295,11 +295,11 @@ mod tests {
         );
         assert_eq!(
             remedy(&format!(
-                "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nOffending ECDSA key in /home/a b/known_hosts:12\n\
+                "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nOffending ECDSA key in /srv/a b/known_hosts:12\n\
                  Host key for [10.0.0.4]:2222 has changed {strict}\n{closed}"
             )),
             "make sure that [10.0.0.4]:2222 was reinstalled, then remove its old key with \
-             `ssh-keygen -R '[10.0.0.4]:2222' -f '/home/a b/known_hosts'`"
+             `ssh-keygen -R '[10.0.0.4]:2222' -f '/srv/a b/known_hosts'`"
         );
         let denied = remedy(&format!("me@10.0.0.4: Permission denied (publickey).\n{closed}"));
         assert!(denied.ends_with("and to me@10.0.0.4 (`ssh-copy-id`)"), "{denied}");

@@ -344,9 +344,8 @@ mod tests {
 
     #[test]
     fn tests_of_a_crate_may_import_more_than_the_crate() {
-        let with = |table: &str| {
-            manifest("netduel-report", &format!("[{table}]\nnetduel-store.workspace = true\n"))
-        };
+        let with =
+            |table: &str| manifest("netduel-report", &format!("[{table}]\nnetduel-store.workspace = true\n"));
         let path = "crates/netduel-report/Cargo.toml";
         assert_eq!(of_manifest(path, &with("dev-dependencies")), []);
         assert_eq!(of_manifest(path, &with("dependencies")), [("import", 5)]);

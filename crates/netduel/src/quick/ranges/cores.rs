@@ -5,7 +5,7 @@ use netduel_model::plan::tuning::CoreChoice;
 use netduel_model::plan::{self, TreatmentAction};
 use netduel_model::workload::{CORE, Workload, WorkloadType};
 
-use super::{BEGIN, SECOND, WITHOUT_COMMAND, bounds, cases, check_bounds, takes_of, with_treatment, workload};
+use super::{BEGIN, SECOND, bounds, cases, check_bounds, quick_test, takes_of, with_treatment, workload};
 use crate::serve::rules::Rules;
 
 const PINS: [&str; 2] = ["pin_client", "pin_server"];
@@ -110,12 +110,12 @@ fn agents_have_the_range_of_a_core_in_treatments() {
 
 #[test]
 fn quick_tests_have_the_range_of_a_core() {
-    for kind in WorkloadType::ALL.iter().filter(|kind| !WITHOUT_COMMAND.contains(kind)) {
+    for test in WorkloadType::ALL.iter().filter_map(|kind| quick_test(*kind)) {
         for option in ["--pin-client", "--pin-server"] {
             for (core, is_good) in bounds(&CORE) {
                 let list = format!("0,{core}");
                 let words = [option, list.as_str()];
-                assert_eq!(takes_of(*kind, &words), is_good, "{}: {words:?}", kind.word());
+                assert_eq!(takes_of(&test, &words), is_good, "{}: {words:?}", test.name);
             }
         }
     }
