@@ -1,4 +1,4 @@
-//! Attempts at the blocks of a run: which trials count, which blocks are complete, and which one was not finished. Pure.
+//! Attempts at the blocks of a run: which trials count, which blocks are complete, and which were not finished. Pure.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::run::RunEnd;
@@ -53,7 +53,7 @@ pub fn of_complete_blocks(trials: &[Trial], per_block: u32) -> impl Iterator<Ite
     counting(trials).filter(move |trial| blocks.get(&trial.slot.block).is_some_and(|last| last.is_complete))
 }
 
-/// The block that a run began last and did not finish.
+/// A block that a run began and did not finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unfinished {
     /// The block, from 0.
@@ -62,23 +62,37 @@ pub struct Unfinished {
     pub trials: u32,
 }
 
-/// The block that a run began last, when it is not complete and the run has no regular end: hosts are compared at the end of a block, so a
-/// change of them in this one was not noticed, or it ended the run. An earlier block that is not complete was finished, and lost a record
-/// later. `per_block`: the slots of a block. `end`: absent while the run is in progress, or when its coordinator was killed.
-pub fn unfinished(trials: &[Trial], per_block: u32, end: Option<&RunEnd>) -> Option<Unfinished> {
+/// The blocks that a run began and did not finish, ascending, when it has no regular end: hosts are compared at the end of a block, so a
+/// change of them in one of these was not noticed, or it ended the run. They are the highest block and the block of the last trial, where
+/// they are not complete: a resumed run repeats a lower block first, and may end before it returns to the highest one. Any other block that
+/// is not complete was finished, and lost a record later. `per_block`: the slots of a block. `end`: absent while the run is in progress, or
+/// when its coordinator was killed.
+pub fn unfinished(trials: &[Trial], per_block: u32, end: Option<&RunEnd>) -> Vec<Unfinished> {
     if end.is_some_and(RunEnd::is_regular) {
-        return None;
+        return Vec::new();
     }
-    let block = trials.last()?.slot.block;
-    let is_complete = by_block(trials, per_block).get(&block).is_some_and(|last| last.is_complete);
-    let slots = trials.iter().map(|trial| &trial.slot).filter(|slot| slot.block == block);
-    let trials = slots.collect::<BTreeSet<_>>().len() as u32;
-    (!is_complete).then_some(Unfinished { block, trials })
+    let last = trials.last().map(|trial| trial.slot.block);
+    let highest = trials.iter().map(|trial| trial.slot.block).max();
+    let begun: BTreeSet<u32> = last.into_iter().chain(highest).collect();
+    let blocks = by_block(trials, per_block);
+    begun
+        .into_iter()
+        .filter(|block| blocks.get(block).is_none_or(|last| !last.is_complete))
+        .map(|block| {
+            let slots = trials.iter().map(|trial| &trial.slot).filter(|slot| slot.block == block);
+            Unfinished { block, trials: slots.collect::<BTreeSet<_>>().len() as u32 }
+        })
+        .collect()
 }
 
 /// The counting trials that a result contains: those of finished blocks.
-pub fn in_result(trials: &[Trial], unfinished: Option<Unfinished>) -> impl Iterator<Item = &Trial> {
-    counting(trials).filter(move |trial| unfinished.is_none_or(|left_out| left_out.block != trial.slot.block))
+pub fn in_result<'a>(trials: &'a [Trial], unfinished: &[Unfinished]) -> impl Iterator<Item = &'a Trial> {
+    counting(trials).filter(move |trial| left_out(trial, unfinished).is_none())
+}
+
+/// The block of a trial when it was not finished.
+pub fn left_out(trial: &Trial, unfinished: &[Unfinished]) -> Option<Unfinished> {
+    unfinished.iter().copied().find(|one| one.block == trial.slot.block)
 }
 
 #[cfg(test)]
@@ -133,32 +147,53 @@ mod tests {
         ];
         for end in [None, Some(RunEnd::Interrupted), Some(failed)] {
             let left_out = unfinished(&trials, 2, end.as_ref());
-            assert_eq!(left_out, Some(Unfinished { block: 2, trials: 1 }), "{end:?}");
+            assert_eq!(left_out, [Unfinished { block: 2, trials: 1 }], "{end:?}");
             let counting: Vec<u64> =
-                in_result(&trials, left_out).map(|trial| trial.started_unix_ms).collect();
+                in_result(&trials, &left_out).map(|trial| trial.started_unix_ms).collect();
             assert_eq!(counting, [1, 2, 3], "{end:?}");
             // Stopped between two blocks.
-            assert_eq!(unfinished(&trials[..2], 2, end.as_ref()), None, "{end:?}");
-            assert_eq!(unfinished(&[], 2, end.as_ref()), None, "{end:?}");
+            assert!(unfinished(&trials[..2], 2, end.as_ref()).is_empty(), "{end:?}");
+            assert!(unfinished(&[], 2, end.as_ref()).is_empty(), "{end:?}");
         }
         for end in [RunEnd::PrecisionReached, RunEnd::BlockLimitReached, RunEnd::BudgetReached] {
-            assert_eq!(unfinished(&trials, 2, Some(&end)), None, "{end:?}");
+            assert!(unfinished(&trials, 2, Some(&end)).is_empty(), "{end:?}");
         }
-        assert_eq!(in_result(&trials, None).count(), 4);
+        assert_eq!(in_result(&trials, &[]).count(), 4);
     }
 
     #[test]
     fn block_that_a_changed_host_superseded_is_left_out_with_all_of_its_trials() {
         let trials = vec![trial(0, 0, 0, 1), trial(0, 1, 0, 2), trial(1, 0, 0, 3), trial(1, 1, 1, 4)];
-        assert_eq!(unfinished(&trials, 2, None), Some(Unfinished { block: 1, trials: 2 }));
+        assert_eq!(unfinished(&trials, 2, None), [Unfinished { block: 1, trials: 2 }]);
     }
 
     #[test]
     fn block_that_a_resumed_run_repeats_is_the_one_that_it_began_last() {
         let mut trials = vec![trial(0, 0, 0, 1), trial(1, 0, 0, 2), trial(1, 1, 0, 3), trial(0, 0, 1, 4)];
         let left_out = unfinished(&trials, 2, Some(&RunEnd::Interrupted));
-        assert_eq!(left_out, Some(Unfinished { block: 0, trials: 1 }));
+        assert_eq!(left_out, [Unfinished { block: 0, trials: 1 }]);
         trials.push(trial(0, 1, 1, 5));
-        assert_eq!(unfinished(&trials, 2, Some(&RunEnd::Interrupted)), None);
+        assert!(unfinished(&trials, 2, Some(&RunEnd::Interrupted)).is_empty());
+    }
+
+    #[test]
+    fn block_that_a_resumed_run_did_not_reach_again_is_left_out() {
+        let mut trials = vec![
+            trial(0, 0, 0, 1),
+            trial(0, 1, 0, 2),
+            // Its other record was damaged later.
+            trial(1, 0, 0, 3),
+            // The run was killed here.
+            trial(2, 0, 0, 4),
+            trial(1, 0, 1, 5),
+        ];
+        let highest = Unfinished { block: 2, trials: 1 };
+        let left_out = unfinished(&trials, 2, Some(&RunEnd::Interrupted));
+        assert_eq!(left_out, [Unfinished { block: 1, trials: 1 }, highest]);
+        trials.push(trial(1, 1, 1, 6));
+        let left_out = unfinished(&trials, 2, Some(&RunEnd::Interrupted));
+        assert_eq!(left_out, [highest]);
+        let counting: Vec<u64> = in_result(&trials, &left_out).map(|trial| trial.started_unix_ms).collect();
+        assert_eq!(counting, [1, 2, 5, 6]);
     }
 }

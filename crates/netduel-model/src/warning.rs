@@ -378,7 +378,7 @@ pub enum Warning {
         /// Bytes of it in the file.
         bytes: u64,
     },
-    /// The block that the run began last was not finished, so the hosts were not compared after it, and it was left out.
+    /// A block that the run began was not finished, so the hosts were not compared after it, and it was left out.
     BlockIncomplete {
         /// The block, from 0.
         block: u32,

@@ -86,8 +86,8 @@ pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 pub use sweep::{Sweep, SweepPoint, SweptBy};
 pub use verdicts::COUNTER_CONFIDENCE;
 
-/// Derives everything from a run's records. `trials` holds all attempts; only the highest attempt of each block counts, and a block that
-/// the run did not finish does not count. Without `header` (a run in progress), that block counts, and hosts share a machine when the plan
+/// Derives everything from a run's records. `trials` holds all attempts; only the highest attempt of each block counts, and blocks that
+/// the run did not finish do not count. Without `header` (a run in progress), these blocks count, and hosts share a machine when the plan
 /// starts both locally.
 pub fn analyse(
     plan: &ResolvedPlan,
@@ -96,8 +96,9 @@ pub fn analyse(
     warnings: &[Warning],
     end: Option<&RunEnd>,
 ) -> Analysis {
-    let unfinished = header.and_then(|_| attempts::unfinished(trials, plan.trials_per_block(), end));
-    let counting: Vec<&Trial> = attempts::in_result(trials, unfinished).collect();
+    let unfinished =
+        header.map(|_| attempts::unfinished(trials, plan.trials_per_block(), end)).unwrap_or_default();
+    let counting: Vec<&Trial> = attempts::in_result(trials, &unfinished).collect();
     let valid: Vec<&Trial> = counting.iter().copied().filter(|trial| trial.is_valid()).collect();
     let machines = Machines::new(plan, header);
     let mut workloads: Vec<WorkloadAnalysis> = plan
@@ -114,8 +115,8 @@ pub fn analyse(
     let of_bed = header.map(warnings::of_the_bed).unwrap_or_default();
     let of_trials =
         spans.warnings().into_iter().chain(warnings::derive(plan, &counting, &workloads, &machines));
-    let of_block = unfinished.map(warnings::of_the_block);
-    for derived in of_block.into_iter().chain(of_bed).chain(of_trials) {
+    let of_blocks = unfinished.into_iter().map(warnings::of_the_block);
+    for derived in of_blocks.chain(of_bed).chain(of_trials) {
         if !all_warnings.iter().any(|known| warnings::same_subject(known, &derived)) {
             all_warnings.push(derived);
         }
@@ -286,9 +287,9 @@ pub(crate) fn in_schedule_order(run: &Run) -> Vec<Cow<'_, Trial>> {
     trials.sort_by_key(|trial| (trial.slot.block, trial.slot.position));
     trials
         .into_iter()
-        .map(|trial| match unfinished {
-            Some(left_out) if left_out.block == trial.slot.block && trial.is_valid() => {
-                let reason = warnings::of_the_block(left_out).to_string();
+        .map(|trial| match attempts::left_out(trial, &unfinished) {
+            Some(block) if trial.is_valid() => {
+                let reason = warnings::of_the_block(block).to_string();
                 Cow::Owned(Trial { validity: Validity::Failed { reason }, ..trial.clone() })
             }
             _ => Cow::Borrowed(trial),

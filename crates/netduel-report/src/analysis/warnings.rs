@@ -96,7 +96,7 @@ pub(super) fn of_the_run(stored: &[Warning]) -> Vec<Warning> {
     merged
 }
 
-/// The block that is left out.
+/// A block that is left out.
 pub(super) fn of_the_block(Unfinished { block, trials }: Unfinished) -> Warning {
     Warning::BlockIncomplete { block, trials }
 }

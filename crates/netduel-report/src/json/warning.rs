@@ -150,7 +150,7 @@ kinds! {
     RecordsDamaged,
     /// The last record of the run file is incomplete and left out.
     RecordIncomplete,
-    /// The block that the run began last was not finished and is left out.
+    /// A block that the run began was not finished and is left out.
     BlockIncomplete,
 }
 

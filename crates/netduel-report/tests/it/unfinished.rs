@@ -57,6 +57,29 @@ fn shift_in_an_unfinished_block_changes_no_value_verdict_or_count() {
 }
 
 #[test]
+fn two_unfinished_blocks_have_a_warning_each() {
+    let mut run = stopped(Some(RunEnd::Interrupted));
+    let mut finished = run.clone();
+    // The fourth block lost a record, and the resumed run ended while it repeated it.
+    let mut repeated = run.trials.iter().find(|trial| trial.slot.block == 3).unwrap().clone();
+    repeated.attempt = 1;
+    run.trials.push(repeated);
+    finished.trials.retain(|trial| !matches!(trial.slot.block, 3 | 8));
+    assert_eq!(figures(&run), figures(&finished));
+    let analysis = analyse_run(&run);
+    let left_out: Vec<&Warning> =
+        analysis.warnings.iter().filter(|warning| warning.leaves_trials_out()).collect();
+    let [fourth, ninth] = [(3, 4), (8, 3)].map(|(block, trials)| Warning::BlockIncomplete { block, trials });
+    assert_eq!(left_out, [&fourth, &ninth]);
+    let table = csv::trials(&run);
+    let valid = |block: &str| {
+        table.lines().filter(|row| row.split(',').nth(1) == Some(block) && row.contains(",true,")).count()
+    };
+    assert_eq!((valid("4"), valid("9")), (0, 0), "{table}");
+    assert!(valid("5") > 0, "{table}");
+}
+
+#[test]
 fn unfinished_block_is_stated_in_every_output() {
     for end in irregular_ends() {
         let run = stopped(end);
