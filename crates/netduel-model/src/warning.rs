@@ -542,8 +542,8 @@ impl Warning {
             Self::RecordsDamaged { lines, detail } => damage::words(lines, detail),
             Self::RecordIncomplete { bytes } => damage::of_incomplete(*bytes),
             Self::BlockIncomplete { block, trials } => format!(
-                "incomplete block: block {} was not finished, so its {} {} in no value, verdict or count; a change of a host is found at the \
-                 end of a block only, and a resumed run repeats the block",
+                "incomplete block: block {} was not finished, so its {} {} in no value, verdict or count, because a change of a host is found at \
+                 the end of a block only; the block counts when the run finishes it, or when `netduel run --resume` repeats it",
                 block.saturating_add(1),
                 plural(*trials, "trial"),
                 if *trials == 1 { "is" } else { "are" }

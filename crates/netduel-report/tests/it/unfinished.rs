@@ -57,6 +57,18 @@ fn shift_in_an_unfinished_block_changes_no_value_verdict_or_count() {
 }
 
 #[test]
+fn warning_of_a_block_promises_no_resumed_run() {
+    // The run may be in progress, or `--resume` may refuse its file.
+    let words = Warning::BlockIncomplete { block: 8, trials: 3 }.to_string();
+    let (stated, condition) = words.rsplit_once("; ").unwrap();
+    assert!(stated.contains(STATED), "{words}");
+    assert_eq!(
+        condition,
+        "the block counts when the run finishes it, or when `netduel run --resume` repeats it"
+    );
+}
+
+#[test]
 fn two_unfinished_blocks_have_a_warning_each() {
     let mut run = stopped(Some(RunEnd::Interrupted));
     let mut finished = run.clone();
