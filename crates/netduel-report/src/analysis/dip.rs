@@ -16,13 +16,18 @@ const DEAD: f64 = 0.01;
 pub struct Dip {
     /// Mean of the 500 ms before the event.
     pub before_bps: f64,
-    /// Minimum of the 10 ms intervals that began in the 500 ms after the event; an interval is longer where the reader was delayed.
+    /// Minimum of the 10 ms intervals that overlap the 500 ms after the event, at most up to the next event. An interval is longer where the
+    /// reader was delayed, and counts for every event that it overlaps.
     pub lowest_bps: f64,
     /// Steady state after the event: mean of the second half of the time to the next event.
     pub settled_bps: f64,
     /// Time from the event until 50 ms reach 90 % of the lower of before and steady state, or of the steady state alone where nothing arrived
     /// before; absent when the streams did not recover.
     pub recovery_ns: Option<f64>,
+}
+
+fn start_ns(sample: &IntervalSample) -> i64 {
+    sample.end_ns.saturating_sub(sample.length_ns).cast_signed()
 }
 
 fn rate(samples: &[&IntervalSample]) -> Option<f64> {
@@ -67,26 +72,29 @@ pub(super) fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
     };
     let before_bps = rate(&between(span.began.saturating_sub(AROUND_NS).max(span.from), span.began))?;
     let after = between(span.began, span.until);
-    let reach = span.ended.saturating_add(REACH_NS);
-    let lowest_bps = after
+    let reach = span.ended.saturating_add(REACH_NS).min(span.until);
+    let lowest_bps = series
         .iter()
-        // One that began before counts with its own rate: a stalled reader makes one long interval.
-        .filter(|sample| sample.end_ns.saturating_sub(sample.length_ns).cast_signed() < reach)
+        // A stalled reader makes one long interval. When its bytes arrived is unknown, so its rate is that of all its time. One that ends after
+        // the traffic contains time without any.
+        .filter(|sample| {
+            let end_ns = sample.end_ns.cast_signed();
+            end_ns > span.began && end_ns <= span.traffic_end && start_ns(sample) < reach
+        })
         .filter_map(|sample| rate(&[sample]))
         .min_by(f64::total_cmp)?;
     let settled_bps = rate(after.get(after.len() / 2..)?)?;
     let target = RECOVERED * reference(before_bps, settled_bps).unwrap_or(f64::INFINITY);
     // The event lies within an interval; a mean could hide a stall behind faster data before it.
     let is_steady = |steady: &&[&IntervalSample]| {
-        steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed() >= span.began
+        start_ns(steady[0]) >= span.began
             && rate(steady).is_some_and(|rate| rate >= target)
             && steady.iter().all(|sample| rate(&[sample]).is_none_or(|rate| rate >= target / 2.0))
     };
     let recovered = after.windows(STEADY_SAMPLES).find(is_steady);
     let recovery_ns = recovered.map(|steady| {
-        let begin = steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed();
         // The first interval after the event is not a recovery when no byte was lost.
-        let waited = begin.saturating_sub(span.began);
+        let waited = start_ns(steady[0]).saturating_sub(span.began);
         if waited < steady[0].length_ns.cast_signed() { 0.0 } else { waited as f64 }
     });
     Some(Dip { before_bps, lowest_bps, settled_bps, recovery_ns })

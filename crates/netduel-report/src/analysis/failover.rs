@@ -115,6 +115,7 @@ pub(super) struct Span {
     pub from: i64,
     /// Start of the next event, or end of the traffic.
     pub until: i64,
+    pub traffic_end: i64,
 }
 
 /// An event on the client's clock.
@@ -220,7 +221,7 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
             let (began, ended) = times[index];
             let from = index.checked_sub(1).map_or(0, |before| times[before].1);
             let until = times.get(index + 1).map_or(duration, |next| next.0);
-            (Span { began, ended, from, until }, event.record)
+            (Span { began, ended, from, until, traffic_end: duration }, event.record)
         });
         let shift_ns = report
             .started_ns
@@ -228,9 +229,8 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
             .wrapping_sub(ahead(receiver))
             .wrapping_sub(client.started_ns.cast_signed());
         let lead_ns = if receiver == Role::Server { lead } else { lead.wrapping_neg() };
-        let spans = spans.collect();
         let (firsts, copies) = first_and_duplicate_arrivals(report);
-        Probes { rate, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
+        Probes { rate, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans: spans.collect() }
     };
     Some(([way(Role::Server, client.probes_sent), way(Role::Client, server.probes_sent)], error))
 }

@@ -97,7 +97,7 @@ pub struct Quantiles {
 pub struct StreamDip {
     /// In the half second before the event.
     pub before_bps: f64,
-    /// Lowest interval of 10 ms that began in the half second after it; longer where the reader was delayed.
+    /// Lowest interval of 10 ms that overlaps the half second after it, at most up to the next event; longer where the reader was delayed.
     pub lowest_bps: f64,
     /// Steady state: in the second half of the time to the next event.
     pub settled_bps: f64,

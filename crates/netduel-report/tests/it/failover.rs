@@ -389,19 +389,39 @@ fn every_event_and_direction_has_a_row_in_every_format() {
     assert!(markdown.contains("| surprise | remove at 1 s | to server | 3 | 3.00 ms |"), "{markdown}");
 }
 
-/// A stalled reader makes one long interval, here from 1.01 s to 1.7 s, past the half second after the event.
-#[test]
-fn stall_past_the_reach_of_an_event_is_its_lowest_rate() {
+/// The lowest rates after the events when a stalled reader makes one long interval between these times. The second event is `later_ns` later.
+fn lowest_rates(stall_ns: std::ops::Range<u64>, later_ns: u64) -> Vec<Vec<f64>> {
     let mut trial = trial("surprise", probes(0..0), probes(0..0), |_| 1_000_000);
+    let event = &mut trial.lab_events.as_mut().unwrap().events[1];
+    (event.began_ns, event.ended_ns) = (event.began_ns + later_ns, event.ended_ns + later_ns);
     let series = &mut trial.server.as_mut().unwrap().report.failover.as_mut().unwrap().series;
-    let end_ns = 1_700_000_000;
-    series.retain(|sample| !(1_020_000_000..=end_ns).contains(&sample.end_ns));
-    let place = series.iter().position(|sample| sample.end_ns > end_ns).unwrap();
-    series.insert(place, IntervalSample { end_ns, length_ns: 690_000_000, bytes: 1_000, messages: 0 });
+    series.retain(|sample| sample.end_ns <= stall_ns.start || sample.end_ns > stall_ns.end);
+    let place = series.iter().take_while(|sample| sample.end_ns <= stall_ns.start).count();
+    let length_ns = stall_ns.end - stall_ns.start;
+    series.insert(place, IntervalSample { end_ns: stall_ns.end, length_ns, bytes: 1_000, messages: 0 });
     let analysis = analyse(&plan(), None, &[trial], &[], None);
-    let failover = analysis.workloads[0].arms[0].failover.as_ref().unwrap();
-    let dip = failover.events[0].ways[0].dips[0];
-    assert!((dip.lowest_bps - 1_000.0 * 8e9 / 690e6).abs() < 1.0, "{dip:?}");
+    let events = &analysis.workloads[0].arms[0].failover.as_ref().unwrap().events;
+    events.iter().map(|event| event.ways[0].dips.iter().map(|dip| dip.lowest_bps.round()).collect()).collect()
+}
+
+#[test]
+fn stalled_reader_is_the_lowest_rate_of_every_event_that_its_interval_overlaps() {
+    let whole = 1_000_000.0 * 8e9 / 10e6;
+    let stalled = |length_ns: f64| f64::round(1_000.0 * 8e9 / length_ns);
+    for (stall_ns, later_ns, expected) in [
+        // Past the half second after the first event.
+        (1_010_000_000..1_700_000_000, 0, [vec![stalled(690e6)], vec![whole]]),
+        // Past the second event, before which nothing is known then.
+        (1_010_000_000..2_100_000_000, 0, [vec![stalled(1_090e6)], vec![]]),
+        // From the half second after the first event past the second one.
+        (1_510_000_000..2_100_000_000, 0, [vec![stalled(590e6)], vec![stalled(590e6)]]),
+        // From after the half second to before the second event.
+        (1_600_000_000..1_900_000_000, 0, [vec![whole], vec![whole]]),
+        // Past the end of the traffic.
+        (2_900_000_000..3_050_000_000, 500_000_000, [vec![whole], vec![whole]]),
+    ] {
+        assert_eq!(lowest_rates(stall_ns.clone(), later_ns), expected, "{stall_ns:?}");
+    }
 }
 
 #[test]
