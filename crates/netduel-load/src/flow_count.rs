@@ -138,13 +138,14 @@ impl FlowCounts {
         }
     }
 
-    /// All of them. The jitter of a flow is the mean over its parts, that of the end the mean over the parts of all flows.
+    /// All of them. The jitter of a flow is the mean over its parts, that of the end the mean over its flows.
     pub(crate) fn report(self) -> DatagramReport {
         let Self { mut report, jitters_ns } = self;
         for (flow, parts) in report.flows.iter_mut().zip(&jitters_ns) {
             flow.jitter_ns = mean(parts);
         }
-        report.jitter_ns = mean(&jitters_ns.concat());
+        let of_flows: Vec<f64> = report.flows.iter().filter_map(|flow| flow.jitter_ns).collect();
+        report.jitter_ns = mean(&of_flows);
         report
     }
 }
@@ -166,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn jitter_of_a_flow_covers_the_parts_of_all_threads() {
-        let [small, large, other] = [part(0, 16_000), part(0, 48_000), part(1, 32_000)];
+    fn jitter_covers_the_parts_of_a_flow_and_weighs_flows_equally() {
+        let [small, large, other] = [part(0, 16_000), part(0, 48_000), part(1, 320_000)];
         let jitter = |count: &FlowCount| count.jitter.nanoseconds().unwrap();
         let of_flow = f64::midpoint(jitter(&small), jitter(&large));
         assert!(jitter(&small) < of_flow);
-        let of_all = (jitter(&small) + jitter(&large) + jitter(&other)) / 3.0;
+        let of_all = f64::midpoint(of_flow, jitter(&other));
         let mut counts = FlowCounts::default();
         for count in [&small, &other, &large] {
             counts.add(count);
