@@ -50,7 +50,10 @@ impl Sockets {
     pub(crate) fn add(&mut self, accepted: Accepted) {
         match accepted {
             Accepted::Streams { tcp, incoming } => {
-                assert!(self.incoming.is_none(), "an end has one acceptor of connections");
+                assert!(
+                    self.tcp.is_empty() && self.incoming.is_none(),
+                    "an end has one acceptor of connections"
+                );
                 self.tcp.extend(tcp);
                 self.incoming = incoming;
             }
@@ -83,6 +86,17 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "an end has one acceptor of connections")]
+    fn second_acceptor_of_connections_is_refused_without_a_source_too() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let mut sockets = Sockets::default();
+        for _ in 0..2 {
+            sockets.add(Accepted::Streams { tcp: vec![Arc::clone(&stream)], incoming: None });
+        }
+    }
 
     #[test]
     fn sockets_of_both_acceptors_are_kept_in_any_order() {
