@@ -64,7 +64,8 @@ pub(super) fn by_hand(settings: &RoundTrip, timing: &Timing) -> ByHand {
     let interval = |per_second: u64| format!("-i {}", 1.0 / per_second.max(1) as f64);
     let options = vec![
         settings.rate.map_or_else(|| "-A".to_owned(), |rate| interval(rate.0)),
-        format!("-w {}", timing.duration.0 as f64 / 1e9),
+        // iputils reads whole seconds.
+        format!("-w {}", timing.duration.0.div_ceil(1_000_000_000)),
         format!("-s {}", settings.size.0),
     ];
     ByHand::Ping(Ping { options, needs_root: settings.rate.is_none_or(|rate| rate.0 > PING_RATE_MOST) })
@@ -72,16 +73,32 @@ pub(super) fn by_hand(settings: &RoundTrip, timing: &Timing) -> ByHand {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::plan::parse;
+    use crate::units::Nanos;
+
+    /// A plan of one workload, whose settings follow.
+    const PLAN: &str = "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"local\"\n\
+        addresses = [\"127.0.0.1\"]\n[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n[design]\naa = true\n\
+        [[workloads]]\nname = \"w\"\ntype = \"icmp-rr\"\n";
 
     /// The one problem of a plan with these settings.
     fn problem(settings: &str) -> String {
-        let text = format!(
-            "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"local\"\n\
-             addresses = [\"127.0.0.1\"]\n[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n[design]\naa = true\n\
-             [[workloads]]\nname = \"w\"\ntype = \"icmp-rr\"\n{settings}\n"
-        );
+        let text = format!("{PLAN}{settings}\n");
         parse(&text, "p").map_or_else(|errors| errors.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn deadline_of_ping_is_in_whole_seconds() {
+        let plan = parse(PLAN, "p").unwrap();
+        let workload = &plan.arms[0].workloads[0];
+        for (duration, deadline) in
+            [(1, "-w 1"), (500_000_000, "-w 1"), (4_000_000_000, "-w 4"), (4_000_000_001, "-w 5")]
+        {
+            let timing = Timing { duration: Nanos(duration), ..workload.timing };
+            let ByHand::Ping(ping) = workload.traffic.by_hand(&timing) else { panic!("no ping") };
+            assert!(ping.options.iter().any(|option| option == deadline), "{:?}", ping.options);
+        }
     }
 
     #[test]
