@@ -147,7 +147,7 @@ fn cell(column: &Column, cell: &Cell, is_titled: bool) -> Markup {
     let title = (is_titled && needs_title).then(|| plain(&column.heading()));
     html! {
         td.number[is_number].name[is_name] data-title=[title] {
-            @if *cell == Cell::Absent { span.absent title="not known" { "-" } } @else { (plain(&cell.text())) }
+            @if *cell == Cell::Absent { span.absent title="not known" { "-" } } @else { (verdicts::joined_percent(&plain(&cell.text()))) }
         }
     }
 }
@@ -186,6 +186,16 @@ fn capital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percent_sign_of_a_cell_stays_with_its_number() {
+        for (text, expected) in
+            [("0 (49 %), 5.0 %", ">0 (49\u{a0}%), 5.0\u{a0}%<"), ("in % of all", ">in % of all<")]
+        {
+            let shown = cell(&Column::text("share"), &Cell::Text(text.to_owned()), false).into_string();
+            assert!(shown.contains(expected), "{shown}");
+        }
+    }
 
     #[test]
     fn backticks_mark_code_only_in_pairs() {

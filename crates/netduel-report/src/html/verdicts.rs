@@ -7,13 +7,25 @@ use crate::words::plain;
 
 use super::intervals::Axis;
 
+/// A text without a line break between a number and its percent sign.
+pub(super) fn joined_percent(text: &str) -> String {
+    let mut parts = text.split(" %");
+    let mut joined = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_number = joined.ends_with(|last: char| last.is_ascii_digit());
+        joined.push_str(if is_number { "\u{a0}%" } else { " %" });
+        joined.push_str(part);
+    }
+    joined
+}
+
 /// A verdict without line breaks within its interval and between a number and its sign.
 pub(super) fn unbroken(verdict: &str) -> Markup {
     let (before, rest) =
         verdict.split_once('[').map_or((verdict, None), |(before, rest)| (before, Some(rest)));
     let (inside, after) = rest.and_then(|rest| rest.split_once(']')).unwrap_or(("", ""));
     html! {
-        (before.replace(" %", "\u{a0}%"))
+        (joined_percent(before))
         @if !inside.is_empty() { span.interval { "[" (inside) "]" } (after) }
     }
 }

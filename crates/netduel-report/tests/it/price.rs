@@ -45,8 +45,8 @@ fn price_of_own_hosts_is_in_every_format_that_shows_prices() {
     for (format, shown) in [
         ("text", text(&run)),
         ("markdown", markdown::page(&page)),
-        ("html", html::page(&page)),
-        ("paper", html::printed(&page, Paper::A4)),
+        ("html", html::page(&page).replace('\u{a0}', " ")),
+        ("paper", html::printed(&page, Paper::A4).replace('\u{a0}', " ")),
     ] {
         for part in [
             "a 0.40 EUR, b 0.60 EUR; 1.00 EUR for 2 hosts (stated in the plan)",
