@@ -1,4 +1,4 @@
-//! The test binaries of the whole workspace: builds them, and runs as many at a time as the machine has cores.
+//! The test binaries of the whole workspace: builds them, and runs several at a time.
 //!
 //! `cargo test` runs one binary after the other. Most tests of the largest binary wait for the end of a trial, so that a machine of two
 //! cores was idle for half of the time.
@@ -50,6 +50,11 @@ const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
 /// Most tests of the largest binaries wait for the end of a trial.
 const THREADS_PER_CORE: usize = 2;
+
+/// Binaries that run at a time: one for each core, and the largest one, whose tests mostly wait.
+pub fn at_once() -> usize {
+    step::cores() + 1
+}
 
 /// A test binary of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -169,14 +169,14 @@ enum Job {
     Documentation,
 }
 
-/// Builds and runs all tests of the workspace, one binary per core at a time.
+/// Builds and runs all tests of the workspace, several binaries at a time.
 fn everything(
     for_tests: &[String],
     prepared: &(impl Fn(Command) -> Command + Sync),
     display: Display,
 ) -> Result<Vec<Finished>> {
     let binaries = binaries::build()?;
-    let at_once = step::cores();
+    let at_once = binaries::at_once();
     println!("{} test binaries, {at_once} at a time", binaries.len());
     // The harness joins filters with "or": a part of the tests that the caller selects cannot be named.
     let is_split = for_tests.is_empty();
