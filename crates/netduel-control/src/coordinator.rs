@@ -9,6 +9,7 @@ mod describe;
 mod error;
 mod failover;
 mod host;
+mod host_comparison;
 mod pause;
 mod probe;
 mod provider;

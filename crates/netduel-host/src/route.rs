@@ -14,9 +14,10 @@ pub(crate) const ROUTES_MAX: usize = 256;
 
 /// Bytes of `struct rtmsg`.
 const HEAD_LEN: usize = 12;
-/// Offsets of the family, the prefix length of the destination, the table, the type and the flags.
+/// Offsets of the family, the prefix length of the destination, the type of service, the table, the type and the flags.
 const FAMILY: usize = 0;
 const PREFIX: usize = 1;
+const TYPE_OF_SERVICE: usize = 3;
 const TABLE: usize = 4;
 const TYPE: usize = 7;
 const FLAGS: usize = 8;
@@ -108,17 +109,25 @@ pub(crate) fn links_of_any_default(list: &[u8]) -> BTreeSet<u32> {
         .collect()
 }
 
-/// The unicast routes of the main table, without link-local destinations; none where there are more than [`ROUTES_MAX`] beside default
+/// The unicast routes of the main table, without link-local destinations; `None` where there are more than [`ROUTES_MAX`] beside default
 /// routes, because a part of them would name wrong links.
-pub(crate) fn routes_of_main_table(list: &[u8]) -> Vec<ListedRoute> {
+pub(crate) fn routes_of_main_table(list: &[u8]) -> Option<Vec<ListedRoute>> {
     if messages(list).filter(is_limited).count() > ROUTES_MAX {
-        return Vec::new();
+        return None;
     }
-    messages(list)
-        .filter(|message| is_of_main_table(message) && is_unicast(message) && !is_exception(message))
-        .filter_map(|message| listed(&message))
-        .filter(|route| !is_link_local(route.destination))
-        .collect()
+    let is_listed = |message: &Message<'_>| {
+        is_of_main_table(message)
+            && is_unicast(message)
+            && !is_exception(message)
+            && is_of_every_service(message)
+    };
+    let routes = messages(list).filter(is_listed).filter_map(|message| listed(&message));
+    Some(routes.filter(|route| !is_link_local(route.destination)).collect())
+}
+
+/// Whether a route is not one for packets of a type of service, which traffic of a test does not have.
+fn is_of_every_service(message: &Message<'_>) -> bool {
+    message.payload.get(TYPE_OF_SERVICE) == Some(&0)
 }
 
 fn listed(message: &Message<'_>) -> Option<ListedRoute> {
@@ -216,6 +225,7 @@ mod tests {
         ]
         .concat();
         let found: Vec<String> = routes_of_main_table(&list)
+            .unwrap()
             .iter()
             .map(|one| {
                 let links: Vec<u32> = one.hops.iter().map(|hop| hop.link).collect();
@@ -229,9 +239,14 @@ mod tests {
         let many = route(head(2, 24, RT_TABLE_MAIN, RTN_UNICAST), &[(RTA_OIF, &two)]).repeat(ROUTES_MAX);
         let local = route(head(10, 64, RT_TABLE_MAIN, RTN_UNICAST), &[(RTA_DST, &link_local)]);
         let routes = [many.clone(), local.repeat(2)].concat();
-        assert_eq!(routes_of_main_table(&routes).len(), ROUTES_MAX, "link-local routes do not count");
+        let listed = routes_of_main_table(&routes).unwrap();
+        assert_eq!(listed.len(), ROUTES_MAX, "link-local routes do not count");
         let one_more = route(head(2, 24, RT_TABLE_MAIN, RTN_UNICAST), &[(RTA_OIF, &two)]);
-        assert_eq!(routes_of_main_table(&[many, one_more].concat()), []);
+        assert_eq!(routes_of_main_table(&[many, one_more].concat()), None);
+        assert_eq!(routes_of_main_table(&[]), Some(Vec::new()), "no route is no failure");
+        let of_a_service =
+            route([2, 24, 0, 16, RT_TABLE_MAIN, 3, 0, RTN_UNICAST, 0, 0, 0, 0], &[(RTA_OIF, &two)]);
+        assert_eq!(routes_of_main_table(&of_a_service), Some(Vec::new()));
     }
 
     #[test]
@@ -256,7 +271,7 @@ mod tests {
                 .bytes(RTA_OIF, &3_u32.to_ne_bytes())
                 .finish(0)
         };
-        let found = routes_of_main_table(&[one(0), one(FLAG_CLONED)].concat());
+        let found = routes_of_main_table(&[one(0), one(FLAG_CLONED)].concat()).unwrap();
         let [route] = &found[..] else { panic!("{found:?}") };
         let address = |text: &str| Some(text.parse::<IpAddr>().unwrap());
         assert_eq!((route.source, route.mtu), (address("10.77.1.4"), Some(1400)));
@@ -273,7 +288,7 @@ mod tests {
             .bytes(RTA_DST, &destination)
             .bytes(SEVERAL, &[first, second].concat())
             .finish(0);
-        let found = routes_of_main_table(&several);
+        let found = routes_of_main_table(&several).unwrap();
         let expected = [Hop { link: 7, gateway: address("fd77::1") }, Hop { link: 8, gateway: None }];
         assert_eq!(found.first().map(|route| &route.hops[..]), Some(&expected[..]));
         for cut in 0..several.len() {

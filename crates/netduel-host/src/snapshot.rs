@@ -16,7 +16,7 @@ use crate::machine::{cpu_model, memory, nodes, processor};
 use crate::netlink::RouteSocket;
 use crate::processor::core_count;
 use crate::queueing::disciplines;
-use crate::route::{links_of_any_default, links_of_default, routes_of_main_table};
+use crate::route::{Hop, ListedRoute, links_of_any_default, links_of_default, routes_of_main_table};
 use crate::source::{DeviceSource, LinkSource, Sources};
 use crate::{filter, interrupts, metadata, pci, platform, xdp};
 
@@ -66,6 +66,9 @@ const SYSCTLS: &[&str] = &[
     "net.netfilter.nf_conntrack_max",
 ];
 
+/// Kinds of links of which two are the ends of one wire.
+const PAIR_KINDS: [&str; 2] = ["veth", "netkit"];
+
 /// The facts of this host and of the calling thread's network namespace. Takes some milliseconds, and up to 700 ms on a
 /// cloud whose metadata service does not answer.
 ///
@@ -110,6 +113,7 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
     let mut functions = pci::functions(root);
     let mut interfaces = interfaces(sources, &links)?;
     let (default_routes, routes) = routes(sources, &links);
+    let routes_listed = Some(routes.is_some());
     for function in &mut functions {
         let is_of_it =
             |interface: &&mut Interface| interface.device.bus_address.as_ref() == Some(&function.slot);
@@ -140,7 +144,8 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
         firewall: filter::filter(root, sources.filter.as_mut()),
         irqbalance: filter::irqbalance(root),
         default_routes,
-        routes,
+        routes: routes.unwrap_or_default(),
+        routes_listed,
         ..HostSnapshot::default()
     })
 }
@@ -233,17 +238,16 @@ fn listed_links(sources: &mut Sources) -> Result<Vec<Link>, HostError> {
     Ok(links(&list))
 }
 
-/// The links that default routes leave by, in the order of their indexes, and the routes of the main table. Empty when the kernel lists no
-/// routes.
-fn routes(sources: &mut Sources, links: &[Link]) -> (Vec<String>, Vec<Route>) {
+/// The links that default routes leave by, in the order of their indexes, and the routes of the main table; `None` where the kernel does not
+/// list them, or there are too many.
+fn routes(sources: &mut Sources, links: &[Link]) -> (Vec<String>, Option<Vec<Route>>) {
     let mut list = Vec::new();
     if sources.links.routes(&mut list).is_err() {
-        return (Vec::new(), Vec::new());
+        return (Vec::new(), None);
     }
     let name = |index: &u32| Some(links.iter().find(|link| link.index == *index)?.name.clone());
-    let mut routes = Vec::new();
-    for route in routes_of_main_table(&list) {
-        routes.extend(route.hops.iter().filter_map(|hop| {
+    let hops_of = |route: &ListedRoute| -> Vec<Route> {
+        let of = |hop: &Hop| {
             Some(Route {
                 destination: route.destination,
                 prefix_length: route.prefix_length,
@@ -253,8 +257,10 @@ fn routes(sources: &mut Sources, links: &[Link]) -> (Vec<String>, Vec<Route>) {
                 source: route.source,
                 mtu: route.mtu,
             })
-        }));
-    }
+        };
+        route.hops.iter().filter_map(of).collect()
+    };
+    let routes = routes_of_main_table(&list).map(|listed| listed.iter().flat_map(hops_of).collect());
     (links_of_default(&list).iter().filter_map(name).collect(), routes)
 }
 
@@ -290,6 +296,9 @@ fn interface(
     devices: &mut dyn DeviceSource,
 ) -> Interface {
     let above = link.master.and_then(|index| all.iter().find(|link| link.index == index));
+    // That of a veth is its peer, which is not below it.
+    let lower = link.lower.filter(|_| link.kind.as_deref().is_none_or(|kind| !PAIR_KINDS.contains(&kind)));
+    let below = lower.and_then(|index| all.iter().find(|link| link.index == index));
     let driver = devices.driver(&link.name).ok();
     let own = || networks.iter().filter(|(index, ..)| *index == link.index);
     // They are absent when the device has no features or speed, or is removed while it is read.
@@ -305,6 +314,7 @@ fn interface(
         carrier: link.carrier,
         speed_mbps: devices.speed(&link.name).ok().flatten(),
         master: above.map(|above| above.name.clone()),
+        lower: below.map(|below| below.name.clone()),
         addresses: own().map(|(_, address, _)| *address).collect(),
         prefix_lengths: own().map(|(.., length)| *length).collect(),
         tx_queues: link.tx_queues,

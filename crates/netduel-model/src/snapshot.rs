@@ -86,6 +86,10 @@ pub struct HostSnapshot {
     /// Unicast routes of the main table, without link-local destinations. Empty in runs of earlier versions, and where there are more than 256.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
+    /// Whether `routes` has all of them; false where the kernel did not list them or there are too many. Absent in runs of earlier versions, whose
+    /// routes lack next hop, source address and MTU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routes_listed: Option<bool>,
 }
 
 /// A route to one interface. A route with several next hops is one of these for each.
@@ -147,6 +151,9 @@ pub struct Interface {
     pub speed_mbps: Option<u32>,
     /// Interface above.
     pub master: Option<String>,
+    /// Interface below: that of a VLAN, macvlan or tunnel; absent when it is in another network namespace, and in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower: Option<String>,
     /// Addresses.
     pub addresses: Vec<IpAddr>,
     /// Prefix lengths of the addresses, in their order; empty in runs of earlier versions.
@@ -195,10 +202,16 @@ impl HostSnapshot {
     /// The routes that the kernel uses for an address: those with the longest prefix, of these those with the lowest metric. Empty without a
     /// route.
     pub fn routes_to(&self, address: IpAddr) -> Vec<&Route> {
+        self.routes_to_by(address, |_| true)
+    }
+    /// The same among the routes by certain interfaces, for example for a socket that is bound to one of them.
+    pub fn routes_to_by(&self, address: IpAddr, is_by: impl Fn(&str) -> bool) -> Vec<&Route> {
         let rank = |route: &Route| (route.prefix_length, Reverse(route.metric));
-        let contains = |route: &&Route| is_in_network(route.destination, route.prefix_length, address);
-        let best = self.routes.iter().filter(contains).map(rank).max();
-        self.routes.iter().filter(contains).filter(|route| Some(rank(route)) == best).collect()
+        let is_considered = |route: &&Route| {
+            is_in_network(route.destination, route.prefix_length, address) && is_by(&route.interface)
+        };
+        let best = self.routes.iter().filter(is_considered).map(rank).max();
+        self.routes.iter().filter(is_considered).filter(|route| Some(rank(route)) == best).collect()
     }
     /// Whether two agents run on one machine, so that CPU time must not be counted twice.
     pub fn same_machine(&self, other: &Self) -> bool {
@@ -257,5 +270,8 @@ mod tests {
             let names: Vec<&str> = found.iter().map(|route| route.interface.as_str()).collect();
             assert_eq!(names, expected, "{address}");
         }
+        let address = "10.77.1.9".parse().unwrap();
+        let found = host.routes_to_by(address, |interface| interface == "eth0");
+        assert_eq!(found, [&host.routes[1]], "a longer prefix by another interface does not count");
     }
 }

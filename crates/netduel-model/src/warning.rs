@@ -385,6 +385,16 @@ pub enum Warning {
         /// Its trials.
         trials: u32,
     },
+    /// A host differed from the start of the run after a block: for a while and without a cause in the plan, or where it is not known to concern
+    /// the path. The block counts.
+    HostDiffered {
+        /// The host.
+        host: HostName,
+        /// The block, from 0; of a difference that lasts, the first.
+        block: u32,
+        /// The differences, with both values.
+        detail: String,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -547,6 +557,11 @@ impl Warning {
                 block.saturating_add(1),
                 plural(*trials, "trial"),
                 if *trials == 1 { "is" } else { "are" }
+            ),
+            Self::HostDiffered { host, block, detail } => format!(
+                "host differed: after block {} host {host} was not as at the start of the run: {detail}; the difference did not last, or may not \
+                 concern the path, so the block counts: look at its trials, and repeat the run when they stand out",
+                block.saturating_add(1)
             ),
             Self::StealTime { host, share_max, trials } => format!(
                 "steal time: the hypervisor withheld up to {} of the CPU time of host {host}, more than {} % in {}; use a dedicated or \

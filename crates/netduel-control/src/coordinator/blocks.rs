@@ -1,33 +1,18 @@
 //! The blocks of a run: which of them a resumed run repeats, and whether the hosts had the settings of its start at the end of each. It runs no
 //! trial itself. The rules are in docs/design/0006-control.md.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use netduel_model::attempts;
 use netduel_model::event::Event;
-use netduel_model::failover::RETURN_DEADLINE_NS;
-use netduel_model::ids::HostName;
-use netduel_model::plan::TreatmentAction;
 use netduel_model::run::RunEnd;
-use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, Validity};
-use netduel_model::units::Nanos;
-use netduel_model::workload::Role;
+use netduel_model::warning::Warning;
 
-use super::conditions;
 use super::conductor::{Conductor, traffic_ns};
 use super::error::{RunError, TrialError};
 use super::pause;
 use super::surroundings::StoreProblem;
-use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent};
 use crate::schedule;
-
-/// Time between two looks at a host that differs: the command that brings an interface back may not wait for it, and its settings follow.
-const LOOK_INTERVAL: Nanos = Nanos(1_000_000_000);
-/// Looks until a difference counts where an interface of the path moved: a NIC negotiates its link for seconds, and then follow LACP, the
-/// rules of udev and the routes of a DHCP client.
-const LOOKS: u64 = RETURN_DEADLINE_NS / LOOK_INTERVAL.0;
-/// Looks until a difference counts elsewhere: a command can return before its effect, but without a movement nothing else sets a value back.
-const LOOKS_WITHOUT_MOVEMENT: u64 = 3;
 
 /// The blocks that were begun before a run was resumed, each with the number of its next attempt; `None` for a complete one.
 #[derive(Debug)]
@@ -37,6 +22,12 @@ impl BegunBlocks {
     /// Number of complete blocks.
     pub(super) fn complete(&self) -> u32 {
         self.0.values().filter(|next| next.is_none()).count() as u32
+    }
+
+    /// The first block that is not complete.
+    pub(super) fn first_open(&self) -> u32 {
+        let is_open = |block: &u32| self.0.get(block) != Some(&None);
+        (0..u32::MAX).find(is_open).unwrap_or(u32::MAX)
     }
 
     /// Whether this block, or a later one, was begun: all records of a block can be damaged.
@@ -121,9 +112,10 @@ impl Conductor<'_> {
         design.budget.is_some_and(|budget| used_ns >= budget.0).then_some(RunEnd::BudgetReached)
     }
 
-    /// Finishes a block: stores its last trial, which was held back, when every host has the settings of the start of the run. Otherwise
-    /// stores it as the failed trial of the next attempt, so that no trial of the block counts and a resumed run repeats the block.
-    /// `outcome`: that of the trial. The inner error ends the run.
+    /// Finishes a block: stores its last trial, which was held back, when every host has the settings of the start of the run, and a warning for
+    /// each host that differed for a while, or where that is not known to concern the path. Otherwise stores the trial as the failed one of the
+    /// next attempt, so that no trial of the block counts and a resumed run repeats the block. `outcome`: that of the trial. The inner error ends
+    /// the run.
     pub(super) fn finish_block(
         &mut self,
         trial: Trial,
@@ -134,9 +126,13 @@ impl Conductor<'_> {
             return Ok(outcome);
         }
         let moving = self.moving_hosts(&trial);
+        let block = trial.slot.block;
         let error = match self.compare_with_start(&moving) {
-            Ok(()) => {
+            Ok(doubts) => {
                 self.keep(trial)?;
+                for (host, detail) in doubts {
+                    self.warned(Warning::HostDiffered { host, block, detail });
+                }
                 return Ok(outcome);
             }
             // An interrupted block is repeated.
@@ -148,100 +144,5 @@ impl Conductor<'_> {
         let superseding = Trial { validity, ..self.blank(trial.slot, attempt) };
         self.keep(superseding)?;
         Ok(outcome.and(Err(error)))
-    }
-
-    /// Compares the hosts with their descriptions at the start of this process. An agent that is lost meanwhile is restarted. A quick test is
-    /// one trial; its reader sees when it ran. `moving`: as of [`Self::moving_hosts`].
-    fn compare_with_start(&mut self, moving: &BTreeSet<HostName>) -> Result<(), TrialError> {
-        if !self.policy.locks_hosts() {
-            return Ok(());
-        }
-        loop {
-            match self.compare_hosts(moving) {
-                Err(error @ TrialError::Lost { .. }) => self.restart_lost_agents(error)?,
-                other => return other,
-            }
-        }
-    }
-
-    /// The hosts on which a link of the path changed in the block of this trial: while traffic ran, or by a treatment that takes an interface away.
-    fn moving_hosts(&self, last: &Trial) -> BTreeSet<HostName> {
-        let plan = self.hosts.plan;
-        let block = last.slot.block;
-        let mut moving = BTreeSet::new();
-        for trial in self.trials.iter().filter(|trial| trial.slot.block == block).chain([last]) {
-            let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
-            let arm = plan.arm_in(arm, block);
-            for role in [Role::Client, Role::Server] {
-                let has_event = trial
-                    .end(role)
-                    .is_some_and(|end| !end.observation.link_events_on_path(arm.expected(role)).is_empty());
-                let takes_away = |action: &TreatmentAction| {
-                    matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
-                };
-                if has_event || arm.agent_treatments(role).iter().any(takes_away) {
-                    moving.insert(arm.pair.host(role).clone());
-                }
-            }
-        }
-        moving
-    }
-
-    /// Compares every host, except those without an agent, because the run ends with its loss, and those on a machine with a change of the run
-    /// that could not be undone, because their arms are dropped.
-    fn compare_hosts(&mut self, moving: &BTreeSet<HostName>) -> Result<(), TrialError> {
-        let then = self.snapshots.clone();
-        for host in then.keys() {
-            if self.hosts.is_running(host) && self.unrestored_beside(host).is_none() {
-                self.compare_host(host, &then, moving.contains(host))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Compares the hosts of a resumed run with those at its start: trials under other settings are not its trials.
-    pub(super) fn compare(
-        &mut self,
-        then: &BTreeMap<HostName, HostSnapshot>,
-        now: &BTreeMap<HostName, HostSnapshot>,
-    ) -> Result<(), TrialError> {
-        let plan = self.hosts.plan;
-        for (host, now) in now {
-            if !conditions::differences(plan, host, then, now).all.is_empty() {
-                // A guard may have been restoring the host when it was described. The lock waits for it.
-                self.compare_host(host, then, false)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Describes a host again and compares it with its earlier description among all of those. A difference counts when the last look shows it.
-    fn compare_host(
-        &mut self,
-        host: &HostName,
-        then: &BTreeMap<HostName, HostSnapshot>,
-        has_moved: bool,
-    ) -> Result<(), TrialError> {
-        let plan = self.hosts.plan;
-        let request = ToAgent::Describe { without_metadata: true };
-        let mut looks = if has_moved { LOOKS } else { LOOKS_WITHOUT_MOVEMENT };
-        let mut look = 1;
-        loop {
-            let answer = self.hosts.ask_despite_other_losses(host, &request, DESCRIBE_TIMEOUT_NS)?;
-            let now = self.hosts.described(host, answer)?;
-            let differences = conditions::differences(plan, host, then, &now);
-            if differences.all.is_empty() {
-                return Ok(());
-            }
-            if differences.has_movement {
-                looks = LOOKS;
-            }
-            if look >= looks {
-                let (host, changes) = (host.clone(), differences.all.join(", "));
-                return Err(RunError::HostChanged { host, changes }.into());
-            }
-            look += 1;
-            self.hosts.clock.wait(LOOK_INTERVAL);
-        }
     }
 }

@@ -9,6 +9,7 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
 
+use super::conditions::Translated;
 use super::conversation::Hosts;
 use super::error::{PlanFault, RunError, TrialError};
 use super::surroundings::{Lab, Policy, Provider, Store, Surroundings, Tokens};
@@ -40,6 +41,10 @@ pub(super) struct Conductor<'a> {
     /// Dropped arms, each with the reason.
     pub(super) dropped: BTreeMap<ArmName, String>,
     pub(super) trials: Vec<Trial>,
+    /// Pairs of client and server with a NAT between them.
+    pub(super) translated: Translated,
+    /// Differences of hosts that are not known to concern the path and were stated.
+    pub(super) doubted: BTreeSet<(HostName, String)>,
     run: Option<RunId>,
     /// Budget that a resumed run used before it was resumed, nanoseconds.
     pub(super) used_before_ns: u64,
@@ -71,6 +76,8 @@ impl<'a> Conductor<'a> {
             failures: BTreeMap::new(),
             dropped: BTreeMap::new(),
             trials: Vec::new(),
+            translated: BTreeSet::new(),
+            doubted: BTreeSet::new(),
             run: None,
             used_before_ns: 0,
             paused_ns: 0,
@@ -90,10 +97,17 @@ impl<'a> Conductor<'a> {
     }
 
     pub(super) fn warned(&mut self, warning: Warning) {
+        self.note_translation(&warning);
         if self.run.is_some() {
             self.store.warning(&warning);
         }
         self.tell(Event::Warned { warning });
+    }
+
+    fn note_translation(&mut self, warning: &Warning) {
+        if let Warning::AddressTranslated { client, server, .. } = warning {
+            self.translated.insert((client.clone(), server.clone()));
+        }
     }
 
     /// Runs the plan and closes every agent.
@@ -133,14 +147,22 @@ impl<'a> Conductor<'a> {
         {
             return Self::end_of(error);
         }
+        for warning in &known.warnings {
+            self.note_translation(warning);
+        }
+        let mut doubts = Vec::new();
         if known.is_resumed {
-            if let Err(error) = self.compare(&known.hosts, &snapshots) {
-                return Self::end_of(error);
+            match self.compare(&known.hosts, &snapshots) {
+                Ok(found) => doubts = found,
+                Err(error) => return Self::end_of(error),
             }
         } else {
             self.warn_of_shared_machines(&snapshots);
         }
         let begun = self.begun_blocks(known.trials)?;
+        for (host, detail) in doubts {
+            self.warned(Warning::HostDiffered { host, block: begun.first_open(), detail });
+        }
         self.snapshots = snapshots;
         // A guard may have been restoring a host when it was described. The lock waits for it.
         if self.policy.locks_hosts()

@@ -2,10 +2,12 @@
 use netduel_control::coordinator::RunErrorKind;
 use netduel_control::schedule;
 use netduel_model::attempts;
+use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, HostName};
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::Trial;
+use netduel_model::warning::Warning;
 
 use crate::coordinator::{FOUR_TRIALS, once, reasons};
 use crate::surroundings::{Script, plan, run};
@@ -146,6 +148,19 @@ fn virtual_function_that_is_gone_after_a_block_ends_the_run_unless_it_comes_back
     assert!(script.stored.iter().all(Trial::is_valid), "{:?}", reasons(&script.stored));
 }
 
+/// The warnings of a run about hosts that differed for a while, each with its block.
+fn differed(script: &Script) -> Vec<(u32, &str)> {
+    let events = script.events.iter();
+    events
+        .filter_map(|event| match event {
+            Event::Warned { warning: Warning::HostDiffered { block, detail, .. } } => {
+                Some((*block, detail.as_str()))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
 #[test]
 fn setting_that_returns_while_the_host_is_compared_does_not_end_the_run() {
     let off = changed_in(1);
@@ -154,6 +169,7 @@ fn setting_that_returns_while_the_host_is_compared_does_not_end_the_run() {
     let mut script = Script::default().host("b", &[off.as_str(), on(2).as_str()]);
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert!(script.stored.iter().all(Trial::is_valid), "{:?}", reasons(&script.stored));
+    assert_eq!(differed(&script), [(1, "net.ipv4.tcp_sack is 0 instead of 1")]);
     let mut late = Script::default().host("b", &[off.as_str(), on(3).as_str()]);
     let text = run(&plan(FOUR_TRIALS), &mut late).unwrap_err().to_string();
     assert!(text.contains("net.ipv4.tcp_sack is 0 instead of 1"), "{text}");

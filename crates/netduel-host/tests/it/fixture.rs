@@ -206,6 +206,8 @@ pub struct Link {
     /// As `veth`; hardware has none.
     pub kind: Option<&'static str>,
     pub master: u32,
+    /// The link below a VLAN, or the other end of a veth.
+    pub lower: u32,
     pub mac: Option<[u8; 6]>,
     pub mtu: Option<u32>,
     pub qdisc: Option<&'static str>,
@@ -225,6 +227,9 @@ impl Link {
         let mut message = Request::new(RTM_NEWLINK, 0, &body).text(3, self.name);
         if self.master > 0 {
             message = message.u32(10, self.master);
+        }
+        if self.lower > 0 {
+            message = message.u32(5, self.lower);
         }
         if let Some(kind) = self.kind {
             message = message.nested(18, |info| info.text(1, kind));

@@ -17,6 +17,7 @@ pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod shape;
 pub mod spec;
+mod treatment_effects;
 mod treatment_ranges;
 mod treatment_words;
 pub mod tuning;

@@ -67,6 +67,7 @@ impl Warning {
             | Self::PlacementChanged { host, .. }
             | Self::BedDisagrees { host, .. }
             | Self::SettingsRestored { host, .. }
+            | Self::HostDiffered { host, .. }
             | Self::UndoFailed { host, .. } => Subject { hosts: vec![host], ..none() },
             Self::RecordsDamaged { .. } | Self::RecordIncomplete { .. } | Self::BlockIncomplete { .. } => {
                 none()

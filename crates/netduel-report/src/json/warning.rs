@@ -152,6 +152,8 @@ kinds! {
     RecordIncomplete,
     /// A block that the run began was not finished and is left out.
     BlockIncomplete,
+    /// A host differed from the start of the run for a while, or where it may not concern the path.
+    HostDiffered,
 }
 
 impl Warning {

@@ -1,97 +1,90 @@
 //! Whether traffic to the other ends of a host's arms still takes the routes of the start of the run. It reads descriptions only, which have the
 //! main table: policy rules are not followed.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use netduel_model::ids::HostName;
-use netduel_model::plan::{Arm, ResolvedPlan};
-use netduel_model::snapshot::{HostSnapshot, Interface, Route};
-use netduel_model::workload::{Family, Role, Workload};
+use netduel_model::plan::TreatmentAction;
+use netduel_model::snapshot::{HostSnapshot, Route};
+use netduel_model::workload::Role;
 
-use super::{known_to_be_used, same_device};
+use super::Translated;
+use super::comparison::{Comparison, Found};
+use super::used::{peers, with_those_above};
 
-/// The routes to other ends that differ, each as `route to 10.0.0.2 is by eth1 instead of by eth0 via 10.0.1.1`. `hosts`: the descriptions at the
-/// start. Metric and prefix length do not count: another route of the same next hop is the same path. Nothing where the provider's treatments
-/// add and remove virtual functions, whose path is verified when they do.
-pub(super) fn changed(
-    plan: &ResolvedPlan,
-    host: &HostName,
-    hosts: &BTreeMap<HostName, HostSnapshot>,
-    now: &HostSnapshot,
-) -> Vec<String> {
-    let mut changes = Vec::new();
-    let Some(then) = hosts.get(host) else { return changes };
-    // A host whose routes cannot be listed, or that has too many, describes none.
-    if plan.has_provider_treatments() || now.routes.is_empty() {
-        return changes;
+/// A next hop: the interface, as it is called now, and all of it in words.
+type Hop = (String, String);
+
+/// The routes to other ends that differ, each as `route to 10.0.0.2 is by eth1 instead of by eth0 via 10.0.1.1`. Metric and prefix length do not
+/// count: another route of the same next hop is the same path. Nothing where the provider's treatments add and remove virtual functions,
+/// whose path is verified when they do.
+pub(super) fn changed(comparison: &Comparison<'_>, translated: &Translated) -> Found {
+    let mut found = Found::default();
+    let (then, now) = (comparison.then, comparison.now);
+    // A host whose routes cannot be listed, or that has too many, describes none. An earlier version described less of them.
+    let are_listed = |host: &HostSnapshot| host.routes_listed == Some(true);
+    if comparison.plan.has_provider_treatments() || !are_listed(then) || !are_listed(now) {
+        return found;
     }
-    let used = known_to_be_used(plan, host, then);
-    let name_now = |name: &str| {
-        let old = then.interfaces.iter().find(|interface| interface.name == name);
-        let new = old.and_then(|old| same_device(old, then, now));
-        new.map_or(name, |new| new.name.as_str()).to_owned()
-    };
+    let treated = with_treated_mtu(comparison);
     let mut known = BTreeSet::new();
-    for peer in peer_addresses(plan, host, hosts) {
-        let routes = then.routes_to(peer);
-        // A route by another interface is not the one that traffic takes: a policy rule selects another table.
-        let is_of_path = |route: &&Route| used.is_empty() || used.contains(route.interface.as_str());
-        if !routes.iter().any(is_of_path) {
-            continue;
-        }
-        let was = words(&routes, then, name_now);
-        let is = words(&now.routes_to(peer), now, str::to_owned);
+    for (peer, expected) in ways(comparison, translated) {
+        let Some((routes, stack)) = routes_of_path(comparison, peer, expected.as_deref()) else { continue };
+        let was = hops(&routes, then, &treated, |name| comparison.name_now(name));
+        let stack: Option<BTreeSet<String>> =
+            stack.map(|stack| stack.iter().map(|name| comparison.name_now(name)).collect());
+        let is_by = |name: &str| stack.as_ref().is_none_or(|stack| stack.contains(name));
+        let is = hops(&now.routes_to_by(peer, is_by), now, &treated, str::to_owned);
         if was != is && known.insert((was.clone(), is.clone())) {
-            changes.push(format!("route to {peer} is {is} instead of {was}"));
+            // Of several IPv6 routers that advertise themselves the lifetime of one ends, and the kernel used one of them.
+            let is_possible = peer.is_ipv6() && is_rest(&is, &was);
+            let text = format!("route to {peer} is {} instead of {}", words(&is), words(&was));
+            found.extend(is_possible, vec![text]);
         }
     }
-    changes
+    found
 }
 
-/// The addresses of the other ends of a host's arms, in the families of their workloads, without those that traffic reaches without a described
-/// route: those of the host itself, and link-local ones.
-fn peer_addresses(
-    plan: &ResolvedPlan,
-    host: &HostName,
-    hosts: &BTreeMap<HostName, HostSnapshot>,
-) -> BTreeSet<IpAddr> {
-    let mut peers = BTreeSet::new();
-    for arm in plan.arms_of_all_blocks() {
-        if arm.pair.host(Role::Client) == host {
-            let families = arm.workloads.iter().map(|workload| workload.family);
-            peers.extend(families.filter_map(|family| plan.server_address(&arm, family)));
-        }
-        if arm.pair.host(Role::Server) == host {
-            peers.extend(addresses_of_client(plan, &arm, hosts));
+/// The routes of the start to another end; where the plan expects an interface, those by it or by what is above it, with these. `None` where
+/// none is by an interface of the path: then a policy rule selects another table.
+fn routes_of_path<'c>(
+    comparison: &Comparison<'c>,
+    peer: IpAddr,
+    expected: Option<&str>,
+) -> Option<(Vec<&'c Route>, Option<BTreeSet<String>>)> {
+    let then = comparison.then;
+    if let Some(expected) = expected {
+        let stack = with_those_above(expected, then);
+        let routes = then.routes_to_by(peer, |name| stack.contains(name));
+        if !routes.is_empty() {
+            return Some((routes, Some(stack)));
         }
     }
-    let own = hosts.get(host).into_iter().flat_map(|then| &then.interfaces);
-    for address in own.flat_map(|interface| &interface.addresses) {
-        peers.remove(address);
-    }
-    peers.retain(|address| !address.is_loopback() && !is_link_local(*address));
-    peers
+    let used = &comparison.used.all;
+    let routes = then.routes_to(peer);
+    let is_of_path = |route: &&Route| used.is_empty() || used.contains(&route.interface);
+    let is_known = routes.iter().any(is_of_path);
+    is_known.then_some((routes, None))
 }
 
-/// The addresses that a client of an arm may send from: those of the plan, which needs none, or those of the interfaces that the plan uses there.
-fn addresses_of_client(
-    plan: &ResolvedPlan,
-    arm: &Arm,
-    hosts: &BTreeMap<HostName, HostSnapshot>,
-) -> Vec<IpAddr> {
-    let client = arm.pair.host(Role::Client);
-    let mut addresses = plan.hosts.get(client).map(|host| host.addresses.clone()).unwrap_or_default();
-    if addresses.is_empty()
-        && let Some(then) = hosts.get(client)
-    {
-        let used = known_to_be_used(plan, client, then);
-        let is_used = |interface: &&Interface| used.contains(interface.name.as_str());
-        let of_used = then.interfaces.iter().filter(is_used).flat_map(|interface| &interface.addresses);
-        addresses = of_used.copied().collect();
+/// The addresses of the other ends of a host's arms, each with the interface that the plan expects. Without those that traffic reaches without
+/// a described route: those of the host itself, and link-local ones; and without clients behind a NAT, whose addresses the server does not see.
+fn ways(comparison: &Comparison<'_>, translated: &Translated) -> BTreeSet<(IpAddr, Option<String>)> {
+    let mut ways = BTreeSet::new();
+    for arm in comparison.plan.arms_of_all_blocks() {
+        let pair = (arm.pair.client.clone(), arm.pair.server.clone());
+        let is_hidden = |role: Role| role == Role::Server && translated.contains(&pair);
+        for role in [Role::Client, Role::Server] {
+            if arm.pair.host(role) == comparison.host && !is_hidden(role) {
+                let expected = arm.expected(role).map(str::to_owned);
+                let peers = peers(comparison.plan, &arm, role, comparison.hosts);
+                ways.extend(peers.into_iter().map(|peer| (peer, expected.clone())));
+            }
+        }
     }
-    let is_ipv4 = |workload: &Workload| workload.family == Family::Ipv4;
-    addresses.retain(|address| arm.workloads.iter().any(|workload| is_ipv4(workload) == address.is_ipv4()));
-    addresses
+    let own: BTreeSet<IpAddr> =
+        comparison.then.interfaces.iter().flat_map(|interface| &interface.addresses).copied().collect();
+    ways.retain(|(peer, _)| !own.contains(peer) && !peer.is_loopback() && !is_link_local(*peer));
+    ways
 }
 
 fn is_link_local(address: IpAddr) -> bool {
@@ -101,24 +94,61 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// The next hops of routes of a host, in a fixed order. `name`: what an interface is called now.
-fn words(routes: &[&Route], host: &HostSnapshot, name: impl Fn(&str) -> String) -> String {
+/// The interfaces whose MTU an arm changes on the host, and those above them, by both names: the kernel rewrites the MTU of routes when that of
+/// an interface changes.
+fn with_treated_mtu(comparison: &Comparison<'_>) -> BTreeSet<String> {
+    let mut treated = BTreeSet::new();
+    for arm in comparison.plan.arms_of_all_blocks() {
+        for role in [Role::Client, Role::Server] {
+            if arm.pair.host(role) != comparison.host {
+                continue;
+            }
+            for action in arm.agent_treatments(role) {
+                if let TreatmentAction::Mtu { interface, .. } = action {
+                    treated.extend(with_those_above(&interface, comparison.then));
+                }
+            }
+        }
+    }
+    let now: Vec<String> = treated.iter().map(|name| comparison.name_now(name)).collect();
+    treated.extend(now);
+    treated
+}
+
+/// The next hops of routes of a host. `treated`: interfaces whose routes have the MTU of a treatment. `name`: what an interface is called now.
+fn hops(
+    routes: &[&Route],
+    host: &HostSnapshot,
+    treated: &BTreeSet<String>,
+    name: impl Fn(&str) -> String,
+) -> BTreeSet<Hop> {
     let of = |route: &&Route| {
         // The kernel itself writes the MTU of an interface into its IPv6 routes when that changes and is restored.
         let interface = host.interfaces.iter().find(|interface| interface.name == route.interface);
         let mtu_of_interface = interface.and_then(|interface| interface.mtu);
-        let mtu = route.mtu.filter(|mtu| Some(*mtu) != mtu_of_interface);
+        let is_of_route = |mtu: &u32| Some(*mtu) != mtu_of_interface && !treated.contains(&route.interface);
+        let by = name(&route.interface);
         let parts = [
-            Some(format!("by {}", name(&route.interface))),
+            Some(format!("by {by}")),
             route.gateway.map(|gateway| format!("via {gateway}")),
             route.source.map(|source| format!("from {source}")),
-            mtu.map(|mtu| format!("with MTU {mtu}")),
+            route.mtu.filter(is_of_route).map(|mtu| format!("with MTU {mtu}")),
         ];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        (by, parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
     };
-    let hops: BTreeSet<String> = routes.iter().map(of).collect();
+    routes.iter().map(of).collect()
+}
+
+/// Whether next hops are a part of others, by the same interfaces.
+fn is_rest(is: &BTreeSet<Hop>, was: &BTreeSet<Hop>) -> bool {
+    let interfaces =
+        |hops: &BTreeSet<Hop>| hops.iter().map(|(by, _)| by.clone()).collect::<BTreeSet<String>>();
+    is.is_subset(was) && interfaces(is) == interfaces(was)
+}
+
+fn words(hops: &BTreeSet<Hop>) -> String {
     if hops.is_empty() {
         return "none".to_owned();
     }
-    hops.into_iter().collect::<Vec<_>>().join(" and ")
+    hops.iter().map(|(_, words)| words.as_str()).collect::<Vec<_>>().join(" and ")
 }

@@ -118,6 +118,7 @@ fn azure_vf_with_traffic_is_paired_and_has_its_counters() {
         (None, Some("Hyper-V 10.0.20348.1-1-0"))
     );
     assert_eq!(seen.default_routes, ["eth0"]);
+    assert_eq!(seen.routes_listed, Some(true));
 }
 
 #[test]

@@ -65,6 +65,8 @@ pub(super) fn of_host(
         irqbalance,
         default_routes,
         routes,
+        // Those that are not known are listed as none.
+        routes_listed: _,
         // They are listed on their own.
         interfaces: _,
         sysctls: _,
@@ -239,6 +241,8 @@ pub(super) fn of_interface(interface: &Interface) -> Vec<(&'static str, Option<S
         // It is the subject of the facts, and each offload is one.
         name: _,
         features_on: _,
+        // Snapshots of earlier versions lack it.
+        lower: _,
         // The speed of the line reads it.
         speed_mbps: _,
         // Each start of a machine or a lab has others, and packets are counted on.
