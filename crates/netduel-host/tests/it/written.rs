@@ -248,6 +248,17 @@ fn before_linux_5_14_containers_change_nothing_of_what_a_host_is_and_a_nic_still
 }
 
 #[test]
+fn interface_below_a_vlan_is_named_and_the_other_end_of_a_veth_is_not_below_it() {
+    let host = Host::new();
+    let above = |index, name, kind| Link { index, name, kind: Some(kind), lower: 2, ..Link::default() };
+    let nic = Link { index: 2, name: "eth0", ..Link::default() };
+    host.set_links(&[nic, above(3, "eth0.100", "vlan"), above(4, "veth1", "veth")]);
+    let seen = snapshot_of(&mut host.sources()).unwrap();
+    let lower: Vec<Option<&str>> = seen.interfaces.iter().map(|one| one.lower.as_deref()).collect();
+    assert_eq!(lower, [None, Some("eth0"), None]);
+}
+
+#[test]
 fn rss_table_with_an_impossible_queue_is_omitted() {
     let host = Host::new();
     host.set_links(&[Link { index: 2, name: "eth0", ..Link::default() }]);
