@@ -9,6 +9,7 @@ use netduel_sys::clock::monotonic_ns;
 
 use super::obstacle::Obstacle;
 use super::options;
+use super::refusal::{self, Named};
 use super::stop::Stop;
 
 /// Timeout of ssh, nanoseconds: a configuration may run commands (`Match exec`) and look up names.
@@ -22,18 +23,23 @@ const END_PATIENCE: Duration = Duration::from_secs(3);
 /// Unread pieces of output.
 const ARRIVALS_MAX: usize = 8;
 
-/// A key and its value on each line, with the defaults of ssh. Empty when ssh refuses the configuration: the connection then fails with its
-/// message.
+/// What `ssh -G` printed.
 #[derive(Debug, Default)]
-pub struct Configuration(String);
+pub struct Configuration {
+    /// A key and its value on each line, with the defaults of ssh. Empty when ssh refuses the configuration.
+    lines: String,
+    /// The message with which ssh refused it; empty otherwise.
+    refusal: String,
+}
 
 impl Configuration {
-    /// Asks ssh. `name` is the host of the plan, for errors.
-    pub fn of(name: &HostName, ssh: &SshHost, stop: &Stop) -> Result<Self, Obstacle> {
+    /// Asks ssh. `name` is the host of the plan, for errors; `further` are options beside those of every host.
+    pub fn of(name: &HostName, ssh: &SshHost, further: &[String], stop: &Stop) -> Result<Self, Obstacle> {
         let argv: Vec<String> = ["ssh", "-G"]
             .map(str::to_owned)
             .into_iter()
             .chain(options::of_host(ssh))
+            .chain(further.iter().cloned())
             .chain(options::destination(ssh))
             .collect();
         let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
@@ -61,16 +67,64 @@ impl Configuration {
             return Err(Obstacle::Silent { ssh: Box::new(ssh.clone()), seconds, last_words });
         }
         let is_accepted = ended.status.is_some_and(|status| status.success());
-        Ok(if is_accepted { Self(String::from_utf8_lossy(&bytes).into_owned()) } else { Self::default() })
+        let lines = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(if is_accepted {
+            Self { lines, refusal: String::new() }
+        } else {
+            Self { lines: String::new(), refusal: ended.last_words.trim().to_owned() }
+        })
     }
 
     fn value(&self, key: &str) -> Option<&str> {
-        self.0.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+        self.lines.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+    }
+
+    /// The message with which ssh refused the configuration; empty when it did not.
+    pub fn refusal(&self) -> &str {
+        &self.refusal
     }
 
     /// Whether ssh would ask the user about an unknown host key, if it could.
     pub fn asks_for_host_key(&self) -> bool {
         self.value("stricthostkeychecking") == Some("ask")
+    }
+
+    /// Whether ssh canonicalizes the name of a host without a proxy, and only then.
+    pub fn canonicalizes_without_proxy(&self) -> bool {
+        self.value("canonicalizehostname") == Some("true")
+    }
+
+    /// Whether another configuration is the same, apart from how the host is reached.
+    pub fn is_same_host(&self, other: &Self) -> bool {
+        let is_of_host = |line: &&str| {
+            !["proxy", "controlpath ", "canonicalizehostname "].iter().any(|start| line.starts_with(start))
+        };
+        self.lines.lines().filter(is_of_host).eq(other.lines.lines().filter(is_of_host))
+    }
+
+    /// Whether the user has set no timeout of a connection.
+    pub fn has_no_connect_timeout(&self) -> bool {
+        self.value("connecttimeout") == Some("none")
+    }
+
+    /// The socket of the user's shared connection, with its tokens replaced; absent where an option cannot state it as it is.
+    pub fn control_path(&self) -> Option<&str> {
+        let path = self.value("controlpath").filter(|path| !path.eq_ignore_ascii_case("none"))?;
+        (!path.contains(['"', '\\', '$'])).then_some(path)
+    }
+
+    /// The host as ssh names it in its messages.
+    pub fn named(&self, ssh: &SshHost) -> Named {
+        let hostname = self.hostname(ssh).to_owned();
+        let port = self.value("port").and_then(|port| port.parse().ok()).or(ssh.port);
+        let key = self.value("hostkeyalias").map_or_else(|| refusal::key_name(&hostname, port), str::to_owned);
+        let login = format!("{}@{hostname}", self.value("user").unwrap_or_default());
+        let never_asks = self.value("stricthostkeychecking") == Some("true");
+        Named { ssh: ssh.clone(), login, key, hostname, port, never_asks }
+    }
+
+    fn hostname<'a>(&'a self, ssh: &'a SshHost) -> &'a str {
+        self.value("hostname").unwrap_or_else(|| options::bare_host(ssh))
     }
 
     /// The jump hosts of a host (`ProxyJump`) in the order in which they are connected. `ssh` is the host.
@@ -107,8 +161,11 @@ impl Configuration {
         while let Some(letter) = letters.next() {
             let token = if letter == '%' { letters.next() } else { None };
             match (letter, token) {
-                ('%', Some('h')) => expanded.push_str(self.value("hostname").unwrap_or(&ssh.host)),
-                ('%', Some('n')) => expanded.push_str(self.value("host").unwrap_or(&ssh.host)),
+                ('%', Some('h')) => expanded.push_str(self.hostname(ssh)),
+                ('%', Some('n')) => {
+                    // Earlier versions of ssh do not print it.
+                    expanded.push_str(self.value("host").unwrap_or_else(|| options::bare_host(ssh)));
+                }
                 ('%', Some('p')) => expanded.push_str(self.value("port").unwrap_or("22")),
                 ('%', Some('r')) => expanded.push_str(self.value("user").unwrap_or_default()),
                 (letter, None) | (_, Some(letter)) => expanded.push(letter),
@@ -122,7 +179,12 @@ impl Configuration {
 impl Configuration {
     /// Of what ssh would print.
     pub fn of_text(text: &str) -> Self {
-        Self(text.to_owned())
+        Self { lines: text.to_owned(), refusal: String::new() }
+    }
+
+    /// Of a host whose configuration ssh refuses.
+    pub fn of_refusal(text: &str) -> Self {
+        Self { lines: String::new(), refusal: text.to_owned() }
     }
 }
 
@@ -151,6 +213,35 @@ mod tests {
             assert_eq!(words(list), expected, "{list}");
         }
         assert!(Configuration::default().jump_hosts(&SshHost::of("t")).is_empty());
+    }
+
+    #[test]
+    fn user_before_a_host_is_no_part_of_its_name() {
+        // What versions of ssh print that print neither the host nor a host name.
+        let found = Configuration::of_text("proxyjump jump-%n,jump-%h\n");
+        let jumps = found.jump_hosts(&SshHost::of("me@vm1"));
+        assert_eq!(jumps.iter().map(|jump| jump.host.as_str()).collect::<Vec<_>>(), ["jump-vm1"; 2]);
+    }
+
+    #[test]
+    fn host_is_named_as_in_the_messages_of_ssh() {
+        let named = |lines: &str| Configuration::of_text(lines).named(&SshHost::of("vm1"));
+        let plain = named("user me\nhostname 10.0.0.4\nport 22\nstricthostkeychecking true\n");
+        assert_eq!((plain.login.as_str(), plain.key.as_str()), ("me@10.0.0.4", "10.0.0.4"));
+        assert!(plain.never_asks);
+        let other = named("user me\nhostname fd00::1\nport 2222\nstricthostkeychecking ask\n");
+        assert_eq!((other.key.as_str(), other.never_asks), ("[fd00::1]:2222", false));
+        assert_eq!(named("hostname 10.0.0.4\nport 2222\nhostkeyalias jump\n").key, "jump");
+    }
+
+    #[test]
+    fn path_of_a_shared_connection_is_known_where_an_option_can_state_it() {
+        let path = |value: &str| Configuration::of_text(&format!("controlpath {value}\n"));
+        assert_eq!(path("/run/a b/0f%").control_path(), Some("/run/a b/0f%"));
+        for value in ["none", "/run/\"x", "/run/${HOME}", "/run/\\x"] {
+            assert_eq!(path(value).control_path(), None, "{value}");
+        }
+        assert_eq!(Configuration::default().control_path(), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use netduel_model::ids::HostName;
 use netduel_model::plan::SshHost;
 use netduel_sys::clock::monotonic_ns;
 
-use super::jumps;
+use super::jumps::{self, Way};
 use super::obstacle::{self, Obstacle};
 use super::options::{self, CONNECT_TIMEOUT};
 use super::scripts;
@@ -36,6 +36,7 @@ pub struct Master {
     is_first: bool,
     /// The options of every process to the host.
     options: Vec<String>,
+    way: Way,
     destination: Vec<String>,
     socket: PathBuf,
     ssh: SshHost,
@@ -48,7 +49,8 @@ impl Master {
         let own = ["-M", "-o", "ControlPersist=no", "-o", CONNECT_TIMEOUT];
         let own =
             own.into_iter().chain(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3", "-S"]);
-        let options = [options::of_host(ssh), jumps::options(name, ssh, stop)?].concat();
+        let way = jumps::find(name, ssh, stop)?;
+        let options = [options::of_host(ssh), way.options.clone()].concat();
         let destination = options::destination(ssh);
         let argv: Vec<String> = std::iter::once("ssh".to_owned())
             .chain(options.iter().cloned())
@@ -61,7 +63,7 @@ impl Master {
         let process = AgentProcess::start(name.as_str(), &argv, 0, sender)
             .map_err(|error| Obstacle::NoSsh(error.into()))?;
         let (process, ssh) = (Some(process), ssh.clone());
-        Ok(Self { process, arrivals, is_first: true, options, destination, socket, ssh })
+        Ok(Self { process, arrivals, is_first: true, options, way, destination, socket, ssh })
     }
 
     /// Runs a script in the shell and returns what it printed.
@@ -94,6 +96,7 @@ impl Master {
             if monotonic_ns() >= deadline_ns {
                 let seconds = timeout_ns / 1_000_000_000;
                 let last_words = self.end(Duration::ZERO).last_words;
+                let last_words = self.way.with_refusals(last_words);
                 return Err(Obstacle::Silent { ssh: Box::new(self.ssh.clone()), seconds, last_words });
             }
         }
@@ -102,7 +105,8 @@ impl Master {
     /// The connection has ended, or was never made.
     fn lost(&mut self) -> Obstacle {
         let Ended { status, last_words, .. } = self.end(END_PATIENCE);
-        obstacle::of_connection(&self.ssh, self.is_first, status, &last_words)
+        let printed = self.way.with_refusals(last_words);
+        obstacle::of_connection(&self.ssh, &self.way.hosts, self.is_first, status, &printed)
     }
 
     /// The argv of another session, which runs `command` there.

@@ -1,5 +1,6 @@
 //! Why no agent can be started by ssh, and what to do. Nothing is tried here.
 use std::io;
+use std::iter::once;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 
@@ -8,7 +9,8 @@ use netduel_model::shell;
 
 use super::binary::{Binary, shown};
 use super::host_keys;
-use super::refusal;
+use super::options;
+use super::refusal::{self, Named};
 use super::scripts;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -154,7 +156,8 @@ fn after(text: &str) -> String {
 
 /// The command that removes the old key of a host.
 fn removal(ssh: &SshHost, refused: Option<&str>, printed: &str) -> String {
-    let mut words = vec!["ssh-keygen".to_owned(), "-R".to_owned(), refused.unwrap_or(&ssh.host).to_owned()];
+    let name = || refusal::key_name(options::bare_host(ssh), ssh.port);
+    let mut words = vec!["ssh-keygen".to_owned(), "-R".to_owned(), refused.map_or_else(name, str::to_owned)];
     let file = refusal::file_of_key(printed).map(str::to_owned);
     let file = file.or_else(|| host_keys::file_of(ssh).map(|file| shown(&file)));
     words.extend(file.into_iter().flat_map(|file| ["-f".to_owned(), file]));
@@ -168,8 +171,46 @@ fn by_hand(ssh: &SshHost) -> String {
     format!("ssh{user}{port} {}", ssh.host)
 }
 
-/// The end of a connection. What ssh printed is passed on in full.
-pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, printed: &str) -> Obstacle {
+/// What to do about a host key that is not known.
+fn unknown_key(ssh: &SshHost, way: &[Named], refused: Option<&str>) -> String {
+    let key = refused.map_or_else(|| "its host key".to_owned(), |host| format!("the host key of {host}"));
+    let named = refused.and_then(|name| way.iter().find(|host| host.key.eq_ignore_ascii_case(name)));
+    let Some(strict) = named.filter(|host| host.never_asks) else {
+        return format!("run `{}` once and compare and accept {key}", by_hand(ssh));
+    };
+    let port = strict.port.filter(|port| *port != refusal::DEFAULT_PORT);
+    let port = port.into_iter().flat_map(|port| ["-p".to_owned(), port.to_string()]);
+    let words = once("ssh-keyscan".to_owned()).chain(port).chain([strict.hostname.clone()]);
+    let scan = shell::line(words);
+    format!("add {key} to known_hosts, for example from `{scan}`, after you compared it")
+}
+
+/// What to do about a login that was refused. A shared connection helps for a jump host only: that to the destination is netduel's own.
+fn refused_login(ssh: &SshHost, way: &[Named], printed: &str) -> String {
+    let login = refusal::login(printed);
+    let key = format!(
+        "log in with a key that needs no password here: add it to the ssh agent (`ssh-add`) and to {} (`ssh-copy-id`)",
+        login.map_or(ssh.host.as_str(), |login| login.name)
+    );
+    let asking = login.filter(|login| login.has_questions);
+    let jump = asking.and_then(|login| way.iter().skip(1).find(|host| host.login == login.name));
+    match jump {
+        Some(jump) => format!(
+            "open a shared connection to it first (`ControlMaster`, `ControlPath` in ~/.ssh/config, then `{}`), or {key}",
+            by_hand(&jump.ssh)
+        ),
+        None => key,
+    }
+}
+
+/// The end of a connection. What ssh printed is passed on in full. `way`: the host and the jump hosts before it.
+pub fn of_connection(
+    ssh: &SshHost,
+    way: &[Named],
+    is_first: bool,
+    status: Option<ExitStatus>,
+    printed: &str,
+) -> Obstacle {
     let (host, by_hand) = (&ssh.host, by_hand(ssh));
     let refused = refusal::host_of_key(printed);
     let remedies = [
@@ -181,20 +222,8 @@ pub fn of_connection(ssh: &SshHost, is_first: bool, status: Option<ExitStatus>, 
                 removal(ssh, refused, printed)
             ),
         ),
-        (
-            "Host key verification failed",
-            format!(
-                "run `{by_hand}` once and compare and accept {}",
-                refused.map_or_else(|| "its host key".to_owned(), |host| format!("the host key of {host}"))
-            ),
-        ),
-        (
-            "Permission denied",
-            format!(
-                "log in with a key that needs no password here: add it to the ssh agent (`ssh-add`) and to {} (`ssh-copy-id`)",
-                refusal::login(printed).unwrap_or(host)
-            ),
-        ),
+        ("Host key verification failed", unknown_key(ssh, way, refused)),
+        ("Permission denied", refused_login(ssh, way, printed)),
         ("Could not resolve hostname", "correct `host`, or define the name in ~/.ssh/config".to_owned()),
     ];
     let remedy = remedies.into_iter().find(|(text, _)| printed.contains(text)).map(|(_, remedy)| remedy);
@@ -268,13 +297,10 @@ mod tests {
         let full = SshHost { user: Some("me".to_owned()), port: Some(2222), ..plain.clone() };
         for (ssh, command) in [(plain, "`ssh vm1`"), (full, "`ssh -l me -p 2222 vm1`")] {
             let refused =
-                of_connection(&ssh, true, None, "kex_exchange_identification: read: Connection reset");
+                of_connection(&ssh, &[], true, None, "kex_exchange_identification: read: Connection reset");
             assert!(refused.to_string().ends_with(&format!("; try {command}")), "{refused}");
-            let unknown = of_connection(&ssh, true, None, "Host key verification failed.").to_string();
+            let unknown = of_connection(&ssh, &[], true, None, "Host key verification failed.").to_string();
             assert!(unknown.contains(&format!("run {command} once")), "{unknown}");
-            let changed = "REMOTE HOST IDENTIFICATION HAS CHANGED!";
-            let changed = of_connection(&ssh, true, None, changed).to_string();
-            assert!(changed.ends_with("with `ssh-keygen -R vm1`"), "{changed}");
             let silent = Obstacle::Silent { ssh: Box::new(ssh), seconds: 60, last_words: String::new() };
             assert_eq!(silent.to_string(), format!("no answer from vm1 within 60 s; try {command}"));
         }
@@ -283,7 +309,7 @@ mod tests {
     #[test]
     fn remedy_names_the_jump_host_whose_key_or_login_was_refused() {
         let remedy = |printed: &str| {
-            let text = of_connection(&SshHost::of("vm1"), true, None, printed).to_string();
+            let text = of_connection(&SshHost::of("vm1"), &[], true, None, printed).to_string();
             let (_, remedy) = text.rsplit_once("; ").expect("a remedy");
             remedy.to_owned()
         };
@@ -303,5 +329,66 @@ mod tests {
         );
         let denied = remedy(&format!("me@10.0.0.4: Permission denied (publickey).\n{closed}"));
         assert!(denied.ends_with("and to me@10.0.0.4 (`ssh-copy-id`)"), "{denied}");
+    }
+
+    /// vm1 and a jump host before it.
+    fn way() -> [Named; 2] {
+        let named = |host: &str, address: &str, port: u16| Named {
+            ssh: SshHost::of(host),
+            login: format!("me@{address}"),
+            key: refusal::key_name(address, Some(port)),
+            hostname: address.to_owned(),
+            port: Some(port),
+            never_asks: true,
+        };
+        [named("vm1", "10.0.0.4", 22), named("jump", "10.0.0.5", 2222)]
+    }
+
+    #[test]
+    fn old_key_is_removed_under_its_name_in_known_hosts() {
+        let of = |host: &str, port: Option<u16>| SshHost { port, ..SshHost::of(host) };
+        let cases = [
+            (of("vm1", None), "vm1"),
+            (of("me@vm1", Some(22)), "vm1"),
+            (of("me@vm1", Some(2222)), "'[vm1]:2222'"),
+        ];
+        for (ssh, name) in cases {
+            let changed = of_connection(&ssh, &[], true, None, "REMOTE HOST IDENTIFICATION HAS CHANGED!");
+            assert!(changed.to_string().ends_with(&format!("with `ssh-keygen -R {name}`")), "{changed}");
+        }
+    }
+
+    #[test]
+    fn key_that_ssh_never_offers_to_accept_is_added_by_hand() {
+        let remedy = |name: &str, way: &[Named]| {
+            let printed = format!(
+                "No ED25519 host key is known for {name} and you have requested strict checking.\nHost key verification failed."
+            );
+            of_connection(&SshHost::of("vm1"), way, true, None, &printed).to_string()
+        };
+        let added = |name: &str, scan: &str| {
+            format!("; add the host key of {name} to known_hosts, for example from `{scan}`, after you compared it")
+        };
+        let own = remedy("10.0.0.4", &way());
+        assert!(own.ends_with(&added("10.0.0.4", "ssh-keyscan 10.0.0.4")), "{own}");
+        let jump = remedy("[10.0.0.5]:2222", &way());
+        assert!(jump.ends_with(&added("[10.0.0.5]:2222", "ssh-keyscan -p 2222 10.0.0.5")), "{jump}");
+        let asks = way().map(|host| Named { never_asks: false, ..host });
+        let accepted = remedy("10.0.0.4", &asks);
+        assert!(accepted.ends_with("run `ssh vm1` once and compare and accept the host key of 10.0.0.4"), "{accepted}");
+    }
+
+    #[test]
+    fn jump_host_with_questions_is_reached_by_a_shared_connection() {
+        let refused = |login: &str, methods: &str| {
+            let printed = format!("{login}: Permission denied ({methods}).\nConnection closed.");
+            of_connection(&SshHost::of("vm1"), &way(), true, None, &printed).to_string()
+        };
+        let shared = "open a shared connection to it first (`ControlMaster`, `ControlPath` in ~/.ssh/config, then `ssh jump`)";
+        let asking = refused("me@10.0.0.5", "publickey,keyboard-interactive");
+        assert!(asking.contains(&format!("; {shared}, or log in with a key")), "{asking}");
+        assert!(!refused("me@10.0.0.5", "publickey,password").contains("shared connection"));
+        // netduel's own connection to the destination uses no other.
+        assert!(!refused("me@10.0.0.4", "publickey,keyboard-interactive").contains("shared connection"));
     }
 }

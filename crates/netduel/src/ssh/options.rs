@@ -42,6 +42,11 @@ fn key_settings(ssh: &SshHost) -> Vec<String> {
     ]
 }
 
+/// The host without a user before it: `vm1` of `me@vm1`.
+pub fn bare_host(ssh: &SshHost) -> &str {
+    ssh.host.rsplit_once('@').map_or(ssh.host.as_str(), |(_, host)| host)
+}
+
 /// The last options, and the host.
 pub fn destination(ssh: &SshHost) -> Vec<String> {
     let mut words = Vec::new();

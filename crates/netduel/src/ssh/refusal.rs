@@ -1,6 +1,34 @@
 //! Which host ssh refused, or was refused by: the destination, or a jump host before it, by what ssh printed. Pure.
 use netduel_model::plan::SshHost;
 
+/// The port of ssh, which known_hosts leaves out.
+pub const DEFAULT_PORT: u16 = 22;
+
+/// A host of a connection as ssh names it in its messages.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// How it is reached.
+    pub ssh: SshHost,
+    /// User and host in the refusal of a login.
+    pub login: String,
+    /// The name of its key in known_hosts.
+    pub key: String,
+    /// Its address or name for a connection.
+    pub hostname: String,
+    /// Its port; absent for the default.
+    pub port: Option<u16>,
+    /// Whether ssh refuses unknown host keys without a question, by the user's configuration.
+    pub never_asks: bool,
+}
+
+/// The name of a host's key in known_hosts.
+pub fn key_name(host: &str, port: Option<u16>) -> String {
+    match port {
+        Some(port) if port != DEFAULT_PORT => format!("[{host}]:{port}"),
+        _ => host.to_owned(),
+    }
+}
+
 /// The host whose key ssh refused, as known_hosts names it; `None` where ssh does not say.
 pub fn host_of_key(printed: &str) -> Option<&str> {
     printed.lines().filter_map(refused_key).find(|host| is_name(host))
@@ -25,10 +53,21 @@ fn expected_key(line: &str) -> Option<&str> {
     (file.starts_with('/') && number.parse::<u64>().is_ok()).then_some(file)
 }
 
-/// User and host of a login that was refused.
-pub fn login(printed: &str) -> Option<&str> {
-    let logins = printed.lines().filter_map(|line| line.trim().split_once(": Permission denied ("));
-    logins.map(|(login, _)| login).find(|login| is_name(login))
+/// A login that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedLogin<'a> {
+    /// User and host.
+    pub name: &'a str,
+    /// Whether the host would also ask questions, for example for a second factor.
+    pub has_questions: bool,
+}
+
+/// The first login that was refused.
+pub fn login(printed: &str) -> Option<RefusedLogin<'_>> {
+    let mut logins = printed.lines().filter_map(|line| line.trim().split_once(": Permission denied ("));
+    let (name, methods) = logins.find(|(name, _)| is_name(name))?;
+    let mut methods = methods.split([',', ')']);
+    Some(RefusedLogin { name, has_questions: methods.any(|method| method == "keyboard-interactive") })
 }
 
 /// Whether a text can be a part of a command that a user copies: a server may print anything.
@@ -53,6 +92,10 @@ mod tests {
         }
         assert_eq!(host_of_key("Host key verification failed."), None);
         assert_eq!(login("x;y: Permission denied (publickey)."), None);
+        for (methods, has_questions) in [("publickey", false), ("publickey,keyboard-interactive", true)] {
+            let printed = format!("me@vm1: Permission denied ({methods}).\nkeyboard-interactive");
+            assert_eq!(login(&printed), Some(RefusedLogin { name: "me@vm1", has_questions }));
+        }
         assert_eq!(file_of_key("Offending key for IP in /x:1\nOffending RSA key in x:1"), None);
     }
 }

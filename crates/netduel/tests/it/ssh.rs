@@ -11,6 +11,7 @@ use crate::support::{Bench, Finished, LATENCY, UnderWay, signal, signal_those_le
 
 mod folder;
 mod jump_host;
+mod same_configuration;
 
 /// sshd(8) is outside of the search path of ordinary users, and wants its own path as an absolute one.
 const SSHD: &str = "/usr/sbin/sshd";

@@ -1,5 +1,6 @@
 //! A host behind a jump host: `ProxyJump` of the user's configuration.
 use std::fs;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
@@ -92,6 +93,36 @@ fn refused_host_key_is_that_of_the_jump_host() {
         let removal = format!("`ssh-keygen -R jump -f {file}`");
         assert_names(&refusal(scene, ""), &["make sure that jump was reinstalled", removal.as_str()]);
         assert_eq!(["jump", "sshd"].map(|name| logins(scene, name)), [0, 0]);
+        assert!(until(|| jump.connections().is_empty()), "a connection to the jump host is left");
+    });
+}
+
+#[test]
+fn shared_connection_to_a_jump_host_is_used_and_none_begins() {
+    with_sshd("ssh::jump_host::shared_connection_to_a_jump_host_is_used_and_none_begins", |scene| {
+        let jump = jump_host(scene);
+        let (sockets, file) = (scene.at("shared"), scene.at("ssh_config"));
+        fs::create_dir(&sockets).unwrap();
+        let config = fs::read_to_string(&file).unwrap();
+        let shared = format!("Host jump\nControlMaster auto\nControlPersist yes\nControlPath {sockets}/%n\n");
+        fs::write(&file, format!("{shared}{config}")).unwrap();
+        let plan = scene.plan("", "", 2);
+        scene.run(&["run", &plan]).expect_code(0);
+        scene.assert_nothing_left();
+        assert!(until(|| jump.connections().is_empty()), "a shared connection outlives the run");
+        assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0, "a socket is left");
+
+        let ssh = |words: &[&str]| {
+            let mut command = Command::new(scene.at("client-bin/ssh"));
+            command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            scene.bench.mark(&mut command);
+            assert!(command.status().unwrap().success(), "{words:?}");
+        };
+        ssh(&["-f", "-N", "jump"]);
+        scene.run(&["run", &plan]).expect_code(0);
+        assert_eq!(logins(scene, "jump"), 2, "that of the first run, and that of the shared connection");
+        ssh(&["-O", "exit", "jump"]);
+        scene.assert_nothing_left();
         assert!(until(|| jump.connections().is_empty()), "a connection to the jump host is left");
     });
 }
