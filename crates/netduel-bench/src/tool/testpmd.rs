@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use netduel_host::DataPath;
 use netduel_interop::testpmd::{Command, Cores, Device, Memory, Mode, Running, Testpmd, Traffic};
 use netduel_model::packet_path::CHECK_SEQUENCE;
@@ -37,9 +37,17 @@ fn both_ends(site: &Site<'_>, frame: u32, seconds: u32) -> Result<Ran> {
         let own =
             DataPath::at(IpAddr::V4(SERVER), None).context("failed to find the receiver's interface")?;
         let receiver = begin(site, frame, seconds, None, &allowed)?;
-        let sender = || end(begin(site, frame, seconds, Some(own.own_mac), &allowed)?);
-        let client = match site.hosts.inside(false, sender) {
-            Ok(client) => client,
+        let sender = || -> Result<_> {
+            let sender = begin(site, frame, seconds, Some(own.own_mac), &allowed)?;
+            // The receiver polls also while the sender starts, which is no part of the test.
+            let before = receiver.cpu_ns();
+            let (report, testpmd) = sender.join()?;
+            let after = receiver.cpu_ns();
+            testpmd.quit()?;
+            Ok((report, [before, after]))
+        };
+        let (client, server_cpu) = match site.hosts.inside(false, sender) {
+            Ok(ended) => ended,
             Err(error) => {
                 receiver.abort();
                 // The client's failure is the reason; the receiver ends without a result.
@@ -48,7 +56,8 @@ fn both_ends(site: &Site<'_>, frame: u32, seconds: u32) -> Result<Ran> {
             }
         };
         receiver.finish();
-        reading(&client, &end(receiver)?, f64::from(seconds))
+        let server = end(receiver)?;
+        reading(&client, &server, used_s(server_cpu)?, f64::from(seconds))
     })
 }
 
@@ -107,16 +116,27 @@ fn cores(placement: Placement, role: Role, allowed: &[u16]) -> Result<Cores> {
     Ok(Cores { main: core, forwarding: vec![core] })
 }
 
+/// The CPU time between two readings of a process, seconds.
+fn used_s(readings: [Option<(u64, u64)>; 2]) -> Result<f64> {
+    let [Some(before), Some(after)] = readings else {
+        bail!("failed to read the CPU time of the receiver in /proc")
+    };
+    Ok(total_s(after) - total_s(before))
+}
+
+/// CPU time, user and system, seconds.
+fn total_s((user, system): (u64, u64)) -> f64 {
+    (user + system) as f64 / 1e9
+}
+
 /// The counts of both ends.
-fn reading(client: &EndReport, server: &EndReport, seconds: f64) -> Result<Ran> {
+fn reading(client: &EndReport, server: &EndReport, server_cpu_s: f64, seconds: f64) -> Result<Ran> {
     let sent = client.sent.as_ref().context("the sender reports no packets")?.messages;
     let delivered = server.received.as_ref().context("the receiver reports no packets")?.messages;
-    let cpu_s = |(user, system): (u64, u64)| (user + system) as f64 / 1e9;
     Ok(Ran {
         reading: Reading { seconds, sent: Some(sent), delivered: Some(delivered), ..Reading::default() },
-        client_cpu_s: cpu_s(client.process_cpu_ns),
-        // The receiver polls with one thread while the sender starts, which is no part of the test.
-        server_cpu_s: cpu_s(server.process_cpu_ns).min(seconds),
+        client_cpu_s: total_s(client.process_cpu_ns),
+        server_cpu_s,
     })
 }
 
@@ -139,11 +159,14 @@ mod tests {
             process_cpu_ns: (1_000_000_000, 2_000_000_000),
             ..EndReport::new(Role::Server)
         };
-        let ran = reading(&client, &server, 1.0).unwrap();
+        // The receiver used one second before the sender began, and another one after its end.
+        let used = used_s([Some((400_000_000, 600_000_000)), Some((700_000_000, 1_200_000_000))]).unwrap();
+        let ran = reading(&client, &server, used, 1.0).unwrap();
         assert_eq!((ran.reading.sent, ran.reading.delivered), (Some(1000), Some(900)));
         assert!((ran.client_cpu_s - 1.5).abs() < 1e-9);
-        assert!((ran.server_cpu_s - 1.0).abs() < 1e-9, "not what the receiver used before the sender began");
-        assert!(reading(&server, &client, 1.0).is_err());
+        assert!((ran.server_cpu_s - 0.9).abs() < 1e-9, "{}", ran.server_cpu_s);
+        assert!(reading(&server, &client, used, 1.0).is_err());
+        assert!(used_s([Some((0, 0)), None]).is_err(), "an unknown time is not 0");
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub struct Running {
     thread: JoinHandle<Result<(EndReport, Testpmd), DpdkError>>,
     mode: Mode,
     payload: u64,
+    pid: u32,
 }
 
 impl Running {
@@ -76,7 +77,7 @@ impl Running {
         let used = testpmd.forward(deadline_ns)?;
         let started_ns = monotonic_ns();
         let shared = Arc::new(Shared { started_ns, ..Shared::default() });
-        let (mode, payload) = (testpmd.mode(), traffic.payload);
+        let (mode, payload, pid) = (testpmd.mode(), traffic.payload, testpmd.pid());
         // At `start` testpmd drains a receiver's queues, and then starts its forward statistics, which are the source of the
         // totals. The port's counters include the drained packets, so the series starts after it; packets received in between are
         // in the totals only.
@@ -94,7 +95,7 @@ impl Running {
                 result
             })
             .map_err(|error| DpdkError::system("start a thread", error))?;
-        Ok(Self { shared, thread, mode, payload })
+        Ok(Self { shared, thread, mode, payload, pid })
     }
 
     /// Current figures.
@@ -109,6 +110,11 @@ impl Running {
             messages: if sends { 0 } else { packets },
             ..LiveFigures::default()
         }
+    }
+
+    /// CPU time of testpmd since its start, user and system, nanoseconds; absent after its end.
+    pub fn cpu_ns(&self) -> Option<(u64, u64)> {
+        cpu_ns(self.pid)
     }
 
     /// The peer has finished: a sender stops, a receiver receives packets in flight and then stops.
