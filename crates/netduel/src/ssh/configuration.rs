@@ -117,7 +117,8 @@ impl Configuration {
     pub fn named(&self, ssh: &SshHost) -> Named {
         let hostname = self.hostname(ssh).to_owned();
         let port = self.value("port").and_then(|port| port.parse().ok()).or(ssh.port);
-        let key = self.value("hostkeyalias").map_or_else(|| refusal::key_name(&hostname, port), str::to_owned);
+        let alias = self.value("hostkeyalias");
+        let key = alias.map_or_else(|| refusal::key_name(&hostname, port), str::to_owned);
         let login = format!("{}@{hostname}", self.value("user").unwrap_or_default());
         let never_asks = self.value("stricthostkeychecking") == Some("true");
         Named { ssh: ssh.clone(), login, key, hostname, port, never_asks }

@@ -375,7 +375,8 @@ mod tests {
         assert!(jump.ends_with(&added("[10.0.0.5]:2222", "ssh-keyscan -p 2222 10.0.0.5")), "{jump}");
         let asks = way().map(|host| Named { never_asks: false, ..host });
         let accepted = remedy("10.0.0.4", &asks);
-        assert!(accepted.ends_with("run `ssh vm1` once and compare and accept the host key of 10.0.0.4"), "{accepted}");
+        let once = "run `ssh vm1` once and compare and accept the host key of 10.0.0.4";
+        assert!(accepted.ends_with(once), "{accepted}");
     }
 
     #[test]

@@ -66,7 +66,8 @@ impl Scene {
 
     /// What `ssh -G` prints of a host.
     fn facts(&self, words: &[String]) -> Vec<String> {
-        let output = Command::new(SSH).args(["-F", &self.at("ssh_config"), "-G"]).args(words).output().unwrap();
+        let mut ssh = Command::new(SSH);
+        let output = ssh.args(["-F", &self.at("ssh_config"), "-G"]).args(words).output().unwrap();
         assert!(output.status.success(), "{words:?}: {output:?}");
         let is_compared = |line: &&str| {
             ["user ", "hostname ", "port ", "identityfile "].iter().any(|key| line.starts_with(key))
