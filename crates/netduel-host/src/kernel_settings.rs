@@ -1,4 +1,4 @@
-//! Settings of the kernel beside sysctls: boot options, huge pages by itself, SMT, and what it does against flaws of the CPU.
+//! Settings of the kernel beside sysctls: boot parameters, transparent huge pages, SMT, and what it does against vulnerabilities of the CPU.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use netduel_model::snapshot::KernelSettings;
 
 use crate::file::{line, names_in, shown, whole};
 
-/// Boot options that bear on a network measurement (`Documentation/admin-guide/kernel-parameters.txt`): cores, memory, power, mitigations,
+/// Boot parameters that affect a network measurement (`Documentation/admin-guide/kernel-parameters.txt`): cores, memory, power, mitigations,
 /// DMA. Others are not read: they can hold secrets.
-const BOOT_OPTIONS: [&str; 32] = [
+const BOOT_PARAMETERS: [&str; 32] = [
     "amd_iommu",
     "amd_pstate",
     "default_hugepagesz",
@@ -46,7 +46,7 @@ const BOOT_OPTIONS: [&str; 32] = [
 /// The settings; absent where the host shows none of them.
 pub(crate) fn kernel_settings(root: &Path) -> Option<KernelSettings> {
     let settings = KernelSettings {
-        boot_options: whole(&root.join("proc/cmdline")).map(|text| boot_options(&text)).unwrap_or_default(),
+        boot_options: whole(&root.join("proc/cmdline")).map(|text| boot_parameters(&text)).unwrap_or_default(),
         transparent_huge_pages: line(&root.join("sys/kernel/mm/transparent_hugepage/enabled"))
             .and_then(|text| chosen(&text)),
         smt: line(&root.join("sys/devices/system/cpu/smt/control")).map(|text| shown(&text)),
@@ -55,11 +55,11 @@ pub(crate) fn kernel_settings(root: &Path) -> Option<KernelSettings> {
     (settings != KernelSettings::default()).then_some(settings)
 }
 
-/// The known options in their order. The kernel takes `-` and `_` in their names for the same.
-fn boot_options(command_line: &str) -> Vec<String> {
+/// The known parameters in their order. The kernel takes `-` and `_` in their names for the same.
+fn boot_parameters(command_line: &str) -> Vec<String> {
     let is_known = |word: &&str| {
         let name = word.split_once('=').map_or(*word, |(name, _)| name).replace('-', "_");
-        BOOT_OPTIONS.contains(&name.as_str())
+        BOOT_PARAMETERS.contains(&name.as_str())
     };
     command_line.split_whitespace().take_while(|word| *word != "--").filter(is_known).map(shown).collect()
 }
@@ -70,7 +70,7 @@ fn chosen(text: &str) -> Option<String> {
     Some(shown(rest.split_once(']')?.0))
 }
 
-/// Each flaw by which the CPU is affected, and what the kernel does against it.
+/// Each vulnerability by which the CPU is affected, and what the kernel does against it.
 fn vulnerabilities(folder: &Path) -> BTreeMap<String, String> {
     let state = |name: String| {
         let state = shown(&line(&folder.join(&name))?);
@@ -84,10 +84,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boot_options_that_bear_on_results_are_read_and_no_other() {
+    fn boot_parameters_that_affect_results_are_read_and_no_other() {
         let line = "BOOT_IMAGE=/vmlinuz root=UUID=1 token=secret isolcpus=2-3 hugepagesz=1G hugepages=4 rcu-nocbs=2-3 nosmt -- mitigations=off\n";
         assert_eq!(
-            boot_options(line),
+            boot_parameters(line),
             ["isolcpus=2-3", "hugepagesz=1G", "hugepages=4", "rcu-nocbs=2-3", "nosmt"]
         );
     }
@@ -114,8 +114,8 @@ mod tests {
             (Some("madvise"), Some("notsupported"))
         );
         assert_eq!(seen.boot_options, [""; 0]);
-        let flaws: Vec<(&str, &str)> =
+        let vulnerabilities: Vec<(&str, &str)> =
             seen.vulnerabilities.iter().map(|(name, state)| (name.as_str(), state.as_str())).collect();
-        assert_eq!(flaws, [("spectre_v2", "Mitigation: Retpolines; STIBP: disabled")]);
+        assert_eq!(vulnerabilities, [("spectre_v2", "Mitigation: Retpolines; STIBP: disabled")]);
     }
 }

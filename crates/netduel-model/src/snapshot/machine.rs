@@ -78,7 +78,7 @@ pub struct HugePages {
 /// Settings of the kernel beside sysctls, from its command line and `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct KernelSettings {
-    /// Boot options that bear on results, in their order: cores, huge pages, power, mitigations, DMA (`/proc/cmdline`). Others are not
+    /// Boot parameters that affect results, in their order: cores, huge pages, power, mitigations, DMA (`/proc/cmdline`). Others are not
     /// recorded: they can hold secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boot_options: Vec<String>,
@@ -88,7 +88,7 @@ pub struct KernelSettings {
     /// Threads of a core: `on`, `off`, `forceoff`, `notsupported` or `notimplemented` (`/sys/devices/system/cpu/smt/control`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smt: Option<String>,
-    /// Flaws of the CPU that affect it, each with what the kernel does against it (`/sys/devices/system/cpu/vulnerabilities`).
+    /// Vulnerabilities of the CPU that affect it, each with what the kernel does against it (`/sys/devices/system/cpu/vulnerabilities`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub vulnerabilities: BTreeMap<String, String>,
 }

@@ -72,7 +72,7 @@ pub struct PacketRates {
     pub median: f64,
     /// Number of intervals that minimum and maximum are taken from.
     pub intervals: u32,
-    /// Minimum of the intervals; absent for the results of searches, which have none.
+    /// Minimum of the intervals; absent without any.
     pub min: Option<f64>,
     /// Maximum of the intervals.
     pub max: Option<f64>,

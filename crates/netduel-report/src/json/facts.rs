@@ -130,17 +130,17 @@ pub struct HugePages {
 /// Settings of the kernel beside sysctls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KernelSettings {
-    /// Boot options that bear on results, in their order; others are not recorded.
+    /// Kernel boot parameters that affect results, in their order; others are not recorded.
     pub boot_options: Vec<String>,
     /// Huge pages that programs get without asking: `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,
     /// Threads of a core: `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
     pub smt: Option<String>,
-    /// Flaws of the CPU that affect it.
+    /// Vulnerabilities of the CPU that affect it.
     pub vulnerabilities: Vec<Vulnerability>,
 }
 
-/// A flaw of the CPU.
+/// A vulnerability of the CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Vulnerability {
     /// Name, as the kernel calls it.
@@ -421,13 +421,13 @@ impl Node {
 
 impl KernelSettings {
     fn of(settings: &snapshot::KernelSettings) -> Self {
-        let flaw =
+        let vulnerability =
             |(name, state): (&String, &String)| Vulnerability { name: name.clone(), state: state.clone() };
         Self {
             boot_options: settings.boot_options.clone(),
             transparent_huge_pages: settings.transparent_huge_pages.clone(),
             smt: settings.smt.clone(),
-            vulnerabilities: settings.vulnerabilities.iter().map(flaw).collect(),
+            vulnerabilities: settings.vulnerabilities.iter().map(vulnerability).collect(),
         }
     }
 }
