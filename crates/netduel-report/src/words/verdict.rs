@@ -265,12 +265,15 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
 
 /// What Holm's procedure bounds: false differences, and by itself false answers of no difference. `confidence`: that of the plan, a fraction.
 pub fn error_rates(confidence: f64, sides: Sides) -> String {
-    let family = match sides {
-        Sides::Arms => "run",
-        Sides::Runs => "comparison",
+    let (family, condition) = match sides {
+        Sides::Arms => ("run", ""),
+        // Trials of one run share its conditions, which no test of two samples separates from the difference.
+        Sides::Runs => {
+            ("comparison", ", under the conditions of these runs; what changed between them is not covered")
+        }
     };
     format!(
-        "The chance of any false difference in the {family} is at most {}, and so is that of any false \"no difference\"",
+        "The chance of any false difference in the {family} is at most {}, and so is that of any false \"no difference\"{condition}",
         percent_exact(1.0 - confidence)
     )
 }

@@ -1,4 +1,6 @@
 //! The page of a comparison to publish: summary, bars, charts where a run lacks a workload, and the words of the author.
+use std::net::IpAddr;
+
 use netduel_model::publication::Publication;
 use netduel_model::run::Run;
 use netduel_model::snapshot::{KernelSettings, Route};
@@ -67,7 +69,8 @@ fn summary_has_the_outcomes_and_one_picture_of_the_values() {
     let words = text.characters();
     let first = "B was compared with A: bulk and rr on synthetic and accelerated. B is ";
     assert!(words.starts_with(first), "{words}");
-    let promise = "The chance of any false difference in the comparison is at most 5 %, and so is that of any false \"no difference\"; ";
+    let promise = "The chance of any false difference in the comparison is at most 5 %, and so is that of any false \"no difference\", \
+                   under the conditions of these runs; what changed between them is not covered; ";
     assert!(words.contains(promise), "{words}");
     // Summary, legend and method promise the same.
     let page = markdown::page(&document);
@@ -177,4 +180,40 @@ fn facts_that_an_earlier_version_did_not_read_are_no_differences() {
     assert_eq!(differing([&before, &after]), facts);
     // An empty list of known facts is known.
     assert_eq!(differing([&before, &known(4, "on", &["nosmt"])]), ["kernel boot parameters"]);
+}
+
+#[test]
+fn next_hops_are_compared_where_both_runs_know_some() {
+    let run_with = |seed: u64, interface: &str, hop: Option<(u8, u32)>| {
+        let mut run = run(&["bulk"], seed);
+        let host = run.header.hosts.values_mut().next().unwrap();
+        let route = |prefix_length: u8, gateway: Option<IpAddr>, mtu: Option<u32>| Route {
+            destination: [0, 0, 0, 0].into(),
+            prefix_length,
+            interface: interface.to_owned(),
+            metric: 0,
+            gateway,
+            source: None,
+            mtu,
+        };
+        let gateway = hop.map(|(last, _)| IpAddr::from([10, 0, 0, last]));
+        host.routes = vec![route(0, gateway, hop.map(|(_, mtu)| mtu)), route(8, None, None)];
+        run
+    };
+    let differing = |runs: [&Run; 2]| -> Vec<(String, Vec<Option<String>>)> {
+        let analyses = runs.map(analyse_run);
+        let sides = [0, 1].map(|place| Side::of(runs[place], &analyses[place]));
+        compare(&sides).differences.iter().map(|one| (one.fact.clone(), one.values.clone())).collect()
+    };
+    let (earlier, now) = (run_with(1, "eth0", None), run_with(2, "eth0", Some((1, 1400))));
+    for runs in [[&earlier, &now], [&now, &earlier]] {
+        let found = differing(runs);
+        assert!(found.is_empty(), "{found:?}");
+    }
+    let moved = differing([&earlier, &run_with(3, "eth1", Some((1, 1400)))]);
+    assert_eq!(moved.iter().map(|(fact, _)| fact.as_str()).collect::<Vec<_>>(), ["routes"]);
+    let values = ["0.0.0.0/0 via 10.0.0.1, MTU 1400", "0.0.0.0/0 via 10.0.0.2, MTU 1500"];
+    let values = values.map(|value| Some(value.to_owned())).to_vec();
+    let found = differing([&now, &run_with(4, "eth0", Some((2, 1500)))]);
+    assert_eq!(found, [("next hops and MTUs of routes".to_owned(), values)]);
 }

@@ -10,11 +10,12 @@ use crate::words;
 
 /// Names of facts that snapshots of earlier versions lack.
 const ROUTES: &str = "routes";
-const BOOT_OPTIONS: &str = "kernel boot parameters";
+const NEXT_HOPS: &str = "next hops and MTUs of routes";
+const BOOT_PARAMETERS: &str = "kernel boot parameters";
 const TRANSPARENT_HUGE_PAGES: &str = "transparent huge pages";
 const SMT: &str = "SMT";
-/// How the name of each fact about a flaw of the CPU begins.
-const CPU_FLAW: &str = "CPU vulnerability";
+/// How the name of each fact about a vulnerability of the CPU begins.
+const CPU_VULNERABILITY: &str = "CPU vulnerability";
 
 /// Facts of a host that snapshots of earlier versions lack together. A run without any of them does not know them: what another run has is
 /// no difference then.
@@ -22,6 +23,8 @@ const CPU_FLAW: &str = "CPU vulnerability";
 pub(super) enum Later {
     /// The routes of the main table.
     Routes,
+    /// Their next hops and MTUs.
+    NextHops,
     /// The settings of the kernel beside sysctls.
     KernelSettings,
 }
@@ -32,8 +35,9 @@ impl Later {
         match name {
             _ if aspect != Aspect::System => None,
             ROUTES => Some(Self::Routes),
-            BOOT_OPTIONS | TRANSPARENT_HUGE_PAGES | SMT => Some(Self::KernelSettings),
-            name => name.starts_with(CPU_FLAW).then_some(Self::KernelSettings),
+            NEXT_HOPS => Some(Self::NextHops),
+            BOOT_PARAMETERS | TRANSPARENT_HUGE_PAGES | SMT => Some(Self::KernelSettings),
+            name => name.starts_with(CPU_VULNERABILITY).then_some(Self::KernelSettings),
         }
     }
 }
@@ -80,6 +84,7 @@ pub(super) fn of_host(
     add(Aspect::System, "irqbalance", irqbalance.map(on_or_off));
     add(Aspect::System, "default routes", Some(default_routes.join(", ")));
     add(Aspect::System, ROUTES, Some(routes.iter().map(route).collect::<Vec<_>>().join("; ")));
+    add(Aspect::System, NEXT_HOPS, next_hops(routes));
     add(Aspect::Size, "size", size.or_else(|| cloud.as_ref()?.size.clone()));
     add(Aspect::Machine, "architecture", machine.clone());
     add(Aspect::Machine, "CPU model", cpu_model.clone());
@@ -134,21 +139,36 @@ fn of_processor(processor: &Processor, add: &mut impl FnMut(Aspect, &str, Option
     add(Aspect::Machine, "isolated cores", Some(cores_of(isolated)));
 }
 
-/// `10.1.2.0/24 by eth1 via 10.1.1.1, metric 100`.
+/// `10.1.2.0/24 by eth1, metric 100`.
 fn route(route: &Route) -> String {
     let Route {
         destination,
         prefix_length,
         interface,
         metric,
-        gateway,
         // An address of the host, which can differ at each start of a machine.
         source: _,
-        mtu,
+        // They have a fact of their own.
+        gateway: _,
+        mtu: _,
     } = route;
-    let gateway = gateway.map(|gateway| format!(" via {gateway}")).unwrap_or_default();
-    let mtu = mtu.map(|mtu| format!(", MTU {mtu}")).unwrap_or_default();
-    format!("{destination}/{prefix_length} by {interface}{gateway}, metric {metric}{mtu}")
+    format!("{destination}/{prefix_length} by {interface}, metric {metric}")
+}
+
+/// `0.0.0.0/0 via 10.1.1.1, MTU 1400`, for each route that has one of both. Absent where no route has a next hop: earlier versions did not
+/// read them, nor the MTU.
+fn next_hops(routes: &[Route]) -> Option<String> {
+    if routes.iter().all(|route| route.gateway.is_none()) {
+        return None;
+    }
+    let of_route = |route: &Route| {
+        let gateway = route.gateway.map(|gateway| format!("via {gateway}"));
+        let mtu = route.mtu.map(|mtu| format!("MTU {mtu}"));
+        let words: Vec<String> = gateway.into_iter().chain(mtu).collect();
+        (!words.is_empty())
+            .then(|| format!("{}/{} {}", route.destination, route.prefix_length, words.join(", ")))
+    };
+    Some(routes.iter().filter_map(of_route).collect::<Vec<_>>().join("; "))
 }
 
 fn node(node: &NumaNode) -> String {
@@ -192,11 +212,11 @@ fn functions(functions: &[PciFunction]) -> String {
 
 fn of_kernel(settings: &KernelSettings, add: &mut impl FnMut(Aspect, &str, Option<String>)) {
     let KernelSettings { boot_options, transparent_huge_pages, smt, vulnerabilities } = settings;
-    add(Aspect::System, BOOT_OPTIONS, Some(boot_options.join(" ")));
+    add(Aspect::System, BOOT_PARAMETERS, Some(boot_options.join(" ")));
     add(Aspect::System, TRANSPARENT_HUGE_PAGES, transparent_huge_pages.clone());
     add(Aspect::System, SMT, smt.clone());
-    for (flaw, state) in vulnerabilities {
-        add(Aspect::System, &format!("{CPU_FLAW} {flaw}"), Some(state.clone()));
+    for (name, state) in vulnerabilities {
+        add(Aspect::System, &format!("{CPU_VULNERABILITY} {name}"), Some(state.clone()));
     }
 }
 
