@@ -46,7 +46,9 @@ const BOOT_PARAMETERS: [&str; 32] = [
 /// The settings; absent where the host shows none of them.
 pub(crate) fn kernel_settings(root: &Path) -> Option<KernelSettings> {
     let settings = KernelSettings {
-        boot_options: whole(&root.join("proc/cmdline")).map(|text| boot_parameters(&text)).unwrap_or_default(),
+        boot_options: whole(&root.join("proc/cmdline"))
+            .map(|text| boot_parameters(&text))
+            .unwrap_or_default(),
         transparent_huge_pages: line(&root.join("sys/kernel/mm/transparent_hugepage/enabled"))
             .and_then(|text| chosen(&text)),
         smt: line(&root.join("sys/devices/system/cpu/smt/control")).map(|text| shown(&text)),

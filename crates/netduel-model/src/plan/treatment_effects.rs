@@ -44,7 +44,9 @@ mod tests {
 
     fn moves(of_arm: &str, workload: &str) -> [bool; 2] {
         let host = |name: &str, last: u8| {
-            format!("[hosts.{name}]\nlaunch = \"command\"\ncommand = [\"x\"]\naddresses = [\"10.0.0.{last}\"]\n")
+            format!(
+                "[hosts.{name}]\nlaunch = \"command\"\ncommand = [\"x\"]\naddresses = [\"10.0.0.{last}\"]\n"
+            )
         };
         let text = format!(
             "name = \"p\"\nquestion = \"?\"\n{}{}[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n{of_arm}\n\

@@ -55,7 +55,8 @@ fn facts_of_a_shared_machine_are_printed_once() {
 #[test]
 fn environment_has_what_bears_on_the_cost_of_a_packet() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
-    let vulnerabilities = [("spectre_v2", "Mitigation: Retpolines"), ("mmio_stale_data", "Vulnerable: No microcode")];
+    let vulnerabilities =
+        [("spectre_v2", "Mitigation: Retpolines"), ("mmio_stale_data", "Vulnerable: No microcode")];
     for host in run.header.hosts.values_mut() {
         host.kernel_settings = Some(KernelSettings {
             boot_options: vec!["isolcpus=2-3".to_owned(), "nosmt".to_owned()],

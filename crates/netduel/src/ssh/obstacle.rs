@@ -367,7 +367,9 @@ mod tests {
             of_connection(&SshHost::of("vm1"), way, true, None, &printed).to_string()
         };
         let added = |name: &str, scan: &str| {
-            format!("; add the host key of {name} to known_hosts, for example from `{scan}`, after you compared it")
+            format!(
+                "; add the host key of {name} to known_hosts, for example from `{scan}`, after you compared it"
+            )
         };
         let own = remedy("10.0.0.4", &way());
         assert!(own.ends_with(&added("10.0.0.4", "ssh-keyscan 10.0.0.4")), "{own}");

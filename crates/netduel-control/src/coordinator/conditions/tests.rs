@@ -213,12 +213,15 @@ fn what_a_host_did_not_report_is_no_change() {
     assert!(none.is_empty(), "{none:?}");
 }
 
+/// A change of a description.
+type Change = fn(&mut HostSnapshot);
+
 #[test]
 fn other_build_kernel_or_cpu_model_is_permanent_and_other_settings_are_not() {
     let host = host_a();
     let mut then = snapshot();
     then.cpu_model = Some("one".to_owned());
-    let changes: [(fn(&mut HostSnapshot), bool); 5] = [
+    let changes: [(Change, bool); 5] = [
         (|now| now.kernel = Some("6.9".to_owned()), true),
         (|now| now.build = Some("b2".to_owned()), true),
         (|now| now.cpu_model = Some("other".to_owned()), true),

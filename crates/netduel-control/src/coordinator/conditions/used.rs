@@ -42,11 +42,7 @@ pub(super) struct Used {
 impl Used {
     /// `hosts`: the descriptions at the start. A host or an arm of which nothing is known, for example of a client in a namespace without a
     /// route, adds none.
-    pub(super) fn of(
-        plan: &ResolvedPlan,
-        host: &HostName,
-        hosts: &BTreeMap<HostName, HostSnapshot>,
-    ) -> Self {
+    pub(super) fn of(plan: &ResolvedPlan, host: &HostName, hosts: &BTreeMap<HostName, HostSnapshot>) -> Self {
         let Some(then) = hosts.get(host) else { return Self::default() };
         let addresses = plan.hosts.get(host).map(|host| host.addresses.as_slice()).unwrap_or_default();
         let mut named = with_address(then, addresses);

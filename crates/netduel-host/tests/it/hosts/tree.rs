@@ -236,6 +236,7 @@ impl Tree {
         let queues = nic.combined.map_or(1, |(now, _)| now);
         self.links.push(Link {
             kind: None,
+            lower: 0,
             index: nic.index,
             name: nic.name,
             master: nic.master,

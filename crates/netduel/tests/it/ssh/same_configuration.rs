@@ -96,7 +96,8 @@ fn user_and_name_and_keys_of_each_host_are_those_of_the_configuration() {
         };
         let cases: [(String, &[&str], &str); 5] = [
             (
-                "Host vm1\nProxyJump bastion\nMatch final host vm1\nUser alice\nIdentityFile /keys/final\n".to_owned(),
+                "Host vm1\nProxyJump bastion\nMatch final host vm1\nUser alice\nIdentityFile /keys/final\n"
+                    .to_owned(),
                 &["bastion", "vm1"],
                 "user alice",
             ),
@@ -104,7 +105,8 @@ fn user_and_name_and_keys_of_each_host_are_those_of_the_configuration() {
             // ssh does not canonicalize the name of a host that has a jump host before.
             (canonical("Host vm1\nProxyJump bastion\n", ""), &["bastion", "vm1"], "hostname vm1"),
             (
-                "Host vm1\nProxyJump a,u@b:7\nHost a\nPort 2200\nHost b\nUser other\nIdentityFile /keys/b\n".to_owned(),
+                "Host vm1\nProxyJump a,u@b:7\nHost a\nPort 2200\nHost b\nUser other\nIdentityFile /keys/b\n"
+                    .to_owned(),
                 &["a", "b", "vm1"],
                 "hostname vm1",
             ),

@@ -179,8 +179,7 @@ fn other_members_of_a_vrf_are_not_used() {
 
 #[test]
 fn hardware_ports_of_open_vswitch_count_and_software_ports_and_representors_do_not() {
-    let representor =
-        Interface { driver: Some("mlx5e_rep".to_owned()), ..hardware("eth0_1", "ovs-system") };
+    let representor = Interface { driver: Some("mlx5e_rep".to_owned()), ..hardware("eth0_1", "ovs-system") };
     let mut then = host_of(vec![
         with_address("br-ex", "openvswitch"),
         of_kind("ovs-system", "openvswitch", None),
