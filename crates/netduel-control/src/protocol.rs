@@ -27,7 +27,7 @@ pub const PROTOCOL: u32 = 3;
 pub const PROTOCOL_RELEASED: u32 = 2;
 
 /// The fingerprints of the messages to and from an agent in this version. A test compares them with those of the types.
-pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["969f9051212e587f", "1b751754005d7d0d"];
+pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["969f9051212e587f", "fb371b9513e8c17b"];
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_false(value: &bool) -> bool {
