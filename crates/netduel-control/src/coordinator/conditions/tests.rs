@@ -131,7 +131,6 @@ fn settings_that_bear_on_results_are_named_with_both_values() {
         device.rss_entries = vec![64, 0];
         device.receive_steering[1] = ReceiveSteering { cores: vec![0, 2], flows: 4096 };
         device.transmit_steering[1].clear();
-        device.interrupts[0].cores = vec![3];
         now.interfaces[1].mtu = Some(1400);
     });
     assert_eq!(
@@ -156,10 +155,18 @@ fn settings_that_bear_on_results_are_named_with_both_values() {
             "RFS of queue 1 of eth0 is 4096 instead of 0",
             "XPS of queue 1 of eth0 is off instead of 1",
             "speed (Mbit/s) of eth0 is 1000 instead of 10000",
-            "core of interrupt 45 of eth0 is 3 instead of 1",
             "MTU of vf is 1400 instead of 1500",
         ]
     );
+}
+
+#[test]
+fn moved_interrupt_is_stated_and_ends_no_run() {
+    let mut now = snapshot();
+    now.interfaces[0].device.interrupts[0].cores = vec![3];
+    let found = compared(&plan(), &host_a(), &snapshot(), &now, settings::changed);
+    let possible = vec!["core of interrupt 45 of eth0 is 3 instead of 1".to_owned()];
+    assert_eq!(found, Found { certain: Vec::new(), possible });
 }
 
 #[test]
