@@ -138,7 +138,7 @@ fn is_adaptive(values: &Coalesce) -> bool {
 }
 
 /// Sets all parameters as they were.
-fn restore(interface: &str, original: &[u32]) -> Result<(), TreatmentError> {
+pub(super) fn restore(interface: &str, original: &[u32]) -> Result<(), TreatmentError> {
     let doing = || format!("restore interrupt coalescing of {interface}");
     let about = |cause| TreatmentError::about_device(interface, doing(), cause);
     let mut wanted = Coalesce::default();

@@ -9,6 +9,7 @@ mod change;
 mod coalesce;
 mod command;
 mod device;
+mod device_settings;
 mod error;
 mod guard;
 mod in_force;

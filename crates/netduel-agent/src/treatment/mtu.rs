@@ -93,7 +93,7 @@ fn doing(interface: &str, mtu: u32) -> String {
 }
 
 /// Sets the MTU and reads it back.
-fn set(interface: &str, mtu: u32) -> Result<(), TreatmentError> {
+pub(super) fn set(interface: &str, mtu: u32) -> Result<(), TreatmentError> {
     let refused = |cause| TreatmentError::about_interface(interface, doing(interface, mtu), cause);
     // A change that was refused for lack of a right needs none to be undone.
     if link::mtu(interface).map_err(refused)? == mtu {

@@ -49,12 +49,12 @@ pub(super) struct OffloadChange {
     changed: Vec<String>,
 }
 
-fn features(socket: &mut Ethtool, interface: &str) -> Result<Vec<Feature>, TreatmentError> {
+pub(super) fn features(socket: &mut Ethtool, interface: &str) -> Result<Vec<Feature>, TreatmentError> {
     let doing = || format!("read the features of {interface}");
     socket.features(interface).map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))
 }
 
-fn active(features: &[Feature]) -> Vec<String> {
+pub(super) fn active(features: &[Feature]) -> Vec<String> {
     features.iter().filter(|feature| feature.active).map(|feature| feature.name.clone()).collect()
 }
 
@@ -168,7 +168,7 @@ impl OffloadChange {
 }
 
 /// Requests the earlier features, and compares the active features with the earlier active ones.
-fn restore(
+pub(super) fn restore(
     interface: &str,
     requested: &[(String, bool)],
     was_active: &[String],

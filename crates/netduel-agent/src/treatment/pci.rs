@@ -10,8 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{RETURN_DEADLINE, ethtool_socket};
+use super::device::{RETURN_DEADLINE, ethtool_socket, wait_for_carrier};
+use super::device_settings::DeviceSettings;
 use super::error::TreatmentError;
+use super::steering::all;
 use super::vf::{beneath, has_other_way};
 
 /// An interface that has to be there again.
@@ -25,6 +27,9 @@ struct Returning {
     master: u32,
     up: bool,
     carrier: bool,
+    /// The device takes them along: a driver starts it anew with its defaults.
+    #[serde(default)]
+    settings: DeviceSettings,
 }
 
 /// A PCI function that is on the bus.
@@ -45,7 +50,11 @@ impl Original for PciOriginal {
     }
 
     fn by_hand(&self) -> String {
-        "`echo 1 > /sys/bus/pci/rescan`".to_owned()
+        let names: Vec<&str> = self.expected.iter().map(|returning| returning.name.as_str()).collect();
+        format!(
+            "`echo 1 > /sys/bus/pci/rescan`, then the setting of {} that the reason names",
+            names.join(", ")
+        )
     }
 }
 
@@ -139,7 +148,14 @@ fn returning(link: &LinkState, links: &[LinkState]) -> Result<Returning, Treatme
         let (interface, addresses) = (link.name.clone(), given.join(", "));
         return Err(TreatmentError::DownDropsAddresses { interface, addresses });
     }
-    Ok(Returning { name: link.name.clone(), mac, master, up: link.up, carrier: link.carrier == Some(true) })
+    Ok(Returning {
+        name: link.name.clone(),
+        mac,
+        master,
+        up: link.up,
+        carrier: link.carrier == Some(true),
+        settings: DeviceSettings::read(&link.name)?,
+    })
 }
 
 impl Change for PciChange {
@@ -192,7 +208,15 @@ fn restore(sys: &Path, slot: &str, expected: &[Returning]) -> Result<(), Treatme
     for (now, name) in renamed(expected, &netduel_host::link_states()?) {
         rename(&now, name)?;
     }
-    Ok(())
+    restore_settings(expected, &netduel_host::link_states()?)
+}
+
+/// Gives each device that is back its earlier settings. Drivers restart it for some of them.
+fn restore_settings(expected: &[Returning], links: &[LinkState]) -> Result<(), TreatmentError> {
+    let back = || expected.iter().filter_map(|returning| Some((returning, returned(returning, links)?)));
+    all(back().map(|(returning, link)| returning.settings.restore(&link.name)))?;
+    let with_carrier = back().filter(|(returning, _)| returning.carrier);
+    wait_for_carrier(&with_carrier.map(|(_, link)| link.index).collect::<Vec<_>>())
 }
 
 /// The interfaces that are back under another name, and the names that they had. A name that another interface has now is left to it.
@@ -233,7 +257,7 @@ fn returned<'a>(returning: &Returning, links: &'a [LinkState]) -> Option<&'a Lin
 
 /// What an interface lacks of what it was.
 fn lacks(returning: &Returning, links: &[LinkState]) -> Option<String> {
-    let Returning { name, mac, master, up, carrier } = returning;
+    let Returning { name, mac, master, up, carrier, settings: _ } = returning;
     let Some(back) = returned(returning, links) else { return Some(format!("no {name} ({mac})")) };
     let now = &back.name;
     if back.master != Some(*master) {
@@ -259,6 +283,7 @@ mod tests {
             master: 2,
             up: true,
             carrier: true,
+            settings: DeviceSettings::default(),
         };
         let master = LinkState {
             index: 2,
@@ -298,8 +323,14 @@ mod tests {
             carrier: Some(up),
             ..LinkState::default()
         };
-        let vf =
-            Returning { name: "vf0".to_owned(), mac: mac.to_owned(), master: 2, up: true, carrier: true };
+        let vf = Returning {
+            name: "vf0".to_owned(),
+            mac: mac.to_owned(),
+            master: 2,
+            up: true,
+            carrier: true,
+            settings: DeviceSettings::default(),
+        };
         let mut links = vec![link(2, "fo0", "virtio0", true), link(3, "fo0nsby", "virtio0", true)];
         assert_eq!(lacks(&vf, &links).unwrap(), format!("no vf0 ({mac})"));
         links.push(link(7, "eth0", "0000:00:04.0", false));

@@ -66,7 +66,7 @@ pub(super) fn prepare(
     let undo = QueuesOriginal {
         interface: interface.to_owned(),
         index,
-        channels: [now.rx, now.tx, now.other, now.combined],
+        channels: counts(now),
         // Drivers deal flows anew when the number of queues changes, and a queue that goes takes its files along.
         table: socket.rss(interface).map(|rss| rss.indirection).unwrap_or_default(),
         files: all_files(interface),
@@ -105,7 +105,7 @@ impl Change for QueuesChange {
     }
 }
 
-fn counts(channels: Channels) -> [u32; 4] {
+pub(super) fn counts(channels: Channels) -> [u32; 4] {
     [channels.rx, channels.tx, channels.other, channels.combined]
 }
 
@@ -161,7 +161,7 @@ fn read_back(socket: &mut Ethtool, interface: &str, wanted: Channels) -> Result<
 }
 
 /// Sets the queues as they were, and then what had gone with them.
-fn restore(
+pub(super) fn restore(
     interface: &str,
     [rx, tx, other, combined]: [u32; 4],
     table: &[u32],

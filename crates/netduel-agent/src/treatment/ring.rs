@@ -100,6 +100,24 @@ fn set(interface: &str, ring: Ring, descriptors: u32) -> Result<(), TreatmentErr
     read_back(&mut socket, interface, ring, descriptors)
 }
 
+/// Sets both rings where one differs, in one step: a driver may restart the device for each.
+pub(super) fn restore(interface: &str, [rx, tx]: [u32; 2]) -> Result<(), TreatmentError> {
+    let doing = || format!("restore the rings of {interface} to {rx} and {tx} descriptors");
+    let about = |cause| TreatmentError::about_device(interface, doing(), cause);
+    let mut socket = ethtool_socket()?;
+    let now = socket.rings(interface).map_err(about)?;
+    if [now.rx, now.tx] == [rx, tx] {
+        return Ok(());
+    }
+    socket.set_rings(interface, &Rings { rx, tx, ..now }).map_err(about)?;
+    let now = socket.rings(interface).map_err(about)?;
+    if [now.rx, now.tx] == [rx, tx] {
+        return Ok(());
+    }
+    let answered = format!("{} and {} descriptors (drivers round)", now.rx, now.tx);
+    Err(TreatmentError::NotTaken { doing: doing(), answered })
+}
+
 fn read_back(
     socket: &mut Ethtool,
     interface: &str,

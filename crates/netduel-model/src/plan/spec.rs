@@ -242,8 +242,9 @@ shape! {
         /// interface above it. Refused when no interface is above the VF (bridges and other bonds do not count), because the VF may be
         /// the only management interface. For a bond in the mode active-backup it is the active port, while another port has carrier.
         optional vf: VfState,
-        /// `removed` removes the PCI function from the bus; a rescan of the bus restores it. `interface` is an interface of the
-        /// function or the interface above it. Refused in the same cases as `vf`, and for ports of a bond.
+        /// `removed` removes the PCI function from the bus; a rescan of the bus restores it. Its name, MTU, queues, RSS table, rings,
+        /// interrupt coalescing, packet steering and offloads are then set as they were; the cores of its interrupts and its qdiscs are those of
+        /// a new device. `interface` is an interface of the function or the interface above it. Refused in the same cases as `vf`, and for ports of a bond.
         optional pci: PciState,
         /// Number of queues of the interface: combined channels, or receive queues and transmit queues.
         optional queues: u32,
