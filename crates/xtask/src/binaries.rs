@@ -33,9 +33,7 @@ static ALONE: [Alone; 2] = [
         modules: &[
             "truth::cap::",
             "truth::clock::",
-            "truth::counts::",
             "truth::cpu::",
-            "truth::datagrams::",
             "truth::delay::",
             "truth::limits::",
             "under_load::",
@@ -49,7 +47,7 @@ static ALONE: [Alone; 2] = [
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
 /// Most tests of the largest binaries wait for the end of a trial.
-const THREADS_PER_CORE: usize = 2;
+const THREADS_PER_CORE: usize = 3;
 
 /// Binaries that run at a time: one for each core, and the largest one, whose tests mostly wait.
 pub fn at_once() -> usize {
