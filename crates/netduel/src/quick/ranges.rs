@@ -15,8 +15,8 @@ use netduel_model::plan::{self, TreatmentAction, spec::SettingsSpec};
 use netduel_model::search::{Search, SearchGoal, SearchPreset};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{
-    BANDWIDTH_LIMIT, ByHand, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, QuickTest, SEARCH_GOAL,
-    SSH, Setting, SettingRange, TREATMENT, Timing, Traffic, Unit, Workload, WorkloadType,
+    BANDWIDTH_LIMIT, ByHand, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, QuickTest,
+    SEARCH_GOAL, SSH, Setting, SettingRange, TREATMENT, Timing, Traffic, Unit, Workload, WorkloadType,
 };
 use serde_json::Value;
 
@@ -285,6 +285,24 @@ fn bounds_in_schema(property: &Value, range: SettingRange) -> [u64; 2] {
         assert_eq!(property[key], range.unit.show(bound).as_str(), "{key}");
         bound
     })
+}
+
+#[test]
+fn both_ends_of_data_ports_have_the_bounds_of_ports() {
+    let with_ports = |ports: &str| {
+        let host = format!("[hosts.b]\ndata_ports = \"{ports}\"\n");
+        format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n").replacen("[hosts.b]\n", &host, 1)
+    };
+    let range = DATA_PORT.range.expect("it is a quantity");
+    for (port, is_good) in bounds(&DATA_PORT) {
+        for ports in [format!("{port}-{}", range.most), format!("{}-{port}", range.least)] {
+            let parsed = plan::parse(&with_ports(&ports), "p");
+            assert_eq!(parsed.is_ok(), is_good, "{ports}: {:?}", parsed.err());
+        }
+    }
+    let property = &plan::schema()["$defs"]["HostSpec"]["properties"][DATA_PORT.key];
+    let expected = [range.least.to_string(), range.most.to_string()];
+    assert_eq!([&property["x-minimum"], &property["x-maximum"]], [&expected[0], &expected[1]]);
 }
 
 #[test]
