@@ -69,7 +69,7 @@ pub(super) fn styled(text: &Text, page: &mut Page) -> Markup {
         @for span in &text.0 {
             @match &span.style {
                 Style::Plain => (prose(&span.text)),
-                Style::Strong => b { (plain(&span.text)) },
+                Style::Strong => b { (verdicts::joined_percent(&plain(&span.text))) },
                 Style::Emphasis => em { (prose(&span.text)) },
                 Style::Tone(tone) => strong class=(tone.word()) { (verdicts::unbroken(&plain(&span.text))) },
                 Style::Link(anchor) => a href={ "#" (anchor) } { (plain(&span.text)) },
@@ -90,9 +90,9 @@ fn prose(text: &str) -> Markup {
     html! {
         @if is_paired {
             @for (number, part) in parts.iter().enumerate() {
-                @if number % 2 == 1 { code { (part) } } @else { (part) }
+                @if number % 2 == 1 { code { (part) } } @else { (verdicts::joined_percent(part)) }
             }
-        } @else { (text) }
+        } @else { (verdicts::joined_percent(&text)) }
     }
 }
 
@@ -195,6 +195,12 @@ mod tests {
             let shown = cell(&Column::text("share"), &Cell::Text(text.to_owned()), false).into_string();
             assert!(shown.contains(expected), "{shown}");
         }
+    }
+
+    #[test]
+    fn percent_sign_of_a_sentence_stays_with_its_number_but_not_in_a_command() {
+        let shown = prose("1 - 0.05 / 5 % of `cut 5 %`").into_string();
+        assert_eq!(shown, "1 - 0.05 / 5\u{a0}% of <code>cut 5 %</code>");
     }
 
     #[test]

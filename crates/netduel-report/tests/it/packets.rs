@@ -471,7 +471,7 @@ fn frame_sizes_form_a_sweep_with_published_figures() {
         host.size = Some("Standard_E192ids_v6".into());
     }
     let analysis = analyse_run(&run);
-    let page = html::page(&document(&run));
+    let page = html::page(&document(&run)).replace('\u{a0}', " ");
     let published =
         "2.3 % of the published 44.2 Mpps for Standard_E192ids_v6 (Azure DPDK Performance Report of 2025-04";
     assert!(
