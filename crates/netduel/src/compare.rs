@@ -31,8 +31,9 @@ use crate::run_store::{command_of, open_store, store_failure};
 /// `netduel compare`.
 pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
-    let format = if args.json { Some(Format::Json) } else { args.format };
+    let format = args.output.format(args.format);
     let destination = args
+        .output
         .out
         .as_ref()
         .map(|out| Destination::among(out, format, Format::is_of_comparisons)?.printed(&args.printing))

@@ -18,8 +18,9 @@ use crate::run_store::{command_of, open_store, store_failure};
 /// `netduel history`.
 pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
-    let format = if args.json { Some(Format::Json) } else { args.format };
+    let format = args.output.format(args.format);
     let destination = args
+        .output
         .out
         .as_ref()
         .map(|out| Destination::among(out, format, Format::is_of_histories)?.printed(&args.printing))

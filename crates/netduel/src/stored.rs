@@ -31,9 +31,13 @@ use crate::run_store::{NextStep, command_of, open_store, store_failure};
 /// `netduel report`.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
-    let format = if args.json { Some(Format::Json) } else { args.format };
-    let destination =
-        args.out.as_ref().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
+    let format = args.output.format(args.format);
+    let destination = args
+        .output
+        .out
+        .as_ref()
+        .map(|out| Destination::of(out, format)?.printed(&args.printing))
+        .transpose()?;
     let store = open_store(&args.store)?;
     if destination.is_none() {
         let command = command_of(&["report", &args.run]);

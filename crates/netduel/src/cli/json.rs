@@ -3,7 +3,7 @@ use std::ffi::OsString;
 
 use super::azure::AzureCommand;
 use super::lab::LabCommand;
-use super::stored::{Format, RunsAction};
+use super::stored::RunsAction;
 use super::{Command, PlanCommand};
 
 /// Whether the command prints one JSON document on standard output; false for a stream of documents.
@@ -36,9 +36,9 @@ pub fn prints_document(command: &Command) -> bool {
         },
         // Its result is a stream of documents; if it cannot start, the error is the only one.
         Command::Serve(args) => args.json,
-        Command::Report(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
-        Command::Compare(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
-        Command::History(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
+        Command::Report(args) => args.output.prints_json(args.format),
+        Command::Compare(args) => args.output.prints_json(args.format),
+        Command::History(args) => args.output.prints_json(args.format),
         Command::Runs(args) => match &args.action {
             Some(
                 RunsAction::Rm { json, .. }

@@ -10,6 +10,29 @@ use netduel_model::metric::Metric;
 use super::publication::{PrintingArgs, PublicationArgs, text_of_report};
 use super::shared::{GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs, note};
 
+/// Where the document of a command with `--format` goes, and the short form of its JSON.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    /// The same as `--format json`.
+    #[arg(short = 'J', long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+impl OutputArgs {
+    /// The format that the command line names: by `--json`, or as the value of `--format`.
+    pub fn format(&self, named: Option<Format>) -> Option<Format> {
+        if self.json { Some(Format::Json) } else { named }
+    }
+
+    /// Whether standard output gets one JSON document.
+    pub fn prints_json(&self, named: Option<Format>) -> bool {
+        self.out.is_none() && self.format(named) == Some(Format::Json)
+    }
+}
+
 /// `netduel report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -18,12 +41,8 @@ pub struct ReportArgs {
     /// The format [default: from the extension of --out, else text]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
-    #[arg(long, value_name = "PATH")]
-    pub out: Option<PathBuf>,
-    /// The same as `--format json`.
-    #[arg(short = 'J', long, conflicts_with = "format")]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Title of the report [default: of the run, else the question]
     #[arg(long, value_name = "TEXT", value_parser = text_of_report)]
     pub title: Option<String>,
@@ -51,12 +70,8 @@ pub struct CompareArgs {
     /// The format [default: from the extension of --out, else text]
     #[arg(long, value_parser = formats_of_a_comparison())]
     pub format: Option<Format>,
-    /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
-    #[arg(long, value_name = "PATH")]
-    pub out: Option<PathBuf>,
-    /// The same as `--format json`.
-    #[arg(short = 'J', long, conflicts_with = "format")]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Title of the page [default: the question of the first run]
     #[arg(long, value_name = "TEXT", value_parser = text_of_report)]
     pub title: Option<String>,
@@ -93,12 +108,8 @@ pub struct HistoryArgs {
     /// The format [default: from the extension of --out, else text]
     #[arg(long, value_parser = formats_of_a_history())]
     pub format: Option<Format>,
-    /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
-    #[arg(long, value_name = "PATH")]
-    pub out: Option<PathBuf>,
-    /// The same as `--format json`.
-    #[arg(short = 'J', long, conflicts_with = "format")]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     #[command(flatten)]
     pub printing: PrintingArgs,
     #[command(flatten)]
