@@ -182,7 +182,7 @@ fn run_one(
     if !output.quiet {
         announce(&plan, &bed);
     }
-    let provider = provider::of(&plan, args.allow_deallocate, home)?;
+    let provider = provider::of(&plan, args.deallocate.allow_deallocate, home)?;
     let lab = announced_lab(&plan, output.quiet)?;
     let source = RunSource::New {
         plan_text: text,

@@ -6,7 +6,7 @@ use netduel_model::bed::prefix::Prefix;
 use netduel_model::resource_name::{is_name, is_subscription};
 
 use super::run::OutcomeArgs;
-use super::shared::{GateArgs, JsonArgs, OverrideArgs, PermissionArgs, RemoteProgramArgs};
+use super::shared::{DeallocateArgs, GateArgs, JsonArgs, OverrideArgs, PermissionArgs, RemoteProgramArgs};
 
 /// Which subscription, for commands without a bed file.
 #[derive(Debug, Clone, Args)]
@@ -127,9 +127,8 @@ pub struct AzureRunArgs {
     /// Run although a guest contradicts what Azure claims of a NIC that an arm depends on; the report has a warning.
     #[arg(long)]
     pub allow_disagreement: bool,
-    /// Let treatments stop (deallocate) VMs: `azure-nic` where a switch has no effect while the VM runs, and `azure-placement`.
-    #[arg(long)]
-    pub allow_deallocate: bool,
+    #[command(flatten)]
+    pub deallocate: DeallocateArgs,
     #[command(flatten)]
     pub overrides: OverrideArgs,
     #[command(flatten)]

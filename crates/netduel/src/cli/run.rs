@@ -6,8 +6,8 @@ use clap::Args;
 use super::publication::{PrintingArgs, PublicationArgs};
 use super::range::whole;
 use super::shared::{
-    GateArgs, JsonArgs, LiveArgs, OverrideArgs, PermissionArgs, QuietArgs, RedactArgs, RemoteProgramArgs,
-    StoreArgs, TagArgs,
+    DeallocateArgs, GateArgs, JsonArgs, LiveArgs, OverrideArgs, PermissionArgs, QuietArgs, RedactArgs,
+    RemoteProgramArgs, StoreArgs, TagArgs,
 };
 
 /// What is printed and stored of a run.
@@ -60,10 +60,8 @@ pub struct RunArgs {
     pub overrides: OverrideArgs,
     #[command(flatten)]
     pub permissions: PermissionArgs,
-    /// Let treatments of Azure's NICs and VMs stop (deallocate) a VM: `azure-nic` where a switch has no effect while the VM runs, and
-    /// `azure-placement`. The VM may start on another physical host.
-    #[arg(long)]
-    pub allow_deallocate: bool,
+    #[command(flatten)]
+    pub deallocate: DeallocateArgs,
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
     /// Write report.html into this folder. A name with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to write.

@@ -111,6 +111,15 @@ impl PermissionArgs {
     }
 }
 
+/// Whether treatments may stop VMs.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct DeallocateArgs {
+    /// Let treatments of Azure's NICs and VMs stop (deallocate) a VM: `azure-nic` where a switch has no effect while the VM runs, and
+    /// `azure-placement`. The VM may start on another physical host.
+    #[arg(long)]
+    pub allow_deallocate: bool,
+}
+
 /// The programs for hosts by ssh, and their folder there.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RemoteProgramArgs {
