@@ -126,8 +126,8 @@ fn baseline(store: &Store, name: &str, out: Option<&Path>) -> Result<(), Failure
 /// `netduel runs`.
 pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
     match &args.action {
-        Some(RunsAction::Rm { runs, yes, json, store }) => {
-            return remove(&open_store(store)?, runs, *yes, json.json);
+        Some(RunsAction::Rm { runs, confirmation, json, store }) => {
+            return remove(&open_store(store)?, runs, confirmation.yes, json.json);
         }
         Some(RunsAction::Baseline { run, out, store }) => {
             return baseline(&open_store(store)?, run, out.as_deref());

@@ -39,8 +39,9 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
             print_exact(&text)
         }
         AzureCommand::Up { bed, ssh_from, json } => up::command(bed, ssh_from, json.json),
-        AzureCommand::Down { bed, yes, with_everything, no_wait, subscription, json } => {
-            let deletion = Deletion { yes: *yes, with_everything: *with_everything, waits: !no_wait };
+        AzureCommand::Down { bed, confirmation, with_everything, no_wait, subscription, json } => {
+            let deletion =
+                Deletion { yes: confirmation.yes, with_everything: *with_everything, waits: !no_wait };
             down(bed.as_ref(), subscription.subscription.as_deref(), deletion, json.json)
         }
         AzureCommand::Run(args) => run::command(args),

@@ -6,7 +6,9 @@ use netduel_model::bed::prefix::Prefix;
 use netduel_model::resource_name::{is_name, is_subscription};
 
 use super::run::OutcomeArgs;
-use super::shared::{DeallocateArgs, GateArgs, JsonArgs, OverrideArgs, PermissionArgs, RemoteProgramArgs};
+use super::shared::{
+    ConfirmationArgs, DeallocateArgs, GateArgs, JsonArgs, OverrideArgs, PermissionArgs, RemoteProgramArgs,
+};
 
 /// Which subscription, for commands without a bed file.
 #[derive(Debug, Clone, Args)]
@@ -74,9 +76,8 @@ pub enum AzureCommand {
         /// The bed: its name, or its file (NAME.toml) [default: the only bed of the subscription]
         #[arg(value_name = "BED", value_parser = bed)]
         bed: Option<BedArg>,
-        /// Do not ask for confirmation.
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        confirmation: ConfirmationArgs,
         /// With --yes: delete also resources in the group that netduel did not create.
         #[arg(long, requires = "yes")]
         with_everything: bool,

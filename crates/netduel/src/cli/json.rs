@@ -104,7 +104,7 @@ mod tests {
             ("lab down -J", true),
             ("lab exec a -- ip -J link", false),
             ("azure check x.toml --json", true),
-            ("azure down x --yes -J", true),
+            ("azure down x -y -J", true),
             ("azure run x.toml --json", true),
             ("azure template x.toml", false),
             ("report last --format json", true),

@@ -37,6 +37,14 @@ pub struct BindArgs {
     pub bind: Option<LocalBind>,
 }
 
+/// A deletion without a question.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ConfirmationArgs {
+    /// Do not ask for confirmation.
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+}
+
 /// Conditions under which a command fails.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GateArgs {

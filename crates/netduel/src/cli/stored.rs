@@ -8,7 +8,7 @@ use netduel_model::ids::{ArmName, RunId, WorkloadName};
 use netduel_model::metric::Metric;
 
 use super::publication::{PrintingArgs, PublicationArgs, text_of_report};
-use super::shared::{GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs, note};
+use super::shared::{ConfirmationArgs, GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs, note};
 
 /// Where the document of a command with `--format` goes, and the short form of its JSON.
 #[derive(Debug, Args)]
@@ -249,9 +249,8 @@ pub enum RunsAction {
         /// The runs: names, beginnings of names, or `last`.
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
-        /// Do not ask for confirmation.
-        #[arg(short = 'y', long)]
-        yes: bool,
+        #[command(flatten)]
+        confirmation: ConfirmationArgs,
         #[command(flatten)]
         json: JsonArgs,
         #[command(flatten)]
