@@ -1,9 +1,13 @@
-//! Rules for documents: links lead to existing files, every plan is mentioned, the README names the test command.
+//! Rules for documents: links and paths lead to existing files, every plan is mentioned, the README names the test command.
 use super::tree::Tree;
 use super::violation::Violation;
 
 /// The test command of the README, which CI also runs.
 const TEST_COMMAND: &str = "cargo xtask test";
+/// What stands in backticks and begins with one of these is a path.
+const FOLDERS: [&str; 4] = ["beds/", "crates/", "docs/", "plans/"];
+/// Its entries stay as they are when a later release removes a file that they name.
+const CHANGELOG: &str = "CHANGELOG.md";
 
 /// Checks every document.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
@@ -19,12 +23,25 @@ pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
             }
         }
     }
+    check_paths(tree, found);
     check_plans(tree, found);
     if let Some(readme) = tree.text("README.md")
         && !readme.contains(TEST_COMMAND)
     {
         let message = format!("the command that runs all tests is missing: `{TEST_COMMAND}`");
         found.push(violation("README.md", 1, "readme", message));
+    }
+}
+
+fn check_paths(tree: &Tree, found: &mut Vec<Violation>) {
+    for (document, text) in tree.texts(".md").filter(|(document, _)| *document != CHANGELOG) {
+        for (line, path) in paths(text) {
+            if !tree.has(path) {
+                let message =
+                    format!("`{path}` is not there: mend the path, or write a placeholder in capitals");
+                found.push(violation(document, line, "path", message));
+            }
+        }
     }
 }
 
@@ -54,26 +71,57 @@ fn mentions(text: &str, path: &str) -> bool {
 /// Line and target of every inline link, outside code.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
+    for (number, line) in lines_outside_blocks(text) {
+        let line = without_code(line);
+        for (at, _) in line.match_indices("](") {
+            let rest = &line[at + 2..];
+            let target = rest.split_once(')').map_or(rest, |(target, _)| target);
+            let target = target.split_whitespace().next().unwrap_or_default();
+            links.push((number, target.trim_matches(['<', '>']).to_owned()));
+        }
+    }
+    links
+}
+
+/// Line and text of every path in backticks, outside blocks of code.
+fn paths(text: &str) -> Vec<(usize, &str)> {
+    let mut paths = Vec::new();
+    for (number, line) in lines_outside_blocks(text) {
+        let code = line.split('`').skip(1).step_by(2);
+        paths.extend(code.filter_map(path_of).map(|path| (number, path)));
+    }
+    paths
+}
+
+/// The path of a text in backticks, without a line number; `None` for other code, patterns and placeholders.
+fn path_of(code: &str) -> Option<&str> {
+    let path = code.split(':').next().unwrap_or_default().trim_end_matches('/');
+    let is_in_repository = FOLDERS.iter().any(|folder| path.starts_with(folder));
+    let is_pattern = path.contains(['*', '<']) || path.split('/').any(is_placeholder);
+    (is_in_repository && !is_pattern && !code.contains(char::is_whitespace)).then_some(path)
+}
+
+/// Whether a part of a path stands for a name, as in `beds/NAME.toml`.
+fn is_placeholder(part: &str) -> bool {
+    let name = part.split('.').next().unwrap_or_default();
+    let is_in_capitals = !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    is_in_capitals && part != "README.md"
+}
+
+/// Number and text of every line outside blocks of code.
+fn lines_outside_blocks(text: &str) -> Vec<(usize, &str)> {
+    let mut lines = Vec::new();
     let mut fence: Option<&str> = None;
     for (index, line) in text.lines().enumerate() {
         let trimmed = line.trim_start();
         let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
         if mark.is_some() && (fence.is_none() || fence == mark) {
             fence = if fence.is_none() { mark } else { None };
-            continue;
-        }
-        if fence.is_some() {
-            continue;
-        }
-        let line = without_code(line);
-        for (at, _) in line.match_indices("](") {
-            let rest = &line[at + 2..];
-            let target = rest.split_once(')').map_or(rest, |(target, _)| target);
-            let target = target.split_whitespace().next().unwrap_or_default();
-            links.push((index + 1, target.trim_matches(['<', '>']).to_owned()));
+        } else if fence.is_none() {
+            lines.push((index + 1, line));
         }
     }
-    links
+    lines
 }
 
 /// The line without text in backticks.
@@ -131,6 +179,18 @@ mod tests {
     fn code_holds_no_links() {
         let document = "`[a](b.md)`\n```\n[a](b.md)\n```\n~~~\n[a](b.md)\n```\n~~~\n[a](c.md)\n";
         assert_eq!(rules(&[("docs/guide.md", document)]), [("link", 9)]);
+    }
+
+    #[test]
+    fn paths_in_backticks_must_name_existing_files() {
+        let document = "`crates/a/src/lib.rs:31`, `docs/design/`, `cargo xtask tidy`, `src/b.rs` and\n\
+                        `crates/a/src/b.rs`, and the folder\n`beds/old/`,\n\
+                        `plans/azure-*.toml`, `crates/<name>`, `crates/corpus/TARGET`, `beds/NAME.toml`,\n\
+                        `docs/README.md`, crates/c\n```\n`crates/c`\n```\n";
+        let tree = [("crates/a/src/lib.rs", ""), ("docs/design/0001.md", "")];
+        let with = |name| rules(&[tree[0], tree[1], (name, document)]);
+        assert_eq!(with("docs/guide.md"), [("path", 2), ("path", 3), ("path", 5)]);
+        assert_eq!(with("CHANGELOG.md"), []);
     }
 
     #[test]
