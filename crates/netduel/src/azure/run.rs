@@ -226,7 +226,7 @@ fn judge(found: &[BedFinding], bed: &RunBed, is_allowed: bool) -> Result<(), Fai
         contradictions.join("; ")
     );
     Err(Failure::message(Kind::Bed, text)
-        .remedy("correct it as shown above, or run all the same with --allow-disagreement: the report then has a warning"))
+        .remedy("correct it as shown above, or run the plan as it is with --allow-disagreement: the report then has a warning"))
 }
 
 /// Which NICs carry the traffic of each arm, and what proves it.
