@@ -37,7 +37,8 @@ usage: cargo xtask <command>
   check           everything that CI runs: format, lints, tidy, documentation, licences, tests, fuzzing
   test [ARGS]     install what tests need, run all tests, list what was skipped, look for what was left behind;
                   ARGS narrow it down as with `cargo test`, for example `-p netduel-model`
-    --repeat N    run the suite N times and name every test that was not green every time
+    --repeat N    run the suite without guests N times and name every test that was not green every time;
+                  `cargo xtask test guests --repeat N --busy` is for the tests in guests
     --busy        run it beside two busy loops
   test guests     prepare and run the tests in guests with real NIC drivers, and no others; takes ARGS, --repeat and --busy
   test azure      install the Azure CLI below target (730 MB) and run the tests with it; part of `check` in CI
