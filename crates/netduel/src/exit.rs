@@ -48,11 +48,15 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     (0, "success"),
     (Kind::Internal as i32, "internal error: a bug in netduel"),
     (Kind::Usage as i32, "invalid command line, plan or bed file"),
-    (Kind::Environment as i32, "the environment lacks something: a permission, a kernel feature, a program"),
+    (
+        Kind::Environment as i32,
+        "the environment lacks something: a permission, a kernel feature, a program; or no agent can be started on a host (ssh fails, no such \
+         namespace)",
+    ),
     (
         Kind::Host as i32,
-        "a host, its agent or a paired server failed: it could not be started or reached, ended, runs another version, is full, was not restored, or its \
-         rules refuse the test",
+        "a host, its agent or a paired server failed: the agent did not start or answer, the server could not be reached, or one of them ended, runs \
+         another version, is full, was not restored, or its rules refuse the test",
     ),
     (
         Kind::Store as i32,
