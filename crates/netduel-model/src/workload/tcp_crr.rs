@@ -43,6 +43,8 @@ impl Transaction {
     /// A transaction that takes longer is given up. The kernel retransmits a lost SYN after 1 s and after 2 s more, so slow transactions
     /// are measured.
     pub const TIMEOUT: Nanos = Nanos(4_000_000_000);
+    /// The ways to wait that it has.
+    pub const WAITS: [Wait; 2] = [Wait::Block, Wait::Spin];
 }
 
 impl Particular for Transaction {}
@@ -122,9 +124,11 @@ pub(super) fn resolve(given: &Given<'_>) -> Transaction {
 
 /// Notes a way to wait that it does not have.
 pub(super) fn check(settings: &Transaction, _: &Given<'_>, places: &Places<'_>, problems: &mut Problems<'_>) {
-    if settings.wait == Wait::BusyPoll {
-        let allowed = "allowed: `block` or `spin`; a connection is gone before polling for it would pay";
-        problems.add(&places.at("wait"), "is \"busy-poll\", which tcp-crr does not have", allowed);
+    if !Transaction::WAITS.contains(&settings.wait) {
+        let wrong = format!("is \"{}\", which tcp-crr does not have", settings.wait.word());
+        let waits = Transaction::WAITS.map(|wait| format!("`{}`", wait.word())).join(" or ");
+        let allowed = format!("allowed: {waits}; a connection is gone before polling for it would pay");
+        problems.add(&places.at("wait"), wrong, allowed);
     }
 }
 

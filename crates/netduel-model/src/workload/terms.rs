@@ -167,6 +167,9 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// All ways, in the order of the type.
+    pub const ALL: [Self; 3] = [Self::Block, Self::Spin, Self::BusyPoll];
+
     /// As it is written in a plan.
     pub fn word(self) -> &'static str {
         word(&self)

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::TypedValueParser;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::plan::CoresSpec;
 use netduel_model::search::SearchPreset;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 use netduel_model::workload::{
-    BANDWIDTH_LIMIT, DURATION_DEFAULT, Family, Pps, RoundTrip, TcpEngine, UdpOffload, UdpStream, Wait,
-    WorkloadType,
+    BANDWIDTH_LIMIT, DURATION_DEFAULT, Family, Pps, RoundTrip, TcpEngine, Transaction, UdpOffload, UdpStream,
+    Wait, WorkloadType,
 };
 use netduel_sys::local_bind::LocalBind;
 
@@ -221,12 +222,15 @@ pub struct NoBitrateArgs {
     pub no_bytes: Option<String>,
 }
 
-/// How an end waits for a message, and what that is.
-const WAITS: [(Wait, &str); 3] = [
-    (Wait::Block, "Sleeps in the kernel"),
-    (Wait::Spin, "Polls the socket without pause"),
-    (Wait::BusyPoll, "Sleeps in the kernel, which polls the NIC (SO_BUSY_POLL)"),
-];
+/// A parser of these ways to wait for a message. Help has what each is.
+fn waits<const N: usize>(waits: [Wait; N]) -> impl TypedValueParser<Value = Wait> {
+    let meaning = |wait: Wait| match wait {
+        Wait::Block => "Sleeps in the kernel",
+        Wait::Spin => "Polls the socket without pause",
+        Wait::BusyPoll => "Sleeps in the kernel, which polls the NIC (SO_BUSY_POLL)",
+    };
+    keywords(waits.map(|wait| (wait, meaning(wait))), Wait::word)
+}
 
 /// Requests and responses, over one connection or one each.
 #[derive(Debug, Clone, Args)]
@@ -240,7 +244,7 @@ pub struct RequestArgs {
     #[arg(long, value_name = "RATE", value_parser = per_second(WorkloadType::TcpRr, "request_rate"), conflicts_with = "parallel")]
     pub rate: Option<PerSecond>,
     /// How both ends wait for a message.
-    #[arg(long, default_value = Wait::default().word(), value_parser = keywords(WAITS, Wait::word))]
+    #[arg(long, default_value = Wait::default().word(), value_parser = waits(Wait::ALL))]
     pub wait: Wait,
     #[command(flatten)]
     pub congestion: CongestionArgs,
@@ -265,6 +269,8 @@ pub struct RrArgs {
 
 /// `netduel crr`.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("length", |option| option.help(request_length())))]
+#[command(mut_arg("wait", |option| option.value_parser(waits(Transaction::WAITS))))]
 pub struct CrrArgs {
     #[command(flatten)]
     pub common: CommonArgs,
@@ -273,6 +279,12 @@ pub struct CrrArgs {
     /// Bytes of a response [default: those of a request]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub response_length: Option<Bytes>,
+}
+
+/// Help of the length of a request that has a connection of its own.
+fn request_length() -> String {
+    let size = (WorkloadType::TcpCrr.settings(), "size");
+    help("Bytes of a request", size, ", and of its response without --response-length")
 }
 
 fn no_bitrate(_: &str) -> Result<String, String> {
@@ -327,6 +339,12 @@ mod tests {
         args: RrArgs,
     }
 
+    #[derive(clap::Parser)]
+    struct Crr {
+        #[command(flatten)]
+        args: CrrArgs,
+    }
+
     fn refusal<T: clap::Parser>(words: &str) -> String {
         match T::try_parse_from(words.split(' ')) {
             Ok(_) => String::new(),
@@ -364,7 +382,7 @@ mod tests {
     fn wait_is_a_keyword_of_plans_and_help_lists_them() {
         use clap::{CommandFactory as _, Parser as _};
         let parsed = |word| Rr::try_parse_from(["rr", "far", "--wait", word]).map(|rr| rr.args.requests.wait);
-        for (wait, _) in WAITS {
+        for wait in Wait::ALL {
             assert_eq!(parsed(wait.word()).unwrap(), wait);
         }
         assert_eq!(Rr::try_parse_from(["rr", "far"]).unwrap().args.requests.wait, Wait::default());
@@ -372,6 +390,21 @@ mod tests {
         assert!(help.contains("- busy-poll: Sleeps in the kernel, which polls the NIC"), "{help}");
         let refused = refusal::<Rr>("rr far --wait polling");
         assert!(refused.contains("[possible values: block, spin, busy-poll]"), "{refused}");
+    }
+
+    #[test]
+    fn transactions_have_the_waits_and_the_range_of_plans() {
+        use clap::{CommandFactory as _, Parser as _};
+        for wait in Transaction::WAITS {
+            let parsed = Crr::try_parse_from(["crr", "far", "--wait", wait.word()]).unwrap();
+            assert_eq!(parsed.args.requests.wait, wait);
+        }
+        let refused = refusal::<Crr>("crr far --wait busy-poll");
+        assert!(refused.contains("[possible values: block, spin]"), "{refused}");
+        let help = Crr::command().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let length = "Bytes of a request, 48 B to 16 MiB, and of its response without --response-length";
+        assert!(help.contains(length) && !help.contains("busy-poll"), "{help}");
     }
 
     #[test]
