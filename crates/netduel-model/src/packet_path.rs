@@ -20,7 +20,7 @@ pub const FRAME_LEAST: u32 = 64;
 /// The longest frame of an ordinary interface, with its check sequence, bytes (RFC 2544 section 9.1).
 pub const FRAME_MOST: u32 = 1518;
 /// Flows of the kernel's generator at most: each has a thread that never leaves its core.
-pub(crate) const KERNEL_FLOWS_MOST: u64 = 64;
+pub const KERNEL_FLOWS_MOST: u64 = 64;
 
 /// Why the driver of the sender's interface rejects all frames of a generator that gets no error for them
 /// ([`PacketEngine::is_dropped_silently`]).

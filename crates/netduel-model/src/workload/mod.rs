@@ -41,7 +41,7 @@ pub(crate) use pps::search_duration;
 pub use round_trip::RoundTrip;
 pub use setting::{
     BANDWIDTH_LIMIT, CORE, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, DURATION_DEFAULT, LAB, OutOfRange,
-    Range as SettingRange, SEARCH_GOAL, SSH, Setting, TREATMENT, Unit,
+    Range as SettingRange, SEARCH_GOAL, SSH, Setting, THREADS_MOST, TREATMENT, Unit,
 };
 
 pub use tcp_crr::Transaction;

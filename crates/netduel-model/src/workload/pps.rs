@@ -23,10 +23,6 @@ use crate::units::{BitRate, Bytes, human_si, plural};
 
 pub(crate) use search::duration as search_duration;
 
-/// Buffer of each socket while a search runs, when the plan does not say: some 700 packets. A large buffer takes for seconds what the
-/// program does not, and a trial of 2 s would lose nothing at a rate that cannot last.
-const SEARCH_WINDOW: Bytes = Bytes(256 << 10);
-
 /// The settings of `pps`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pps {
@@ -40,6 +36,9 @@ impl Pps {
     /// Flows where the plan sets none: enough for the hashes of a NIC to reach all of some queues, and few enough for the flow tables of
     /// a cloud.
     pub const FLOWS: u32 = 16;
+    /// Buffer of each socket while a search runs, when the plan does not say: some 700 packets. A large buffer takes for seconds what the
+    /// program does not, and a step of 2 s would lose nothing at a rate that cannot last.
+    pub const SEARCH_WINDOW: Bytes = Bytes(256 << 10);
 }
 
 impl Particular for Pps {
@@ -103,8 +102,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     setting::WINDOW.described_by(|| {
         format!(
-            "default: {}; {SEARCH_WINDOW} with `search`, because large buffers hide a loss",
-            UdpStream::receive_buffers_words()
+            "default: {}; {} with `search`, because large buffers hide a loss",
+            UdpStream::receive_buffers_words(),
+            Pps::SEARCH_WINDOW
         )
     }),
     Setting::free("wait").described("the receiver `xdp`, `spin` (default) or `busy-poll`"),
@@ -188,7 +188,7 @@ pub(super) fn resolve(given: &Given<'_>) -> Pps {
         },
         tuning: FlowTuning {
             volume: None,
-            window: settings.window.or(given.search.is_some().then_some(SEARCH_WINDOW)),
+            window: settings.window.or(given.search.is_some().then_some(Pps::SEARCH_WINDOW)),
         },
     };
     let packets = PacketPath {

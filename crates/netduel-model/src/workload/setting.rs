@@ -334,7 +334,7 @@ pub(super) const EXCLUDES_OUTSTANDING: &str = "not together with `outstanding`; 
 pub(super) const BOTH_WAIT: &str = "both ends, default `block`";
 pub(super) const ONE_IN_FLIGHT: &str = "in a closed loop, default 1";
 /// Each is a thread with a stack, or a socket with its buffers.
-pub(super) const THREADS_MOST: u64 = 1024;
+pub const THREADS_MOST: u64 = 1024;
 /// More than any interface has. A schedule beyond it would be as good as none, and look like one.
 pub(super) const RATE: Setting = Setting::within("rate", Range::bit_rate(1, 10_000_000_000_000))
     .advise("leave `rate` out to send as fast as it can");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
-use netduel_model::ids::{ArmName, RunId, WorkloadName};
+use netduel_model::ids::{ArmName, NAME_LEN_MAX, RunId, WorkloadName};
 use netduel_model::metric::Metric;
 
 use super::publication::{PrintingArgs, PublicationArgs, text_of_report};
@@ -306,8 +306,7 @@ pub enum RunsAction {
     Rename {
         /// The run: its name, the beginning of its name, or `last`.
         run: String,
-        /// The new name: 1 to 40 of a-z A-Z 0-9 . _ -
-        #[arg(value_name = "NAME", value_parser = new_name)]
+        #[arg(value_name = "NAME", value_parser = new_name, help = format!("The new name: 1 to {NAME_LEN_MAX} of a-z A-Z 0-9 . _ -, beginning with a letter or a digit"))]
         to: RunId,
         #[command(flatten)]
         json: JsonArgs,

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::TypedValueParser;
-use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
+use netduel_model::packet_path::{KERNEL_FLOWS_MOST, PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::plan::CoresSpec;
 use netduel_model::search::SearchPreset;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 use netduel_model::workload::{
-    BANDWIDTH_LIMIT, DURATION_DEFAULT, Family, Pps, RoundTrip, TcpEngine, Transaction, UdpOffload, UdpStream,
-    Wait, WorkloadType,
+    BANDWIDTH_LIMIT, DURATION_DEFAULT, Family, Pps, RoundTrip, THREADS_MOST, TcpEngine, Transaction,
+    UdpOffload, UdpStream, Wait, WorkloadType,
 };
 use netduel_sys::local_bind::LocalBind;
 
@@ -40,7 +40,7 @@ pub struct CommonArgs {
     /// rates and latency exclude the first tenth and the last twentieth of --time]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time)]
     pub omit: Option<Nanos>,
-    /// Print a line at this interval; 0 prints none.
+    /// Print a line at this interval: seconds, or with a unit; 0 prints none.
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time)]
     pub interval: Nanos,
     /// Source of all connections, as in iperf3: an address of this host, an interface, or ADDRESS%INTERFACE [default: the route's]
@@ -119,7 +119,7 @@ pub struct CongestionArgs {
 /// Buffers of UDP sockets.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct WindowArgs {
-    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes, help = format!("Send and receive buffer of each socket [default: {}]", UdpStream::receive_buffers_words()))]
+    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes, help = window_help(""))]
     pub window: Option<Bytes>,
 }
 
@@ -128,7 +128,7 @@ pub struct WindowArgs {
 pub struct TcpArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::TcpStream, "streams"), help = help("Parallel connections", (WorkloadType::TcpStream.settings(), "streams"), ""))]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::TcpStream, "streams"), help = help("Parallel connections", (WorkloadType::TcpStream.settings(), "streams"), &format!("; at most {THREADS_MOST} with zerocopy and io-uring")))]
     pub parallel: u32,
     #[command(flatten)]
     pub bulk: BulkArgs,
@@ -165,7 +165,7 @@ pub struct UdpArgs {
     pub length: Option<Bytes>,
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Segmentation by the kernel or the NIC: none, gso, or gso-gro [default: gso without -b, else none]
+    /// Segmentation by the kernel or the NIC: none, gso, or gso-gro [default: gso without -b and with at most the default --length, else none]
     #[arg(long, value_name = "OFFLOAD", value_parser = word::<UdpOffload>)]
     pub offload: Option<UdpOffload>,
 }
@@ -173,6 +173,7 @@ pub struct UdpArgs {
 /// `netduel pps`, which has no setting `dscp`: the option is parsed for its error only.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("dscp", |option| option.hide(true)))]
+#[command(mut_arg("window", |option| option.help(search_window_help())))]
 pub struct PpsArgs {
     #[command(flatten)]
     pub common: CommonArgs,
@@ -188,7 +189,7 @@ pub struct PpsArgs {
     /// Time limit of the search, seconds or with a unit [default: ten times what its goals need for one rate, plus one minute]
     #[arg(long, value_name = "TIME", value_parser = test_time, requires = "search")]
     pub search_time: Option<Nanos>,
-    #[arg(short = 'P', long, value_name = "N", value_parser = count(WorkloadType::Pps, "flows"), help = help("Parallel flows, each with its own port", (WorkloadType::Pps.settings(), "flows"), &format!(" [default: {}, or 1 with the generator kernel]", Pps::FLOWS)))]
+    #[arg(short = 'P', long, value_name = "N", value_parser = count(WorkloadType::Pps, "flows"), help = help("Parallel flows, each with its own port", (WorkloadType::Pps.settings(), "flows"), &format!("; at most {KERNEL_FLOWS_MOST} with the generator kernel [default: {}, or 1 with that generator]", Pps::FLOWS)))]
     pub parallel: Option<u32>,
     /// Packet generator: socket (UDP), xdp (AF_XDP, kernel bypass), kernel (upper bound of the path); xdp and kernel need root; dpdk
     /// works in plans only [default: socket]
@@ -269,7 +270,7 @@ pub struct RrArgs {
 
 /// `netduel crr`.
 #[derive(Debug, Clone, Args)]
-#[command(mut_arg("length", |option| option.help(request_length())))]
+#[command(mut_arg("length", |option| option.help(request_length_help())))]
 #[command(mut_arg("wait", |option| option.value_parser(waits(Transaction::WAITS))))]
 pub struct CrrArgs {
     #[command(flatten)]
@@ -281,8 +282,18 @@ pub struct CrrArgs {
     pub response_length: Option<Bytes>,
 }
 
+/// Help of the buffers of UDP sockets. `more`: the end of their default.
+fn window_help(more: &str) -> String {
+    format!("Send and receive buffer of each socket [default: {}{more}]", UdpStream::receive_buffers_words())
+}
+
+/// The same of packets, whose searches have a default of their own.
+fn search_window_help() -> String {
+    window_help(&format!("; {} with --search", Pps::SEARCH_WINDOW))
+}
+
 /// Help of the length of a request that has a connection of its own.
-fn request_length() -> String {
+fn request_length_help() -> String {
     let size = (WorkloadType::TcpCrr.settings(), "size");
     help("Bytes of a request", size, ", and of its response without --response-length")
 }
