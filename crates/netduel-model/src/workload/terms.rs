@@ -159,7 +159,7 @@ pub enum Wait {
     /// Sleeps in the kernel; the wake-up is part of the round trip.
     #[default]
     Block,
-    /// Busy-polls the socket; it keeps a core busy during the trial.
+    /// Polls the socket in user space without a pause; it keeps a core busy during the trial.
     Spin,
     /// The kernel polls the NIC's queue for 50 us before the thread sleeps (`SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL`). Devices without
     /// NAPI cannot be polled; the report states this. Needs CAP_NET_ADMIN, or `net.core.busy_read` of 50.

@@ -227,7 +227,7 @@ pub struct NoBitrateArgs {
 fn waits<const N: usize>(waits: [Wait; N]) -> impl TypedValueParser<Value = Wait> {
     let meaning = |wait: Wait| match wait {
         Wait::Block => "Sleeps in the kernel",
-        Wait::Spin => "Polls the socket without pause",
+        Wait::Spin => "Polls the socket in user space without a pause",
         Wait::BusyPoll => "Sleeps in the kernel, which polls the NIC (SO_BUSY_POLL)",
     };
     keywords(waits.map(|wait| (wait, meaning(wait))), Wait::word)
