@@ -106,7 +106,7 @@ pub enum AzureCommand {
         #[command(flatten)]
         json: JsonArgs,
     },
-    /// Print the JSON Schema of beds, for editors that check while one types.
+    /// Print the JSON Schema of beds, for editors that check as you type.
     #[command(after_help = "Example:\n  netduel azure schema > bed-file.schema.json")]
     Schema,
 }

@@ -294,7 +294,7 @@ pub enum PlanCommand {
         #[command(flatten)]
         json: JsonArgs,
     },
-    /// Print the JSON Schema of plans, for editors that check while one types.
+    /// Print the JSON Schema of plans, for editors that check as you type.
     #[command(after_help = "Example:\n  netduel plan schema > plan-file.schema.json")]
     Schema,
 }
