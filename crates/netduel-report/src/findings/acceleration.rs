@@ -244,10 +244,13 @@ fn synthetic_only(host: &HostSnapshot, interface: &Interface) -> Option<Finding>
 fn without_driver(host: &HostSnapshot, function: &PciFunction) -> Finding {
     let what = format!("the network function at {} has no driver", function.slot);
     let is_guest = host.cloud.as_ref().is_some_and(|cloud| cloud.provider != Provider::BareMetal);
-    let severity = if is_guest && drivers::is_virtual(function) { Severity::Problem } else { Severity::Note };
-    let finding = Finding::new("function-without-driver", severity, what)
-        .seen(drivers::words(function))
-        .why("nothing is accelerated, although accelerated networking is enabled");
+    let (severity, why) = if is_guest && drivers::is_virtual(function) {
+        (Severity::Problem, "the accelerated path of this function is not used")
+    } else {
+        (Severity::Note, "the kernel cannot use this function")
+    };
+    let finding =
+        Finding::new("function-without-driver", severity, what).seen(drivers::words(function)).why(why);
     match drivers::known(function) {
         Some((_, module)) => finding
             .remedy(format!(
