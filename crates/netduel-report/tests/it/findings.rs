@@ -208,6 +208,18 @@ fn commands_name_device_and_value() {
 }
 
 #[test]
+fn measured_loss_is_that_of_the_measured_offloads() {
+    let why = |off: &str| {
+        let mut host = azure();
+        host.interfaces[2].features_on.retain(|feature| feature != off);
+        let found = on_host(&host).into_iter().find(|finding| finding.id == "offload-off");
+        found.expect("a finding").why
+    };
+    assert!(why("tx-tcp-segmentation").ends_with("lab lost four fifths of its throughput"));
+    assert!(why("rx-gro").ends_with("instead of segments of up to 64 kB"));
+}
+
+#[test]
 fn remedies_are_what_the_device_can_do() {
     let found = |id: &str, harm: Harm| {
         let mut host = azure();
@@ -335,6 +347,7 @@ fn host_with_functions_for_guests_has_no_problem() {
     host.cloud.as_mut().unwrap().provider = Provider::BareMetal;
     let found = on_host(&host);
     assert!(found.iter().all(|finding| finding.severity != Severity::Problem), "{found:?}");
+    assert!(found.iter().any(|finding| finding.why == "the kernel cannot use this function"), "{found:?}");
     // Without a provider that offers accelerated networking, its absence is no finding.
     let mut on_premises = azure();
     without_vf(&mut on_premises);
