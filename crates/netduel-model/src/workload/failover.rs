@@ -248,7 +248,9 @@ pub(super) fn by_hand(settings: &Failover, timing: &Timing) -> ByHand {
         tuning: FlowTuning::default(),
     };
     let mut parts = vec![Part {
-        title: format!("the probes, {rate} each way, in one terminal: those lost are the outage"),
+        title: format!(
+            "the probes, {rate} each way, in one terminal: the number lost, divided by the rate, is about the outage"
+        ),
         delay: Nanos(0),
         test: udp_stream::quick_test(&probes, timing.duration),
     }];

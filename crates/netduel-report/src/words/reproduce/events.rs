@@ -48,7 +48,7 @@ fn in_the_lab(plan: &ResolvedPlan, host: &str, guest: &str, kind: PathEventKind)
         PathEventKind::Down => vec![on(plan, host, &format!("ip link set dev {function} down"))],
         PathEventKind::Return => vec![path(LabPath::Accelerated)],
         PathEventKind::AddNic | PathEventKind::RemoveNic => {
-            vec![comment("no command of netduel does it: the second interface is the lab's own")]
+            vec![comment("netduel has no command that adds or removes the second interface of a lab")]
         }
         PathEventKind::Command => vec![comment("no event of a lab")],
     }
@@ -74,7 +74,11 @@ fn on_a_host(plan: &ResolvedPlan, host: &str, event: &PathEvent, taken: Option<&
         | PathEventKind::AddNic
         | PathEventKind::RemoveNic => String::new(),
     };
-    if command.is_empty() { comment("no command does it") } else { on(plan, host, &command) }
+    if command.is_empty() {
+        comment("netduel has no command for this event")
+    } else {
+        on(plan, host, &command)
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +117,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "# the probes, 1000 /s each way, in one terminal: those lost are the outage",
+                "# the probes, 1000 /s each way, in one terminal: the number lost, divided by the rate, is about the outage",
                 "netduel lab exec a -- netduel udp 10.77.0.2 -t 3 --bidir -b 512000 -l 64 --offload none -4",
                 "# the streams, at the same time in another terminal",
                 "netduel lab exec a -- netduel tcp 10.77.0.2 -t 3 --engine lean -4",
