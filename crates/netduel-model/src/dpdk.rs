@@ -188,7 +188,7 @@ pub struct DpdkReport {
     /// NUMA node of the port, when it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u32>,
-    /// What varied between the packets that it made.
+    /// What varied between the packets that it generated.
     pub flows: DpdkFlows,
     /// Its counters between start and stop.
     pub counts: DpdkCounts,

@@ -102,7 +102,7 @@ pub struct FailoverReport {
     pub probes_sent: u64,
     /// Probes that arrived here, in the order of their arrival, duplicates with them.
     pub arrivals: ProbeArrivals,
-    /// Bulk data received here, about [`FINE_INTERVAL_NS`] apart; empty when this end receives none.
+    /// Bulk data received here, about 10 ms apart; empty when this end receives none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<IntervalSample>,
     /// What this end did to its own interface.
@@ -113,7 +113,7 @@ pub struct FailoverReport {
 /// Arrivals in columns of differences: most are small, so ten thousand arrivals are some 150 kB. All columns are equally long.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeArrivals {
-    /// Sequence number, less the one before and 1; the first less 0. 0 where nothing is lost, duplicated or overtaken.
+    /// Sequence number, less the one before and 1; the first less 0. 0 where nothing is lost, duplicated or reordered.
     pub skips: Vec<i64>,
     /// Time of arrival after the one before, nanoseconds; the first after the start of this end.
     pub gaps_ns: Vec<i64>,

@@ -9,7 +9,7 @@ use crate::units::human_nanos;
 pub struct LinkEvent {
     /// When it was received, nanoseconds after the first reading of the observation; monotonic.
     pub at_ns: u64,
-    /// The interface; for [`LinkChange::EventsLost`] empty.
+    /// The interface; for `events-lost` empty.
     pub interface: String,
     /// The interface above it, before the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]

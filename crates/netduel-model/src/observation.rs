@@ -118,7 +118,7 @@ pub struct CoreTime {
     pub system_ns: u64,
     /// Hardware interrupts.
     pub irq_ns: u64,
-    /// Soft interrupts: most of the network's receive work.
+    /// Softirqs: most of the network's receive work.
     pub softirq_ns: u64,
     /// Time in which the hypervisor ran other guests.
     pub steal_ns: u64,
@@ -196,18 +196,18 @@ pub struct InterfaceDelta {
     pub rx_errors: u64,
     /// Send errors.
     pub tx_errors: u64,
-    /// Packets to be sent that the queueing discipline of the interface dropped (`TCA_STATS2`); absent when it was replaced
+    /// Packets to be sent that the qdisc of the interface dropped (`TCA_STATS2`); absent when it was replaced
     /// meanwhile or the kernel did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc_dropped: Option<u64>,
-    /// Times that the queueing discipline delayed packets because of a rate (`overlimits`); absent in the same cases.
+    /// Times that the qdisc delayed packets because of a rate (`overlimits`); absent in the same cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc_overlimits: Option<u64>,
     /// The bus of the device behind it (`IFLA_PARENT_DEV_BUS_NAME`, Linux 5.14 and later), for example `pci` or `vmbus`;
     /// absent for software.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus: Option<String>,
-    /// Received packets that its `ingress` or `clsact` discipline dropped; absent when it has none.
+    /// Received packets that its `ingress` or `clsact` qdisc dropped; absent when it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress_dropped: Option<u64>,
 }

@@ -22,7 +22,7 @@ pub struct Flow {
     pub first_ns: Option<u64>,
     /// When the last byte was moved, nanoseconds after the start.
     pub last_ns: Option<u64>,
-    /// The series, about [`crate::workload::SAMPLE_INTERVAL_NS`] apart.
+    /// The series, about 100 ms apart.
     pub series: Vec<IntervalSample>,
 }
 
@@ -35,7 +35,7 @@ pub struct EndReport {
     pub sent: Option<Flow>,
     /// What this end received, when it was a receiver.
     pub received: Option<Flow>,
-    /// One entry for each stream or flow; with more than [`STREAM_REPORTS_MAX`] streams, one for each group of streams.
+    /// One entry for each stream or flow; with more than 1024 streams, one for each group of streams.
     pub streams: Vec<StreamReport>,
     /// How evenly the streams were served, when there are several: of what each sent, or received at an end that sends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,7 +160,7 @@ pub struct StreamFairness {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectionReport {
     /// From the first connect(2) until all were connected and the server had answered on each, nanoseconds. As many as
-    /// [`Self::concurrency`] are set up at a time.
+    /// `concurrency` are set up at a time.
     pub elapsed_ns: u64,
     /// Threads that set connections up.
     pub concurrency: u32,

@@ -163,7 +163,7 @@ pub struct Interface {
     pub tx_queues: Option<u32>,
     /// Receive queues.
     pub rx_queues: Option<u32>,
-    /// Queueing discipline.
+    /// Kind of its root qdisc.
     pub qdisc: Option<String>,
     /// Packets that it received and sent since it was added; absent when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]

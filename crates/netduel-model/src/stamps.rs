@@ -74,7 +74,7 @@ pub struct StampReport {
     pub stamped: u64,
     /// Of these, those that have all their stamps and whose parts add up: they make the histograms of parts.
     pub complete: u64,
-    /// Missing time stamps, by place. A round trip may lack several.
+    /// Missing time stamps, by location. A round trip may lack several.
     pub missing: MissingStamps,
     /// Round trips with all stamps whose parts do not add up to the whole.
     pub inconsistent: u64,
@@ -94,7 +94,7 @@ pub struct StampReport {
     /// stamping is not enabled. At the client that is network and server, at the server what the server held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<HistogramRecord>,
-    /// At the client: the ways there and back by themselves.
+    /// At the client: the one-way delays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way: Option<OneWayReport>,
 }
@@ -128,8 +128,7 @@ pub struct StampLevel {
     pub round_trip_max_ns: u64,
     /// Round trips.
     pub count: u64,
-    /// Sum of each part over them, nanoseconds, in the order of [`StampReport::parts`]. Together they are the sum of the
-    /// wholes.
+    /// Sum of each part over them, nanoseconds, in the order of `parts`. Together they are the sum of the wholes.
     pub sums_ns: Vec<u64>,
 }
 

@@ -135,7 +135,7 @@ pub enum Launch {
         /// HOST:PORT.
         address: String,
     },
-    /// By ssh to a VM of a bed that is not known yet. A run has [`Launch::Ssh`] in its place.
+    /// By ssh to a VM of a bed that is not known yet. A run has `ssh` in its place.
     Bed {
         /// The VM.
         vm: String,

@@ -43,7 +43,7 @@ pub struct Device {
     /// The interrupts of the queues.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<QueueInterrupt>,
-    /// Kinds of queueing disciplines, the root's first and then those below it, each once: `mq`, `fq_codel`.
+    /// Kinds of qdiscs, the root's first and then those below it, each once: `mq`, `fq_codel`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub qdiscs: Vec<String>,
     /// XDP features of its driver at present; absent when the kernel does not report them (before Linux 6.3).

@@ -33,7 +33,7 @@ pub struct Failover {
     pub block: Bytes,
     /// How bulk data is moved in and out of the kernel.
     pub engine: TcpEngine,
-    /// Congestion control of the streams, as the kernel names it; `None` leaves the host's default.
+    /// Congestion control of the streams, as the kernel names it; `null` leaves the host's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// UDP payload of a probe.

@@ -32,7 +32,7 @@ pub struct LoadedLatency {
     pub block: Bytes,
     /// How the load is moved in and out of the kernel.
     pub engine: TcpEngine,
-    /// Congestion control of the load, as the kernel names it; `None` leaves the host's default (which is recorded).
+    /// Congestion control of the load, as the kernel names it; `null` leaves the host's default (which is recorded).
     pub congestion: Option<String>,
     /// What the probes travel in.
     pub probe: ProbeProtocol,

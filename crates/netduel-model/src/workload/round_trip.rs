@@ -50,13 +50,13 @@ pub struct RoundTrip {
     pub outstanding: u32,
     /// How both ends wait for a message.
     pub wait: Wait,
-    /// `None`: closed loop, the next request follows a response. Otherwise an open loop: requests leave on a schedule of
+    /// `null`: closed loop, the next request follows a response. Otherwise an open loop: requests leave on a schedule of
     /// this rate and each round trip is counted from its scheduled time.
     pub rate: Option<PerSecond>,
     /// Whether some of the requests are time-stamped by the kernels, which splits their round trips into parts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timestamps: bool,
-    /// Congestion control of the connection of `tcp-rr`, as the kernel names it; `None` leaves the host's default (which is recorded).
+    /// Congestion control of the connection of `tcp-rr`, as the kernel names it; `null` leaves the host's default (which is recorded).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
 }

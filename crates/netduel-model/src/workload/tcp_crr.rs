@@ -31,10 +31,10 @@ pub struct Transaction {
     pub outstanding: u32,
     /// How both ends wait.
     pub wait: Wait,
-    /// `None`: closed loop, the next transaction follows the end of one. Otherwise an open loop: transactions begin on a
+    /// `null`: closed loop, the next transaction follows the end of one. Otherwise an open loop: transactions begin on a
     /// schedule of this rate, and each is counted from its scheduled time.
     pub rate: Option<PerSecond>,
-    /// Congestion control of its TCP connections, as the kernel names it; `None` leaves the host's default (which is recorded).
+    /// Congestion control of its TCP connections, as the kernel names it; `null` leaves the host's default (which is recorded).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
 }

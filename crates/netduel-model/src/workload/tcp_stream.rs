@@ -29,9 +29,9 @@ pub struct TcpStream {
     pub block: Bytes,
     /// How bytes are moved in and out of the kernel.
     pub engine: TcpEngine,
-    /// Congestion control, as the kernel names it; `None` leaves the host's default (which is recorded).
+    /// Congestion control, as the kernel names it; `null` leaves the host's default (which is recorded).
     pub congestion: Option<String>,
-    /// Payload rate of all streams together, in each direction that is used; `None` sends as fast as it can.
+    /// Payload rate of all streams together, in each direction that is used; `null` sends as fast as it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
     /// When it ends before its time, and the options of its sockets.
@@ -45,7 +45,7 @@ pub struct StreamTuning {
     /// Each direction ends after this much payload of all streams together, at the end of the duration at the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
-    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (socket(7)); `None` lets the kernel grow them.
+    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (socket(7)); `null` lets the kernel grow them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Bytes>,
     /// `TCP_MAXSEG` of the client's sockets, which bounds the segments of both ends (tcp(7)), bytes.

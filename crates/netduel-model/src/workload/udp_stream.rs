@@ -23,7 +23,7 @@ pub struct UdpStream {
     pub direction: Direction,
     /// UDP payload of each datagram.
     pub size: Bytes,
-    /// Payload rate of all flows together, in each direction that is used; `None` sends as fast as it can.
+    /// Payload rate of all flows together, in each direction that is used; `null` sends as fast as it can.
     pub rate: Option<BitRate>,
     /// What segments and merges datagrams.
     #[serde(default, skip_serializing_if = "UdpOffload::is_none")]
@@ -40,7 +40,7 @@ pub struct FlowTuning {
     /// at the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
-    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (socket(7)); `None` is a share of 64 MiB for receiving, and the kernel's default for
+    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (socket(7)); `null` is a share of 64 MiB for receiving, and the kernel's default for
     /// sending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Bytes>,
