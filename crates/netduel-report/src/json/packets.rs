@@ -34,9 +34,9 @@ impl PathDirection {
 pub struct PacketDirection {
     /// Direction.
     pub direction: PathDirection,
-    /// What makes the packets.
+    /// Generator of the packets.
     pub generator: PacketEngine,
-    /// What receives them.
+    /// Receiver of the packets.
     pub receiver: PacketReceiver,
     /// Length of a frame with its check sequence.
     pub frame_bytes: u32,
@@ -252,7 +252,7 @@ pub struct Datagrams {
     pub duplicates: u64,
     /// Datagrams that arrived after a later one.
     pub reordered: u64,
-    /// Lost datagrams by place; null when more arrived than were sent.
+    /// Lost datagrams by location; null when more arrived than were sent.
     pub lost: Option<LostDatagrams>,
     /// Packets that the sender's interface sent; null when no interface is known to have carried the datagrams.
     pub packets_sent: Option<CarriedPackets>,

@@ -144,9 +144,9 @@ pub struct Workload {
     pub wait: Option<Wait>,
     /// Segmentation offload of datagrams; null for other traffic.
     pub offload: Option<UdpOffload>,
-    /// What makes the packets of a packet workload; null for others.
+    /// Generator of the packets of a packet workload; null for others.
     pub generator: Option<packet_path::PacketEngine>,
-    /// What receives the packets of a packet workload; null for others.
+    /// Receiver of the packets of a packet workload; null for others.
     pub receiver: Option<packet_path::PacketReceiver>,
     /// Whether the kernels time-stamp some of the round trips.
     pub timestamps: bool,
@@ -284,7 +284,7 @@ pub struct Stamps {
     pub one_way: Option<OneWay>,
 }
 
-/// Stamps that did not arrive, by place.
+/// Stamps that did not arrive, by location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MissingStamps {
     /// Transmit stamps of the client.
