@@ -227,8 +227,8 @@ fn before_a_run() -> Vec<Case> {
     ]
 }
 
-/// Errors after minutes, from their types: no test waits so long.
-fn after_minutes() -> String {
+/// Errors after minutes of waiting, rendered from their types without the wait.
+fn time_outs() -> String {
     let call = CallError::TimedOut { command: "az group create".to_owned(), limit: CALL_LIMIT };
     let unstarted = BedError::NotStarted { bed: "x".to_owned(), minutes: inventory::LIMIT_MIN };
     let errors = [
@@ -345,8 +345,8 @@ fn page_has_what_the_program_prints_for_each_error() {
             write!(page, "\n{}", shown(case)).unwrap();
         }
     }
-    let minutes = "No test waits so long: these are the texts of the program's own types.";
-    write!(page, "\n## After minutes\n\n{minutes}\n{}", after_minutes()).unwrap();
+    let waits = "These errors occur after minutes of waiting. The texts are rendered without the wait.";
+    write!(page, "\n## Time-outs\n\n{waits}\n{}", time_outs()).unwrap();
     let stored = fs::read_to_string(PAGE).unwrap_or_default();
     let (_, by_others) = stored.split_once(DURING_A_RUN).unwrap_or_default();
     page.extend([DURING_A_RUN, by_others]);
