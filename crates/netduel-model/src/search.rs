@@ -1,6 +1,6 @@
 //! The search for the highest rate without loss, or with little: what it looks for, and what it found. Terms of RFC 9971 (MLRsearch).
 //!
-//! Plain records; which load is tried next, and what the trials at a load make of it, is computed elsewhere.
+//! Plain records; which load is tried next, and what the steps at a load make of it, is computed elsewhere.
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,20 +11,20 @@ use crate::workload::setting::ppm;
 
 /// Nanoseconds in a second.
 const S: u64 = 1_000_000_000;
-/// Trials of a search at most: about five times what a path that is noisy, chokes and loses was seen to take.
+/// Steps of a search at most: about five times what a path that is noisy, chokes and loses was seen to take.
 pub const TRIALS_MAX: u32 = 150;
 
 /// A search goal with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchPreset {
-    /// Not a packet lost in two of three trials of 2 s.
+    /// Not a packet lost in two of three steps of 2 s.
     NoDrop,
-    /// At most 0.5 % lost in two of three trials of 2 s.
+    /// At most 0.5 % lost in two of three steps of 2 s.
     PartialDrop,
-    /// RFC 2544's throughput: not a packet lost in one trial of 60 s.
+    /// RFC 2544's throughput: not a packet lost in one step of 60 s.
     Rfc2544,
-    /// ETSI TST009's: not a packet lost in one of two trials of 60 s.
+    /// ETSI TST009's: not a packet lost in one of two steps of 60 s.
     Tst009,
 }
 
@@ -36,7 +36,7 @@ impl SearchPreset {
 
     /// The goal of this name.
     pub fn goal(self) -> SearchGoal {
-        // Half of the trials may be spoilt, as the standard recommends: on a host that others share, a goal that lets no trial
+        // Half of the steps may be spoilt, as the standard recommends: on a host that others share, a goal that lets no step
         // fail is decided by the worst moment of the search.
         let short = SearchGoal {
             name: self.word().to_owned(),
@@ -71,14 +71,14 @@ impl SearchPreset {
 /// What a search looks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Search {
-    /// At least one; each trial counts for all.
+    /// At least one; each step counts for all.
     pub goals: Vec<SearchGoal>,
-    /// Trials at most; the time is the workload's duration.
+    /// Steps at most; the time is the workload's duration.
     pub trials_max: u32,
 }
 
 impl Search {
-    /// The pause before each of its trials.
+    /// The pause before each of its steps.
     pub fn settle(&self) -> Nanos {
         self.goals.iter().map(|goal| goal.settle).max().unwrap_or_default()
     }
@@ -112,19 +112,19 @@ impl Search {
 pub struct SearchGoal {
     /// The preset's, or `goal-1`, `goal-2` ... in the order of the plan.
     pub name: String,
-    /// A trial decides a load for good only when it is this long.
+    /// A step decides a load for good only when it is this long.
     pub final_trial: Nanos,
-    /// How much of such trials a load needs at most.
+    /// How much of such steps a load needs at most.
     pub duration_sum: Nanos,
-    /// A trial that loses a larger share of its packets is a high-loss trial. 0 to below 1.
+    /// A step that loses a larger share of its packets is a high-loss step. 0 to below 1.
     pub loss_ratio: f64,
-    /// The share of high-loss trials, by duration, that a lower bound may have. 0 to below 1.
+    /// The share of high-loss steps, by duration, that a lower bound may have. 0 to below 1.
     pub exceed_ratio: f64,
     /// How far the bounds may be apart at the end, as a share of the upper one. Above 0, below 1.
     pub width: f64,
-    /// The shortest trial.
+    /// The shortest step.
     pub initial_trial: Nanos,
-    /// Pause before each trial, so that what the one before left in buffers and buckets is gone. A search takes the longest of its goals.
+    /// Pause before each step, so that what the one before left in buffers and buckets is gone. A search takes the longest of its goals.
     #[serde(default)]
     pub settle: Nanos,
 }
@@ -151,19 +151,19 @@ impl SearchGoal {
     }
 }
 
-/// What a trial of a search is for.
+/// What a step of a search is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchPurpose {
     /// To find the highest load, and what still arrives of it.
     Maximum,
-    /// To narrow the bounds down with a trial shorter than the goal's.
+    /// To narrow the bounds down with a step shorter than the goal's.
     Narrow,
-    /// To decide a load by the goal's own trials.
+    /// To decide a load by steps of the goal's full length.
     Confirm,
 }
 
-/// A trial of a search.
+/// What a step of a search sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchInput {
     /// Packets per second to send; absent: as many as the generator can.
@@ -177,28 +177,28 @@ pub struct SearchInput {
     pub purpose: SearchPurpose,
 }
 
-/// What a trial of a search counted.
+/// What a step of a search counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchOutput {
     /// Packets that the generator sent.
     pub sent: u64,
     /// Of them, packets that arrived, each once.
     pub received: u64,
-    /// How long it sent, nanoseconds; with a rate, at least the time of the trial.
+    /// How long it sent, nanoseconds; with a rate, at least the time of the step.
     pub elapsed_ns: u64,
-    /// How long the whole trial took, with its preparation and end, nanoseconds.
+    /// How long the whole step took, with its preparation and end, nanoseconds.
     pub effective_duration_ns: u64,
     /// How late the bursts of the generator were, at most, but for one in a hundred, nanoseconds; absent without a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing_error_p99_ns: Option<u64>,
 }
 
-/// A trial of a search with its verdict.
+/// A step of a search with its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchStep {
-    /// The load and duration of the trial.
+    /// The load and duration of the step.
     pub input: SearchInput,
-    /// What the trial counted.
+    /// What the step counted.
     pub output: SearchOutput,
     /// The load, packets per second: the `load` of the input, or the sent rate when the input has none.
     pub load: u64,
@@ -244,10 +244,10 @@ pub struct SearchResult {
     /// Relevant upper bound, packets per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upper: Option<u64>,
-    /// The lower bound by the shortest trials alone: all that is known of an unfinished search.
+    /// The lower bound by the shortest steps alone: all that is known of an unfinished search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrowed_lower: Option<u64>,
-    /// The upper bound by the shortest trials alone.
+    /// The upper bound by the shortest steps alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrowed_upper: Option<u64>,
     /// Conditional throughput at the lower bound: packets per second that arrive there.
@@ -270,24 +270,24 @@ impl SearchResult {
 pub enum SearchEnd {
     /// Every goal has its result.
     Complete,
-    /// The time or the number of trials was used up.
+    /// The time or the number of steps was used up.
     Budget,
-    /// The first trial sent nothing.
+    /// The first step sent nothing.
     NothingSent,
-    /// A trial failed.
+    /// A step failed.
     Failed,
 }
 
 /// What a search did and found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchReport {
-    /// Every trial, in order.
+    /// Every step, in order.
     pub steps: Vec<SearchStep>,
     /// What was found, in the order of the goals.
     pub results: Vec<SearchResult>,
     /// Why it was over.
     pub end: SearchEnd,
-    /// The trial, from 0, whose ends are stored with the search's: at the lower bound of the first goal, or else the last.
+    /// The step, from 0, whose ends are stored with the search's: at the lower bound of the first goal, or else the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored_step: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! A trial that is a search: many short trials between the same two agents, under one application of the arm's treatments.
+//! A trial that is a search: many short steps between the same two agents, under one application of the arm's treatments.
 //! [`RateSearch`] chooses rates and judges results; this file runs traffic and counts.
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use super::trial::path_of;
 /// Steps whose ends may become those of the trial.
 #[derive(Default)]
 struct Kept {
-    /// By load: the last trial that [`stands_for`] the first goal.
+    /// By load: the last step that [`stands_for`] the first goal.
     good: BTreeMap<u64, (u32, [TrialEnd; 2])>,
     last: Option<(u32, [TrialEnd; 2])>,
 }
@@ -95,7 +95,7 @@ impl Conductor<'_> {
     }
 }
 
-/// Whether a step may represent the result of a goal. Each trial counts for every goal. `high_loss` is relative to the goal that requested
+/// Whether a step may represent the result of a goal. Each step counts for every goal. `high_loss` is relative to the goal that requested
 /// the step, so it is not used here.
 fn stands_for(goal: &SearchGoal, step: &SearchStep) -> bool {
     step.input.load.is_some() && step.input.duration >= goal.final_trial && step.loss_ratio <= goal.loss_ratio

@@ -53,24 +53,24 @@ impl JsonSchema for SearchSpec {
 }
 
 shape! {
-    /// A goal of a search, in the terms of RFC 9971. The goal `like` provides the default of each key.
+    /// A goal of a search, in the terms of RFC 9971, whose trials are the steps of the search. The goal `like` provides the default of each key.
     pub struct SearchGoalSpec {
         /// The named goal that provides the defaults, default `no-drop`.
         optional like: SearchPreset,
-        /// Final trial duration: only trials of this length count as evidence for a load.
+        /// Final trial duration: only steps of this length count as evidence for a load.
         optional final_trial: Nanos,
-        /// Duration sum: the total duration of final trials that decides on a load, at least one trial. Default: in the proportion of
-        /// the goal `like`.
+        /// Duration sum: the total duration of full-length steps that decides on a load, at least one step. Default: in the
+        /// proportion of the goal `like`.
         optional duration_sum: Nanos,
-        /// Loss ratio: the share of packets that a good trial may lose, less than 50 %.
+        /// Loss ratio: the share of packets that a good step may lose, less than 50 %.
         optional loss_ratio: Percent,
-        /// Exceed ratio: the share of trials at a load that may lose more, less than 100 %.
+        /// Exceed ratio: the share of steps at a load that may lose more, less than 100 %.
         optional exceed_ratio: Percent,
         /// Goal width: the largest final distance of the two bounds, relative to the upper bound; not less than `loss_ratio`.
         optional width: Percent,
-        /// Initial trial duration: the shortest trial, no longer than `final_trial`.
+        /// Initial trial duration: the shortest step, no longer than `final_trial`.
         optional initial_trial: Nanos,
-        /// Pause before each trial, in which buffers drain: 500 ms for `no-drop` and `partial-drop`, 7 s (RFC 2544, section 23) for the
+        /// Pause before each step, in which buffers drain: 500 ms for `no-drop` and `partial-drop`, 7 s (RFC 2544, section 23) for the
         /// others. A search uses the longest pause of its goals.
         optional settle: Nanos,
     }

@@ -334,9 +334,9 @@ shape! {
         /// A sweep of frame sizes: one workload for each size, named after this workload and the size (`name-64`, `name-128`, ...).
         /// Default: the one size of `frame`.
         optional frames: Vec<u32>,
-        /// Each trial is a search for the highest rate without loss, or with little loss, by many short trials (RFC 9971). The value is
-        /// a goal, a list of goals, or a list of tables (goals of your own). The goals are `"no-drop"` (trials of 2 s), `"partial-drop"`
-        /// (2 s, 0.5 % loss allowed), `"rfc2544"` (60 s) and `"tst009"` (60 s, one of two trials may lose packets). Default of
+        /// Each trial is a search for the highest rate without loss, or with little loss, by many short steps (RFC 9971). The value is
+        /// a goal, a list of goals, or a list of tables (goals of your own). The goals are `"no-drop"` (steps of 2 s), `"partial-drop"`
+        /// (2 s, 0.5 % loss allowed), `"rfc2544"` (60 s) and `"tst009"` (60 s, one of two steps may lose packets). Default of
         /// `duration`: ten times the duration sums of the goals, plus a minute. The search chooses `packet_rate`. The generators `kernel` and `dpdk` cannot keep a rate and have no search.
         optional search: SearchSpec,
     }

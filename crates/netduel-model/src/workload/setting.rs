@@ -293,9 +293,9 @@ pub const SSH: &[Setting] = &[Setting::within("port", Range::count(1, u16::MAX a
 /// Both ends of a range of data ports.
 pub const DATA_PORT: Setting = Setting::within("data_ports", Range::port());
 
-/// The longest that the trials of a search goal may take together, nanoseconds: a day, as any workload.
+/// The longest that the steps of a search goal may take together, nanoseconds: a day, as any workload.
 pub(crate) const DURATION_SUM_MOST: u64 = 24 * HOUR;
-/// A goal of a search. A trial shorter than 100 ms is mostly its beginning and its end; after a pause longer than a minute it says
+/// A goal of a search. A step shorter than 100 ms is mostly its beginning and its end; after a pause longer than a minute it says
 /// nothing else; pacing and clocks do not allow a smaller width.
 pub const SEARCH_GOAL: &[Setting] = &[
     Setting::within("final_trial", Range::duration(100 * MS, HOUR)),

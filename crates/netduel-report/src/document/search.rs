@@ -31,7 +31,7 @@ fn figure(arm: &ArmAnalysis, search: &ArmSearch) -> Option<Figure> {
     let title = format!("{}{of}: {}", arm.arm, cost(report));
     let table = steps(report, &search.goals);
     Some(Figure {
-        reading: "Rate of each step, logarithmic axis. Large marks: trials of full length. Lines: bounds of the first goal."
+        reading: "Rate of each step, logarithmic axis. Large marks: steps of full length. Lines: bounds of the first goal."
             .to_owned(),
         alternative: format!("{title}: the rate of each step; the table of the steps has the numbers"),
         title,

@@ -19,19 +19,19 @@ pub struct Searches {
 pub struct Goal {
     /// Name.
     pub name: String,
-    /// Duration of a trial that can decide a load.
+    /// Duration of a step that can decide a load.
     pub final_trial_ns: u64,
-    /// Total duration of such trials that a load needs at most.
+    /// Total duration of such steps that a load needs at most.
     pub duration_sum_ns: u64,
-    /// Loss above which a trial is a high-loss trial.
+    /// Loss above which a step is a high-loss step.
     pub loss_ratio: f64,
-    /// Share of high-loss trials, by duration, that a lower bound may have.
+    /// Share of high-loss steps, by duration, that a lower bound may have.
     pub exceed_ratio: f64,
     /// Distance of the bounds at which the search ends, as a fraction of the upper bound.
     pub width_ratio: f64,
-    /// Duration of the shortest trial.
+    /// Duration of the shortest step.
     pub initial_trial_ns: u64,
-    /// Pause before each trial.
+    /// Pause before each step.
     pub settle_ns: u64,
 }
 
@@ -92,9 +92,9 @@ pub struct Found {
     pub lower_pps: Option<u64>,
     /// Relevant upper bound; null when every load met its goal.
     pub upper_pps: Option<u64>,
-    /// Lower bound of short trials alone.
+    /// Lower bound of short steps alone.
     pub narrowed_lower_pps: Option<u64>,
-    /// Upper bound of short trials alone.
+    /// Upper bound of short steps alone.
     pub narrowed_upper_pps: Option<u64>,
     /// Packets per second that arrive at the lower bound.
     pub conditional_throughput_pps: Option<f64>,

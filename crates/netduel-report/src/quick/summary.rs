@@ -58,7 +58,7 @@ fn facts(rows: Vec<(impl Into<String>, String)>) -> Block {
     Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }])
 }
 
-/// The results of a search; the rest of the summary is about one of its trials. Empty for other tests.
+/// The results of a search; the rest of the summary is about one of its steps. Empty for other tests.
 fn search(input: SummaryInput<'_>) -> Vec<Block> {
     let facts = input.workload.traffic.facts();
     let Some((search, report)) = facts.search().zip(input.trial.search.as_ref()) else {

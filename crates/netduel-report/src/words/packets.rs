@@ -28,7 +28,7 @@ pub(crate) fn rule(settings: &Workload) -> String {
     );
     if settings.traffic.facts().search().is_some() {
         return format!(
-            "rates and counts of one trial of each search; min and max over its {intervals}, without its warm-up and cool-down"
+            "rates and counts of one step of each search; min and max over its {intervals}, without its warm-up and cool-down"
         );
     }
     let timing = &settings.timing;

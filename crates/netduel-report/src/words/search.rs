@@ -58,8 +58,8 @@ pub fn lost(step: &SearchStep) -> String {
 
 /// The rules of searches.
 pub(super) fn rule() -> String {
-    "Terms and arithmetic of RFC 9971 (MLRsearch). A load is a lower bound when enough of its full-length trials lose no more than the \
-     goal allows, and an upper bound when it can no longer become one. The result is the conditional throughput: packets received per \
+    "Terms and arithmetic of RFC 9971 (MLRsearch), whose trials are called steps here. A load is a lower bound when enough of its \
+     full-length steps lose no more than the goal allows, and an upper bound when it can no longer become one. The result is the conditional throughput: packets received per \
      second at the highest lower bound below all upper bounds. Packets that the generator failed to send count as lost when they exceed \
      half of the goal's width."
         .to_owned()
@@ -74,10 +74,10 @@ pub fn goal(goal: &SearchGoal) -> String {
     };
     let exceed = match goal.exceed_ratio {
         0.0 => "in all of them".to_owned(),
-        share => format!("in all but {} of them", percent_exact(share)),
+        share => format!("in at least {} of them", percent_exact(1.0 - share)),
     };
     format!(
-        "{}: trials of {}, {} in total per load, {lost} {exceed}; bounds within {}",
+        "{}: steps of {}, {} in total per load, {lost} {exceed}; bounds within {}",
         plain(&goal.name),
         goal.final_trial,
         goal.duration_sum,
@@ -105,7 +105,7 @@ pub fn found(result: &SearchResult) -> String {
         }
         (SearchState::Unfinished, None) => match result.narrowed_lower {
             Some(_) => format!(
-                "unfinished: between {} and {} by short trials only",
+                "unfinished: between {} and {} by short steps only",
                 bound(result.narrowed_lower),
                 bound(result.narrowed_upper)
             ),
@@ -114,17 +114,17 @@ pub fn found(result: &SearchResult) -> String {
     }
 }
 
-/// Number and time of the trials of a search: `17 trials in 24 s`.
+/// Number and time of the steps of a search: `17 steps in 24 s`.
 pub fn cost(report: &SearchReport) -> String {
     let spent_ns: u64 = report.steps.iter().map(|step| step.output.effective_duration_ns).total();
-    let trials = plural(report.steps.len(), "trial");
+    let steps = plural(report.steps.len(), "step");
     let end = match report.end {
         SearchEnd::Complete => "",
-        SearchEnd::Budget => " (stopped: limit of time or trials reached)",
+        SearchEnd::Budget => " (stopped: limit of time or steps reached)",
         SearchEnd::NothingSent => " (stopped: the generator sent no packets)",
-        SearchEnd::Failed => " (stopped: a trial failed)",
+        SearchEnd::Failed => " (stopped: a step failed)",
     };
-    format!("{trials} in {}{end}", human_nanos(spent_ns as f64))
+    format!("{steps} in {}{end}", human_nanos(spent_ns as f64))
 }
 
 /// Accuracy of the generator over the steps of the searches.
@@ -164,14 +164,14 @@ pub fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
     }
     if !sentences.is_empty() {
         sentences.push(
-            "packets, CPU, paths and limits are those of one trial of each search: the one at the lower bound of its first goal, else its last"
+            "packets, CPU, paths and bottlenecks are those of one step of each search: the one at the lower bound of its first goal, else its last"
                 .to_owned(),
         );
     }
     sentences
 }
 
-/// The result of one search, per goal, with number and time of its trials.
+/// The result of one search, per goal, with number and time of its steps.
 pub fn of_trial(search: &Search, report: &SearchReport) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = search
         .goals
@@ -231,7 +231,7 @@ fn costs(search: &ArmSearch) -> String {
     let spent_ns: u64 = all.map(|step| step.output.effective_duration_ns).total();
     let searches = search.trials.len();
     format!(
-        "{searches} searches, on average {:.0} trials in {}",
+        "{searches} searches, on average {:.0} steps in {}",
         steps as f64 / searches as f64,
         human_nanos(spent_ns as f64 / searches as f64)
     )

@@ -147,15 +147,15 @@ fn every_format_shows_bounds_cost_pacing_and_steps_of_a_search() {
     assert_eq!(
         words::search::sentences(workload),
         [
-            "no-drop: trials of 2 s, 6 s in total per load, no loss in all but 50 % of them; bounds within 1 %",
+            "no-drop: steps of 2 s, 6 s in total per load, no loss in at least 50 % of them; bounds within 1 %",
             "synthetic, no-drop: bounds from 1.00 Mpps to 1.02 Mpps in 8 searches",
-            "synthetic: 8 searches, on average 3 trials in 7.20 s; rate error at most 1.0 %, p99 lateness of bursts 40.0 us (median over steps)",
+            "synthetic: 8 searches, on average 3 steps in 7.20 s; rate error at most 1.0 %, p99 lateness of bursts 40.0 us (median over steps)",
             "accelerated, no-drop: bounds from 3.00 Mpps to 3.04 Mpps in 8 searches",
-            "accelerated: 8 searches, on average 3 trials in 7.20 s; rate error at most 1.0 %, p99 lateness of bursts 40.0 us (median over steps)",
-            "packets, CPU, paths and limits are those of one trial of each search: the one at the lower bound of its first goal, else its last",
+            "accelerated: 8 searches, on average 3 steps in 7.20 s; rate error at most 1.0 %, p99 lateness of bursts 40.0 us (median over steps)",
+            "packets, CPU, paths and bottlenecks are those of one step of each search: the one at the lower bound of its first goal, else its last",
         ]
     );
-    let title = "synthetic (block 4 of 8 searches: the median result): 3 trials in 7.20 s";
+    let title = "synthetic (block 4 of 8 searches: the median result): 3 steps in 7.20 s";
     let row = "| 3 | no-drop, confirm | 1.01 Mpps | 2 s | 2006000 | 7 | less than 0.001 % | 1.0 % | loss above goal |";
     let markdown = markdown::page(&document(&run));
     assert!(markdown.contains(title) && markdown.contains(row), "{markdown}");

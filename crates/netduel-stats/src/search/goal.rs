@@ -6,13 +6,13 @@ use netduel_model::units::Nanos;
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum GoalError {
     /// A duration of 0.
-    #[error("a trial of 0 s measures nothing")]
+    #[error("a step of 0 s measures nothing")]
     NoDuration,
     /// Initial trials longer than final ones.
-    #[error("the initial trial duration is longer than the final one")]
+    #[error("the initial trial duration is longer than the final trial duration")]
     InitialTooLong,
     /// Less evidence than one trial.
-    #[error("the duration sum is shorter than one final trial")]
+    #[error("the duration sum is shorter than the final trial duration")]
     SumTooShort,
     /// Not a fraction of packets.
     #[error("the loss ratio {0} is not within 0 to 1, 1 excluded")]

@@ -182,8 +182,8 @@ pub struct PpsArgs {
     /// Packets per second of all flows together, for example 200k [default: unlimited]
     #[arg(long, value_name = "RATE", value_parser = per_second(WorkloadType::Pps, "packet_rate"))]
     pub rate: Option<PerSecond>,
-    /// Search for the highest rate without loss, or with little loss, in short trials (RFC 9971): no-drop, partial-drop (0.5 %),
-    /// rfc2544 (trials of one minute) or tst009; several with commas
+    /// Search for the highest rate without loss, or with little loss, in short steps (RFC 9971): no-drop, partial-drop (0.5 %),
+    /// rfc2544 (steps of one minute) or tst009; several with commas
     #[arg(long, value_name = "GOAL", value_delimiter = ',', value_parser = word::<SearchPreset>, conflicts_with_all = ["rate", "time", "omit"])]
     pub search: Vec<SearchPreset>,
     /// Time limit of the search, seconds or with a unit [default: ten times what its goals need for one rate, plus one minute]
