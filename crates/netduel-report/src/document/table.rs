@@ -135,22 +135,35 @@ impl Table {
         self
     }
 
-    /// A row as a sentence, for a renderer without room for the table: `a, b: sent 3, received 2`.
-    pub fn sentence(&self, row: &[Cell]) -> String {
-        let cells = || self.columns.iter().zip(row);
-        let keys: Vec<String> = cells()
-            .filter(|(column, _)| column.kind == ColumnKind::Key)
-            .map(|(_, cell)| cell.text())
-            .collect();
-        let others: Vec<String> = cells()
-            .filter(|(column, cell)| column.kind != ColumnKind::Key && **cell != Cell::Absent)
-            .map(|(column, cell)| {
-                let unit = if column.unit.is_empty() { String::new() } else { format!(" {}", column.unit) };
-                format!("{} {}{unit}", column.title, cell.text()).trim_start().to_owned()
-            })
-            .collect();
-        format!("{}: {}", keys.join(", "), others.join(", "))
+    /// A row for a renderer without room for the table: its names and numbers (`a, b: sent 3, received 2`), then each text with its
+    /// title (`cause: the receive window`).
+    pub fn lines(&self, row: &[Cell]) -> Vec<String> {
+        let (mut names, mut numbers, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        for (column, cell) in self.columns.iter().zip(row) {
+            let (title, text, unit) = (column.title.as_str(), cell.text(), column.unit.as_str());
+            match column.kind {
+                ColumnKind::Key => names.push(text),
+                _ if *cell == Cell::Absent => {}
+                ColumnKind::Number => numbers.push(joined([title, text.as_str(), unit], " ")),
+                // A text may be a sentence of its own, with commas and semicolons.
+                ColumnKind::Text | ColumnKind::Titled => texts.push(joined([title, text.as_str()], ": ")),
+            }
+        }
+        let (names, numbers) = (names.join(", "), numbers.join(", "));
+        texts.insert(0, joined([names.as_str(), numbers.as_str()], ": "));
+        texts
     }
+
+    /// The same in one sentence.
+    pub fn sentence(&self, row: &[Cell]) -> String {
+        self.lines(row).join("; ")
+    }
+}
+
+/// The words that are not empty, with a separator between them.
+fn joined<const COUNT: usize>(words: [&str; COUNT], separator: &str) -> String {
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    words.join(separator)
 }
 
 #[cfg(test)]
@@ -180,7 +193,21 @@ mod tests {
     #[test]
     fn row_without_room_becomes_a_sentence_of_known_cells() {
         let table = table();
-        assert_eq!(table.sentence(&table.rows[0]), "a: rate 12 Mbit/s, end up");
-        assert_eq!(table.sentence(&table.rows[1]), "b: end down");
+        assert_eq!(table.sentence(&table.rows[0]), "a: rate 12 Mbit/s; end: up");
+        assert_eq!(table.sentence(&table.rows[1]), "b; end: down");
+    }
+
+    #[test]
+    fn row_without_room_has_a_line_for_each_text_with_its_title() {
+        let mut table = Table::new(vec![Column::key("arm"), Column::text("cause"), Column::number("trials")]);
+        table.columns.push(Column::text("evidence"));
+        let cause = Cell::from("the client: it sent requests late");
+        let trials = Cell::Number("1 of 2".to_owned());
+        let row: [Cell; 4] = ["a".into(), cause, trials, "5 ms late; 60 % busy".into()];
+        let [cause, evidence] =
+            ["cause: the client: it sent requests late", "evidence: 5 ms late; 60 % busy"];
+        assert_eq!(table.lines(&row), ["a: trials 1 of 2", cause, evidence]);
+        let row: [Cell; 4] = ["b".into(), "unknown".into(), Cell::Absent, Cell::Absent];
+        assert_eq!(table.lines(&row), ["b", "cause: unknown"]);
     }
 }

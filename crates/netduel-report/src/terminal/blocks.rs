@@ -66,7 +66,7 @@ fn numbered(page: &mut Page, number: u32, text: &Text) {
     page.wrapped(&format!("  {number}. "), "     ", &text);
 }
 
-/// A table, or a sentence for each row if the table does not fit.
+/// A table, or an item of a list for each row if the table does not fit.
 fn table(page: &mut Page, table: &Table) {
     let header: Vec<String> = table.columns.iter().map(|column| plain(&column.heading())).collect();
     let rows: Vec<Vec<String>> =
@@ -105,12 +105,18 @@ fn table(page: &mut Page, table: &Table) {
             }
         }
     } else {
-        for row in &table.rows {
-            page.wrapped("  - ", "    ", &plain(&table.sentence(row)));
-        }
+        table.rows.iter().for_each(|row| row_without_room(page, &table.lines(row)));
     }
     for note in &table.notes {
         page.wrapped("  - ", "    ", &plain(note));
+    }
+}
+
+/// The lines of a row as an item of a list. The rest of a long line is further in than the next line.
+fn row_without_room(page: &mut Page, lines: &[String]) {
+    let rest = if lines.len() > 1 { "      " } else { "    " };
+    for (index, line) in lines.iter().enumerate() {
+        page.wrapped(if index == 0 { "  - " } else { "    " }, rest, &plain(line));
     }
 }
 

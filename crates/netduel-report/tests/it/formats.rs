@@ -186,7 +186,7 @@ fn narrow_terminal_wraps_without_losing_text() {
     let words = |text: &str| -> std::collections::BTreeSet<String> {
         text.split_whitespace().map(|word| word.trim_end_matches([',', ':', ';']).to_owned()).collect()
     };
-    // A table without room becomes sentences with the same cells; only the dashes of unknown cells are omitted.
+    // A table without room becomes a list with the same cells; only the dashes of unknown cells are omitted.
     let missing: Vec<String> = words(&table(&run, 200)).difference(&words(&narrow)).cloned().collect();
     let headings = ["(n)", "arm", "counter", "unit"];
     assert_eq!(missing, headings, "a key column is not named before its cell");
