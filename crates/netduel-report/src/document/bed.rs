@@ -18,15 +18,18 @@ const VMS_IN_A_ROW: usize = 2;
 /// The section; absent for a run without a bed.
 pub fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
     let bed = run.header.bed.as_ref()?;
-    let mut blocks = vec![
-        Block::Reading(
-            "Each NIC has what Azure claims and what its guest showed before the first trial.".to_owned(),
-        ),
-        Block::Figure(Box::new(figure(bed))),
-        Block::Facts(vec![FactGroup { rows: facts(&run.header.plan, bed), ..FactGroup::default() }]),
-    ];
-    blocks.push(Block::Heading("VMs".to_owned()));
-    blocks.push(Block::Table(vms(bed)));
+    let mut blocks = vec![Block::Reading(
+        "Each NIC has what Azure claims and what its guest showed before the first trial.".to_owned(),
+    )];
+    let has_vms = !bed.vms.is_empty();
+    if has_vms {
+        blocks.push(Block::Figure(Box::new(figure(bed))));
+    }
+    let facts = FactGroup { rows: facts(&run.header.plan, bed), ..FactGroup::default() };
+    blocks.push(Block::Facts(vec![facts]));
+    if has_vms {
+        blocks.extend([Block::Heading("VMs".to_owned()), Block::Table(vms(bed))]);
+    }
     blocks.extend(price::blocks(run, bed, analysis));
     blocks.push(Block::Heading("Repeat the bed".to_owned()));
     blocks.extend(repetition(run, bed));

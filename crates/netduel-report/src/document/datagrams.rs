@@ -14,16 +14,18 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     if sentences.is_empty() && workload.arms.iter().all(|arm| arm.datagrams.is_empty()) {
         return Vec::new();
     }
-    let mut blocks = vec![Block::Heading(words::datagrams_title(workload).to_owned())];
+    let mut shown = Vec::new();
     // Packet workloads have the table of both ends instead.
     if workload.arms.iter().all(|arm| arm.packets.is_empty()) {
-        blocks.push(Block::Table(losses(workload)));
+        shown.push(Block::Table(losses(workload)));
     }
     if !sentences.is_empty() {
-        blocks.push(list(sentences));
+        shown.push(list(sentences));
     }
-    blocks.push(Block::Folded("Trials".to_owned(), vec![Block::Table(trials(workload))]));
-    blocks
+    // Text formats omit the trials: a heading for them alone would have nothing below it.
+    let heading = (!shown.is_empty()).then(|| Block::Heading(words::datagrams_title(workload).to_owned()));
+    let trials = Block::Folded("Trials".to_owned(), vec![Block::Table(trials(workload))]);
+    heading.into_iter().chain(shown).chain([trials]).collect()
 }
 
 /// Totals of the valid trials, by arm and direction.

@@ -28,9 +28,8 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     sections.push(result(analysis));
     sections.extend(reader::purpose(&author));
     sections.extend(packets::page(analysis));
-    sections.extend(
-        analysis.workloads.iter().enumerate().map(|(number, one)| workload::section(analysis, number, one)),
-    );
+    let numbered = analysis.workloads.iter().enumerate();
+    sections.extend(numbered.filter_map(|(number, one)| workload::section(analysis, number, one)));
     sections.extend(published::section(run, analysis));
     sections.extend(treatments(analysis));
     sections.push(path::section(analysis));

@@ -10,8 +10,11 @@ use super::{
 use crate::analysis::{Analysis, ArmAnalysis, ArmLimit, WorkloadAnalysis};
 use crate::words;
 
-/// The section of the workload with that number.
-pub(super) fn section(analysis: &Analysis, number: usize, workload: &WorkloadAnalysis) -> Section {
+/// The section of the workload with that number; absent when no arm has the workload.
+pub(super) fn section(analysis: &Analysis, number: usize, workload: &WorkloadAnalysis) -> Option<Section> {
+    if workload.arms.is_empty() {
+        return None;
+    }
     let mut blocks = settings(workload);
     blocks.extend(levels::of_workload(analysis, workload).map(|figure| Block::Figure(Box::new(figure))));
     blocks.extend(bottleneck(workload));
@@ -26,12 +29,12 @@ pub(super) fn section(analysis: &Analysis, number: usize, workload: &WorkloadAna
     blocks.extend(titled_list("CPU placement", words::placements(workload)));
     blocks.extend(figures(workload).into_iter().map(|figure| Block::Figure(Box::new(figure))));
     blocks.extend(counters::not_judged(analysis, workload));
-    Section {
+    Some(Section {
         anchor: format!("workload-{}", number + 1),
         title: workload.name.to_string(),
         scope: Scope::Detail,
         blocks,
-    }
+    })
 }
 
 /// The settings: once if all arms agree, else by arm.

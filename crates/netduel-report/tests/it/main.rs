@@ -14,6 +14,7 @@ mod counter_ratios;
 mod crossover;
 mod datagrams;
 mod doubts;
+mod every_report;
 mod evidence;
 mod exports;
 mod failed_calls;
