@@ -17,6 +17,16 @@ pub struct Part {
     pub histogram: Histogram,
 }
 
+/// The key of the time that connections took to be established, in workloads whose round trips have no parts.
+const SET_UP: &str = "set-up";
+
+impl Part {
+    /// Whether it is the time that connections took to be established.
+    pub fn is_connect_time(&self) -> bool {
+        self.key == SET_UP
+    }
+}
+
 /// The parts in the trials of an arm; empty for workloads without parts.
 pub(super) fn of_trials(traffic: &Traffic, trials: &[&Trial]) -> Vec<Part> {
     let all = || figures::merged_latency(trials);
@@ -45,7 +55,7 @@ pub(super) fn of_trials(traffic: &Traffic, trials: &[&Trial]) -> Vec<Part> {
         let set_up = trials.iter().filter_map(|trial| {
             figures::of_record(&trial.client.as_ref()?.report.connections.as_ref()?.connect)
         });
-        parts.push(("set-up", "connect, from SYN to established", figures::merged(set_up)));
+        parts.push((SET_UP, "connect, from SYN to established", figures::merged(set_up)));
     }
     let found =
         |(key, title, histogram): (_, _, Option<Histogram>)| Some(Part { key, title, histogram: histogram? });

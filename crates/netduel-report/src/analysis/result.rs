@@ -71,6 +71,13 @@ pub struct WorkloadAnalysis {
     pub explanation: Vec<String>,
 }
 
+impl WorkloadAnalysis {
+    /// Whether its parts are the times that connections took to be established. A trial without a round trip has them, too.
+    pub fn has_connect_time(&self) -> bool {
+        self.arms.iter().flat_map(|arm| &arm.parts).any(Part::is_connect_time)
+    }
+}
+
 /// One arm in one workload, without its metrics.
 #[derive(Debug, Clone)]
 pub struct ArmAnalysis {

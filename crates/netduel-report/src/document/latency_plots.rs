@@ -147,15 +147,6 @@ fn parts_of(workload: &WorkloadAnalysis) -> Vec<(&'static str, &ArmAnalysis, &Hi
     parts.collect()
 }
 
-/// What they count when they are of the opening of connections, which a trial without a round trip has, too.
-const SAMPLES_SET_UP: &str = "connections";
-
-/// What the histograms of the parts count.
-fn samples(workload: &WorkloadAnalysis) -> &'static str {
-    let is_set_up = |arm: &ArmAnalysis| arm.parts.iter().any(|part| part.key == "set-up");
-    if workload.arms.iter().any(is_set_up) { SAMPLES_SET_UP } else { "samples" }
-}
-
 /// The parts of round trips; absent for workloads without parts.
 pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     let parts = parts_of(workload);
@@ -164,8 +155,8 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     }
     let medians = parts.iter().filter_map(|(_, _, histogram)| histogram.percentile(50.0));
     let scale = scaled(Metric::LatencyP50, medians.map(|value| value as f64));
-    let mut table =
-        Table::new(vec![Column::key("part"), Column::key("arm"), Column::number(samples(workload))]);
+    let samples = if workload.has_connect_time() { "connections" } else { "samples" };
+    let mut table = Table::new(vec![Column::key("part"), Column::key("arm"), Column::number(samples)]);
     // Parts differ by orders of magnitude: each value has its own unit. Values of one part have one.
     let is_one_part = parts.iter().all(|(title, ..)| *title == parts[0].0);
     let titles = ["p50", "p90", "p99", "p99.9", "max"];
@@ -188,7 +179,7 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
         rows.push(json!([title, position, plotted(50.0), end.0, histogram.count(), end.1]));
     }
     table.notes = words::load_effects(workload);
-    if samples(workload) != SAMPLES_SET_UP {
+    if !workload.has_connect_time() {
         table.notes.extend(words::not_included(workload).iter().map(|note| format!("not included: {note}")));
     }
     Some(Figure {

@@ -10,7 +10,7 @@ use netduel_model::shell;
 use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Facts, Role, RoundTrip, Wire, Workload};
+use netduel_model::workload::{Facts, Role, RoundTrip, Workload};
 
 use super::method::compared_as;
 use super::text::{end_and_host, percent, percent_at_least, plain};
@@ -106,11 +106,9 @@ pub fn zero_copy(report: ZeroCopyReport) -> String {
 
 /// Heading of the table of parts.
 pub fn parts_title(workload: &WorkloadAnalysis) -> &'static str {
-    let Some(first) = workload.arms.first() else { return "Round-trip parts" };
-    let facts = first.workload.traffic.facts();
     if is_loaded(workload) {
         "Latency, idle and under load"
-    } else if facts.wire == Wire::Segments {
+    } else if workload.has_connect_time() {
         "TCP connect time"
     } else {
         "Round-trip parts"

@@ -140,6 +140,15 @@ fn runs_of_an_older_program_are_shown_in_every_format() {
 }
 
 #[test]
+fn connect_time_of_a_failover_is_not_called_round_trip_parts() {
+    let page = markdown::page(&document(&read("2-real-failover")));
+    assert!(page.contains("### TCP connect time\n\n| part | arm | connections |"), "{page}");
+    assert!(!page.contains("Round-trip parts"), "{page}");
+    let page = markdown::page(&document(&read("2-real-latency")));
+    assert!(page.contains("### Round-trip parts\n\n| part | arm | samples |"), "{page}");
+}
+
+#[test]
 fn packet_report_has_the_command_lines_the_parameters_and_the_counters_of_testpmd() {
     let page = markdown::page(&document(&read("2-real-dpdk")));
     let html = html::page(&document(&read("2-real-dpdk")));
