@@ -64,7 +64,7 @@ fn losses(workload: &WorkloadAnalysis) -> Table {
         table.notes.push(format!("Direction: {}.", words::direction(sender)));
     }
     if !shown.duplicates && !shown.reordered {
-        table.notes.push("No datagram arrived twice or out of order.".to_owned());
+        table.notes.push("Datagrams: 0 duplicate, 0 reordered.".to_owned());
     }
     table.notes.push(
         "Totals of all valid trials. Losses at the socket are a limit of netduel. Losses at an interface or qdisc are counted by the two \

@@ -373,7 +373,7 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
           received in the whole trial.".to_owned()),
         ("Kernel counters", "Softirq: work that the kernel defers from interrupts and system calls, with network traffic mainly the \
           processing of packets. time_squeeze: rounds of packet reception that ended at their limit of packets or time while packets were \
-          waiting. DSACK: the receiver reports that data arrived twice, so the retransmit was spurious.".to_owned()),
+          waiting. Duplicate data (DSACK): the receiver reports data that it already had, so the retransmit was spurious.".to_owned()),
     ]);
     if plan.compares() {
         rules.extend([

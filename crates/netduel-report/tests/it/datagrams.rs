@@ -6,7 +6,7 @@ use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::BitRate;
 use netduel_model::workload::{Traffic, UdpOffload, UdpStream, Workload};
 use netduel_report::analysis::{Cause, DatagramDirection, Lost, datagrams_of, limit_of, value_of};
-use netduel_report::{analyse_run, words};
+use netduel_report::{analyse_run, document, markdown, words};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
@@ -181,6 +181,15 @@ fn unsegmented_datagrams_cause_a_warning_in_both_directions() {
     assert!(fragmented.iter().any(|text| text.contains("arrived as 3.00 packets")), "{fragmented:?}");
     // Other traffic on the interface is not a fragment.
     assert_eq!(cut(0).len(), 1);
+}
+
+#[test]
+fn duplicate_and_reordered_data_have_the_same_terms_everywhere() {
+    let page = markdown::page(&document(&run()));
+    for words in ["- Datagrams: 0 duplicate, 0 reordered.", "Duplicate data (DSACK): the receiver reports"] {
+        assert!(page.contains(words), "no {words}: {page}");
+    }
+    assert!(!page.contains("arrived twice"), "{page}");
 }
 
 #[test]
