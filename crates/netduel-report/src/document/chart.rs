@@ -14,7 +14,7 @@ pub struct Figure {
     pub alternative: String,
     /// The chart.
     pub chart: Chart,
-    /// Its numbers.
+    /// Its numbers; absent where its labels or the figure before it have them.
     pub data: Option<Table>,
     /// Whether formats without pictures print the numbers. False when a table nearby has them.
     pub in_text: bool,

@@ -57,7 +57,7 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
             ),
             alternative: alternative.clone(),
             chart: Chart::Plot(Plot::new("tail", tail)),
-            data: Some(table.clone()),
+            data: Some(table),
             in_text: true,
         },
         Figure {
@@ -67,7 +67,8 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
             ),
             alternative,
             chart: Chart::Plot(Plot::new("density", density).with_panels(workload.arms.len())),
-            data: Some(table),
+            // The percentiles beside it have its numbers.
+            data: None,
             in_text: false,
         },
     ]

@@ -4,6 +4,7 @@ use netduel_model::run::{Run, RunEnd};
 use netduel_model::workload::{TcpEngine, TcpStream, Traffic};
 use netduel_report::document::block::{Block, Document, Section};
 use netduel_report::findings::{Finding, Severity};
+use netduel_report::html::Paper;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 
 use crate::builder::{Recipe, build};
@@ -43,6 +44,15 @@ fn redacted(page: &str) -> String {
 fn html_page_contains_every_section_in_order() {
     let run = build(&Recipe { workloads: vec!["rr"], blocks: 2, ..Recipe::default() });
     insta::assert_snapshot!("page_html", redacted(&html::page(&document(&run))));
+}
+
+#[test]
+fn percentiles_of_a_workload_are_in_a_page_once() {
+    let document = document(&build(&Recipe { workloads: vec!["rr"], blocks: 2, ..Recipe::default() }));
+    for page in [html::page(&document), html::printed(&document, Paper::A4)] {
+        assert!(page.contains("<b>Latency percentiles</b>") && page.contains("<b>Latency distribution</b>"));
+        assert_eq!(page.matches(">p99.99, us</th>").count(), 1);
+    }
 }
 
 /// A new format is one function over the parts of a document.
