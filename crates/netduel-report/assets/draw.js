@@ -196,10 +196,11 @@
 
   const series = (data, plot, width) => course(armLines(data), plot, width, 240, false);
 
-  // Throughput and round trips on one axis of time, under each other.
+  // Throughput and round trips on one axis of time, under each other; only one of them where no trial has the other.
   function load(data, plot, width) {
-    const panels = [course(armLines(data), plot.rates, width, 210, false), course(armLines(data), plot.round_trips, width, 230, true)];
-    if (panels.some((panel) => !panel)) return null;
+    const panels = [course(armLines(data), plot.rates, width, 210, false), course(armLines(data), plot.round_trips, width, 230, true)]
+      .filter((panel) => panel);
+    if (!panels.length) return null;
     const both = document.createElement("div");
     both.append(...panels);
     return both;

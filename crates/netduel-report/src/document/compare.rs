@@ -296,8 +296,8 @@ fn figures(comparison: &RunComparison<'_>, place: usize, subject: &Subject) -> O
     }
     let labels = labels(comparison);
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-    let by_block = subject.workload.judged.iter().filter(|metric| metric_plots::is_shown(metric));
-    let by_block = by_block.map(|metric| metric_plots::by_block_of_runs(&subject.workload, metric));
+    let by_block = |metric| metric_plots::by_block(&subject.workload, metric, Sides::Runs);
+    let by_block = subject.workload.judged.iter().filter_map(by_block);
     let plots = by_block
         .chain(workload::over_trials(&subject.workload, Sides::Runs))
         .map(|figure| with_runs_for_arms(figure, &subject.runs, comparison.runs.len()));

@@ -22,17 +22,11 @@ const RATES_BELOW_MEDIAN: f64 = 30.0;
 /// Steps of a cumulative distribution: half a percent each, finer than a line on a screen shows.
 const CUMULATIVE_STEPS: usize = 200;
 
-/// A metric by block.
-pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> Figure {
-    plot_by_block(workload, metric, Sides::Arms)
-}
-
-/// A metric by block of each run: blocks of different runs have nothing in common, so no line joins them.
-pub(super) fn by_block_of_runs(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> Figure {
-    plot_by_block(workload, metric, Sides::Runs)
-}
-
-fn plot_by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis, sides: Sides) -> Figure {
+/// A metric by block; absent when it has no picture. Blocks of different runs have nothing in common, so no line joins them.
+pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis, sides: Sides) -> Option<Figure> {
+    if !is_shown(metric) {
+        return None;
+    }
     let scale = scaled_values(metric);
     let arms: Vec<String> =
         metric.arms.iter().map(|arm| format!("{} {}", arm.arm, words::value(metric, arm))).collect();
@@ -62,14 +56,14 @@ fn plot_by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis, sides: Si
         if has_bounds { " An arrow marks a bound: the true value lies in its direction." } else { "" };
     let is_contended = metric.metric.is_cpu() && workload.arms.iter().any(ArmAnalysis::has_cpu_contention);
     let contended = if is_contended { " Contains CPU time of other processes: not comparable." } else { "" };
-    Figure {
+    Some(Figure {
         title: format!("{} by block", capital(metric.title())),
         reading: format!("{joined}Horizontal lines: medians.{bounds}{contended}"),
         alternative: format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; ")),
         chart: Chart::Plot(Plot::new("blocks", data)),
         data: Some(block_table(metric, scale)),
         in_text: false,
-    }
+    })
 }
 
 fn block_table(metric: &MetricAnalysis, scale: Scaled) -> Table {
@@ -90,10 +84,9 @@ fn block_table(metric: &MetricAnalysis, scale: Scaled) -> Table {
     table
 }
 
-/// Whether a metric has a picture: one that is 0 in all trials needs none.
+/// Whether a metric has a picture: one without a value has none, and one that is 0 in all trials needs none.
 pub(super) fn is_shown(metric: &MetricAnalysis) -> bool {
-    let mut values = metric.arms.iter().flat_map(|arm| &arm.values).peekable();
-    values.peek().is_none() || values.any(|(_, value)| *value != 0.0)
+    metric.arms.iter().flat_map(|arm| &arm.values).any(|(_, value)| *value != 0.0)
 }
 
 pub(super) fn capital(text: &str) -> String {

@@ -11,8 +11,8 @@ use crate::words;
 
 const READING: &str = "Line: median over the valid trials; band: min to max. Shaded time is excluded.";
 
-/// A trial over time: rates, round trips, or both on one time axis.
-pub(super) fn within_a_trial(workload: &WorkloadAnalysis) -> Figure {
+/// A trial over time: rates, round trips, or both on one time axis. Absent when no trial has a point in time.
+pub(super) fn within_a_trial(workload: &WorkloadAnalysis) -> Option<Figure> {
     let any = |is: fn(&Traffic) -> bool| workload.arms.iter().any(|arm| is(&arm.workload.traffic));
     if workload.arms.iter().any(|arm| !arm.packets.is_empty()) {
         return both_ends(workload);
@@ -43,14 +43,14 @@ pub(super) fn within_a_trial(workload: &WorkloadAnalysis) -> Figure {
     };
     // Rates and round trips are two panels.
     let rows = if bulk && round_trips { 2 } else { 1 };
-    Figure {
+    (!table.rows.is_empty()).then(|| Figure {
         title: title.to_owned(),
         reading: format!("{READING}{omitted}"),
         alternative: range_in_words(workload, scale),
         chart: Chart::Plot(Plot::new(kind, data).with_rows(rows)),
         data: Some(table),
         in_text: false,
-    }
+    })
 }
 
 fn scale_of(
@@ -150,8 +150,8 @@ fn cut(workload: &Workload) -> Vec<Value> {
     spans.map(|(from, to, name)| json!({ "from": seconds(from), "to": seconds(to), "name": name })).collect()
 }
 
-/// Packets of both ends over time, one panel for each arm.
-fn both_ends(workload: &WorkloadAnalysis) -> Figure {
+/// Packets of both ends over time, one panel for each arm; absent without a point in time.
+fn both_ends(workload: &WorkloadAnalysis) -> Option<Figure> {
     let ways = || {
         workload
             .arms
@@ -185,12 +185,12 @@ fn both_ends(workload: &WorkloadAnalysis) -> Figure {
             })
         })
         .collect();
-    Figure {
+    (!table.rows.is_empty()).then(|| Figure {
         title: "Packets sent and received within a trial".to_owned(),
         reading: format!("{READING} Dashed: sent."),
         alternative: format!("packets per second of {} at both ends: {}", workload.name, rates.join("; ")),
         chart: Chart::Plot(Plot::new("ends", data).with_rows((ways().count() * 3).div_ceil(4))),
         data: Some(table),
         in_text: false,
-    }
+    })
 }

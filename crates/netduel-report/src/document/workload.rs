@@ -122,12 +122,8 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
 }
 
 fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = workload
-        .judged
-        .iter()
-        .filter(|metric| metric_plots::is_shown(metric))
-        .map(|metric| metric_plots::by_block(workload, metric))
-        .collect();
+    let by_block = |metric| metric_plots::by_block(workload, metric, Sides::Arms);
+    let mut figures: Vec<Figure> = workload.judged.iter().filter_map(by_block).collect();
     figures.extend(over_trials(workload, Sides::Arms));
     figures.extend(latency_plots::parts(workload));
     figures.extend(core_plots::by_machine(workload));
@@ -140,7 +136,7 @@ pub(super) fn over_trials(workload: &WorkloadAnalysis, sides: Sides) -> Vec<Figu
     let is_drawn = workload.arms.iter().any(|arm| arm.failover.is_some() || arm.search.is_some());
     let mut figures = Vec::new();
     if !is_drawn {
-        figures.push(time_plots::within_a_trial(workload));
+        figures.extend(time_plots::within_a_trial(workload));
     }
     let distribution = latency_plots::distribution(workload);
     if distribution.is_empty() && !is_drawn {

@@ -2,6 +2,8 @@
 use std::path::Path;
 
 use netduel_model::run::Run;
+use netduel_report::document::block::Block;
+use netduel_report::document::chart::Figure;
 use netduel_report::{document, html, markdown, terminal};
 use netduel_store::Store;
 
@@ -61,6 +63,27 @@ fn every_heading_of_a_text_format_has_content() {
         }
         let page = markdown::page(&document);
         assert_eq!(without_content(&page, depth_in_markdown), [""; 0], "Markdown, {name}");
+    }
+}
+
+/// The figures among blocks, also the folded ones.
+fn figures(blocks: &[Block]) -> Vec<&Figure> {
+    let all = blocks.iter().flat_map(|block| match block {
+        Block::Figure(figure) => vec![&**figure],
+        Block::Folded(_, inner) => figures(inner),
+        _ => Vec::new(),
+    });
+    all.collect()
+}
+
+#[test]
+fn every_figure_has_values() {
+    for (name, run) in runs() {
+        let document = document(&run);
+        for figure in document.sections.iter().flat_map(|section| figures(&section.blocks)) {
+            let has_values = figure.data.as_ref().is_none_or(|table| !table.rows.is_empty());
+            assert!(has_values, "{name}: {}", figure.title);
+        }
     }
 }
 
