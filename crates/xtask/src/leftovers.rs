@@ -92,6 +92,13 @@ impl Snapshot {
     }
 }
 
+/// The running processes of the run with this mark.
+pub fn processes_of(mark: &str) -> Vec<u32> {
+    let is_running = |id: &u32| stat(*id).is_some_and(|stat| !stat.is_zombie);
+    let environment = |id: u32| fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+    process_ids().filter(|id| is_running(id) && owner(&environment(*id), mark) == Owner::Run).collect()
+}
+
 /// A leftover is a process of the run; a process without a readable environment counts only by its name.
 fn is_left(owner: Owner, name: &str) -> bool {
     owner == Owner::Run || (owner == Owner::Unknown && name.starts_with("netduel"))

@@ -25,6 +25,7 @@ mod test_run;
 mod tidy;
 mod transcript;
 mod virtual_environment;
+mod warden;
 mod workspace;
 
 use std::process::ExitCode;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         ("fuzz", rest) => fuzz::run(rest),
         ("bench", rest) => bench::run(rest),
         ("dist", rest) => dist::run(rest),
+        (warden::COMMAND, [mark]) => warden::watch(mark),
         ("setup", []) => setup::run().map(|()| true),
         ("help" | "--help" | "-h", _) => {
             print!("{USAGE}");

@@ -11,6 +11,7 @@ use netduel_test_support::{NOT_COMPARED, REQUIRE_ALL, SKIPPED};
 use crate::binaries::{self, Finished, TestBinary};
 use crate::leftovers::{MARK_VARIABLE, Snapshot};
 use crate::transcript::Transcript;
+use crate::warden::Warden;
 use crate::workspace::requires_all;
 use crate::{setup, step};
 
@@ -71,6 +72,7 @@ impl TestRun {
         setup::run()?;
         let before = Snapshot::take();
         let mark = format!("xtask-{}", std::process::id());
+        let _warden = Warden::start(&mark)?;
         let prepared = |mut command: Command| {
             command.env(MARK_VARIABLE, &mark).envs(variables.iter().copied());
             if requires_all {
