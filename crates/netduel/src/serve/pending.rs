@@ -59,13 +59,21 @@ impl<C: Connection> Pending<C> {
         if self.threads() < THREADS_MAX {
             return;
         }
-        let is_late = |state| matches!(state, State::Pairing { since } if now.0 >= since.0 + PATIENCE.0);
-        let largest = Source::most_frequent(self.pairing().map(|entry| entry.source));
-        let counts = |wanted| self.pairing().filter(|entry| entry.source == wanted).count();
-        if largest.is_some_and(|largest| counts(source) + 1 < counts(largest)) {
-            self.close_oldest_of_largest(|state| matches!(state, State::Pairing { .. }));
-        } else {
-            self.close_oldest_of_largest(is_late);
+        let pairing = |wanted| self.pairing().filter(|entry| entry.source == wanted).count();
+        if self.pairing().any(|entry| pairing(source) + 1 < pairing(entry.source)) {
+            self.close_oldest_of_largest(|entry| matches!(entry.state, State::Pairing { .. }));
+            return;
+        }
+        // On a busy host a client takes longer than this patience. It keeps its thread when another source has more of them.
+        let most = self.entries.iter().map(|entry| self.threads_of(entry.source)).max();
+        let is_late = |entry: &&Entry<C>| match entry.state {
+            State::Pairing { since } => {
+                now.0 >= since.0 + PATIENCE.0 && Some(self.threads_of(entry.source)) == most
+            }
+            State::Waiting | State::Closed => false,
+        };
+        if let Some(number) = self.entries.iter().find(is_late).map(|entry| entry.number) {
+            self.close_one(number);
         }
     }
 
@@ -74,13 +82,9 @@ impl<C: Connection> Pending<C> {
         if self.threads() >= THREADS_MAX {
             return None;
         }
-        let threads = |source: Source| {
-            let of_source = |entry: &&Entry<C>| entry.source == source && entry.state != State::Waiting;
-            self.entries.iter().filter(of_source).count()
-        };
         let waiting = self.entries.iter().filter(|entry| entry.state == State::Waiting);
         // The first of equal ones.
-        let number = waiting.min_by_key(|entry| threads(entry.source))?.number;
+        let number = waiting.min_by_key(|entry| self.threads_of(entry.source))?.number;
         let entry = self.entries.iter_mut().find(|entry| entry.number == number)?;
         entry.state = State::Pairing { since: now };
         Some((number, &entry.connection))
@@ -108,15 +112,24 @@ impl<C: Connection> Pending<C> {
         self.entries.iter().filter(|entry| entry.state != State::Waiting).count()
     }
 
-    /// Closes the oldest open connection in such a state of the source that has the most of them.
-    fn close_oldest_of_largest(&mut self, is_such: impl Fn(State) -> bool) {
-        let such = |entry: &Entry<C>| entry.state != State::Closed && is_such(entry.state);
+    fn threads_of(&self, source: Source) -> usize {
+        self.entries.iter().filter(|entry| entry.source == source && entry.state != State::Waiting).count()
+    }
+
+    /// Closes the oldest such open connection of the source that has the most of them.
+    fn close_oldest_of_largest(&mut self, is_such: impl Fn(&Entry<C>) -> bool) {
+        let such = |entry: &Entry<C>| entry.state != State::Closed && is_such(entry);
         let of_such = self.entries.iter().filter(|entry| such(entry)).map(|entry| entry.source);
         let Some(largest) = Source::most_frequent(of_such) else { return };
-        let oldest = self.entries.iter().position(|entry| such(entry) && entry.source == largest);
-        let Some(entry) = oldest.and_then(|index| self.entries.get_mut(index)) else { return };
+        let oldest = self.entries.iter().find(|entry| such(entry) && entry.source == largest);
+        if let Some(number) = oldest.map(|entry| entry.number) {
+            self.close_one(number);
+        }
+    }
+
+    fn close_one(&mut self, number: usize) {
+        let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) else { return };
         entry.connection.close();
-        let number = entry.number;
         if entry.state == State::Waiting {
             self.finished(number);
         } else {
@@ -160,7 +173,12 @@ mod tests {
         }
 
         fn start(&mut self) -> Vec<usize> {
-            std::iter::from_fn(|| self.pending.next(Nanos(0)).map(|(number, _)| number)).collect()
+            self.start_at(0)
+        }
+
+        fn start_at(&mut self, now_s: u64) -> Vec<usize> {
+            let now = Nanos(now_s * 1_000_000_000);
+            std::iter::from_fn(|| self.pending.next(now).map(|(number, _)| number)).collect()
         }
 
         fn is_closed(&self, number: usize) -> bool {
@@ -179,6 +197,20 @@ mod tests {
         }
         assert!(!server.is_closed(client));
         assert!(server.pending.entries.len() <= OPEN_MAX + THREADS_MAX);
+        assert_eq!(server.pending.threads(), THREADS_MAX);
+    }
+
+    #[test]
+    fn slow_connection_does_not_give_way_to_a_flood_from_another_source() {
+        let mut server = Server::default();
+        let client = server.add(1, 0);
+        assert_eq!(server.start(), [client]);
+        for _ in 0..5000 {
+            // The flood is younger than the patience; the client is older.
+            server.add(2, 2);
+            server.start_at(2);
+        }
+        assert!(!server.is_closed(client));
         assert_eq!(server.pending.threads(), THREADS_MAX);
     }
 
