@@ -123,7 +123,7 @@ fn interval(row: &VerdictRow, axis: &Axis) -> Markup {
 fn value(column: &Column, cell: &VerdictCell) -> Markup {
     html! {
         td.number data-title=(plain(&column.heading())) {
-            span.median { (plain(&cell.text)) } " " span.error { (plain(&cell.detail)) }
+            span.median { (plain(&cell.text)) } " " span.error { (plain(&cell.detail).replace("(n ", "(n\u{a0}")) }
         }
     }
 }
