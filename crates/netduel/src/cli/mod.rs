@@ -33,7 +33,8 @@ use stored::{CompareArgs, HistoryArgs, ReportArgs, RunsArgs};
 #[command(name = "netduel", version, propagate_version = true, max_term_width = 110)]
 #[command(
     after_help = "Examples:\n  netduel demo                      two paths on this machine: interleaved A/B, verdict, report\n  \
-    netduel run plans/streams.toml    a plan of your own\n  netduel serve                     on one host, then on another:\n  \
+    netduel run PLAN.toml             a plan of your own; plans/streams.toml is an example\n  \
+    netduel serve                     on one host, then on another:\n  \
     netduel tcp HOST"
 )]
 pub struct Cli {
@@ -49,7 +50,7 @@ pub enum Command {
     ///
     /// Builds two guests and two paths between them from network namespaces of this machine (no root needed where user
     /// namespaces are allowed), checks both paths, compares them in interleaved trials, prints the verdict, writes the report
-    /// and removes everything.
+    /// and removes the lab. The report and the stored run stay.
     #[command(
         after_help = "Examples:\n  netduel demo\n  netduel demo --out /tmp/report --json | jq -r '.workloads[].metrics[] | select(.judged).comparisons[].verdict.text'"
     )]
@@ -59,7 +60,8 @@ pub enum Command {
         after_help = "Examples:\n  netduel run plans/streams.toml --title \"after the driver update\" --note kernel=6.8\n  \
         netduel run plans/streams.toml --set blocks_max=12 --set duration=\"5 s\"\n  \
         netduel run --resume last\n  \
-        netduel run plans/demo.toml --aa        A/A run of the baseline: the expected verdict is \"no difference\""
+        netduel run plans/demo.toml --aa    A/A run of the baseline: \"no difference\" or \"inconclusive\";\n  \
+        \x20                                   \"better\" or \"worse\" in at most 1 of 20 runs"
     )]
     Run(RunArgs),
     /// Measure TCP throughput to a host that runs `netduel serve`.
@@ -317,6 +319,18 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.starts_with("Example"), "{name} has no example: {help}");
         }
+    }
+
+    #[test]
+    fn help_names_the_verdicts_of_an_aa_run_and_what_the_demo_removes() {
+        let mut command = Cli::command();
+        // Without the ends of lines, which depend on the terminal.
+        let mut help = |name: &str| {
+            let text = command.find_subcommand_mut(name).expect("a command").render_long_help().to_string();
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert!(help("run").contains("\"no difference\" or \"inconclusive\""), "{}", help("run"));
+        assert!(help("demo").contains("removes the lab"), "{}", help("demo"));
     }
 
     /// A command and the commands below it.
