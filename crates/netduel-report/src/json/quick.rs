@@ -17,7 +17,7 @@ use super::parts::{Expected, Interval, Latency, Stamps, Workload};
 use super::search::{SearchTrial, Step};
 use super::warning::WarningKind;
 use crate::analysis::{self, Bound, RequestCount, bound_of, value_of};
-use crate::quick::SummaryInput;
+use crate::quick::{SummaryInput, deviations};
 
 /// A quick test, or the tests of a sweep: `netduel tcp`, `udp`, `rr`, `crr` and `pps` with `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -99,7 +99,8 @@ impl QuickWarning {
         Self { kind: Some(WarningKind::of(warning)), text: warning.to_string() }
     }
 
-    /// Of a rate or a schedule that the test missed, and of requests without a response.
+    /// Of a rate or a schedule that the test missed, of requests without a response, and of traffic outside the steady window that was not as
+    /// in it.
     fn of_trial(workload: &workload::Workload, trial: &Trial) -> impl Iterator<Item = Self> {
         let rate = analysis::missed_rate(workload, trial)
             .map(|words| (WarningKind::RateMissed, format!("rate missed: {words}")));
@@ -113,7 +114,9 @@ impl QuickWarning {
             (WarningKind::RequestsLost, text)
         });
         let all = rate.into_iter().chain(schedule).chain(requests);
-        all.map(|(kind, text)| Self { kind: Some(kind), text })
+        let all = all.map(|(kind, text)| Self { kind: Some(kind), text });
+        let deviations = deviations(workload, trial).into_iter();
+        all.chain(deviations.map(|text| Self { kind: None, text: format!("whole test: {text}") }))
     }
 
     /// Of a problem of a host or of a pair of hosts.

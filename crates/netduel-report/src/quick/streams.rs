@@ -1,16 +1,22 @@
 //! The table of the streams of a quick test: what each end sent and received.
 use netduel_model::sample::{Flow, StreamReport};
-use netduel_model::trial::TrialEnd;
+use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::{human_bit_rate, human_nanos, human_si};
 use netduel_model::workload::Workload;
 
+use super::whole_test;
 use crate::document::table::{Cell, Column, Table};
 use crate::words;
 
 /// More streams than this are shown as their sum and their distribution.
 const STREAMS_SHOWN: usize = 16;
+
 /// Heading of the table of streams, whose rates have another time base than those of the steady window.
-pub(super) const TITLE: &str = "Whole test, from the first to the last byte, warm-up and drain included";
+pub(super) fn title(trial: &Trial) -> String {
+    let length = whole_test::span_ns(trial).map(|ns| format!("{} ", human_nanos(ns as f64)));
+    let length = length.unwrap_or_default();
+    format!("Whole test, {length}from the first to the last byte, warm-up and drain included")
+}
 
 /// A stream, or all of them, at one end.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use crate::document::block::{Block, FactGroup};
 use crate::document::stamps;
 use crate::total::Total;
 
-use super::{packets, streams};
+use super::{jitter, packets, streams, whole_test};
 use crate::{terminal, words};
 
 /// Retransmission timeout of a SYN, nanoseconds (RFC 6298, section 2.1).
@@ -45,7 +45,7 @@ fn blocks(input: SummaryInput<'_>) -> Vec<Block> {
     };
     let mut blocks = search(input);
     if input.workload.traffic.facts().is_stream() && blocks.is_empty() {
-        blocks.push(Block::Heading(streams::TITLE.to_owned()));
+        blocks.push(Block::Heading(streams::title(input.trial)));
         blocks.push(Block::Table(streams::table(input.workload, client, server)));
     }
     blocks.push(facts(rows(input, client, server)));
@@ -176,6 +176,8 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
             ),
         ));
     }
+    rows.extend(jitter::reason(input).map(|words| ("jitter", words)));
+    rows.extend(whole_test::deviations(workload, trial).into_iter().map(|words| ("warning", words)));
     rows.extend(analysis::missed_rate(workload, trial).map(|words| ("rate missed", words)));
     rows.extend(analysis::missed_schedule(workload, trial).map(|words| ("schedule missed", words)));
     rows
@@ -215,11 +217,8 @@ fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
         }
         Metric::DatagramRate => Some(format!("of datagrams received{ways} {window}")),
         Metric::RoundTripRate => Some(window),
-        // Datagrams of one burst have one send time, so the estimate would be that of their spacing.
         Metric::Jitter => {
-            let ways = analysis::datagrams_of(input.workload, input.trial, input.shared_machine);
-            let is_in_bursts = ways.iter().any(|way| way.burst.is_some_and(|burst| burst > 1));
-            (!is_in_bursts).then(|| "at the end of the test (RFC 3550)".to_owned())
+            jitter::burst(input).is_none().then(|| "at the end of the test (RFC 3550)".to_owned())
         }
         _ => None,
     }

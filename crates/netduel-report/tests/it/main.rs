@@ -43,4 +43,5 @@ mod search;
 mod stamps;
 mod unfinished;
 mod warned;
+mod whole_test;
 mod windows;

@@ -219,7 +219,7 @@ fn summary_and_interval_lines_state_their_time_base() {
     };
     let excluded = text(&workload);
     assert!(excluded.contains("warm-up") && excluded.contains(" excluded)"), "{excluded}");
-    assert!(excluded.contains("Whole test, from the first to the last byte"), "{excluded}");
+    assert!(excluded.contains("Whole test, 5.00 s from the first to the last byte"), "{excluded}");
     (workload.timing.warmup, workload.timing.cooldown) = (Nanos(0), Nanos(0));
     let whole = text(&workload);
     assert!(whole.contains("(no warm-up)") && !whole.contains(" 0 ns"), "{whole}");
@@ -417,6 +417,8 @@ fn jitter_is_that_of_the_end_and_absent_for_bursts_and_refused_calls_are_stated(
     assert!(single.contains("at the end of the test (RFC 3550)") && !single.contains("refused"), "{single}");
     let bursts = text(45, 3);
     assert!(!bursts.contains("RFC 3550") && bursts.contains("3 send calls refused"), "{bursts}");
+    assert!(bursts.contains("not available, because a send call had up to 45 datagrams"), "{bursts}");
+    assert!(!single.contains("not available"), "{single}");
 }
 
 #[test]
