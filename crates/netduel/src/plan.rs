@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use netduel_model::bed::{Bed, BedNetwork, RunBed};
 use netduel_model::data_ports::PortNeeds;
 use netduel_model::plan::{Arm, Design, ResolvedPlan};
+use netduel_model::warning::Warning;
 use netduel_report::json::plan::CheckedPlan;
 use netduel_report::words;
 
@@ -63,7 +64,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 design.budget.map(|budget| format!("; no block begins after {budget}")).unwrap_or_default(),
             ))?;
             warn_of_few_blocks(&resolved);
-            for text in equal_arms(&resolved) {
+            for text in equal_arms(&resolved).into_iter().chain(unproven_arms(&resolved)) {
                 crate::console::tell(&text);
             }
             Ok(())
@@ -196,6 +197,13 @@ fn equal_arms(plan: &ResolvedPlan) -> Vec<String> {
     warnings
 }
 
+/// The warning of a run for each arm whose path nothing proves. On a bed the run finds out what carries the bytes of an arm.
+fn unproven_arms(plan: &ResolvedPlan) -> Vec<String> {
+    let unproven = plan.arms.iter().filter(|arm| !arm.is_proven() && arm.network.is_none());
+    let warnings = unproven.map(|arm| Warning::ArmNotProven { arm: arm.name.clone() });
+    warnings.map(|warning| format!("warning: {warning}")).collect()
+}
+
 /// Warns before the run when its blocks cannot yield a verdict for any difference.
 pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
     if let Some(reason) = words::too_few_blocks(plan) {
@@ -228,6 +236,20 @@ mod tests {
         assert!(equal_arms(&resolved(&format!("{synthetic}\nset = {{ streams = 8 }}"))).is_empty());
         assert!(equal_arms(&resolved("treatments = [{ path = \"accelerated\" }]")).is_empty());
         assert!(equal_arms(&same.into_aa()).is_empty());
+    }
+
+    #[test]
+    fn arm_that_names_no_interface_has_the_warning_of_its_run() {
+        let mut plan = resolved("treatments = [{ path = \"accelerated\" }]");
+        for arm in &mut plan.arms {
+            (arm.expect_client, arm.expect_server, arm.expect_path) = (None, None, None);
+        }
+        plan.arms[1].expect_client = Some("eth0".to_owned());
+        let warnings = unproven_arms(&plan);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("warning: arm not proven: the arm one names no"), "{warnings:?}");
+        plan.arms[0].network = Some(BedNetwork::Synthetic);
+        assert!(unproven_arms(&plan).is_empty(), "known when the run begins");
     }
 
     #[test]
