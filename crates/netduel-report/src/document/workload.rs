@@ -98,7 +98,7 @@ fn bottleneck(workload: &WorkloadAnalysis) -> Vec<Block> {
 
 fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
     let limit = arm.limit.as_ref()?;
-    let ArmLimit { cause, trials, of, evidence, evidence_block, others } = limit;
+    let ArmLimit { cause, trials, of, evidence, others, .. } = limit;
     let noun = if cause.is_some() { "other trial" } else { "trial" };
     let others =
         others.iter().map(|(cause, count)| format!("in {}: {}", words::plural(*count, noun), cause.words()));
@@ -106,7 +106,7 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
     parts.retain(|words| !words.is_empty());
     if *of > 1 {
         for words in &mut parts {
-            *words = format!("median trial (block {}): {words}", evidence_block.saturating_add(1));
+            *words = format!("{}: {words}", trial_of_evidence(limit));
         }
     }
     // Without a single cause they come first: the evidence is that of the first of them.
@@ -119,6 +119,17 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
         Cell::Number(format!("{trials}{} of {of}", if cause.is_some() { "" } else { " each" })),
         evidence,
     ])
+}
+
+/// The trial whose evidence is shown, and among which it is the median.
+fn trial_of_evidence(limit: &ArmLimit) -> String {
+    let cause = if limit.cause.is_some() { "this cause" } else { "the first cause" };
+    let trial = match limit.trials {
+        all if all == limit.of => "median trial".to_owned(),
+        1 => format!("the trial with {cause}"),
+        some => format!("median of the {some} trials with {cause}"),
+    };
+    format!("{trial} (block {})", limit.evidence_block.saturating_add(1))
 }
 
 fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {

@@ -5,6 +5,7 @@ mod bed;
 mod bed_drawings;
 mod bed_findings;
 mod both_ends;
+mod bottlenecks;
 mod bounds;
 mod browser;
 mod builder;

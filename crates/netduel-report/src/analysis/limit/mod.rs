@@ -238,8 +238,8 @@ pub struct ArmLimit {
     pub trials: u32,
     /// Number of valid trials.
     pub of: u32,
-    /// The evidence of the median one of these trials, by the first metric of the workload; without a single cause that of the first of
-    /// the causes.
+    /// The evidence of the median one of these trials, by the first metric of the workload (of two middle ones the lower); without a
+    /// single cause that of the first of the causes.
     pub evidence: Vec<String>,
     /// The block of that trial.
     pub evidence_block: u32,
@@ -284,7 +284,8 @@ pub(super) fn of_arm(
     let is_tie = causes.get(1).is_some_and(|second| count(*second) == count(first));
     let others = causes.iter().skip(usize::from(!is_tie));
     let own: Vec<&(u32, Limit)> = limits.iter().filter(|(_, limit)| limit.cause == first).collect();
-    let (evidence_block, limit) = own.get(own.len() / 2)?;
+    // Of two middle trials the lower one: the upper one of two trials is the larger extreme.
+    let (evidence_block, limit) = own.get(own.len().saturating_sub(1) / 2)?;
     Some(ArmLimit {
         cause: (!is_tie).then_some(first),
         trials: own.len() as u32,
