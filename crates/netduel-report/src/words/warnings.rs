@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
 use netduel_model::packet_path::PacketReceiver;
+use netduel_model::units::human_nanos;
 use netduel_model::warning::{Warning, part_of_loss};
 use netduel_model::workload::WorkUnit;
 
 use super::metric::{metric_value, packet_rate};
 use super::{percent, times};
-use crate::analysis::{Analysis, WorkloadAnalysis, warnings_about};
+use crate::analysis::{Analysis, ArmAnalysis, WorkloadAnalysis, warnings_about};
 use crate::total::Total;
 
 /// A warning for readers.
@@ -174,6 +175,17 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
                 metric_value(*metric, unit, *high)
             )
         }
+        Warning::ScheduleMissed { arm, workload, pacing_error_p99_ns } => {
+            match contention(analysis, arm, workload) {
+                Some(share_max) => format!(
+                    "schedule missed: the open loop of {workload} in {arm} sent requests up to {} late (p99), and other processes used up to {} \
+                     of the CPU time of a host; stop the other processes",
+                    human_nanos(*pacing_error_p99_ns as f64),
+                    percent(share_max)
+                ),
+                None => warning.to_string(),
+            }
+        }
         Warning::RateMissed { arm, workload, requested_bps, sent_bps } => match packet_bytes(workload) {
             Some(bytes) => format!(
                 "rate missed: {arm} in {workload} sent {} instead of the configured {} ({} less); the path or a core is the limit, so \
@@ -191,18 +203,28 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
     }
 }
 
+/// An arm in a workload; absent when the run has no such workload or arm.
+fn arm_in<'a>(analysis: &'a Analysis, arm: &ArmName, workload: &WorkloadName) -> Option<&'a ArmAnalysis> {
+    let workload = analysis.workloads.iter().find(|one| one.name == *workload)?;
+    workload.arms.iter().find(|one| one.arm == *arm)
+}
+
+/// The largest share of the CPU time of a host that other processes used in a trial of an arm, where it is an arm with CPU contention.
+fn contention(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> Option<f64> {
+    let arm = arm_in(analysis, arm, workload).filter(|arm| arm.has_cpu_contention())?;
+    arm.contended.values().copied().reduce(f64::max)
+}
+
 /// ` of 12000 sent`; absent when the workload has no such arm.
 fn of_sent(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> Option<String> {
-    let workload = analysis.workloads.iter().find(|one| one.name == *workload)?;
-    let arm = workload.arms.iter().find(|one| one.arm == *arm)?;
+    let arm = arm_in(analysis, arm, workload)?;
     Some(format!(" of {} sent", arm.datagrams.iter().map(|way| way.sent).total()))
 }
 
 /// Whether the packets of an arm arrive at sockets; otherwise at the ring of a kernel bypass.
 fn receives_by_socket(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> bool {
-    let workload = analysis.workloads.iter().find(|one| one.name == *workload);
-    let arm = workload.and_then(|workload| workload.arms.iter().find(|one| one.arm == *arm));
-    arm.is_some_and(|arm| arm.packets.iter().all(|way| way.path.receiver == PacketReceiver::Socket))
+    arm_in(analysis, arm, workload)
+        .is_some_and(|arm| arm.packets.iter().all(|way| way.path.receiver == PacketReceiver::Socket))
 }
 
 /// The unit of work of a workload; that of bulk data when the run has no such workload.

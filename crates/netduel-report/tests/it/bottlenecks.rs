@@ -1,7 +1,11 @@
 //! Bottlenecks of arms: which trial their evidence is from, and what they advise.
+use netduel_model::observation::CoreTime;
+use netduel_model::run::Run;
+use netduel_model::sample::ThreadUse;
 use netduel_model::trial::Trial;
-use netduel_report::analysis::value_of;
-use netduel_report::{analyse_run, document, markdown};
+use netduel_report::analysis::{Cause, limit_of, value_of};
+use netduel_report::{analyse_run, document, markdown, words};
+use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
 
@@ -24,4 +28,62 @@ fn evidence_of_two_of_three_trials_is_that_of_the_lower_one_and_names_how_many_i
     let page = markdown::page(&document(&run)).replace('\\', "");
     let words = format!("median of the 2 trials with this cause (block {}): ", lower + 1);
     assert!(page.contains(&words), "{page}");
+}
+
+/// An open loop whose requests were 300 ms late, on hosts with half of their CPU time idle. `waited_permille`: how long its threads waited for
+/// cores; `others`: whether other processes used the other half.
+fn late(waited_permille: u64, others: bool) -> Run {
+    let mut run = build(&Recipe { workloads: vec!["open"], blocks: 2, ..Recipe::default() });
+    let mut pacing = Histogram::new();
+    pacing.record(300_000_000);
+    for trial in &mut run.trials {
+        let client = trial.client.as_mut().unwrap();
+        client.report.round_trips.as_mut().unwrap().pacing_error = Some(pacing.to_record());
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            let part = end.observation.wall_ns / 1000;
+            end.report.thread_use =
+                Some(ThreadUse { threads: 2, run_ns: part * 40, run_delay_ns: part * waited_permille });
+            end.report.streams.iter_mut().for_each(|stream| stream.core = None);
+            let cores = &mut end.observation.cores;
+            for core in cores.iter_mut() {
+                let (user_ns, idle_ns) = (part * 500, part * 500);
+                *core = CoreTime { core: core.core, user_ns, idle_ns, ..CoreTime::default() };
+            }
+            let all_ns = part * 500 * cores.len() as u64;
+            end.observation.process.system_ns = 0;
+            end.observation.process.user_ns = if others { 0 } else { all_ns };
+        }
+    }
+    run
+}
+
+#[test]
+fn late_requests_of_a_client_that_waits_beside_other_processes_are_cpu_contention() {
+    let limit = |waited_permille: u64, others: bool| {
+        let run = late(waited_permille, others);
+        let workload = &run.header.plan.arms[0].workloads[0];
+        limit_of(workload, &run.trials[0], false, None).unwrap()
+    };
+    let contended = limit(100, true);
+    assert_eq!(contended.cause, Cause::CpuContention, "{contended:?}");
+    assert!(
+        contended.evidence[0].starts_with("other processes used 50 % of the CPU time of "),
+        "{contended:?}"
+    );
+    let words = "requests sent up to 300 ms late (p99), the client's threads runnable but not scheduled 5.0 % of the time";
+    assert!(contended.evidence.iter().any(|evidence| evidence == words), "{contended:?}");
+    assert_eq!(limit(100, false).cause, Cause::LateRequests);
+    assert_eq!(limit(5, true).cause, Cause::LateRequests, "the waits are too short for 1 % of the requests");
+}
+
+#[test]
+fn missed_schedule_beside_other_processes_advises_to_stop_them() {
+    let warning = |others: bool| {
+        let warnings = words::warnings(&analyse_run(&late(100, others)));
+        warnings.into_iter().find(|warning| warning.starts_with("schedule missed: ")).unwrap()
+    };
+    let contended = warning(true);
+    assert!(contended.ends_with("; stop the other processes"), "{contended}");
+    assert!(!contended.contains("request_rate"), "{contended}");
+    assert!(warning(false).contains("set a lower `request_rate`"));
 }

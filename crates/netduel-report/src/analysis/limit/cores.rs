@@ -22,6 +22,9 @@ const WAITED_MOST: f64 = 0.4;
 const WAITED_PART: f64 = 0.2;
 /// From this share of the time on, waiting for a core is part of the evidence.
 const WAITED_MUCH: f64 = 0.1;
+/// From this share of the time on, waiting for a core explains the p99 lateness of an open loop: the latest 1 % of its requests are due in
+/// 1 % of the time.
+const WAITED_BY_LATEST: f64 = 0.01;
 /// The share of a machine's packets on the core of one queue; the rest is other traffic.
 const MOST_PACKETS: f64 = 0.8;
 /// From this share of softirq time on, a saturated core of a single queue is saturated by packets. Programs get the rest, because
@@ -200,6 +203,18 @@ impl Evidence<'_> {
     fn is_shared_with_others(&self, end: &TrialEnd) -> bool {
         let is_here = |role: Role| self.shared_machine || role == end.report.role;
         self.others.iter().any(|(role, _)| is_here(*role))
+    }
+
+    /// Mean share of the time in which the client's threads waited for a core beside other processes, where the waits explain late requests:
+    /// its threads, or the core they were pinned to, were not saturated.
+    pub(super) fn client_waited(&self) -> Option<f64> {
+        let client = [self.sender, self.receiver].into_iter().find(|end| end.report.role == Role::Client)?;
+        let threads = client.report.thread_use?.threads;
+        let (ran, waited) = thread_shares(client);
+        let is_saturated = ran >= THREAD_FULL || pinned_full(client).is_some();
+        // The wait of each thread delays requests.
+        let is_long = waited * f64::from(threads) >= WAITED_BY_LATEST;
+        (is_long && !is_saturated && self.is_shared_with_others(client)).then_some(waited)
     }
 
     /// The outstanding requests of a closed loop, with the waits for cores where these are known.

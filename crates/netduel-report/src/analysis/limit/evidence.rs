@@ -222,10 +222,19 @@ impl<'a> Evidence<'a> {
         Some((Cause::Stalled, format!("no response in the {window} of the steady window")))
     }
 
-    /// Requests that an open loop sent later than their schedule.
+    /// Requests that an open loop sent later than their schedule, and whether its threads waited for cores that other processes used.
     fn late(&self) -> Option<Finding> {
         let words = format!("requests sent up to {} late (p99)", human_nanos(self.late_ns? as f64));
-        Some((Cause::LateRequests, words))
+        Some(match self.client_waited() {
+            Some(waited) => (
+                Cause::CpuContention,
+                format!(
+                    "{words}, the client's threads runnable but not scheduled {} of the time",
+                    percent(waited)
+                ),
+            ),
+            None => (Cause::LateRequests, words),
+        })
     }
 
     /// CPU time of other processes by host; empty where it is small.
