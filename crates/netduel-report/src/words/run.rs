@@ -18,6 +18,9 @@ use super::verdict::error_rates;
 use crate::analysis::{Analysis, ArmAnalysis, PathShares, RequestCount, WorkloadAnalysis, added_by_load};
 use crate::document::verdicts::Sides;
 
+/// From this share on [`percent`] has a decimal.
+const NINES_FROM: f64 = 0.999;
+
 /// The settings of a workload over its arms, in one line: common settings first, then the differences of each arm.
 pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
     let arms: Vec<(String, Vec<String>)> = workload
@@ -277,9 +280,14 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
     Some((end_and_host(role, host), proof))
 }
 
-/// The least of some shares: `more than 99.99 %`, `at least 99.9 %`. From 99 % on [`percent`] rounds down.
+/// The least of some shares: `more than 99.99 %`, `at least 99.4 %`. From 99.9 % on [`percent`] rounds down. Below, the charts have no decimal,
+/// but without one a measured share would read like the share that is required.
 fn least_share(share: f64) -> String {
-    let text = if share < PATH_SHARE_MIN { percent_at_least(share) } else { percent(share) };
+    let text = match share {
+        share if share < PATH_SHARE_MIN => percent_at_least(share),
+        share if share < NINES_FROM => format!("{:.1} %", (share * 1000.0).floor() / 10.0),
+        share => percent(share),
+    };
     if text.starts_with("more than") { text } else { format!("at least {text}") }
 }
 
@@ -441,10 +449,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn least_share_is_as_precise_as_the_charts_and_never_rounded_up() {
+    fn least_share_differs_from_the_required_one_and_is_never_rounded_up() {
         let shares = [0.999_999_99, 0.999_5, 0.998_5, 0.99, 0.987_6].map(least_share);
         let words =
-            ["more than 99.99 %", "at least 99.9 %", "at least 99 %", "at least 99 %", "at least 98 %"];
+            ["more than 99.99 %", "at least 99.9 %", "at least 99.8 %", "at least 99.0 %", "at least 98 %"];
         assert_eq!(shares, words);
     }
 }
