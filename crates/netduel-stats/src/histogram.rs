@@ -170,12 +170,16 @@ impl Histogram {
         Some(if value == CLAMPED { self.max } else { value.clamp(self.min, self.max) })
     }
 
-    /// [`Self::percentile`] where the samples resolve it: n >= 1 / (1 - p / 100), so p99 of at least 100 samples. With fewer it would be the
-    /// maximum. Minimum (0) and maximum (100) are always resolved.
+    /// [`Self::percentile`] where the samples resolve it ([`Self::samples_to_resolve`]). With fewer it would be the maximum. Minimum (0) and
+    /// maximum (100) are always resolved.
     pub fn resolved_percentile(&self, p: f64) -> Option<u64> {
-        let beyond = (1.0 - p / 100.0) * self.count() as f64;
-        // 0.1 % of 1000 is 1; rounding errors of the product would make it less.
-        self.percentile(p).filter(|_| p >= 100.0 || beyond >= 1.0 - 1e-9)
+        self.percentile(p).filter(|_| p >= 100.0 || self.count() >= Self::samples_to_resolve(p))
+    }
+
+    /// The number of samples from which on at least one lies beyond a percentile below 100: 1 / (1 - p / 100), so 100 for p99.
+    pub fn samples_to_resolve(p: f64) -> u64 {
+        // 1 of 1000 is beyond 99.9 %; rounding errors of the quotient would make it 1 of 1001.
+        (100.0 / (100.0 - p) * (1.0 - 1e-9)).ceil() as u64
     }
 
     /// Value and count of each non-empty bucket, ascending; the value is the highest of the bucket.

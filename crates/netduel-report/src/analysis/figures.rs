@@ -42,10 +42,11 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::RoundTripRate => round_trips_per_second(workload, trial)?,
         Metric::Loss => loss(&workload.traffic, trial)?,
         Metric::Jitter => jitter(trial)?,
-        // Loaded-latency workloads: the histogram of the loaded phase.
-        Metric::LatencyP50 | Metric::LatencyLoadedP50 => percentile(workload, trial, 50.0)?,
-        Metric::LatencyP99 | Metric::LatencyLoadedP99 => percentile(workload, trial, 99.0)?,
-        Metric::LatencyP999 => percentile(workload, trial, 99.9)?,
+        Metric::LatencyP50
+        | Metric::LatencyLoadedP50
+        | Metric::LatencyP99
+        | Metric::LatencyLoadedP99
+        | Metric::LatencyP999 => percentile(workload, trial, percentile_of(metric)?)?,
         Metric::LatencyIdleP50 => idle(trial)?.percentile(50.0)? as f64,
         Metric::Responsiveness => responsiveness::of_trial(trial)?,
         Metric::CpuPerGigabyte => busy_ns(trial, shared_machine)? / 1e9 / gigabytes(trial)?,
@@ -58,6 +59,16 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::RecoveryTime => super::failover::recovery(workload, trial, shared_machine)?.0,
     };
     value.is_finite().then_some(value)
+}
+
+/// The percentile of the round trips of a trial that a metric is. That of a loaded-latency workload is of its loaded phase.
+pub fn percentile_of(metric: Metric) -> Option<f64> {
+    match metric {
+        Metric::LatencyP50 | Metric::LatencyLoadedP50 => Some(50.0),
+        Metric::LatencyP99 | Metric::LatencyLoadedP99 => Some(99.0),
+        Metric::LatencyP999 => Some(99.9),
+        _ => None,
+    }
 }
 
 /// The ends of a trial that have a report.
@@ -181,6 +192,12 @@ pub(super) fn stalled_blocks(workload: &Workload, trials: &[&Trial]) -> BTreeSet
 pub(super) fn trials_with_round_trips(trials: &[&Trial]) -> u32 {
     let has_any = |trial: &&&Trial| round_trips(trial).is_some_and(|trips| trips.histogram.count > 0);
     trials.iter().filter(has_any).count() as u32
+}
+
+/// The smallest number of round trips of a trial among those that have one in the steady window.
+pub(super) fn fewest_round_trips(trials: &[&Trial]) -> Option<u64> {
+    let counts = trials.iter().filter_map(|trial| Some(round_trips(trial)?.histogram.count));
+    counts.filter(|count| *count > 0).min()
 }
 
 /// The round trips of a trial.

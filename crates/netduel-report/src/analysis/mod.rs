@@ -64,7 +64,8 @@ pub use errors::FailedCall;
 pub use expected::Expected;
 pub use failover::{ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, quantile};
 pub use figures::{
-    histogram as round_trip_histogram, of_record as histogram_of, rate_received_by, value_of, volume_over_ns,
+    histogram as round_trip_histogram, of_record as histogram_of, percentile_of, rate_received_by, value_of,
+    volume_over_ns,
 };
 pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate, missed_schedule};
 pub use loss_by_counter::LostPackets;
@@ -172,6 +173,7 @@ fn workload(
             stolen: contention::stolen_blocks(&trials),
             latency: figures::merged_latency(&trials),
             latency_trials: figures::trials_with_round_trips(&trials),
+            round_trips_min: figures::fewest_round_trips(&trials),
             parts: parts::of_trials(&settings.traffic, &trials),
             requests: requests::of_trials(&settings.traffic, &trials),
             errors: errors::of_trials(&trials),

@@ -100,6 +100,8 @@ pub struct ArmAnalysis {
     pub latency: Option<Histogram>,
     /// Number of valid trials with a round trip in that histogram.
     pub latency_trials: u32,
+    /// The smallest number of round trips of a valid trial among those; absent without one.
+    pub round_trips_min: Option<u64>,
     /// The parts of its round trips; empty for workloads without parts.
     pub parts: Vec<Part>,
     /// Requests of all valid trials, or probes of a loaded path; absent without round trips, and for transactions.

@@ -161,6 +161,7 @@ pub(super) fn not_judged(analysis: &Analysis, workload: &WorkloadAnalysis) -> Ve
         let mark = if mark.is_empty() { Cell::Absent } else { Cell::Text(mark) };
         table.rows.push([Cell::from(metric.title())].into_iter().chain(values).chain([mark]).collect());
     }
+    table.notes = words::few_round_trips(workload, &workload.unjudged);
     let title = if workload.arms.len() > 1 { "Metrics without a verdict" } else { "Other metrics" };
     vec![Block::Heading(title.to_owned()), Block::Table(table.without_empty_columns())]
 }

@@ -74,15 +74,31 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
     ]
 }
 
-fn percentiles(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
-    let name = |percentile: f64| match percentile {
+/// The title of a percentile.
+fn title(percentile: f64) -> String {
+    match percentile {
         p if p <= 0.0 => "min".to_owned(),
         p if p >= 100.0 => "max".to_owned(),
         p => format!("p{p}"),
-    };
+    }
+}
+
+/// Why percentiles of the table have no value; absent where each has one.
+fn without_value(workload: &WorkloadAnalysis) -> Option<String> {
+    let histograms = || workload.arms.iter().filter_map(|arm| arm.latency.as_ref());
+    let is_missing =
+        |p: &f64| histograms().any(|histogram: &Histogram| histogram.resolved_percentile(*p).is_none());
+    let needed = |p: f64| format!("{}: {}", title(p), Histogram::samples_to_resolve(p));
+    let missing: Vec<String> = PERCENTILES.into_iter().filter(is_missing).map(needed).collect();
+    (!missing.is_empty()).then(|| {
+        format!("no value (-): fewer round trips than the percentile needs ({})", missing.join(", "))
+    })
+}
+
+fn percentiles(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
     let mut table =
         Table::new(vec![Column::key("arm"), Column::number("trials"), Column::number("round trips")]);
-    table.columns.extend(PERCENTILES.map(|percentile| Column::of(name(percentile), scale.unit)));
+    table.columns.extend(PERCENTILES.map(|percentile| Column::of(title(percentile), scale.unit)));
     for (arm, histogram) in workload.arms.iter().filter_map(|arm| Some((arm, arm.latency.as_ref()?))) {
         let values = PERCENTILES.map(|percentile| {
             number(histogram.resolved_percentile(percentile).map(|value| value as f64), scale)
@@ -91,7 +107,9 @@ fn percentiles(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
         let head = [Cell::from(arm.arm.as_str()), trials, Cell::Count(histogram.count())];
         table.rows.push(head.into_iter().chain(values).collect());
     }
+    table.notes.extend(without_value(workload));
     table.notes.push(POOLED.to_owned());
+    table.notes.extend(words::few_round_trips(workload, &workload.judged));
     table.notes.extend(words::not_included(workload).iter().map(|note| format!("not included: {note}")));
     table
 }

@@ -1,8 +1,9 @@
 //! The value of an arm in words: median, quartiles and number of trials.
+use netduel_stats::histogram::Histogram;
 use netduel_stats::summary;
 
 use super::text::significant;
-use crate::analysis::{ArmValues, Bound, MetricAnalysis};
+use crate::analysis::{ArmValues, Bound, MetricAnalysis, WorkloadAnalysis, percentile_of};
 use crate::document::verdicts::Measure;
 
 /// Median and quartiles of an arm's valid trials.
@@ -47,6 +48,24 @@ fn within((middle, words): (f64, &str), ends: [(f64, String); 2]) -> [String; 2]
 /// Median, quartiles and number of trials: `6.12 Gbit/s [6.02, 6.31] (n 8)`.
 pub fn value(metric: &MetricAnalysis, values: &ArmValues) -> String {
     measure(metric, values).words()
+}
+
+/// Those of these metrics that are a percentile for which a trial has too few round trips, each with the numbers. Their values stay: without them
+/// the trials would be missing from the verdict.
+pub fn few_round_trips(workload: &WorkloadAnalysis, metrics: &[MetricAnalysis]) -> Vec<String> {
+    let Some(fewest) = workload.arms.iter().filter_map(|arm| arm.round_trips_min).min() else {
+        return Vec::new();
+    };
+    let note = |metric: &MetricAnalysis| {
+        let needed = Histogram::samples_to_resolve(percentile_of(metric.metric)?);
+        (fewest < needed).then(|| {
+            format!(
+                "{}: close to the maximum in trials with fewer than {needed} round trips; the smallest trial has {fewest}",
+                metric.title()
+            )
+        })
+    };
+    metrics.iter().filter_map(note).collect()
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub use host::{
     Fact, caches, huge_pages, interface, interface_facts, machine_facts, node, node_title, place,
 };
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
-pub use measure::{measure, value};
+pub use measure::{few_round_trips, measure, value};
 pub(crate) use method::has_proven_trials;
 pub use method::method;
 pub use metric::{PPS, metric_value, metric_value_or_bound, packet_rate};

@@ -4,6 +4,7 @@ use netduel_model::sample::IntervalSample;
 use netduel_model::units::{Nanos, PerSecond};
 use netduel_model::workload::{Timing, Traffic, Workload};
 use netduel_report::analysis::{Cause, limit_of, missed_rate, value_of};
+use netduel_report::{document, markdown};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
@@ -86,4 +87,24 @@ fn slow_open_loop_misses_its_rate_only_without_responses_that_were_due() {
     assert!(answered(0, &workload).1);
     workload.timing.warmup = ms(3_100);
     assert_eq!(answered(0, &workload), (None, false));
+}
+
+#[test]
+fn percentiles_of_trials_with_too_few_round_trips_have_a_note() {
+    let page = |round_trips: u64| {
+        let mut run = build(&Recipe { workloads: vec!["open"], blocks: 3, ..Recipe::default() });
+        for trial in &mut run.trials {
+            let mut histogram = Histogram::new();
+            (1..=round_trips).for_each(|index| histogram.record(index * 1_000));
+            let report = trial.client.as_mut().unwrap().report.round_trips.as_mut().unwrap();
+            report.histogram = histogram.to_record();
+        }
+        markdown::page(&document(&run)).replace('\\', "")
+    };
+    let (few, many) = (page(275), page(10_000));
+    let of_a_trial = "round trip p99.9: close to the maximum in trials with fewer than 1000 round trips; the smallest trial has 275";
+    let of_all = "no value (-): fewer round trips than the percentile needs (p99.9: 1000, p99.99: 10000)";
+    assert!(few.contains(of_a_trial) && few.contains(of_all), "{few}");
+    assert!(!few.contains("round trip p99: close"), "{few}");
+    assert!(!many.contains("close to the maximum") && !many.contains("no value (-)"), "{many}");
 }
