@@ -571,7 +571,7 @@ impl Warning {
                 trials_in_words(*trials)
             ),
             Self::CpuContention { host, share_max, trials } => format!(
-                "CPU contention: other processes used up to {} of the CPU time of host {host} in a trial, more than {} % in {}; CPU costs \
+                "CPU contention: other processes used up to {} of the CPU time of host {host}, more than {} % in {}; CPU costs \
                  are overstated and rates are disturbed: stop the other processes",
                 human_share(*share_max),
                 count(OTHERS_SHARE_MAX * 100.0),

@@ -252,7 +252,7 @@ mod tests {
             (
                 open(None),
                 Some(contention),
-                "not comparable: other processes used up to 74 % of the CPU time in these trials",
+                "not comparable: other processes used up to 74 % of the CPU time of a host",
             ),
         ] {
             assert_eq!(verdict(&run_verdict(judged, withheld)), words);

@@ -72,7 +72,7 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
 /// A verdict that the CPU time of other processes withholds.
 pub(super) fn not_comparable(share_max: f64) -> String {
     let share = percent(share_max);
-    format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time in these trials")
+    format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time of a host")
 }
 
 fn further(about: &str, blocks: u32) -> String {
@@ -345,7 +345,7 @@ mod tests {
             (Withheld::LowerBounds, "inconclusive: some values are only lower bounds"),
             (
                 Withheld::CpuContention { share_max: 0.741 },
-                "not comparable: other processes used up to 74 % of the CPU time in these trials",
+                "not comparable: other processes used up to 74 % of the CPU time of a host",
             ),
         ] {
             let withheld = Comparison { withheld: Some(withheld), ..comparison(inconclusive(None), [8, 8]) };

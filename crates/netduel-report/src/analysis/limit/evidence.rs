@@ -240,9 +240,9 @@ impl<'a> Evidence<'a> {
     /// CPU time of other processes by host; empty where it is small.
     pub fn other_processes(&self) -> impl Iterator<Item = String> {
         self.others.iter().map(|(role, share)| {
-            let whose =
-                if self.shared_machine { "this machine".to_owned() } else { format!("the {}", role.word()) };
-            format!("other processes used {} of the CPU time of {whose}, all cores together", percent(*share))
+            let host =
+                if self.shared_machine { "host".to_owned() } else { format!("{}'s host", role.word()) };
+            format!("other processes used {} of the CPU time of the {host}", percent(*share))
         })
     }
 
