@@ -258,25 +258,47 @@ impl Analysis {
     /// Whether the interval of every metric is narrower than the plan requires, so that the run may stop. Dropped arms and CPU
     /// metrics with CPU contention do not count, because more blocks do not narrow their intervals. False without comparisons.
     pub fn precise_enough(&self, is_dropped: impl Fn(&ArmName) -> bool) -> bool {
-        let mut comparisons = self
+        let mut comparisons = self.with_precision(is_dropped).peekable();
+        comparisons.peek().is_some() && comparisons.all(|(.., is_precise)| is_precise)
+    }
+
+    /// The metrics with an interval that is wider than the plan requires, by workload.
+    pub fn imprecise_metrics(&self) -> Vec<(&WorkloadName, &MetricAnalysis)> {
+        let wide = self.with_precision(|_| false).filter(|(.., is_precise)| !is_precise);
+        let mut metrics: Vec<(&WorkloadName, &MetricAnalysis)> =
+            wide.map(|(workload, metric, _)| (workload, metric)).collect();
+        // A metric has a comparison for each arm.
+        metrics.dedup_by_key(|(workload, metric)| (*workload, metric.metric));
+        metrics
+    }
+
+    /// The comparisons that count for the precision of the run, and whether each is as precise as the plan requires.
+    fn with_precision<'a>(
+        &'a self,
+        is_dropped: impl Fn(&ArmName) -> bool + 'a,
+    ) -> impl Iterator<Item = (&'a WorkloadName, &'a MetricAnalysis, bool)> + 'a {
+        let metrics = self
             .workloads
             .iter()
-            .flat_map(|workload| &workload.judged)
-            .flat_map(|metric| metric.comparisons.iter().map(move |comparison| (metric.metric, comparison)))
-            .filter(|(_, comparison)| !is_dropped(&comparison.arm) && comparison.contention.is_none())
-            .peekable();
-        comparisons.peek().is_some()
-            && comparisons.all(|(metric, comparison)| {
-                let precision = match metric.scale() {
-                    Scale::Ratio => self.plan.design.precision.fraction(),
-                    Scale::Difference => comparison.margin,
-                };
-                comparison
-                    .judged
-                    .as_ref()
-                    .and_then(|judged| judged.estimate.as_ref())
-                    .is_some_and(|estimate| sequential::precise_enough(estimate, metric.scale(), precision))
+            .flat_map(|workload| workload.judged.iter().map(move |metric| (&workload.name, metric)));
+        metrics
+            .flat_map(|(workload, metric)| {
+                metric.comparisons.iter().map(move |comparison| (workload, metric, comparison))
             })
+            .filter(move |(.., comparison)| !is_dropped(&comparison.arm) && comparison.contention.is_none())
+            .map(move |(workload, metric, comparison)| {
+                (workload, metric, self.is_precise(metric, comparison))
+            })
+    }
+
+    fn is_precise(&self, metric: &MetricAnalysis, comparison: &Comparison) -> bool {
+        let scale = metric.metric.scale();
+        let precision = match scale {
+            Scale::Ratio => self.plan.design.precision.fraction(),
+            Scale::Difference => comparison.margin,
+        };
+        let estimate = comparison.judged.as_ref().and_then(|judged| judged.estimate.as_ref());
+        estimate.is_some_and(|estimate| sequential::precise_enough(estimate, scale, precision))
     }
 }
 

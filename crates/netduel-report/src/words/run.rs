@@ -13,7 +13,7 @@ use netduel_model::warning::Warning;
 use netduel_model::workload::{Facts, Role, RoundTrip, Workload};
 
 use super::method::compared_as;
-use super::text::{end_and_host, percent, percent_at_least, plain};
+use super::text::{end_and_host, listed, percent, percent_at_least, plain};
 use super::verdict::error_rates;
 use crate::analysis::{Analysis, ArmAnalysis, PathShares, RequestCount, WorkloadAnalysis, added_by_load};
 use crate::document::verdicts::Sides;
@@ -205,9 +205,29 @@ pub fn end_of(analysis: &Analysis) -> String {
     let sentence =
         if at_limit && design.blocks_max == 1 { "Complete.".to_owned() } else { end(analysis.end.as_ref()) };
     if at_limit && is_compared && design.may_stop_early() && !analysis.precise_enough(|_| false) {
-        return format!("{sentence} The precision of {} was not reached.", design.precision);
+        return format!(
+            "{sentence} The precision of {} was not reached{}.",
+            design.precision,
+            missed(analysis)
+        );
     }
     sentence
+}
+
+/// The metrics that missed the precision of the plan: ` for throughput of bulk and round trip p99 of rr`.
+fn missed(analysis: &Analysis) -> String {
+    const NAMED_MAX: usize = 3;
+    let metrics = analysis.imprecise_metrics();
+    let judged = analysis.workloads.iter().map(|workload| workload.judged.len()).sum::<usize>();
+    let names: Vec<String> =
+        metrics.iter().map(|(workload, metric)| format!("{} of {workload}", metric.title())).collect();
+    match names.len() {
+        0 => String::new(),
+        1..=NAMED_MAX => {
+            format!(" for {}", listed(&names.iter().map(String::as_str).collect::<Vec<_>>()))
+        }
+        many => format!(" for {many} of {judged} metrics"),
+    }
 }
 
 /// How a run ended, as a fragment.

@@ -209,7 +209,7 @@ fn run_that_ends_at_its_limit_says_whether_its_precision_was_reached() {
         run.end = Some(RunEnd::BlockLimitReached);
         terminal::report(&document(&run), 200, false)
     };
-    let missed = "Stopped: block limit reached. The precision of 5 % was not reached.";
+    let missed = "Stopped: block limit reached. The precision of 5 % was not reached for throughput of bulk";
     assert!(page(0.3, 10).contains(missed), "{}", page(0.3, 10));
     assert!(!page(0.001, 10).contains("was not reached"));
     // A plan with a fixed number of blocks asks for no precision.
