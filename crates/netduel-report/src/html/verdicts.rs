@@ -40,11 +40,11 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
         verdicts.columns.split_last().map_or((None, &[][..]), |(last, all)| (Some(last), all));
     html! {
         p.reading {
-            (before) b { (baseline) } (after) (plain(&verdicts.legend))
+            (before) b { (baseline) } (after) (joined_percent(&plain(&verdicts.legend)))
             @if has_ratios {
                 " Dot: " (verdicts.sides.estimate()) " of the ratio " (other) " / " (baseline) "; bar: interval of the verdict, logarithmic axis; line: ratio 1"
                 @if axis.has_band() { "; band: no difference by the margin of the plan" }
-                ". Margin of no difference: " (crate::words::text::percent_exact(verdicts.equivalence)) "."
+                ". Margin of no difference: " (joined_percent(&crate::words::text::percent_exact(verdicts.equivalence))) "."
             }
         }
         div.scroll tabindex="0" {
@@ -95,7 +95,7 @@ fn row(row: &VerdictRow, columns: &[Column], axis: &Axis) -> Markup {
                     td.axis { (interval(row, axis)) }
                     td.verdict {
                         span.mark { (row.tone.mark()) } (unbroken(&plain(&cell.text))) (mark(&row.mark))
-                        @if !cell.detail.is_empty() { span.error { (plain(&cell.detail)) } }
+                        @if !cell.detail.is_empty() { span.error { (joined_percent(&plain(&cell.detail))) } }
                     }
                 } @else if index == 0 {
                     th scope="row" { (plain(&cell.text)) }
@@ -113,7 +113,7 @@ fn interval(row: &VerdictRow, axis: &Axis) -> Markup {
     html! {
         @match &row.effect {
             Effect::Ratio { centre, low, high, words } => (axis.interval([*low, *centre, *high], row.tone, words)),
-            Effect::Difference(words) => span.difference { "difference: " (words) },
+            Effect::Difference(words) => span.difference { "difference: " (joined_percent(words)) },
             Effect::Unknown => span.difference { "no estimate" },
         }
     }
@@ -123,7 +123,7 @@ fn interval(row: &VerdictRow, axis: &Axis) -> Markup {
 fn value(column: &Column, cell: &VerdictCell) -> Markup {
     html! {
         td.number data-title=(plain(&column.heading())) {
-            span.median { (plain(&cell.text)) } " " span.error { (plain(&cell.detail).replace("(n ", "(n\u{a0}")) }
+            span.median { (joined_percent(&plain(&cell.text))) } " " span.error { (joined_percent(&plain(&cell.detail)).replace("(n ", "(n\u{a0}")) }
         }
     }
 }

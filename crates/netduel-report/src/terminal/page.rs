@@ -1,6 +1,6 @@
 //! Text of a given width, written from top to bottom: wrapping at spaces, indents, colours.
 //!
-//! A word is never broken; a word longer than the width exceeds it.
+//! A word is never broken; a word longer than the width exceeds it. A number and its percent sign are one word.
 use crate::document::block::{Style, Text};
 use crate::words::plain;
 use crate::words::tone::Tone;
@@ -48,8 +48,8 @@ impl Page {
     pub fn wrapped(&mut self, first: &str, rest: &str, text: &str) {
         let mut line = first.to_owned();
         let mut empty = true;
-        for word in text.split(' ').filter(|word| !word.is_empty()) {
-            if !empty && columns(&line) + 1 + columns(word) > self.width {
+        for word in words(text) {
+            if !empty && columns(&line) + 1 + columns(&word) > self.width {
                 self.line(&line);
                 rest.clone_into(&mut line);
                 empty = true;
@@ -57,7 +57,7 @@ impl Page {
             if !empty {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
             empty = false;
         }
         self.line(&line);
@@ -97,6 +97,22 @@ impl Page {
     }
 }
 
+/// What stands between the spaces of a text. A percent sign stays with its number: alone at the start of a line it means nothing.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for part in text.split(' ').filter(|part| !part.is_empty()) {
+        let number = words.last_mut().filter(|word| word.ends_with(|last: char| last.is_ascii_digit()));
+        match number {
+            Some(number) if part.starts_with('%') => {
+                number.push(' ');
+                number.push_str(part);
+            }
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
 /// A text padded to `width` columns.
 pub fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
@@ -121,4 +137,21 @@ pub fn columns(text: &str) -> usize {
         }
     }
     count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_and_its_percent_sign_are_on_one_line() {
+        // `5` would be the last column of the first line, `63` that of the second.
+        let before = "a".repeat(WIDTH_MIN - 2);
+        let next = "b".repeat(WIDTH_MIN - "5 %, ".len() - "63".len() - 1);
+        let mut page = Page::new(WIDTH_MIN, false);
+        page.paragraph("", &format!("{before} 5 %, {next} 63 % of all"));
+        assert_eq!(page.into_text(), format!("{before}\n5 %, {next}\n63 % of all\n"));
+        // A sign without a number is a word of its own.
+        assert_eq!(words("in % of  all, 5 %."), ["in", "%", "of", "all,", "5 %."]);
+    }
 }

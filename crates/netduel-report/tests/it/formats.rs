@@ -47,6 +47,18 @@ fn html_page_contains_every_section_in_order() {
 }
 
 #[test]
+fn percent_signs_of_the_comparisons_stay_with_their_numbers() {
+    let page = html::page(&document(&build(&Recipe::default())));
+    for words in [
+        "any false difference in the run is at most 5\u{a0}%,",
+        "Margin of no difference: 5\u{a0}%.",
+        "<span class=\"median\">0.445\u{a0}%</span>",
+    ] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+}
+
+#[test]
 fn percentiles_of_a_workload_are_in_a_page_once() {
     let document = document(&build(&Recipe { workloads: vec!["rr"], blocks: 2, ..Recipe::default() }));
     for page in [html::page(&document), html::printed(&document, Paper::A4)] {
