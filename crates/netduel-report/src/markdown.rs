@@ -1,6 +1,6 @@
 //! A report as Markdown, for an issue, a pull request or a wiki. GitHub's dialect: tables, no HTML.
 use crate::document::block::{Block, Document, FactGroup, Section, Style, Text};
-use crate::document::table::{Cell, Column, ColumnKind, Table};
+use crate::document::table::{Cell, ColumnKind, Table};
 use crate::document::verdicts::{VerdictRow, Verdicts};
 use crate::findings::Finding;
 use crate::words::plain;
@@ -30,7 +30,15 @@ fn head(document: &Document) -> Vec<String> {
         lines.extend(cover.facts.iter().map(|(name, fact)| format!("- {}: {}", text(name), text(fact))));
         lines.push(String::new());
     }
-    lines.push(format!("{}. {}", text(&document.source.join(", ")), text(&document.basis)));
+    // The facts of a cover have most of the source.
+    let is_shown = |part: &&String| {
+        let mut facts = cover.facts.iter().flat_map(|(_, fact)| fact.split("; "));
+        cover.title.as_ref() == Some(*part) || facts.any(|fact| fact == part.as_str())
+    };
+    let source: Vec<String> =
+        document.source.iter().filter(|part| !is_shown(part)).map(|part| text(part)).collect();
+    let source = if source.is_empty() { String::new() } else { format!("{}. ", source.join(", ")) };
+    lines.push(format!("{source}{}", text(&document.basis)));
     lines
 }
 
@@ -91,17 +99,16 @@ fn table(table: &Table) -> Vec<String> {
     lines
 }
 
-/// The comparisons of each workload as a table, with the estimates that other formats draw in a last column.
+/// The comparisons of each workload as a table. A verdict without a figure of its own has the estimate behind it.
 fn verdicts(verdicts: &Verdicts) -> Vec<String> {
     let mut lines = vec![text(&verdicts.legend)];
     for group in &verdicts.groups {
         let mut one = Table::new(verdicts.columns.clone());
-        one.columns.push(Column::text("estimate [interval]"));
         let cells = |row: &VerdictRow| {
             let (verdict, values) = row.cells.split_last()?;
-            let verdict = format!("{} {}", verdict.text, row.mark);
-            let ends = [verdict.trim(), row.effect.words()].map(Cell::from);
-            Some(values.iter().map(|cell| Cell::Text(cell.with_detail(" "))).chain(ends).collect())
+            let verdict = format!("{}{} {}", row.tone.mark(), verdict.with_detail("; "), row.mark);
+            let last = Cell::from(verdict.trim());
+            Some(values.iter().map(|cell| Cell::Text(cell.with_detail(" "))).chain([last]).collect())
         };
         one.rows = group.rows.iter().filter_map(cells).collect();
         lines.extend([String::new(), format!("**{}**:", text(&group.title)), String::new()]);

@@ -59,6 +59,34 @@ fn percent_signs_of_the_comparisons_stay_with_their_numbers() {
 }
 
 #[test]
+fn markdown_has_each_estimate_once_and_the_direction_of_each_difference() {
+    let rows = |blocks: u32| -> Vec<String> {
+        let run = build(&Recipe { workloads: vec!["bulk"], blocks, ..Recipe::default() });
+        let page = markdown::page(&document(&run)).replace('\\', "");
+        let (_, table) = page.split_once("| metric | synthetic | accelerated | verdict |\n").unwrap();
+        table.lines().skip(1).take(2).map(str::to_owned).collect()
+    };
+    let decided = rows(8);
+    assert!(decided[0].contains(" | better: 3.2x (+") && decided[0].ends_with("x] |"), "{decided:?}");
+    assert!(decided[1].contains(" | better: 6") && decided[1].matches("[").count() == 3, "{decided:?}");
+    let open = rows(3);
+    assert!(open[0].contains(" | inconclusive: ") && open[0].contains("; estimate 3."), "{open:?}");
+}
+
+#[test]
+fn markdown_names_run_date_and_program_once() {
+    let mut run = build(&small());
+    let head = |run: &Run| markdown::page(&document(run)).split("\n## ").next().unwrap().to_owned();
+    for name in [run.header.id.to_string(), run.header.program.clone()] {
+        assert_eq!(head(&run).matches(&name).count(), 1, "{name} in {}", head(&run));
+    }
+    // A title of the run stays where the cover has another one.
+    run.header.annotations.title = Some("before the upgrade".to_owned());
+    run.header.annotations.publication.title = Some("Two paths".to_owned());
+    assert!(head(&run).contains("before the upgrade. "), "{}", head(&run));
+}
+
+#[test]
 fn percentiles_of_a_workload_are_in_a_page_once() {
     let document = document(&build(&Recipe { workloads: vec!["rr"], blocks: 2, ..Recipe::default() }));
     for page in [html::page(&document), html::printed(&document, Paper::A4)] {
