@@ -164,6 +164,8 @@ pub struct Level {
     pub label: String,
     /// The interval in words.
     pub detail: String,
+    /// Why a reader must not compare the value; empty where it may be compared.
+    pub remark: &'static str,
 }
 
 /// Points of a line: seconds and values.

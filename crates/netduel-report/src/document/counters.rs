@@ -157,8 +157,10 @@ pub(super) fn not_judged(analysis: &Analysis, workload: &WorkloadAnalysis) -> Ve
             Some(median) if is_single => Cell::Number(median),
             _ => Cell::Number(words::value(metric, arm)),
         });
-        let mark = mark(metric.metric);
-        let mark = if mark.is_empty() { Cell::Absent } else { Cell::Text(mark) };
+        let is_contended = metric.comparisons.iter().any(|comparison| comparison.contention.is_some());
+        let remark = if is_contended { "not comparable " } else { "" };
+        let mark = format!("{remark}{}", mark(metric.metric));
+        let mark = if mark.is_empty() { Cell::Absent } else { Cell::Text(mark.trim_end().to_owned()) };
         table.rows.push([Cell::from(metric.title())].into_iter().chain(values).chain([mark]).collect());
     }
     table.notes = words::few_round_trips(workload, &workload.unjudged);

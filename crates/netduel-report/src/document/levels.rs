@@ -17,6 +17,8 @@ const SUMMARY_GROUPS_MAX: usize = 4;
 const SUMMARY_METRICS_MAX: usize = 2;
 
 const READING: &str = "Bar: median of the valid trials. Line: their quartiles.";
+/// The remark on a value that contains the CPU time of other processes.
+const NOT_COMPARABLE: &str = "not comparable";
 
 /// The metrics with verdicts of a workload; absent when none has a value.
 pub(super) fn of_workload(analysis: &Analysis, workload: &WorkloadAnalysis) -> Option<Figure> {
@@ -86,15 +88,24 @@ fn figure(title: String, groups: Vec<LevelGroup>, sides: Sides) -> Option<Figure
     } else {
         String::new()
     };
+    let is_contended = groups.iter().flat_map(|group| &group.bars).any(|bar| !bar.remark.is_empty());
+    let contended = if is_contended {
+        format!(" \"{NOT_COMPARABLE}\": the value contains CPU time of other processes.")
+    } else {
+        String::new()
+    };
+    let of_bar = |bar: &Level| {
+        let words = format!("{} {} {} {}", bar.name, bar.label, bar.detail, bar.remark);
+        words.trim_end().to_owned()
+    };
     let of_group = |group: &LevelGroup| {
-        let bars: Vec<String> =
-            group.bars.iter().map(|bar| format!("{} {} {}", bar.name, bar.label, bar.detail)).collect();
+        let bars: Vec<String> = group.bars.iter().map(of_bar).collect();
         format!("{}: {}", group.title, bars.join(", "))
     };
     let alternative = groups.iter().map(of_group).collect::<Vec<_>>().join("; ");
     (!groups.is_empty()).then(|| Figure {
         title,
-        reading: format!("{READING}{logarithmic}"),
+        reading: format!("{READING}{logarithmic}{contended}"),
         alternative,
         chart: Chart::Levels(Levels { groups }),
         data: None,
@@ -138,6 +149,16 @@ fn level(names: &[&str], metric: &MetricAnalysis, values: &ArmValues) -> Level {
         range: at(0.25).zip(at(0.75)).filter(|_| numbers.len() > 1),
         detail: measure.quartiles,
         label: measure.median.unwrap_or_else(|| "no valid trial".to_owned()),
+        remark: if is_contended(metric, values) { NOT_COMPARABLE } else { "" },
+    }
+}
+
+/// Whether CPU time of other processes withholds the verdicts about an arm. The baseline has none of its own: all others rest on it.
+fn is_contended(metric: &MetricAnalysis, values: &ArmValues) -> bool {
+    let all = &metric.comparisons;
+    match all.iter().find(|one| one.arm == values.arm) {
+        Some(own) => own.contention.is_some(),
+        None => !all.is_empty() && all.iter().all(|one| one.contention.is_some()),
     }
 }
 

@@ -7,7 +7,7 @@ use netduel_model::size;
 use super::block::{Block, Scope, Section, Style, Text, list};
 use super::verdicts::Sides;
 use super::{levels, markup, published as figures};
-use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis, sizes};
+use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis, sizes};
 use crate::words::{self, Tone};
 use netduel_model::published;
 
@@ -15,11 +15,18 @@ fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
     Section { anchor: anchor.to_owned(), title: title.to_owned(), scope: Scope::Reference, blocks }
 }
 
-/// Three sentences and one picture for readers who read nothing else; absent for a run without a value.
+/// Three sentences and one picture for readers who read nothing else, and a sentence for each workload with values that cannot be
+/// compared; absent for a run without a value.
 pub(super) fn summary(analysis: &Analysis, attention: Option<Text>) -> Option<Section> {
     let picture = levels::of_run(analysis)?;
     let mut text = Text::from(compared(analysis)).and(" ", Style::Plain);
     text.0.extend(result(analysis).0);
+    // The result of two arms has the first verdict of each workload.
+    let stated = usize::from(analysis.plan.arms.len() == 2);
+    for sentence in analysis.workloads.iter().filter_map(|workload| not_comparable(workload, stated)) {
+        text = text.and(" ", Style::Plain);
+        text.0.extend(sentence.0);
+    }
     text = text.and(" ", Style::Plain);
     text.0.extend(trust(analysis, attention).0);
     Some(section("summary", "Summary", vec![Block::Paragraph(text), Block::Figure(Box::new(picture))]))
@@ -95,6 +102,32 @@ fn clause(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
     Some(text.and(format!(", {title}{} ", colon(tone)), Style::Plain).and(verdict, Style::Tone(tone)))
 }
 
+/// The judged metrics of a workload, after the `stated` first ones, whose values contain the CPU time of other processes; absent
+/// without any.
+fn not_comparable(workload: &WorkloadAnalysis, stated: usize) -> Option<Text> {
+    let share = |comparison: &Comparison| comparison.contention.unwrap_or_default();
+    let worst = |metric: &MetricAnalysis| -> Option<String> {
+        let contended = metric.comparisons.iter().filter(|one| one.contention.is_some());
+        let worst = contended.max_by(|one, other| share(one).total_cmp(&share(other)))?;
+        Some(words::verdict(metric.metric, worst))
+    };
+    let compared = workload.judged.iter().filter(|metric| !metric.comparisons.is_empty()).skip(stated);
+    let found: Vec<(&MetricAnalysis, String)> =
+        compared.filter_map(|metric| Some((metric, worst(metric)?))).collect();
+    let (metric, verdict) = found.first()?;
+    let titles: Vec<&str> = found.iter().map(|(metric, _)| metric.title()).collect();
+    let contended = metric.comparisons.iter().filter(|one| one.contention.is_some());
+    let arms: Vec<&str> = contended.map(|one| one.arm.as_str()).collect();
+    let whose = if arms.len() == metric.comparisons.len() {
+        String::new()
+    } else {
+        format!(" on {}", words::listed(&arms))
+    };
+    let verb = if titles.len() == 1 { "is" } else { "are" };
+    let text = Text::from(format!("{} of {}{whose} {verb} ", words::listed(&titles), workload.name));
+    Some(text.and(verdict.clone(), Style::Tone(Tone::Open)).and(".", Style::Plain))
+}
+
 /// The verdict of an arm without its interval.
 fn short_verdict(metric: &MetricAnalysis, arm: &ArmName) -> Option<(Tone, String)> {
     let compared = comparison(metric, arm)?;
@@ -108,7 +141,7 @@ fn colon(tone: Tone) -> &'static str {
     if matches!(tone, Tone::Better | Tone::Worse) { "" } else { ":" }
 }
 
-fn comparison<'a>(metric: &'a MetricAnalysis, arm: &ArmName) -> Option<&'a crate::analysis::Comparison> {
+fn comparison<'a>(metric: &'a MetricAnalysis, arm: &ArmName) -> Option<&'a Comparison> {
     metric.comparisons.iter().find(|comparison| comparison.arm == *arm)
 }
 

@@ -98,7 +98,10 @@ fn bar(level: &Level, axis: &Axis, ticks: &[(f64, &String, bool)]) -> Markup {
                     i.range style={ "left:" (percent(from)) ";width:" (percent(to - from)) } {}
                 }
             }
-            p.value { b { (plain(&level.label)) } " " span { (plain(&level.detail)) } }
+            p.value {
+                b { (plain(&level.label)) } " " span { (plain(&level.detail)) }
+                @if !level.remark.is_empty() { " " span.remark { (level.remark) } }
+            }
         }
     }
 }
@@ -113,7 +116,7 @@ mod tests {
 
     fn level(arm: usize, value: f64, range: (f64, f64)) -> Level {
         let (name, label, detail) = (format!("a{arm}"), String::new(), String::new());
-        Level { arm, name, value: Some(value), range: Some(range), label, detail }
+        Level { arm, name, value: Some(value), range: Some(range), label, detail, remark: "" }
     }
 
     fn drawn(is_logarithmic: bool) -> String {

@@ -207,6 +207,26 @@ fn withheld_cpu_verdict_is_in_every_format_and_is_not_inconclusive() {
 }
 
 #[test]
+fn summary_and_bars_say_what_is_not_comparable() {
+    let of = |contended: u32| {
+        let document = document(&with_contention(contended));
+        let summary = markdown::page(&document).replace('\\', "");
+        let summary = summary.split("\n## ").nth(1).unwrap().to_owned();
+        (summary, html::page(&document).replace('\u{a0}', " "))
+    };
+    let sentence = ". CPU per GB of bulk is not comparable: other processes used up to ";
+    let remark = "<span class=\"remark\">not comparable</span>";
+    let (summary, page) = of(8);
+    assert!(summary.contains(sentence), "{summary}");
+    assert!(summary.contains(" of the CPU time in these trials. "), "{summary}");
+    // The bars of both arms, in the summary and in the results of the workload.
+    assert_eq!(page.matches(remark).count(), 4);
+    assert!(page.contains("&quot;not comparable&quot;: the value contains CPU time of other processes."));
+    let (summary, page) = of(0);
+    assert!(!summary.contains("not comparable") && !page.contains(remark), "{summary}");
+}
+
+#[test]
 fn verdicts_that_a_warning_concerns_have_its_mark_in_every_format() {
     // Contention in the first block only: the verdicts stand, with a mark.
     let run = with_contention(1);
