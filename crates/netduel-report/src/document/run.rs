@@ -157,11 +157,13 @@ fn folded<'a>(
     groups.into_iter().map(headline).collect()
 }
 
-/// The number of warnings and findings with links; absent without any.
+/// The number of warnings, and of their kinds where some are alike, and of findings with links; absent without any.
 fn noted(analysis: &Analysis) -> Option<Text> {
     let count = words::warning_sentences(analysis).len();
+    let kinds = words::warning_heads(analysis).len();
     let problems = analysis.inspection.lines(Severity::Warning).len();
-    let warnings = (count > 0).then(|| (plural(count, "warning"), "warnings"));
+    let of_kinds = if kinds < count { format!(" of {}", plural(kinds, "kind")) } else { String::new() };
+    let warnings = (count > 0).then(|| (plural(count, "warning") + &of_kinds, "warnings"));
     let findings = (problems > 0).then(|| (plural(problems, "finding") + " on the hosts", "hosts"));
     let parts: Vec<(String, &'static str)> = warnings.into_iter().chain(findings).collect();
     let mut text = Text::default();

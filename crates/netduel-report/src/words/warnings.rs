@@ -100,7 +100,7 @@ fn concerned(analysis: &Analysis) -> BTreeSet<usize> {
 }
 
 /// Each kind of warning in a line, the first sentence of the worst one without the advice: the closing lines of a run have no room for
-/// all. The others of the kind follow with their marks: `(3 more like it: *4, *6, *7)`.
+/// all. The number and the marks of its kind follow: `(one of 4 like it: *1 to *4)`.
 pub fn warning_heads(analysis: &Analysis) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<Sentence>)> = Vec::new();
     for sentence in warning_sentences(analysis) {
@@ -117,23 +117,35 @@ pub fn warning_heads(analysis: &Analysis) -> Vec<String> {
         };
         // A stable sort: equal ones keep their order.
         alike.sort_by(|a, b| size(b).total_cmp(&size(a)));
-        let (worst, others) = alike.split_first()?;
+        let worst = alike.first()?;
         let head =
             Sentence { text: worst.text.split(';').next().unwrap_or_default().to_owned(), ..worst.clone() };
-        let marks: BTreeSet<usize> = others.iter().filter_map(|sentence| sentence.number).collect();
-        let marks: Vec<String> = marks.iter().map(|number| marks_of(*number)).collect();
-        let marks = if marks.is_empty() { String::new() } else { format!(": {}", marks.join(", ")) };
-        Some(match others.len() {
-            0 => head.marked(),
-            more => format!("{} ({more} more like it{marks})", head.marked()),
+        let numbers: BTreeSet<usize> = alike.iter().filter_map(|sentence| sentence.number).collect();
+        let marks = marks_in_ranges(&numbers);
+        let marks = if marks.is_empty() { marks } else { format!(": {marks}") };
+        Some(match alike.len() {
+            1 => head.marked(),
+            all => format!("{} (one of {all} like it{marks})", head.marked()),
         })
     };
     kinds.into_iter().filter_map(line).collect()
 }
 
-/// The mark of one warning.
-fn marks_of(number: usize) -> String {
-    marks(&[number])
+/// The marks of several warnings in a sentence: `*1 to *4, *6`; empty without any.
+fn marks_in_ranges(numbers: &BTreeSet<usize>) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let words = |(first, last): (usize, usize)| match last - first {
+        0 => marks(&[first]),
+        1 => format!("{}, {}", marks(&[first]), marks(&[last])),
+        _ => format!("{} to {}", marks(&[first]), marks(&[last])),
+    };
+    ranges.into_iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
 /// How bad a warning is among those of its kind; 0 for kinds without a size.
@@ -273,5 +285,19 @@ fn outliers((workload, metric): (&WorkloadName, Metric), warnings: &[Warning], u
             metric.title_in(unit),
             many.iter().map(|(_, seen)| seen.as_str()).collect::<Vec<_>>().join(", ")
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_marks_in_sequence_are_a_range() {
+        let words = |numbers: &[usize]| marks_in_ranges(&numbers.iter().copied().collect());
+        assert_eq!(words(&[]), "");
+        assert_eq!(words(&[2]), "*2");
+        assert_eq!(words(&[1, 2, 4]), "*1, *2, *4");
+        assert_eq!(words(&[1, 2, 3, 4, 6, 8, 9, 10]), "*1 to *4, *6, *8 to *10");
     }
 }

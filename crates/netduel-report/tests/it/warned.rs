@@ -59,10 +59,16 @@ fn outliers_of_each_metric_have_a_mark_of_their_own() {
 fn worst_warning_of_a_kind_is_shown_with_the_marks_of_the_others() {
     let mut run = build(&Recipe { workloads: vec!["rr", "open"], ..Recipe::default() });
     run.warnings = vec![late("rr", 1_000_000), late("open", 90_000_000)];
-    let heads = words::warning_heads(&analyse_run(&run));
+    let analysis = analyse_run(&run);
+    let heads = words::warning_heads(&analysis);
     let head = heads.iter().find(|head| head.contains("schedule missed")).unwrap();
     assert!(head.starts_with("*2 schedule missed: the open loop of open") && head.contains("90"), "{head}");
-    assert!(head.ends_with("(1 more like it: *1)"), "{head}");
+    assert!(head.ends_with("(one of 2 like it: *1, *2)"), "{head}");
+    // The count above the list agrees with its lines.
+    let count = words::warning_sentences(&analysis).len();
+    let above = format!("{count} warnings of {} kinds (*N marks", heads.len());
+    let text = terminal::report(&document(&run), 200, false);
+    assert!(heads.len() < count && text.contains(&above), "no {above:?} in {text}");
 }
 
 #[test]
