@@ -62,7 +62,13 @@ fn head(page: &mut Page, document: &Document) {
 fn section(page: &mut Page, section: &Section, detail: Detail) {
     let title = page.bold(&plain(&section.title));
     page.paragraph("", &title);
+    let mut is_after_table = false;
     for block in &section.blocks {
+        // Without indent and gap, a paragraph would look like a part of the table above it.
+        if is_after_table && matches!(block, Block::Paragraph(_)) {
+            page.gap();
+        }
         blocks::block(page, block, detail);
+        is_after_table = matches!(block, Block::Verdicts(_) | Block::Table(_));
     }
 }

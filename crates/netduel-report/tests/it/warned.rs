@@ -1,4 +1,5 @@
 //! Warnings of a run in every format: their marks, their wording, and why a run cannot have verdicts.
+use netduel_model::run::Run;
 use netduel_model::warning::Warning;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal, words};
 use serde_json::Value;
@@ -69,6 +70,25 @@ fn worst_warning_of_a_kind_is_shown_with_the_marks_of_the_others() {
     let above = format!("{count} warnings of {} kinds (*N marks", heads.len());
     let text = terminal::report(&document(&run), 200, false);
     assert!(heads.len() < count && text.contains(&above), "no {above:?} in {text}");
+}
+
+#[test]
+fn warnings_below_the_verdicts_stand_apart_from_them() {
+    let mut run = build(&Recipe::default());
+    let is_apart = |run: &Run| {
+        let report = terminal::report(&document(run), 120, false);
+        let is_count =
+            |line: &str| line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(" warning");
+        let (before, _) = report.split_at(report.find("\nWarnings\n").unwrap());
+        let lines: Vec<&str> = before.lines().collect();
+        let count = lines.iter().position(|line| is_count(line)).unwrap_or_else(|| panic!("{report}"));
+        lines[count - 1].is_empty() && !lines[count - 2].is_empty()
+    };
+    assert!(is_apart(&run));
+    // Values of a single arm are a table.
+    run.header.plan.arms.truncate(1);
+    run.trials.retain(|trial| trial.slot.arm.as_str() == "synthetic");
+    assert!(is_apart(&run));
 }
 
 #[test]
