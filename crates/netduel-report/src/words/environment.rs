@@ -1,4 +1,6 @@
 //! The environment of a test: size, place, processor and its layout, memory, interfaces, versions.
+use std::collections::BTreeSet;
+
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::size;
 use netduel_model::snapshot::{HostSnapshot, Interface, KernelSettings, LOOPBACK, Processor};
@@ -42,7 +44,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("Maximum NICs of the size", of(&|name, host| known(name, host).map(|size| size.nics.to_string()))),
         ("Cores online", of(&|_, host| (host.cores > 0).then(|| host.cores.to_string()))),
         ("Memory", of(&|_, host| host.memory_bytes.map(bytes))),
-        ("NICs", of(&|_, host| nics(host))),
+        ("NICs", of(&|name, host| nics(host, &used(name)))),
         ("Interface of the default route", of(&|_, host| listed_or_none(&host.default_routes))),
         ("Accelerated networking", of(&|_, host| acceleration(host))),
         ("Data interface", of(&|name, host| interfaces(host, &used(name), interface_words))),
@@ -219,14 +221,20 @@ fn ends(analysis: &Analysis) -> impl Iterator<Item = &PacketSpread> {
     arms.flat_map(|arm| &arm.packets).flat_map(|way| &way.spread)
 }
 
-/// Interfaces with hardware behind them.
-fn nics(host: &HostSnapshot) -> Option<String> {
+/// Interfaces with hardware behind them; without any, the kinds of the virtual ones among the `used`, as [`nic_products`] names them.
+fn nics(host: &HostSnapshot, used: &[String]) -> Option<String> {
     let hardware =
         host.interfaces.iter().filter(|interface| interface.kind.is_none() && interface.name != LOOPBACK);
     let names: Vec<&str> = hardware.map(|interface| interface.name.as_str()).collect();
     match names.as_slice() {
         [] if host.interfaces.is_empty() => None,
-        [] => Some("none (virtual interfaces only)".to_owned()),
+        [] => {
+            let own = host.interfaces.iter().filter(|interface| used.contains(&interface.name));
+            let kinds: BTreeSet<&str> = own.filter_map(|interface| interface.kind.as_deref()).collect();
+            let kinds: Vec<&str> = kinds.into_iter().collect();
+            let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+            Some(format!("none but virtual{kinds}"))
+        }
         names => Some(format!("{} ({})", names.len(), names.join(", "))),
     }
 }

@@ -87,6 +87,14 @@ fn markdown_names_run_date_and_program_once() {
 }
 
 #[test]
+fn cover_and_environment_agree_on_virtual_interfaces() {
+    let page = markdown::page(&document(&build(&small())));
+    for words in ["- NIC: veth (virtual)\n", "| NICs | none but virtual (veth) | none but virtual (veth) |"] {
+        assert!(page.contains(words), "no {words:?} in {page}");
+    }
+}
+
+#[test]
 fn percentiles_of_a_workload_are_in_a_page_once() {
     let document = document(&build(&Recipe { workloads: vec!["rr"], blocks: 2, ..Recipe::default() }));
     for page in [html::page(&document), html::printed(&document, Paper::A4)] {
