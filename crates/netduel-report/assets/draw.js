@@ -115,13 +115,16 @@
   function blocks(data, metric, width) {
     const points = metric.arms.flatMap((arm, a) => arm.map(([block, value, bound]) => ({ arm: a, block, value, bound })));
     if (!points.length) return null;
-    const arrow = (bound, text, dy) => Plot.text(points.filter((p) => p.bound === bound), {
-      x: "block", y: "value", text: () => text, dy, fill: (p) => colour(p.arm), fontSize: 11 });
     const count = Math.max(...points.map((point) => point.block));
     const byBlock = d3.rollups(points, (group) => ({ low: d3.min(group, (p) => p.value), high: d3.max(group, (p) => p.value) }), (p) => p.block);
     const ends = metric.arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
       .map((end) => ({ arm: end.arm, line: end.arm, x: count, y: end.last[1] }));
     const room = labelRoom(data.arms, width), values = points.map((p) => p.value);
+    // The arms of a block stand beside each other, so that equal values do not hide each other.
+    const apartBy = Math.min(6, (width - 52 - room) / count * 0.3), last = metric.arms.length - 1;
+    const aside = (arm) => (last > 0 ? (arm / last - 0.5) * apartBy : 0);
+    const arrows = (bound, text, dy) => metric.arms.map((_, a) => Plot.text(points.filter((p) => p.arm === a && p.bound === bound), {
+      x: "block", y: "value", text: () => text, dx: aside(a), dy, fill: colour(a), fontSize: 11 }));
     const log = isSpread(metric.medians, values) && values.every((value) => value > 0) ? logScale(values, metric.unit) : null;
     const y = log ? log.scale : { label: metric.unit, zero: fromZero(values), nice: true, ticks: 5, ...domain(values) };
     return Plot.plot({
@@ -135,10 +138,10 @@
           stroke: colour(a), strokeOpacity: 0.55, strokeDasharray: DASHES[a % 6] })),
         metric.apart ? null : Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
         ...metric.arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a), {
-          x: "block", y: "value", symbol: SYMBOLS[a % 6], r: 4.5, stroke: colour(a), strokeWidth: 1.75, fill: fill(a),
+          x: "block", y: "value", dx: aside(a), symbol: SYMBOLS[a % 6], r: 4.5, stroke: colour(a), strokeWidth: 1.75, fill: fill(a),
           title: (p) => `${data.arms[a]}, block ${p.block}\n${p.bound ? `${p.bound} ` : ""}${p.value} ${metric.unit}`, tip: true,
         })),
-        arrow(">=", "▲", -11), arrow("<", "▼", 11),
+        ...arrows(">=", "▲", -11), ...arrows("<", "▼", 11),
         endLabels(ends, data.arms, room),
       ],
     });

@@ -157,6 +157,19 @@ fn names_of_lines_cover_no_longer_line() {
 }
 
 #[test]
+fn arms_of_a_block_stand_beside_each_other() {
+    let Some(browser) = chromium() else {
+        return netduel_test_support::skip("no chromium to render the page");
+    };
+    let run = build(&Recipe { workloads: vec!["rr"], ..Recipe::default() });
+    let distance = "(() => { const chart = root.querySelector('.chart.blocks'); \
+                    const arms = [...chart.querySelectorAll('g[aria-label=\"dot\"]')]; \
+                    const left = arms.map((arm) => arm.firstElementChild.getBoundingClientRect().left); \
+                    return `${arms.length} ${Math.round(left[1] - left[0])}`; })()";
+    assert_eq!(in_a_frame(browser, &html::page(&document(&run)), 1200, distance), "2 6");
+}
+
+#[test]
 fn every_chart_is_drawn_without_script_errors() {
     let workloads = vec!["bulk", "rr", "udp", "crr", "load"];
     let Some(dom) = rendered(&build(&Recipe { workloads, ..Recipe::default() })) else { return };
