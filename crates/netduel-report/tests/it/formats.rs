@@ -68,7 +68,7 @@ fn markdown_has_each_estimate_once_and_the_direction_of_each_difference() {
     };
     let decided = rows(8);
     assert!(decided[0].contains(" | better: 3.2x (+") && decided[0].ends_with("x] |"), "{decided:?}");
-    assert!(decided[1].contains(" | better: 6") && decided[1].matches("[").count() == 3, "{decided:?}");
+    assert!(decided[1].contains(" | better: 6") && decided[1].matches('[').count() == 3, "{decided:?}");
     let open = rows(3);
     assert!(open[0].contains(" | inconclusive: ") && open[0].contains("; estimate 3."), "{open:?}");
 }
