@@ -218,7 +218,7 @@ fn summary_and_bars_say_what_is_not_comparable() {
     let remark = "<span class=\"remark\">not comparable</span>";
     let (summary, page) = of(8);
     assert!(summary.contains(sentence), "{summary}");
-    assert!(summary.contains(" of the CPU time in these trials. "), "{summary}");
+    assert!(summary.contains(" of the CPU time of a host. "), "{summary}");
     // The bars of both arms, in the summary and in the results of the workload.
     assert_eq!(page.matches(remark).count(), 4);
     assert!(page.contains("&quot;not comparable&quot;: the value contains CPU time of other processes."));
