@@ -102,6 +102,17 @@ pub enum TreatmentError {
         /// Why not.
         why: &'static str,
     },
+    /// A sysctl whose earlier value does not restore the host.
+    #[error(
+        "change sysctl `{name}`: a write changes more than its value, so netduel could not restore the host: {effect}; use a `command` \
+         treatment with an `undo` of your own that restores it"
+    )]
+    SysctlEffect {
+        /// Its name.
+        name: String,
+        /// What would be lost.
+        effect: &'static str,
+    },
     /// A value that the kernel rejects.
     #[error(
         "set sysctl `{name}` to `{value}`: the kernel rejects this value ({cause}); a congestion control or a queueing \

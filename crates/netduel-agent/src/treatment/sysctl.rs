@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use netduel_model::plan::permissions::effect_of_sysctl;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,9 @@ fn path(name: &str) -> Result<PathBuf, TreatmentError> {
 /// Reads what is there and checks whether the change can be made and undone.
 pub(super) fn prepare(name: &str, value: &str) -> Result<(SysctlOriginal, SysctlChange), TreatmentError> {
     let path = path(name)?;
+    if let Some(effect) = effect_of_sysctl(name) {
+        return Err(TreatmentError::SysctlEffect { name: name.to_owned(), effect });
+    }
     let fixed = |why| TreatmentError::SysctlFixed { name: name.to_owned(), why };
     let metadata =
         fs::metadata(&path).map_err(|cause| refused(name, format!("read sysctl `{name}`"), cause))?;

@@ -1,5 +1,5 @@
-//! What the user who runs a plan lets it do: programs that it names, and sysctls outside of the network. Pure; the settings that a plan
-//! has are in `spec`.
+//! What the user who runs a plan lets it do: programs that it names, and sysctls outside of the network; and sysctls that are no
+//! treatments. Pure; the settings that a plan has are in `spec`.
 use super::problem::one_of;
 use super::resolved::ResolvedPlan;
 use super::uses::HostUses;
@@ -15,8 +15,38 @@ pub const SYSCTLS_BESIDE_NET: [&str; 7] = [
     "vm.swappiness",
     "vm.zone_reclaim_mode",
 ];
+/// Sysctls that are no treatments: a write changes more of the host than the value, and writing the earlier value does not restore it.
+/// `*` is `all` or an interface. Each with what is lost. In Linux: `addrconf_ifdown`, `inet_forward_change` and
+/// `addrconf_fixup_forwarding`.
+const SYSCTLS_WITH_EFFECTS: [(&str, &str); 5] = [
+    ("net.ipv6.conf.*.disable_ipv6", DISABLE_IPV6),
+    ("net.ipv6.conf.default.disable_ipv6", "an interface that appears meanwhile has no IPv6, and keeps that"),
+    ("net.ipv4.ip_forward", FORWARDING_IPV4),
+    ("net.ipv4.conf.all.forwarding", FORWARDING_IPV4),
+    ("net.ipv6.conf.*.forwarding", FORWARDING_IPV6),
+];
+const DISABLE_IPV6: &str =
+    "with 1 the kernel removes IPv6 addresses and routes, and does not add them again with 0";
+const FORWARDING_IPV4: &str = "the kernel also sets `forwarding` of `default` and of each interface and `accept_redirects` of `all`, and turns \
+     off LRO; the earlier values of these are lost";
+const FORWARDING_IPV6: &str = "with `all` the kernel also sets `forwarding` of `default` and of each interface, and with 1 it removes the \
+     default routes that router advertisements added; both are lost";
 /// The beginning of the names of sysctls of the network.
 const NET: &str = "net.";
+
+/// What a write to a sysctl changes that writing the earlier value does not restore, as a clause; absent when it changes its value only. A
+/// dot in the name may be written `/`.
+pub fn effect_of_sysctl(name: &str) -> Option<&'static str> {
+    let name = name.replace('/', ".");
+    let is_meant = |pattern: &str| match pattern.split_once('*') {
+        None => name == pattern,
+        Some((start, end)) => {
+            let scope = name.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
+            scope.is_some_and(|scope| !scope.is_empty() && scope != "default")
+        }
+    };
+    SYSCTLS_WITH_EFFECTS.iter().find(|(pattern, _)| is_meant(pattern)).map(|(_, effect)| *effect)
+}
 
 /// What a plan may do beside traffic and changes of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +114,36 @@ impl Permissions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sysctls_that_change_more_than_their_value_are_known_in_every_spelling() {
+        for (name, lost) in [
+            ("net.ipv6.conf.all.disable_ipv6", "addresses and routes"),
+            ("net.ipv6.conf.eth0.disable_ipv6", "addresses and routes"),
+            ("net.ipv6.conf.eth0/100.disable_ipv6", "addresses and routes"),
+            ("net/ipv6/conf/all/disable_ipv6", "addresses and routes"),
+            ("net.ipv6.conf.default.disable_ipv6", "appears meanwhile"),
+            ("net.ipv4.ip_forward", "accept_redirects"),
+            ("net.ipv4.conf.all.forwarding", "accept_redirects"),
+            ("net.ipv6.conf.all.forwarding", "router advertisements"),
+            ("net.ipv6.conf.eth0.forwarding", "router advertisements"),
+        ] {
+            assert!(effect_of_sysctl(name).is_some_and(|effect| effect.contains(lost)), "{name}");
+        }
+        // These set nothing else; the first also turns off LRO of its interface.
+        for name in [
+            "net.ipv4.conf.eth0.forwarding",
+            "net.ipv4.conf.default.forwarding",
+            "net.ipv6.conf.default.forwarding",
+            "net.ipv6.conf..disable_ipv6",
+            "net.ipv6.conf.disable_ipv6",
+            "net.ipv4.ip_forward_use_pmtu",
+            "net.ipv6.conf.eth0.mc_forwarding",
+            "net.ipv4.tcp_sack",
+        ] {
+            assert_eq!(effect_of_sysctl(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn sysctls_of_the_network_and_of_the_table_need_no_permission() {

@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 mod guarding;
+mod irreversible;
 mod keeping;
 mod kinds;
 mod recovery;

@@ -1,6 +1,7 @@
 //! Treatments: each has exactly one change, with the keys that this change needs and no others.
 use std::borrow::Cow;
 
+use crate::plan::permissions::effect_of_sysctl;
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
@@ -256,7 +257,7 @@ fn check_sysctl_value(value: &str, path: &str, problems: &mut Problems<'_>) {
     }
 }
 
-/// A sysctl's name becomes a path under /proc/sys: it must not lead out of there.
+/// A sysctl's name becomes a path under /proc/sys: it must not lead out of there. Its earlier value must be enough to restore the host.
 fn check_sysctl(name: &str, path: &str, problems: &mut Problems<'_>) {
     let good = name.contains('.')
         && name.split('.').all(|part| {
@@ -265,5 +266,11 @@ fn check_sysctl(name: &str, path: &str, problems: &mut Problems<'_>) {
     if !good {
         let allowed = "write its dotted name, for example \"net.ipv4.tcp_window_scaling\"";
         problems.add(&key_path(path, "sysctl"), format!("{name:?} is not the name of a sysctl"), allowed);
+    }
+    if let Some(effect) = effect_of_sysctl(name) {
+        let wrong =
+            format!("{name:?} changes more than its value, so netduel could not restore the host: {effect}");
+        let allowed = "use a `command` treatment with an `undo` of your own that restores it";
+        problems.add(&key_path(path, "sysctl"), wrong, allowed);
     }
 }
