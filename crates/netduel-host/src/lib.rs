@@ -50,6 +50,8 @@ pub use link::MtuRange;
 pub use locality::{Locality, Node};
 pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
-pub use snapshot::{addresses_of, default_route_links, interface_names, mtu_range, snapshot, snapshot_of};
+pub use snapshot::{
+    added_routes, addresses_of, default_route_links, interface_names, mtu_range, snapshot, snapshot_of,
+};
 pub use source::{DeviceSource, FilterSource, LinkSource, MetadataService, Sources};
 pub use watch::{LinkState, link_states, wait_for_links};

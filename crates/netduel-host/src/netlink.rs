@@ -11,7 +11,7 @@ use netduel_sys::netlink::{
 use rustix::net::AddressFamily;
 
 use crate::link::text;
-use crate::route::{ROUTES_MAX, is_default, is_limited};
+use crate::route::{ROUTES_MAX, added_through, is_default, is_limited};
 use crate::source::{FilterSource, LinkSource};
 
 /// Bytes of `struct ifinfomsg`, `struct tcmsg`, and of `struct rtmsg` and `struct ndmsg`. A body of zeros requests everything.
@@ -84,6 +84,15 @@ impl RouteSocket {
             request = request.bytes(RTA_OIF, &link.to_ne_bytes());
         }
         Ok(self.0.get(request)?)
+    }
+
+    /// The destinations of the routes through a link that a user or a program added, of any table.
+    pub(crate) fn added_routes(&mut self, link: u32) -> io::Result<Vec<String>> {
+        let mut found: Vec<String> = Vec::new();
+        self.0.dump_into(&Request::new(RTM_GETROUTE, 0, &ROUTE_BODY), &mut found, |found, message| {
+            found.extend(added_through(&message, link));
+        })?;
+        Ok(found)
     }
 
     /// Replaces `into` by the `RTM_NEWNEIGH` messages of every neighbour.

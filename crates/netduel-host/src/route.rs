@@ -14,13 +14,18 @@ pub(crate) const ROUTES_MAX: usize = 256;
 
 /// Bytes of `struct rtmsg`.
 const HEAD_LEN: usize = 12;
-/// Offsets of the family, the prefix length of the destination, the type of service, the table, the type and the flags.
+/// Offsets of the family, the prefix length of the destination, the type of service, the table, the protocol, the type and the flags.
 const FAMILY: usize = 0;
 const PREFIX: usize = 1;
 const TYPE_OF_SERVICE: usize = 3;
 const TABLE: usize = 4;
+const PROTOCOL: usize = 5;
 const TYPE: usize = 7;
 const FLAGS: usize = 8;
+/// `RT_TABLE_LOCAL`: the table of the host's own addresses.
+const TABLE_LOCAL: u8 = 255;
+/// `RTPROT_KERNEL`: a route that the kernel adds with an address, each time that the link is set up.
+const PROTOCOL_KERNEL: u8 = 2;
 /// `RTM_F_CLONED`: an exception for one address, for example of path MTU discovery. It expires, and is no setting.
 const FLAG_CLONED: u32 = 0x200;
 /// `RTA_GATEWAY`: the next hop, in the family of the route.
@@ -107,6 +112,22 @@ pub(crate) fn links_of_any_default(list: &[u8]) -> BTreeSet<u32> {
         .filter(|message| is_default(message) && is_unicast(message))
         .flat_map(|message| links_of(&message))
         .collect()
+}
+
+/// The destination of an IPv4 or IPv6 route through a link that a user or a program added, of any table but that of the host's own
+/// addresses; `None` for other messages.
+pub(crate) fn added_through(message: &Message<'_>, link: u32) -> Option<String> {
+    let field = |offset: usize| message.payload.get(offset).copied();
+    let is_added = message.kind == RTM_NEWROUTE
+        && matches!(field(FAMILY), Some(AF_INET | AF_INET6))
+        && field(TABLE) != Some(TABLE_LOCAL)
+        && field(PROTOCOL) != Some(PROTOCOL_KERNEL)
+        && !is_exception(message);
+    if !is_added || !links_of(message).contains(&link) {
+        return None;
+    }
+    let route = listed(message)?;
+    Some(format!("{}/{}", route.destination, route.prefix_length))
 }
 
 /// The unicast routes of the main table, without link-local destinations; `None` where there are more than [`ROUTES_MAX`] beside default
@@ -294,6 +315,32 @@ mod tests {
         for cut in 0..several.len() {
             let _ = routes_of_main_table(&several[..cut]);
         }
+    }
+
+    #[test]
+    fn routes_that_the_kernel_does_not_add_itself_are_listed_with_any_table() {
+        let of = |family: u8, prefix: u8, table: u8, protocol: u8, attribute: (u16, &[u8])| {
+            let body = [family, prefix, 0, 0, table, protocol, 0, RTN_UNICAST, 0, 0, 0, 0];
+            let request = Request::new(RTM_NEWROUTE, 0, &body).bytes(attribute.0, attribute.1);
+            let destination: &[u8] = if family == AF_INET { &[10, 9, 0, 0] } else { &[0xfd; 16] };
+            let request = if prefix == 0 { request } else { request.bytes(RTA_DST, destination) };
+            request.finish(0)
+        };
+        let (three, four) = (3_u32.to_ne_bytes(), 4_u32.to_ne_bytes());
+        let several = [&[8_u8, 0, 0, 0][..], &four, &[8, 0, 0, 0], &three].concat();
+        let list = [
+            of(AF_INET, 16, RT_TABLE_MAIN, 3, (RTA_OIF, &three)),
+            of(AF_INET, 24, 100, 4, (SEVERAL, &several)),
+            of(AF_INET6, 0, RT_TABLE_MAIN, 3, (RTA_OIF, &three)),
+            // Those of an address, of the host's own addresses, of another link, and of a multicast router.
+            of(AF_INET, 24, RT_TABLE_MAIN, PROTOCOL_KERNEL, (RTA_OIF, &three)),
+            of(AF_INET6, 128, TABLE_LOCAL, 3, (RTA_OIF, &three)),
+            of(AF_INET, 24, RT_TABLE_MAIN, 3, (RTA_OIF, &four)),
+            of(128, 32, RT_TABLE_MAIN, 17, (RTA_OIF, &three)),
+        ]
+        .concat();
+        let found: Vec<String> = messages(&list).filter_map(|message| added_through(&message, 3)).collect();
+        assert_eq!(found, ["10.9.0.0/16", "10.9.0.0/24", "::/0"]);
     }
 
     #[test]

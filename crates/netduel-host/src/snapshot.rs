@@ -182,6 +182,16 @@ pub fn addresses_of(interface: &str) -> Result<Vec<IpAddr>, HostError> {
     Ok(of_link(&link, &addresses(&list)))
 }
 
+/// The destinations of the routes through the link of this index that the kernel did not add with an address of it: IPv4 and IPv6, of every
+/// table but that of the host's own addresses.
+///
+/// # Errors
+/// When routes cannot be listed.
+pub fn added_routes(link: u32) -> Result<Vec<String>, HostError> {
+    let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "route netlink", cause })?;
+    socket.added_routes(link).map_err(|cause| HostError::List { what: "routes", cause })
+}
+
 /// The indexes of the links by which default routes leave, those of every table.
 ///
 /// # Errors

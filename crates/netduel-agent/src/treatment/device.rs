@@ -61,6 +61,26 @@ pub(super) fn wait_for_carrier(indices: &[u32]) -> Result<(), TreatmentError> {
     Err(TreatmentError::NotTaken { doing, answered })
 }
 
+/// Destinations that an error lists.
+const ROUTES_SHOWN: usize = 4;
+
+/// Refuses to take away a link with routes that its return does not bring back.
+pub(super) fn refuse_routes(interface: &str, index: u32) -> Result<(), TreatmentError> {
+    let lost = netduel_host::added_routes(index)?;
+    if lost.is_empty() {
+        return Ok(());
+    }
+    Err(TreatmentError::DownDropsRoutes { interface: interface.to_owned(), routes: shortened(&lost) })
+}
+
+fn shortened(routes: &[String]) -> String {
+    let shown = routes.iter().take(ROUTES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match routes.len().saturating_sub(ROUTES_SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// IPv6 addresses that were configured on an interface. The kernel makes the link-local one again by itself.
 pub(super) fn lost_addresses(addresses: &[IpAddr]) -> Vec<String> {
     let given = |address: &&IpAddr| matches!(address, IpAddr::V6(six) if !six.is_unicast_link_local());
@@ -75,6 +95,13 @@ mod tests {
     fn only_addresses_that_do_not_come_back_by_themselves_are_in_the_way() {
         let addresses = ["10.0.0.1", "fe80::1", "2001:db8::1"].map(|text| text.parse().unwrap());
         assert_eq!(lost_addresses(&addresses), ["2001:db8::1"]);
+    }
+
+    #[test]
+    fn of_many_routes_the_first_are_named() {
+        let routes = |count: u8| (0..count).map(|each| format!("10.{each}.0.0/16")).collect::<Vec<_>>();
+        assert_eq!(shortened(&routes(2)), "10.0.0.0/16, 10.1.0.0/16");
+        assert_eq!(shortened(&routes(6)), "10.0.0.0/16, 10.1.0.0/16, 10.2.0.0/16, 10.3.0.0/16 and 2 more");
     }
 
     #[test]

@@ -189,6 +189,17 @@ pub enum TreatmentError {
         /// What would be lost.
         addresses: String,
     },
+    /// Routes that would not come back.
+    #[error(
+        "remove {interface}: the kernel removes its routes ({routes}) with the link and does not add them again; move them to the interface \
+         above it first, or use a `command` treatment with an `undo` of your own that adds them again"
+    )]
+    DownDropsRoutes {
+        /// Interface.
+        interface: String,
+        /// What would be lost.
+        routes: String,
+    },
     /// Another program would undo the change in the midst of a trial.
     #[error(
         "{doing}: irqbalance (process {process}) runs and would move them again; stop it for the run (`systemctl stop irqbalance`)"

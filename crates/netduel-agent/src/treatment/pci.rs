@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{RETURN_DEADLINE, ethtool_socket, wait_for_carrier};
+use super::device::{RETURN_DEADLINE, ethtool_socket, refuse_routes, wait_for_carrier};
 use super::device_settings::DeviceSettings;
 use super::error::TreatmentError;
 use super::steering::all;
@@ -132,7 +132,7 @@ fn slot(sys: &Path, link: &LinkState) -> Result<String, TreatmentError> {
     })
 }
 
-/// What has to be so again; refused for an interface that nothing is above of, and for addresses that would be lost.
+/// What has to be so again; refused for an interface that nothing is above of, and for addresses and routes that would be lost.
 fn returning(link: &LinkState, links: &[LinkState]) -> Result<Returning, TreatmentError> {
     let master = link.master.filter(|_| has_other_way(link, links));
     let (Some(master), Some(mac)) = (master, link.mac.clone()) else {
@@ -148,6 +148,7 @@ fn returning(link: &LinkState, links: &[LinkState]) -> Result<Returning, Treatme
         let (interface, addresses) = (link.name.clone(), given.join(", "));
         return Err(TreatmentError::DownDropsAddresses { interface, addresses });
     }
+    refuse_routes(&link.name, link.index)?;
     Ok(Returning {
         name: link.name.clone(),
         mac,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bond;
 use super::change::{Change, Original};
-use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses};
+use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses, refuse_routes};
 use super::error::TreatmentError;
 
 /// Whether a link is up, and whether it has carrier.
@@ -67,6 +67,7 @@ pub(super) fn prepare(interface: &str) -> Result<(LinkOriginal, VfChange), Treat
         let (interface, addresses) = (vf.name.clone(), addresses.join(", "));
         return Err(TreatmentError::DownDropsAddresses { interface, addresses });
     }
+    refuse_routes(&vf.name, vf.index)?;
     let undo = LinkOriginal {
         interface: vf.name.clone(),
         index: vf.index,

@@ -333,6 +333,43 @@ fn unsupported_values_are_rejected_with_the_supported_range() {
 }
 
 #[test]
+fn function_with_a_route_is_not_taken_away_because_the_route_would_not_return() {
+    in_namespace("kinds::function_with_a_route_is_not_taken_away_because_the_route_would_not_return", || {
+        let bench = Bench::new();
+        let routes =
+            ["10.9.0.0/16 dev vf0", "10.8.0.0/16 dev vf0 table 100 proto static", "fd98::/64 dev vf0"];
+        for words in routes {
+            ip(&format!("route add {words}"));
+        }
+        let vf0 = || "vf0".to_owned();
+        for action in [TreatmentAction::Vf { interface: vf0() }, TreatmentAction::Pci { interface: vf0() }] {
+            let mut treatments = Treatments::with_roots(guard(), bench.roots());
+            let failed = treatments.apply(std::slice::from_ref(&action));
+            let failed = failed.expect_err(&format!("{action:?}")).to_string();
+            let there = ["-4", "-6"]
+                .map(|family| output("ip", &[family, "route", "show", "table", "all", "dev", "vf0"]))
+                .concat();
+            for destination in ["10.9.0.0/16", "10.8.0.0/16", "fd98::/64"] {
+                assert!(failed.contains(destination), "{action:?}: {destination} is not in: {failed}");
+                assert!(there.contains(destination), "{action:?}: {destination} is not in: {there}");
+            }
+            for part in ["remove vf0", "`command` treatment with an `undo`"] {
+                assert!(failed.contains(part), "{action:?}: {part:?} is not in: {failed}");
+            }
+            assert_eq!((treatments.applied(), &bench.state()), (0, &bench.before), "{action:?}");
+        }
+        // The routes of its link-local address are the kernel's own.
+        for words in routes {
+            ip(&format!("route del {words}"));
+        }
+        let mut treatments = Treatments::with_roots(guard(), bench.roots());
+        treatments.apply(&[TreatmentAction::Vf { interface: vf0() }]).unwrap();
+        treatments.undo_all().unwrap();
+        assert_eq!(bench.state(), bench.before);
+    });
+}
+
+#[test]
 fn forbidden_congestion_control_is_rejected_with_the_alternative() {
     in_namespace("kinds::forbidden_congestion_control_is_rejected_with_the_alternative", || {
         let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
