@@ -182,3 +182,14 @@ pub struct MtuRange {
     /// Largest.
     pub max: Option<u32>,
 }
+
+/// A link on another one: a VLAN, a macvlan or the like, or the other end of a pair in the same network namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackedLink {
+    /// Its name.
+    pub name: String,
+    /// Its kind, as `macvlan`.
+    pub kind: String,
+    /// Its MTU, bytes.
+    pub mtu: u32,
+}

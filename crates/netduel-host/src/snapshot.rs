@@ -11,7 +11,7 @@ use crate::device::{Surroundings, device, shows_own_links};
 use crate::error::HostError;
 use crate::file::{line, whole};
 use crate::kernel_settings::kernel_settings;
-use crate::link::{Link, MtuRange, addresses, links, networks};
+use crate::link::{Link, MtuRange, StackedLink, addresses, links, networks};
 use crate::machine::{cpu_model, memory, nodes, processor};
 use crate::netlink::RouteSocket;
 use crate::processor::core_count;
@@ -165,6 +165,15 @@ pub fn interface_names() -> Result<Vec<String>, HostError> {
 pub fn mtu_range(interface: &str) -> Result<Option<MtuRange>, HostError> {
     let link = live_links()?.into_iter().find(|link| link.name == interface);
     Ok(link.map(|link| MtuRange { min: link.mtu_min, max: link.mtu_max }))
+}
+
+/// The links of this network namespace on the link of this index (`IFLA_LINK`).
+///
+/// # Errors
+/// When links cannot be listed.
+pub fn stacked_links(lower: u32) -> Result<Vec<StackedLink>, HostError> {
+    let stacked = |link: Link| Some(StackedLink { name: link.name, kind: link.kind?, mtu: link.mtu? });
+    Ok(live_links()?.into_iter().filter(|link| link.lower == Some(lower)).filter_map(stacked).collect())
 }
 
 /// The addresses of an interface; empty without such an interface.

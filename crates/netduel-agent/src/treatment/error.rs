@@ -77,6 +77,20 @@ pub enum TreatmentError {
         /// What would be lost.
         addresses: String,
     },
+    /// An MTU that other interfaces would follow, and that cannot be undone for them.
+    #[error(
+        "set the MTU of {interface} to {mtu} bytes: the kernel also changes the MTU of interfaces on it ({stacked}), and setting that of \
+         {interface} back does not restore theirs; choose an MTU that changes none of them, or use a `command` treatment with an `undo` of \
+         your own that restores them"
+    )]
+    MtuOfStacked {
+        /// Interface.
+        interface: String,
+        /// The requested MTU, bytes.
+        mtu: u32,
+        /// The interfaces on it, and their MTUs.
+        stacked: String,
+    },
     /// A name that leads elsewhere.
     #[error(
         "use `{name}` as a sysctl: a name is words separated by dots, for example `net.ipv4.tcp_rmem` (a dot within an interface's \

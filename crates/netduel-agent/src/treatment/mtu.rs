@@ -1,5 +1,5 @@
 //! The MTU of an interface.
-use netduel_host::MtuRange;
+use netduel_host::{MtuRange, StackedLink};
 use netduel_sys::link;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,8 @@ use super::error::TreatmentError;
 
 /// The kernel turns IPv6 off on a link with a smaller MTU (RFC 8200, section 5).
 const IPV6_MTU_MIN: u32 = 1280;
+/// What MACsec adds to a packet at most, bytes (`macsec_extra_len` and a check value of 16 bytes).
+const MACSEC_LEN: u32 = 32;
 
 /// The MTU of an interface, bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,8 +59,29 @@ pub(super) fn prepare(interface: &str, mtu: u32) -> Result<(MtuOriginal, MtuChan
             return Err(TreatmentError::MtuDropsAddresses { interface, mtu, addresses });
         }
     }
+    let stacked: Vec<String> = netduel_host::stacked_links(index)?
+        .iter()
+        .filter(|link| mtu != original && loses_mtu(link, original, mtu))
+        .map(|link| format!("{}: {} bytes", link.name, link.mtu))
+        .collect();
+    if !stacked.is_empty() {
+        let (interface, stacked) = (interface.to_owned(), stacked.join(", "));
+        return Err(TreatmentError::MtuOfStacked { interface, mtu, stacked });
+    }
     let undo = MtuOriginal { interface: interface.to_owned(), index, mtu: original };
     Ok((undo, MtuChange { interface: interface.to_owned(), mtu }))
+}
+
+/// Whether a link on the interface has another MTU after a change of that of the interface and its undo. The kernel lowers the MTU of most
+/// such links and never raises it (`NETDEV_CHANGEMTU` in drivers/net/macvlan.c, drivers/net/macsec.c and net/8021q/vlan.c); ipvlan always
+/// has that of the interface after a change.
+fn loses_mtu(link: &StackedLink, original: u32, mtu: u32) -> bool {
+    match link.kind.as_str() {
+        "vlan" | "macvlan" | "macvtap" => link.mtu > mtu,
+        "macsec" => link.mtu.saturating_add(MACSEC_LEN) > mtu,
+        "ipvlan" | "ipvtap" => link.mtu != original,
+        _ => false,
+    }
 }
 
 fn holds(range: MtuRange, mtu: u32) -> bool {
@@ -115,6 +138,22 @@ fn read_back(interface: &str, mtu: u32) -> Result<(), TreatmentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stacked_links_whose_mtu_would_not_return_are_in_the_way() {
+        let loses = |kind: &str, own: u32, mtu: u32| {
+            let link = StackedLink { name: "on0".to_owned(), kind: kind.to_owned(), mtu: own };
+            loses_mtu(&link, 1500, mtu)
+        };
+        for kind in ["vlan", "macvlan", "macvtap"] {
+            assert!(loses(kind, 1500, 1400), "{kind}");
+            assert!(!loses(kind, 1400, 1400) && !loses(kind, 1500, 9000), "{kind}");
+        }
+        assert!(loses("macsec", 1468, 1480) && !loses("macsec", 1448, 1480));
+        assert!(loses("ipvlan", 1300, 1400) && !loses("ipvlan", 1500, 1400));
+        // The other end of a pair keeps its own.
+        assert!(!loses("veth", 1500, 1400));
+    }
 
     #[test]
     fn a_driver_that_names_no_limit_has_none() {

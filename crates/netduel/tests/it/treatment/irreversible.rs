@@ -4,8 +4,10 @@ use std::process::Command;
 
 use netduel_agent::treatment::Treatments;
 use netduel_model::plan::TreatmentAction;
+use netduel_sys::link;
+use netduel_test_support::skip;
 
-use super::{guard, in_namespace, must};
+use super::{guard, in_namespace, mtu, must};
 
 fn ip(words: &str) {
     must("ip", &words.split(' ').collect::<Vec<_>>());
@@ -79,6 +81,33 @@ fn forwarding_of_all_interfaces_is_not_changed_because_other_sysctls_would_not_r
             assert_ne!(state(), before);
             treatments.undo_all().unwrap();
             assert_eq!(state(), before);
+        },
+    );
+}
+
+#[test]
+fn mtu_is_not_lowered_below_that_of_a_macvlan_because_it_would_not_return() {
+    in_namespace(
+        "irreversible::mtu_is_not_lowered_below_that_of_a_macvlan_because_it_would_not_return",
+        || {
+            let words = "link add link va name mv0 type macvlan";
+            if !Command::new("ip").args(words.split(' ')).status().unwrap().success() {
+                return skip("this kernel has no macvlan");
+            }
+            let parts = [
+                "set the MTU of va to 1400 bytes",
+                "(mv0: 1500 bytes)",
+                "`command` treatment with an `undo`",
+            ];
+            assert_refused(&mtu(1400), &parts);
+            assert_eq!((link::mtu("va").unwrap(), link::mtu("mv0").unwrap()), (1500, 1500));
+            // A smaller one stays as it is.
+            ip("link set mv0 mtu 1300");
+            let mut treatments = Treatments::new(guard());
+            treatments.apply(&[mtu(1400)]).unwrap();
+            assert_eq!((link::mtu("va").unwrap(), link::mtu("mv0").unwrap()), (1400, 1300));
+            treatments.undo_all().unwrap();
+            assert_eq!((link::mtu("va").unwrap(), link::mtu("mv0").unwrap()), (1500, 1300));
         },
     );
 }
