@@ -24,6 +24,8 @@ const CHECKSUM_LEN: usize = 4;
 /// What replaces a string in messages.
 const REDACTED: &str = "PAIRING";
 const FINGERPRINT_LEN: usize = 32;
+/// Digits after the one of the version that have no part of the secret: those of the port and the fingerprint, with five bits each.
+const DIGITS_BEFORE_SECRET: usize = (2 + FINGERPRINT_LEN) * 8 / 5;
 /// Length of the secret in bytes: 128 bits from the kernel.
 pub const SECRET_LEN: usize = 16;
 
@@ -73,6 +75,15 @@ impl Pairing {
                 || (text.len() >= LENGTH_LEAST && head.is_some_and(|head| head.eq_ignore_ascii_case(PREFIX))))
     }
 
+    /// The number of characters before the pairing string in a text that contains one up to its secret, whole or damaged. Spaces, line breaks
+    /// and punctuation may divide it.
+    pub fn place_in(text: &str) -> Option<usize> {
+        let lower = text.to_ascii_lowercase();
+        let mut names = lower.match_indices(NAME);
+        let (at, _) = names.find(|(at, name)| lower.get(at + name.len()..).is_some_and(reaches_secret))?;
+        Some(lower.get(..at)?.chars().count())
+    }
+
     fn payload(&self) -> Vec<u8> {
         let mut bytes = self.server.port().to_be_bytes().to_vec();
         bytes.extend_from_slice(&self.fingerprint);
@@ -113,6 +124,16 @@ fn is_of_another_version(text: &str) -> bool {
     name.eq_ignore_ascii_case(NAME)
         && version.is_some_and(|version| version.is_ascii_digit() && version != '1')
         && text.len() > LABEL_LEN_MAX
+}
+
+/// Whether what follows [`NAME`] is the rest of a string with a part of the secret: one word of that length, which may be mistyped, or that many
+/// digits with anything but letters between them.
+fn reaches_secret(rest: &str) -> bool {
+    let Some(rest) = rest.strip_prefix(|version: char| version.is_ascii_digit()) else { return false };
+    let is_digit = |c: &char| ALPHABET.iter().any(|digit| char::from(*digit) == *c);
+    let in_a_word = rest.chars().take_while(char::is_ascii_alphanumeric).count();
+    let divided = rest.chars().filter(char::is_ascii_alphanumeric).take_while(is_digit).count();
+    in_a_word.max(divided) > DIGITS_BEFORE_SECRET
 }
 
 /// Never shows the secret.
@@ -189,12 +210,13 @@ impl FromStr for Pairing {
     }
 }
 
-/// A text in which each word that looks like a pairing string, whole or damaged, is replaced.
+/// A text in which each word that looks like a pairing string or contains one, whole or damaged, is replaced.
 pub fn without_strings(text: &str) -> String {
+    let is_secret = |word: &str| Pairing::looks_like(word) || Pairing::place_in(word).is_some();
     let mut clean = String::with_capacity(text.len());
     for part in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
         let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-        clean.push_str(if Pairing::looks_like(word) { REDACTED } else { word });
+        clean.push_str(if is_secret(word) { REDACTED } else { word });
         clean.push_str(&part[word.len()..]);
     }
     clean
@@ -268,6 +290,42 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(without_strings(text), clean);
+        }
+    }
+
+    #[test]
+    fn string_among_other_characters_is_found_where_it_begins() {
+        let whole = pairing("10.0.0.2").to_string();
+        let (first, rest) = whole.split_at(40);
+        for (text, place) in [
+            (whole.clone(), 0),
+            (format!("x{whole}"), 1),
+            (format!("\u{201c}{whole}\u{201d}"), 1),
+            (format!("k={whole}"), 2),
+            (format!("{whole}:5210"), 0),
+            (format!("{first}\n{rest}"), 0),
+            (format!("> {first}\r\n> {rest}"), 2),
+            (format!("x{}", whole.to_uppercase()), 1),
+            (format!("x{}", whole.replacen("netduel1", "netduel2", 1)), 1),
+            (format!("x{}", whole.replace('7', "o")), 1),
+            (format!("netduel1 {whole}"), 9),
+        ] {
+            assert_eq!(Pairing::place_in(&text), Some(place), "{text:?}");
+        }
+        let message = without_strings(&format!("there is no pairing with x{whole}:5210"));
+        assert_eq!(message, "there is no pairing with PAIRING:5210");
+        // The digits before the secret, and the first with a part of it.
+        let begun = |digits: usize| format!("x{}", &whole[..PREFIX.len() + digits]);
+        assert_eq!(Pairing::place_in(&begun(DIGITS_BEFORE_SECRET)), None);
+        assert_eq!(Pairing::place_in(&begun(DIGITS_BEFORE_SECRET + 1)), Some(1));
+        for other in [
+            "mynetduel1-eu-west-1.2ylj0ljcidyuvguqsmt2gfxfhg.bx.internal.cloudapp.net:5210",
+            "text=from netduel1 to netduel2 over the switch in the rack, then over the router, then over both of them",
+            "/home/netduel1/results/2024-05-06/plan.toml",
+            "",
+        ] {
+            assert_eq!(Pairing::place_in(other), None, "{other}");
+            assert_eq!(without_strings(other), other);
         }
     }
 
