@@ -70,7 +70,9 @@ fn unless_panicked(run: impl FnOnce() -> i32 + UnwindSafe) -> i32 {
 fn run() -> i32 {
     // Before anything else: until then other users see a pairing string among the arguments.
     if let Err(failure) = quick::string_input::hide() {
-        return exit_code_of(&failure);
+        let code = exit_code_of(&failure);
+        print_unparsed(&failure);
+        return code;
     }
     if let Err(failure) = signal::outlive_file_limit() {
         return exit_code_of(&failure);
@@ -90,12 +92,7 @@ fn run() -> i32 {
             } else {
                 console::tell(bounded.trim_end());
             }
-            let failure = Failure::message(Kind::Usage, bounded.trim());
-            if cli::json::are_events_asked_for(std::env::args_os()) {
-                quick::print_failure_event(&failure);
-            } else if cli::json::is_asked_for(std::env::args_os()) {
-                console::print_json_error(&failure, cli::json::is_stream(std::env::args_os()));
-            }
+            print_unparsed(&Failure::message(Kind::Usage, bounded.trim()));
             return Kind::Usage as i32;
         }
     };
@@ -106,6 +103,15 @@ fn run() -> i32 {
         }
         code
     })
+}
+
+/// Prints the failure of a command line that was not parsed as the document or the event that its arguments request.
+fn print_unparsed(failure: &Failure) {
+    if cli::json::are_events_asked_for(std::env::args_os()) {
+        quick::print_failure_event(failure);
+    } else if cli::json::is_asked_for(std::env::args_os()) {
+        console::print_json_error(failure, cli::json::is_stream(std::env::args_os()));
+    }
 }
 
 /// Prints a failure.

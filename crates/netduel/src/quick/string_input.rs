@@ -12,9 +12,12 @@ use crate::cli::unknown::QUICK_TESTS;
 use crate::exit::{Failure, Kind};
 use crate::program;
 use netduel_model::pairing::{Pairing, PairingError, without_strings};
+use netduel_model::units::plural;
 
 /// The environment variable with a pairing string.
 const VARIABLE: &str = "NETDUEL_PAIRING";
+/// The command beside the quick tests that takes a pairing string.
+const PAIR: &str = "pair";
 /// The word for standard input, as HOST or as the value of `--pairing-file`.
 pub const STDIN: &str = "-";
 /// The option with which the new process reads the string of [`VARIABLE`] for a named HOST.
@@ -26,9 +29,12 @@ pub const TEXT_LEN_MAX: u64 = 4096;
 static FROM_INPUT: OnceLock<Pairing> = OnceLock::new();
 
 /// Replaces this process by the same program with a pipe as its standard input when there is a pairing string in the arguments or in the
-/// environment of a command that takes one. Returns when there is none.
+/// environment of a command that takes one. Returns when there is none. Refuses an argument that contains a string and other characters.
 pub fn hide() -> Result<(), Failure> {
     let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(before) = before_string(&words) {
+        return Err(not_alone(before));
+    }
     let variable = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
     let Some(hidden) = hidden(&words, variable.as_deref()) else { return Ok(()) };
     let failed = |error: io::Error| {
@@ -60,11 +66,42 @@ struct Hidden {
     text: Option<OsString>,
 }
 
+/// The number of characters before the pairing string in an argument that is no string, but contains one. The command would show the argument
+/// or a part of it in a message.
+fn before_string(words: &[OsString]) -> Option<usize> {
+    let index = command_index(words);
+    let is_word = |index: usize, text: &str| words.get(index).is_some_and(|word| word == text);
+    // The arguments of another program.
+    if index == 1 && is_word(1, "lab") && is_word(2, "exec") {
+        return None;
+    }
+    let command = words.get(index)?.to_str();
+    let is_taken = command.is_some_and(|command| QUICK_TESTS.contains(&command) || command == PAIR);
+    // A word alone is left out of messages; what only begins with a string is not, and leaves the arguments when the command takes strings.
+    let is_hidden = |text: &str| {
+        Pairing::looks_like(text) && (is_taken || text.chars().all(|c| c.is_ascii_alphanumeric()))
+    };
+    let others = words.iter().skip(index).filter(|word| !word.to_str().is_some_and(is_hidden));
+    others.map(|word| word.to_string_lossy()).find_map(|text| Pairing::place_in(&text))
+}
+
+fn not_alone(before: usize) -> Failure {
+    let others = match before {
+        0 => "other characters in it or after it".to_owned(),
+        before => format!("{} before it", plural(before, "character")),
+    };
+    Failure::message(
+        Kind::Usage,
+        format!("an argument is no pairing string, but contains one, which has {others}"),
+    )
+    .remedy("copy the string again, whole and alone; it is a secret, and no other argument may contain it")
+}
+
 fn hidden(words: &[OsString], variable: Option<&OsStr>) -> Option<Hidden> {
     let index = command_index(words);
     let command = words.get(index)?.to_str()?;
     let is_test = QUICK_TESTS.contains(&command);
-    if !is_test && command != "pair" {
+    if !is_test && command != PAIR {
         return None;
     }
     let is_string = |word: &OsString| word.to_str().is_some_and(Pairing::looks_like);
@@ -166,5 +203,34 @@ mod tests {
         assert_eq!(of(&format!("{in_lab} {STRING}"), None), hidden(&format!("{in_lab} -")));
         assert_eq!(of(&format!("{in_lab} -"), Some(STRING)), None);
         assert_eq!(of(&format!("netduel lab exec a -- echo tcp {STRING}"), None), None);
+    }
+
+    #[test]
+    fn argument_with_more_than_a_string_is_found() {
+        let string = format!("netduel1{}", "7".repeat(88));
+        let broken = format!("netduel1{}\n{}", "7".repeat(40), "7".repeat(48));
+        let before = |words: &str| {
+            let filled = |word: &str| word.replace("STRING", &string).replace("BROKEN", &broken);
+            let words: Vec<OsString> = words.split(' ').map(|word| filled(word).into()).collect();
+            before_string(&words)
+        };
+        for (words, expected) in [
+            ("netduel", None),
+            ("netduel tcp far", None),
+            ("netduel tcp STRING", None),
+            ("netduel tcp xSTRING", Some(1)),
+            ("netduel tcp 'STRING' --json", Some(1)),
+            ("netduel tcp -- STRING:5210", Some(0)),
+            ("netduel tcp far --note k=STRING", Some(2)),
+            // Standard input of the new process takes it, as a string that was copied with its line break.
+            ("netduel tcp BROKEN", None),
+            ("netduel inspect STRING", None),
+            ("netduel inspect BROKEN", Some(0)),
+            ("netduel xSTRING", Some(1)),
+            ("netduel lab exec a -- echo xSTRING", None),
+            ("netduel lab exec a -- netduel tcp xSTRING", Some(1)),
+        ] {
+            assert_eq!(before(words), expected, "{words}");
+        }
     }
 }

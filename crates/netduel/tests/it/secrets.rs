@@ -233,6 +233,34 @@ fn secrets_of_a_server_are_in_no_output_no_file_and_no_process() {
     server.end();
 }
 
+#[test]
+fn argument_with_a_string_and_other_characters_is_refused_and_not_shown() {
+    let server = Server::start(&[]);
+    let secrets = Secrets::of(&server);
+    let string = &server.string;
+    // The secret is in the second part.
+    let (first, second) = string.split_at(40);
+    let formats: [&[&str]; 2] = [&[], &["--json"]];
+    for argument in [
+        format!("x{string}"),
+        format!("{string}\""),
+        format!("\u{201c}{string}\u{201d}"),
+        format!("{string}:5210"),
+        format!("{first}\n{second}"),
+        format!("x{first}\r\n{second}"),
+    ] {
+        for command in ["tcp", "pair", "inspect", "report"] {
+            for format in formats {
+                let words = [&[command, &argument][..], format].concat();
+                let refused = server.bench.run(&words).expect_code(2);
+                secrets.check(&refused, &format!("{words:?}"));
+                assert_eq!(refused.stdout.contains("exit_code"), !format.is_empty(), "{}", refused.stdout);
+            }
+        }
+    }
+    server.end();
+}
+
 /// All that the coordinator sends to the agents, with the tokens of the trials, goes through tee(1) into a file.
 #[test]
 fn token_of_a_trial_is_in_no_output_no_file_and_no_process() {
