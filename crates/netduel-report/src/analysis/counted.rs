@@ -82,11 +82,11 @@ impl<'a> Counted<'a> {
         workload: &Workload,
         amount: impl Fn(&IntervalSample) -> u64,
     ) -> Option<f64> {
+        if !ends_by_time(workload) {
+            return self.moved_until_over(workload, amount).map(|moved| moved.amount / moved.seconds);
+        }
         let window = workload.steady_window();
         let moved = self.moved(workload, (window.start, window.end), amount);
-        if !ends_by_time(workload) {
-            return moved.map(|moved| moved.amount / moved.seconds);
-        }
         let length = window.end.checked_sub(window.start).filter(|length| *length > 0)? as f64 / 1e9;
         Some(match moved {
             Some(moved) if is_covered(moved.seconds, length) => moved.amount / moved.seconds,
@@ -132,6 +132,23 @@ impl<'a> Counted<'a> {
         self.sender.is_some_and(|sender| sender.bytes > 0)
     }
 
+    /// What was moved in the steady window of a trial that may end before it. Datagrams of a volume with a rate leave at equal intervals. Without
+    /// a warm-up the time begins with the first of them, so it has one interval less than datagrams, and one datagram is not of this time: with
+    /// it few datagrams would look faster than their schedule. The samples of several flows end before the last datagram of all.
+    fn moved_until_over(self, workload: &Workload, amount: impl Fn(&IntervalSample) -> u64) -> Option<Moved> {
+        let window = workload.steady_window();
+        let moved = self.moved(workload, (window.start, window.end), amount)?;
+        let facts = workload.traffic.facts();
+        let has_schedule = facts.volume().is_some() && facts.paced.is_some() && facts.flows.is_some();
+        if !has_schedule || workload.timing.warmup.0 > 0 {
+            return Some(moved);
+        }
+        let last_ns = self.flow.last_ns.unwrap_or_default().saturating_sub(self.late_ns(workload));
+        let seconds = moved.seconds.max(last_ns.min(window.end) as f64 / 1e9);
+        let datagrams = self.flow.messages as f64;
+        (datagrams > 1.0).then(|| Moved { amount: moved.amount * (datagrams - 1.0) / datagrams, seconds })
+    }
+
     fn moved(
         self,
         workload: &Workload,
@@ -164,10 +181,9 @@ pub(super) fn rate_of_volumes(
     workload: &Workload,
     amount: impl Fn(&IntervalSample) -> u64,
 ) -> Option<f64> {
-    let window = workload.steady_window();
     let (mut all, mut longest) = (0.0, 0.0_f64);
     for direction in directions {
-        let Moved { amount, seconds } = direction.moved(workload, (window.start, window.end), &amount)?;
+        let Moved { amount, seconds } = direction.moved_until_over(workload, &amount)?;
         all += amount;
         longest = longest.max(seconds);
     }

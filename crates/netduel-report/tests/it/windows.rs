@@ -1,7 +1,7 @@
 //! The steady window of a receiver, which starts before its sender and whose data may stop early.
 use netduel_model::metric::Metric;
 use netduel_model::sample::{Flow, IntervalSample};
-use netduel_model::units::Bytes;
+use netduel_model::units::{BitRate, Bytes};
 use netduel_model::workload::{Direction, Role, Traffic};
 use netduel_report::analysis::{Bound, bound_of, rate_received_by, value_of};
 
@@ -93,5 +93,50 @@ fn volumes_both_ways_have_the_rate_of_the_time_that_both_took() {
             let value = rate_received_by(role, metric, &workload, &trial).unwrap();
             assert!((value / 1e6 - 320.0 / seconds as f64).abs() < 1e-3, "{role:?}: {value}");
         }
+    }
+}
+
+/// Datagrams of 65507 bytes at 10 Mbit/s, which arrive a millisecond after the receiver began.
+#[test]
+fn volume_of_few_datagrams_has_the_rate_of_their_schedule() {
+    const SIZE: u64 = 65_507;
+    const GAP_NS: u64 = 52_405_600;
+    const LATE_NS: u64 = SECOND / 1000;
+    let (mut workload, mut trial) = first("udp");
+    (workload.timing.warmup.0, workload.timing.cooldown.0) = (0, 0);
+    let mut value = |datagrams: u64, flows: u64, rate: Option<BitRate>, has_volume: bool| {
+        let bytes = datagrams * SIZE;
+        let over_ns = (datagrams - 1) * GAP_NS;
+        workload.timing.duration.0 = over_ns;
+        let Traffic::UdpStream(stream) = &mut workload.traffic else { panic!("datagrams") };
+        (stream.size, stream.rate) = (Bytes(SIZE), rate);
+        stream.tuning.volume = has_volume.then_some(Bytes(bytes));
+        // Of two flows the sample ends between the last datagrams of both.
+        let end_ns = LATE_NS + over_ns - (flows - 1) * GAP_NS / 2;
+        let sample = IntervalSample { end_ns, length_ns: end_ns, bytes, messages: datagrams };
+        let flow = |begins_ns: u64| Flow {
+            bytes,
+            messages: datagrams,
+            first_ns: Some(begins_ns),
+            last_ns: Some(begins_ns + over_ns),
+            series: vec![sample],
+        };
+        report(&mut trial, true).sent = Some(flow(0));
+        report(&mut trial, false).received = Some(flow(LATE_NS));
+        let bps = value_of(Metric::Throughput, &workload, &trial, true).unwrap();
+        let of_receiver = rate_received_by(Role::Server, Metric::Throughput, &workload, &trial).unwrap();
+        let per_s = value_of(Metric::DatagramRate, &workload, &trial, true).unwrap();
+        assert!((bps - of_receiver).abs() < 1.0 && (bps - per_s * SIZE as f64 * 8.0).abs() < 1.0);
+        bps / 1e6
+    };
+    let rate = Some(BitRate(10_000_000));
+    for (datagrams, flows) in [(2, 1), (3, 1), (1000, 1), (2, 2), (10, 2)] {
+        let megabits = value(datagrams, flows, rate, true);
+        assert!((megabits - 10.0).abs() < 1e-3, "{datagrams} of {flows}: {megabits}");
+    }
+    // Without a rate there is no schedule, and with an end by time another window.
+    for (rate, has_volume) in [(None, true), (rate, false)] {
+        let megabits = value(3, 1, rate, has_volume);
+        assert!((megabits - 15.0).abs() < 1e-3, "{rate:?}, {has_volume}: {megabits}");
     }
 }
