@@ -22,6 +22,16 @@ pub struct UnitError {
 
 type Scale = (&'static str, f64);
 
+/// How much a decimal number times the scale of its unit may be wrong, as a share of it: the number and the product are rounded by half of
+/// this at most, together.
+const PRODUCT_ERROR: f64 = 2.0 * f64::EPSILON;
+
+/// The whole number that a decimal number times the scale of its unit is; absent when it is none.
+pub fn whole(value: f64) -> Option<u64> {
+    let rounded = value.round();
+    ((value - rounded).abs() <= value.abs() * PRODUCT_ERROR).then_some(rounded as u64)
+}
+
 /// Splits `12.5 Gbit/s` in number and unit, and multiplies by the unit's scale.
 fn scaled(text: &str, what: &'static str, scales: &[Scale], example: &str) -> Result<f64, UnitError> {
     let error = |remedy: String| UnitError { text: text.to_owned(), what, remedy };
@@ -54,8 +64,25 @@ fn unit_hint(unit: &str) -> &'static str {
     }
 }
 
+/// A value in whole base units. A kind that has a word for those refuses parts of one: a rounded value is another than the one that was written.
+fn in_base_units(
+    text: &str,
+    value: f64,
+    required: Option<&'static str>,
+    example: &str,
+) -> Result<u64, UnitError> {
+    match (whole(value), required) {
+        (Some(value), _) => Ok(value),
+        (None, None) => Ok(value.round() as u64),
+        (None, Some(what)) => {
+            let remedy = format!("write one, for example \"{example}\"");
+            Err(UnitError { text: text.to_owned(), what, remedy })
+        }
+    }
+}
+
 macro_rules! quantity {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $example:literal, $pattern:literal, [$(($unit:literal, $scale:expr)),+ $(,)?]) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $whole:expr, $example:literal, $pattern:literal, [$(($unit:literal, $scale:expr)),+ $(,)?]) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub u64);
@@ -67,7 +94,8 @@ macro_rules! quantity {
         impl std::str::FromStr for $name {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<Self, UnitError> {
-                Ok(Self(scaled(text, $what, Self::SCALES, $example)?.round() as u64))
+                let value = scaled(text, $what, Self::SCALES, $example)?;
+                in_base_units(text, value, $whole, $example).map(Self)
             }
         }
 
@@ -106,25 +134,25 @@ macro_rules! quantity {
 
 quantity! {
     /// A rate in bit/s. Range: 1 bit/s to 9 x 10^18 bit/s.
-    BitRate, "a bit rate", "10 Gbit/s", r"^[0-9._]+ *(bit/s|kbit/s|Mbit/s|Gbit/s|Tbit/s)$",
+    BitRate, "a bit rate", Some("a whole number of bits per second"), "10 Gbit/s", r"^[0-9._]+ *(bit/s|kbit/s|Mbit/s|Gbit/s|Tbit/s)$",
     [("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9), ("Tbit/s", 1e12)]
 }
 quantity! {
     /// An amount of data in bytes.
-    Bytes, "an amount of data", "64 KiB", r"^[0-9._]+ *(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$",
+    Bytes, "an amount of data", Some("a whole number of bytes"), "64 KiB", r"^[0-9._]+ *(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$",
     [
         ("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12),
         ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("TiB", 1_099_511_627_776.0),
     ]
 }
 quantity! {
-    /// A length of time in nanoseconds.
-    Nanos, "a length of time", "100 ms", r"^[0-9._]+ *(ns|us|ms|s|min|h)$",
+    /// A length of time in nanoseconds, to the nearest: a third of a second has no other.
+    Nanos, "a length of time", None, "100 ms", r"^[0-9._]+ *(ns|us|ms|s|min|h)$",
     [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)]
 }
 quantity! {
     /// Events in a second: requests or datagrams.
-    PerSecond, "a rate of events", "20000 /s", r"^[0-9._]+ *(/s|k/s|M/s)$",
+    PerSecond, "a rate of events", Some("a whole number of events per second"), "20000 /s", r"^[0-9._]+ *(/s|k/s|M/s)$",
     [("/s", 1.0), ("k/s", 1e3), ("M/s", 1e6)]
 }
 
@@ -343,6 +371,30 @@ mod tests {
         assert_eq!("1.5 s".parse(), Ok(Nanos(1_500_000_000)));
         assert_eq!("20 k/s".parse(), Ok(PerSecond(20_000)));
         assert_eq!("2.5 %".parse(), Ok(Percent(2.5)));
+    }
+
+    #[test]
+    fn part_of_a_byte_bit_or_event_is_refused() {
+        for text in ["1.5 kB", "1.1 kB", "0.5 MiB", "0.3 GB", "2.3 GB", "1.000 B", "0 B", "0.000001 MB"] {
+            assert!(text.parse::<Bytes>().is_ok(), "{text}");
+        }
+        assert_eq!("0.1 Gbit/s".parse(), Ok(BitRate(100_000_000)));
+        assert_eq!("1.005 k/s".parse(), Ok(PerSecond(1005)));
+        for text in ["10.5 /s", "0.5 /s", "0.4 /s", "1.0005 k/s"] {
+            let error = text.parse::<PerSecond>().unwrap_err().to_string();
+            let expected = "is not a whole number of events per second: write one, for example \"20000 /s\"";
+            assert_eq!(error, format!("`{text}` {expected}"));
+        }
+        for text in ["1.5 B", "0.4 B", "0.1 KiB", "1.0001 kB"] {
+            let error = text.parse::<Bytes>().unwrap_err();
+            assert_eq!(error.what, "a whole number of bytes", "{text}");
+        }
+        assert_eq!("1.5 bit/s".parse::<BitRate>().unwrap_err().what, "a whole number of bits per second");
+        assert_eq!(
+            "0.3333333333333 s".parse(),
+            Ok(Nanos(333_333_333)),
+            "times are measured to the nanosecond"
+        );
     }
 
     #[test]

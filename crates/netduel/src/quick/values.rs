@@ -1,7 +1,7 @@
 //! Values of the options of quick tests, as text: times, volumes, rates and cores, with the suffixes of iperf3. No option is defined here.
 use netduel_model::plan::CoresSpec;
 use netduel_model::plan::tuning::cores_in_order;
-use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
+use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond, whole};
 use netduel_model::workload::{DURATION, SettingRange, Unit, WorkloadType};
 
 use crate::cli::range::range;
@@ -61,7 +61,7 @@ fn with_suffix(text: &str, base: u64) -> Option<Result<u64, String>> {
     let value = number * (base as f64).powi(power);
     // 2^63 and more do not fit signed numbers; no test needs them.
     Some(if value.is_finite() && (0.0..9.2e18).contains(&value) {
-        Ok(value.round() as u64)
+        whole(value).ok_or_else(|| format!("{text} is not a whole number"))
     } else {
         Err(format!("{text} is out of range: 0 to 9.2e18"))
     })
@@ -184,6 +184,20 @@ mod tests {
         for text in ["", "automatic", "0,", "65536", "-1"] {
             assert!(cores(text).unwrap_err().ends_with("or auto"), "{text}");
         }
+    }
+
+    #[test]
+    fn values_are_whole_numbers() {
+        let rate_of_requests = per_second(WorkloadType::TcpRr, "request_rate");
+        assert_eq!(rate_of_requests("1.5k"), Ok(PerSecond(1500)));
+        assert_eq!(bytes("1.5K"), Ok(Bytes(1536)));
+        assert_eq!(rate("0.1G"), Ok(BitRate(100_000_000)));
+        for error in
+            [rate_of_requests("10.5").unwrap_err(), bytes("10.5").unwrap_err(), rate("10.5").unwrap_err()]
+        {
+            assert_eq!(error, "10.5 is not a whole number");
+        }
+        assert!(rate_of_requests("10.5 /s").unwrap_err().contains("a whole number of events per second"));
     }
 
     #[test]
