@@ -12,8 +12,8 @@ use crate::azure::{check_fit, read_bed};
 use crate::cli::PlanCommand;
 use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
-use crate::program;
 use crate::run::read_plan;
+use crate::{program, publication};
 
 /// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
 const AROUND_TRIAL_S: f64 = 0.1;
@@ -37,6 +37,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
         PlanCommand::Schema => print_json(&netduel_model::plan::schema()),
         PlanCommand::Check { plan, overrides, permissions, bed, json } => {
             let (text, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
+            publication::logo_of_plan(&resolved, (&text, plan))?;
             let bed = bed.as_deref().map(read_bed).transpose()?;
             if let Some(bed) = &bed {
                 check_fit(plan, &text, &resolved, &RunBed::planned(bed))?;

@@ -1,16 +1,23 @@
 //! The author's files: commentary and logo, read, checked and made a part of a run or of one report. No report is made here.
-use std::fs::File;
-use std::io::Read as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::{self, PlanErrors, Problem, ResolvedPlan};
 use netduel_model::publication::{COMMENTARY_LEN_MAX, Publication, colour};
 use netduel_report::document::accent::Accent;
+use rustix::fs::OFlags;
 
 use crate::cli::publication::PublicationArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
 use crate::png;
+
+/// The key of a plan that names a logo.
+const LOGO_KEY: &str = "report.logo";
+/// The images that a report takes.
+const LOGO_ALLOWED: &str = "name a PNG file of at most 128 KiB and 2000 by 2000 pixels";
 
 /// What the options say. `title` is that of the report.
 pub fn of_options(args: &PublicationArgs, title: Option<&String>) -> Result<Publication, Failure> {
@@ -22,20 +29,42 @@ pub fn of_options(args: &PublicationArgs, title: Option<&String>) -> Result<Publ
         audience: args.audience.clone(),
         commentary: args.commentary.as_deref().map(commentary).transpose()?,
         logo: None,
-        image: args.logo.as_deref().map(|path| logo(path, "--logo")).transpose()?,
+        image: args.logo.as_deref().map(logo_of_option).transpose()?,
         accent: args.accent.clone(),
     })
 }
 
-/// What a new run stores beside its plan: the options, and the logo that the plan names, relative to the plan's folder.
-pub fn of_run(args: &PublicationArgs, plan: &ResolvedPlan, plan_path: &Path) -> Result<Publication, Failure> {
+/// What a new run stores beside its plan: the options, and the logo that the plan names. `text` is that of the plan's file.
+pub fn of_run(
+    args: &PublicationArgs,
+    plan: &ResolvedPlan,
+    (text, path): (&str, &Path),
+) -> Result<Publication, Failure> {
     let mut own = of_options(args, None)?;
-    if let (None, Some(name)) = (&own.image, &plan.report.logo) {
-        let path = plan_path.parent().unwrap_or_else(|| Path::new("")).join(name);
-        own.image = Some(logo(&path, "report.logo")?);
+    if own.image.is_none() {
+        own.image = logo_of_plan(plan, (text, path))?;
     }
     tell_adjustments(&own.over(&plan.report));
     Ok(own)
+}
+
+/// The logo that a plan names, relative to the plan's folder; absent when it names none. `text` is that of the plan's file.
+pub fn logo_of_plan(plan: &ResolvedPlan, (text, path): (&str, &Path)) -> Result<Option<String>, Failure> {
+    let Some(name) = &plan.report.logo else { return Ok(None) };
+    let file = path.parent().unwrap_or_else(|| Path::new("")).join(name);
+    let invalid = |error: io::Error| {
+        let problem = Problem {
+            // An option that sets the key has no line.
+            line: plan::line_of(text, LOGO_KEY).unwrap_or_default(),
+            key: LOGO_KEY.to_owned(),
+            wrong: format!("{}: {error}", file.display()),
+            allowed: LOGO_ALLOWED.to_owned(),
+        };
+        let errors =
+            PlanErrors { file: path.display().to_string(), problems: vec![problem], has_more: false };
+        Failure::new(Kind::Usage, errors)
+    };
+    logo(&file).map(Some).map_err(invalid)
 }
 
 /// Says where the accent colour is not used as it was chosen.
@@ -47,7 +76,7 @@ pub fn tell_adjustments(publication: &Publication) {
 }
 
 fn commentary(path: &Path) -> Result<String, Failure> {
-    let bytes = read(path, "--commentary", COMMENTARY_LEN_MAX)?;
+    let bytes = read(path, COMMENTARY_LEN_MAX).map_err(|error| unusable("--commentary", path, error))?;
     let text = String::from_utf8(bytes).map_err(|_| {
         Failure::message(Kind::Usage, format!("--commentary {}: it is not UTF-8 text", path.display()))
     })?;
@@ -59,24 +88,32 @@ fn commentary(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A logo as the report holds it.
-fn logo(path: &Path, option: &str) -> Result<String, Failure> {
-    let bytes = read(path, option, png::LEN_MAX)?;
-    png::data_uri(&bytes).map_err(|reason| {
-        Failure::message(Kind::Usage, format!("{option} {}: {reason}", path.display()))
-            .remedy("write a PNG file of at most 128 KiB and 2000 by 2000 pixels")
-    })
+fn logo_of_option(path: &Path) -> Result<String, Failure> {
+    logo(path).map_err(|error| unusable("--logo", path, error).remedy(LOGO_ALLOWED))
 }
 
-fn read(path: &Path, option: &str, most: usize) -> Result<Vec<u8>, Failure> {
+/// The file of an option cannot be used.
+fn unusable(option: &str, path: &Path, error: io::Error) -> Failure {
+    Failure::caused(Kind::Usage, format!("{option} {}: {error}", path.display()), error)
+}
+
+/// A logo as the report holds it.
+fn logo(path: &Path) -> io::Result<String> {
+    png::data_uri(&read(path, png::LEN_MAX)?).map_err(io::Error::other)
+}
+
+fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes));
-    read.map_err(|error| {
-        Failure::caused(Kind::Usage, format!("{option} {}: {error}", path.display()), error)
-    })?;
+    opened(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > most {
-        let text = format!("{option} {}: it is longer than {} KiB", path.display(), most >> 10);
-        return Err(Failure::message(Kind::Usage, text));
+        return Err(io::Error::other(format!("it is longer than {} KiB", most >> 10)));
     }
     Ok(bytes)
+}
+
+/// Opens a regular file. A pipe may never have a writer and a device may have no end; opening a pipe must not wait for its other end.
+fn opened(path: &Path) -> io::Result<File> {
+    let file =
+        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }

@@ -94,7 +94,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
     let provider = provider(&plan)?;
-    let own = publication::of_run(&args.publication, &plan, path)?;
+    let own = publication::of_run(&args.publication, &plan, (&text, path))?;
     let annotations = args.outcome.tags.annotations(&args.overrides.set);
     crate::plan::warn_of_few_blocks(&plan);
     let lab = announced_lab(&plan, output.quiet)?;

@@ -1,4 +1,6 @@
 //! Invalid input: a clear message with the remedy, the documented exit code, no leftovers and no partial output.
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use crate::support::{Bench, Finished, LATENCY, STREAM, TWO_PATHS, short_plan};
 
 /// A plan with one error: the replaced text, the replacement, and the expected message.
@@ -50,6 +52,32 @@ fn plan_without_an_end_is_refused_at_the_limit_of_its_length() {
     bench.run(["plan", "check", bench.plan(&longest).to_str().unwrap()]).expect_code(0);
     let longer = bench.plan(&format!("{longest}x"));
     bench.run(["plan", "check", longer.to_str().unwrap()]).expect_code(2);
+}
+
+#[test]
+fn logo_of_a_plan_that_cannot_be_read_is_refused_by_check_and_run() {
+    let bench = Bench::new();
+    let text = short_plan(TWO_PATHS, STREAM, "blocks_min = 2");
+    let text = format!("{text}[report]\nlogo = \"logo.png\"\n");
+    let place = format!("plan.toml:{}: report.logo: ", text.lines().count());
+    let plan = bench.plan(&text);
+    let logo = bench.path().join("logo.png");
+    let refused = |needle: &str| {
+        for words in [["plan", "check"].as_slice(), &["run"]] {
+            let words = [words, &[plan.to_str().unwrap()]].concat();
+            let stderr = bench.run(&words).expect_code(2).stderr;
+            for needle in [place.as_str(), needle, "PNG file of at most 128 KiB"] {
+                assert!(stderr.contains(needle), "{words:?}: {needle:?} is not in\n{stderr}");
+            }
+        }
+    };
+    refused("No such file");
+    mknodat(CWD, &logo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    refused("it is not a regular file");
+    std::fs::remove_file(&logo).unwrap();
+    std::fs::write(&logo, b"\x89PNG\r\n\x1a\nshort").unwrap();
+    refused("it is a damaged PNG file");
+    bench.assert_nothing_left();
 }
 
 #[test]
