@@ -46,9 +46,22 @@ pub fn message(errors: &PlanErrors) -> String {
             "direction" => "leave it out, and start the test at the other end for the other direction",
             _ => problem.allowed.as_str(),
         };
-        format!("{}: {}; {allowed}", option(alone).unwrap_or(key), problem.wrong)
+        let (wrong, allowed) = (with_options(&problem.wrong), with_options(allowed));
+        format!("{}: {wrong}; {allowed}", option(alone).unwrap_or(key))
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The text with the option in place of each key of a workload in backticks.
+fn with_options(text: &str) -> String {
+    // One option sets both.
+    let text = text.replace("`warmup` and `cooldown`", "`warmup`");
+    let shown = text.split('`').enumerate().map(|(index, part)| match option(part) {
+        _ if index.is_multiple_of(2) => part.to_owned(),
+        Some(option) => option.to_owned(),
+        None => format!("`{part}`"),
+    });
+    shown.collect()
 }
 
 #[cfg(test)]
@@ -73,6 +86,18 @@ mod tests {
         assert_eq!(
             message(&PlanErrors { file: "options".to_owned(), problems: vec![foreign], has_more: false }),
             "--dscp: is not a setting of pps; leave it out"
+        );
+        let loop_without_requests = Problem {
+            wrong: "is \"1 /s\", so that no request is due".to_owned(),
+            allowed: "raise `request_rate` or `duration`, or shorten `warmup` and `cooldown`; see `x y`"
+                .to_owned(),
+            ..problem("workloads[0].request_rate")
+        };
+        let errors =
+            PlanErrors { file: "options".to_owned(), problems: vec![loop_without_requests], has_more: false };
+        assert_eq!(
+            message(&errors),
+            "--rate: is \"1 /s\", so that no request is due; raise --rate or -t (--time), or shorten -O (--omit); see `x y`"
         );
         let problems = vec![problem("workloads[0].engine"), problem("hosts.server.serve")];
         assert_eq!(
