@@ -4,6 +4,7 @@
 //! `docs/design/0007-plans-and-store.md` the reasons.
 #![forbid(unsafe_code)]
 
+mod belonging;
 mod change;
 pub mod checksum;
 mod disk_space;

@@ -1,4 +1,5 @@
-//! Reads a run file line by line. An incomplete last line and damaged records are left out and reported; a damaged header is an error.
+//! Reads a run file line by line. An incomplete last line, damaged records and trials that do not belong to the run are left out and
+//! reported; a damaged header is an error.
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -10,6 +11,7 @@ use netduel_model::warning::Warning;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::belonging::Belonging;
 use crate::checksum::{self, Checksum};
 use crate::error::StoreError;
 use crate::format::{
@@ -48,7 +50,7 @@ impl fmt::Display for TornTail {
     }
 }
 
-/// A record that is not as it was written. Readers leave it out.
+/// A record that is not as it was written, or a trial that does not belong to the run. Readers leave it out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedRecord {
     /// Its line, from 1.
@@ -65,10 +67,14 @@ impl fmt::Display for DamagedRecord {
 
 /// The complete records of a file.
 pub(crate) struct Whole {
-    /// The run, with a warning about damaged records.
+    /// The run, with warnings about records that were left out and blocks that are missing.
     pub run: Run,
-    /// Records that were left out.
+    /// Records that were left out because they are not as they were written.
     pub damaged: Vec<DamagedRecord>,
+    /// Trials that were left out because they do not belong to the run.
+    pub foreign: Vec<DamagedRecord>,
+    /// The blocks without a trial before a later one, in words.
+    pub missing: Option<String>,
     /// Length of the complete records, bytes.
     pub length: u64,
     /// The incomplete record after them.
@@ -99,7 +105,8 @@ pub(crate) fn read_whole(file: &File, path: &Path) -> Result<Whole, StoreError> 
     let header = lines.header()?;
     let format_first = lines.format;
     let mut run = Run { header, trials: Vec::new(), warnings: Vec::new(), end: None };
-    let mut damaged = Vec::new();
+    let (mut damaged, mut foreign) = (Vec::new(), Vec::new());
+    let mut belonging = Belonging::default();
     while let Some(line) = lines.next_line()? {
         let record = match lines.record(&line)? {
             Ok(record) => record,
@@ -107,22 +114,45 @@ pub(crate) fn read_whole(file: &File, path: &Path) -> Result<Whole, StoreError> 
                 damaged.push(DamagedRecord { line: lines.line, reason });
                 // It may have been the record that the run goes on.
                 run.end = None;
+                belonging.resumed();
                 continue;
             }
         };
         match record {
-            Record::Trial(trial) => run.trials.push(trial.into_owned()),
+            Record::Trial(trial) => {
+                // Records of older formats are read as before.
+                let is_checked = lines.format >= CHECKSUMS_FROM;
+                let fault = if is_checked { belonging.fault(&run.header.plan, &trial) } else { None };
+                if let Some(reason) = fault {
+                    foreign.push(DamagedRecord { line: lines.line, reason });
+                } else {
+                    belonging.add(&trial);
+                    run.trials.push(trial.into_owned());
+                }
+            }
             Record::Warning(warning) => run.warnings.push(warning.into_owned()),
             Record::End(end) => run.end = Some(end.into_owned()),
-            Record::Resumed { .. } => run.end = None,
+            Record::Resumed { .. } => {
+                run.end = None;
+                belonging.resumed();
+            }
         }
     }
-    if let Some(first) = damaged.first() {
-        let lines = damaged.iter().map(|record| record.line).collect();
-        run.warnings.push(Warning::RecordsDamaged { lines, detail: first.reason.clone() });
-    }
+    // A damaged record may have been the trial of a missing block.
+    let missing = belonging.missing().filter(|_| damaged.is_empty());
+    run.warnings.extend([&damaged, &foreign].into_iter().filter_map(|records| left_out(records)));
+    run.warnings.extend(
+        missing.iter().map(|detail| Warning::RecordsDamaged { lines: Vec::new(), detail: detail.clone() }),
+    );
     let Lines { offset: length, torn, format, .. } = lines;
-    Ok(Whole { run, damaged, length, torn, format_first, format })
+    Ok(Whole { run, damaged, foreign, missing, length, torn, format_first, format })
+}
+
+/// The warning about records that were left out; absent without any.
+fn left_out(records: &[DamagedRecord]) -> Option<Warning> {
+    let lines = records.iter().map(|record| record.line).collect();
+    let detail = records.first()?.reason.clone();
+    Some(Warning::RecordsDamaged { lines, detail })
 }
 
 /// Reads the facts known before the first trial, and nothing else.

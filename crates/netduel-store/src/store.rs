@@ -51,8 +51,12 @@ pub struct RunSummary {
 /// What is wrong with the file of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Integrity {
-    /// Records that are left out.
+    /// Records that are left out because they are not as they were written.
     pub damaged: Vec<DamagedRecord>,
+    /// Trials that are left out because they do not belong to the run.
+    pub foreign: Vec<DamagedRecord>,
+    /// The blocks without a trial before a later one, in words.
+    pub missing: Option<String>,
     /// An incomplete last record.
     pub torn: Option<TornTail>,
     /// Trials that can be read.
@@ -259,6 +263,8 @@ impl Store {
         let whole = reader::read_whole(&file, &path)?;
         Ok(Integrity {
             damaged: whole.damaged,
+            foreign: whole.foreign,
+            missing: whole.missing,
             torn: whole.torn,
             trials: whole.run.trials.len() as u64,
             has_checksums: whole.format_first >= CHECKSUMS_FROM,

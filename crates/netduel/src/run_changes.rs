@@ -9,7 +9,7 @@ use netduel_report::json::listing::{
 };
 use netduel_report::words;
 use netduel_store::format::EXTENSION;
-use netduel_store::{Integrity, Store, StoreError, bytes_of};
+use netduel_store::{DamagedRecord, Integrity, Store, StoreError, bytes_of};
 
 use crate::cli::shared::{StoreArgs, TagArgs};
 use crate::cli::stored::RunsAction;
@@ -69,10 +69,10 @@ fn verified(store: &Store, name: &str, id: String) -> Result<VerifiedRun, Failur
     match store.verify(name) {
         Ok(found) => Ok(VerifiedRun {
             id,
-            is_sound: found.damaged.is_empty() && found.torn.is_none(),
+            is_sound: faults(&found).is_empty(),
             text: integrity(&found),
             trials: Some(found.trials),
-            damaged_lines: found.damaged.iter().map(|record| record.line).collect(),
+            damaged_lines: left_out(&found).iter().map(|record| record.line).collect(),
             torn: Some(found.torn.is_some()),
         }),
         Err(error @ (StoreError::Damaged { .. } | StoreError::NotARun { .. } | StoreError::Newer { .. })) => {
@@ -83,11 +83,25 @@ fn verified(store: &Store, name: &str, id: String) -> Result<VerifiedRun, Failur
     }
 }
 
+/// The records of a run file that readers leave out, by line.
+fn left_out(found: &Integrity) -> Vec<&DamagedRecord> {
+    let mut records: Vec<&DamagedRecord> = found.damaged.iter().chain(&found.foreign).collect();
+    records.sort_by_key(|record| record.line);
+    records
+}
+
+/// Each fault of a run file.
+fn faults(found: &Integrity) -> Vec<String> {
+    let mut faults: Vec<String> = left_out(found).into_iter().map(ToString::to_string).collect();
+    faults.extend(found.missing.clone());
+    faults.extend(found.torn.map(|torn| torn.to_string()));
+    faults
+}
+
 /// What is wrong with a run file, in words.
 fn integrity(found: &Integrity) -> String {
     let trials = plural(found.trials, "trial");
-    let mut faults: Vec<String> = found.damaged.iter().map(ToString::to_string).collect();
-    faults.extend(found.torn.map(|torn| torn.to_string()));
+    let faults = faults(found);
     match (faults.is_empty(), found.has_checksums) {
         (false, _) => format!("damaged, {trials} can be read; {}", faults.join("; ")),
         (true, true) => format!("sound, {trials}"),

@@ -3,8 +3,13 @@
 /// Maximum number of lines that a sentence names.
 const LINES_MAX: usize = 8;
 
-/// Of records that are not as they were written.
+/// Of records that are not as they were written or do not belong to the run. Without lines: of records that are missing.
 pub(super) fn words(lines: &[u64], detail: &str) -> String {
+    if lines.is_empty() {
+        return format!(
+            "incomplete run file: {detail}; records were removed: restore the file from a copy, or repeat the run"
+        );
+    }
     let named: Vec<String> = lines.iter().take(LINES_MAX).map(u64::to_string).collect();
     let more = match lines.len().saturating_sub(LINES_MAX) {
         0 => String::new(),

@@ -246,13 +246,13 @@ impl Document for VerifiedRuns {
 pub struct VerifiedRun {
     /// Name of the run, or of its file.
     pub id: String,
-    /// Whether every record can be read and has its checksum, as far as the format has checksums.
+    /// Whether every record can be read, has its checksum, as far as the format has checksums, and belongs to the run, and no block is missing.
     pub is_sound: bool,
     /// The finding in words.
     pub text: String,
     /// Trials that can be read; null when the file cannot be read.
     pub trials: Option<u64>,
-    /// Lines of damaged records, from 1.
+    /// Lines of records that are damaged or do not belong to the run, from 1.
     pub damaged_lines: Vec<u64>,
     /// Whether the last record is incomplete; null when the file cannot be read.
     pub torn: Option<bool>,

@@ -38,7 +38,15 @@ const RUNS: [&str; 7] =
 fn golden(name: &str) -> Run {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../netduel-store/tests/golden");
     let file = folder.join(format!("format-{name}.netduel"));
-    Store::open(&folder).unwrap().read(file.to_str().unwrap()).unwrap()
+    let mut run = Store::open(&folder).unwrap().read(file.to_str().unwrap()).unwrap();
+    if run.trials.is_empty() {
+        // Those of a generated file have other arms than its plan, so a reader leaves them out.
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let trials = lines.filter_map(|mut line| line.get_mut("trial").map(serde_json::Value::take));
+        run.trials = trials.map(|trial| serde_json::from_value(trial).unwrap()).collect();
+    }
+    run
 }
 
 /// Puts secrets into the strings of a run: names in place of names, and all of them behind every text.

@@ -234,6 +234,47 @@ fn other_files_newer_formats_and_damage_are_distinguished() {
 }
 
 #[test]
+fn trials_that_do_not_belong_to_the_run_are_named_and_left_out() {
+    let (_folder, store) = store_with(&[]);
+    let mut writer = store.create(&sample::header("mixed")).expect("a run is created");
+    let own = [sample::trial(0), sample::trial(1)];
+    // Of another run of the plan, whose order is another one, and of another plan.
+    let (mut moved, mut unknown) = (sample::trial(1), sample::trial(1));
+    moved.slot.position = 5;
+    unknown.slot.arm = sample::arm("unknown");
+    for trial in own.iter().chain([&moved, &unknown]) {
+        writer.trial(trial).expect("stored");
+    }
+    writer.end(&RunEnd::BlockLimitReached).expect("stored");
+    let run = store.read("mixed").expect("it can be read");
+    assert_eq!((run.trials.as_slice(), &run.end), (&own[..], &Some(RunEnd::BlockLimitReached)));
+    let Some(Warning::RecordsDamaged { lines, detail }) = run.warnings.first() else {
+        panic!("{:?}", run.warnings)
+    };
+    assert_eq!(lines, &[4, 5]);
+    assert!(detail.contains("block 2 has another trial of synthetic in bulk"), "{detail}");
+    let found = store.verify("mixed").expect("it can be read");
+    let named: Vec<String> = found.foreign.iter().map(ToString::to_string).collect();
+    assert!(named[1].starts_with("line 5: ") && named[1].ends_with("no arm unknown"), "{named:?}");
+    assert_eq!((found.trials, found.damaged.len(), found.missing), (2, 0, None));
+}
+
+#[test]
+fn block_whose_records_were_removed_is_named() {
+    let (_folder, store) = store_with(&[]);
+    let mut writer = store.create(&sample::header("gap")).expect("a run is created");
+    for block in [0, 2] {
+        writer.trial(&sample::trial(block)).expect("stored");
+    }
+    let run = store.read("gap").expect("it can be read");
+    assert_eq!((run.trials.len(), run.warnings.len()), (2, 1));
+    let words = run.warnings[0].to_string();
+    assert!(words.starts_with("incomplete run file: it has no trial of block 2, although"), "{words}");
+    let missing = store.verify("gap").expect("it can be read").missing;
+    assert!(missing.is_some_and(|missing| words.contains(&missing)));
+}
+
+#[test]
 fn fields_of_a_later_program_are_ignored() {
     let (_folder, store) = store_with(&[]);
     let mut writer = store.create(&sample::header("fields")).expect("a run is created");

@@ -125,6 +125,7 @@ fn warnings() -> Vec<Warning> {
 /// The header of the golden files of formats 1 and 2. The programs that wrote them had another default block of the engine `copy`.
 fn old_header() -> RunHeader {
     let mut header = header("golden");
+    header.plan.design.blocks_max = 4;
     for workload in header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
         if let Traffic::TcpStream(TcpStream { engine: TcpEngine::Copy, block, .. }) = &mut workload.traffic {
             *block = Bytes(128 << 10);
@@ -228,7 +229,7 @@ fn resumed_run_of_format_2_continues_in_the_newest_format() {
     let store = Store::open(folder.path()).expect("the folder is there");
     for round in 1..=2 {
         let (_, mut writer) = store.resume(&header.id).expect("it can be resumed");
-        writer.trial(&sample::trial(5)).expect("stored");
+        writer.trial(&sample::trial(3)).expect("stored");
         drop(writer);
         let text = std::fs::read_to_string(&path).expect("it is there");
         assert_eq!(text.matches(&format!("\"format\":{FORMAT}")).count(), 1, "resumed {round} times");

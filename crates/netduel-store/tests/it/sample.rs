@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use netduel_model::ids::{ArmName, HostName, RunId, WorkloadName};
 use netduel_model::observation::{CoreTime, InterfaceDelta, Observation, Presence, ProcessUsage, Softnet};
-use netduel_model::plan::parse;
+use netduel_model::plan::{ResolvedPlan, parse};
 use netduel_model::run::{Annotations, RunHeader};
 use netduel_model::sample::{
     DatagramReport, EndReport, ErrorCount, Flow, HistogramRecord, IntervalSample, RoundTripReport,
@@ -112,6 +112,13 @@ pub fn workload(name: &str) -> WorkloadName {
     WorkloadName::new(name).expect("a name")
 }
 
+/// The plan with more blocks than any test writes.
+fn plan_of_many_blocks() -> ResolvedPlan {
+    let mut plan = parse(PLAN, "golden.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    plan.design.blocks_max = 1_000_000;
+    plan
+}
+
 /// A header whose run is named after `name`.
 pub fn header(name: &str) -> RunHeader {
     RunHeader {
@@ -119,7 +126,7 @@ pub fn header(name: &str) -> RunHeader {
         started_unix_ms: 1_795_257_901_234,
         program: "netduel 0.1.0".to_owned(),
         command: vec!["netduel".to_owned(), "run".to_owned(), "plans/golden.toml".to_owned()],
-        plan: parse(PLAN, "golden.toml").unwrap_or_else(|errors| panic!("{errors}")),
+        plan: plan_of_many_blocks(),
         plan_text: PLAN.to_owned(),
         seed: u64::MAX,
         hosts: BTreeMap::from([(host("a"), snapshot())]),
