@@ -212,6 +212,7 @@ pub(super) fn check(settings: &Pps, given: &Given<'_>, places: &Places<'_>, prob
     let at = |key: &str| places.at(key);
     if let Some(search) = given.search {
         search::check_goals(search, &at("search"), problems);
+        search::check_time(search, given.duration, &at("duration"), problems);
     }
     if *direction != Direction::Up && packets.is_any_raw() {
         let wrong = format!("is \"{}\", but without sockets only the client sends", direction.word());

@@ -165,6 +165,11 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     (
         "type = \"failover\"",
+        "type = \"failover\"\nstreams = 0\nmetrics = [\"outage\", \"recovery-time\"]",
+        "p:30: workloads[0].metrics[1]: \"recovery-time\" is measured with streams, and `streams` is 0; set `streams` to 1",
+    ),
+    (
+        "type = \"failover\"",
         "type = \"tcp-stream\"",
         "p:25: arms[1].set.events: overrides a setting that no workload",
     ),

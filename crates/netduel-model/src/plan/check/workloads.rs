@@ -66,6 +66,7 @@ pub(super) fn resolve(
     let given = given(workload, &effective);
     let traffic = Traffic::resolve(workload.kind?, &given);
     traffic.check(&given, &places, problems);
+    check_metrics_of_streams(workload, &traffic, path, problems);
     let timing = timing(workload, &traffic);
     check_parts(&traffic, timing, &places, problems);
     check_requests_due(&traffic, timing, &places, problems);
@@ -197,6 +198,31 @@ fn check_timing(workload: &WorkloadSpec, timing: Timing, path: &str, problems: &
             &key_path(path, key),
             wrong,
             "together warmup and cooldown must be shorter than duration",
+        );
+    }
+}
+
+/// Notes metrics of the streams beside the probes of a failover that has none: no trial would have a value.
+fn check_metrics_of_streams(
+    workload: &WorkloadSpec,
+    traffic: &Traffic,
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    let facts = traffic.facts();
+    if facts.probes.is_none() || facts.bulk.is_some() {
+        return;
+    }
+    let path = key_path(path, "metrics");
+    let metrics = workload.metrics.iter().flatten().enumerate();
+    for (index, metric) in
+        metrics.filter(|(_, metric)| matches!(metric, Metric::RecoveryTime | Metric::Throughput))
+    {
+        let wrong = format!("\"{}\" is measured with streams, and `streams` is 0", metric.key());
+        problems.add(
+            &element_path(&path, index),
+            wrong,
+            "set `streams` to 1 or more, or leave the metric out",
         );
     }
 }

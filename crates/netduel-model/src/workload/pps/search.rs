@@ -64,6 +64,16 @@ pub(super) fn check_goals(search: &SearchSpec, path: &str, problems: &mut Proble
     }
 }
 
+/// Notes a search whose first step does not fit into its time: it would try no rate. `path`: where the duration stands.
+pub(super) fn check_time(search: &SearchSpec, duration: Nanos, path: &str, problems: &mut Problems<'_>) {
+    let Some(first) = resolve(search).goals.iter().map(|goal| goal.initial_trial).min() else { return };
+    if first > duration {
+        let wrong = format!("is \"{duration}\", shorter than the first step of the search, \"{first}\"");
+        let allowed = "raise `duration`, leave it out, or set a shorter `initial_trial` in a goal; a search needs many steps";
+        problems.add(path, wrong, allowed);
+    }
+}
+
 fn check_goal(goal: &SearchGoal, path: &str, problems: &mut Problems<'_>) {
     for setting in setting::SEARCH_GOAL {
         let (Some(range), Some(value)) = (setting.range, goal.number(setting.key)) else { continue };
