@@ -139,7 +139,8 @@ fn about_the_run(run: &Run, analysis: &Analysis, plan: &str, families: &mut Fami
     families.add("netduel_warnings", "gauge", "Warnings about the result.", "", &labels, warnings);
 }
 
-/// Quantiles over the valid trials; no sample without one.
+/// Quantiles over the valid trials; no sample without one. The format has no mark for a bound, so a quantile that is one is left out, and so is a
+/// sum that contains one.
 fn values(
     plan: &str,
     workload: &WorkloadAnalysis,
@@ -153,11 +154,16 @@ fn values(
     let own = [("plan", plan), ("workload", workload.name.as_str()), ("arm", arm.arm.as_str())];
     for share in QUANTILES {
         let Some(value) = summary::quantile(&numbers, share) else { return };
+        if arm.bound_at(metric.metric, share).is_some() {
+            continue;
+        }
         let quantile = share.to_string();
         let labels = [&own[..], &[("quantile", quantile.as_str())]].concat();
         families.add(name, "summary", &help, "", &labels, value);
     }
-    families.add(name, "summary", &help, "_sum", &own, numbers.iter().sum());
+    if arm.at_least.is_empty() {
+        families.add(name, "summary", &help, "_sum", &own, numbers.iter().sum());
+    }
     families.add(name, "summary", &help, "_count", &own, numbers.len() as f64);
 }
 

@@ -1,4 +1,4 @@
-//! The sentences of figures that are lower bounds.
+//! The sentences of figures that are bounds.
 use crate::ids::{ArmName, WorkloadName};
 use crate::metric::Metric;
 
@@ -15,6 +15,10 @@ pub(super) fn words(
             "lower bound: the {title} is at least the value shown; {trials} the search found no rate that is too high, because the \
              generator cannot send more or the search ended first: give the sender more cores or a faster generator, or set a longer \
              `duration`"
+        ),
+        Metric::Throughput | Metric::DatagramRate => format!(
+            "upper bound: the {title} is below the value shown; {trials} nothing arrived in the steady window, whose length sets the bound: \
+             look for a blocked path, or raise the rate or `duration`"
         ),
         _ => format!(
             "lower bound: the {title} is at least the value shown; {trials} the effect had not ended when the traffic ended or the \

@@ -255,8 +255,9 @@ impl Analysis {
         comparisons.peek().is_some() && comparisons.all(|comparison| !comparison.pairs.is_empty())
     }
 
-    /// Whether the interval of every metric is narrower than the plan requires, so that the run may stop. Dropped arms and CPU
-    /// metrics with CPU contention do not count, because more blocks do not narrow their intervals. False without comparisons.
+    /// Whether the interval of every metric is narrower than the plan requires, so that the run may stop. Dropped arms, CPU metrics
+    /// with CPU contention and metrics whose values are all bounds do not count, because more blocks do not narrow their intervals.
+    /// False without comparisons.
     pub fn precise_enough(&self, is_dropped: impl Fn(&ArmName) -> bool) -> bool {
         let mut comparisons = self.with_precision(is_dropped).peekable();
         comparisons.peek().is_some() && comparisons.all(|(.., is_precise)| is_precise)
@@ -280,7 +281,8 @@ impl Analysis {
         let metrics = self
             .workloads
             .iter()
-            .flat_map(|workload| workload.judged.iter().map(move |metric| (&workload.name, metric)));
+            .flat_map(|workload| workload.judged.iter().map(move |metric| (&workload.name, metric)))
+            .filter(|(_, metric)| !metric.has_only_bounds());
         metrics
             .flat_map(|(workload, metric)| {
                 metric.comparisons.iter().map(move |comparison| (workload, metric, comparison))

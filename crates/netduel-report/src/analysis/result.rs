@@ -164,6 +164,13 @@ impl MetricAnalysis {
         metric_value(self.metric, self.unit, value)
     }
 
+    /// Whether all its values are bounds: they have no interval, however many there are.
+    pub fn has_only_bounds(&self) -> bool {
+        self.arms.iter().all(|arm| {
+            !arm.values.is_empty() && arm.values.iter().all(|(block, _)| arm.at_least.contains(block))
+        })
+    }
+
     /// Whether its values are packets per second.
     pub fn is_packet_rate(&self) -> bool {
         is_packet_rate(self.metric, self.unit)
@@ -215,7 +222,7 @@ pub struct Comparison {
     pub arm: ArmName,
     /// Blocks in which both arms have a value: block, value of the baseline, value of the arm.
     pub pairs: Vec<(u32, f64, f64)>,
-    /// Whether some values of the baseline, and some of the arm, are lower bounds.
+    /// Whether some values of the baseline, and some of the arm, are bounds.
     pub at_least: [bool; 2],
     /// The smallest relevant difference: a fraction of the ratio, or an absolute difference in the metric's unit.
     pub margin: f64,
@@ -232,7 +239,7 @@ pub struct Comparison {
 /// Why a verdict is withheld.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Withheld {
-    /// It would rest on values that are lower bounds.
+    /// It would rest on values that are bounds.
     LowerBounds,
     /// The CPU time contains that of other processes.
     CpuContention {

@@ -126,7 +126,7 @@ pub enum VerdictKind {
     Lower,
     /// A difference, if any, is smaller than the margin.
     NoDifference,
-    /// The interval holds both "no difference" and a difference that matters, or some values are only lower bounds; `text` states why.
+    /// The interval holds both "no difference" and a difference that matters, or some values are only bounds; `text` states why.
     Inconclusive,
     /// The values cannot be compared, and more blocks do not change this: CPU time contains that of other processes; `text` states why.
     NotComparable,

@@ -134,7 +134,7 @@ kinds! {
     TimestampsDiffer,
     /// Many stamped round trips could not be split.
     TimestampsIncomplete,
-    /// Some values are minimums: the event was not over.
+    /// Some values are bounds: the event was not over, or nothing arrived in the steady window.
     LowerBound,
     /// Trials had no round trip in the steady window.
     NoRoundTrips,

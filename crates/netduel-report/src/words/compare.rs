@@ -4,7 +4,7 @@ use netduel_model::units::plural;
 use netduel_stats::verdict::Verdict;
 
 use super::text::percent_exact;
-use super::verdict::{LOWER_BOUNDS, amount, effect, not_comparable};
+use super::verdict::{amount, bounded, effect, not_comparable};
 use super::{ended, marks, published_rule, question, treatment, trials, warnings, workload};
 use crate::analysis::Withheld;
 use crate::analysis::compare::{ComparedRun, Difference, Reason, RunComparison, RunVerdict, Unmatched};
@@ -15,7 +15,7 @@ pub fn verdict(verdict: &RunVerdict) -> String {
     let metric = verdict.metric;
     match (verdict.withheld, verdict.judged.verdict) {
         (Some(Withheld::CpuContention { share_max }), _) => not_comparable(share_max),
-        (Some(Withheld::LowerBounds), _) => LOWER_BOUNDS.to_owned(),
+        (Some(Withheld::LowerBounds), _) => bounded(metric).to_owned(),
         (None, Verdict::Higher { estimate } | Verdict::Lower { estimate }) => effect(metric, &estimate),
         (None, Verdict::NoDifference { larger_than, .. }) => {
             format!("no difference beyond {}", amount(metric, larger_than))
@@ -248,7 +248,7 @@ mod tests {
             (open(bounded), None, "inconclusive"),
             (open(Some(estimate(1.0, 0.0, f64::INFINITY))), None, "inconclusive: too few values (3 and 8)"),
             (open(None), None, "inconclusive: no valid value in one of the runs"),
-            (open(bounded), Some(Withheld::LowerBounds), "inconclusive: some values are only lower bounds"),
+            (open(bounded), Some(Withheld::LowerBounds), "inconclusive: some values are only upper bounds"),
             (
                 open(None),
                 Some(contention),

@@ -6,7 +6,7 @@ use netduel_model::units::plural;
 use netduel_stats::paired::Estimate;
 
 use super::text::percent_exact;
-use super::verdict::{LOWER_BOUNDS, amount, effect};
+use super::verdict::{amount, bounded, effect};
 use super::{Tone, metric_value, packet_rate};
 use crate::analysis::compare::RunComparison;
 use crate::analysis::published::{Published, PublishedComparison, PublishedFigure, Standing};
@@ -120,7 +120,7 @@ pub fn published_verdict(figure: &Published, one: &PublishedComparison) -> Strin
         }
         Standing::Open => "inconclusive: the interval contains the published value".to_owned(),
         Standing::TooFew => format!("inconclusive: too few values ({})", one.n),
-        Standing::Bounds => LOWER_BOUNDS.to_owned(),
+        Standing::Bounds => bounded(one.metric).to_owned(),
         Standing::OtherDefinition => {
             "not comparable: the source defines its figure in another way".to_owned()
         }
@@ -213,7 +213,7 @@ mod tests {
                 Tone::Open,
             ),
             (value, Standing::TooFew, "inconclusive: too few values (8)", Tone::Open),
-            (value, Standing::Bounds, "inconclusive: some values are only lower bounds", Tone::Open),
+            (value, Standing::Bounds, "inconclusive: some values are only upper bounds", Tone::Open),
             (
                 value,
                 Standing::OtherDefinition,

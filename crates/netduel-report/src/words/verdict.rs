@@ -9,7 +9,7 @@ use netduel_stats::verdict::{Forecast, Judged, Verdict};
 
 use super::text::{figure, percent, percent_exact, times};
 use super::tone::Tone;
-use crate::analysis::{Comparison, Withheld};
+use crate::analysis::{Bound, Comparison, Withheld};
 use crate::document::verdicts::{Effect, Sides};
 
 /// From this number of missing blocks on a forecast from few blocks is only an order of magnitude.
@@ -62,11 +62,19 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
         Verdict::Inconclusive { more: Some(Forecast::About(more)), .. } => further("about", more),
         Verdict::Inconclusive { more: Some(Forecast::AtLeast(more)), .. } => further("at least", more),
         Verdict::Inconclusive { more: None, .. } if comparison.withheld == Some(Withheld::LowerBounds) => {
-            LOWER_BOUNDS.to_owned()
+            bounded(metric).to_owned()
         }
         Verdict::Inconclusive { more: None, .. } => "inconclusive".to_owned(),
     };
     if pairs < blocks { format!("{words} ({pairs} of {blocks} pairs)") } else { words }
+}
+
+/// A verdict on a metric that bounds withhold.
+pub(super) fn bounded(metric: Metric) -> &'static str {
+    match Bound::of_values(metric) {
+        Bound::AtLeast => "inconclusive: some values are only lower bounds",
+        Bound::LessThan => "inconclusive: some values are only upper bounds",
+    }
 }
 
 /// A verdict that the CPU time of other processes withholds.
@@ -284,8 +292,6 @@ pub fn verdict_legend_brief(plan: &ResolvedPlan) -> &'static str {
 }
 /// The start of a verdict without a result.
 pub(super) const INCONCLUSIVE: &str = "inconclusive: ";
-/// A verdict that bounds withhold.
-pub(super) const LOWER_BOUNDS: &str = "inconclusive: some values are only lower bounds";
 /// The start of a verdict that more blocks do not change.
 pub(super) const NOT_COMPARABLE: &str = "not comparable: ";
 

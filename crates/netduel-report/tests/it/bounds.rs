@@ -70,6 +70,52 @@ fn rate_of_a_trial_without_a_round_trip_is_an_upper_bound() {
     assert!(rate.values[0].1 < 0.25, "{:?}", rate.values[0]);
 }
 
+/// Datagrams of which none arrived on an arm, or on both, although they were sent. Their rate is the only metric.
+fn with_silence(silent: [bool; 2]) -> Run {
+    let mut run = build(&Recipe { workloads: vec!["udp"], blocks: 16, ..Recipe::default() });
+    for arm in &mut run.header.plan.arms {
+        arm.workloads[0].metrics = vec![Metric::DatagramRate];
+    }
+    for trial in &mut run.trials {
+        if silent[usize::from(trial.slot.arm.as_str() == "accelerated")] {
+            let flow = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
+            (flow.bytes, flow.messages) = (0, 0);
+            for sample in &mut flow.series {
+                (sample.bytes, sample.messages) = (0, 0);
+            }
+        }
+    }
+    run
+}
+
+#[test]
+fn rates_without_data_are_upper_bounds_in_words_and_have_no_precision() {
+    let analysis = analyse_run(&with_silence([true, true]));
+    let rate = &analysis.workloads[0].judged[0];
+    assert!(rate.has_only_bounds(), "{rate:?}");
+    let verdict = netduel_report::words::verdict(rate.metric, &rate.comparisons[0]);
+    assert_eq!(verdict, "inconclusive: some values are only upper bounds");
+    let warnings = netduel_report::words::warnings(&analysis).join("\n");
+    assert!(warnings.contains("upper bound: the "), "{warnings}");
+    assert!(warnings.contains("16 of 16 trials of synthetic in udp nothing arrived"), "{warnings}");
+    assert!(!warnings.contains("after each event"), "{warnings}");
+    assert!(!analysis.precise_enough(|_| false));
+}
+
+#[test]
+fn bounds_are_no_quantiles_of_prometheus() {
+    let run = with_silence([true, false]);
+    let page = netduel_report::prometheus::page(&run, &analyse_run(&run));
+    let has = |part: &str, arm: &str| {
+        let start = format!("netduel_datagrams_delivered_per_second{part}{{");
+        let arm = format!("arm=\"{arm}\"");
+        page.lines().any(|line| line.starts_with(&start) && line.contains(&arm))
+    };
+    assert!(has("", "accelerated") && has("_sum", "accelerated"), "{page}");
+    assert!(!has("", "synthetic") && !has("_sum", "synthetic"), "{page}");
+    assert!(has("_count", "synthetic"), "{page}");
+}
+
 #[test]
 fn value_of_a_trial_without_a_round_trip_is_a_bound_in_every_format() {
     let run = with_stalls(8, [1, 0]);
