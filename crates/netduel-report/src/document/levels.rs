@@ -148,7 +148,7 @@ fn level(names: &[&str], metric: &MetricAnalysis, values: &ArmValues) -> Level {
         value: at(0.5),
         range: at(0.25).zip(at(0.75)).filter(|_| numbers.len() > 1),
         detail: measure.quartiles,
-        label: measure.median.unwrap_or_else(|| "no valid trial".to_owned()),
+        label: measure.median.unwrap_or_else(|| "no value".to_owned()),
         remark: if is_contended(metric, values) { NOT_COMPARABLE } else { "" },
     }
 }

@@ -88,6 +88,9 @@ fn result(analysis: &Analysis) -> Section {
     if let Some(reason) = words::too_few_blocks(&analysis.plan) {
         blocks.insert(0, Block::Paragraph(format!("Too few blocks: {reason}.").into()));
     }
+    for missing in words::without_value(analysis) {
+        blocks.insert(0, Block::Paragraph(format!("No value: {missing}.").into()));
+    }
     if let Some(attention) = attention(analysis) {
         let found = analysis.inspection.lines(Severity::Warning);
         let found = found.iter().map(|line| line.split(';').next().unwrap_or_default().to_owned());

@@ -71,7 +71,7 @@ pub struct VerdictCell {
 /// The value of an arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measure {
-    /// The median of its valid trials, with its unit; absent without a valid trial.
+    /// The median of its valid trials, with its unit; absent without a value.
     pub median: Option<String>,
     /// The quartiles in brackets; empty for a single trial.
     pub quartiles: String,
@@ -171,7 +171,7 @@ impl From<&Measure> for VerdictCell {
     fn from(measure: &Measure) -> Self {
         let Measure { median, quartiles, n } = measure;
         match median {
-            None => Self::from("no valid trial"),
+            None => Self::from("no value"),
             Some(median) if quartiles.is_empty() => Self { text: median.clone(), detail: format!("(n {n})") },
             Some(median) => Self { text: median.clone(), detail: format!("{quartiles} (n {n})") },
         }

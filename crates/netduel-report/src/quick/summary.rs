@@ -164,23 +164,31 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
             rows.extend(by_direction(*metric, input));
         }
     }
-    if figure(Metric::Throughput).is_none()
-        && let Some(over) = analysis::volume_over_ns(input.workload, input.trial)
-            .filter(|over| *over <= workload.timing.warmup.0)
-    {
-        let over = human_nanos(over as f64);
-        rows.push((
-            "throughput",
-            format!(
-                "none: the test ended after {over}, within the warm-up; the table above covers the whole test"
-            ),
-        ));
+    if figure(Metric::Throughput).is_none() {
+        rows.extend(no_throughput(input).map(|words| ("throughput", words)));
     }
     rows.extend(jitter::reason(input).map(|words| ("jitter", words)));
     rows.extend(whole_test::deviations(workload, trial).into_iter().map(|words| ("warning", words)));
     rows.extend(analysis::missed_rate(workload, trial).map(|words| ("rate missed", words)));
     rows.extend(analysis::missed_schedule(workload, trial).map(|words| ("schedule missed", words)));
     rows
+}
+
+/// Why a test of bulk data has no throughput.
+fn no_throughput(input: SummaryInput<'_>) -> Option<String> {
+    let facts = input.workload.traffic.facts();
+    let over = analysis::volume_over_ns(input.workload, input.trial)
+        .filter(|over| *over <= input.workload.timing.warmup.0);
+    if let Some(over) = over {
+        let over = human_nanos(over as f64);
+        return Some(format!(
+            "none: the test ended after {over}, within the warm-up; the table above covers the whole test"
+        ));
+    }
+    let is_of_bytes = facts.possible_metrics.contains(&Metric::Throughput) && !facts.is_of_packets();
+    is_of_bytes.then(|| {
+        "none: no data arrived in the steady window; raise the rate or the duration of the test".to_owned()
+    })
 }
 
 /// The steady window, and what it excludes: `in the steady 8.00 s (2.00 s warm-up excluded)`.

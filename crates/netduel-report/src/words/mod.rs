@@ -22,6 +22,7 @@ mod treatment;
 mod uses;
 mod verdict;
 mod warnings;
+mod without_value;
 
 pub use answer::{answer, is_inconclusive};
 pub use datagrams::{datagrams, datagrams_title, direction};
@@ -65,3 +66,4 @@ pub use verdict::{
 pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,
 };
+pub use without_value::without_value;

@@ -1,5 +1,5 @@
 //! Quick tests: interval lines and the summary.
-use netduel_model::sample::{FlowReport, LiveFigures, LiveRoundTrips, StreamReport};
+use netduel_model::sample::{Flow, FlowReport, LiveFigures, LiveRoundTrips, StreamReport};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Direction, Role, Traffic, UdpOffload, UdpStream, Workload};
 use netduel_report::quick::{self, Intervals, SummaryInput};
@@ -225,6 +225,20 @@ fn summary_and_interval_lines_state_their_time_base() {
     assert!(whole.contains("(no warm-up)") && !whole.contains(" 0 ns"), "{whole}");
     let heading = quick::heading(&workload.traffic);
     assert!(heading.contains("payload received, warm-up included"), "{heading}");
+}
+
+#[test]
+fn test_without_data_has_the_reason_in_place_of_its_throughput() {
+    let (workload, mut trial) = first("bulk");
+    for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+        for flow in [&mut end.report.sent, &mut end.report.received].into_iter().flatten() {
+            *flow = Flow::default();
+        }
+    }
+    let (workload, trial) = (&workload, &trial);
+    let input = SummaryInput { workload, trial, shared_machine: false, expected: None, mtus: [None; 2] };
+    let text = quick::summary(input, 200);
+    assert!(text.contains("none: no data arrived in the steady window; raise the rate"), "{text}");
 }
 
 #[test]

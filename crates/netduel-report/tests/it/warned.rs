@@ -1,5 +1,6 @@
 //! Warnings of a run in every format: their marks, their wording, and why a run cannot have verdicts.
 use netduel_model::run::Run;
+use netduel_model::sample::Flow;
 use netduel_model::warning::Warning;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal, words};
 use serde_json::Value;
@@ -114,6 +115,32 @@ fn run_with_too_few_blocks_says_so_in_every_format() {
     );
     run.header.plan.design.blocks_max = 40;
     assert_eq!(json::report(&run)["blocks_needed"], Value::Null);
+}
+
+#[test]
+fn valid_trials_without_a_value_have_the_reason_in_every_format() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    for trial in &mut run.trials {
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            for flow in [&mut end.report.sent, &mut end.report.received].into_iter().flatten() {
+                *flow = Flow::default();
+            }
+        }
+    }
+    assert_eq!(analyse_run(&run).trials_excluded, 0);
+    let document = document(&run);
+    for (format, text) in [
+        ("terminal", terminal::report(&document, 400, false)),
+        ("closing lines", terminal::summary(&document, 400, false)),
+        ("markdown", markdown::page(&document)),
+        ("html", html::page(&document)),
+    ] {
+        assert!(
+            text.contains("No value: throughput of bulk on synthetic and accelerated: no data arrived"),
+            "{format}: {text}"
+        );
+        assert!(!text.contains("no valid trial"), "{format}: {text}");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use netduel_model::run::{Run, RunEnd};
 use netduel_model::warning::Warning;
 use netduel_report::analysis::Analysis;
 use netduel_report::checks::Checks;
-use netduel_report::document;
 use netduel_report::json::report::ReportDocument;
+use netduel_report::{document, words};
 use netduel_store::Store;
 
 use crate::cli::shared::{GateArgs, LiveArgs};
@@ -121,7 +121,12 @@ fn judge(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure>
         other => other,
     };
     if !analysis.verdict_possible(|arm| is_dropped(run, arm)) {
-        let text = "the run ended, but too few trials count for a verdict";
+        let missing = words::without_value(analysis);
+        let text = if missing.is_empty() {
+            "the run ended, but too few trials count for a verdict".to_owned()
+        } else {
+            format!("the run ended, but metrics have no value: {}", missing.join("; "))
+        };
         return Err(Failure::message(Kind::NoVerdict, text).remedy(format!(
             "`{}` lists the warnings",
             for_store(&format!("netduel report {}", run.header.id))
