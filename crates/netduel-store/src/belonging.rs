@@ -118,16 +118,19 @@ mod tests {
     fn trial_that_the_plan_does_not_have_does_not_belong() {
         let plan = plan();
         let mut belonging = Belonging::default();
-        for (trial, words) in [
-            (trial([0, 0, 0], "other", "stream"), Some("the plan has no arm other")),
-            (trial([0, 0, 0], "synthetic", "other"), Some("the plan has no workload other")),
+        for (slot, arm, workload, words) in [
+            ([0, 0, 0], "other", "stream", Some("the plan has no arm other")),
+            ([0, 0, 0], "synthetic", "other", Some("the plan has no workload other")),
             (
-                trial([u32::MAX, 0, 0], "synthetic", "stream"),
+                [u32::MAX, 0, 0],
+                "synthetic",
+                "stream",
                 Some("it is of block 4294967296, and the last block of the plan is block 10"),
             ),
-            (trial([10, 0, 0], "synthetic", "stream"), Some("it is of block 11")),
-            (trial([9, 0, 0], "synthetic", "stream"), None),
+            ([10, 0, 0], "synthetic", "stream", Some("it is of block 11")),
+            ([9, 0, 0], "synthetic", "stream", None),
         ] {
+            let trial = trial(slot, arm, workload);
             let fault = next(&mut belonging, &plan, &trial);
             assert_eq!(fault.is_some(), words.is_some(), "{fault:?}");
             assert!(fault.unwrap_or_default().contains(words.unwrap_or_default()), "{words:?}");
