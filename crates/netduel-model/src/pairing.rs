@@ -321,7 +321,7 @@ mod tests {
         for other in [
             "mynetduel1-eu-west-1.2ylj0ljcidyuvguqsmt2gfxfhg.bx.internal.cloudapp.net:5210",
             "text=from netduel1 to netduel2 over the switch in the rack, then over the router, then over both of them",
-            "/home/netduel1/results/2024-05-06/plan.toml",
+            "/srv/netduel1/results/2024-05-06/plan.toml",
             "",
         ] {
             assert_eq!(Pairing::place_in(other), None, "{other}");
