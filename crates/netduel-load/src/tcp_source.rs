@@ -13,8 +13,8 @@ use crate::tcp_settings::TcpSettings;
 use crate::worker::{SLEEP_MAX, Worker};
 
 /// How long a sender waits after its end for the completions of all sends, nanoseconds. All data was acknowledged before, so these
-/// are local notifications.
-const SETTLE_NS: u64 = 1_000_000_000;
+/// are local notifications. The kernel frees the last packets of a stream in ksoftirqd, which waits its turn on a busy core.
+const SETTLE_NS: u64 = 5_000_000_000;
 
 /// Payload and headers of a packet before segmentation, bytes (`GSO_LEGACY_MAX_SIZE` in include/linux/netdevice.h), less what
 /// TCP leaves for headers (`MAX_TCP_HEADER + 1`, include/net/tcp.h).

@@ -15,7 +15,7 @@ fn check_zero_copy(report: &EndReport, engine: TcpEngine) {
     let expected = matches!(engine, TcpEngine::Zerocopy | TcpEngine::IoUring) && report.sent.is_some();
     assert_eq!(report.zero_copy.is_some(), expected, "{engine:?}");
     if let Some(zero_copy) = report.zero_copy {
-        assert_eq!(zero_copy.completions, zero_copy.sends, "{engine:?}");
+        assert_eq!(zero_copy.completions, zero_copy.sends, "{engine:?}: {:?}", report.errors);
         assert!(zero_copy.copied <= zero_copy.sends, "{engine:?}: {zero_copy:?}");
         assert_eq!(zero_copy.sends > 0, sent(report) > 0, "{engine:?}");
     }
