@@ -116,6 +116,8 @@ pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
     for guest in bed.guests() {
         run(guest, "echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore; ip neighbour flush all");
     }
+    // The checks before this one restarted the physical function, and its virtual functions lose their links some time after that.
+    run(&bed.guests()[0], REACH_PEER);
     let key = coordinator.file("key.pub", "ssh-ed25519 AAAAC3Nz me@here\n");
     let file = coordinator.file(
         "x.toml",
