@@ -607,8 +607,8 @@ impl Warning {
                  `expect_path`"
             ),
             Self::SharedMachine { client, server } => format!(
-                "shared machine: hosts {client} and {server} run on one machine and share its cores; CPU time is counted once, and the \
-                 figures hold for this machine only"
+                "shared machine: hosts {client} and {server} are one machine, and figures hold for it only; they share its cores, and CPU time is \
+                 counted once"
             ),
             Self::AddressTranslated { client, server, local, seen } => format!(
                 "NAT: host {server} sees host {client} as {seen} instead of {local}; figures include the translation, so compare arms with \

@@ -192,7 +192,7 @@ fn verdicts(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Vec<B
         other: if let [other] = others { other.clone() } else { Sides::Runs.noun().to_owned() },
         equivalence: comparison.equivalence,
         legend: texts::verdict_legend(comparison),
-        legend_brief: texts::VERDICT_LEGEND_BRIEF,
+        legend_brief: texts::VERDICT_LEGEND_BRIEF.to_owned(),
         columns: Verdicts::columns(Sides::Runs, baseline, others),
         groups: comparison.subjects.iter().map(group).collect(),
     })]

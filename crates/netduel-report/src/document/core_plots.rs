@@ -38,7 +38,7 @@ fn of_machine(workload: &WorkloadAnalysis, index: usize) -> Figure {
     let legend = colours.map(|(class, number)| (class.to_owned(), Paint::Class(number))).collect();
     Figure {
         title: format!("CPU by core: {title}"),
-        reading: "Share of time of each core by class, all valid trials; the rest is idle.".to_owned(),
+        reading: "Share of the accounted time of each core by class, over the whole of all valid trials; the rest is idle.".to_owned(),
         alternative: "CPU time by core, class and arm; the table below has the numbers".to_owned(),
         chart: Chart::Plot(Plot::new("cores", cores(workload, index)).with_legend(legend)),
         data: Some(table),

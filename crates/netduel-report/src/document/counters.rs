@@ -61,9 +61,9 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
     }
     if has_ratios.contains(&true) {
         table.notes.push(
-            "paired ratio: estimate from the pairs within blocks, as in the verdicts; it can differ from the ratio of the medians. Absent \
-             for the busiest core, where a value is 0, where the paired ratio is a rise and the ratio of the medians a fall beyond the \
-             plan's margin or the reverse, and for counters of whole hosts with CPU contention"
+            "paired ratio: estimate from the pairs within blocks, as in the verdicts; it can differ from the ratio of the medians. None \
+             (-) for the busiest core; if a trial has the value 0; if the two ratios point in opposite directions by more than the \
+             plan's margin; and with CPU contention for counters of whole hosts"
                 .to_owned(),
         );
     }
@@ -165,7 +165,13 @@ pub(super) fn not_judged(analysis: &Analysis, workload: &WorkloadAnalysis) -> Ve
     }
     table.notes = words::few_round_trips(workload, &workload.unjudged);
     let title = if workload.arms.len() > 1 { "Metrics without a verdict" } else { "Other metrics" };
-    vec![Block::Heading(title.to_owned()), Block::Table(table.without_empty_columns())]
+    let mut blocks = vec![Block::Heading(title.to_owned())];
+    if workload.arms.len() > 1 {
+        let why = "The plan does not list these metrics for a verdict. Each further verdict widens the intervals of the others.";
+        blocks.push(Block::Reading(why.to_owned()));
+    }
+    blocks.push(Block::Table(table.without_empty_columns()));
+    blocks
 }
 
 /// A list of sentences with emphasis up to the first colon.

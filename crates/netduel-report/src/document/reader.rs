@@ -41,8 +41,13 @@ fn compared(analysis: &Analysis) -> String {
     match names.as_slice() {
         [only] => format!("{only} was measured with {workloads} in {blocks}."),
         [baseline, ..] => {
+            let place = if words::is_in_lab(&analysis.plan) {
+                ", in a lab on one machine without a physical NIC"
+            } else {
+                ""
+            };
             format!(
-                "{} were compared with the same traffic ({workloads}) in {blocks}; {baseline} is the baseline.",
+                "{} were compared with the same traffic ({workloads}) in {blocks}{place}; {baseline} is the baseline.",
                 words::listed(&names)
             )
         }

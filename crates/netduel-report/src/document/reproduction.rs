@@ -102,7 +102,9 @@ fn who_changes_settings(plan: &ResolvedPlan) -> &'static str {
 
 /// Where the commands of the tests run.
 fn where_tests_run(plan: &ResolvedPlan) -> String {
-    let tests = "One trial of each workload, without the comparison. `netduel serve` runs on the server, the tests run on the client.";
+    let tests = "One trial of each workload, without the comparison. `netduel serve` runs on the server in a terminal of its own, the tests run \
+                 on the client. The result of a quick test excludes the first tenth and the last twentieth of its time, which may not be the \
+                 steady window of this run.";
     if words::has_events(plan) {
         format!("{tests} Commands of events run as root on the host in the comment above them, at its time.")
     } else {
@@ -112,7 +114,10 @@ fn where_tests_run(plan: &ResolvedPlan) -> String {
 
 /// The plan as it was written, and as it was run.
 pub(super) fn appendix(run: &Run) -> Section {
-    let resolved = serde_json::to_string_pretty(&run.header.plan).unwrap_or_default();
+    let mut plan = run.header.plan.clone();
+    // The plan may leave it to the run.
+    plan.design.seed = Some(run.header.seed);
+    let resolved = serde_json::to_string_pretty(&plan).unwrap_or_default();
     let mut blocks = Vec::new();
     if words::has_plan_file(run) {
         blocks.extend([Block::Heading("Plan".to_owned()), Block::Code(lines(&run.header.plan_text))]);
@@ -124,7 +129,7 @@ pub(super) fn appendix(run: &Run) -> Section {
         blocks.extend([Block::Heading("Plan".to_owned()), reading, plan]);
     }
     blocks.push(Block::Folded(
-        "Resolved plan, as stored in the run file (JSON)".to_owned(),
+        "Resolved plan (JSON)".to_owned(),
         vec![
             Block::Reading("The settings that this run used. What is null or absent was not set.".to_owned()),
             Block::Code(lines(&resolved)),

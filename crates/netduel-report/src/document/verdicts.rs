@@ -25,7 +25,7 @@ pub struct Verdicts {
     /// What the brackets of values and verdicts hold.
     pub legend: String,
     /// The same for a renderer that omits quartiles.
-    pub legend_brief: &'static str,
+    pub legend_brief: String,
     /// The columns of every workload. The first has the metric, the last the verdict.
     pub columns: Vec<Column>,
     /// Comparisons by workload.

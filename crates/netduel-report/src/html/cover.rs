@@ -25,7 +25,7 @@ pub(super) fn head(document: &Document) -> Markup {
             nav.contents aria-label="Contents" {
                 @for section in &document.sections { a href={ "#" (section.anchor) } { (plain(&section.title)) } " " }
             }
-            noscript { p.note { "Charts need JavaScript. The table below each chart has its numbers." } }
+            noscript { p.note { "Charts need JavaScript. Most have a table of their values below them." } }
         }
     }
 }

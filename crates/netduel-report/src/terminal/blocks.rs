@@ -124,7 +124,7 @@ fn row_without_room(page: &mut Page, lines: &[String]) {
 fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
     match detail {
         Detail::Full => page.paragraph("", &plain(&verdicts.legend)),
-        Detail::Brief => page.paragraph("", verdicts.legend_brief),
+        Detail::Brief => page.paragraph("", &plain(&verdicts.legend_brief)),
     }
     for group in &verdicts.groups {
         if detail == Detail::Full {

@@ -1,6 +1,6 @@
 //! The method of a run in words, for readers who do not know plans.
 use netduel_model::metric::Scale;
-use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::{Design, ResolvedPlan};
 use netduel_model::units::plural;
 use netduel_model::workload::Workload;
 
@@ -62,8 +62,24 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
             error_rates(design.confidence.fraction(), Sides::Arms),
             percent_exact(design.equivalence.fraction())
         ));
+        paragraphs.extend(early_end(design));
     }
     paragraphs
+}
+
+/// When a run could end before its last block, and what that costs its tests; absent for a run with a fixed number of blocks.
+fn early_end(design: &Design) -> Option<String> {
+    let words = || {
+        format!(
+            "The run could end before its last block: from {} on, as soon as the half-width of every interval was at most {} of its ratio. Such a \
+             run prefers intervals that are narrow by chance, so its tests used a confidence of {} instead of {}.",
+            plural(design.blocks_min, "block"),
+            design.precision,
+            percent_exact(design.tested_confidence()),
+            percent_exact(design.confidence.fraction())
+        )
+    };
+    design.may_stop_early().then(words)
 }
 
 /// What verdicts are estimated from: `their ratios, for loss and outage of their differences`.
@@ -106,7 +122,7 @@ mod tests {
             "one is the baseline",
             "2 trials in random order",
             "99 %",
-            "any false difference in the run is at most 5 %",
+            "At most 5 % of such runs state any false difference",
             "(Holm)",
             "2.5 %",
         ] {

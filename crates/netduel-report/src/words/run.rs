@@ -10,13 +10,11 @@ use netduel_model::shell;
 use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Facts, Role, RoundTrip, Workload};
+use netduel_model::workload::{Facts, Role, RoundTrip, TcpEngine, Workload};
 
 use super::method::compared_as;
 use super::text::{end_and_host, listed, percent, percent_at_least, plain};
-use super::verdict::error_rates;
 use crate::analysis::{Analysis, ArmAnalysis, PathShares, RequestCount, WorkloadAnalysis, added_by_load};
-use crate::document::verdicts::Sides;
 
 /// From this share on [`percent`] has a decimal.
 const NINES_FROM: f64 = 0.999;
@@ -202,8 +200,13 @@ pub fn end_of(analysis: &Analysis) -> String {
     let at_limit = matches!(analysis.end, Some(RunEnd::BlockLimitReached | RunEnd::BudgetReached));
     let mut judged = analysis.workloads.iter().flat_map(|workload| &workload.judged);
     let is_compared = judged.any(|metric| !metric.comparisons.is_empty());
-    let sentence =
-        if at_limit && design.blocks_max == 1 { "Complete.".to_owned() } else { end(analysis.end.as_ref()) };
+    let sentence = match analysis.end {
+        _ if at_limit && design.blocks_max == 1 => "Complete.".to_owned(),
+        Some(RunEnd::PrecisionReached) => {
+            format!("Stopped: precision of {} reached.", design.precision)
+        }
+        _ => end(analysis.end.as_ref()),
+    };
     if at_limit && is_compared && design.may_stop_early() && !analysis.precise_enough(|_| false) {
         return format!(
             "{sentence} The precision of {} was not reached{}.",
@@ -386,6 +389,10 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         rules.push(("Rates", "Payload received in the steady window (without warm-up and cool-down), all streams; with traffic in both \
           directions the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()));
     }
+    if has(&|facts| facts.tcp.engine == Some(TcpEngine::Lean)) {
+        rules.push(("Engine lean", "Neither end copies or reads the payload, so the result is that of the path. A program that does, as \
+          iperf3 and most applications do, can be slower: the engine copy measures that.".to_owned()));
+    }
     rules.extend(loss(plan));
     if can_yield(&[Metric::PacketRate]) {
         rules.push(("Packets", "Packets that the receiver's interface counted over the whole trial, per second between the first and the last \
@@ -398,24 +405,24 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     }
     rules.extend([
         ("CPU", "Busy time of all cores of both hosts over the whole trial (a shared machine counts once), divided by the amount \
-          received in the whole trial.".to_owned()),
+          received in the whole trial. A kernel that counts by clock ticks accounts for less time than passes on a core that is often \
+          idle for a short time. Shares of a core are shares of the time that was accounted for.".to_owned()),
         ("Kernel counters", "Softirq: work that the kernel defers from interrupts and system calls, with network traffic mainly the \
           processing of packets. time_squeeze: rounds of packet reception that ended at their limit of packets or time while packets were \
-          waiting. Duplicate data (DSACK): the receiver reports data that it already had, so the retransmit was spurious.".to_owned()),
+          waiting. Spurious retransmits (DSACK): the receiver reported data that it already had.".to_owned()),
     ]);
     if plan.compares() {
         rules.extend([
             ("Comparison", format!("Each arm against the baseline of the same block. Hodges-Lehmann estimate of {}, with its Wilcoxon \
               signed-rank interval.", compared_as(plan))),
-            ("Verdict", format!("All comparisons of the run are one family (Holm's procedure). {}. The interval in brackets decided the \
-              verdict. \"No difference beyond\" is an equivalence test at {}.", error_rates(design.confidence.fraction(), Sides::Arms),
-              design.equivalence)),
+            ("Verdict", format!("All comparisons of the run are one family (Holm's procedure). The interval in brackets decided the \
+              verdict. \"No difference beyond\" is an equivalence test at {}.", design.equivalence)),
             ("Values", "The value of an arm is the median of its valid trials, with the quartiles in brackets and the number of trials. The \
               ratio of two medians can differ from the estimate of the verdict, which pairs the arms within blocks.".to_owned()),
         ]);
     }
-    rules.push(("Excluded", "Failed trials, trials whose treatment was no longer in force after the traffic, and trials whose path, link \
-          or device settings are not proven. No trial is excluded for its value.".to_owned()));
+    rules.push(("Excluded", "Failed trials, trials whose treatment was no longer in force after the traffic, and trials that did not \
+          meet a path, link or device setting that the plan expects. No trial is excluded for its value.".to_owned()));
     if has(&|facts| facts.possible_metrics.contains(&Metric::Responsiveness)) {
         rules.push((
             "Responsiveness",

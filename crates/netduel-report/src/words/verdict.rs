@@ -274,21 +274,22 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
 /// What Holm's procedure bounds: false differences, and by itself false answers of no difference. `confidence`: that of the plan, a fraction.
 pub fn error_rates(confidence: f64, sides: Sides) -> String {
     let (family, condition) = match sides {
-        Sides::Arms => ("run", ""),
+        Sides::Arms => ("runs", ""),
         // Trials of one run share its conditions, which no test of two samples separates from the difference.
         Sides::Runs => {
-            ("comparison", ", under the conditions of these runs; what changed between them is not covered")
+            ("comparisons", ", under the conditions of these runs; what changed between them is not covered")
         }
     };
+    let share = percent_exact(1.0 - confidence);
     format!(
-        "The chance of any false difference in the {family} is at most {}, and so is that of any false \"no difference\"{condition}",
-        percent_exact(1.0 - confidence)
+        "At most {share} of such {family} state any false difference, and at most {share} any false \"no difference\"{condition}"
     )
 }
 
 /// The same for a table without quartiles; empty for a plan without a comparison.
-pub fn verdict_legend_brief(plan: &ResolvedPlan) -> &'static str {
-    if plan.compares() { "Value: median. Verdict: estimate from pairs within blocks [interval]." } else { "" }
+pub fn verdict_legend_brief(plan: &ResolvedPlan) -> String {
+    let Some(baseline) = plan.arms.first().filter(|_| plan.compares()) else { return String::new() };
+    format!("Value: median. Verdict: paired estimate against {} [interval].", baseline.name)
 }
 /// The start of a verdict without a result.
 pub(super) const INCONCLUSIVE: &str = "inconclusive: ";

@@ -69,7 +69,7 @@ fn summary_has_the_outcomes_and_one_picture_of_the_values() {
     let words = text.characters();
     let first = "B was compared with A: bulk and rr on synthetic and accelerated. B is ";
     assert!(words.starts_with(first), "{words}");
-    let promise = "The chance of any false difference in the comparison is at most 5 %, and so is that of any false \"no difference\", \
+    let promise = "At most 5 % of such comparisons state any false difference, and at most 5 % any false \"no difference\", \
                    under the conditions of these runs; what changed between them is not covered; ";
     assert!(words.contains(promise), "{words}");
     // Summary, legend and method promise the same.

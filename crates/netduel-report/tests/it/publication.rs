@@ -98,7 +98,7 @@ fn printed_page_folds_nothing_and_has_links_as_footnotes() {
         page.contains("Throughput by block") && page.contains("id=\"numbers\""),
         "the data of the charts follow"
     );
-    assert!(page.contains("Resolved plan, as stored in the run file"));
+    assert!(page.contains("Resolved plan (JSON)"));
     assert!(page.contains("What this run used") || page.contains("The settings that this run used"));
 }
 
@@ -116,7 +116,7 @@ fn summary_is_three_sentences_and_one_picture() {
     assert_eq!(words.matches(". ").count() + 1, 3, "{words}");
     assert!(
         words.contains("synthetic is the baseline")
-            && words.contains("any false difference in the run is at most 5 %"),
+            && words.contains("At most 5 % of such runs state any false difference"),
         "{words}"
     );
     for workload in ["bulk", "rr"] {

@@ -282,7 +282,7 @@ impl Evidence<'_> {
             }
             let whose = if self.shared_machine { "this machine".to_owned() } else { format!("the {name}") };
             let words = format!(
-                "core {} of {whose} was {} busy, {} of it in softirq{}",
+                "core {} of {whose} was {} busy, {} of the busy time in softirq{}",
                 core.number,
                 percent(core.busy),
                 percent(core.softirq / core.busy.max(f64::MIN_POSITIVE)),
