@@ -49,7 +49,7 @@ pub enum Verdict {
 /// The further blocks that a verdict needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forecast {
-    /// About this number, from the observed spread. Never less than the rule needs; cut at [`MORE_AT_MOST`].
+    /// About this number, from the observed spread; only from as many pairs on as the rule needs. Cut at [`MORE_AT_MOST`].
     About(u32),
     /// At least this number: with fewer pairs no figures, however clear, reach the level of the rule.
     AtLeast(u32),
@@ -239,10 +239,10 @@ impl Open<Walsh> {
     fn more(&self, levels: Levels) -> Option<Forecast> {
         let Levels { differ: differ_level, alike: alike_level } = levels;
         let n = self.evidence.statistic.n();
-        // Fewer signs than this cannot reach the levels at all.
+        // Fewer signs than this cannot reach the levels at all, and the spread of so few blocks is too uncertain for a forecast.
         let by_signs = (1.0 - differ_level.log2()).max(-alike_level.log2()).ceil() as usize;
         let missing = by_signs.max(SPREAD_KNOWN_FROM).saturating_sub(n) as u32;
-        if n < SPREAD_KNOWN_FROM {
+        if missing > 0 {
             return self.margin.map(|_| Forecast::AtLeast(missing));
         }
         let spread = self.evidence.statistic.spread()?;
@@ -259,9 +259,6 @@ impl Open<Walsh> {
             f64::INFINITY
         };
         let more = (by_spread.min(by_effect) + for_few).ceil() - n as f64;
-        if missing > 0 && more <= f64::from(missing) {
-            return Some(Forecast::AtLeast(missing));
-        }
         // A very large number is still reported: the spread is known, and the design cannot decide.
         Some(Forecast::About(more.clamp(1.0, MORE_AT_MOST) as u32))
     }
@@ -354,6 +351,27 @@ mod tests {
             }
         }
         assert!(matches!(judge(&vec![ratios(&[2.0; 9]); 9], &RULE)[8].verdict, Verdict::Higher { .. }));
+    }
+
+    #[test]
+    fn fewer_blocks_than_the_rule_needs_are_no_basis_for_a_forecast_from_their_spread() {
+        let of = |blocks: i32, ratio: f64, margin: f64| {
+            let wild: Vec<f64> =
+                (0..blocks).map(|place| if place % 2 == 0 { ratio } else { 1.0 / ratio }).collect();
+            let scale = if margin > 0.0 { Scale::Ratio } else { Scale::Difference };
+            match only(Question { scale, margin, ..ratios(&wild) }).verdict {
+                Verdict::Inconclusive { more, .. } => more,
+                verdict => panic!("{blocks} blocks of {ratio}: {verdict:?}"),
+            }
+        };
+        // One comparison at 95 %: 1 + log2(1 / 0.05) signs.
+        for (blocks, missing) in [(1, 5), (2, 4), (3, 3), (4, 2), (5, 1)] {
+            for ratio in [1.3, 40.0] {
+                assert_eq!(of(blocks, ratio, 0.05), Some(Forecast::AtLeast(missing)), "{blocks} of {ratio}");
+            }
+            assert_eq!(of(blocks, 1.3, 0.0), None, "{blocks} blocks without a margin");
+        }
+        assert!(matches!(of(6, 1.3, 0.05), Some(Forecast::About(_))));
     }
 
     #[test]
