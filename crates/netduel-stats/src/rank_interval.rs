@@ -4,7 +4,7 @@
 //! cannot disagree. This module knows no samples and no scale; [`crate::signed_rank`] and [`crate::rank_sum`] have the statistics.
 
 /// Relative tolerance of probabilities, so that a level computed by subtraction from 1 still equals its nominal probability.
-const ROUNDING: f64 = 1e-9;
+pub(crate) const ROUNDING: f64 = 1e-9;
 
 /// A rank statistic that counts contributions, with its null distribution.
 pub(crate) trait RankStatistic {

@@ -2,7 +2,7 @@
 //!
 //! Interval and test use the same count, so they cannot disagree. Values here have no scale; [`crate::unpaired`] interprets them.
 use crate::normal;
-use crate::rank_interval::RankStatistic;
+use crate::rank_interval::{ROUNDING, RankStatistic};
 
 /// Maximum number of values of both samples together with an exact null distribution; above, normal with corrections for continuity
 /// and ties. Between two samples of 50 the approximation is within 2 % of any tail probability from 0.02 to 0.5, and conservative
@@ -31,9 +31,13 @@ impl Null {
     /// Ties within a sample remain under every shift and reduce the variance. Ties between the samples depend on the shift; without
     /// them the variance is an upper bound for all shifts, so that one deviation serves test and interval.
     fn normal(samples: [&[f64]; 2]) -> Self {
-        let [one, other] = samples.map(|sample| sample.len() as f64);
+        Self::approximate(samples.map(<[f64]>::len), samples.into_iter().map(ties).sum())
+    }
+
+    /// `ties`: the sum of [`ties`] of both samples.
+    fn approximate(sizes: [usize; 2], ties: f64) -> Self {
+        let [one, other] = sizes.map(|size| size as f64);
         let (pairs, all) = (one * other, one + other);
-        let ties: f64 = samples.into_iter().map(ties).sum();
         let variance = pairs / 12.0 * (all + 1.0 - ties / (all * (all - 1.0)));
         Self::Normal { mean: pairs / 2.0, deviation: variance.sqrt() }
     }
@@ -74,6 +78,26 @@ fn exact(few: usize, many: usize) -> Vec<f64> {
         below as f64 / all as f64
     });
     cumulative.collect()
+}
+
+/// Number of values of each sample from which on the interval that misses with at most `tail` on each side has ends, when the sizes are
+/// below it; a sample that has more keeps them. Absent when the sizes are enough, and when 100 values are not.
+pub(crate) fn values_needed(sizes: [usize; 2], tail: f64) -> Option<usize> {
+    let fewest = sizes[0].min(sizes[1]);
+    let is_enough = |count: &usize| {
+        let [one, other] = sizes.map(|size| size.max(*count));
+        smallest_probability(one.min(other), one.max(other)) <= tail * (1.0 + ROUNDING)
+    };
+    (fewest..=EXACT_UP_TO).find(is_enough).filter(|needed| *needed > fewest)
+}
+
+/// Probability that all values of one sample are below those of the other when they do not differ: no data have less. Without ties one
+/// of all orders of the values.
+fn smallest_probability(few: usize, many: usize) -> f64 {
+    if few + many > EXACT_UP_TO {
+        return Null::approximate([few, many], 0.0).at_most(0);
+    }
+    (1..=few).map(|place| place as f64 / (many + place) as f64).product()
 }
 
 /// Two samples with the differences of all their pairs of values: the arm's minus the baseline's.

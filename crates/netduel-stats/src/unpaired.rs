@@ -8,7 +8,7 @@
 use netduel_model::metric::Scale;
 
 use crate::paired::{Estimate, Evidence, resolution};
-use crate::rank_sum::Shifts;
+use crate::rank_sum::{self, Shifts};
 
 /// A value on the scale on which the samples differ by a shift; absent when it has none there.
 fn symmetric(scale: Scale, value: f64) -> Option<f64> {
@@ -37,6 +37,13 @@ pub fn estimate(baseline: &[f64], arm: &[f64], scale: Scale, confidence: f64) ->
         return None;
     }
     Some(Evidence::of_samples(baseline, arm, scale)?.estimate(confidence))
+}
+
+/// The number of values that each of two samples needs at least before [`estimate`] has an interval with ends at this confidence: with fewer,
+/// not even samples of which one lies wholly above the other differ significantly. A sample that has more keeps them. Absent when the sizes are
+/// enough, and for a confidence that 100 values do not reach.
+pub fn values_needed(sizes: [usize; 2], confidence: f64) -> Option<usize> {
+    rank_sum::values_needed(sizes, (1.0 - confidence) / 2.0)
 }
 
 /// Values of a sample that [`estimate`] excludes.
@@ -78,6 +85,26 @@ mod tests {
         );
         // 2 in 70 orders: four values each are enough.
         assert_eq!(estimate(&[1.0; 4], &[2.0; 4], Scale::Difference, 0.95).unwrap().low, 1.0);
+    }
+
+    #[test]
+    fn needed_values_are_those_of_the_least_probable_order() {
+        for (sizes, confidence, needed) in [
+            // One sample is wholly above the other in 2 of 20, 70, 252 and 924 orders of twice 3, 4, 5 and 6 values.
+            ([3, 3], 0.95, Some(4)),
+            ([1, 2], 0.95, Some(4)),
+            ([4, 4], 0.95, None),
+            ([3, 3], 0.99, Some(5)),
+            ([3, 3], 0.995, Some(6)),
+            // Of 3 and 8 values in 2 of 165, of 4 and 8 in 2 of 495.
+            ([3, 8], 0.95, None),
+            ([8, 3], 0.99, Some(4)),
+            // More than 100 values: the approximation does not have the exact 2 of 201.
+            ([1, 200], 0.95, Some(2)),
+            ([3, 3], 1.0, None),
+        ] {
+            assert_eq!(values_needed(sizes, confidence), needed, "{sizes:?} at {confidence}");
+        }
     }
 
     #[test]
@@ -123,6 +150,22 @@ mod tests {
             let other = estimate(&baseline, &multiplied, Scale::Ratio, 0.9).unwrap();
             prop_assert!((one.centre * factor / other.centre - 1.0).abs() < 1e-9);
             prop_assert!(one.high.is_infinite() || (one.high * factor / other.high - 1.0).abs() < 1e-9);
+        }
+
+        #[test]
+        fn interval_has_ends_from_the_needed_values_on(
+            one in 1..70_usize,
+            other in 1..70_usize,
+            confidence in 0.5..0.9999_f64,
+        ) {
+            let is_bounded = |at_least: usize| {
+                let values = |size: usize| (0..size.max(at_least)).map(|place| place as f64).collect::<Vec<_>>();
+                estimate(&values(one), &values(other), Scale::Difference, confidence).unwrap().high.is_finite()
+            };
+            match values_needed([one, other], confidence) {
+                None => prop_assert!(is_bounded(0)),
+                Some(needed) => prop_assert!(is_bounded(needed) && !is_bounded(needed - 1)),
+            }
         }
 
         #[test]

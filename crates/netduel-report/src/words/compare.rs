@@ -1,6 +1,7 @@
 //! The words of a comparison of runs: verdicts, differences between the runs, and what is not compared.
 use netduel_model::plan::{Pair, Treatment};
 use netduel_model::units::plural;
+use netduel_stats::unpaired::values_needed;
 use netduel_stats::verdict::Verdict;
 
 use super::text::percent_exact;
@@ -10,7 +11,7 @@ use crate::analysis::Withheld;
 use crate::analysis::compare::{ComparedRun, Difference, Reason, RunComparison, RunVerdict, Unmatched};
 use crate::document::verdicts::Sides;
 
-/// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `no difference beyond 5 %`, `inconclusive: too few values (3 and 8)`.
+/// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `no difference beyond 5 %`, `inconclusive: too few values (3 and 8), at least 4 in each needed`.
 pub fn verdict(verdict: &RunVerdict) -> String {
     let metric = verdict.metric;
     match (verdict.withheld, verdict.judged.verdict) {
@@ -24,11 +25,18 @@ pub fn verdict(verdict: &RunVerdict) -> String {
             "inconclusive: no valid value in one of the runs".to_owned()
         }
         (None, Verdict::Inconclusive { estimate: Some(estimate), .. }) if estimate.high.is_infinite() => {
-            let [first, own] = verdict.sizes;
-            format!("inconclusive: too few values ({first} and {own})")
+            too_few(verdict.sizes, estimate.confidence)
         }
         (None, Verdict::Inconclusive { .. }) => "inconclusive".to_owned(),
     }
+}
+
+/// `confidence`: that at which the values allow no interval.
+fn too_few(sizes: [usize; 2], confidence: f64) -> String {
+    let [first, own] = sizes;
+    let needed = values_needed(sizes, confidence);
+    let needed = needed.map_or_else(String::new, |needed| format!(", at least {needed} in each needed"));
+    format!("inconclusive: too few values ({first} and {own}){needed}")
 }
 
 /// The title of a comparison, with the question of the first run.
@@ -246,7 +254,12 @@ mod tests {
                 "no difference beyond 5 %",
             ),
             (open(bounded), None, "inconclusive"),
-            (open(Some(estimate(1.0, 0.0, f64::INFINITY))), None, "inconclusive: too few values (3 and 8)"),
+            (
+                // At 95 % 3 and 8 values would do.
+                open(Some(Estimate { confidence: 0.99, ..estimate(1.0, 0.0, f64::INFINITY) })),
+                None,
+                "inconclusive: too few values (3 and 8), at least 4 in each needed",
+            ),
             (open(None), None, "inconclusive: no valid value in one of the runs"),
             (open(bounded), Some(Withheld::LowerBounds), "inconclusive: some values are only upper bounds"),
             (

@@ -84,6 +84,22 @@ fn summary_has_the_outcomes_and_one_picture_of_the_values() {
 }
 
 #[test]
+fn too_few_values_are_stated_with_the_number_that_a_verdict_needs_in_every_format() {
+    let page = |blocks: u32| {
+        let of = |seed| build(&Recipe { blocks, workloads: vec!["bulk"], seed, ..Recipe::default() });
+        page_of(&[of(1), of(2)], &Publication::default())
+    };
+    // Each of four verdicts is tested at 1.25 %: 2 of 20 orders of 3 and 3 values are too many, 2 of 70 of 4 and 4 as well, 2 of 252 are not.
+    let few = page(3);
+    for text in [terminal::report(&few, 120, false), html::page(&few), markdown::page(&few)] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("inconclusive: too few values (3 and 3), at least 5 in each needed"), "{text}");
+    }
+    let enough = markdown::page(&page(5));
+    assert!(!enough.contains("too few values"), "{enough}");
+}
+
+#[test]
 fn workload_has_bars_by_run_and_a_cumulative_distribution() {
     let document = page_of(&[run(&["bulk"], 1), run(&["bulk"], 2)], &Publication::default());
     let own = section(&document, "bulk, accelerated");
