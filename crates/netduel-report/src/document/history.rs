@@ -75,7 +75,7 @@ fn left_out(history: &History) -> Vec<String> {
 fn changes(history: &History) -> Vec<Block> {
     let mut table = Table::new(vec![
         Column::key("metric"),
-        Column::text("first run after"),
+        Column::text("first run after").with_runs(),
         Column::text("started"),
         Column::text("level before and after"),
         Column::number("p"),
@@ -207,7 +207,7 @@ fn figure(history: &History, series: &Series) -> Figure {
 
 fn table(history: &History, series: &Series, scale: Scaled) -> Table {
     let mut table = Table::new(vec![
-        Column::key("run"),
+        Column::key("run").with_runs(),
         Column::text("started"),
         Column::of("median", scale.unit),
         Column::of("first quartile", scale.unit),

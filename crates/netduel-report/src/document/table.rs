@@ -20,6 +20,8 @@ pub struct Column {
     pub unit: String,
     /// Kind of its cells.
     pub kind: ColumnKind,
+    /// Whether its cells are names of runs: long ones may be broken after a hyphen where a table has no room for them.
+    pub has_runs: bool,
 }
 
 /// Kind of the cells of a column; renderers align by it.
@@ -73,7 +75,7 @@ impl<T: Into<String>> From<T> for Cell {
 impl Column {
     /// A column of names.
     pub fn key(title: impl Into<String>) -> Self {
-        Self { title: title.into(), unit: String::new(), kind: ColumnKind::Key }
+        Self { title: title.into(), unit: String::new(), kind: ColumnKind::Key, has_runs: false }
     }
 
     /// A column of words that its title gives a meaning.
@@ -94,6 +96,12 @@ impl Column {
     /// A column of numbers of one unit.
     pub fn of(title: impl Into<String>, unit: impl Into<String>) -> Self {
         Self { unit: unit.into(), ..Self::number(title) }
+    }
+
+    /// The column with names of runs as its cells.
+    #[must_use]
+    pub fn with_runs(self) -> Self {
+        Self { has_runs: true, ..self }
     }
 
     /// Title and unit.

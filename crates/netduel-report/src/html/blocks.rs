@@ -146,10 +146,18 @@ fn cell(column: &Column, cell: &Cell, is_titled: bool) -> Markup {
     let needs_title = is_number || column.kind == ColumnKind::Titled;
     let title = (is_titled && needs_title).then(|| plain(&column.heading()));
     html! {
-        td.number[is_number].name[is_name] data-title=[title] {
-            @if *cell == Cell::Absent { span.absent title="not known" { "-" } } @else { (verdicts::joined_percent(&plain(&cell.text()))) }
+        td.number[is_number].name[is_name].run-name[column.has_runs] data-title=[title] {
+            @if *cell == Cell::Absent { span.absent title="not known" { "-" } }
+            @else if column.has_runs { (with_breaks(&plain(&cell.text()))) }
+            @else { (verdicts::joined_percent(&plain(&cell.text()))) }
         }
     }
+}
+
+/// A name that may be broken after each hyphen: on their own, browsers do not break before a digit.
+fn with_breaks(name: &str) -> Markup {
+    let parts: Vec<&str> = name.split_inclusive('-').collect();
+    html! { @for (place, part) in parts.iter().enumerate() { @if place > 0 { wbr; } (part) } }
 }
 
 fn facts(group: &FactGroup) -> Markup {
@@ -195,6 +203,15 @@ mod tests {
             let shown = cell(&Column::text("share"), &Cell::Text(text.to_owned()), false).into_string();
             assert!(shown.contains(expected), "{shown}");
         }
+    }
+
+    #[test]
+    fn name_of_a_run_may_be_broken_after_a_hyphen_and_that_of_an_arm_not() {
+        let name = Cell::from("demo-20261121-103000-7f3a");
+        let shown = cell(&Column::key("run").with_runs(), &name, false).into_string();
+        assert!(shown.contains("name run-name\">demo-<wbr>20261121-<wbr>103000-<wbr>7f3a<"), "{shown}");
+        let shown = cell(&Column::key("arm"), &name, false).into_string();
+        assert!(shown.contains("name\">demo-20261121-103000-7f3a<"), "{shown}");
     }
 
     #[test]

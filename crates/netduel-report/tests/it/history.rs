@@ -70,7 +70,10 @@ fn loss_of_a_tenth_is_a_change_with_the_facts_that_changed() {
         .unwrap()["changes"][0];
     assert_eq!((&json["run"], &json["tone"]), (&"demo-10".into(), &"worse".into()));
     assert!(markdown::page(&document::of_history(&history)).contains("worse: "));
-    assert!(html::page(&document::of_history(&history)).contains("data-chart=\"history\""));
+    let page = html::page(&document::of_history(&history));
+    assert!(page.contains("data-chart=\"history\""));
+    // The table of changes has the name, and that of each series.
+    assert!(page.matches(">demo-<wbr>10<").count() > history.series.len(), "{page}");
 }
 
 #[test]
