@@ -22,9 +22,10 @@ mod summary;
 mod table;
 mod tool;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Parser as _;
 
 use arguments::Arguments;
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
 fn outside(words: &[String]) -> Result<ExitCode> {
     let arguments = Arguments::parse();
     if arguments.list {
-        table::print_cases();
+        print(&table::cases())?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.write_docs {
@@ -66,9 +67,19 @@ fn inside(words: &[String]) -> Result<ExitCode> {
     let name = std::iter::once("peers").map(String::from);
     let arguments = Arguments::parse_from(name.chain(words.iter().cloned()));
     let record = campaign::run(&arguments)?;
-    table::print(&record);
-    println!("\nraw figures: {}", arguments.json.display());
+    print(&format!("{}\nraw figures: {}\n", table::whole(&record), arguments.json.display()))?;
     // A missed target is a result; a tool that is installed but cannot be measured is a failure.
     let is_whole = record.results.iter().all(|result| result.failures.is_empty());
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints a text on standard output. A closed reader (`| head`) is not an error.
+fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("failed to write to standard output")
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,39 +1,40 @@
 //! The terminal's table, and a line `figure NAME VALUE UNIT` for each ratio, which `cargo xtask bench` collects.
-use crate::cases::CASES;
+use crate::cases::{CASES, Case};
 use crate::record::{Bound, Comparison, Record, Target};
 use crate::summary::{self, Row, Spread};
 
 /// Share of all cores used by other programs above which the machine is reported as busy. Ordinary system services stay below it.
 const OTHERS_MOST: f64 = 0.05;
 
-/// Prints the names and the comparison of all cases.
-pub fn print_cases() {
-    for case in CASES {
+/// The names and the comparison of all cases, a line each.
+pub fn cases() -> String {
+    let line = |case: &Case| {
         let against = case.against.map_or_else(String::new, |tool| format!(" v {}", tool.label()));
-        println!("{:<16} {}{against}", case.name, case.ours.name);
-    }
+        format!("{:<16} {}{against}\n", case.name, case.ours.name)
+    };
+    CASES.iter().map(line).collect::<Vec<_>>().concat()
 }
 
-/// Prints the whole result.
-pub fn print(record: &Record) {
-    println!("{}", head(record).join("\n"));
+/// The whole result.
+pub fn whole(record: &Record) -> String {
+    let mut lines = head(record);
     for comparison in &record.results {
-        println!("\n{} [{}]{}", summary::heading(comparison), comparison.placement.title(), note(comparison));
-        for line in comparison.missing.iter().chain(&comparison.failures) {
-            println!("  NOT MEASURED: {line}");
-        }
-        for row in summary::rows(comparison, record.accounting) {
-            println!("  {}", line(&row));
-        }
+        let placement = comparison.placement.title();
+        lines.push(format!("\n{} [{placement}]{}", summary::heading(comparison), note(comparison)));
+        let missing = comparison.missing.iter().chain(&comparison.failures);
+        lines.extend(missing.map(|line| format!("  NOT MEASURED: {line}")));
+        let rows = summary::rows(comparison, record.accounting);
+        lines.extend(rows.iter().map(|row| format!("  {}", line(row))));
     }
-    println!();
+    lines.push(String::new());
     for comparison in &record.results {
         for row in summary::rows(comparison, record.accounting) {
             if let Some(ratio) = row.ratio {
-                println!("figure {} {:.4} x", figure_name(comparison, &row), ratio.median);
+                lines.push(format!("figure {} {:.4} x", figure_name(comparison, &row), ratio.median));
             }
         }
     }
+    lines.join("\n") + "\n"
 }
 
 /// Machine, date and method.

@@ -4,6 +4,7 @@
 
 mod campaign;
 mod lifetime;
+mod listing;
 
 use netduel_test_support::skip;
 use std::path::Path;
