@@ -115,12 +115,21 @@ fn print_report(
 
 /// `netduel runs baseline`.
 fn baseline(store: &Store, name: &str, out: Option<&Path>) -> Result<(), Failure> {
+    out.map_or(Ok(()), refuse_another_format)?;
     let run = store.read(name).map_err(store_failure)?;
     let document = baseline::document(&run, &netduel_report::analyse_run(&run), FORMAT, &program::origin());
     let Some(out) = out else { return print_json(&document) };
     Destination { path: out.to_owned(), format: Format::Json, printing: PrintingArgs::default() }
         .write(&json(&document)?)?;
     print(&format!("{}\n", out.display()))
+}
+
+/// A baseline is JSON: a file with the extension of another format would not be what its name says.
+fn refuse_another_format(out: &Path) -> Result<(), Failure> {
+    let named = out.extension().and_then(|extension| Format::of_extension(extension.to_str()?));
+    let Some(other) = named.filter(|format| *format != Format::Json) else { return Ok(()) };
+    let text = format!("failed to write a baseline as .{}: it has no such format", other.extension());
+    Err(Failure::message(Kind::Usage, text).remedy("use .json"))
 }
 
 /// `netduel runs`.

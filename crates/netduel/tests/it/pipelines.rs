@@ -128,6 +128,18 @@ fn baseline_file_stands_for_its_run() {
     assert!(other.stderr.contains("it is no netduel.baseline; make one with"), "{}", other.stderr);
 }
 
+#[test]
+fn baseline_is_not_written_as_another_format() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    for extension in ["html", "md", "txt", "csv"] {
+        let name = format!("baseline.{extension}");
+        let refused = bench.run(["runs", "baseline", "before", "--out", &name]).expect_code(2).stderr;
+        let reason = format!("failed to write a baseline as .{extension}: it has no such format; use .json");
+        assert!(refused.contains(&reason) && !bench.path().join(&name).exists(), "{refused}");
+    }
+}
+
 /// The fenced examples in YAML of docs/gate.md, as JSON: python3-yaml parses them.
 fn examples() -> Option<Vec<serde_json::Value>> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gate.md");
