@@ -21,8 +21,7 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
     let format = args.output.format(args.format);
     let destination = args
         .output
-        .out
-        .as_ref()
+        .place()
         .map(|out| Destination::among(out, format, Format::is_of_histories)?.printed(&args.printing))
         .transpose()?;
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));

@@ -10,6 +10,7 @@ use netduel_report::json::report::ReportDocument;
 use netduel_report::{document, github, junit, terminal};
 
 use crate::cli::publication::PrintingArgs;
+use crate::cli::shared::is_standard_output;
 use crate::cli::stored::Format;
 use crate::console::{json, page_layout};
 use crate::exit::{Failure, Kind};
@@ -30,7 +31,8 @@ pub struct Destination {
 impl Destination {
     /// The meaning of `--out`: a name with an extension is a file, and its extension selects the format unless `format` does. Any
     /// other name is a folder for report.html, or for another format with `format`. What exists and is no folder, as /dev/stdout, is
-    /// a file.
+    /// a file. `-` is refused: commands that print their document take it as no `--out`, and standard output of the others, runs, has their
+    /// result.
     pub fn of(out: &Path, format: Option<Format>) -> Result<Self, Failure> {
         Self::among(out, format, |_| true)
     }
@@ -41,6 +43,11 @@ impl Destination {
         format: Option<Format>,
         is_of_command: fn(Format) -> bool,
     ) -> Result<Self, Failure> {
+        if is_standard_output(out) {
+            let text = "--out -: standard output has the result of a run, and its report is a file";
+            return Err(Failure::message(Kind::Usage, text)
+                .remedy("write a file or a folder; `netduel report last` prints the report"));
+        }
         let is_like_a_folder =
             out.extension().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
         let is_folder = out.is_dir() || (is_like_a_folder && !out.exists());
@@ -319,6 +326,7 @@ mod tests {
             ("netduel-report", None, "netduel-report/report.html", Format::Html),
             ("netduel-report", Some(Format::Md), "netduel-report/report.md", Format::Md),
             ("x.d/", None, "x.d/report.html", Format::Html),
+            ("./-", None, "./-/report.html", Format::Html),
             ("a/page.md", None, "a/page.md", Format::Md),
             ("page.html", Some(Format::Json), "page.html", Format::Json),
             ("page.any", Some(Format::Csv), "page.any", Format::Csv),
@@ -336,6 +344,8 @@ mod tests {
         std::fs::write(&file, "x").expect("written");
         let error = Destination::of(&file, None).expect_err("no format");
         assert!(error.to_string().contains("it is not a folder") && error.kind == Kind::Usage, "{error}");
+        let error = Destination::of(Path::new("-"), None).expect_err("standard output");
+        assert!(error.to_string().contains("--out -: ") && error.kind == Kind::Usage, "{error}");
         let error = Destination::of(Path::new("report.docx"), None).expect_err("no such format");
         assert!(error.to_string().contains(".html") && error.kind == Kind::Usage, "{error}");
         let error = Destination::among(Path::new("two.docx"), None, Format::is_of_comparisons);

@@ -11,7 +11,7 @@ use netduel_report::words;
 use netduel_store::format::EXTENSION;
 use netduel_store::{DamagedRecord, Integrity, Store, StoreError, bytes_of};
 
-use crate::cli::shared::{StoreArgs, TagArgs};
+use crate::cli::shared::{StoreArgs, TagArgs, is_standard_output};
 use crate::cli::stored::RunsAction;
 use crate::console::{print, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
@@ -188,6 +188,10 @@ fn export(
     (out, is_redacted): (Option<&Path>, bool),
     json: bool,
 ) -> Result<(), Failure> {
+    if out.is_some_and(is_standard_output) {
+        let text = "--out -: an exported run is a file, whose name is printed on standard output";
+        return Err(Failure::message(Kind::Usage, text).remedy("name a file with --out"));
+    }
     let run = redaction::run(store.read(name).map_err(store_failure)?)?;
     let id = run.header.id.clone();
     let bytes = if is_redacted {

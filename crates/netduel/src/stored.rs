@@ -15,6 +15,7 @@ use netduel_store::format::FORMAT;
 use netduel_store::{RunSummary, Store};
 
 use crate::cli::publication::PrintingArgs;
+use crate::cli::shared::named_place;
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
 use crate::confirmation::confirmed;
 use crate::console::{json, print, print_exact, print_json, print_lines, tell};
@@ -32,12 +33,8 @@ use crate::run_store::{NextStep, command_of, open_store, store_failure};
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
     let format = args.output.format(args.format);
-    let destination = args
-        .output
-        .out
-        .as_ref()
-        .map(|out| Destination::of(out, format)?.printed(&args.printing))
-        .transpose()?;
+    let destination =
+        args.output.place().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
     let store = open_store(&args.store)?;
     if destination.is_none() {
         let command = command_of(&["report", &args.run]);
@@ -115,6 +112,7 @@ fn print_report(
 
 /// `netduel runs baseline`.
 fn baseline(store: &Store, name: &str, out: Option<&Path>) -> Result<(), Failure> {
+    let out = named_place(out);
     out.map_or(Ok(()), refuse_another_format)?;
     let run = store.read(name).map_err(store_failure)?;
     let document = baseline::document(&run, &netduel_report::analyse_run(&run), FORMAT, &program::origin());

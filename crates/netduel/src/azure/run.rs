@@ -15,6 +15,7 @@ use super::deployed::Deployed;
 use super::host_keys;
 use super::session::az;
 use crate::cli::azure::AzureRunArgs;
+use crate::cli::shared::is_standard_output;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
 use crate::provider::{self, Home};
@@ -143,7 +144,8 @@ fn destination(out: &Path, is_one: bool, name: &str) -> Result<Destination, Fail
     if is_one {
         return Destination::of(out, None);
     }
-    if out.extension().is_some() && !out.is_dir() {
+    let is_file = out.extension().is_some() && !out.is_dir();
+    if is_file || is_standard_output(out) {
         let text = format!("--out {}: several plans have several reports", out.display());
         return Err(Failure::message(Kind::Usage, text).remedy("write a folder"));
     }

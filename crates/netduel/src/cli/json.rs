@@ -3,6 +3,7 @@ use std::ffi::OsString;
 
 use super::azure::AzureCommand;
 use super::lab::LabCommand;
+use super::shared::named_place;
 use super::stored::RunsAction;
 use super::{Command, PlanCommand};
 
@@ -49,7 +50,7 @@ pub fn prints_document(command: &Command) -> bool {
                 | RunsAction::Import { json, .. }
                 | RunsAction::Du { json, .. },
             ) => json.json,
-            Some(RunsAction::Baseline { out, .. }) => out.is_none(),
+            Some(RunsAction::Baseline { out, .. }) => named_place(out.as_deref()).is_none(),
             None => args.json.json,
         },
         Command::Plan(PlanCommand::Schema)
@@ -109,6 +110,7 @@ mod tests {
             ("azure template x.toml", false),
             ("report last --format json", true),
             ("report last --json --out x.json", false),
+            ("report last --json --out -", true),
             ("compare a b -J", true),
             ("compare a b c --format json", true),
             ("compare a b --json --out x.json", false),
@@ -116,6 +118,7 @@ mod tests {
             ("history last --format html", false),
             ("runs baseline last", true),
             ("runs baseline last --out x.json", false),
+            ("runs baseline last --out -", true),
             ("plan check x.toml --json", true),
             ("pair --forget far --json", true),
             ("inspect -J", true),

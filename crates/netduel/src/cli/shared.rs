@@ -1,5 +1,5 @@
 //! Options that several commands share, each defined once. Nothing here runs a command.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser as _};
@@ -19,6 +19,16 @@ pub struct StoreArgs {
     // The environment's may be empty, which is as if it were not set; clap's own parser of paths refuses that.
     #[arg(long, value_name = "DIR", env = "NETDUEL_STORE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub store: Option<PathBuf>,
+}
+
+/// Whether the value of `--out` is `-`, standard output. A file or folder of this name is `./-`.
+pub fn is_standard_output(out: &Path) -> bool {
+    out.as_os_str() == "-"
+}
+
+/// The file or folder that `--out` names; absent without it and for `-`, which both are standard output.
+pub fn named_place(out: Option<&Path>) -> Option<&Path> {
+    out.filter(|out| !is_standard_output(out))
 }
 
 /// JSON in place of text.

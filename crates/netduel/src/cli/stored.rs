@@ -1,5 +1,5 @@
 //! The options of `netduel report`, `netduel compare` and `netduel runs`.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
@@ -8,14 +8,16 @@ use netduel_model::ids::{ArmName, NAME_LEN_MAX, RunId, WorkloadName};
 use netduel_model::metric::Metric;
 
 use super::publication::{PrintingArgs, PublicationArgs, text_of_report};
-use super::shared::{ConfirmationArgs, GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs, note};
+use super::shared::{
+    ConfirmationArgs, GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs, named_place, note,
+};
 
 /// Where the document of a command with `--format` goes, and the short form of its JSON.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Write to this file, in place of standard output; a name without an extension is a folder for report.EXTENSION.
+    /// Write to this file, in place of standard output (`-`); a name without an extension is a folder for report.EXTENSION.
     #[arg(long, value_name = "PATH")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// The same as `--format json`.
     #[arg(short = 'J', long, conflicts_with = "format")]
     pub json: bool,
@@ -27,9 +29,14 @@ impl OutputArgs {
         if self.json { Some(Format::Json) } else { named }
     }
 
+    /// The file or folder for the document; absent when it goes to standard output.
+    pub fn place(&self) -> Option<&Path> {
+        named_place(self.out.as_deref())
+    }
+
     /// Whether standard output gets one JSON document.
     pub fn prints_json(&self, named: Option<Format>) -> bool {
-        self.out.is_none() && self.format(named) == Some(Format::Json)
+        self.place().is_none() && self.format(named) == Some(Format::Json)
     }
 }
 
@@ -262,7 +269,7 @@ pub enum RunsAction {
     Baseline {
         /// The run: its name, the beginning of its name, a file, or `last`.
         run: String,
-        /// Write to this file, in place of standard output.
+        /// Write to this file, in place of standard output (`-`).
         #[arg(long, value_name = "FILE.json")]
         out: Option<PathBuf>,
         #[command(flatten)]

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use netduel_test_support::skip;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
+use crate::compare::stored_run;
 use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, stored};
 
 #[test]
@@ -118,6 +119,40 @@ fn link_planted_at_the_step_summary_is_not_followed() {
     let printed = Finished::from(command.env("GITHUB_STEP_SUMMARY", &link).output().unwrap()).expect_code(0);
     assert!(printed.stderr.contains("link of another user"), "{}", printed.stderr);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
+}
+
+#[test]
+fn dash_is_standard_output_of_commands_that_print_their_document() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    stored_run(&bench, "after", "6.19.0");
+    let inspect = ["inspect", "--no-metadata", "--fail-on", "never", "--json"];
+    for (words, beginning) in [
+        (&["report", "before", "--format", "md"][..], "# "),
+        (&["report", "before", "--json"], "{"),
+        (&["report", "before", "--format", "html"], "<!DOCTYPE html>"),
+        (&["compare", "before", "after", "--format", "md"], "# Comparison of 2 runs"),
+        (&["history", "after", "--format", "md"], "# "),
+        (&["runs", "baseline", "before"], "{"),
+        (&inspect[..], "{"),
+    ] {
+        let printed = bench.run([words, &["--out", "-"]].concat()).expect_code(0).stdout;
+        assert!(printed.starts_with(beginning), "{words:?}: {printed}");
+    }
+    let refused = bench.run(["report", "before", "--format", "pdf", "--out", "-"]).expect_code(2).stderr;
+    assert!(refused.contains("a PDF is written to a file"), "{refused}");
+    assert!(!bench.path().join("-").exists());
+}
+
+#[test]
+fn dash_is_refused_where_standard_output_has_another_text() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    for words in [&["run", "no-plan.toml"][..], &["demo"], &["runs", "export", "before"]] {
+        let refused = bench.run([words, &["--out", "-"]].concat()).expect_code(2).stderr;
+        assert!(refused.contains("--out -: "), "{words:?}: {refused}");
+    }
+    assert!(!bench.path().join("-").exists());
 }
 
 #[test]
